@@ -1,0 +1,220 @@
+"""The catalogue: regions, aliases, VM types and egress prices that relayd knows.
+
+Plain values only. ``relayd.catalogue`` reads them from TOML files, checks them and merges a
+user's own on top.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from math import inf
+
+from planner.errors import DataError
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A cloud datacenter (or a site of one's own).
+
+    Attributes
+    ----------
+    id : str
+        ``provider:name``, such as ``aws:us-east-1``.
+    country : str
+        ISO 3166-1 alpha-2; ``""`` where it is not known.
+    continent : str
+        NAM, SAM, EU, AF, AS or OC (not the ambiguous NA and SA); ``""`` where not known.
+    area : str
+        Area of the backbone model in :mod:`planner.backbone`, or ``""``.
+    latitude_deg, longitude_deg : float | None
+        Of the city centre; None where not known.
+    baseline : bool
+        Whether the region is part of the graph before anything is measured.
+    """
+
+    id: str
+    city: str = ""
+    country: str = ""
+    continent: str = ""
+    area: str = ""
+    latitude_deg: float | None = None
+    longitude_deg: float | None = None
+    baseline: bool = True
+
+    @property
+    def provider(self) -> str:
+        """The part of the id before the colon."""
+        return self.id.partition(":")[0]
+
+    @property
+    def name(self) -> str:
+        """The part of the id after the colon."""
+        return self.id.partition(":")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class VmType:
+    """A virtual machine type and what the network lets one such machine do.
+
+    Attributes
+    ----------
+    id : str
+        ``provider:name``, such as ``aws:m5.8xlarge``.
+    egress_gbps, ingress_gbps : float
+        Caps over all destinations together (hose model).
+    flow_gbps : float
+        Cap of a single TCP connection between datacenters.
+    window_mb : float
+        Effective TCP receive window in MB (10^6 bytes) with the system's defaults.
+    price_usd_per_h : float
+        On-demand Linux price.
+    source : str
+        Where the figures are from, with the date.
+    """
+
+    id: str
+    vcpus: int
+    egress_gbps: float
+    ingress_gbps: float
+    flow_gbps: float
+    window_mb: float
+    price_usd_per_h: float
+    source: str = ""
+
+    @property
+    def provider(self) -> str:
+        """The part of the id before the colon."""
+        return self.id.partition(":")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """A price per GB that holds until ``up_to_gb`` of one calendar month."""
+
+    usd_per_gb: float
+    up_to_gb: float = inf
+
+
+@dataclass(frozen=True, slots=True)
+class EgressPrice:
+    """What one provider charges for traffic from some regions to some destinations.
+
+    Attributes
+    ----------
+    name : str
+        Unique name; a user's file overrides an entry by giving the same name.
+    sources, destinations : tuple of str
+        Patterns of region ids (``aws:us-*``, ``*``) or ``continent:EU``. A destination may
+        also be ``same-provider`` or ``other-provider``.
+    tiers : tuple of Tier
+        Ascending; the last reaches to infinity.
+    source : str
+        Price page or file, with the date.
+    """
+
+    name: str
+    sources: tuple[str, ...]
+    destinations: tuple[str, ...]
+    tiers: tuple[Tier, ...]
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """Everything that is known without measuring.
+
+    Attributes
+    ----------
+    regions : dict
+        By id, in the catalogue's order.
+    aliases : dict
+        Alias to region ids, in order of preference.
+    vm_types : dict
+        By id.
+    default_vm_types : dict
+        Provider to the id of the VM type that is assumed unless told otherwise.
+    egress_prices : tuple of EgressPrice
+        In order of precedence: the last entry that matches a pair of regions holds.
+    digest : str
+        Identifies the content; part of what a plan can be traced to.
+    """
+
+    regions: dict[str, Region]
+    aliases: dict[str, tuple[str, ...]]
+    vm_types: dict[str, VmType]
+    default_vm_types: dict[str, str]
+    egress_prices: tuple[EgressPrice, ...]
+    digest: str = ""
+    _price_of_pair: dict[tuple[str, str], EgressPrice] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+
+    def region(self, region_id: str) -> Region:
+        """Return the region with this id; one that is not listed has only its id."""
+        return self.regions.get(region_id) or Region(region_id, baseline=False)
+
+    def vm_type(self, region_id: str, chosen: dict[str, str] | None = None) -> VmType:
+        """Return the VM type used in a region.
+
+        Parameters
+        ----------
+        region_id : str
+        chosen : dict, optional
+            Region id or provider to VM type id; goes before the catalogue's defaults.
+
+        Raises
+        ------
+        DataError
+            If the region's provider has no default VM type.
+        """
+        provider = region_id.partition(":")[0]
+        chosen = chosen or {}
+        type_id = (
+            chosen.get(region_id) or chosen.get(provider) or self.default_vm_types.get(provider)
+        )
+        if type_id is None:
+            raise DataError(
+                f"No VM type is known for {region_id}: the catalogue has no default for "
+                f"provider {provider!r}. Add `[default_vm_types] {provider} = ...` to your "
+                "catalogue file."
+            )
+        return self.vm_types[type_id]
+
+    def egress_price(self, source_id: str, destination_id: str) -> EgressPrice:
+        """Return the price entry for traffic from one region to another.
+
+        Raises
+        ------
+        DataError
+            If no entry covers the pair.
+        """
+        pair = (source_id, destination_id)
+        if (found := self._price_of_pair.get(pair)) is not None:
+            return found
+        source, destination = self.region(source_id), self.region(destination_id)
+        for price in reversed(self.egress_prices):
+            if _any_matches(price.sources, source, None) and _any_matches(
+                price.destinations, destination, source
+            ):
+                self._price_of_pair[pair] = price
+                return price
+        raise DataError(
+            f"No egress price is known from {source_id} to {destination_id}. Add an "
+            "`[[egress]]` entry that covers it to your catalogue file."
+        )
+
+
+def _any_matches(patterns: tuple[str, ...], region: Region, seen_from: Region | None) -> bool:
+    for pattern in patterns:
+        if pattern == "same-provider":
+            matched = seen_from is not None and region.provider == seen_from.provider
+        elif pattern == "other-provider":
+            matched = seen_from is not None and region.provider != seen_from.provider
+        elif pattern.startswith("continent:"):
+            matched = region.continent == pattern.removeprefix("continent:")
+        else:
+            matched = fnmatchcase(region.id, pattern)
+        if matched:
+            return True
+    return False

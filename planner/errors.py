@@ -1,0 +1,131 @@
+"""Every exception that relayd raises on purpose, in one tree.
+
+    RelaydError
+    ├── InputError (also a ValueError)    what was asked or given is wrong      exit 2
+    │   ├── UnknownRegionError            no such region; carries near matches
+    │   ├── AmbiguousRegionError          a name that fits several regions
+    │   ├── CatalogueError                a catalogue file that contradicts itself
+    │   ├── FormatError                   a file that is not of the format named
+    │   └── StoreError                    a database that can't be opened or used
+    ├── InfeasibleError                   no plan meets the limits              exit 3
+    └── DataError                         measurements are missing or too old   exit 4
+
+A caller that wants to catch all of them catches :class:`RelaydError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class RelaydError(Exception):
+    """Base of all errors that relayd raises on purpose.
+
+    Attributes
+    ----------
+    exit_code : int
+        What the command line exits with when this error ends it.
+    """
+
+    exit_code = 1
+
+
+class InputError(RelaydError, ValueError):
+    """A wrong input: names the field, shows the value, and says what to do.
+
+    Parameters
+    ----------
+    field : str
+        The field, option, file or entry at fault, as the user spells it.
+    problem : str
+        What is wrong, as a clause that follows the field's name.
+    value : object, optional
+        The offending value; shown unless it is None.
+    remedy : str, optional
+        What to do about it: a full sentence.
+    """
+
+    exit_code = 2
+
+    def __init__(
+        self, field: str, problem: str, *, value: object = None, remedy: str | None = None
+    ) -> None:
+        self.field = field
+        self.problem = problem
+        self.value = value
+        self.remedy = remedy
+        got = "" if value is None else f" (got {_shown(value)})"
+        super().__init__(f"{field}: {problem}{got}." + (f" {remedy}" if remedy else ""))
+
+
+class UnknownRegionError(InputError):
+    """No region, alias or city has this name."""
+
+    def __init__(self, field: str, name: str, near: Sequence[str] = ()) -> None:
+        self.near = tuple(near)
+        remedy = (
+            f"Did you mean {_one_of(near)}?"
+            if near
+            else "`relayd regions` lists the regions and aliases."
+        )
+        super().__init__(field, "is not a known region or alias", value=name, remedy=remedy)
+
+
+class AmbiguousRegionError(InputError):
+    """A name that fits several regions with no stated preference among them."""
+
+    def __init__(self, field: str, name: str, matches: Sequence[str]) -> None:
+        self.matches = tuple(matches)
+        super().__init__(
+            field, "fits several regions", value=name, remedy=f"Say {_one_of(matches)}."
+        )
+
+
+class CatalogueError(InputError):
+    """A catalogue file with a wrong, missing or conflicting entry."""
+
+
+class FormatError(InputError):
+    """A file that is damaged or not of the format that was named."""
+
+
+class StoreError(InputError):
+    """A database that can't be opened, is damaged, foreign, read-only or too new."""
+
+
+class InfeasibleError(RelaydError):
+    """No plan meets the limits of a request.
+
+    Parameters
+    ----------
+    limit : str
+        The limit that makes it so, with its value.
+    remedy : str
+        The smallest change that would make a plan possible: a full sentence.
+    """
+
+    exit_code = 3
+
+    def __init__(self, limit: str, remedy: str) -> None:
+        self.limit = limit
+        self.remedy = remedy
+        super().__init__(f"No feasible plan: {limit}. {remedy}")
+
+
+class DataError(RelaydError):
+    """Measurements that the question needs are missing or too old."""
+
+    exit_code = 4
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _one_of(names: Sequence[str]) -> str:
+    listed = list(names[:8])
+    if len(listed) == 1:
+        return listed[0]
+    more = ", ..." if len(names) > len(listed) else ""
+    return f"{', '.join(listed[:-1])} or {listed[-1]}{more}"

@@ -1,0 +1,1 @@
+"""How numbers are obtained: samples, importers and estimates."""

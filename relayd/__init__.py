@@ -1,0 +1,1 @@
+"""How people and programs reach the planner: store, library face and command line."""
