@@ -1,0 +1,25 @@
+"""Finds the shared measurements that some tests are calibrated against."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+_BESIDE_THE_REPOSITORY = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+def shared(name: str) -> Path:
+    """Return the path of a shared data file, or skip the test where there is none.
+
+    In CI a missing file is a failure: the data is always there.
+    """
+    folder = Path(os.environ.get("RELAYD_SHARED_DATA", _BESIDE_THE_REPOSITORY))
+    path = folder / name
+    if not path.exists():
+        reason = f"needs {name} in {folder} (set RELAYD_SHARED_DATA to its folder)"
+        if os.environ.get("CI") == "true" and not os.environ.get("RELAYD_WITHOUT_SHARED_DATA"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    return path
