@@ -97,7 +97,6 @@ def kernel_settings(egress_mbps: float, largest_window_bytes: int) -> dict[str, 
         "tcp_no_metrics_save": "1",
         "tcp_slow_start_after_idle": "0",
         "ping_group_range": "0 2147483647",
-        "ip_unprivileged_port_start": "0",
     }
 
 

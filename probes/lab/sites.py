@@ -39,7 +39,29 @@ class SiteProcess:
     start_time: int
 
 
-def site_script(hostname: str, host_key: str, authorized_keys: str, user_id: int) -> str:
+@dataclass(frozen=True, slots=True)
+class Login:
+    """Who runs the lab, and therefore whom its sites let in.
+
+    Attributes
+    ----------
+    name : str
+    user_id, group_id : int
+        Outside of user namespaces.
+    """
+
+    name: str
+    user_id: int
+    group_id: int
+
+    @classmethod
+    def of_caller(cls) -> Login:
+        """Whoever this process belongs to."""
+        user_id = os.geteuid()
+        return cls(pwd.getpwuid(user_id).pw_name, user_id, os.getegid())
+
+
+def site_script(hostname: str, host_key: str, authorized_keys: str, login: Login) -> str:
     """Shell script that makes a site of new namespaces and becomes its sshd.
 
     Parameters
@@ -47,8 +69,7 @@ def site_script(hostname: str, host_key: str, authorized_keys: str, user_id: int
     hostname : str
     host_key, authorized_keys : str
         Contents of the files.
-    user_id : int
-        Who the site's processes are outside of user namespaces; 0 for root.
+    login : Login
     """
     name = "".join(c if c.isalnum() else "-" for c in hostname)[:63]
     lines = [
@@ -67,10 +88,12 @@ def site_script(hostname: str, host_key: str, authorized_keys: str, user_id: int
         "cd /",
     ]
     start = f"{SSHD} -D -e -f /run/relayd/sshd_config </dev/null >/dev/null"
-    if user_id:
+    if login.user_id:
+        lines.append("echo 0 > /proc/sys/net/ipv4/ip_unprivileged_port_start")
         # sshd as root of a user namespace would fail to drop privileges it does not have, so
         # it runs as the user that it is outside; that one owns what was written above.
-        start = f"unshare --user --map-user={user_id} --map-group={os.getgid()} {start}"
+        ids = f"--map-user={login.user_id} --map-group={login.group_id}"
+        start = f"unshare --user {ids} {start}"
     else:
         lines.append("mount -t tmpfs -o mode=700 lab /root")
     lines += [f"echo {_READY}", f"exec {start}"]
@@ -114,11 +137,6 @@ def site_process(process: subprocess.Popen[bytes], timeout_s: float = 10.0) -> S
                 return SiteProcess(pid, began)
         time.sleep(0.005)
     raise RelaydError("A site of the lab could not be found after it was set up")
-
-
-def login_name() -> str:
-    """Name of the user that the sites' sshd lets in: whoever runs the lab."""
-    return pwd.getpwuid(os.getuid()).pw_name
 
 
 def _detach() -> None:

@@ -31,7 +31,7 @@ PrintMotd no
 PrintLastLog no
 MaxStartups 200
 MaxSessions 200
-LogLevel ERROR
+LogLevel FATAL
 Subsystem sftp internal-sftp
 """
 
