@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import inf, isfinite, sqrt
+from math import inf, sqrt
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from planner.errors import DataError, InputError
@@ -149,6 +149,9 @@ class Network:
     legs: dict[str, dict[str, Leg]]
     snapshot: Snapshot = UNSAVED
     _rates: dict[tuple[int, Bound], Rates] = field(default_factory=dict, compare=False, repr=False)
+    _caps: dict[Bound, tuple[list[float], list[float]]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
 
     def __repr__(self) -> str:
         """Say how large the graph is and where it is from."""
@@ -187,6 +190,15 @@ class Network:
         if key not in self._rates:
             self._rates[key] = Rates(self, connections, bound)
         return self._rates[key]
+
+    def caps(self, bound: Bound = "expected") -> tuple[list[float], list[float]]:
+        """Return every site's egress and ingress cap of one VM, in the network's order."""
+        if bound not in self._caps:
+            self._caps[bound] = (
+                [getattr(site.egress_gbps, bound) for site in self.sites.values()],
+                [getattr(site.ingress_gbps, bound) for site in self.sites.values()],
+            )
+        return self._caps[bound]
 
     def aged(self, now_s: float) -> Network:
         """Return the network with all bounds widened for age at a given time."""
@@ -408,8 +420,3 @@ def _checked_matrix(name: str, values: np.ndarray, count: int) -> np.ndarray:
             f"{name}[{i}, {j}]", "must be finite and not negative", value=float(matrix[i, j])
         )
     return matrix
-
-
-def is_rate(value: float) -> bool:
-    """Whether a figure can be a rate: finite and above zero."""
-    return isfinite(value) and value > 0
