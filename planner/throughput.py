@@ -16,6 +16,8 @@ INITIAL_WINDOW_MB = 0.0146
 # is advertised (tcp_adv_win_scale 1).
 DEFAULT_WINDOW_MB = 3.0
 MBIT_PER_MB = 8.0
+# 5 s at 400 ms, the longest round trip between datacenters, still shows a third.
+LEAST_SHARE = 0.2
 
 
 def window_limited_mbps(window_mb: float, rtt_ms: float) -> float:
@@ -36,20 +38,21 @@ def ramp_up_s(rtt_ms: float) -> float:
 def bundle_share_of_steady(rtt_ms: float, duration_s: float) -> float:
     """Return the share of the steady rate that a short test of many connections shows.
 
-    ``1 - 8.5 RTT / T`` from a cold start. Below one half the test was too short to correct and
-    one half is returned: the corrected rate is then still an underestimate, never a fantasy.
+    ``1 - 8.5 RTT / T`` from a cold start. Not below :data:`LEAST_SHARE`: a test that spent nearly
+    all its time in slow start says little of the steady rate, and dividing by a tiny share would
+    make a fantasy of its noise.
     """
-    return max(0.5, 1.0 - ramp_up_s(rtt_ms) / duration_s)
+    return max(LEAST_SHARE, 1.0 - ramp_up_s(rtt_ms) / duration_s)
 
 
 def flow_share_of_steady(window_mb: float, rtt_ms: float, duration_s: float) -> float:
     """Return the share of ``W / RTT`` that a short test of one connection shows.
 
     ``1 - c RTT / T`` with ``c = log2(W / 14.6 kB) - 1``: slow start doubles the window each
-    round trip; not below one half, as for bundles.
+    round trip; not below :data:`LEAST_SHARE`, as for bundles.
     """
     round_trips = max(0.0, log2(max(window_mb, INITIAL_WINDOW_MB) / INITIAL_WINDOW_MB) - 1.0)
-    return max(0.5, 1.0 - round_trips * rtt_ms / 1000.0 / duration_s)
+    return max(LEAST_SHARE, 1.0 - round_trips * rtt_ms / 1000.0 / duration_s)
 
 
 def window_from_flow_mb(throughput_mbps: float, rtt_ms: float, duration_s: float | None) -> float:

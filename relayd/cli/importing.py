@@ -23,9 +23,9 @@ from relayd.store import (
     Store,
     content_digest,
     default_path,
+    ingest,
     open_store,
 )
-from relayd.store.ingest import ingest
 
 PROGRESS_EVERY_S = 0.5
 
