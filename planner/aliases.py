@@ -137,7 +137,7 @@ def permitted(
     catalogue: Catalogue,
     *,
     allow: Sequence[str] = (),
-    deny: Sequence[str] = (),
+    avoid: Sequence[str] = (),
     known: Collection[str] = (),
 ) -> frozenset[str]:
     """Return the ids of all regions that data may pass through under both lists of rules.
@@ -146,7 +146,7 @@ def permitted(
     too. A region of unknown country is not allowed by a list of countries and is denied by one.
     """
     everywhere = frozenset(region.id for region in _all_regions(catalogue, known))
-    denied = resolve_many(deny, catalogue, field="deny", known=known).possible
+    denied = resolve_many(avoid, catalogue, field="avoid", known=known).possible
     if not allow:
         return everywhere - denied
     return resolve_many(allow, catalogue, field="allow", known=known).certain - denied

@@ -73,6 +73,8 @@ class VmType:
         Effective TCP receive window in MB (10^6 bytes) with the system's defaults.
     price_usd_per_h : float
         On-demand Linux price.
+    burstable : bool
+        Whether its caps hold only while credits last.
     source : str
         Where the figures are from, with the date.
     """
@@ -84,6 +86,7 @@ class VmType:
     flow_gbps: float
     window_mb: float
     price_usd_per_h: float
+    burstable: bool = False
     source: str = ""
 
     @property

@@ -75,8 +75,11 @@ class Decision:
 
     Attributes
     ----------
-    chosen, direct, best_relay : Option | None
-        ``direct`` and ``best_relay`` are each the best of their kind; None if infeasible.
+    chosen : Option
+    direct, best_relay : Option | None
+        Each the best of its kind; None if it can't meet the request's limits.
+    fastest_direct : Option | None
+        What the direct path gives at most, whatever the limits.
     alternatives : list of Option
         Single relays, best first.
     optimum : Option
@@ -93,6 +96,7 @@ class Decision:
     alternatives: list[Option]
     optimum: Option
     gain: Gain | None
+    fastest_direct: Option | None = None
 
 
 class Decider:
@@ -143,6 +147,7 @@ class Decider:
             alternatives[1:],
             optimum,
             gain,
+            direct or self._fastest_direct(),
         )
 
     def _least_latency(self, direct: Option | None) -> Decision:
@@ -173,7 +178,15 @@ class Decider:
                     chosen = optimum
         best = options[0] if options else None
         return Decision(
-            self.request, self.transfer, chosen, direct, best, options[1:], optimum, gain
+            self.request,
+            self.transfer,
+            chosen,
+            direct,
+            best,
+            options[1:],
+            optimum,
+            gain,
+            direct or self._fastest_direct(),
         )
 
     # ---- options -----------------------------------------------------------------------------
@@ -206,6 +219,10 @@ class Decider:
             at_least_gbps=rate,
             budget_usd=self.request.budget_usd or inf,
         )
+
+    def _fastest_direct(self) -> Option | None:
+        fastest_there_is = best_on_path(self.transfer, None, time_value_usd_per_h=inf)
+        return self.option(fastest_there_is) if fastest_there_is else None
 
     def _anywhere(self, transfer: Transfer, rate: float) -> Allocation | None:
         hour_usd, budget_usd = self.request.hour_usd, self.request.budget_usd or inf

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import ceil, inf
 
-from planner.catalogue import Catalogue
+from planner.catalogue import Catalogue, VmType
 from planner.decision import Decider, Decision, Option
 from planner.network import SECONDS_PER_DAY, Estimate
 from planner.plan import Advice, Bottleneck
@@ -18,7 +18,9 @@ from planner.units import MBPS_PER_GBPS, S_PER_H
 WORTH_SAYING = 1.05  # an effect below five percent is no advice
 UNLUCKY_SHARE = 0.85  # of the VM type's cap, reached by none of a VM's legs
 LEGS_TO_JUDGE_A_VM = 3
+WORTH_A_CHANGE = 1.5  # of VM type
 PROBE_S = 10.0
+WORTH_A_VM_S = 5.0  # to save less, nobody starts a VM
 MARGINAL = 1e-6
 
 
@@ -151,10 +153,14 @@ class Explanation:
         return {
             "egress cap": f"{src} VMs send at most {rate:.2f} Gbit/s each to anywhere.",
             "ingress cap": f"{dst} VMs receive at most {rate:.2f} Gbit/s each from anywhere.",
-            "connections": f"{self.request.connections} connections carry {rate:.2f} Gbit/s "
-            "between one VM pair (window / RTT each).",
+            "connections": f"{self._connections()} {rate:.2f} Gbit/s between one VM pair "
+            "(window / RTT each).",
             "path": f"One VM pair reaches {rate:.2f} Gbit/s on the direct path.",
         }[what]
+
+    def _connections(self) -> str:
+        count = self.request.connections
+        return "One connection carries" if count == 1 else f"{count} connections carry"
 
     def _binding(self, src: str, dst: str) -> tuple[float, str]:
         """Return what limits one VM pair on a leg, and its figure."""
@@ -281,6 +287,8 @@ class Explanation:
         if faster is None or faster.rate_gbps < direct.allocation.rate_gbps * WORTH_SAYING:
             return []
         saved_s = direct.duration_s - self.decider.option(faster).duration_s
+        if saved_s < WORTH_A_VM_S:
+            return []
         grown = []
         if faster.src_vms > direct.allocation.src_vms:
             grown.append(f"{faster.src_vms} VMs at {self.request.src}")
@@ -303,12 +311,16 @@ class Explanation:
         if end is None:
             return []
         site = self.network.sites[end]
-        now = self.catalogue.vm_types[site.vm_type]
+        now = self.catalogue.vm_types.get(site.vm_type)
+        if now is None:
+            return []
         cap = "egress_gbps" if end == src else "ingress_gbps"
         larger = [
             vm
             for vm in self.catalogue.vm_types.values()
-            if vm.provider == now.provider and getattr(vm, cap) >= rate * 1.5
+            if vm.provider == now.provider
+            and not vm.burstable
+            and getattr(vm, cap) >= rate * WORTH_A_CHANGE
         ]
         if not larger:
             return []
@@ -427,12 +439,23 @@ class Explanation:
             if (leg := self.network.leg(*pair)).loss_pct and leg.loss_pct >= 1.0
         ]
         found += [f"{src} -> {dst} loses {pct:.1f} % of packets." for src, dst, pct in loss]
+        for end in (self.request.src, self.request.dst):
+            vm = self._vm_type(end)
+            if vm and vm.burstable:
+                found.append(
+                    f"{vm.id} at {end} is burstable: its caps hold only while credits last."
+                )
         if self.request.connections > 1 and not self.request.may_split:
             found.append(
                 f"{self.request.connections} connections are too few to divide over paths: only "
                 "plans over one path were considered."
             )
         return tuple(found)
+
+    def _vm_type(self, region: str) -> VmType | None:
+        if self.catalogue is None:
+            return None
+        return self.catalogue.vm_types.get(self.network.sites[region].vm_type)
 
     def _used_pairs(self) -> list[tuple[str, str]]:
         src, dst = self.request.src, self.request.dst

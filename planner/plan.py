@@ -57,7 +57,16 @@ class PathPlan:
 
 @dataclass(frozen=True, slots=True)
 class DirectOption:
-    """The direct path, whatever the verdict. Figures are None where it is not feasible."""
+    """The direct path, whatever the verdict.
+
+    Attributes
+    ----------
+    feasible : bool
+        Whether it meets the request's limits. If not, the figures are those of the fastest
+        direct transfer there is; None where nothing is known of the path.
+    reason : str
+        Why it is not feasible.
+    """
 
     feasible: bool
     throughput_gbps: float | None

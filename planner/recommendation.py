@@ -67,7 +67,7 @@ def recommend(
     low = decider.rate_at(allocation, "low")
     high = decider.rate_at(allocation, "high")
     builder = _Builder(decider, explanation)
-    direct = decision.direct
+    against = decision.fastest_direct
     described = _described(request)
     return Plan(
         plan_id=_plan_id(described, network, allocation),
@@ -82,9 +82,9 @@ def recommend(
         cost_usd=Cost.of(allocation.egress_usd, allocation.vm_usd),
         paths=builder.paths(allocation),
         vms=builder.vms(allocation),
-        direct=builder.direct(direct),
-        best_relay=builder.relay(decision.best_relay, direct) if decision.best_relay else None,
-        alternatives=tuple(builder.relay(option, direct) for option in decision.alternatives),
+        direct=builder.direct(decision.direct, against),
+        best_relay=builder.relay(decision.best_relay, against) if decision.best_relay else None,
+        alternatives=tuple(builder.relay(option, against) for option in decision.alternatives),
         bottlenecks=explanation.bottlenecks(),
         advice=explanation.advice(),
         warnings=notes + explanation.warnings(),
@@ -127,8 +127,7 @@ class _Builder:
         fees = sum(self.decider.prices.egress_usd_per_gb(a, b, request.volume_gb) for a, b in legs)
         # Each VM pair that is fully used opens all its connections; a share needs its share.
         connections = max(1, round(request.connections * flow_gbps / min(per_vm)))
-        alone = len(allocation.relay_gbps) + bool(allocation.direct_gbps) == 1
-        if alone:
+        if len(allocation.relay_gbps) + bool(allocation.direct_gbps) == 1:
             connections = request.connections * max(allocation.src_vms, allocation.dst_vms)
         return PathPlan(
             tuple(names),
@@ -147,19 +146,18 @@ class _Builder:
         counts[self.request.dst] = allocation.dst_vms
         return counts
 
-    def direct(self, option: Option | None) -> DirectOption:
-        known = self.decider.transfer.direct is not None
-        rtt_ms = self.decider.path_rtt_ms(None) if known else None
-        if option is None:
-            why = "does not meet the request's limits" if known else "nothing is known of it"
-            return DirectOption(False, None, None, None, rtt_ms, why)
-        allocation = option.allocation
+    def direct(self, option: Option | None, fastest: Option | None) -> DirectOption:
+        shown = option or fastest
+        if shown is None:
+            return DirectOption(False, None, None, None, None, "nothing is known of it")
+        allocation = shown.allocation
         return DirectOption(
-            True,
+            option is not None,
             allocation.rate_gbps,
-            option.duration_s,
+            shown.duration_s,
             Cost.of(allocation.egress_usd, allocation.vm_usd),
-            rtt_ms,
+            self.decider.path_rtt_ms(None),
+            "" if option else "does not meet the request's limits",
         )
 
     def relay(self, option: Option, direct: Option | None) -> RelayOption:

@@ -56,6 +56,7 @@ class VmTypeEntry(_Table):
     flow_gbps: _Gbps
     window_mb: Annotated[float, Field(gt=0, le=10_000)]
     price_usd_per_h: _Price
+    burstable: bool = False
     source: _Text = ""
     as_of: _Date | None = None
 

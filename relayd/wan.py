@@ -293,7 +293,7 @@ class Wan:
         if not avoid and not allow:
             return frozenset()
         known = self._knowledge.regions()
-        open_regions = permitted(self.catalogue, allow=allow, deny=avoid, known=known)
+        open_regions = permitted(self.catalogue, allow=allow, avoid=avoid, known=known)
         denied = resolve_many(avoid, self.catalogue, field="avoid", known=known).certain
         for field, end in (("src", src), ("dst", dst)):
             if end in denied:

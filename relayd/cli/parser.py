@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import re
+import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
@@ -17,7 +19,19 @@ OBJECTIVES = ("value", "time", "cost", "latency")
 
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """Parse a command line; ``run`` of the result is the handler."""
-    return build_parser().parse_args(arguments)
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    return build_parser().parse_args(_with_negatives_joined(words))
+
+
+def _with_negatives_joined(words: list[str]) -> list[str]:
+    """Join `--volume -5GB` into one word: a value, not an option, so that it gets a real answer."""
+    joined: list[str] = []
+    for word in words:
+        if re.match(r"-[\d.]", word) and joined and re.fullmatch(r"--[\w-]+", joined[-1]):
+            joined[-1] += f"={word}"
+        else:
+            joined.append(word)
+    return joined
 
 
 def build_parser() -> argparse.ArgumentParser:

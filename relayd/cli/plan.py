@@ -88,10 +88,12 @@ def human(plan: Plan, *, volume_assumed: bool = False) -> str:
     if plan.frontier:
         blocks.append(_frontier(plan))
     if plan.advice:
-        blocks.append("Cheaper than a relay, or better to know\n" + "\n".join(_advice(plan)))
+        blocks.append(text.styled("What would help", text.BOLD) + "\n" + "\n".join(_advice(plan)))
     sure = f"{plan.confidence} Snapshot {plan.snapshot.id} ({plan.snapshot.source}), as of "
     blocks.append(_filled(sure + f"{plan.snapshot.as_of}."))
-    blocks += [text.styled(_filled(f"Note: {note}"), text.YELLOW) for note in plan.warnings]
+    if plan.warnings:
+        notes = [_filled(f"Note: {note}", indent="  ") for note in plan.warnings]
+        blocks.append(text.styled("\n".join(notes), text.YELLOW))
     return "\n\n".join(blocks)
 
 
@@ -106,30 +108,37 @@ def _verdict(plan: Plan) -> str:
 
 
 def _comparison(plan: Plan) -> str:
-    header = ("", "Gbit/s", "time", "$ egress", "$ VM", "$ total", "speed", "cost")
-    base, base_cost = plan.direct.throughput_gbps, plan.direct.cost_usd
-    rows = []
+    header = ("", "Gbit/s", "time", "RTT", "$ egress", "$ VM", "$ total", "speed", "cost")
+    direct, best = plan.direct, plan.best_relay
+    rows: list[tuple[str, ...]] = []
 
-    def add(name: str, gbps: float | None, seconds: float | None, cost: Cost | None) -> None:
-        if gbps is None or seconds is None or cost is None:
-            rows.append((name, *["-"] * 7))
+    def add(
+        name: str, gbps: float | None, time_s: float | None, rtt: float | None, cost: Cost | None
+    ) -> None:
+        if gbps is None or time_s is None or cost is None:
+            rows.append((name, *["-"] * 8))
             return
-        speed = f"{gbps / base:.2f}x" if base else "-"
-        ratio = f"{cost.total / base_cost.total:.2f}x" if base_cost and base_cost.total else "-"
+        speed = f"{gbps / direct.throughput_gbps:.2f}x" if direct.throughput_gbps else "-"
+        base = direct.cost_usd.total if direct.cost_usd else 0.0
         rows.append(
             (
-                name, text.rate(gbps), text.duration(seconds), text.usd(cost.egress),
-                text.usd(cost.vm), text.usd(cost.total), speed, ratio,
+                name, text.rate(gbps), text.duration(time_s), f"{rtt:.0f} ms" if rtt else "-",
+                text.usd(cost.egress), text.usd(cost.vm), text.usd(cost.total), speed,
+                f"{cost.total / base:.2f}x" if base else "-",
             )
         )  # fmt: skip
 
-    direct, best = plan.direct, plan.best_relay
-    add("direct", direct.throughput_gbps, direct.duration_s, direct.cost_usd)
+    misses = "" if direct.feasible or direct.throughput_gbps is None else " (misses the limits)"
+    add(f"direct{misses}", direct.throughput_gbps, direct.duration_s, direct.rtt_ms,
+        direct.cost_usd)  # fmt: skip
     if best:
-        add(f"best relay, {best.relay}", best.throughput_gbps, best.duration_s, best.cost_usd)
+        add(f"best relay, {best.relay}", best.throughput_gbps, best.duration_s, best.rtt_ms,
+            best.cost_usd)  # fmt: skip
     else:
-        add("best relay (none)", None, None, None)
-    add(f"chosen: {plan.verdict}", plan.throughput_gbps, plan.duration_s, plan.cost_usd)
+        add("best relay (none)", None, None, None, None)
+    longest_rtt = max(path.rtt_ms for path in plan.paths)
+    add(f"chosen: {plan.verdict}", plan.throughput_gbps, plan.duration_s, longest_rtt,
+        plan.cost_usd)  # fmt: skip
     return text.table(header, rows)
 
 

@@ -182,8 +182,8 @@ def test_a_region_of_unknown_country_passes_no_rule_about_countries() -> None:
         "aws:eu-central-1", "gcp:europe-west3", "onprem:eastus",
     }  # fmt: skip
     for rule in ("country:DE", "continent:SAM", "city:London"):
-        assert not unknown & permitted(CATALOGUE, deny=[rule], known=KNOWN)
-    assert unknown <= permitted(CATALOGUE, deny=["sa", "provider:aws"], known=KNOWN)
-    assert permitted(CATALOGUE, allow=["continent:EU"], deny=["provider:gcp"]) == {
+        assert not unknown & permitted(CATALOGUE, avoid=[rule], known=KNOWN)
+    assert unknown <= permitted(CATALOGUE, avoid=["sa", "provider:aws"], known=KNOWN)
+    assert permitted(CATALOGUE, allow=["continent:EU"], avoid=["provider:gcp"]) == {
         "aws:eu-central-1", "azure:uksouth", "onprem:eastus",
     }  # fmt: skip
