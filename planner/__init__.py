@@ -1,1 +1,1 @@
-"""The decision core: models, graphs and optimisation. Pure: no I/O, no clock, no hidden randomness."""
+"""The decision core: models, graphs and optimisation. No I/O, no clock, no hidden randomness."""

@@ -6,11 +6,15 @@ user's own on top.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from math import inf
+from typing import NamedTuple
 
-from planner.errors import DataError
+from planner.errors import DataError, InputError
+
+CONTINENTS = ("NAM", "SAM", "EU", "AF", "AS", "OC")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,8 @@ class VmType:
         Effective TCP receive window in MB (10^6 bytes) with the system's defaults.
     price_usd_per_h : float
         On-demand Linux price.
+    burstable : bool
+        Whether its caps hold only while credits last.
     source : str
         Where the figures are from, with the date.
     """
@@ -80,6 +86,7 @@ class VmType:
     flow_gbps: float
     window_mb: float
     price_usd_per_h: float
+    burstable: bool = False
     source: str = ""
 
     @property
@@ -105,8 +112,9 @@ class EgressPrice:
     name : str
         Unique name; a user's file overrides an entry by giving the same name.
     sources, destinations : tuple of str
-        Patterns of region ids (``aws:us-*``, ``*``) or ``continent:EU``. A destination may
-        also be ``same-provider`` or ``other-provider``.
+        Patterns, of which one has to match: region ids (``aws:us-*``, ``*``), ``continent:EU``,
+        ``country:BR``, or several of these that must hold together (``azure:* & continent:EU``).
+        A destination may also be ``same-provider``, ``other-provider`` or ``same-continent``.
     tiers : tuple of Tier
         Ascending; the last reaches to infinity.
     source : str
@@ -146,15 +154,21 @@ class Catalogue:
     default_vm_types: dict[str, str]
     egress_prices: tuple[EgressPrice, ...]
     digest: str = ""
+    _rules: dict[str, list[_Rule]] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
+    _rules_from: dict[str, list[_Rule]] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
     _price_of_pair: dict[tuple[str, str], EgressPrice] = field(
-        default_factory=dict, compare=False, repr=False
+        default_factory=dict, init=False, compare=False, repr=False
     )
 
     def region(self, region_id: str) -> Region:
         """Return the region with this id; one that is not listed has only its id."""
         return self.regions.get(region_id) or Region(region_id, baseline=False)
 
-    def vm_type(self, region_id: str, chosen: dict[str, str] | None = None) -> VmType:
+    def vm_type(self, region_id: str, chosen: Mapping[str, str] | None = None) -> VmType:
         """Return the VM type used in a region.
 
         Parameters
@@ -165,6 +179,8 @@ class Catalogue:
 
         Raises
         ------
+        InputError
+            If the VM type that was chosen is not in the catalogue.
         DataError
             If the region's provider has no default VM type.
         """
@@ -179,7 +195,15 @@ class Catalogue:
                 f"provider {provider!r}. Add `[default_vm_types] {provider} = ...` to your "
                 "catalogue file."
             )
-        return self.vm_types[type_id]
+        if (vm_type := self.vm_types.get(type_id)) is None:
+            known = ", ".join(i for i in self.vm_types if i.startswith(f"{provider}:"))
+            raise InputError(
+                f"VM type of {region_id}",
+                "is not in the catalogue",
+                value=type_id,
+                remedy=f"Choose one of {known}." if known else "Add it to your catalogue file.",
+            )
+        return vm_type
 
     def egress_price(self, source_id: str, destination_id: str) -> EgressPrice:
         """Return the price entry for traffic from one region to another.
@@ -193,28 +217,115 @@ class Catalogue:
         if (found := self._price_of_pair.get(pair)) is not None:
             return found
         source, destination = self.region(source_id), self.region(destination_id)
-        for price in reversed(self.egress_prices):
-            if _any_matches(price.sources, source, None) and _any_matches(
-                price.destinations, destination, source
-            ):
-                self._price_of_pair[pair] = price
-                return price
+        for rule in self._rules_that_start_at(source):
+            if rule.destinations.cover(destination, source):
+                self._price_of_pair[pair] = rule.price
+                return rule.price
         raise DataError(
             f"No egress price is known from {source_id} to {destination_id}. Add an "
             "`[[egress]]` entry that covers it to your catalogue file."
         )
 
+    def _rules_that_start_at(self, source: Region) -> list[_Rule]:
+        """Return the rules for traffic from a region, the one that goes first in front.
 
-def _any_matches(patterns: tuple[str, ...], region: Region, seen_from: Region | None) -> bool:
-    for pattern in patterns:
-        if pattern == "same-provider":
-            matched = seen_from is not None and region.provider == seen_from.provider
-        elif pattern == "other-provider":
-            matched = seen_from is not None and region.provider != seen_from.provider
-        elif pattern.startswith("continent:"):
-            matched = region.continent == pattern.removeprefix("continent:")
-        else:
-            matched = fnmatchcase(region.id, pattern)
-        if matched:
+        Prepared once per region: a plan asks for some 130 pairs, from every region.
+        """
+        found = self._rules_from.get(source.id)
+        if found is None:
+            if source.provider not in self._rules:
+                self._rules[source.provider] = _rules_of(source.provider, self.egress_prices)
+            found = [
+                rule
+                for rule in self._rules[source.provider]
+                if source.id in rule.sources.ids
+                or (rule.sources.others and rule.sources.cover(source, None))
+            ]
+            self._rules_from[source.id] = found
+        return found
+
+
+class _Patterns(NamedTuple):
+    """Patterns of regions: ids written out, and those whose terms must all hold."""
+
+    ids: frozenset[str]
+    others: tuple[tuple[tuple[str, str], ...], ...]
+
+    def cover(self, region: Region, seen_from: Region | None) -> bool:
+        if region.id in self.ids:
             return True
-    return False
+        for terms in self.others:
+            for kind, text in terms:
+                if not _holds(kind, text, region, seen_from):
+                    break
+            else:
+                return True
+        return False
+
+
+class _Rule(NamedTuple):
+    price: EgressPrice
+    sources: _Patterns
+    destinations: _Patterns
+
+
+def _rules_of(provider: str, prices: Iterable[EgressPrice]) -> list[_Rule]:
+    """Prepare the rules that can apply to a provider's regions, last one first."""
+    rules = []
+    for price in prices:
+        sources = [pattern for pattern in price.sources if _may_cover(provider, pattern)]
+        if sources:
+            rules.append(_Rule(price, _parsed(sources), _parsed(price.destinations)))
+    return rules[::-1]
+
+
+def _may_cover(provider: str, pattern: str) -> bool:
+    first = pattern.partition(":")[0]
+    return first == provider or first in {"continent", "country"} or "*" in first
+
+
+def _parsed(patterns: Iterable[str]) -> _Patterns:
+    ids = set()
+    others = []
+    for pattern in patterns:
+        if "&" in pattern:
+            others.append(tuple(_parsed_term(term.strip()) for term in pattern.split("&")))
+            continue
+        kind, text = _parsed_term(pattern)
+        if kind == "id":
+            ids.add(text)
+        else:
+            others.append(((kind, text),))
+    return _Patterns(frozenset(ids), tuple(others))
+
+
+def _parsed_term(term: str) -> tuple[str, str]:
+    """Return the kind of a term and its text."""
+    if term in {"same-provider", "other-provider", "same-continent"}:
+        return term, ""
+    kind, _, value = term.partition(":")
+    if kind in {"continent", "country"}:
+        return kind, value
+    if "*" not in term:
+        return "id", term
+    if term.index("*") == len(term) - 1:
+        return "prefix", term[:-1]
+    return "glob", term
+
+
+def _holds(kind: str, text: str, region: Region, seen_from: Region | None) -> bool:
+    if kind == "id":
+        return region.id == text
+    if kind == "prefix":
+        return region.id.startswith(text)
+    if kind == "continent":
+        return region.continent == text
+    if kind == "country":
+        return region.country == text
+    if kind == "glob":
+        return fnmatchcase(region.id, text.replace("[", "[[]").replace("?", "[?]"))
+    if seen_from is None:
+        return False
+    if kind == "same-continent":
+        return region.continent == seen_from.continent != ""
+    return (region.provider == seen_from.provider) == (kind == "same-provider")

@@ -20,7 +20,9 @@ BYTES_PER_MB = 1e6
 BITS_PER_MBIT = 1e6
 GB_PER_GIB = 1.073741824
 
-_QUANTITY = re.compile(r"\s*([+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*([a-z/%$]*)\s*", re.I)
+_QUANTITY = re.compile(
+    r"\s*([+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*([a-z/%$]*)\s*", re.IGNORECASE
+)
 
 _VOLUME_GB = {
     "b": 1e-9, "kb": 1e-6, "mb": 1e-3, "gb": 1.0, "tb": 1e3, "pb": 1e6,
@@ -88,9 +90,7 @@ def _parse(text: str, field: str, units: dict[str, float], examples: str) -> flo
     if unit not in units:
         known = ", ".join(name for name in units if name)
         problem = "has no unit" if not unit else f"has an unknown unit {match[2]!r}"
-        raise InputError(
-            field, problem, value=text, remedy=f"Write {examples}; units are {known}."
-        )
+        raise InputError(field, problem, value=text, remedy=f"Write {examples}; units are {known}.")
     value = float(match[1].replace("_", "")) * units[unit]
     if not math.isfinite(value):
         raise InputError(field, "is not a finite quantity", value=text)

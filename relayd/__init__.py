@@ -1,1 +1,81 @@
-"""How people and programs reach the planner: store, library face and command line."""
+"""relayd: send it direct, or relay it? Measures the WAN between datacenters and plans transfers.
+
+import relayd
+
+wan = relayd.open()
+plan = wan.plan("us-east", "sa", volume_gb=500)
+print(plan.verdict, plan.reason)
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from planner.errors import (
+        AmbiguousRegionError,
+        CatalogueError,
+        DataError,
+        FormatError,
+        InfeasibleError,
+        InputError,
+        RelaydError,
+        StoreError,
+        UnknownRegionError,
+    )
+    from planner.network import Network
+    from planner.plan import Plan
+    from planner.request import TransferRequest
+    from relayd.opening import open  # noqa: A004 - relayd.open() is what a user writes
+    from relayd.wan import Matrix, Wan
+
+__version__ = "0.1.0"
+
+# Imported on first use: `import relayd` costs nothing, and a command line loads what it needs.
+_HOME = {
+    "AmbiguousRegionError": "planner.errors",
+    "CatalogueError": "planner.errors",
+    "DataError": "planner.errors",
+    "FormatError": "planner.errors",
+    "InfeasibleError": "planner.errors",
+    "InputError": "planner.errors",
+    "Matrix": "relayd.wan",
+    "Network": "planner.network",
+    "Plan": "planner.plan",
+    "RelaydError": "planner.errors",
+    "StoreError": "planner.errors",
+    "TransferRequest": "planner.request",
+    "UnknownRegionError": "planner.errors",
+    "Wan": "relayd.wan",
+    "open": "relayd.opening",
+}
+
+__all__ = [
+    "AmbiguousRegionError",
+    "CatalogueError",
+    "DataError",
+    "FormatError",
+    "InfeasibleError",
+    "InputError",
+    "Matrix",
+    "Network",
+    "Plan",
+    "RelaydError",
+    "StoreError",
+    "TransferRequest",
+    "UnknownRegionError",
+    "Wan",
+    "__version__",
+    "open",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

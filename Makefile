@@ -1,0 +1,43 @@
+# What a person types and what CI runs. Everything happens in a virtual environment of its own.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+SHARED ?= ../shared/data
+
+.DEFAULT_GOAL := help
+
+help:  ## Show this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+$(BIN)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
+	@touch $@
+
+setup: $(BIN)/.installed  ## Make the virtual environment
+
+demo: setup  ## Set up and recommend a first transfer
+	@echo '$$ relayd plan --src us-east --dst sa --volume 500GB'
+	@$(BIN)/relayd plan --src us-east --dst sa --volume 500GB
+
+test: setup  ## Set up and pass all tests
+	$(BIN)/python -m pytest
+
+lint: setup  ## Style and types
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: setup  ## Put the code into its style
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: setup  ## Measure speed, side by side with references
+	$(BIN)/python -m benchmarks
+
+clean:  ## Remove what the other targets made
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis dist build
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.PHONY: help setup demo test lint format bench clean

@@ -1,0 +1,265 @@
+"""The graph before anything is measured: models in place of samples, always labelled baseline.
+
+Round-trip times come from :mod:`planner.backbone`, windows and caps from the VM types of the
+catalogue, and aggregates from what large VMs of each provider reached on a 63-region grid of
+January 2022 (64 connections; open data of the Skyplane project, Apache-2.0), corrected for slow
+start. Bounds are the 90th percentile of each model's error on that grid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import inf, sqrt
+
+from planner import backbone
+from planner.catalogue import Catalogue, Region
+from planner.errors import DataError
+from planner.network import Estimate, Leg, Network, Site, Snapshot
+from planner.throughput import DEFAULT_WINDOW_MB, per_flow_mbps
+from planner.units import MBPS_PER_GBPS
+
+AS_OF = "2022-05-01"
+WINDOW_ERROR = 0.33  # a receiver of the type, but with settings not seen: 3 MB +- a third
+CAP_ERROR = 0.06
+UNKNOWN_ERROR = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateLaw:
+    """Saturated throughput of one VM pair, ``min(limit, scale (RTT / 100 ms)^exponent)``.
+
+    Attributes
+    ----------
+    limit_gbps, scale_gbps : float
+    exponent : float
+        0 where distance does not matter.
+    error : float
+        90th percentile of the relative error on the 2022 grid.
+    """
+
+    limit_gbps: float
+    error: float
+    scale_gbps: float = inf
+    exponent: float = 0.0
+
+    def steady_gbps(self, rtt_ms: float) -> float:
+        """Return the throughput at a round-trip time."""
+        if self.exponent == 0:
+            return self.limit_gbps
+        far_gbps: float = self.scale_gbps * (rtt_ms / 100.0) ** self.exponent
+        return min(self.limit_gbps, far_gbps)
+
+
+# From provider to provider. Azure's egress to other clouds differs so much from pair to pair
+# that its error exceeds the value: measuring it is the first advice.
+AGGREGATE_LAWS: dict[tuple[str, str], AggregateLaw] = {
+    ("aws", "aws"): AggregateLaw(4.84, 0.06),
+    ("aws", "azure"): AggregateLaw(4.86, 0.06),
+    ("aws", "gcp"): AggregateLaw(5.02, 0.06),
+    ("azure", "azure"): AggregateLaw(15.65, 0.24),
+    ("azure", "aws"): AggregateLaw(9.6, 1.07, scale_gbps=4.3, exponent=-0.51),
+    ("azure", "gcp"): AggregateLaw(15.7, 0.67, scale_gbps=7.9, exponent=-0.51),
+    ("gcp", "aws"): AggregateLaw(6.51, 0.34),
+    ("gcp", "azure"): AggregateLaw(6.87, 0.12),
+    ("gcp", "gcp"): AggregateLaw(6.84, 0.15),
+}
+
+
+def baseline_site(region: str, catalogue: Catalogue, chosen: Mapping[str, str] = {}) -> Site:
+    """Return a region's site with the caps and the window of its VM type.
+
+    Without a VM type for its provider, caps are unknown and the window is Linux's default.
+    """
+    try:
+        vm = catalogue.vm_type(region, chosen)
+    except DataError:  # a provider of which only measurements are known
+        return Site(
+            region,
+            "",
+            Estimate(inf, inf, inf, basis="no VM type known"),
+            Estimate(inf, inf, inf, basis="no VM type known"),
+            _within(DEFAULT_WINDOW_MB, WINDOW_ERROR, basis="Linux default"),
+        )
+    return Site(
+        region,
+        vm.id,
+        _within(vm.egress_gbps, CAP_ERROR, basis=vm.source),
+        _within(vm.ingress_gbps, CAP_ERROR, basis=vm.source),
+        _within(vm.window_mb, WINDOW_ERROR, basis=vm.source),
+    )
+
+
+def baseline_rtt_ms(src: Region, dst: Region) -> Estimate | None:
+    """Return the modelled round-trip time, not below what light in a fibre needs."""
+    expected = backbone.rtt_ms(src, dst)
+    if expected is None:
+        return None
+    least = backbone.FIBRE_MS_PER_KM * (backbone.distance_km(src, dst) or 0.0)
+    low = min(expected, max(least, expected / (1 + backbone.P90_ERROR)))
+    return Estimate(low, expected, expected * (1 + backbone.P90_ERROR), basis="backbone model")
+
+
+def flow_estimate(window_mb: Estimate, rtt_ms: Estimate, cap_gbps: float) -> Estimate:
+    """Return one flow's steady throughput from the receiver's window and the round-trip time.
+
+    The bounds combine those of both.
+    """
+    cap_mbps = cap_gbps * MBPS_PER_GBPS
+    expected = per_flow_mbps(window_mb.expected, rtt_ms.expected, cap_mbps)
+    # Independent errors add in squares.
+    below = sqrt(
+        (1 - window_mb.low / window_mb.expected) ** 2 + (rtt_ms.high / rtt_ms.expected - 1) ** 2
+    )
+    above = sqrt(
+        (window_mb.high / window_mb.expected - 1) ** 2 + (rtt_ms.expected / rtt_ms.low - 1) ** 2
+    )
+    unlimited = per_flow_mbps(window_mb.expected, rtt_ms.expected, inf)
+    return Estimate(
+        min(unlimited / (1 + below), cap_mbps * (1 - CAP_ERROR)),
+        expected,
+        min(unlimited * (1 + above), cap_mbps),
+        basis=f"window {window_mb.expected:.2f} MB ({window_mb.source}) / "
+        f"RTT {rtt_ms.expected:.0f} ms ({rtt_ms.source})",
+    )
+
+
+def aggregate_estimate(src: Site, dst: Site, rtt_ms: Estimate) -> Estimate | None:
+    """Return one VM pair's saturated throughput from the providers' law and both caps.
+
+    None where neither is known.
+    """
+    providers = (src.region.partition(":")[0], dst.region.partition(":")[0])
+    cap = min(src.egress_gbps.expected, dst.ingress_gbps.expected)
+    law = AGGREGATE_LAWS.get(providers)
+    if law is None:
+        if cap == inf:
+            return None
+        return Estimate(
+            cap * (1 - UNKNOWN_ERROR), cap, cap, basis="VM caps; nothing known of the path"
+        )
+    steady = law.steady_gbps(rtt_ms.expected)
+    # VM types whose cap is above the law's VMs are held to the law: it is all that was seen.
+    error = law.error if steady <= cap else CAP_ERROR
+    expected = min(steady, cap)
+    return Estimate(
+        expected / (1 + error),
+        expected,
+        min(expected * (1 + error), max(cap, expected)),
+        basis=f"{providers[0]} to {providers[1]} law, error up to {error:.0%}",
+    )
+
+
+def baseline_leg(src: Site, dst: Site, catalogue: Catalogue) -> Leg | None:
+    """Return a leg from models alone, or None where a region has no coordinates."""
+    rtt_ms = baseline_rtt_ms(catalogue.region(src.region), catalogue.region(dst.region))
+    if rtt_ms is None:
+        return None
+    aggregate = aggregate_estimate(src, dst, rtt_ms)
+    if aggregate is None:
+        return None
+    flow = flow_estimate(dst.window_mb, rtt_ms, flow_cap_gbps(src, catalogue))
+    return Leg(src.region, dst.region, rtt_ms, flow, aggregate)
+
+
+def flow_cap_gbps(src: Site, catalogue: Catalogue) -> float:
+    """Return the cap of a single flow out of a site; infinity where no VM type is known."""
+    vm = catalogue.vm_types.get(src.vm_type)
+    return vm.flow_gbps if vm else inf
+
+
+def baseline_sites(
+    catalogue: Catalogue, chosen: Mapping[str, str] = {}, further: Iterable[str] = ()
+) -> dict[str, Site]:
+    """Return the sites of the catalogue's baseline regions and of some further ones."""
+    names = [region.id for region in catalogue.regions.values() if region.baseline]
+    return {
+        name: baseline_site(name, catalogue, chosen) for name in dict.fromkeys([*names, *further])
+    }
+
+
+def baseline_snapshot(catalogue: Catalogue) -> Snapshot:
+    """Return the baseline's name, which changes with the catalogue."""
+    return Snapshot(f"baseline-{catalogue.digest[:8] or 'built-in'}", AS_OF, "baseline")
+
+
+def baseline_network(
+    catalogue: Catalogue,
+    chosen: Mapping[str, str] = {},
+    ends: tuple[str, str] | None = None,
+    further: Iterable[str] = (),
+) -> Network:
+    """Build the graph of the catalogue's regions with no measurement at all.
+
+    Parameters
+    ----------
+    catalogue : Catalogue
+    chosen : mapping, optional
+        Region or provider to VM type, in place of the catalogue's defaults.
+    ends : (src, dst), optional
+        Build only the legs out of src and into dst: all that one transfer's plan needs.
+    further : iterable of str, optional
+        Regions to add that are not part of the catalogue's baseline.
+
+    Raises
+    ------
+    DataError
+        If a region's provider has no VM type.
+    """
+    sites = baseline_sites(catalogue, chosen, (*(ends or ()), *further))
+    legs: dict[str, dict[str, Leg]] = {}
+    for src in sites.values():
+        row = {}
+        for dst in sites.values():
+            if src is dst or (ends and src.region != ends[0] and dst.region != ends[1]):
+                continue
+            if leg := baseline_leg(src, dst, catalogue):
+                row[dst.region] = leg
+        legs[src.region] = row
+    if ends and ends[1] not in legs[ends[0]]:
+        missing = [e for e in ends if catalogue.region(e).latitude_deg is None]
+        raise DataError(
+            f"Nothing is known of {ends[0]} -> {ends[1]}: no measurement, and "
+            f"{' and '.join(missing)} has no coordinates in the catalogue. Import a "
+            "measurement, or add the region to a catalogue file."
+        )
+    return Network(sites, legs, baseline_snapshot(catalogue))
+
+
+def with_vm_types(network: Network, catalogue: Catalogue, chosen: Mapping[str, str]) -> Network:
+    """Return a network as it would be with other VM types in some regions.
+
+    Round-trip times stay; throughput of the legs concerned comes from models, because what was
+    measured was measured with other VMs.
+
+    Parameters
+    ----------
+    network : Network
+    catalogue : Catalogue
+    chosen : mapping
+        Region or provider to the id of a VM type.
+    """
+    sites = dict(network.sites)
+    for name, site in network.sites.items():
+        wanted = chosen.get(name) or chosen.get(name.partition(":")[0])
+        if wanted and wanted != site.vm_type:
+            sites[name] = baseline_site(name, catalogue, chosen)
+    changed = {name for name in sites if sites[name] is not network.sites[name]}
+    legs: dict[str, dict[str, Leg]] = {}
+    for src, row in network.legs.items():
+        legs[src] = {}
+        for dst, leg in row.items():
+            if src not in changed and dst not in changed:
+                legs[src][dst] = leg
+                continue
+            aggregate = aggregate_estimate(sites[src], sites[dst], leg.rtt_ms)
+            if aggregate is not None:
+                flow = flow_estimate(
+                    sites[dst].window_mb, leg.rtt_ms, flow_cap_gbps(sites[src], catalogue)
+                )
+                legs[src][dst] = Leg(src, dst, leg.rtt_ms, flow, aggregate, leg.loss_pct)
+    return Network(sites, legs, network.snapshot)
+
+
+def _within(value: float, error: float, basis: str) -> Estimate:
+    return Estimate(value / (1 + error), value, value * (1 + error), basis=basis)

@@ -1,0 +1,397 @@
+"""Direct, relayed or split: the recommendation for one transfer.
+
+A relay is recommended only when the *low* bound of its gain beats the margin, or when the direct
+path cannot meet the request's limits at all. Gain is meant in the objective's own terms: time,
+cost, or cost plus the value of time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf
+from typing import TypeAlias
+
+from planner.errors import DataError, InfeasibleError
+from planner.network import Bound, Network
+from planner.pricing import Prices
+from planner.problem import transfer_problem
+from planner.request import TransferRequest
+from planner.single_path import best_on_path, greatest_rate_gbps
+from planner.throughput import ramp_up_s
+from planner.transfer import EQUAL, Allocation, Relay, Transfer
+from planner.unicast import fastest, least_value, most_rate_gbps
+from planner.units import S_PER_H, duration_s
+
+# Relays as good as the best within this share are ranked by cost.
+AS_FAST = 0.01
+SHOWN_ALTERNATIVES = 5
+# What one more relay must bring: each is one more thing to run and to fail.
+SPLIT_GAIN = 0.01
+# What a relay adds to each round trip (a userspace proxy on a loaded VM), and how much must be
+# saved before a longer and more fragile path is worth it.
+RELAY_PROCESSING_MS = 1.0
+LEAST_LATENCY_GAIN_MS = 10.0
+
+Solver: TypeAlias = Callable[[float], Allocation | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """An allocation with what it means for the request.
+
+    Attributes
+    ----------
+    ramp_up_s : float
+        Time to get up to speed on the slowest of its paths, 8.5 round trips a leg.
+    value_usd : float
+        Cost plus duration at the request's value of time; the duration itself if that is
+        infinite.
+    """
+
+    allocation: Allocation
+    ramp_up_s: float
+    duration_s: float
+    value_usd: float
+
+    @property
+    def relays(self) -> tuple[int, ...]:
+        """Positions of the relays that it uses."""
+        return tuple(sorted(self.allocation.relay_gbps))
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """Throughput and objective value of one option over another, with bounds."""
+
+    expected: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What was decided, and everything that explains it.
+
+    Attributes
+    ----------
+    chosen : Option
+    direct, best_relay : Option | None
+        Each the best of its kind; None if it can't meet the request's limits.
+    fastest_direct : Option | None
+        What the direct path gives at most, whatever the limits.
+    alternatives : list of Option
+        Single relays, best first.
+    optimum : Option
+        What the optimiser preferred on expected figures, chosen or not.
+    gain : Gain | None
+        Of the optimum over direct, in the objective's terms; None if either is missing.
+    """
+
+    request: TransferRequest
+    transfer: Transfer
+    chosen: Option
+    direct: Option | None
+    best_relay: Option | None
+    alternatives: list[Option]
+    optimum: Option
+    gain: Gain | None
+    fastest_direct: Option | None = None
+
+
+class Decider:
+    """Decides one request on one network."""
+
+    def __init__(self, request: TransferRequest, network: Network, prices: Prices) -> None:
+        self.request = request
+        self.network = network
+        self.prices = prices
+        self.transfer = transfer_problem(request, network, prices)
+        self._regions = list(network.sites)
+        self._transfers: dict[Bound, Transfer] = {"expected": self.transfer}
+
+    def decide(self) -> Decision:
+        """Return the decision.
+
+        Raises
+        ------
+        InfeasibleError
+            If no plan meets the limits.
+        DataError
+            If nothing is known of any path.
+        """
+        transfer = self.transfer
+        if transfer.direct is None and not transfer.relays:
+            raise DataError(
+                f"Nothing is known of any path from {self.request.src} to {self.request.dst} "
+                "under these rules. Measure or import one of its legs."
+            )
+        direct = self._best(lambda rate: self._on_path(None, rate)) if transfer.direct else None
+        if self.request.objective == "latency":
+            return self._least_latency(direct)
+        ranked = self._ranked_relays()
+        alternatives = [option for relay in ranked if (option := self._relay_option(relay))]
+        optimum = self._optimum(direct, alternatives)
+        if optimum is None:
+            raise self._infeasible()
+        gain = self.gain(optimum, direct) if direct and optimum is not direct else None
+        chosen = optimum
+        if gain and direct and gain.low < 1 + self.request.margin:
+            chosen = direct
+        return Decision(
+            self.request,
+            transfer,
+            chosen,
+            direct,
+            alternatives[0] if alternatives else None,
+            alternatives[1:],
+            optimum,
+            gain,
+            direct or self._fastest_direct(),
+        )
+
+    def _least_latency(self, direct: Option | None) -> Decision:
+        """Decide by round-trip time: a relay must gain both relatively and absolutely."""
+        relays = sorted(self.transfer.relays, key=lambda r: (self.path_rtt_ms(r.region), r.region))
+        options = [
+            option
+            for relay in relays[: SHOWN_ALTERNATIVES + 1]
+            if (option := self._relay_option(relay))
+        ]
+        if direct is None and not options:
+            raise self._infeasible()
+        optimum = chosen = direct or options[0]
+        gain = None
+        if direct and options:
+            (relay,) = options[0].relays
+            saved_ms = self.path_rtt_ms(None) - self.path_rtt_ms(relay) - RELAY_PROCESSING_MS
+            if saved_ms > 0:
+                optimum = options[0]
+                gain = Gain(
+                    self.path_rtt_ms(None) / (self.path_rtt_ms(relay) + RELAY_PROCESSING_MS),
+                    self.path_rtt_ms(None, "low")
+                    / (self.path_rtt_ms(relay, "high") + RELAY_PROCESSING_MS),
+                    self.path_rtt_ms(None, "high")
+                    / (self.path_rtt_ms(relay, "low") + RELAY_PROCESSING_MS),
+                )
+                if gain.low >= 1 + self.request.margin and saved_ms >= LEAST_LATENCY_GAIN_MS:
+                    chosen = optimum
+        best = options[0] if options else None
+        return Decision(
+            self.request,
+            self.transfer,
+            chosen,
+            direct,
+            best,
+            options[1:],
+            optimum,
+            gain,
+            direct or self._fastest_direct(),
+        )
+
+    # ---- options -----------------------------------------------------------------------------
+
+    def _optimum(self, direct: Option | None, single_relays: list[Option]) -> Option | None:
+        """Return the best of all plans that the request allows."""
+        request, transfer = self.request, self.transfer
+        options = [direct] if direct else []
+        if not request.may_split or request.relays == "one":
+            relays: list[Option | None] = [self._relay_option(relay) for relay in transfer.relays]
+            options += [option for option in relays if option]
+            if request.may_split:
+                options += [option for relay in transfer.relays if (option := self._beside(relay))]
+        elif transfer.relays:
+            options += single_relays[:1]
+            split = self._best(lambda rate: self._anywhere(transfer, rate))
+            options += [split] if split else []
+        best = None
+        for option in options:  # simpler plans come first
+            worth = SPLIT_GAIN if best and len(option.relays) > len(best.relays) > 0 else EQUAL
+            if best is None or option.value_usd < best.value_usd * (1 - worth):
+                best = option
+        return best
+
+    def _on_path(self, relay: Relay | None, rate: float) -> Allocation | None:
+        return best_on_path(
+            self.transfer,
+            relay,
+            time_value_usd_per_h=self.request.hour_usd,
+            at_least_gbps=rate,
+            budget_usd=self.request.budget_usd or inf,
+        )
+
+    def _fastest_direct(self) -> Option | None:
+        fastest_there_is = best_on_path(self.transfer, None, time_value_usd_per_h=inf)
+        return self.option(fastest_there_is) if fastest_there_is else None
+
+    def _anywhere(self, transfer: Transfer, rate: float) -> Allocation | None:
+        hour_usd, budget_usd = self.request.hour_usd, self.request.budget_usd or inf
+        if hour_usd == inf:
+            best = fastest(transfer, budget_usd=budget_usd)
+            return best if best and best.rate_gbps >= rate * (1 - EQUAL) else None
+        return least_value(
+            transfer, time_value_usd_per_h=hour_usd, at_least_gbps=rate, budget_usd=budget_usd
+        )
+
+    def _beside(self, relay: Relay) -> Option | None:
+        """Return the best plan over the direct path and one relay."""
+        whole = self.transfer
+        part = Transfer(
+            whole.volume_gb, whole.src, whole.dst, whole.direct, [relay], whole.vm_start_s
+        )
+        return self._best(lambda rate: self._anywhere(part, rate))
+
+    def _relay_option(self, relay: Relay) -> Option | None:
+        return self._best(lambda rate: self._on_path(relay, rate))
+
+    def _best(self, solve: Solver) -> Option | None:
+        """Solve, allowing for the ramp-up that the paths found need before a deadline."""
+        ramp_s = 0.0
+        for _ in range(4):
+            rate = self.request.least_rate_gbps(ramp_s)
+            allocation = solve(rate) if rate < inf else None
+            if allocation is None:
+                return None
+            option = self.option(allocation)
+            if self.request.deadline_s is None or option.ramp_up_s <= ramp_s:
+                return option
+            ramp_s = option.ramp_up_s
+        return option if option.duration_s <= (self.request.deadline_s or inf) else None
+
+    def option(self, allocation: Allocation, rate_gbps: float | None = None) -> Option:
+        """Return an allocation's duration and value, by default at its expected rate."""
+        rate = rate_gbps or allocation.rate_gbps
+        ramp_s = self.path_ramp_up_s(None) if allocation.direct_gbps else 0.0
+        for relay in allocation.relay_gbps:
+            ramp_s = max(ramp_s, self.path_ramp_up_s(relay))
+        time_s = duration_s(self.request.volume_gb, rate) + ramp_s
+        hour_usd = self.request.hour_usd
+        if hour_usd == inf:
+            return Option(allocation, ramp_s, time_s, time_s)
+        vm_usd = allocation.vm_usd
+        if rate != allocation.rate_gbps:
+            start_h = self.request.vm_start_s / S_PER_H
+            hours = self.transfer.gbps_h / allocation.rate_gbps + start_h
+            vm_usd *= (self.transfer.gbps_h / rate + start_h) / hours
+        value = allocation.egress_usd + vm_usd + hour_usd * time_s / S_PER_H
+        return Option(allocation, ramp_s, time_s, value)
+
+    def path_rtt_ms(self, relay: int | None, bound: Bound = "expected") -> float:
+        """Return the round-trip time of a path: the sum of its legs'."""
+        src, dst = self.request.src, self.request.dst
+        if relay is None:
+            return float(getattr(self.network.leg(src, dst).rtt_ms, bound))
+        via = self._regions[relay]
+        first, second = self.network.leg(src, via).rtt_ms, self.network.leg(via, dst).rtt_ms
+        return float(getattr(first, bound) + getattr(second, bound))
+
+    def path_ramp_up_s(self, relay: int | None) -> float:
+        """Return the time that a path takes to get up to speed."""
+        return ramp_up_s(self.path_rtt_ms(relay))
+
+    def _ranked_relays(self) -> list[Relay]:
+        """Return the few single relays worth showing, best first under the objective."""
+        transfer = self.transfer
+        least = self.request.least_rate_gbps()
+        rated = [(greatest_rate_gbps(transfer, relay), relay) for relay in transfer.relays]
+        able = [(rate, relay) for rate, relay in rated if rate >= least * (1 - EQUAL)]
+        if not able:
+            return []
+        if self.request.hour_usd == 0:
+            able.sort(key=lambda item: (item[1].usd_per_gb, -item[0], item[1].region))
+        else:
+            # By speed in steps of about one percent, then by price.
+            fastest_rate = max(rate for rate, _ in able)
+            able.sort(
+                key=lambda item: (
+                    int((1 - item[0] / fastest_rate) / AS_FAST),
+                    item[1].usd_per_gb,
+                    -item[0],
+                    item[1].region,
+                )
+            )
+        return [relay for _, relay in able[: SHOWN_ALTERNATIVES + 1]]
+
+    # ---- bounds ------------------------------------------------------------------------------
+
+    def rate_at(self, allocation: Allocation, bound: Bound) -> float:
+        """Return the rate of the same VMs and path shares at the estimates' bounds."""
+        if bound not in self._transfers:
+            self._transfers[bound] = transfer_problem(
+                self.request, self.network, self.prices, bound
+            )
+        transfer = self._transfers[bound]
+        rate = allocation.rate_gbps
+        out_use = in_use = 0.0
+        loads = [
+            rate / (transfer.src.cap_gbps * allocation.src_vms),
+            rate / (transfer.dst.cap_gbps * allocation.dst_vms),
+        ]
+        if allocation.direct_gbps:
+            if transfer.direct is None:
+                return 0.0
+            out_use = in_use = allocation.direct_gbps / transfer.direct.pair_gbps
+        if allocation.relay_gbps:
+            for relay in transfer.relays:
+                if flow := allocation.relay_gbps.get(relay.region, 0.0):
+                    out_use += flow / relay.in_gbps
+                    in_use += flow / relay.out_gbps
+                    vms = allocation.relay_vms[relay.region]
+                    loads.append(flow / (relay.vm_gbps * vms))
+        loads += [out_use / allocation.src_vms, in_use / allocation.dst_vms]
+        possible = rate / max(loads)
+        # An optimum often leaves a little room; its bounds still enclose it.
+        return min(rate, possible) if bound == "low" else max(rate, possible)
+
+    def gain(self, option: Option, over: Option) -> Gain:
+        """Return how much better one option is than another, in the objective's terms."""
+
+        def ratio(of: Bound, against: Bound) -> float:
+            rate = self.rate_at(option.allocation, of)
+            other_rate = self.rate_at(over.allocation, against)
+            if rate <= 0:
+                return 0.0
+            better = self.option(option.allocation, rate)
+            return self.option(over.allocation, other_rate).value_usd / better.value_usd
+
+        return Gain(over.value_usd / option.value_usd, ratio("low", "high"), ratio("high", "low"))
+
+    # ---- infeasible --------------------------------------------------------------------------
+
+    def _infeasible(self) -> InfeasibleError:
+        request, transfer = self.request, self.transfer
+        most = most_rate_gbps(transfer)
+        needed = request.least_rate_gbps()
+        if needed > most * (1 + EQUAL):
+            return _too_slow(request, most, needed)
+        cheapest = least_value(transfer, at_least_gbps=needed)
+        if cheapest is None:
+            return InfeasibleError("the VM quotas allow no transfer", "Raise --vms.")
+        if request.budget_usd is not None and cheapest.cost_usd > request.budget_usd:
+            return InfeasibleError(
+                f"a budget of {request.budget_usd:.2f} USD is below the cheapest plan, which "
+                f"costs {cheapest.cost_usd:.2f} USD ({cheapest.egress_usd:.2f} egress, "
+                f"{cheapest.vm_usd:.2f} VMs)",
+                f"Raise the budget to {cheapest.cost_usd + 0.005:.2f} USD or send less.",
+            )
+        return _too_slow(request, most, needed)
+
+
+def _too_slow(request: TransferRequest, most: float, needed: float) -> InfeasibleError:
+    vms = f"{request.vms} VM{'s' if request.vms > 1 else ''} a region"
+    if request.deadline_s is not None and needed > (request.min_throughput_gbps or 0.0):
+        soonest_s = duration_s(request.volume_gb, most)
+        limit = (
+            f"the deadline of {request.deadline_s:.0f} s asks for more than the {most:.2f} Gbit/s "
+            f"that {vms} and {request.connections} connections reach"
+        )
+        remedy = f"Allow at least {soonest_s:.0f} s plus getting up to speed, or raise --vms"
+    else:
+        limit = (
+            f"{needed:.2f} Gbit/s is above the {most:.2f} Gbit/s that {vms} and "
+            f"{request.connections} connections reach over all permitted paths"
+        )
+        remedy = f"Ask for at most {most:.2f} Gbit/s, or raise --vms"
+    if most > 0 and needed < inf:
+        remedy += f" to about {-(-request.vms * needed // most):.0f}"
+    return InfeasibleError(limit, remedy + ".")

@@ -1,0 +1,47 @@
+"""The cost-time frontier: what each bit of speed costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from planner.single_path import best_on_path
+from planner.transfer import Allocation, Transfer
+from planner.unicast import least_cost, most_rate_gbps
+
+POINTS = 20
+# No plan ever needs to be slower than one VM pair direct; below this share of the greatest rate
+# there is nothing to see.
+LEAST_SHARE = 0.02
+JUST_BELOW = 1 - 1e-9
+
+
+def cost_time_frontier(transfer: Transfer, points: int = POINTS) -> list[Allocation]:
+    """Return allocations from the cheapest to the fastest, none beaten in both cost and time.
+
+    Parameters
+    ----------
+    transfer : Transfer
+    points : int
+        Rates at which the least cost is computed, in equal ratios; dominated ones are dropped.
+    """
+    most = most_rate_gbps(transfer)
+    if most <= 0:
+        return []
+    cheapest = best_on_path(transfer, None)
+    slowest = min(cheapest.rate_gbps if cheapest else most, most)
+    slowest = max(slowest, most * LEAST_SHARE)
+    steps = max(points - 1, 1)
+    rates = [slowest * (most / slowest) ** (i / steps) * JUST_BELOW for i in range(points)]
+    found = [allocation for rate in rates if (allocation := least_cost(transfer, rate))]
+    return pareto(([cheapest] if cheapest else []) + found)
+
+
+def pareto(allocations: Sequence[Allocation]) -> list[Allocation]:
+    """Return those that no other beats in cost without being slower, slowest first."""
+    kept: list[Allocation] = []
+    cheapest = float("inf")
+    for allocation in sorted(allocations, key=lambda a: (-a.rate_gbps, a.cost_usd)):
+        if allocation.cost_usd < cheapest:
+            cheapest = allocation.cost_usd
+            kept.append(allocation)
+    return kept[::-1]

@@ -1,0 +1,422 @@
+"""The WAN as a graph of estimates: sites, legs, and how sure each number is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import inf, sqrt
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from planner.errors import DataError, InputError
+from planner.units import MBPS_PER_GBPS
+
+if TYPE_CHECKING:
+    import networkx as nx
+    import numpy as np
+
+Source: TypeAlias = Literal["measured", "inferred", "baseline"]
+Bound: TypeAlias = Literal["low", "expected", "high"]
+
+# How much a measured leg may have drifted: a random walk of 5 % in a year. On the January and
+# November 2022 grids the ranks of AWS pairs correlate at 0.995, so the drift is slow.
+DRIFT_PER_SQRT_YEAR = 0.05
+SECONDS_PER_DAY = 86400.0
+DAYS_PER_YEAR = 365.25
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What is believed of one quantity.
+
+    Attributes
+    ----------
+    low, expected, high : float
+        Ninety percent of true values should lie between low and high.
+    source : Source
+        ``measured`` on this leg, ``inferred`` from other measurements, or ``baseline``.
+    measured_at_s : float | None
+        Time of the newest sample, seconds since 1970 (UTC); None for a baseline.
+    samples : int
+        How many samples of this leg it rests on.
+    basis : str
+        In words, what it was inferred from.
+    """
+
+    low: float
+    expected: float
+    high: float
+    source: Source = "baseline"
+    measured_at_s: float | None = None
+    samples: int = 0
+    basis: str = ""
+
+    def aged(self, now_s: float) -> Estimate:
+        """Return the estimate with bounds widened for its age, in whole days."""
+        if self.measured_at_s is None or self.expected <= 0:
+            return self
+        days = (now_s - self.measured_at_s) // SECONDS_PER_DAY
+        if days <= 0:
+            return self
+        drift = DRIFT_PER_SQRT_YEAR * sqrt(days / DAYS_PER_YEAR)
+        below = sqrt((1 - self.low / self.expected) ** 2 + drift**2)
+        above = sqrt((self.high / self.expected - 1) ** 2 + drift**2)
+        return replace(
+            self,
+            low=self.expected * max(0.0, 1 - below),
+            high=self.expected * (1 + above),
+        )
+
+
+def exactly(value: float, source: Source = "measured") -> Estimate:
+    """Return an estimate without doubt, for a figure that the caller states."""
+    return Estimate(value, value, value, source)
+
+
+@dataclass(frozen=True, slots=True)
+class Leg:
+    """One directed pair of regions.
+
+    Attributes
+    ----------
+    rtt_ms, per_flow_mbps, aggregate_gbps : Estimate
+        Round-trip time; steady throughput of one flow; saturated throughput of one VM pair.
+    loss_pct : float | None
+        Packet loss, where measured.
+    """
+
+    src: str
+    dst: str
+    rtt_ms: Estimate
+    per_flow_mbps: Estimate
+    aggregate_gbps: Estimate
+    loss_pct: float | None = None
+
+    def rate_gbps(self, connections: int, bound: Bound = "expected") -> float:
+        """Return ``min(k f, A)``: what one VM pair reaches with k connections."""
+        flow_mbps: float = getattr(self.per_flow_mbps, bound)
+        saturated_gbps: float = getattr(self.aggregate_gbps, bound)
+        if connections == 1:
+            return min(flow_mbps / MBPS_PER_GBPS, saturated_gbps)
+        return min(connections * flow_mbps / MBPS_PER_GBPS, saturated_gbps)
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A region with the VM type used there and that VM's caps.
+
+    Attributes
+    ----------
+    egress_gbps, ingress_gbps : Estimate
+        Caps of one VM over all destinations together.
+    window_mb : Estimate
+        Effective TCP receive window of the VM.
+    """
+
+    region: str
+    vm_type: str
+    egress_gbps: Estimate
+    ingress_gbps: Estimate
+    window_mb: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Which state of knowledge a graph is; every plan names it."""
+
+    id: str
+    as_of: str
+    source: str
+
+
+UNSAVED = Snapshot("unsaved", "", "given")
+
+
+@dataclass(frozen=True)
+class Network:
+    """An immutable WAN graph.
+
+    Attributes
+    ----------
+    sites : dict
+        Region id to :class:`Site`, in a fixed order that also breaks ties between equals.
+    legs : dict
+        Source to destination to :class:`Leg`. Pairs may be missing.
+    snapshot : Snapshot
+    """
+
+    sites: dict[str, Site]
+    legs: dict[str, dict[str, Leg]]
+    snapshot: Snapshot = UNSAVED
+    _rates: dict[tuple[int, Bound], Rates] = field(default_factory=dict, compare=False, repr=False)
+    _caps: dict[Bound, tuple[list[float], list[float]]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+
+    def __repr__(self) -> str:
+        """Say how large the graph is and where it is from."""
+        count = sum(len(row) for row in self.legs.values())
+        return f"<Network {self.snapshot.id}: {len(self.sites)} sites, {count} legs>"
+
+    def leg(self, src: str, dst: str) -> Leg:
+        """Return one leg.
+
+        Raises
+        ------
+        DataError
+            If nothing is known of it.
+        """
+        try:
+            return self.legs[src][dst]
+        except KeyError:
+            raise DataError(
+                f"Nothing is known of {src} -> {dst}: neither a sample nor a baseline. Measure "
+                "it, import a measurement, or give both regions coordinates in the catalogue."
+            ) from None
+
+    def __iter__(self) -> Iterator[Leg]:
+        """Iterate over all legs, by source and destination."""
+        for row in self.legs.values():
+            yield from row.values()
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        """Region id to its position in the order of sites."""
+        return {region: position for position, region in enumerate(self.sites)}
+
+    def rates(self, connections: int, bound: Bound = "expected") -> Rates:
+        """Return what one VM pair reaches on every leg with this many connections."""
+        key = (connections, bound)
+        if key not in self._rates:
+            self._rates[key] = Rates(self, connections, bound)
+        return self._rates[key]
+
+    def caps(self, bound: Bound = "expected") -> tuple[list[float], list[float]]:
+        """Return every site's egress and ingress cap of one VM, in the network's order."""
+        if bound not in self._caps:
+            self._caps[bound] = (
+                [getattr(site.egress_gbps, bound) for site in self.sites.values()],
+                [getattr(site.ingress_gbps, bound) for site in self.sites.values()],
+            )
+        return self._caps[bound]
+
+    def aged(self, now_s: float) -> Network:
+        """Return the network with all bounds widened for age at a given time."""
+        return Network(
+            self.sites,
+            {
+                src: {
+                    dst: Leg(
+                        src,
+                        dst,
+                        leg.rtt_ms.aged(now_s),
+                        leg.per_flow_mbps.aged(now_s),
+                        leg.aggregate_gbps.aged(now_s),
+                        leg.loss_pct,
+                    )
+                    for dst, leg in row.items()
+                }
+                for src, row in self.legs.items()
+            },
+            self.snapshot,
+        )
+
+    @classmethod
+    def from_matrices(
+        cls,
+        regions: Sequence[str],
+        aggregate_gbps: np.ndarray,
+        *,
+        rtt_ms: np.ndarray | float = 100.0,
+        per_flow_mbps: np.ndarray | None = None,
+        egress_gbps: Sequence[float] | None = None,
+        ingress_gbps: Sequence[float] | None = None,
+        snapshot: Snapshot = UNSAVED,
+    ) -> Network:
+        """Build a network from one's own figures, taken as exact.
+
+        Parameters
+        ----------
+        regions : sequence of str, length n
+            Region ids or any other unique names.
+        aggregate_gbps : array, shape (n, n)
+            Saturated throughput of one VM pair, row to column. NaN or 0: no such leg. The
+            diagonal is ignored.
+        rtt_ms : array of shape (n, n), or one value for all
+        per_flow_mbps : array, shape (n, n), optional
+            Throughput of one flow; without it, a single flow is taken to reach the aggregate.
+        egress_gbps, ingress_gbps : sequences of length n, optional
+            Caps of one VM; without them, the largest rate of the row or column.
+
+        Raises
+        ------
+        InputError
+            If shapes disagree, names repeat or a figure is negative or infinite.
+        """
+        import numpy
+
+        count = len(regions)
+        if len(set(regions)) != count:
+            raise InputError("regions", "has the same name twice", value=list(regions))
+        aggregate = _checked_matrix("aggregate_gbps", aggregate_gbps, count)
+        rtt = _checked_matrix("rtt_ms", numpy.broadcast_to(rtt_ms, (count, count)), count)
+        flow = (
+            aggregate * MBPS_PER_GBPS
+            if per_flow_mbps is None
+            else _checked_matrix("per_flow_mbps", per_flow_mbps, count)
+        )
+        off_diagonal = aggregate.copy()
+        numpy.fill_diagonal(off_diagonal, 0.0)
+        egress = off_diagonal.max(axis=1) if egress_gbps is None else egress_gbps
+        ingress = off_diagonal.max(axis=0) if ingress_gbps is None else ingress_gbps
+        sites = {
+            region: Site(
+                region,
+                "",
+                exactly(float(egress[i])),
+                exactly(float(ingress[i])),
+                exactly(inf),
+            )
+            for i, region in enumerate(regions)
+        }
+        legs = {
+            src: {
+                dst: Leg(
+                    src,
+                    dst,
+                    exactly(float(rtt[i, j])),
+                    exactly(float(flow[i, j])),
+                    exactly(float(aggregate[i, j])),
+                )
+                for j, dst in enumerate(regions)
+                if i != j and aggregate[i, j] > 0
+            }
+            for i, src in enumerate(regions)
+        }
+        return cls(sites, legs, snapshot)
+
+    @classmethod
+    def from_networkx(cls, graph: nx.DiGraph) -> Network:
+        """Build a network from a directed graph.
+
+        Edges carry ``aggregate_gbps`` and optionally ``rtt_ms`` and ``per_flow_mbps``; nodes
+        optionally ``egress_gbps`` and ``ingress_gbps``. Figures are taken as exact.
+        """
+        import numpy
+
+        regions = [str(node) for node in graph.nodes]
+        position = {node: i for i, node in enumerate(graph.nodes)}
+        count = len(regions)
+        aggregate = numpy.zeros((count, count))
+        rtt = numpy.full((count, count), 100.0)
+        flow = numpy.zeros((count, count))
+        for u, v, data in graph.edges(data=True):
+            if "aggregate_gbps" not in data:
+                raise InputError(
+                    f"edge {u} -> {v}", "has no attribute aggregate_gbps", remedy="Add it."
+                )
+            i, j = position[u], position[v]
+            aggregate[i, j] = data["aggregate_gbps"]
+            rtt[i, j] = data.get("rtt_ms", 100.0)
+            flow[i, j] = data.get("per_flow_mbps", data["aggregate_gbps"] * MBPS_PER_GBPS)
+        off_diagonal = aggregate.copy()
+        numpy.fill_diagonal(off_diagonal, 0.0)
+        nodes = [graph.nodes[node] for node in graph.nodes]
+        return cls.from_matrices(
+            regions,
+            aggregate,
+            rtt_ms=rtt,
+            per_flow_mbps=flow,
+            egress_gbps=[
+                data.get("egress_gbps", off_diagonal[i].max(initial=0.0))
+                for i, data in enumerate(nodes)
+            ],
+            ingress_gbps=[
+                data.get("ingress_gbps", off_diagonal[:, i].max(initial=0.0))
+                for i, data in enumerate(nodes)
+            ],
+        )
+
+    def to_networkx(self) -> nx.DiGraph:
+        """Return a directed graph; each estimate becomes ``name``, ``name_low``, ``name_high``."""
+        import networkx
+
+        graph = networkx.DiGraph(snapshot=self.snapshot.id, as_of=self.snapshot.as_of)
+        for site in self.sites.values():
+            graph.add_node(
+                site.region,
+                vm_type=site.vm_type,
+                egress_gbps=site.egress_gbps.expected,
+                ingress_gbps=site.ingress_gbps.expected,
+                window_mb=site.window_mb.expected,
+            )
+        for leg in self:
+            attributes: dict[str, float | str] = {}
+            for name in ("rtt_ms", "per_flow_mbps", "aggregate_gbps"):
+                estimate: Estimate = getattr(leg, name)
+                attributes[name] = estimate.expected
+                attributes[f"{name}_low"] = estimate.low
+                attributes[f"{name}_high"] = estimate.high
+                attributes[f"{name}_source"] = estimate.source
+            if leg.loss_pct is not None:
+                attributes["loss_pct"] = leg.loss_pct
+            graph.add_edge(leg.src, leg.dst, **attributes)
+        return graph
+
+
+class Rates:
+    """Rates of one VM pair with a fixed number of connections, as rows and columns.
+
+    A plan needs one row (out of its source) and one column (into its destination): both are
+    made on first use and kept, so that many plans on one network share them.
+    """
+
+    def __init__(self, network: Network, connections: int, bound: Bound) -> None:
+        self._network = network
+        self._connections = connections
+        self._bound: Bound = bound
+        self._rows: dict[str, list[float]] = {}
+        self._columns: dict[str, list[float]] = {}
+
+    def out_of(self, src: str) -> list[float]:
+        """Return Gbit/s towards every site in the network's order; 0 where there is no leg."""
+        if src not in self._rows:
+            legs = self._network.legs.get(src, {})
+            self._rows[src] = self._rates(legs.get(dst) for dst in self._network.sites)
+        return self._rows[src]
+
+    def into(self, dst: str) -> list[float]:
+        """Return Gbit/s from every site in the network's order; 0 where there is no leg."""
+        if dst not in self._columns:
+            legs = self._network.legs
+            self._columns[dst] = self._rates(
+                legs.get(src, _NO_LEGS).get(dst) for src in self._network.sites
+            )
+        return self._columns[dst]
+
+    def _rates(self, legs: Iterable[Leg | None]) -> list[float]:
+        connections, bound = self._connections, self._bound
+        return [leg.rate_gbps(connections, bound) if leg else 0.0 for leg in legs]
+
+
+_NO_LEGS: Mapping[str, Leg] = {}
+
+
+def _checked_matrix(name: str, values: np.ndarray, count: int) -> np.ndarray:
+    import numpy
+
+    matrix = numpy.array(values, dtype=float)
+    if matrix.shape != (count, count):
+        raise InputError(
+            name, f"must have shape ({count}, {count}), one row and column a region",
+            value=matrix.shape,
+        )  # fmt: skip
+    numpy.fill_diagonal(matrix, 0.0)
+    matrix[numpy.isnan(matrix)] = 0.0
+    wrong = numpy.argwhere((matrix < 0) | numpy.isinf(matrix))
+    if len(wrong):
+        i, j = (int(k) for k in wrong[0])
+        raise InputError(
+            f"{name}[{i}, {j}]", "must be finite and not negative", value=float(matrix[i, j])
+        )
+    return matrix

@@ -1,0 +1,136 @@
+"""What a transfer costs: egress fees at the tier that the month has reached, and VM hours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Protocol
+
+from planner.catalogue import Catalogue, Tier
+from planner.errors import InputError
+from planner.network import Network
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+class Prices(Protocol):
+    """What the planner asks of a price list."""
+
+    def egress_usd_per_gb(self, src: str, dst: str, volume_gb: float) -> float:
+        """Return the mean $/GB of a volume sent from one region to another."""
+
+    def vm_usd_per_h(self, region: str) -> float:
+        """Return the price of one VM for an hour."""
+
+
+def average_usd_per_gb(
+    tiers: tuple[Tier, ...], volume_gb: float, month_to_date_gb: float = 0.0
+) -> float:
+    """Return the mean price of a volume that follows what the month has already seen.
+
+    Parameters
+    ----------
+    tiers : tuple of Tier
+        Ascending, the last without an upper end.
+    volume_gb : float
+        Above 0.
+    month_to_date_gb : float
+        Volume already billed under the same tiers this month.
+    """
+    start, end = month_to_date_gb, month_to_date_gb + volume_gb
+    floor = cost = 0.0
+    for tier in tiers:
+        billed = min(end, tier.up_to_gb) - max(start, floor)
+        if billed >= volume_gb:  # all in one tier: its price, to the digit
+            return tier.usd_per_gb
+        if billed > 0:
+            cost += billed * tier.usd_per_gb
+        if end <= tier.up_to_gb:
+            break
+        floor = tier.up_to_gb
+    return cost / volume_gb
+
+
+class CataloguePrices:
+    """Prices from a catalogue, for the VM types of a network's sites.
+
+    Parameters
+    ----------
+    catalogue : Catalogue
+    network : Network
+        Says which VM type is used in a region.
+    month_to_date_gb : mapping
+        Provider (or ``*`` for any) to the volume billed so far this month. The whole volume of
+        a transfer is taken to pass one meter at each leg's source.
+    """
+
+    def __init__(
+        self, catalogue: Catalogue, network: Network, month_to_date_gb: Mapping[str, float] = {}
+    ) -> None:
+        self._catalogue = catalogue
+        self._network = network
+        self._month_to_date_gb = month_to_date_gb
+        self._averages: dict[tuple[int, float, float], float] = {}
+
+    def egress_usd_per_gb(self, src: str, dst: str, volume_gb: float) -> float:
+        """Return the mean $/GB at the tier that the month has reached."""
+        tiers = self._catalogue.egress_price(src, dst).tiers
+        if len(tiers) == 1:
+            return tiers[0].usd_per_gb
+        billed = self._month_to_date_gb
+        so_far = billed.get(src.partition(":")[0], billed.get("*", 0.0)) if billed else 0.0
+        key = (id(tiers), volume_gb, so_far)
+        if key not in self._averages:
+            if len(self._averages) > 10_000:  # volumes differ from request to request
+                self._averages.clear()
+            self._averages[key] = average_usd_per_gb(tiers, volume_gb, so_far)
+        return self._averages[key]
+
+    def vm_usd_per_h(self, region: str) -> float:
+        """Return the catalogue's price of the region's VM type; 0 where none is known."""
+        vm = self._catalogue.vm_types.get(self._network.sites[region].vm_type)
+        return vm.price_usd_per_h if vm else 0.0
+
+
+class FlatPrices:
+    """Prices for one's own network, without a catalogue.
+
+    Parameters
+    ----------
+    regions : sequence of str
+        The network's regions, in the order of the matrix.
+    egress_usd_per_gb : float, or array of shape (n, n)
+        Price from row to column.
+    vm_usd_per_h : float, or mapping from region
+    """
+
+    def __init__(
+        self,
+        regions: list[str] | tuple[str, ...],
+        egress_usd_per_gb: float | np.ndarray = 0.0,
+        vm_usd_per_h: float | Mapping[str, float] = 0.0,
+    ) -> None:
+        self._position = {region: i for i, region in enumerate(regions)}
+        self._matrix: list[list[float]] | None = None
+        self._fee = 0.0
+        if isinstance(egress_usd_per_gb, int | float):
+            self._fee = float(egress_usd_per_gb)
+        else:
+            if egress_usd_per_gb.shape != (len(regions), len(regions)):
+                raise InputError(
+                    "egress_usd_per_gb",
+                    f"must have shape ({len(regions)}, {len(regions)})",
+                    value=egress_usd_per_gb.shape,
+                )
+            self._matrix = egress_usd_per_gb.tolist()
+        self._vm = vm_usd_per_h
+
+    def egress_usd_per_gb(self, src: str, dst: str, volume_gb: float) -> float:  # noqa: ARG002
+        """Return the stated price, whatever the volume."""
+        if self._matrix is None:
+            return self._fee
+        return self._matrix[self._position[src]][self._position[dst]]
+
+    def vm_usd_per_h(self, region: str) -> float:
+        """Return the stated price."""
+        return self._vm.get(region, 0.0) if isinstance(self._vm, Mapping) else self._vm

@@ -1,0 +1,213 @@
+"""The planner's front door: a request, a graph and prices in; a plan out."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from hashlib import blake2b
+from itertools import pairwise
+from typing import Any
+
+from planner.catalogue import Catalogue
+from planner.decision import Decider, Option
+from planner.explanation import Explanation
+from planner.frontier import cost_time_frontier
+from planner.network import Network
+from planner.plan import (
+    Cost,
+    DirectOption,
+    FrontierPoint,
+    PathPlan,
+    Plan,
+    RelayOption,
+    Verdict,
+)
+from planner.pricing import Prices
+from planner.request import TransferRequest
+from planner.transfer import Allocation
+
+ID_DIGITS = 12
+
+
+def recommend(
+    request: TransferRequest,
+    network: Network,
+    prices: Prices,
+    *,
+    catalogue: Catalogue | None = None,
+    now_s: float | None = None,
+    with_frontier: bool = False,
+    notes: tuple[str, ...] = (),
+) -> Plan:
+    """Return the recommended plan for one transfer.
+
+    Parameters
+    ----------
+    request, network, prices
+    catalogue : Catalogue, optional
+        Lets the advice compare VM types.
+    now_s : float, optional
+        The time, seconds since 1970, to say how old the measurements are.
+    with_frontier : bool
+        Whether to compute the cost-time frontier too.
+    notes : tuple of str
+        What was understood from the request's names; goes first among the warnings.
+
+    Raises
+    ------
+    InfeasibleError
+        If no plan meets the request's limits; says which limit and what would do.
+    DataError
+        If nothing is known of any permitted path.
+    """
+    decider = Decider(request, network, prices)
+    decision = decider.decide()
+    explanation = Explanation(decider, decision, catalogue, now_s)
+    chosen = decision.chosen
+    allocation = chosen.allocation
+    low = decider.rate_at(allocation, "low")
+    high = decider.rate_at(allocation, "high")
+    builder = _Builder(decider, explanation)
+    against = decision.fastest_direct
+    described = _described(request)
+    return Plan(
+        plan_id=_plan_id(described, network, allocation),
+        snapshot=network.snapshot,
+        request=described,
+        verdict=verdict_of(allocation),
+        reason=explanation.reason(),
+        throughput_gbps=allocation.rate_gbps,
+        throughput_gbps_low=low,
+        throughput_gbps_high=high,
+        duration_s=chosen.duration_s,
+        cost_usd=Cost.of(allocation.egress_usd, allocation.vm_usd),
+        paths=builder.paths(allocation),
+        vms=builder.vms(allocation),
+        direct=builder.direct(decision.direct, against),
+        best_relay=builder.relay(decision.best_relay, against) if decision.best_relay else None,
+        alternatives=tuple(builder.relay(option, against) for option in decision.alternatives),
+        bottlenecks=explanation.bottlenecks(),
+        advice=explanation.advice(),
+        warnings=notes + explanation.warnings(),
+        confidence=explanation.confidence(low, high),
+        frontier=builder.frontier() if with_frontier else (),
+    )
+
+
+def verdict_of(allocation: Allocation) -> Verdict:
+    """Return what an allocation amounts to."""
+    if not allocation.relay_gbps:
+        return "direct"
+    return "split" if allocation.direct_gbps or len(allocation.relay_gbps) > 1 else "relay"
+
+
+class _Builder:
+    """Turns positions and flows into names and paths."""
+
+    def __init__(self, decider: Decider, explanation: Explanation) -> None:
+        self.decider = decider
+        self.request = decider.request
+        self.explanation = explanation
+        self.regions = explanation.regions
+
+    def paths(self, allocation: Allocation) -> tuple[PathPlan, ...]:
+        flows: list[tuple[int | None, float]] = sorted(
+            allocation.relay_gbps.items(), key=lambda item: -item[1]
+        )
+        if allocation.direct_gbps:
+            flows.insert(0, (None, allocation.direct_gbps))
+        return tuple(self._path(relay, flow, allocation) for relay, flow in flows)
+
+    def _path(self, relay: int | None, flow_gbps: float, allocation: Allocation) -> PathPlan:
+        request, network = self.request, self.decider.network
+        names = [request.src, request.dst]
+        if relay is not None:
+            names.insert(1, self.regions[relay])
+        legs = list(pairwise(names))
+        per_vm = [network.leg(a, b).rate_gbps(request.connections) for a, b in legs]
+        fees = sum(self.decider.prices.egress_usd_per_gb(a, b, request.volume_gb) for a, b in legs)
+        # Each VM pair that is fully used opens all its connections; a share needs its share.
+        connections = max(1, round(request.connections * flow_gbps / min(per_vm)))
+        if len(allocation.relay_gbps) + bool(allocation.direct_gbps) == 1:
+            connections = request.connections * max(allocation.src_vms, allocation.dst_vms)
+        return PathPlan(
+            tuple(names),
+            flow_gbps,
+            flow_gbps / allocation.rate_gbps,
+            connections,
+            self.decider.path_rtt_ms(relay),
+            fees,
+            self.explanation.path_bottleneck(relay),
+        )
+
+    def vms(self, allocation: Allocation) -> dict[str, int]:
+        counts = {self.request.src: allocation.src_vms}
+        for relay, count in sorted(allocation.relay_vms.items()):
+            counts[self.regions[relay]] = count
+        counts[self.request.dst] = allocation.dst_vms
+        return counts
+
+    def direct(self, option: Option | None, fastest: Option | None) -> DirectOption:
+        shown = option or fastest
+        if shown is None:
+            return DirectOption(False, None, None, None, None, "nothing is known of it")
+        allocation = shown.allocation
+        return DirectOption(
+            option is not None,
+            allocation.rate_gbps,
+            shown.duration_s,
+            Cost.of(allocation.egress_usd, allocation.vm_usd),
+            self.decider.path_rtt_ms(None),
+            "" if option else "does not meet the request's limits",
+        )
+
+    def relay(self, option: Option, direct: Option | None) -> RelayOption:
+        (relay,) = option.relays
+        allocation = option.allocation
+        gain = gain_low = ratio = None
+        if direct:
+            gain = allocation.rate_gbps / direct.allocation.rate_gbps
+            low = self.decider.rate_at(allocation, "low")
+            gain_low = low / self.decider.rate_at(direct.allocation, "high")
+            if direct.allocation.cost_usd > 0:
+                ratio = allocation.cost_usd / direct.allocation.cost_usd
+        return RelayOption(
+            self.regions[relay],
+            allocation.rate_gbps,
+            gain,
+            gain_low,
+            option.duration_s,
+            Cost.of(allocation.egress_usd, allocation.vm_usd),
+            ratio,
+            self.decider.path_rtt_ms(relay),
+        )
+
+    def frontier(self) -> tuple[FrontierPoint, ...]:
+        points = []
+        for allocation in cost_time_frontier(self.decider.transfer):
+            option = self.decider.option(allocation)
+            points.append(
+                FrontierPoint(
+                    allocation.rate_gbps,
+                    option.duration_s,
+                    Cost.of(allocation.egress_usd, allocation.vm_usd),
+                    verdict_of(allocation),
+                    tuple(self.regions[relay] for relay in option.relays),
+                    self.vms(allocation),
+                )
+            )
+        return tuple(points)
+
+
+def _described(request: TransferRequest) -> dict[str, Any]:
+    described = asdict(request)
+    described["forbidden"] = sorted(request.forbidden)
+    described["vms_in"] = dict(request.vms_in)
+    if described["time_value_usd_per_h"] == float("inf"):
+        described["time_value_usd_per_h"] = "inf"
+    return described
+
+
+def _plan_id(described: dict[str, Any], network: Network, allocation: Allocation) -> str:
+    """Identify a plan by what it was asked, what was known and what it says."""
+    content = repr((sorted(described.items()), network.snapshot, allocation))
+    return blake2b(content.encode(), digest_size=ID_DIGITS // 2).hexdigest()

@@ -1,0 +1,150 @@
+"""A small dual simplex for linear programs of a few rows whose variables all have bounds.
+
+The transfer problem has three to six rows and about twenty columns, and branch and bound solves
+a handful of such programs for each plan. A general solver spends a hundred times longer on
+building the model than on solving it; a dense tableau in plain Python is exact here and fast.
+(Bounded-variable dual simplex: Chvatal, *Linear Programming*, 1983, chapters 8 and 10.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import mul
+
+TOLERANCE = 1e-9
+MAX_PIVOTS = 500
+
+
+class BoxedSimplex:
+    """Minimise ``cost . x`` subject to ``rows . x = rhs`` and ``lower <= x <= upper``.
+
+    The last columns must be the identity (one slack for each row): they are the first basis.
+    Every bound must be finite. That makes any basis dual feasible once each variable outside it
+    is moved to the bound that its reduced cost asks for, so that :meth:`solve` can start from
+    wherever the last solve ended, after bounds or costs have changed.
+
+    Parameters
+    ----------
+    rows : sequence of m lists of n floats
+    rhs : sequence of m floats
+    cost, lower, upper : sequences of n floats
+    """
+
+    __slots__ = ("_basis", "_cost", "_objective", "_outside", "_rhs", "_rows", "lower", "upper")
+
+    def __init__(
+        self,
+        rows: Sequence[list[float]],
+        rhs: Sequence[float],
+        cost: Sequence[float],
+        lower: Sequence[float],
+        upper: Sequence[float],
+    ) -> None:
+        self._rows = list(rows)
+        self._rhs = list(rhs)
+        self._objective = list(cost)
+        self._cost = list(cost)  # reduced costs
+        self.lower = list(lower)
+        self.upper = list(upper)
+        first_slack = len(cost) - len(rhs)
+        self._basis = list(range(first_slack, len(cost)))
+        # Values of the variables outside the basis; 0 for those inside.
+        self._outside = list(lower)
+        for i, j in enumerate(self._basis):
+            self._outside[j] = 0.0
+            if price := self._cost[j]:  # reduced costs in the basis are 0 by definition
+                row = self._rows[i]
+                self._cost = [c - price * a for c, a in zip(self._cost, row, strict=True)]
+
+    def copy(self) -> BoxedSimplex:
+        """Return an independent copy, for the other branch of a search."""
+        twin: BoxedSimplex = object.__new__(BoxedSimplex)
+        twin._rows = self._rows.copy()  # rows are replaced, never changed in place
+        twin._rhs = self._rhs.copy()
+        twin._objective = self._objective
+        twin._cost = self._cost
+        twin._basis = self._basis.copy()
+        twin._outside = self._outside.copy()
+        twin.lower = self.lower.copy()
+        twin.upper = self.upper.copy()
+        return twin
+
+    def value(self, solution: list[float]) -> float:
+        """Return the objective of a solution."""
+        return float(sum(map(mul, self._objective, solution)))
+
+    def reduced_cost(self, column: int) -> float:
+        """Return what one unit more of a variable would add to the optimum."""
+        return self._cost[column]
+
+    def solve(self) -> list[float] | None:
+        """Return an optimal x, or None if the program is infeasible."""
+        lower, upper, outside = self.lower, self.upper, self._outside
+        basis = self._basis
+        in_basis = set(basis)
+        for j, reduced in enumerate(self._cost):
+            if j in in_basis:
+                continue
+            if reduced < -TOLERANCE or (reduced <= TOLERANCE and outside[j] >= upper[j]):
+                outside[j] = upper[j]
+            else:
+                outside[j] = lower[j]
+
+        for _ in range(MAX_PIVOTS):
+            leaving, worst, target = -1, TOLERANCE, 0.0
+            values = []
+            for i, row in enumerate(self._rows):
+                j = basis[i]
+                value = self._rhs[i] - sum(map(mul, row, outside))
+                values.append(value)
+                scale = 1.0 + abs(value)
+                if (below := (lower[j] - value) / scale) > worst:
+                    leaving, worst, target = i, below, lower[j]
+                elif (above := (value - upper[j]) / scale) > worst:
+                    leaving, worst, target = i, above, upper[j]
+            if leaving < 0:
+                solution = outside.copy()
+                for i, j in enumerate(basis):
+                    solution[j] = values[i]
+                return solution
+            entering = self._entering(self._rows[leaving], values[leaving] < target)
+            if entering < 0:
+                return None
+            self._pivot(leaving, entering, target)
+        raise ArithmeticError(f"no optimum after {MAX_PIVOTS} pivots")
+
+    def _entering(self, row: list[float], must_rise: bool) -> int:
+        """Pick the variable whose reduced cost reaches zero first, or -1."""
+        best, best_ratio, best_size = -1, 0.0, 0.0
+        lower, upper, outside = self.lower, self.upper, self._outside
+        in_basis = self._basis
+        for j, a in enumerate(row):
+            if -TOLERANCE < a < TOLERANCE or lower[j] >= upper[j] or j in in_basis:
+                continue
+            # The leaving variable rises if a variable at its lower bound with a negative
+            # entry rises, or one at its upper bound with a positive entry falls.
+            at_lower = outside[j] < upper[j]
+            if (a < 0) is (at_lower is must_rise):
+                size = abs(a)
+                ratio = abs(self._cost[j]) / size
+                if best < 0 or ratio < best_ratio - TOLERANCE or (
+                    ratio <= best_ratio + TOLERANCE and size > best_size
+                ):  # fmt: skip
+                    best, best_ratio, best_size = j, ratio, size
+        return best
+
+    def _pivot(self, leaving: int, entering: int, target: float) -> None:
+        rows, rhs = self._rows, self._rhs
+        pivot = rows[leaving][entering]
+        pivot_row = [a / pivot for a in rows[leaving]]
+        pivot_rhs = rhs[leaving] / pivot
+        for i, row in enumerate(rows):
+            if i != leaving and (factor := row[entering]):
+                rows[i] = [a - factor * p for a, p in zip(row, pivot_row, strict=True)]
+                rhs[i] -= factor * pivot_rhs
+        rows[leaving], rhs[leaving] = pivot_row, pivot_rhs
+        if factor := self._cost[entering]:
+            self._cost = [a - factor * p for a, p in zip(self._cost, pivot_row, strict=True)]
+        self._outside[self._basis[leaving]] = target
+        self._outside[entering] = 0.0
+        self._basis[leaving] = entering

@@ -1,0 +1,177 @@
+"""One transfer as a problem, and an answer to it: plain figures, no names and no search.
+
+For a source s, a destination d and relays r, with flows ``x_p`` in Gbit/s on the direct path and
+on each relay path, and integer numbers of VMs ``n``::
+
+    sum_p x_p = R                                        the rate
+    R <= E_s n_s,   R <= I_d n_d                         VM caps at the ends
+    sum_p x_p / A_sp <= n_s,   sum_p x_p / A_pd <= n_d   connection budgets at the ends
+    x_r <= u_r n_r,   u_r = min(A_sr, A_rd, I_r, E_r)    what one relay VM forwards
+    0 <= n_v <= N_v                                      quotas
+
+    cost = D sum_p (x_p / R) fee_p + sum_v n_v price_v (T + t_start),    T = 8 D / R
+
+:mod:`planner.unicast` solves it; :mod:`planner.reference` states it through OR-Tools, in a form
+to read and to test against.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil, inf
+
+from planner.units import BITS_PER_BYTE, S_PER_H
+
+# Figures are good to several percent: 1e-9 relative is equality.
+EQUAL = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The source or the destination.
+
+    Attributes
+    ----------
+    cap_gbps : float
+        One VM's egress cap (source) or ingress cap (destination).
+    vm_usd_per_h : float
+    quota : int
+        Greatest number of VMs.
+    """
+
+    cap_gbps: float
+    vm_usd_per_h: float
+    quota: int
+
+
+@dataclass(frozen=True, slots=True)
+class Direct:
+    """The direct path: rate of one VM pair, and egress fee."""
+
+    pair_gbps: float
+    usd_per_gb: float
+
+
+@dataclass(frozen=True, slots=True)
+class Relay:
+    """A path through one relay.
+
+    Attributes
+    ----------
+    region : int
+        Identifies the relay; breaks ties.
+    in_gbps, out_gbps : float
+        Rate of one VM pair on the first and the second leg.
+    vm_gbps : float
+        What one relay VM forwards: the least of both legs and the VM's caps.
+    usd_per_gb : float
+        Egress fees of both legs together.
+    """
+
+    region: int
+    in_gbps: float
+    out_gbps: float
+    vm_gbps: float
+    usd_per_gb: float
+    vm_usd_per_h: float
+    quota: int
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """Everything that one transfer's plan depends on.
+
+    Attributes
+    ----------
+    volume_gb : float
+    direct : Direct | None
+        None where there is no direct leg or it is not allowed.
+    relays : sequence of Relay
+    vm_start_s : float
+        Time that a VM is paid for before the transfer begins.
+    """
+
+    volume_gb: float
+    src: End
+    dst: End
+    direct: Direct | None
+    relays: Sequence[Relay]
+    vm_start_s: float = 0.0
+
+    @property
+    def gbps_h(self) -> float:
+        """Duration in hours at 1 Gbit/s."""
+        return BITS_PER_BYTE * self.volume_gb / S_PER_H
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """Flows and VMs, with their cost.
+
+    Attributes
+    ----------
+    rate_gbps : float
+    direct_gbps : float
+    relay_gbps : dict
+        Relay's region to Gbit/s; only those used.
+    src_vms, dst_vms : int
+    relay_vms : dict
+        Relay's region to number of VMs.
+    egress_usd, vm_usd : float
+    """
+
+    rate_gbps: float
+    direct_gbps: float
+    relay_gbps: dict[int, float]
+    src_vms: int
+    dst_vms: int
+    relay_vms: dict[int, int]
+    egress_usd: float
+    vm_usd: float
+
+    @property
+    def cost_usd(self) -> float:
+        """Egress and VMs together."""
+        return self.egress_usd + self.vm_usd
+
+
+def whole_vms(load: float) -> int:
+    """Return the whole number of VMs that a load needs, forgiving rounding errors."""
+    return ceil(load - EQUAL * (1.0 + load))
+
+
+def relevant_relays(transfer: Transfer, rate_limit_gbps: float = inf) -> list[Relay]:
+    """Return the relays that an optimal allocation can need, cheapest first.
+
+    A relay k dominates r if it is no dearer (fee and VM) and no slower (either leg and VM).
+    While k has room, flow moves from r to k at no loss; so r is needed only once *all* that
+    dominate it are full, and if filling them already exhausts a connection budget or the rate,
+    r is never needed. The direct path has no quota of its own: domination by it is enough.
+    Dropping whatever is dominated by a single relay would lose optima.
+    """
+    direct = transfer.direct
+    src_quota, dst_quota = transfer.src.quota, transfer.dst.quota
+    kept: list[Relay] = []
+    ordered = sorted(
+        (r for r in transfer.relays if r.vm_gbps > 0 and r.quota > 0),
+        key=lambda r: (r.usd_per_gb, -r.in_gbps, -r.out_gbps, r.vm_usd_per_h, r.region),
+    )
+    direct_gbps = direct.pair_gbps if direct else 0.0
+    direct_fee = direct.usd_per_gb if direct else inf
+    for r in ordered:
+        a, b, u, price = r.in_gbps, r.out_gbps, r.vm_gbps, r.vm_usd_per_h
+        if direct_fee <= r.usd_per_gb and direct_gbps >= a and direct_gbps >= b:
+            continue
+        src_use = dst_use = rate = 0.0
+        for k in kept:
+            if k.in_gbps >= a and k.out_gbps >= b and k.vm_gbps >= u and k.vm_usd_per_h <= price:
+                full = k.quota * k.vm_gbps
+                src_use += full / k.in_gbps
+                dst_use += full / k.out_gbps
+                rate += full
+                if src_use >= src_quota or dst_use >= dst_quota or rate >= rate_limit_gbps:
+                    break
+        else:
+            kept.append(r)
+    return kept

@@ -1,0 +1,91 @@
+"""Importers: files that other tools wrote, turned into samples.
+
+One module a format, each with ``read(source, options)``: bytes in, samples and skipped rows out,
+lazily and in bounded memory. Two kinds of trouble are kept apart:
+
+- a row that can't be used is a :class:`~probes.samples.Skipped` with its line number and a reason
+  out of a small set, so that a report can count them;
+- a file that can't be trusted as a whole raises :class:`planner.errors.FormatError`. It may do so
+  after samples were yielded (a file is damaged where it is damaged), so whoever stores them does
+  it in one transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import import_module
+from itertools import chain
+from typing import BinaryIO, cast
+
+from planner.errors import InputError
+from probes.importers.options import ImportOptions, Outcome
+
+__all__ = ["FORMATS", "ImportOptions", "Outcome", "read"]
+
+_MODULES = {
+    "iperf3": "iperf3",
+    "ping": "ping",
+    "nuttcp": "nuttcp",
+    "skyplane-throughput": "skyplane_throughput",
+    "skyplane-latency": "skyplane_latency",
+    "csv": "csv_samples",
+}
+FORMATS: tuple[str, ...] = tuple(_MODULES)
+"""The formats that :func:`read` knows, as the command line spells them."""
+
+_NAMES_NO_REGIONS = ("iperf3", "ping", "nuttcp")
+
+
+def read(format_name: str, stream: BinaryIO, options: ImportOptions) -> Iterator[Outcome]:
+    """Read samples from a file.
+
+    Parameters
+    ----------
+    format_name : str
+        One of :data:`FORMATS`.
+    stream : BinaryIO
+        Opened for reading bytes; read once from where it stands, never sought.
+    options : ImportOptions
+        What the file itself does not say.
+
+    Returns
+    -------
+    Iterator[Sample | Skipped]
+        In the order of the file, as far as the format can be judged row by row.
+
+    Raises
+    ------
+    InputError
+        At once, if the format is unknown or an option that it needs is missing or wrong.
+    FormatError
+        While iterating, if the file is damaged or not of the format that was named.
+    """
+    if format_name not in _MODULES:
+        remedy = f"Say one of {', '.join(FORMATS)}."
+        raise InputError("format", "is not known", value=format_name, remedy=remedy)
+    if format_name in _NAMES_NO_REGIONS:
+        _check_regions(format_name, options)
+    return _read(format_name, stream, options)
+
+
+def _read(format_name: str, stream: BinaryIO, options: ImportOptions) -> Iterator[Outcome]:
+    from probes.importers.detection import refuse_another
+    from probes.importers.text import chunks
+
+    source = chunks(stream, options.name)
+    head = next(source)
+    refuse_another(head[:65_536], format_name, options.name)
+    reader = import_module(f"probes.importers.{_MODULES[format_name]}")
+    yield from cast("Iterator[Outcome]", reader.read(chain((head,), source), options))
+
+
+def _check_regions(format_name: str, options: ImportOptions) -> None:
+    from probes.importers.endpoints import stated
+
+    src, _ = stated("--src", options.src, options.name, format_name)
+    dst, _ = stated("--dst", options.dst, options.name, format_name)
+    if src == dst:
+        raise InputError(
+            "--dst", "is the same region as --src", value=options.dst,
+            remedy="relayd compares paths between different regions.",
+        )  # fmt: skip

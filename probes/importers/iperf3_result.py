@@ -1,0 +1,224 @@
+"""One finished iperf3 test, turned into samples."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from planner.units import BITS_PER_MBIT
+from probes.importers import limits
+from probes.importers.endpoints import stated
+from probes.importers.json_documents import field, list_field, number_field, text_field
+from probes.importers.options import ImportOptions, Outcome
+from probes.importers.steady import PACED_SHARE, Interval, Steady, steady_rate
+from probes.samples import Metric, Sample, Skipped
+
+US_PER_MS = 1000.0
+
+NO_RECEIVER = "no figure of the receiver (interrupted, or the sender's file only)"
+NO_STREAMS = "the number of streams is missing or no count"
+NO_DURATION = "the duration of the test is missing or no duration"
+OTHER_PROTOCOL = "neither TCP nor UDP"
+PACED = "paced (-b): the rate is what was asked for, not what the path gives"
+BAD_TIME = "start.timestamp is no time"
+
+SIDES_AGREE_WITHIN = 0.05
+"""Sent and received totals closer than this: send buffers do not distort the intervals."""
+
+
+class _Flow(NamedTuple):
+    """One direction of a test. ``suffix`` is what iperf3 adds to its keys for ``--bidir``."""
+
+    suffix: str
+    reverse: bool
+
+
+def samples(line: int, test: dict[str, Any], options: ImportOptions) -> Iterator[Outcome]:
+    """Yield the samples of a test that ended without an error."""
+    streams = number_field(test, "start", "test_start", "num_streams")
+    if streams is None or not 1 <= streams <= limits.MAX_CONNECTIONS or streams != int(streams):
+        yield Skipped(line, NO_STREAMS)
+        return
+    time_s = number_field(test, "start", "timestamp", "timesecs")
+    if time_s is not None and not limits.MIN_TIME_S <= time_s <= limits.MAX_TIME_S:
+        yield Skipped(line, BAD_TIME)
+        return
+    start_s = options.start_s(time_s)
+    protocol = text_field(test, "start", "test_start", "protocol") or "TCP"
+    reverse = bool(number_field(test, "start", "test_start", "reverse"))
+    flows = [_Flow("", reverse)]
+    if isinstance(field(test, "end", "sum_received_bidir_reverse"), dict):
+        flows.append(_Flow("_bidir_reverse", not reverse))
+    for flow in flows:
+        if protocol == "TCP":
+            found = _tcp(test, flow, int(streams))
+        elif protocol == "UDP":
+            found = _udp(test, flow)
+        else:
+            found = OTHER_PROTOCOL
+        if isinstance(found, _Paced) and options.force:
+            found = found.result
+        if isinstance(found, _Paced):
+            found = PACED
+        if isinstance(found, str):
+            yield Skipped(line, found)
+            continue
+        if len(flows) > 1:
+            found.detail["bidir"] = True
+        yield _sample(test, flow, int(streams), start_s, found, options)
+
+
+class _Result(NamedTuple):
+    metric: Metric
+    mbps: float
+    duration_s: float
+    warmed_up: bool
+    detail: dict[str, Any]
+
+
+class _Paced(NamedTuple):
+    result: _Result
+
+
+def _tcp(test: dict[str, Any], flow: _Flow, streams: int) -> _Result | _Paced | str:
+    received = field(test, "end", "sum_received" + flow.suffix)
+    mbps, seconds = _mbps(received), number_field(received, "seconds")
+    if not mbps:
+        return NO_RECEIVER
+    if seconds is None or not 0 < seconds <= limits.MAX_DURATION_S:
+        return NO_DURATION
+    warmed_up = (number_field(test, "start", "test_start", "omit") or 0.0) > 0
+    detail: dict[str, Any] = {"received_mbps": mbps}
+    steady, side = _steady(test, flow, warmed_up=warmed_up)
+    if steady is not None:
+        detail |= {"steady": f"median of {steady.intervals} intervals at the {side}"}
+        if steady.transient_mbps is not None:
+            detail |= {
+                "transient_s": round(steady.transient_s, 3),
+                "transient_mbps": steady.transient_mbps,
+            }
+    sent = field(test, "end", "sum_sent" + flow.suffix)
+    retransmits = number_field(sent, "retransmits")
+    if retransmits is not None and retransmits >= 0:
+        detail["retransmits"] = int(retransmits)
+    if rtt_ms := _loaded_rtt_ms(test, flow):
+        detail["mean_rtt_under_load_ms"] = rtt_ms
+    congestion = text_field(test, "end", "sender_tcp_congestion")
+    if congestion and not flow.suffix:  # the key names only one of the two senders
+        detail["congestion"] = congestion[:32]
+    result = _Result(
+        metric="per_flow_mbps" if streams == 1 else "aggregate_mbps",
+        mbps=mbps if steady is None else steady.mbps,
+        duration_s=seconds if steady is None else steady.duration_s,
+        warmed_up=warmed_up or steady is not None,
+        detail=detail,
+    )
+    if problem := limits.fault(result.metric, result.mbps, "bits_per_second"):
+        return problem
+    # The target applies to each stream; older versions do not state it.
+    target_bps = number_field(test, "start", "test_start", "target_bitrate") or 0.0
+    target_mbps = target_bps * streams / BITS_PER_MBIT
+    if 0 < target_mbps * PACED_SHARE <= result.mbps:
+        detail["paced_at_mbps"] = target_mbps
+        return _Paced(result)
+    return result
+
+
+def _udp(test: dict[str, Any], flow: _Flow) -> _Result | str:
+    """Read a UDP test; its loss is that of the offered rate, not of the path at rest."""
+    received = field(test, "end", "sum_received" + flow.suffix)
+    total = field(test, "end", "sum" + flow.suffix)
+    lost_pct = number_field(total, "lost_percent")
+    if lost_pct is None:
+        lost_pct = number_field(received, "lost_percent")
+    mbps = _mbps(received)
+    if not mbps and (offered := _mbps(total)) and lost_pct is not None:
+        # Before 3.7 the only total is the sender's, together with the receiver's loss.
+        mbps = offered * (1 - lost_pct / 100)
+    seconds = number_field(received, "seconds") or number_field(total, "seconds")
+    if not mbps:
+        return NO_RECEIVER
+    if seconds is None or not 0 < seconds <= limits.MAX_DURATION_S:
+        return NO_DURATION
+    detail: dict[str, Any] = {}
+    if not limits.fault("loss_pct", lost_pct, ""):
+        detail["loss_at_this_rate_pct"] = lost_pct
+    jitter_ms = number_field(received, "jitter_ms")
+    if jitter_ms is None:
+        jitter_ms = number_field(total, "jitter_ms")
+    if not limits.fault("jitter_ms", jitter_ms, ""):
+        detail["jitter_ms"] = jitter_ms
+    if sent := _mbps(field(test, "end", "sum_sent" + flow.suffix)):
+        detail["offered_mbps"] = sent
+    if problem := limits.fault("udp_mbps", mbps, "bits_per_second"):
+        return problem
+    return _Result("udp_mbps", mbps, seconds, True, detail)
+
+
+def _sample(
+    test: dict[str, Any], flow: _Flow, streams: int, start_s: float, found: _Result,
+    options: ImportOptions,
+) -> Sample:  # fmt: skip
+    client = (*stated("--src", options.src, options.name, "iperf3"), options.src_vm)
+    server = (*stated("--dst", options.dst, options.name, "iperf3"), options.dst_vm)
+    src, dst = (server, client) if flow.reverse else (client, server)
+    if flow.reverse:
+        found.detail["reverse"] = True
+    version = text_field(test, "start", "version").removeprefix("iperf ").strip()[:16]
+    return Sample(
+        src[0], dst[0], found.metric, found.mbps, start_s, f"iperf3 {version}".strip(),
+        connections=streams, duration_s=found.duration_s, warmed_up=found.warmed_up,
+        src_zone=src[1], dst_zone=dst[1], src_vm=src[2], dst_vm=dst[2],
+        detail=json.dumps(found.detail),
+    )  # fmt: skip
+
+
+def _steady(
+    test: dict[str, Any], flow: _Flow, *, warmed_up: bool
+) -> tuple[Steady | None, str]:  # fmt: skip
+    """Return the steady rate and the side whose intervals it is from."""
+    client_file = isinstance(field(test, "start", "connecting_to"), dict)
+    here_receives = client_file == flow.reverse
+    if here_receives:
+        return steady_rate(_intervals(test, flow), warmed_up=warmed_up), "receiver"
+    server = field(test, "server_output_json")
+    if isinstance(server, dict) and (found := _intervals(server, flow)):
+        return steady_rate(found, warmed_up=warmed_up), "receiver"
+    sent = number_field(test, "end", "sum_sent" + flow.suffix, "bytes")
+    received = number_field(test, "end", "sum_received" + flow.suffix, "bytes")
+    if not sent or not received or abs(sent - received) > SIDES_AGREE_WITHIN * sent:
+        return None, ""
+    return steady_rate(_intervals(test, flow), warmed_up=warmed_up), "sender"
+
+
+def _intervals(test: dict[str, Any], flow: _Flow) -> list[Interval]:
+    found = []
+    for interval in list_field(test, "intervals"):
+        total = field(interval, "sum" + flow.suffix)
+        if field(total, "omitted") is True:
+            continue
+        seconds, mbps = number_field(total, "seconds"), _mbps(total)
+        if seconds is not None and mbps is not None and seconds > 0 and mbps >= 0:
+            found.append(Interval(seconds, mbps))
+    return found
+
+
+def _loaded_rtt_ms(test: dict[str, Any], flow: _Flow) -> float | None:
+    """Mean over the sending streams of the round-trip time under this test's own load.
+
+    iperf3 gives microseconds, and 0 at the side that does not send.
+    """
+    if flow.suffix:
+        return None
+    rtts = [
+        rtt
+        for stream in list_field(test, "end", "streams")
+        if (rtt := number_field(stream, "sender", "mean_rtt")) and rtt > 0
+    ]
+    return sum(rtts) / len(rtts) / US_PER_MS if rtts else None
+
+
+def _mbps(total: object) -> float | None:
+    bps = number_field(total, "bits_per_second")
+    return None if bps is None else bps / BITS_PER_MBIT

@@ -1,0 +1,228 @@
+"""Output of nuttcp: its usual line, ``-fparse``, with or without ``-i`` intervals or ``-v``.
+
+Megabytes are 2^20 bytes there, so the printed rate (10^6 bit/s) is taken and never recomputed. The
+usual line is the receiver's count; of a verbose run only the ``nuttcp-r`` side is taken.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from planner.errors import FormatError, InputError
+from planner.units import MBPS_PER_GBPS
+from probes.importers import limits
+from probes.importers.endpoints import stated
+from probes.importers.options import ImportOptions, Outcome
+from probes.importers.steady import PACED_SHARE, Interval, steady_rate
+from probes.importers.text import Lines
+from probes.samples import Metric, Sample, Skipped
+
+CUT_OFF = "intervals without a final line: the run was cut off"
+CUT_OFF_LINE = "last line has no line end, so its last figure may be cut off"
+PACED = "paced (-R): the rate is what was asked for, not what the path gives"
+SENDER_ONLY = "only the sender's count (nuttcp's classic mode)"
+BAD_DURATION = "the duration of the test is no duration"
+
+MAX_LINE_CHARS = 2048
+"""No line of nuttcp is as long; it also bounds the time that a pattern may take."""
+
+_LINE = re.compile(r"\s*([\d.]+) MB / +([\d.]+) sec = +([\d.]+) Mbps\b(.*)")
+_VERBOSE = re.compile(
+    r"nuttcp-([rt]): ([\d.]+) MB in ([\d.]+) real seconds = .*? = ([\d.]+) Mbps\b(.*)"
+)
+_SIDE = re.compile(r"nuttcp-([rt]): (.*)")
+_STREAMS = re.compile(r"\bbuflen=.*?\bnstream=(\d{1,5})\b.*?\bport=\d+ (?:mode=)?(tcp|udp)\b")
+_RATE_LIMIT = re.compile(r"rate[ _]limit ?= ?([\d.]+) (?:rate_unit=)?([KMG])bps\b")
+_VERSION = re.compile(r"v([\d.]{1,12})\b")
+_ERROR = re.compile(r"(?:nuttcp-[rt]: v[\d.]+: Error: |nuttcp: |bad hostname or address: )(.*)")
+_PAIR = re.compile(r"(\w+)=(\S+)")
+_DROPS = re.compile(r"(\d{1,15}) / +(\d{1,15}) drop/pkt")
+_RETRANSMITS = re.compile(r"(\d{1,15}) retrans\b")
+_RTT = re.compile(r"([\d.]+) msRTT\b")
+
+
+@dataclass(slots=True)
+class _Test:
+    """What is known of one test so far."""
+
+    line: int = 0
+    verbose: bool = False
+    version: str = ""
+    streams: int | None = None
+    udp: bool = False
+    intervals: list[Interval] = field(default_factory=list)
+    mbps: float | None = None
+    seconds: float | None = None
+    detail: dict[str, float] = field(default_factory=dict)
+    paced_at_mbps: float = 0.0
+    other_side: bool = False
+    sides: set[str] = field(default_factory=set)
+
+    @property
+    def begun(self) -> bool:
+        return self.mbps is not None or bool(self.intervals) or self.other_side
+
+
+def read(source: Iterator[bytes], options: ImportOptions) -> Iterator[Outcome]:
+    """Yield one sample a test: ``per_flow_mbps``, ``aggregate_mbps`` or ``udp_mbps``."""
+    test = _Test()
+    recognised = False
+    lines = Lines(source, options.name, MAX_LINE_CHARS)
+    for number, line in enumerate(lines, start=1):
+        if lines.cut_off and "megabytes=" in line and not options.force:
+            yield Skipped(number, CUT_OFF_LINE)
+            recognised = True
+            continue
+        if error := _ERROR.match(line):
+            if test.begun:
+                yield _outcome(test, options)
+            yield Skipped(number, f"nuttcp failed: {error[1].strip()[:80]}")
+            recognised = True
+            test = _Test()
+            continue
+        if side := _SIDE.match(line):
+            if _VERSION.match(side[2]) and (not test.verbose or side[1] in test.sides):
+                if test.begun:
+                    yield _outcome(test, options)
+                test = _Test(number, verbose=True)
+            test.line = test.line or number
+            test.sides.add(side[1])
+            _take_verbose(test, side[1], side[2], line)
+            recognised = True
+            continue
+        found = _figures(line)
+        if found is None:
+            continue
+        recognised = True
+        if test.verbose and test.mbps is not None:
+            yield _outcome(test, options)
+            test = _Test()
+        final, seconds, mbps, detail = found
+        test.line = test.line or number
+        test.udp = test.udp or "packets" in detail
+        if not final:
+            if seconds is not None and mbps is not None:
+                test.intervals.append(Interval(seconds, mbps))
+            continue
+        test.seconds, test.mbps = seconds, mbps
+        test.detail |= detail
+        if not test.verbose:
+            yield _outcome(test, options)
+            test = _Test()
+    if test.begun:
+        yield _outcome(test, options)
+    if not recognised:
+        raise FormatError(
+            options.name, "holds no output of nuttcp that relayd can read",
+            remedy="Give what `nuttcp HOST` or `nuttcp -fparse HOST` prints.",
+        )  # fmt: skip
+
+
+def _take_verbose(test: _Test, side: str, text: str, line: str) -> None:
+    if streams := _STREAMS.search(text):
+        test.streams = int(streams[1])
+        test.udp = streams[2] == "udp"
+    if (limit := _RATE_LIMIT.match(text)) and (rate := limits.number(limit[1])) is not None:
+        test.paced_at_mbps = rate * {"K": 1 / MBPS_PER_GBPS, "M": 1.0, "G": MBPS_PER_GBPS}[limit[2]]
+    if version := _VERSION.match(text):
+        test.version = version[1]
+    if (drops := _DROPS.match(text)) and side == "r":
+        test.udp = True
+        test.detail |= _loss(drops)
+    found: tuple[str, str] | None = None
+    if plain := _VERBOSE.match(line):
+        found = plain[3], plain[4]
+    elif "rate_Mbps=" in text:
+        pairs = dict(_PAIR.findall(text))
+        found = pairs.get("real_seconds", ""), pairs.get("rate_Mbps", "")
+    if found and side == "r":
+        test.seconds, test.mbps = limits.number(found[0]), limits.number(found[1])
+    elif found:
+        test.other_side = True
+
+
+def _figures(
+    line: str,
+) -> tuple[bool, float | None, float | None, dict[str, float]] | None:
+    """Return whether a line is the final one, its seconds, its rate and what else it says."""
+    if plain := _LINE.match(line):
+        rest = plain[4]
+        detail: dict[str, float] = {}
+        if drops := _DROPS.search(rest):
+            detail |= _loss(drops)
+        if (retransmits := _RETRANSMITS.search(rest)) and "%TX" in rest:
+            detail["retransmits"] = int(retransmits[1])
+        if (rtt := _RTT.search(rest)) and (rtt_ms := limits.number(rtt[1])) is not None:
+            detail["connect_rtt_ms"] = rtt_ms
+        return "%TX" in rest, limits.number(plain[2]), limits.number(plain[3]), detail
+    if not line.startswith("megabytes="):
+        return None
+    pairs = dict(_PAIR.findall(line))
+    if "rate_Mbps" not in pairs:
+        return None
+    detail = {}
+    for key, name in (("retrans", "retransmits"), ("rtt_ms", "connect_rtt_ms")):
+        if (value := limits.number(pairs.get(key, ""))) is not None and value >= 0:
+            detail[name] = value
+    packets, dropped = limits.number(pairs.get("pkt", "")), limits.number(pairs.get("drop", ""))
+    if packets and packets > 0 and dropped is not None and 0 <= dropped <= packets:
+        detail |= {"packets": packets, "loss_at_this_rate_pct": 100 * dropped / packets}
+    final = "real_seconds" in pairs
+    seconds = limits.number(pairs.get("real_seconds") or pairs.get("real_sec", ""))
+    return final, seconds, limits.number(pairs["rate_Mbps"]), detail
+
+
+def _loss(drops: re.Match[str]) -> dict[str, float]:
+    dropped, packets = int(drops[1]), int(drops[2])
+    if not 0 < packets >= dropped:
+        return {"packets": packets}
+    return {"packets": packets, "loss_at_this_rate_pct": 100 * dropped / packets}
+
+
+def _outcome(test: _Test, options: ImportOptions) -> Outcome:
+    if test.mbps is None:
+        return Skipped(test.line, SENDER_ONLY if test.other_side else CUT_OFF)
+    seconds = test.seconds
+    if seconds is None or not 0 < seconds <= limits.MAX_DURATION_S:
+        return Skipped(test.line, BAD_DURATION)
+    streams = test.streams or options.connections
+    if streams is None and not test.udp:
+        raise InputError(
+            "--connections", f"is needed, because {options.name} does not say how many streams "
+            "nuttcp used",
+            remedy="Say --connections 1 (nuttcp's default), or what was given with -N.",
+        )  # fmt: skip
+    metric: Metric = "aggregate_mbps"
+    if test.udp:
+        metric = "udp_mbps"
+    elif streams == 1:
+        metric = "per_flow_mbps"
+    steady = None if test.udp else steady_rate(test.intervals, warmed_up=False)
+    value = test.mbps if steady is None else steady.mbps
+    if problem := limits.fault(metric, value, "the rate"):
+        return Skipped(test.line, problem)
+    paced_at_mbps = 0.0 if test.udp else test.paced_at_mbps
+    if 0 < paced_at_mbps * PACED_SHARE <= value and not options.force:
+        return Skipped(test.line, PACED)
+    detail: dict[str, float | str] = dict(test.detail)
+    if steady is not None:
+        detail |= {
+            "received_mbps": test.mbps,
+            "steady": f"median of {steady.intervals} intervals at the receiver",
+        }
+        if steady.transient_mbps is not None:
+            detail |= {
+                "transient_s": round(steady.transient_s, 3),
+                "transient_mbps": steady.transient_mbps,
+            }
+    src, src_zone = stated("--src", options.src, options.name, "nuttcp")
+    dst, dst_zone = stated("--dst", options.dst, options.name, "nuttcp")
+    return Sample(
+        src, dst, metric, value, options.start_s(), f"nuttcp {test.version}".strip(),
+        connections=streams, duration_s=seconds if steady is None else steady.duration_s,
+        warmed_up=test.udp or steady is not None, src_zone=src_zone, dst_zone=dst_zone,
+        src_vm=options.src_vm, dst_vm=options.dst_vm, detail=json.dumps(detail),
+    )  # fmt: skip

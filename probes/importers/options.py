@@ -1,0 +1,68 @@
+"""What a user says about a file beyond its format, and what a reader gives back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from planner.errors import InputError
+from probes.samples import Sample, Skipped
+
+Outcome: TypeAlias = Sample | Skipped
+
+
+@dataclass(frozen=True, slots=True)
+class ImportOptions:
+    """What a user says about a file beyond its format.
+
+    Attributes
+    ----------
+    src, dst : str
+        Region ids, with or without a zone. Needed for ``iperf3``, ``ping`` and ``nuttcp``, whose
+        files name no regions; the other formats name them row by row and ignore these. For
+        ``iperf3``, ``src`` is where the client ran, whichever way the data flowed.
+    src_vm, dst_vm : str
+        VM type names, for files that name none.
+    measured_at_s : float | None
+        Seconds since 1970 (UTC), for files that carry no time.
+    connections : int | None
+        Parallel connections, for ``nuttcp`` and ``csv`` where the file does not say.
+    duration_s : float | None
+        Length of each test in seconds, for ``csv`` where the file does not say.
+    tiers : tuple[str, ...]
+        Network tiers of Skyplane files to keep; a row is kept if both of its ends are in it.
+    force : bool
+        Keep what is readable but not to be trusted: contaminated rows of a latency file, a last
+        line that may be cut off, paced tests, tests of several hosts in one file.
+    name : str
+        What error messages call the file.
+    """
+
+    src: str = ""
+    dst: str = ""
+    src_vm: str = ""
+    dst_vm: str = ""
+    measured_at_s: float | None = None
+    connections: int | None = None
+    duration_s: float | None = None
+    tiers: tuple[str, ...] = ("PREMIUM",)
+    force: bool = False
+    name: str = "input"
+
+    def start_s(self, found: float | None = None) -> float:
+        """Start of a measurement: the file's own time if it has one, else the stated one.
+
+        Raises
+        ------
+        InputError
+            If neither is there: a sample without a time could not be aged.
+        """
+        if found is not None:
+            return found
+        if self.measured_at_s is None:
+            raise InputError(
+                "--measured-at",
+                f"is needed, because {self.name} does not say when it was measured",
+                remedy="Give the time of the measurement, such as --measured-at 2022-01-15T12:00Z.",
+            )
+        return self.measured_at_s

@@ -1,0 +1,248 @@
+"""Output of ping: Linux iputils, BusyBox, macOS and BSD; with replies or quiet.
+
+The round-trip time is the median of the replies after the first, which pays for address
+resolution and cold caches; quiet output gives only the mean over all. Jitter is the standard
+deviation that the tool prints (``mdev``), of the same replies where they are there. Loss is
+counted from packets, not from the rounded percentage.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from math import fsum, sqrt
+from statistics import median
+
+from planner.errors import FormatError
+from probes.importers import limits
+from probes.importers.endpoints import stated
+from probes.importers.options import ImportOptions, Outcome
+from probes.importers.text import Lines
+from probes.samples import Metric, Sample, Skipped
+
+NO_REPLY = "no reply came back: the host is down, or something filters ICMP (Azure does)"
+NO_SUMMARY = "the run was cut off before its summary, so its loss is not known"
+NO_TIMES = "replies carry no times (packets too small)"
+ODD_COUNTS = "the summary counts more replies than requests, or no request"
+
+MAX_LINE_CHARS = 2048
+"""No line of ping is as long; it also bounds the time that a pattern may take."""
+
+_HEADER = re.compile(r"PING (\S+?) ?\(([^)\s]*)|PING6\(.*\) \S+ --> (\S+)")
+_BYTES_OF_DATA = re.compile(r"^PING .* bytes of data\.?$")
+_REPLY = re.compile(
+    r"(?:\[(\d+\.\d+)\] )?\d+ bytes from .*?\b(icmp_seq|icmp_req|seq)=(\d+)\b"
+    r".*?\btime[=<]([\d.,]+) ms(?P<rest>.*)"
+)
+_SUMMARY = re.compile(r"--- (\S+) ping6? statistics ---")
+_COUNTS = re.compile(
+    r"(\d{1,15}) packets transmitted, (\d{1,15}) (?:packets )?received"
+    r"(?:, \+?(\d{1,15}) duplicates)?.*\b[\d.,]+% packet loss"
+)
+_TIMES = re.compile(
+    r"(?:rtt|round-trip) min/avg/max(?P<deviation>/(?:mdev|stddev|std-dev))? = "
+    r"([\d.,]+)/([\d.,]+)/([\d.,]+)(?:/([\d.,]+))? ms"
+)
+_ICMP_ERROR = re.compile(
+    r"[Ff]rom \S+.*?(?:icmp_seq|seq)[= ]\d+:? (Destination \w+ (?:Unreachable|Prohibited)"
+    r"|Packet filtered|Time to live exceeded|Communication prohibited|Redirect \w+)"
+)
+_FAILED = re.compile(r"(?:ping6?|connect|sendto|sendmsg): (.*)")
+_FAILURES: tuple[tuple[str, str], ...] = (
+    ("name or service not known", "the host's name does not resolve"),
+    ("unknown host", "the host's name does not resolve"),
+    ("bad address", "the host's name does not resolve"),
+    ("cannot resolve", "the host's name does not resolve"),
+    ("name resolution", "the host's name does not resolve"),
+    ("nodename nor servname", "the host's name does not resolve"),
+    ("unreachable", "there is no route to the host"),
+    ("no route", "there is no route to the host"),
+    ("not permitted", "ping may not open its socket, or a local firewall forbids it"),
+    ("permission", "ping may not open its socket, or a local firewall forbids it"),
+)
+
+
+@dataclass(slots=True)
+class _Run:
+    """What is known of one run of ping so far."""
+
+    line: int
+    host: str = ""
+    tool: str = "ping"
+    start_s: float | None = None
+    replies_ms: array[float] = field(default_factory=lambda: array("d"))
+    replies: int = 0
+    summary_line: int = 0
+    sent: int | None = None
+    received: int = 0
+    duplicates: int = 0
+    summary_ms: tuple[float | None, ...] = ()
+    errors: dict[str, int] = field(default_factory=dict)
+
+
+def read(source: Iterator[bytes], options: ImportOptions) -> Iterator[Outcome]:
+    """Yield RTT, loss and jitter of each run of ping in the file."""
+    run: _Run | None = None
+    host = ""
+    recognised = False
+    for number, line in enumerate(Lines(source, options.name, MAX_LINE_CHARS), start=1):
+        if header := _HEADER.match(line):
+            if run:
+                yield from _outcomes(run, options)
+            run = _Run(number, header[2] or header[1] or header[3])
+            if _BYTES_OF_DATA.match(line):
+                run.tool = "ping iputils"
+            host = _one_host(host, run.host, number, options)
+        elif summary := _SUMMARY.match(line):
+            if run is None or run.summary_line:
+                if run:
+                    yield from _outcomes(run, options)
+                run = _Run(number, summary[1])
+                host = _one_host(host, run.host, number, options)
+            run.summary_line = number
+        elif failed := _FAILED.match(line):
+            yield Skipped(number, _failure(failed[1]))
+        else:
+            if (run is None or run.summary_line) and _REPLY.match(line):
+                if run:
+                    yield from _outcomes(run, options)
+                run = _Run(number)
+            if run is None:
+                continue
+            _take(run, line)
+        recognised = True
+    if run:
+        yield from _outcomes(run, options)
+    if not recognised:
+        raise FormatError(
+            options.name, "holds no output of ping that relayd can read",
+            remedy="If ping answers in another language, run `LC_ALL=C ping`.",
+        )  # fmt: skip
+
+
+def _one_host(known: str, found: str, line: int, options: ImportOptions) -> str:
+    if known and found and known != found and not options.force:
+        raise FormatError(
+            options.name, f"holds pings of several hosts ({known}; line {line}: {found}), but one "
+            "--dst was stated",
+            remedy="Import one file per pair of regions; --force if both are the same region.",
+        )  # fmt: skip
+    return known or found
+
+
+def _take(run: _Run, line: str) -> None:
+    """Note what a line of a run says; lines that say nothing of use are passed over."""
+    if reply := _REPLY.match(line):
+        if run.start_s is None and reply[1] and not run.replies:
+            run.start_s = limits.number(reply[1])
+        if reply[2] == "seq":
+            run.tool = "ping busybox"
+        # A duplicate is the same request answered again, later.
+        if "DUP!" not in reply["rest"]:
+            run.replies += 1
+            value = _figure(reply[4])
+            if value is not None and not limits.fault("rtt_ms", value, ""):
+                run.replies_ms.append(value)
+    elif counts := _COUNTS.match(line):
+        run.sent, run.received = int(counts[1]), int(counts[2])
+        run.duplicates = int(counts[3] or 0)
+    elif times := _TIMES.match(line):
+        run.summary_ms = tuple(_figure(cell or "") for cell in times.groups()[1:])
+        if times["deviation"] in ("/stddev", "/std-dev"):
+            run.tool = "ping bsd"
+        elif times["deviation"] == "/mdev":
+            run.tool = "ping iputils"
+        else:
+            run.tool = "ping busybox"
+    elif error := _ICMP_ERROR.search(line):
+        run.errors[error[1]] = run.errors.get(error[1], 0) + 1
+
+
+def _outcomes(run: _Run, options: ImportOptions) -> Iterator[Outcome]:
+    detail: dict[str, object] = {}
+    if run.sent is not None:
+        detail |= {"packets": run.sent, "replies": run.received}
+    if run.duplicates:
+        detail["duplicates"] = run.duplicates
+    if run.errors:
+        detail["errors"] = run.errors
+    start_s = run.start_s
+    if start_s is not None and not limits.MIN_TIME_S <= start_s <= limits.MAX_TIME_S:
+        start_s = None
+    start_s = options.start_s(start_s)
+    if run.sent is None:
+        yield Skipped(run.line, NO_SUMMARY)
+    elif run.sent == 0 or run.received > run.sent:
+        yield Skipped(run.line, ODD_COUNTS)
+        return
+    else:
+        lost_pct = 100.0 * (run.sent - run.received) / run.sent
+        yield _sample("loss_pct", lost_pct, start_s, run.tool, detail, options)
+        if run.received == 0:
+            yield Skipped(run.line, NO_REPLY)
+            return
+    found = _times(run, detail)
+    if found is None:
+        yield Skipped(run.line, NO_TIMES)
+        return
+    rtt_ms, jitter_ms = found
+    if problem := limits.fault("rtt_ms", rtt_ms, "rtt"):
+        yield Skipped(run.line, problem)
+        return
+    yield _sample("rtt_ms", rtt_ms, start_s, run.tool, detail, options)
+    if jitter_ms is not None and not limits.fault("jitter_ms", jitter_ms, ""):
+        yield _sample("jitter_ms", jitter_ms, start_s, run.tool, detail, options)
+
+
+def _times(run: _Run, detail: dict[str, object]) -> tuple[float, float | None] | None:
+    """Return RTT and jitter in ms; None where no reply carried a time."""
+    names = ("min_ms", "avg_ms", "max_ms", "mdev_ms")
+    printed = zip(names, run.summary_ms, strict=False)
+    detail |= {name: value for name, value in printed if value is not None}
+    if len(run.replies_ms) >= 2:
+        later = array("d", islice(run.replies_ms, 1, None))
+        detail |= {"first_ms": run.replies_ms[0], "median_of": len(later)}
+        return median(later), _deviation(later) if len(later) >= 2 else None
+    avg_ms = run.summary_ms[1] if run.summary_ms else None
+    if avg_ms is None and run.replies_ms:
+        avg_ms = run.replies_ms[0]
+    if avg_ms is None:
+        return None
+    detail["first_included"] = True
+    jitter_ms = run.summary_ms[3] if len(run.summary_ms) > 3 else None
+    return avg_ms, jitter_ms if run.received >= 2 else None
+
+
+def _sample(
+    metric: Metric, value: float, start_s: float, tool: str, detail: dict[str, object],
+    options: ImportOptions,
+) -> Sample:  # fmt: skip
+    src, src_zone = stated("--src", options.src, options.name, "ping")
+    dst, dst_zone = stated("--dst", options.dst, options.name, "ping")
+    return Sample(
+        src, dst, metric, value, start_s, tool, src_zone=src_zone, dst_zone=dst_zone,
+        src_vm=options.src_vm, dst_vm=options.dst_vm, detail=json.dumps(detail),
+    )  # fmt: skip
+
+
+def _deviation(values: array[float]) -> float:
+    """Return the standard deviation as ping computes it (of the population)."""
+    mean = fsum(values) / len(values)
+    return sqrt(fsum((value - mean) ** 2 for value in values) / len(values))
+
+
+def _figure(cell: str) -> float | None:
+    """Read a figure; some locales print a decimal comma, and ping never groups digits."""
+    return limits.number(cell.replace(",", ".") if cell.count(",") == 1 else cell)
+
+
+def _failure(text: str) -> str:
+    lower = text.lower()
+    for part, meaning in _FAILURES:
+        if part in lower:
+            return f"ping failed: {meaning}"
+    return f"ping failed: {text.strip()[:80]}"

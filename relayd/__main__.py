@@ -1,0 +1,36 @@
+"""The command ``relayd``."""
+
+from __future__ import annotations
+
+import sys
+
+from planner.errors import RelaydError
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command and return its exit code.
+
+    0 done, 2 bad input, 3 no feasible plan, 4 data missing or too old, 5 finished in part,
+    1 our own fault.
+    """
+    from relayd.cli.parser import parse
+
+    try:
+        options = parse(arguments)
+        code = options.run(options)
+        sys.stdout.flush()  # here, where a closed pipe can still be told from a fault
+    except RelaydError as error:
+        print(f"relayd: {error}", file=sys.stderr)
+        return error.exit_code
+    except BrokenPipeError:
+        # The reader of a pipe has had enough (`relayd links | head`): not an error.
+        sys.stderr.close()
+        return 0
+    except KeyboardInterrupt:
+        print("relayd: interrupted", file=sys.stderr)
+        return 130
+    return int(code or 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

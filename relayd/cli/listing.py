@@ -1,0 +1,142 @@
+"""``relayd regions``, ``links`` and ``matrix``: what is known, as tables or JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from math import isnan
+from typing import Any
+
+from planner.network import Estimate, Leg
+from relayd.cli import text
+from relayd.cli.options import wan_of, whole_number
+
+
+def regions(options: argparse.Namespace) -> int:
+    """List regions with their aliases."""
+    wan = wan_of(options)
+    aliases: dict[str, list[str]] = {}
+    for alias, members in wan.catalogue.aliases.items():
+        for member in members:
+            aliases.setdefault(member, []).append(alias)
+    sites = wan.sites()
+    known = wan.regions()
+    if options.json:
+        listed = [
+            {
+                "id": region.id,
+                "provider": region.provider,
+                "city": region.city,
+                "country": region.country,
+                "continent": region.continent,
+                "latitude_deg": region.latitude_deg,
+                "longitude_deg": region.longitude_deg,
+                "vm_type": sites[region.id].vm_type,
+                "aliases": aliases.get(region.id, []),
+            }
+            for region in known
+        ]
+        print(json.dumps({"snapshot": _snapshot(wan), "regions": listed}, indent=2))
+        return 0
+    rows = [
+        (
+            region.id,
+            region.city,
+            region.country,
+            region.continent,
+            sites[region.id].vm_type.partition(":")[2],
+            " ".join(aliases.get(region.id, [])),
+        )
+        for region in known
+    ]
+    header = ("region", "city", "country", "continent", "VM type", "aliases")
+    print(text.left_table(header, rows))
+    return 0
+
+
+def links(options: argparse.Namespace) -> int:
+    """List legs with their estimates."""
+    wan = wan_of(options)
+    legs = list(wan.links(options.src, options.dst))
+    if options.json:
+        listed = [leg_as_json(leg) for leg in legs]
+        print(json.dumps({"snapshot": _snapshot(wan), "links": listed}, indent=2))
+        return 0
+    now_s = time.time()
+    rows = [
+        (
+            f"{leg.src} -> {leg.dst}",
+            f"{leg.rtt_ms.expected:.1f}",
+            f"{leg.per_flow_mbps.expected:.0f}",
+            f"{leg.aggregate_gbps.expected:.2f}",
+            f"{leg.aggregate_gbps.low:.2f}-{leg.aggregate_gbps.high:.2f}",
+            leg.aggregate_gbps.source,
+            _age(leg.aggregate_gbps, now_s),
+        )
+        for leg in legs
+    ]
+    header = ("leg", "RTT ms", "flow Mbit/s", "VM pair Gbit/s", "bounds", "source", "age")
+    print(text.table(header, rows))
+    return 0
+
+
+def matrix(options: argparse.Namespace) -> int:
+    """Print one figure for all pairs: tab-separated, or JSON."""
+    wan = wan_of(options)
+    chosen = {}
+    if options.connections:
+        chosen["connections"] = whole_number(options.connections, "--connections")
+    found = wan.matrix(options.metric, **chosen)
+    if options.json:
+        values = [[None if isnan(v) else v for v in row] for row in found.values.tolist()]
+        content = {
+            "snapshot": _snapshot(wan),
+            "metric": found.metric,
+            "unit": found.unit,
+            "regions": list(found.regions),
+            "values": values,
+        }
+        print(json.dumps(content))
+        return 0
+    print("\t".join([f"{found.metric} ({found.unit})", *found.regions]))
+    for region, row in zip(found.regions, found.values.tolist(), strict=True):
+        print("\t".join([region, *("" if isnan(v) else f"{v:.4g}" for v in row)]))
+    return 0
+
+
+def leg_as_json(leg: Leg) -> dict[str, Any]:
+    """Return a leg as JSON types, each estimate with its bounds and source."""
+    return {
+        "src": leg.src,
+        "dst": leg.dst,
+        **{
+            name: estimate_as_json(getattr(leg, name))
+            for name in ("rtt_ms", "per_flow_mbps", "aggregate_gbps")
+        },
+        "loss_pct": leg.loss_pct,
+    }
+
+
+def estimate_as_json(estimate: Estimate) -> dict[str, Any]:
+    """Return an estimate as JSON types."""
+    return {
+        "low": estimate.low,
+        "expected": estimate.expected,
+        "high": estimate.high,
+        "source": estimate.source,
+        "measured_at_s": estimate.measured_at_s,
+        "samples": estimate.samples,
+        "basis": estimate.basis,
+    }
+
+
+def _snapshot(wan: Any) -> dict[str, str]:
+    return {"id": wan.snapshot.id, "as_of": wan.snapshot.as_of, "source": wan.snapshot.source}
+
+
+def _age(estimate: Estimate, now_s: float) -> str:
+    if estimate.measured_at_s is None:
+        return "-"
+    days = max(0.0, (now_s - estimate.measured_at_s) / 86400)
+    return f"{days:.1f} d" if days < 100 else f"{days / 365.25:.1f} y"

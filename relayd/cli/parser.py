@@ -1,0 +1,172 @@
+"""Commands and their options. Handlers are imported only when they run."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any
+
+from relayd import __version__
+
+# Kept here, so that `--help` and completion need none of the modules that define them.
+FORMATS = ("iperf3", "ping", "nuttcp", "skyplane-throughput", "skyplane-latency", "csv")
+METRICS = ("per-flow", "aggregate", "rtt", "fee", "relay-gain")
+OBJECTIVES = ("value", "time", "cost", "latency")
+
+
+def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """Parse a command line; ``run`` of the result is the handler."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    return build_parser().parse_args(_with_negatives_joined(words))
+
+
+def _with_negatives_joined(words: list[str]) -> list[str]:
+    """Join `--volume -5GB` into one word: a value, not an option, so that it gets a real answer."""
+    joined: list[str] = []
+    for word in words:
+        if re.match(r"-[\d.]", word) and joined and re.fullmatch(r"--[\w-]+", joined[-1]):
+            joined[-1] += f"={word}"
+        else:
+            joined.append(word)
+    return joined
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands."""
+    parser = argparse.ArgumentParser(
+        prog="relayd",
+        description="Direct or relayed? Measures bandwidth between cloud datacenters and "
+        "recommends transfer plans, with the reason, the price and the confidence.",
+        epilog="Exit codes: 0 done, 2 bad input, 3 no feasible plan, 4 data missing or too old, "
+        "5 finished in part, 1 our own fault.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"relayd {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _plan(_command(commands, "plan", "relayd.cli.plan:run", "recommend how to move a volume"))
+    _command(commands, "regions", "relayd.cli.listing:regions", "list regions and aliases")
+    links = _command(commands, "links", "relayd.cli.listing:links", "list legs with estimates")
+    links.add_argument("--src", help="only legs out of this region")
+    links.add_argument("--dst", help="only legs into this region")
+    matrix = _command(
+        commands, "matrix", "relayd.cli.listing:matrix", "print one figure for all pairs"
+    )
+    matrix.add_argument("--metric", choices=METRICS, default="aggregate")
+    matrix.add_argument(
+        "--connections", metavar="N", help="for relay-gain: TCP connections a VM (default 64)"
+    )
+    _import(_command(commands, "import", "relayd.cli.importing:run", "import measurements"))
+    export = _command(commands, "export", "relayd.cli.exporting:run", "export the graph")
+    export.add_argument("what", choices=("graph",))
+    export.add_argument("--format", choices=("json", "csv", "graphml"), default="json")
+    export.add_argument("--output", metavar="FILE", help="instead of standard output")
+    completion = _command(
+        commands, "completion", "relayd.cli.completion:run", "print a shell completion script"
+    )
+    completion.add_argument("shell", choices=("bash", "zsh", "tcsh"))
+    return parser
+
+
+def _command(commands: Any, name: str, handler: str, help_text: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=help_text, description=help_text[0].upper() + help_text[1:] + ".",
+        allow_abbrev=False,
+    )  # fmt: skip
+    parser.set_defaults(run=_late(handler))
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--db", metavar="FILE", help="the store (default: a per-user file)")
+    parser.add_argument(
+        "--catalogue", metavar="FILE", action="append", default=[],
+        help="a catalogue file of your own; may be repeated",
+    )  # fmt: skip
+    return parser
+
+
+def _late(handler: str) -> Callable[[argparse.Namespace], int]:
+    module, _, function = handler.partition(":")
+
+    def run(options: argparse.Namespace) -> int:
+        return int(getattr(import_module(module), function)(options))
+
+    return run
+
+
+def _plan(parser: argparse.ArgumentParser) -> None:
+    ask = parser.add_argument_group("transfer")
+    ask.add_argument("--src", required=True, help="region, alias or city to send from")
+    ask.add_argument("--dst", required=True, help="region, alias or city to send to")
+    ask.add_argument("--volume", metavar="SIZE", help="such as 500GB (default 100GB)")
+    goal = parser.add_argument_group("goal")
+    goal.add_argument(
+        "--objective", choices=OBJECTIVES, default="value",
+        help="value: cost plus time (default); time, cost or latency alone",
+    )  # fmt: skip
+    goal.add_argument(
+        "--time-value", metavar="USD/H", help="what an hour is worth (default 20usd/h)"
+    )
+    goal.add_argument(
+        "--margin", metavar="SHARE", help="what a relay must surely gain (default 0.1)"
+    )
+    limits = parser.add_argument_group("limits")
+    limits.add_argument("--budget", metavar="USD", help="most to spend, such as 20usd")
+    limits.add_argument("--deadline", metavar="TIME", help="such as 2h")
+    limits.add_argument("--min-throughput", metavar="RATE", help="such as 8gbps")
+    limits.add_argument(
+        "--vms", metavar="N", action="append", default=[],
+        help="most VMs a region (default 1), or REGION=N for one; may be repeated",
+    )  # fmt: skip
+    limits.add_argument(
+        "--connections", metavar="N", help="TCP connections that a VM opens (default 64)"
+    )
+    limits.add_argument(
+        "--relays", metavar="any|one|none|REGION", default="any",
+        help="how many relays, or the only one to consider (default any)",
+    )  # fmt: skip
+    limits.add_argument(
+        "--avoid", metavar="RULE", action="append", default=[],
+        help="provider:NAME, country:CC, continent:CC or a region that must not relay; repeatable",
+    )  # fmt: skip
+    limits.add_argument(
+        "--allow", metavar="RULE", action="append", default=[],
+        help="the only places that may relay, written like --avoid; repeatable",
+    )  # fmt: skip
+    prices = parser.add_argument_group("prices and VMs")
+    prices.add_argument(
+        "--month-to-date", metavar="SIZE", action="append", default=[],
+        help="volume billed this month, such as 40TB or aws=40TB; repeatable",
+    )  # fmt: skip
+    prices.add_argument(
+        "--vm-type", metavar="WHERE=TYPE", action="append", default=[],
+        help="such as aws=t2.micro, by provider or region; repeatable",
+    )  # fmt: skip
+    prices.add_argument("--vm-start", metavar="TIME", help="paid before sending (default 60s)")
+    shown = parser.add_argument_group("answer")
+    shown.add_argument("--frontier", action="store_true", help="add the cost-time frontier")
+    shown.add_argument(
+        "--max-age", metavar="TIME", help="refuse measurements older than this, such as 30d"
+    )
+
+
+def _import(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("format", choices=FORMATS)
+    parser.add_argument("files", metavar="FILE", nargs="+")
+    parser.add_argument("--src", help="sending region, for files that name none")
+    parser.add_argument("--dst", help="receiving region, for files that name none")
+    parser.add_argument("--src-vm", metavar="TYPE", default="", help="VM type at the source")
+    parser.add_argument("--dst-vm", metavar="TYPE", default="", help="VM type at the destination")
+    parser.add_argument(
+        "--measured-at", metavar="TIME",
+        help="ISO 8601, for files without times (default: the file's modification time)",
+    )  # fmt: skip
+    parser.add_argument("--connections", metavar="N", help="where the file does not say")
+    parser.add_argument("--duration", metavar="TIME", help="where the file does not say")
+    parser.add_argument(
+        "--tier", action="append", default=[], metavar="NAME",
+        help="network tiers to keep of Skyplane files (default PREMIUM); repeatable",
+    )  # fmt: skip
+    parser.add_argument(
+        "--force", action="store_true", help="keep rows that a sanity test would reject"
+    )

@@ -1,0 +1,199 @@
+"""``relayd plan``: the question asked in words, the answer for people or as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import textwrap
+from typing import Any
+
+from planner.plan import Cost, Plan
+from planner.units import (
+    parse_duration_s,
+    parse_money_usd,
+    parse_rate_gbps,
+    parse_time_value_usd_per_h,
+    parse_volume_gb,
+)
+from relayd.cli import text
+from relayd.cli.options import assignments, number, wan_of, whole_number
+from relayd.settings import Settings, load_settings
+from relayd.wan import Wan
+
+WIDTH = 96
+
+
+def run(options: argparse.Namespace) -> int:
+    """Answer one request."""
+    plan = ask(wan_of(options), options, load_settings())
+    if options.json:
+        print(plan.model_dump_json(indent=2))
+    else:
+        print(human(plan, volume_assumed=options.volume is None))
+    return 0
+
+
+def ask(wan: Wan, options: argparse.Namespace, settings: Settings) -> Plan:
+    """Turn the options into a request, and ask."""
+    given = vars(options)
+    vms = assignments(options.vms, "--vms", "*")
+    time_value = options.time_value or settings.time_value
+    margin = options.margin or settings.margin
+    connections = options.connections or settings.connections
+    most_vms = vms.pop("*", None) or settings.vms
+    month = assignments(options.month_to_date, "--month-to-date", "*")
+    optional: dict[str, Any] = {
+        "budget_usd": given["budget"] and parse_money_usd(given["budget"], "--budget"),
+        "deadline_s": given["deadline"] and parse_duration_s(given["deadline"], "--deadline"),
+        "min_throughput_gbps": given["min_throughput"]
+        and parse_rate_gbps(given["min_throughput"], "--min-throughput"),
+        "vm_start_s": given["vm_start"] and parse_duration_s(given["vm_start"], "--vm-start"),
+        "max_age_s": given["max_age"] and parse_duration_s(given["max_age"], "--max-age"),
+        "volume_gb": given["volume"] and parse_volume_gb(given["volume"], "--volume"),
+        "time_value_usd_per_h": time_value
+        and parse_time_value_usd_per_h(time_value, "--time-value"),
+        "margin": margin and number(margin, "--margin"),
+        "connections": connections and whole_number(connections, "--connections"),
+        "vms": most_vms and whole_number(most_vms, "--vms"),
+    }
+    return wan.plan(
+        options.src,
+        options.dst,
+        objective=options.objective,
+        relays=options.relays,
+        avoid=options.avoid,
+        allow=options.allow,
+        vms_in={region: whole_number(count, "--vms") for region, count in vms.items()},
+        month_to_date_gb={
+            provider: parse_volume_gb(size, "--month-to-date") for provider, size in month.items()
+        },
+        vm_types=assignments(options.vm_type, "--vm-type", None),
+        frontier=options.frontier,
+        **{name: value for name, value in optional.items() if value is not None},
+    )
+
+
+def human(plan: Plan, *, volume_assumed: bool = False) -> str:
+    """Return a plan for people: verdict and reason, the comparison, advice, certainty."""
+    request = plan.request
+    assumed = " (assumed; say --volume)" if volume_assumed else ""
+    blocks = [
+        text.styled(_verdict(plan), text.BOLD)
+        + f"\n{request['src']} -> {request['dst']}, {text.volume(request['volume_gb'])}{assumed}",
+        _filled(plan.reason),
+        _comparison(plan),
+    ]
+    if len(plan.paths) > 1 or plan.verdict != "direct":
+        blocks.append(_paths(plan))
+    blocks.append(_machines(plan))
+    if plan.frontier:
+        blocks.append(_frontier(plan))
+    if plan.advice:
+        blocks.append(text.styled("What would help", text.BOLD) + "\n" + "\n".join(_advice(plan)))
+    sure = f"{plan.confidence} Snapshot {plan.snapshot.id} ({plan.snapshot.source}), as of "
+    blocks.append(_filled(sure + f"{plan.snapshot.as_of}."))
+    if plan.warnings:
+        notes = [_filled(f"Note: {note}", indent="  ") for note in plan.warnings]
+        blocks.append(text.styled("\n".join(notes), text.YELLOW))
+    return "\n\n".join(blocks)
+
+
+def _verdict(plan: Plan) -> str:
+    if plan.verdict == "direct":
+        return "Send it direct."
+    relays = [path.regions[1] for path in plan.paths if len(path.regions) == 3]
+    if plan.verdict == "relay":
+        return f"Relay it through {relays[0]}."
+    direct = "the direct path and " if any(len(p.regions) == 2 for p in plan.paths) else ""
+    return f"Split it over {direct}{', '.join(relays)}."
+
+
+def _comparison(plan: Plan) -> str:
+    header = ("", "Gbit/s", "time", "RTT", "$ egress", "$ VM", "$ total", "speed", "cost")
+    direct, best = plan.direct, plan.best_relay
+    rows: list[tuple[str, ...]] = []
+
+    def add(
+        name: str, gbps: float | None, time_s: float | None, rtt: float | None, cost: Cost | None
+    ) -> None:
+        if gbps is None or time_s is None or cost is None:
+            rows.append((name, *["-"] * 8))
+            return
+        speed = f"{gbps / direct.throughput_gbps:.2f}x" if direct.throughput_gbps else "-"
+        base = direct.cost_usd.total if direct.cost_usd else 0.0
+        rows.append(
+            (
+                name, text.rate(gbps), text.duration(time_s), f"{rtt:.0f} ms" if rtt else "-",
+                text.usd(cost.egress), text.usd(cost.vm), text.usd(cost.total), speed,
+                f"{cost.total / base:.2f}x" if base else "-",
+            )
+        )  # fmt: skip
+
+    misses = "" if direct.feasible or direct.throughput_gbps is None else " (misses the limits)"
+    add(f"direct{misses}", direct.throughput_gbps, direct.duration_s, direct.rtt_ms,
+        direct.cost_usd)  # fmt: skip
+    if best:
+        add(f"best relay, {best.relay}", best.throughput_gbps, best.duration_s, best.rtt_ms,
+            best.cost_usd)  # fmt: skip
+    else:
+        add("best relay (none)", None, None, None, None)
+    longest_rtt = max(path.rtt_ms for path in plan.paths)
+    add(f"chosen: {plan.verdict}", plan.throughput_gbps, plan.duration_s, longest_rtt,
+        plan.cost_usd)  # fmt: skip
+    return text.table(header, rows)
+
+
+def _paths(plan: Plan) -> str:
+    rows = [
+        (
+            " -> ".join(path.regions),
+            text.rate(path.throughput_gbps),
+            f"{path.share:.0%}",
+            str(path.connections),
+            f"{path.rtt_ms:.0f} ms",
+            f"{path.egress_usd_per_gb:.4g}",
+        )
+        for path in plan.paths
+    ]
+    return text.table(("path", "Gbit/s", "share", "connections", "RTT", "$/GB"), rows)
+
+
+def _machines(plan: Plan) -> str:
+    vms = ", ".join(f"{count} at {region}" for region, count in plan.vms.items())
+    connections = max(path.connections for path in plan.paths)
+    lines = f"VMs: {vms}. Connections: {connections}"
+    lines += " a path at most." if len(plan.paths) > 1 else "."
+    if plan.bottlenecks:
+        binding = plan.bottlenecks[0]
+        lines += (
+            f" Limit: {binding.constraint} at {binding.region} "
+            f"({text.rate(binding.gain_per_unit)} {binding.unit})."
+        )
+    return _filled(lines)
+
+
+def _frontier(plan: Plan) -> str:
+    rows = [
+        (
+            point.verdict + (f" ({', '.join(point.relays)})" if point.relays else ""),
+            text.rate(point.throughput_gbps),
+            text.duration(point.duration_s),
+            text.usd(point.cost_usd.total),
+            str(sum(point.vms.values())),
+        )
+        for point in plan.frontier
+    ]
+    return text.table(("frontier", "Gbit/s", "time", "$ total", "VMs"), rows)
+
+
+def _advice(plan: Plan) -> list[str]:
+    lines = []
+    for advice in plan.advice:
+        sign = "+" if advice.cost_usd > 0 else "-" if advice.cost_usd < 0 else ""
+        cost = f"{sign}${text.usd(abs(advice.cost_usd))}" if advice.cost_usd else "free"
+        lines.append(_filled(f"- {advice.action}: {advice.effect} ({cost})", indent="  "))
+    return lines
+
+
+def _filled(words: str, indent: str = "") -> str:
+    return textwrap.fill(words, WIDTH, subsequent_indent=indent, break_long_words=False,
+                         break_on_hyphens=False)  # fmt: skip

@@ -1,0 +1,190 @@
+"""What is known now: the newest snapshot of the store, else the baseline."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from planner.baseline import (
+    baseline_leg,
+    baseline_network,
+    baseline_site,
+    baseline_sites,
+    baseline_snapshot,
+)
+from planner.catalogue import Catalogue
+from planner.network import Estimate, Leg, Network, Site, Snapshot
+from relayd.store.opening import Store, default_path, open_store
+from relayd.store.snapshots import EstimateRow, LegRow, SiteRow, SnapshotRow
+
+if TYPE_CHECKING:
+    from typing import Literal
+
+
+class Knowledge:
+    """Reads graphs from a store, as much of them as a question needs.
+
+    Parameters
+    ----------
+    catalogue : Catalogue
+    db : Path | None
+        A store that must exist; None for the per-user store, which need not.
+    """
+
+    def __init__(self, catalogue: Catalogue, db: Path | None) -> None:
+        self._catalogue = catalogue
+        self._named = db is not None
+        self._path = db or default_path()
+        self._store: Store | None = None
+        self._latest: SnapshotRow | None = None
+        self._sites: dict[str, Site] = {}
+        self._snapshot: Snapshot | None = None
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The newest snapshot, or the baseline."""
+        self._read()
+        assert self._snapshot is not None
+        return self._snapshot
+
+    def regions(self) -> list[str]:
+        """Return the ids of all regions of the graph."""
+        self._read()
+        return list(self._sites)
+
+    def sites(self) -> dict[str, Site]:
+        """Return the sites of the graph by region."""
+        self._read()
+        return self._sites
+
+    def forget(self) -> None:
+        """Read anew when next asked."""
+        if self._store:
+            self._store.close()
+        self._store = self._latest = self._snapshot = None
+        self._sites = {}
+
+    def network(self, between: tuple[str, str] | None = None) -> Network:
+        """Return the graph.
+
+        Parameters
+        ----------
+        between : (src, dst), optional
+            Only the legs out of src and into dst: all that planning one transfer needs.
+        """
+        self._read()
+        if self._store is None or self._latest is None:
+            further = [name for name in between or () if name not in self._sites]
+            return baseline_network(self._catalogue, ends=between, further=further)
+        name = self._latest.id
+        rows = (
+            self._store.snapshots.legs_between(name, *between)
+            if between
+            else self._store.snapshots.legs(name)
+        )
+        legs: dict[str, dict[str, Leg]] = {region: {} for region in self._sites}
+        for row in rows:
+            legs[row.src][row.dst] = _leg(row)
+        sites = dict(self._sites)
+        self._add_missing(sites, legs, between)
+        return Network(sites, legs, self.snapshot)
+
+    def _read(self) -> None:
+        if self._snapshot is not None:
+            return
+        if self._named or self._path.exists():
+            self._store = open_store(self._path, mode="read")
+            self._latest = self._store.snapshots.latest()
+        if self._store and self._latest:
+            rows = self._store.snapshots.sites(self._latest.id)
+            self._sites = {row.region: _site(row) for row in rows}
+            self._snapshot = snapshot_of(self._latest)
+        else:
+            self._sites = baseline_sites(self._catalogue)
+            self._snapshot = baseline_snapshot(self._catalogue)
+
+    def _add_missing(
+        self,
+        sites: dict[str, Site],
+        legs: dict[str, dict[str, Leg]],
+        between: tuple[str, str] | None,
+    ) -> None:
+        """Add baseline legs of regions that came to the catalogue after the snapshot was made."""
+        baseline = [r.id for r in self._catalogue.regions.values() if r.baseline]
+        new = [name for name in (*baseline, *(between or ())) if name not in sites]
+        for name in new:
+            sites[name] = baseline_site(name, self._catalogue)
+            legs[name] = {}
+        for name in new:
+            for other in sites:
+                for src, dst in ((name, other), (other, name)):
+                    wanted = between is None or src == between[0] or dst == between[1]
+                    if src == dst or not wanted or dst in legs[src]:
+                        continue
+                    if leg := baseline_leg(sites[src], sites[dst], self._catalogue):
+                        legs[src][dst] = leg
+
+
+def snapshot_of(row: SnapshotRow) -> Snapshot:
+    """Return a stored snapshot's name as plans carry it."""
+    as_of = datetime.fromtimestamp(row.as_of_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return Snapshot(row.id, as_of, row.source)
+
+
+def rows_of(network: Network) -> tuple[list[LegRow], list[SiteRow]]:
+    """Return a network as rows of the store."""
+    legs = [
+        LegRow(
+            leg.src,
+            leg.dst,
+            _row(leg.rtt_ms),
+            _row(leg.per_flow_mbps),
+            _row(leg.aggregate_gbps),
+            leg.loss_pct,
+        )
+        for leg in network
+    ]
+    sites = [
+        SiteRow(
+            site.region,
+            site.vm_type,
+            _row(site.egress_gbps),
+            _row(site.ingress_gbps),
+            _row(site.window_mb),
+        )
+        for site in network.sites.values()
+    ]
+    return legs, sites
+
+
+def _row(e: Estimate) -> EstimateRow:
+    return EstimateRow(e.low, e.expected, e.high, e.source, e.measured_at_s, e.samples, e.basis)
+
+
+def _estimate(row: EstimateRow) -> Estimate:
+    source: Literal["measured", "inferred", "baseline"] = row.source  # type: ignore[assignment]
+    return Estimate(
+        row.low, row.expected, row.high, source, row.measured_at_s, row.samples, row.basis
+    )
+
+
+def _leg(row: LegRow) -> Leg:
+    return Leg(
+        row.src,
+        row.dst,
+        _estimate(row.rtt_ms),
+        _estimate(row.per_flow_mbps),
+        _estimate(row.aggregate_gbps),
+        row.loss_pct,
+    )
+
+
+def _site(row: SiteRow) -> Site:
+    return Site(
+        row.region,
+        row.vm_type,
+        _estimate(row.egress_gbps),
+        _estimate(row.ingress_gbps),
+        _estimate(row.window_mb),
+    )

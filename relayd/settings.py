@@ -1,0 +1,107 @@
+"""Settings: from the command line, else ``RELAYD_*`` in the environment, else a TOML file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from planner.errors import InputError
+
+FILE_NAME = "config.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What holds for every command unless an option says otherwise.
+
+    Attributes
+    ----------
+    db : Path | None
+        The store; None for the default per-user file.
+    catalogues : tuple of Path
+        A user's own catalogue files.
+    time_value, margin, vms, connections : str | None
+        Defaults for ``relayd plan``, written as on the command line.
+    """
+
+    db: Path | None = None
+    catalogues: tuple[Path, ...] = ()
+    time_value: str | None = None
+    margin: str | None = None
+    vms: str | None = None
+    connections: str | None = None
+
+
+_SCALARS = ("time_value", "margin", "vms", "connections")
+
+
+def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:
+    """Read the environment and the settings file.
+
+    The file is named by ``RELAYD_CONFIG``, else ``relayd/config.toml`` in the user's
+    configuration folder; it need not exist.
+
+    Raises
+    ------
+    InputError
+        If the file is malformed, has an unknown key, or was named and is missing.
+    """
+    from_file, path = _file_settings(environment)
+    known = {"db", "catalogues", *_SCALARS}
+    for key, value in from_file.items():
+        if key not in known:
+            raise InputError(
+                f"{path}: {key}",
+                "is not a setting",
+                remedy=f"Settings are {', '.join(sorted(known))}.",
+            )
+        wants_list = key == "catalogues"
+        if wants_list is not isinstance(value, list) or isinstance(value, dict):
+            kind = "a list of file names" if wants_list else "one value"
+            raise InputError(f"{path}: {key}", f"must be {kind}", value=value)
+    folder = path.parent if path else Path()
+    db = environment.get("RELAYD_DB") or (
+        folder / str(from_file["db"]) if "db" in from_file else ""
+    )
+    if listed := environment.get("RELAYD_CATALOGUES"):
+        catalogues = tuple(Path(name) for name in listed.split(os.pathsep) if name)
+    else:
+        names = from_file.get("catalogues", [])
+        assert isinstance(names, list)
+        catalogues = tuple(folder / str(name) for name in names)
+    scalars = {
+        name: environment.get(f"RELAYD_{name.upper()}")
+        or (str(from_file[name]) if name in from_file else None)
+        for name in _SCALARS
+    }
+    return Settings(Path(db) if db else None, catalogues, **scalars)
+
+
+def _file_settings(environment: Mapping[str, str]) -> tuple[dict[str, object], Path | None]:
+    named = environment.get("RELAYD_CONFIG")
+    path = Path(named) if named else _default_path(environment)
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        if named:
+            raise InputError("RELAYD_CONFIG", "names a file that is missing", value=named) from None
+        return {}, None
+    except OSError as error:
+        raise InputError(str(path), f"can't be read ({error.strerror})") from None
+    import tomllib
+
+    try:
+        return tomllib.loads(content.decode()), path
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(
+            str(path), f"is not valid TOML: {error}", remedy="Mend the file or remove it."
+        ) from None
+
+
+def _default_path(environment: Mapping[str, str]) -> Path:
+    # The rule of the XDG base directory specification; platformdirs costs more to import than
+    # the whole of this function.
+    base = environment.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
+    return Path(base) / "relayd" / FILE_NAME

@@ -1,0 +1,52 @@
+"""Making a new snapshot of what the samples say."""
+
+from __future__ import annotations
+
+import time
+from hashlib import blake2b
+
+from planner.catalogue import Catalogue
+from planner.network import Network, Snapshot
+from probes.estimation import Estimator
+from relayd.knowledge import rows_of, snapshot_of
+from relayd.store import SnapshotRow, Store
+
+
+def make_snapshot(store: Store, catalogue: Catalogue) -> Snapshot | None:
+    """Estimate all legs from the store's samples and save the graph.
+
+    Returns None where there are no samples. If nothing has changed since the latest snapshot,
+    that one is returned.
+    """
+    samples_through = store.samples.last_id()
+    if not samples_through:
+        return None
+    latest = store.snapshots.latest()
+    if (
+        latest
+        and latest.samples_through == samples_through
+        and latest.catalogue_digest == catalogue.digest
+    ):
+        return snapshot_of(latest)
+    estimator = Estimator(catalogue)
+    estimator.add(store.samples.samples_for_estimates(through=samples_through))
+    network = estimator.network(Snapshot("", "", ""))
+    created_at_s = time.time()
+    as_of_s = estimator.newest_s
+    content = f"{samples_through} {catalogue.digest} {created_at_s}"
+    number = blake2b(content.encode(), digest_size=3).hexdigest()
+    row = SnapshotRow(
+        f"{time.strftime('%Y%m%d', time.gmtime(created_at_s))}-{number}",
+        as_of_s,
+        created_at_s,
+        _source(network),
+        catalogue.digest,
+        samples_through,
+    )
+    return snapshot_of(store.snapshots.save(row, *rows_of(network)))
+
+
+def _source(network: Network) -> str:
+    """Return ``measured`` if every aggregate was, else ``mixed``."""
+    measured = all(leg.aggregate_gbps.source == "measured" for leg in network)
+    return "measured" if measured else "mixed"

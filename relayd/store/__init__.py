@@ -1,0 +1,53 @@
+"""The store: every sample with its origin, and immutable snapshots of estimates, in one file.
+
+:func:`relayd.store.ingest.ingest` takes in a whole file.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from relayd.store.opening import Store, default_path, open_store
+from relayd.store.snapshots import EstimateRow, LegRow, SiteRow, SnapshotRow
+
+if TYPE_CHECKING:
+    from relayd.store.ingest import (
+        Batch,
+        ImportReport,
+        SkippedRows,
+        append,
+        content_digest,
+    )
+    from relayd.store.samples import Counts, StoredBatch, StoredSample
+
+__all__ = [
+    "Batch",
+    "Counts",
+    "EstimateRow",
+    "ImportReport",
+    "LegRow",
+    "SiteRow",
+    "SkippedRows",
+    "SnapshotRow",
+    "Store",
+    "StoredBatch",
+    "StoredSample",
+    "append",
+    "content_digest",
+    "default_path",
+    "open_store",
+]
+
+_OF_SAMPLES = ("Counts", "StoredBatch", "StoredSample")
+
+
+def __getattr__(name: str) -> object:
+    # Planning reads snapshots alone; what samples need takes as long to load as to open the file.
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    module = "samples" if name in _OF_SAMPLES else "ingest"
+    value: object = getattr(import_module(f"{__name__}.{module}"), name)
+    globals()[name] = value
+    return value

@@ -1,0 +1,119 @@
+"""Failures of the database and its file, turned into errors that say what to do."""
+
+from __future__ import annotations
+
+import errno
+import sqlite3
+from pathlib import Path
+
+from planner.errors import StoreError
+
+FIELD = "--db"
+
+
+def failure(path: Path, problem: str, remedy: str) -> StoreError:
+    """Return the error for a database file: the option at fault, the file, the way out."""
+    return StoreError(FIELD, problem, value=str(path), remedy=remedy)
+
+
+def foreign(path: Path) -> StoreError:
+    """Return the error for a file that holds something else than our data."""
+    return failure(
+        path,
+        "is not a relayd database",
+        "It was left as it is. Name another path; `relayd import` creates a database there.",
+    )
+
+
+def missing(path: Path) -> StoreError:
+    """Return the error for a database that is to be used but is not there."""
+    return failure(
+        path, "does not exist", "`relayd import` creates it; or name an existing database."
+    )
+
+
+def read_only(path: Path) -> StoreError:
+    """Return the error for a write to a file or folder that may only be read."""
+    return failure(
+        path,
+        "can't be written: the file, its folder or the file system is read-only for this user",
+        "Make both writable, or name a database elsewhere.",
+    )
+
+
+def unreadable(path: Path) -> StoreError:
+    """Return the error for a file that this user may not read."""
+    return failure(
+        path,
+        "can't be opened: this user lacks the permission",
+        "Run as the owner, change the permissions of the file and its folders, or name another.",
+    )
+
+
+def translated(path: Path, error: sqlite3.Error) -> StoreError:
+    """Turn an error of SQLite about a database file into one that says what to do.
+
+    The codes are those of https://www.sqlite.org/rescode.html; the low byte is the kind.
+    """
+    code = getattr(error, "sqlite_errorcode", None)
+    kind = sqlite3.SQLITE_ERROR if code is None else code & 0xFF
+    if kind == sqlite3.SQLITE_NOTADB:
+        return foreign(path)
+    if kind == sqlite3.SQLITE_READONLY:
+        return read_only(path)
+    if kind in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return failure(
+            path,
+            "is being written by another process",
+            "Wait until that import or campaign has finished, and run this again.",
+        )
+    if kind == sqlite3.SQLITE_FULL:
+        return failure(
+            path,
+            "can't grow: the disk is full",
+            "Free some space and run this again; nothing was stored and nothing was lost.",
+        )
+    if kind in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
+        return failure(
+            path,
+            "can't be opened",
+            "Check that this user may read and write the file and create files in its folder.",
+        )
+    if kind == sqlite3.SQLITE_IOERR:
+        return failure(
+            path,
+            f"can't be read or written: {error}",
+            "Check the disk (full, failing or unmounted?); a network file system won't do.",
+        )
+    if kind == sqlite3.SQLITE_NOMEM:
+        return failure(path, "needs more memory than there is", "Free some and run this again.")
+    if kind == sqlite3.SQLITE_CORRUPT:
+        return damaged(path, str(error))
+    return failure(
+        path,
+        f"does not hold what a relayd database should: {error}",
+        "Restore it from a backup, or name another database; it was left as it is.",
+    )
+
+
+def damaged(path: Path, how: str) -> StoreError:
+    """Return the error for a database of ours whose content is broken."""
+    return failure(
+        path,
+        f"is damaged: {how}",
+        "It was left as it is. Restore a backup, or save what can be read with "
+        "`sqlite3 FILE .recover`, or name another database and import the files again.",
+    )
+
+
+def of_file(path: Path, error: OSError | ValueError) -> StoreError:
+    """Turn an error of the operating system about a path into one that says what to do."""
+    number = error.errno if isinstance(error, OSError) else None
+    if number in (errno.EACCES, errno.EPERM):
+        return unreadable(path)
+    if number == errno.EROFS:
+        return read_only(path)
+    if number in (errno.ENOSPC, errno.EDQUOT):
+        return failure(path, "can't be created: the disk is full", "Free some space.")
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return failure(path, f"can't be used: {reason}", "Name the path of a file.")

@@ -1,0 +1,165 @@
+"""Durability: processes that write are killed at random moments, and nothing promised is lost."""
+
+from __future__ import annotations
+
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from relayd.store import open_store
+
+_ROOT = Path(__file__).parents[2]
+_FILE_ROWS = 24_000
+
+_HEAD = """\
+import sys
+from probes.samples import Sample
+from relayd.store import Batch, append, ingest, open_store
+
+def rows(file, count):
+    for n in range(count):
+        yield Sample(f"aws:{n % 13}", f"gcp:{n % 11}", "rtt_ms", float(n), float(file), "ping")
+
+def say(*words):
+    print(*words, flush=True)
+"""
+
+# Small chunks and a small cache, so that much of an unfinished file is on disk already.
+_INGEST = (
+    _HEAD
+    + """
+ingest._CHUNK, ingest._BULK_CACHE_KIB = 2000, 200
+with open_store(sys.argv[1], mode="create") as store:
+    for file in range(int(sys.argv[2]), 1_000_000):
+        ingest.ingest(store, Batch(f"{file}", "csv"), rows(file, int(sys.argv[3])),
+                      progress=lambda n: say("progress", file, n))
+        say("stored", file)
+"""
+)
+
+_APPEND = (
+    _HEAD
+    + """
+with open_store(sys.argv[1], mode="create") as store:
+    for group in range(int(sys.argv[2]), 1_000_000):
+        append(store, list(rows(group, 7)), f"{group}")
+        say("stored", group)
+"""
+)
+
+
+def _killed(code: str, path: Path, start: int, lines: int, delay_s: float) -> set[int]:
+    """Run a writer, kill it after so many lines of output; return what it said was stored."""
+    command = [sys.executable, "-c", code, str(path), str(start), str(_FILE_ROWS)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=_ROOT) as writer:
+        assert writer.stdout is not None
+        output = [writer.stdout.readline() for _ in range(lines)]
+        time.sleep(delay_s)
+        writer.send_signal(signal.SIGKILL)
+        output += writer.stdout.readlines()
+        assert writer.wait() == -signal.SIGKILL
+    return {int(line.split()[1]) for line in output if line.startswith("stored")}
+
+
+def _groups(path: Path) -> dict[int, int]:
+    """Return how many samples each file or group has, after checking the database."""
+    with open_store(path, mode="read") as store:
+        assert store.database.rows("PRAGMA integrity_check") == [("ok",)]
+        assert store.database.rows("PRAGMA foreign_key_check") == []
+        sizes = dict(store.database.rows("SELECT measured_at_s, count(*) FROM samples GROUP BY 1"))
+        counts = store.samples.counts()
+    assert counts.samples == sum(sizes.values())
+    assert counts.batches == len(sizes)
+    return sizes
+
+
+def test_a_killed_import_leaves_all_of_a_file_or_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "relayd.db"
+    noise = random.Random(11)
+    promised: set[int] = set()
+    for kill in range(10):
+        # A file takes 12 chunks: some kills hit the first, some the third file of a run.
+        lines = noise.randrange(1, 30)
+        promised |= _killed(_INGEST, path, 1000 * kill, lines, noise.uniform(0, 0.03))
+        stored = _groups(path)
+        assert promised <= set(stored)
+        assert set(stored.values()) <= {_FILE_ROWS}
+
+
+def test_an_acknowledged_sample_survives_a_kill(tmp_path: Path) -> None:
+    path = tmp_path / "relayd.db"
+    noise = random.Random(12)
+    promised: set[int] = set()
+    for kill in range(15):
+        lines = noise.randrange(1, 60)
+        promised |= _killed(_APPEND, path, 1000 * kill, lines, noise.uniform(0, 0.01))
+        stored = _groups(path)
+        assert promised <= set(stored)
+        assert set(stored.values()) <= {7}
+    assert len(promised) >= 15
+
+
+def test_a_kill_during_creation_leaves_nothing_that_hinders_the_next_start(
+    tmp_path: Path,
+) -> None:
+    noise = random.Random(13)
+    for kill in range(12):
+        path = tmp_path / f"{kill}" / "relayd.db"
+        command = [sys.executable, "-c", _APPEND, str(path), "0"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=_ROOT) as writer:
+            while not path.exists():
+                assert writer.poll() is None
+            time.sleep(noise.uniform(0, 0.02))
+            writer.send_signal(signal.SIGKILL)
+        _killed(_APPEND, path, 1000, 1, 0)
+        assert set(_groups(path).values()) == {7}
+
+
+def test_readers_see_whole_files_while_a_writer_works(tmp_path: Path) -> None:
+    path = tmp_path / "relayd.db"
+    command = [sys.executable, "-c", _INGEST, str(path), "0", "6000"]
+    seen: list[int] = []
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=_ROOT) as writer:
+        assert writer.stdout is not None
+        while not writer.stdout.readline().startswith("stored"):
+            pass
+        with open_store(path, mode="read") as lasting:
+            while len(set(seen)) < 6:
+                with open_store(path, mode="read") as brief:
+                    rows = list(brief.samples.samples_for_estimates())
+                assert len(set(rows)) == len(rows)
+                seen += [len(rows), sum(1 for _ in lasting.samples.samples_for_estimates())]
+                while not writer.stdout.readline().startswith("progress"):
+                    pass
+            # A reader that stands in the middle of its rows neither stops the writer nor sees it.
+            streaming = lasting.samples.samples_for_estimates()
+            next(streaming)
+            before = lasting.samples.last_id()
+            while not writer.stdout.readline().startswith("stored"):
+                pass
+            assert sum(1 for _ in streaming) + 1 <= before
+        writer.send_signal(signal.SIGKILL)
+    assert all(count % 6000 == 0 for count in seen)
+    assert seen == sorted(seen)
+
+
+def test_another_writer_waits_for_its_turn(tmp_path: Path) -> None:
+    path = tmp_path / "relayd.db"
+    code = _APPEND.replace("1_000_000", "int(sys.argv[2]) + 30").replace(
+        'mode="create"', 'mode="create", busy_timeout_s=120'
+    )
+    writers = [
+        subprocess.Popen([sys.executable, "-c", code, str(path), str(1000 * number)], cwd=_ROOT,
+                         stdout=subprocess.DEVNULL)
+        for number in range(4)
+    ]  # fmt: skip
+    assert [writer.wait() for writer in writers] == [0] * 4
+    assert len(_groups(path)) == 120
+    with sqlite3.connect(path) as connection:
+        (ids,) = connection.execute("SELECT count(DISTINCT id) FROM samples").fetchone()
+    connection.close()
+    assert ids == 120 * 7

@@ -1,0 +1,159 @@
+"""Snapshots: what was saved is what is read, for ever, or until it is pruned on purpose."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from planner.errors import InputError
+from relayd.store import EstimateRow, LegRow, SiteRow, SnapshotRow, Store, open_store
+
+_REGIONS = ["aws:a", "aws:b", "azure:c", "gcp:d", "own:e"]
+
+
+def _estimate(middle: float, source: str = "measured") -> EstimateRow:
+    return EstimateRow(middle / 2, middle, math.inf, source, 1.6e9, 3, "window 3 MB")
+
+
+def _legs(scale: float = 1.0) -> list[LegRow]:
+    return [
+        LegRow(
+            src,
+            dst,
+            _estimate(scale * (10 * i + j)),
+            _estimate(scale * (100 + i - j), "inferred"),
+            EstimateRow(1.0, 2.0, 3.0, "baseline"),
+            0.25 if i < j else None,
+        )
+        for i, src in enumerate(_REGIONS)
+        for j, dst in enumerate(_REGIONS)
+        if i != j
+    ]
+
+
+def _sites() -> list[SiteRow]:
+    # Not in the order of the names: the order is part of what is saved.
+    return [
+        SiteRow(name, "m5.8xlarge", _estimate(5), _estimate(9, "inferred"), _estimate(3))
+        for name in reversed(_REGIONS)
+    ]
+
+
+def _head(name: str = "s1") -> SnapshotRow:
+    return SnapshotRow(name, 1.64e9, 1.7e9, "mixed", "c0ffee", 42)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with open_store(tmp_path / "relayd.db", mode="create") as opened:
+        yield opened
+
+
+def test_what_was_saved_is_what_is_read(store: Store) -> None:
+    assert store.snapshots.latest() is None
+    saved = store.snapshots.save(_head(), _legs(), _sites())
+
+    assert saved == _head()._replace(legs=20, sites=5)
+    assert store.snapshots.latest() == store.snapshots.get("s1") == saved
+    assert sorted(store.snapshots.legs("s1")) == sorted(_legs())
+    assert store.snapshots.sites("s1") == _sites()
+
+
+@given(src=st.sampled_from([*_REGIONS, "no:where"]), dst=st.sampled_from([*_REGIONS, "no:where"]))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_legs_between_are_those_out_of_the_source_and_into_the_destination(
+    store: Store, src: str, dst: str
+) -> None:
+    if store.snapshots.latest() is None:
+        store.snapshots.save(_head("other"), _legs(2.0), _sites())
+        store.snapshots.save(_head(), _legs(), _sites())
+    wanted = [leg for leg in _legs() if leg.src == src or leg.dst == dst]
+    assert sorted(store.snapshots.legs_between("s1", src, dst)) == sorted(wanted)
+
+
+def test_legs_between_reads_through_indices(store: Store) -> None:
+    from relayd.store import snapshots
+
+    plan = store.database.rows(
+        "EXPLAIN QUERY PLAN " + snapshots._LEGS_BETWEEN, {"snapshot": 1, "src": 1, "dst": 2}
+    )
+    steps = [step[3] for step in plan if " legs " in step[3]]
+    assert len(steps) == 2
+    assert any("snapshot_key=? AND src_id=?" in step for step in steps)
+    assert any("snapshot_key=? AND dst_id=?" in step for step in steps)
+
+
+def test_the_newest_is_the_last_saved(store: Store) -> None:
+    for name in ("b", "c", "a"):
+        store.snapshots.save(_head(name), [], [])
+    assert [row.id for row in store.snapshots.list()] == ["a", "c", "b"]
+    newest = store.snapshots.latest()
+    assert newest is not None
+    assert newest.id == "a"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        _legs()[0]._replace(rtt_ms=EstimateRow(3.0, 2.0, 4.0, "measured")),
+        _legs()[0]._replace(rtt_ms=EstimateRow(1.0, math.nan, 4.0, "measured")),
+        _legs()[0]._replace(aggregate_gbps=EstimateRow(1.0, 2.0, 4.0, "guessed")),
+        _legs()[1],  # twice
+    ],
+)
+def test_a_snapshot_with_a_wrong_leg_is_not_saved_at_all(store: Store, wrong: LegRow) -> None:
+    with pytest.raises(InputError):
+        store.snapshots.save(_head(), [*_legs()[1:], wrong], _sites())
+    assert store.snapshots.list() == []
+    assert store.snapshots.save(_head(), _legs(), _sites()).legs == 20
+
+
+def test_an_id_is_used_once(store: Store) -> None:
+    store.snapshots.save(_head(), _legs(), _sites())
+    with pytest.raises(InputError, match="never changes"):
+        store.snapshots.save(_head(), [], [])
+    assert store.snapshots.get("s1").legs == 20
+
+
+def test_nobody_can_change_a_snapshot(store: Store, tmp_path: Path) -> None:
+    store.snapshots.save(_head(), _legs(), _sites())
+    other = sqlite3.connect(tmp_path / "relayd.db")
+    for statement in (
+        "UPDATE snapshots SET source = 'measured'",
+        "UPDATE legs SET rtt_ms_low = 0",
+        "UPDATE sites SET vm_type = 't2.micro'",
+        "DELETE FROM legs",
+        "DELETE FROM sites",
+        "DELETE FROM snapshots",
+        "INSERT INTO legs SELECT * FROM legs",
+        "INSERT INTO sites SELECT * FROM sites",
+    ):
+        with pytest.raises(sqlite3.IntegrityError, match="immutable"):
+            other.execute(statement)
+    other.close()
+
+
+def test_pruning_removes_the_oldest_and_remembers_their_names(store: Store) -> None:
+    for name in ("a", "b", "c", "d"):
+        store.snapshots.save(_head(name), _legs(), _sites())
+
+    assert store.snapshots.prune(keep=2) == ["b", "a"]
+
+    assert [row.id for row in store.snapshots.list()] == ["d", "c"]
+    assert len(list(store.snapshots.legs("c"))) == 20
+    assert store.database.row("SELECT count(*) FROM legs")[0] == 40
+    for ask in (store.snapshots.get, store.snapshots.sites, store.snapshots.legs):
+        with pytest.raises(InputError, match="was pruned on 2"):
+            ask("a")
+    with pytest.raises(InputError, match="never changes"):
+        store.snapshots.save(_head("a"), [], [])
+    with pytest.raises(InputError, match="at least 1"):
+        store.snapshots.prune(keep=0)
+    with pytest.raises(InputError, match="not in this store"):
+        store.snapshots.get("e")
