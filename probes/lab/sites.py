@@ -131,7 +131,7 @@ def site_process(process: subprocess.Popen[bytes], timeout_s: float = 10.0) -> S
         raise RelaydError("A site of the lab could not be set up")
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:
-        for pid in _children_of(process.pid):
+        for pid in children_of(process.pid):
             began = start_time_of(pid)
             if began is not None:
                 return SiteProcess(pid, began)
@@ -144,11 +144,12 @@ def _detach() -> None:
     die_with_parent(signal.SIGKILL)
 
 
-def _children_of(pid: int) -> list[int]:
+def children_of(pid: int) -> list[int]:
+    """Ids of the processes that a process has started and that have not ended."""
     listed = Path(f"/proc/{pid}/task/{pid}/children")
     try:
         return [int(child) for child in listed.read_text().split()]
-    except FileNotFoundError:  # a kernel without CONFIG_PROC_CHILDREN
+    except FileNotFoundError:  # it has ended, or the kernel has no CONFIG_PROC_CHILDREN
         return [child for child in processes() if _parent_of(child) == pid]
 
 
