@@ -1,6 +1,7 @@
 """The keeper of a lab: the one process that holds it, and with which it ends.
 
-Started by :mod:`probes.lab.controller` as ``python -m probes.lab.keeper FOLDER DESCRIPTOR``.
+Started by :mod:`probes.lab.controller` as ``python -m probes.lab.keeper FOLDER DESCRIPTOR
+[bound]``.
 It makes the sites, forks the workers that carry their packets, serves SSH ports and a control
 socket, and says on the descriptor when the lab is up or why it is not.
 """
@@ -311,6 +312,7 @@ class Keeper:
 
     def _status(self) -> dict[str, Any]:
         sites = []
+        sent, received = self._counters.sent(), self._counters.received()
         for index, site in enumerate(self.topology.sites):
             entry = {name: value for name, value in asdict(site).items() if value != float("inf")}
             entry |= {
@@ -319,6 +321,8 @@ class Keeper:
                 "port": self._listeners[index].getsockname()[1],
                 "private_address": private_address(index),
                 "public_address": public_address(index),
+                "sent_bytes": sent[index],
+                "received_bytes": received[index],
                 "behaviour": self.conditions.hosts[index].changes(),
             }
             sites.append(entry)
@@ -384,6 +388,8 @@ def _listener() -> socket.socket:
 def main() -> None:
     """Hold a lab until told to end."""
     ready = int(sys.argv[2])
+    if sys.argv[3:] == ["bound"]:
+        die_with_parent(signal.SIGTERM)
     os.set_inheritable(ready, False)
     # The signal of an impatient terminal during bring_up ends it like any other error.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
