@@ -254,6 +254,16 @@ class Lab:
             raise RelaydError(reply["error"])
         return reply
 
+    def _end_sites(self) -> None:
+        try:
+            pids = json.loads((self.folder / "pids.json").read_text())
+        except (OSError, ValueError):
+            return
+        for pid, began in pids:
+            if start_time_of(pid) == began:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
     def _remove(self) -> None:
         """End what runs of the lab, whatever state it is in, and remove its folder."""
         record = self._record()
@@ -262,6 +272,7 @@ class Lab:
                 with suppress(ProcessLookupError):
                     os.kill(record["pid"], signal.SIGTERM)
                 _wait_until(lambda: not _is_alive(record), _DOWN_S)
+            self._end_sites()
             _end_leftovers(record["id"])
         shutil.rmtree(self.folder, ignore_errors=True)
 
