@@ -111,7 +111,10 @@ def memory_mib(lab: Lab) -> float:
     while waiting:
         pid = waiting.pop()
         waiting += children_of(pid)
-        rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
+        try:
+            rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
+        except OSError:  # it has ended
+            continue
         total_kib += next(
             int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:")
         )
