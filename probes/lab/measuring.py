@@ -222,7 +222,7 @@ def goodputs_mbps(
 
 
 def rates_mbps(lab: Lab, seconds: float) -> list[tuple[float, float]]:
-    """What each site sends and receives on the wire over some seconds, in Mbit/s."""
+    """Return what each site sends and receives on the wire over some seconds, in Mbit/s."""
     before, began_s = lab.status()["sites"], time.monotonic()
     time.sleep(seconds)
     after, took_s = lab.status()["sites"], time.monotonic() - began_s

@@ -48,7 +48,7 @@ def network_namespaces():
     found = set()
     for pid in processes():
         try:
-            found.add(os.readlink(f"/proc/{pid}/ns/net"))
+            found.add(str(Path(f"/proc/{pid}/ns/net").readlink()))
         except OSError:
             continue
     return found
@@ -185,8 +185,13 @@ def test_ssh_reaches_every_site_under_its_own_key(folder):
             stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30,
         )  # fmt: skip
         assert done.stdout == host["region"].replace(":", "-") + "\npong\n", done.stderr
-        keys.add(next(k for k in Path(host["known_hosts"]).read_text().splitlines()
-                      if k.startswith(f"[127.0.0.1]:{host['port']},")).split()[-1])
+        keys.add(
+            next(
+                k
+                for k in Path(host["known_hosts"]).read_text().splitlines()
+                if k.startswith(f"[127.0.0.1]:{host['port']},")
+            ).split()[-1]
+        )
     assert len(keys) == 3
 
 
@@ -220,7 +225,7 @@ def test_a_lab_that_cannot_come_up_says_why_and_leaves_nothing(folder, monkeypat
 
     def without_tun(command, **options):
         # As root, in a mount namespace where /dev is empty.
-        hidden = ["unshare", "--mount", "sh", "-c", "mount -t tmpfs none /dev/net && exec \"$@\""]
+        hidden = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /dev/net && exec "$@"']
         return real([*hidden, "sh", *command], **options)
 
     monkeypatch.setattr(controller.subprocess, "Popen", without_tun)
@@ -235,7 +240,9 @@ def test_a_user_without_root_can_have_a_lab(machine, tmp_path):
     uid = 4242
     become = f"setpriv --reuid {uid} --regid {uid} --clear-groups"
     for python in (sys.executable, "/usr/bin/python3"):
-        runs = f"{become} sh -c 'exec {python} -c \"import sys; assert sys.version_info > (3, 11)\"'"
+        runs = (
+            f"{become} sh -c 'exec {python} -c \"import sys; assert sys.version_info > (3, 11)\"'"
+        )
         if subprocess.run(runs, shell=True, capture_output=True).returncode == 0:
             break
     else:

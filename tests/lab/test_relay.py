@@ -51,7 +51,8 @@ def splitting(lab, how):
     else:
         script = f"cat > /tmp/relay.cfg <<'E'{HAPROXY}E\n"
         # It has bound its port when the first process returns.
-        script += "haproxy -f /tmp/relay.cfg -D -p /tmp/relay.pid >/dev/null 2>&1 && echo started && sleep 600"
+        script += "haproxy -f /tmp/relay.cfg -D -p /tmp/relay.pid >/dev/null 2>&1"
+        script += " && echo started && sleep 600"
         command, until = ["sh", "-c", script], "started"
     with running(lab, "lab:relay", command, until=until):
         yield
