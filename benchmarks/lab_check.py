@@ -318,6 +318,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
     parser.add_argument("--json", metavar="FILE", help="also write the figures")
+    parser.add_argument("--docs", metavar="FILE", help="put them between the marks in docs/lab.md")
     options = parser.parse_args()
     if unknown := set(options.parts) - PARTS.keys():
         parser.error(f"unknown part {', '.join(sorted(unknown))}; parts are {', '.join(PARTS)}")
@@ -335,6 +336,15 @@ def main() -> int:
             for f in check.findings
         ]
         Path(options.json).write_text(json.dumps(found, indent=2) + "\n")
+    if options.docs:
+        path = Path(options.docs)
+        head, _, rest = path.read_text().partition("<!-- lab-check -->")
+        _, _, tail = rest.partition("<!-- /lab-check -->")
+        table = "| what | promised | found |\n|---|---|---|\n"
+        table += "".join(
+            f"| {f.what.strip()} | {f.promised} | {f.found} |\n" for f in check.findings
+        )
+        path.write_text(f"{head}<!-- lab-check -->\n{table}<!-- /lab-check -->{tail}")
     return 0 if all(finding.held for finding in check.findings) else 1
 
 

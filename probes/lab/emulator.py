@@ -40,7 +40,7 @@ _PACKETS, _BYTES, _DROPPED_INGRESS, _REFUSED = map(
 OVERHEAD_S = 80e-6
 """One-way time that a packet takes through an idle machine besides the wait; taken off it."""
 
-_READS_AT_ONCE = 16
+_READS_AT_ONCE = 8
 _LONGEST_PACKET = 65_536 + VNET
 _NICENESS = -15
 _SLICE_S = 0.0001

@@ -34,6 +34,10 @@ _FIRST_PORT = 5201
 T = TypeVar("T")
 
 
+class DisturbedError(RelaydError):
+    """The machine was too busy for a lab to keep time, in every attempt."""
+
+
 @dataclass(slots=True)
 class Lateness:
     """How late the emulator passed packets on while something was measured.
@@ -66,7 +70,7 @@ def undisturbed(lab: Lab, measure: Callable[[], T], attempts: int = 4) -> T:
 
     Raises
     ------
-    RelaydError
+    DisturbedError
         If it was late every time: the machine is too busy to measure on.
     """
     for _ in range(attempts):
@@ -74,7 +78,7 @@ def undisturbed(lab: Lab, measure: Callable[[], T], attempts: int = 4) -> T:
             result = measure()
         if not lateness.is_disturbed:
             return result
-    raise RelaydError(
+    raise DisturbedError(
         f"The machine is too busy to measure on: the lab passed packets on up to "
         f"{lateness.p95_ms:.2f} ms late (95th percentile) in each of {attempts} attempts."
     )

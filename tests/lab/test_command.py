@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,11 +14,13 @@ from relayd.__main__ import main
 
 
 @pytest.fixture
-def command(tmp_path, monkeypatch, capfd):
+def command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Iterator[Any]:
     monkeypatch.setenv("RELAYD_LAB_DIR", str(tmp_path / "labs"))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
 
-    def run(*words):
+    def run(*words: str) -> tuple[int, str, str]:
         code = main(["lab", *words])
         said = capfd.readouterr()
         return code, said.out, said.err
@@ -25,7 +29,7 @@ def command(tmp_path, monkeypatch, capfd):
     main(["lab", "down", "--all"])
 
 
-def test_a_lab_from_up_to_down(machine, command):
+def test_a_lab_from_up_to_down(machine: None, command: Any) -> None:
     code, out, _ = command("up", "--regions", "us-east,gcp:us-east1, aws:sa-east-1", "--json")
     assert code == 0
     fleet = tomllib.loads(Path(json.loads(out)["fleet_file"]).read_text())
@@ -65,7 +69,9 @@ def test_a_lab_from_up_to_down(machine, command):
         (("set", "clear"), "no lab that is up"),
     ],
 )
-def test_a_wrong_command_is_answered_in_one_paragraph(command, words, says):
+def test_a_wrong_command_is_answered_in_one_paragraph(
+    command: Any, words: tuple[str, ...], says: str
+) -> None:
     code, out, err = command(*words)
     assert code == 2
     assert says in err
