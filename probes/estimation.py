@@ -52,6 +52,7 @@ CALIBRATION_SHARE_OF_CAP = 0.8
 # Older samples of a leg no longer count once there are newer ones.
 MEMORY_S = 30 * 86400.0
 NORMAL_90 = 1.645
+ALL_LOST_PCT = 100.0
 MAD_TO_SIGMA = 1.4826
 
 
@@ -352,7 +353,9 @@ class Estimator:
 
     def _loss(self, src: str, dst: str) -> float | None:
         series = self._series["loss_pct"].get((src, dst))
-        return _median([s.value for s in series.recent()]) if series else None
+        # All lost is what a filter for ICMP looks like: it says nothing of the path's loss.
+        answered = [s.value for s in series.recent() if s.value < ALL_LOST_PCT] if series else []
+        return _median(answered) if answered else None
 
 
 def _plain(vm_name: str) -> str:
@@ -380,7 +383,7 @@ def _from_values(values: list[tuple[float, float]], noise: float, source: Source
     spread = NORMAL_90 * sigma / expected if expected > 0 else 0.0
     error = max(LEAST_NOISE, sqrt(noise**2 / len(figures) + spread**2))
     return Estimate(
-        expected * max(0.0, 1 - error),
+        expected / (1 + error),
         expected,
         expected * (1 + error),
         source,

@@ -58,6 +58,12 @@ def build_parser() -> argparse.ArgumentParser:
     matrix.add_argument(
         "--connections", metavar="N", help="for relay-gain: TCP connections a VM (default 64)"
     )
+    matrix.add_argument(
+        "--measured", action="store_true", help="only regions whose throughput was measured"
+    )
+    matrix.add_argument(
+        "--summary", action="store_true", help="by pair of providers instead of by region"
+    )
     _import(_command(commands, "import", "relayd.cli.importing:run", "import measurements"))
     export = _command(commands, "export", "relayd.cli.exporting:run", "export the graph")
     export.add_argument("what", choices=("graph",))
@@ -153,7 +159,7 @@ def _plan(parser: argparse.ArgumentParser) -> None:
 def _import(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("format", choices=FORMATS)
     parser.add_argument("files", metavar="FILE", nargs="+")
-    parser.add_argument("--src", help="sending region, for files that name none")
+    parser.add_argument("--src", help="sending region, for files that name none (iperf3: the client's)")
     parser.add_argument("--dst", help="receiving region, for files that name none")
     parser.add_argument("--src-vm", metavar="TYPE", default="", help="VM type at the source")
     parser.add_argument("--dst-vm", metavar="TYPE", default="", help="VM type at the destination")
