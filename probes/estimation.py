@@ -53,6 +53,8 @@ CALIBRATION_SHARE_OF_CAP = 0.8
 MEMORY_S = 30 * 86400.0
 NORMAL_90 = 1.645
 ALL_LOST_PCT = 100.0
+# Of a measured leg between regions whose places are not known: anywhere on Earth.
+RTT_OF_NO_PLACE = Estimate(5.0, 100.0, 400.0, basis="places not known")
 MAD_TO_SIGMA = 1.4826
 
 
@@ -134,6 +136,8 @@ class Estimator:
             row: dict[str, Leg] = {}
             for dst in names:
                 rtt = self._rtts.get((src, dst))
+                if rtt is None and ((src, dst) in aggregates or (src, dst) in flows):
+                    rtt = RTT_OF_NO_PLACE
                 if src == dst or rtt is None:
                     continue
                 aggregate = aggregates.get((src, dst)) or self._inferred_aggregate(

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from planner.aliases import resolve
+from planner.catalogue import Catalogue
 from planner.errors import InputError
 from planner.units import parse_duration_s
 from probes.importers import ImportOptions, read
@@ -32,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
     reports = []
     with open_store(path, mode="create") as store:
         for file in paths:
-            report = _import(store, file, options)
+            report = _import(store, file, options, catalogue)
             reports.append((file, report))
             if not options.json:
                 _print_report(file, report)
@@ -62,7 +64,16 @@ def _readable(name: str) -> Path:
     return path
 
 
-def _import(store: Store, path: Path, options: argparse.Namespace) -> ImportReport:
+def _region(name: str | None, option: str, catalogue: Catalogue) -> str:
+    """Return the region that an option names; ids may be unknown, and may carry a zone."""
+    if not name or ":" in name:
+        return name or ""
+    return resolve(name, catalogue, field=option).region_id
+
+
+def _import(
+    store: Store, path: Path, options: argparse.Namespace, catalogue: Catalogue
+) -> ImportReport:
     digest = content_digest(path)
     measured_at_s = (
         _time_s(options.measured_at)
@@ -70,8 +81,8 @@ def _import(store: Store, path: Path, options: argparse.Namespace) -> ImportRepo
         else _earlier_time_s(store, digest) or path.stat().st_mtime
     )
     chosen = ImportOptions(
-        src=options.src or "",
-        dst=options.dst or "",
+        src=_region(options.src, "--src", catalogue),
+        dst=_region(options.dst, "--dst", catalogue),
         src_vm=options.src_vm,
         dst_vm=options.dst_vm,
         measured_at_s=measured_at_s,
