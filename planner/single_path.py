@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from math import inf
 
-from planner.transfer import EQUAL, Allocation, Relay, Transfer
-from planner.unicast import allocate
+from planner.transfer import EQUAL, Allocation, Relay, Transfer, allocate
 
 Stage = tuple[float, int]  # Gbit/s of one VM, greatest number of VMs
 

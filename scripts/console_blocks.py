@@ -98,7 +98,8 @@ def main() -> None:
             for block in blocks(page):
                 if block.needs_shared_data and not shared_data.exists():
                     continue
-                text = text.replace(f"```console\n{block.text}```", f"```console\n{shell.output(block)}```")
+                output = shell.output(block)
+                text = text.replace(f"```console\n{block.text}```", f"```console\n{output}```")
         page.write_text(text)
 
 
