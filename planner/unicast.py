@@ -47,22 +47,25 @@ def least_value(
     The rate is free above ``at_least_gbps``: VMs are paid by the hour, so going faster can even
     be cheaper. The time value is finite; :func:`fastest` is for a boundless one.
     """
-    best = best_on_path(
-        transfer,
-        None,
-        time_value_usd_per_h=time_value_usd_per_h,
-        at_least_gbps=at_least_gbps,
-        budget_usd=budget_usd,
-    )
+
+    def alone(relay: Relay | None, least_gbps: float) -> Allocation | None:
+        return best_on_path(
+            transfer,
+            relay,
+            time_value_usd_per_h=time_value_usd_per_h,
+            at_least_gbps=least_gbps,
+            budget_usd=budget_usd,
+        )
+
+    best = alone(None, at_least_gbps)
     relays: Sequence[Relay] = transfer.relays
     if best:
         value_usd = best.cost_usd + time_value_usd_per_h * transfer.gbps_h / best.rate_gbps
         paying = _that_can_pay(transfer, value_usd, budget_usd)
-        if at_least_gbps <= 0:
-            relays = paying
-        elif not paying and best.rate_gbps > at_least_gbps * (1 + EQUAL):
-            # Something better would be direct and slower; but a direct plan's value, cost and
-            # rate go hand in hand (see below), so the limit on the rate was no limit.
+        # Without the relays that cannot pay, a plan may be better only because it is slower.
+        # With a limit on the rate that proves nothing, unless the limit binds no direct plan
+        # and none but direct plans are left.
+        if at_least_gbps <= 0 or (not paying and alone(None, 0.0) == best):
             relays = paying
     if not relays:
         return best
@@ -71,16 +74,7 @@ def least_value(
     if limit <= 0 or at_least_gbps > limit * (1 + EQUAL):
         return best
     if best is None:  # something to start from: one relay alone, else whatever is fastest
-        singles = (
-            best_on_path(
-                transfer,
-                relay,
-                time_value_usd_per_h=time_value_usd_per_h,
-                at_least_gbps=at_least_gbps,
-                budget_usd=budget_usd,
-            )
-            for relay in relays
-        )
+        singles = (alone(relay, at_least_gbps) for relay in relays)
         best = next((single for single in singles if single), None) or GreatestRate(
             transfer, relays, limit, budget_usd, at_least_gbps
         ).run()
