@@ -13,7 +13,7 @@ on real clouds (constants below) and from the spread of repeated samples.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from math import sqrt
@@ -51,6 +51,8 @@ CALIBRATION_RTT_MS = 20.0
 CALIBRATION_SHARE_OF_CAP = 0.8
 # Older samples of a leg no longer count once there are newer ones.
 MEMORY_S = 30 * 86400.0
+# Nor do more than these: their median is known well, and memory stays bounded by the legs.
+MOST_SAMPLES = 64
 NORMAL_90 = 1.645
 ALL_LOST_PCT = 100.0
 # Of a measured leg between regions whose places are not known: anywhere on Earth.
@@ -60,9 +62,9 @@ MAD_TO_SIGMA = 1.4826
 
 @dataclass(slots=True)
 class _Series:
-    """The samples of one metric on one leg."""
+    """The newest samples of one metric on one leg."""
 
-    samples: list[Sample] = field(default_factory=list)
+    samples: deque[Sample] = field(default_factory=lambda: deque(maxlen=MOST_SAMPLES))
 
     def recent(self) -> list[Sample]:
         newest = max(sample.measured_at_s for sample in self.samples)
@@ -91,7 +93,7 @@ class Estimator:
         self._connections: dict[Pair, int] = {}
 
     def add(self, samples: Iterable[Sample]) -> None:
-        """Take in samples, in any order."""
+        """Take in samples; those of one leg and metric oldest first."""
         for sample in samples:
             self._series[sample.metric][sample.src, sample.dst].samples.append(sample)
             if sample.metric in {"per_flow_mbps", "aggregate_mbps"}:
