@@ -144,6 +144,18 @@ def below(value: float, limit: float) -> bool:
     return value <= limit * (1 + TOLERANCE)
 
 
+def same_cost(transfer: Transfer, usd: float, other_usd: float) -> bool:
+    """Whether costs agree as well as general solvers can tell.
+
+    Their tolerances are absolute: a millionth of the dearest path's fees may go astray.
+    """
+    if usd == other_usd:
+        return True
+    fees = [relay.usd_per_gb for relay in transfer.relays]
+    dearest_usd = transfer.volume_gb * max(fees, default=0.0)
+    return abs(usd - other_usd) <= 1e-5 * min(usd, other_usd) + 1e-6 * dearest_usd
+
+
 class near:  # noqa: N801 - reads as a word in an assertion
     """Equal but for rounding."""
 

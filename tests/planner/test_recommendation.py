@@ -342,7 +342,7 @@ def test_january_grid_plans_are_sound(vms: int) -> None:
     verdicts = set()
     for src, dst in grid.random_pairs(40, seed=vms):
         for objective in ("value", "time", "cost"):
-            request = TransferRequest(src, dst, volume_gb=500.0, vms=vms, objective=objective)  # type: ignore[arg-type]
+            request = TransferRequest(src, dst, volume_gb=500.0, vms=vms, objective=objective)
             plan = recommend(request, network, price_list)
             assert_sound(plan, request, network, price_list)
             verdicts.add(plan.verdict)
