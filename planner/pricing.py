@@ -123,7 +123,12 @@ class FlatPrices:
                     value=egress_usd_per_gb.shape,
                 )
             self._matrix = egress_usd_per_gb.tolist()
-        self._vm = vm_usd_per_h
+        self._vms: Mapping[str, float] = {}
+        self._vm = 0.0
+        if isinstance(vm_usd_per_h, Mapping):
+            self._vms = vm_usd_per_h
+        else:
+            self._vm = float(vm_usd_per_h)
 
     def egress_usd_per_gb(self, src: str, dst: str, volume_gb: float) -> float:  # noqa: ARG002
         """Return the stated price, whatever the volume."""
@@ -132,5 +137,5 @@ class FlatPrices:
         return self._matrix[self._position[src]][self._position[dst]]
 
     def vm_usd_per_h(self, region: str) -> float:
-        """Return the stated price."""
-        return self._vm.get(region, 0.0) if isinstance(self._vm, Mapping) else self._vm
+        """Return the stated price; 0 for a region that was left out."""
+        return self._vms.get(region, self._vm)

@@ -13,7 +13,7 @@ on real clouds (constants below) and from the spread of repeated samples.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from math import sqrt
@@ -51,15 +51,20 @@ CALIBRATION_RTT_MS = 20.0
 CALIBRATION_SHARE_OF_CAP = 0.8
 # Older samples of a leg no longer count once there are newer ones.
 MEMORY_S = 30 * 86400.0
+# Nor do more than these: their median is known well, and memory stays bounded by the legs.
+MOST_SAMPLES = 64
 NORMAL_90 = 1.645
+ALL_LOST_PCT = 100.0
+# Of a measured leg between regions whose places are not known: anywhere on Earth.
+RTT_OF_NO_PLACE = Estimate(5.0, 100.0, 400.0, basis="places not known")
 MAD_TO_SIGMA = 1.4826
 
 
 @dataclass(slots=True)
 class _Series:
-    """The samples of one metric on one leg."""
+    """The newest samples of one metric on one leg."""
 
-    samples: list[Sample] = field(default_factory=list)
+    samples: deque[Sample] = field(default_factory=lambda: deque(maxlen=MOST_SAMPLES))
 
     def recent(self) -> list[Sample]:
         newest = max(sample.measured_at_s for sample in self.samples)
@@ -88,7 +93,7 @@ class Estimator:
         self._connections: dict[Pair, int] = {}
 
     def add(self, samples: Iterable[Sample]) -> None:
-        """Take in samples, in any order."""
+        """Take in samples; those of one leg and metric oldest first."""
         for sample in samples:
             self._series[sample.metric][sample.src, sample.dst].samples.append(sample)
             if sample.metric in {"per_flow_mbps", "aggregate_mbps"}:
@@ -133,6 +138,8 @@ class Estimator:
             row: dict[str, Leg] = {}
             for dst in names:
                 rtt = self._rtts.get((src, dst))
+                if rtt is None and ((src, dst) in aggregates or (src, dst) in flows):
+                    rtt = RTT_OF_NO_PLACE
                 if src == dst or rtt is None:
                     continue
                 aggregate = aggregates.get((src, dst)) or self._inferred_aggregate(
@@ -352,7 +359,9 @@ class Estimator:
 
     def _loss(self, src: str, dst: str) -> float | None:
         series = self._series["loss_pct"].get((src, dst))
-        return _median([s.value for s in series.recent()]) if series else None
+        # All lost is what a filter for ICMP looks like: it says nothing of the path's loss.
+        answered = [s.value for s in series.recent() if s.value < ALL_LOST_PCT] if series else []
+        return _median(answered) if answered else None
 
 
 def _plain(vm_name: str) -> str:
@@ -380,7 +389,7 @@ def _from_values(values: list[tuple[float, float]], noise: float, source: Source
     spread = NORMAL_90 * sigma / expected if expected > 0 else 0.0
     error = max(LEAST_NOISE, sqrt(noise**2 / len(figures) + spread**2))
     return Estimate(
-        expected * max(0.0, 1 - error),
+        expected / (1 + error),
         expected,
         expected * (1 + error),
         source,
