@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -158,6 +157,8 @@ def _settings(values: dict[str, Any], without: tuple[str, ...] = ()) -> str:
 
 
 def _exec(options: argparse.Namespace) -> int:
+    import subprocess
+
     from planner.errors import InputError
     from probes.lab.controller import Lab
 

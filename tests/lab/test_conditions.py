@@ -120,7 +120,7 @@ def test_wrong_sites_are_refused() -> None:
             "window_bytes": 3000,
         }
         with pytest.raises(InputError):
-            Site(**{**values, **changes})
+            Site(**{**values, "window_bytes": 3000, **changes})
     with pytest.raises(InputError, match="twice"):
         Topology((good, good), ((0.0, 1.0), (1.0, 0.0)))
     with pytest.raises(InputError, match="both directions"):

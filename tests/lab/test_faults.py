@@ -110,7 +110,7 @@ def test_a_capped_path_holds_its_rate_and_leaves_others_alone(lab: Lab) -> None:
     )
     assert 0.9 <= capped / (5 * GOODPUT_SHARE) <= 1.02
     assert other > 40
-    assert back > 45
+    assert back > 35  # its acknowledgements take the capped direction
 
 
 def test_a_bucket_of_tokens_lets_flows_begin_fast(lab: Lab) -> None:
