@@ -352,6 +352,7 @@ class Keeper:
             "profile": self.topology.profile,
             "scale": self.topology.scale,
             "up_since_s": self.began_s,
+            "monotonic_s": time.monotonic(),
             "workers_alive": [start_time_of(pid) is not None for pid, _ in self._workers],
             "sites": sites,
             "links": changed,
