@@ -74,10 +74,11 @@ def test_loss_takes_its_share_of_packets_and_of_segments(lab: Lab) -> None:
 
 def test_jitter_spreads_round_trip_times_over_its_range(lab: Lab) -> None:
     lab.set_link("lab:0", "lab:1", {"jitter_ms": 10}, one_way=True)
-    times = sorted(echo_rtts_ms(lab, PAIR, 100, interval_s=0.02)[0, 1])
+    times = sorted(undisturbed(lab, lambda: echo_rtts_ms(lab, PAIR, 100, interval_s=0.02)[0, 1]))
     assert times[0] >= 19.8
-    assert times[len(times) // 10] < 23
-    assert 26 < times[-1] < 32
+    assert times[len(times) // 10] < 24
+    assert times[len(times) * 9 // 10] > 26
+    assert times[len(times) * 9 // 10] < 31
 
 
 @pytest.mark.parametrize("target", ["link", "host"])
