@@ -109,7 +109,7 @@ def flow_estimate(window_mb: Estimate, rtt_ms: Estimate, cap_gbps: float) -> Est
     expected = per_flow_mbps(window_mb.expected, rtt_ms.expected, cap_mbps)
     # Independent errors add in squares.
     below = sqrt(
-        (1 - window_mb.low / window_mb.expected) ** 2 + (rtt_ms.high / rtt_ms.expected - 1) ** 2
+        (window_mb.expected / window_mb.low - 1) ** 2 + (rtt_ms.high / rtt_ms.expected - 1) ** 2
     )
     above = sqrt(
         (window_mb.high / window_mb.expected - 1) ** 2 + (rtt_ms.expected / rtt_ms.low - 1) ** 2

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf, sqrt
@@ -59,11 +59,11 @@ class Estimate:
         if days <= 0:
             return self
         drift = DRIFT_PER_SQRT_YEAR * sqrt(days / DAYS_PER_YEAR)
-        below = sqrt((1 - self.low / self.expected) ** 2 + drift**2)
+        below = sqrt((self.expected / self.low - 1) ** 2 + drift**2) if self.low else inf
         above = sqrt((self.high / self.expected - 1) ** 2 + drift**2)
         return replace(
             self,
-            low=self.expected * max(0.0, 1 - below),
+            low=self.expected / (1 + below),
             high=self.expected * (1 + above),
         )
 
@@ -217,6 +217,18 @@ class Network:
                     for dst, leg in row.items()
                 }
                 for src, row in self.legs.items()
+            },
+            self.snapshot,
+        )
+
+    def restricted_to(self, regions: Collection[str]) -> Network:
+        """Return the part of the network among some regions, in the same order."""
+        return Network(
+            {name: site for name, site in self.sites.items() if name in regions},
+            {
+                src: {dst: leg for dst, leg in row.items() if dst in regions}
+                for src, row in self.legs.items()
+                if src in regions
             },
             self.snapshot,
         )

@@ -52,6 +52,9 @@ CALIBRATION_SHARE_OF_CAP = 0.8
 # Older samples of a leg no longer count once there are newer ones.
 MEMORY_S = 30 * 86400.0
 NORMAL_90 = 1.645
+ALL_LOST_PCT = 100.0
+# Of a measured leg between regions whose places are not known: anywhere on Earth.
+RTT_OF_NO_PLACE = Estimate(5.0, 100.0, 400.0, basis="places not known")
 MAD_TO_SIGMA = 1.4826
 
 
@@ -133,6 +136,8 @@ class Estimator:
             row: dict[str, Leg] = {}
             for dst in names:
                 rtt = self._rtts.get((src, dst))
+                if rtt is None and ((src, dst) in aggregates or (src, dst) in flows):
+                    rtt = RTT_OF_NO_PLACE
                 if src == dst or rtt is None:
                     continue
                 aggregate = aggregates.get((src, dst)) or self._inferred_aggregate(
@@ -352,7 +357,9 @@ class Estimator:
 
     def _loss(self, src: str, dst: str) -> float | None:
         series = self._series["loss_pct"].get((src, dst))
-        return _median([s.value for s in series.recent()]) if series else None
+        # All lost is what a filter for ICMP looks like: it says nothing of the path's loss.
+        answered = [s.value for s in series.recent() if s.value < ALL_LOST_PCT] if series else []
+        return _median(answered) if answered else None
 
 
 def _plain(vm_name: str) -> str:
@@ -380,7 +387,7 @@ def _from_values(values: list[tuple[float, float]], noise: float, source: Source
     spread = NORMAL_90 * sigma / expected if expected > 0 else 0.0
     error = max(LEAST_NOISE, sqrt(noise**2 / len(figures) + spread**2))
     return Estimate(
-        expected * max(0.0, 1 - error),
+        expected / (1 + error),
         expected,
         expected * (1 + error),
         source,

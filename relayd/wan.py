@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
@@ -319,7 +319,11 @@ class Wan:
                     yield leg
 
     def matrix(
-        self, metric: MatrixMetric = "aggregate", connections: int = DEFAULT_CONNECTIONS
+        self,
+        metric: MatrixMetric = "aggregate",
+        connections: int = DEFAULT_CONNECTIONS,
+        *,
+        measured_only: bool = False,
     ) -> Matrix:
         """Return one figure for every pair of regions.
 
@@ -331,35 +335,45 @@ class Wan:
             VM a region).
         connections : int
             For ``relay-gain``: TCP connections that a VM opens.
+        measured_only : bool
+            Leave out regions none of whose throughput was measured, also as relays.
         """
         import numpy as np
 
         if metric not in MATRIX_METRICS:
             raise InputError("metric", f"must be one of {', '.join(MATRIX_METRICS)}", value=metric)
         network = self.network
-        regions = tuple(network.sites)
-        count = len(regions)
-        index = network.index
-        values = np.full((count, count), np.nan)
+        if measured_only:
+            network = network.restricted_to(
+                {end for leg in network if _is_measured(leg) for end in (leg.src, leg.dst)}
+            )
         prices = CataloguePrices(self.catalogue, network)
+
+        def fee(leg: Leg) -> float:
+            try:
+                return prices.egress_usd_per_gb(leg.src, leg.dst, 1.0)
+            except DataError:
+                return float("nan")  # a provider without prices
+
+        figure: dict[str, Callable[[Leg], float]] = {
+            "per-flow": lambda leg: leg.per_flow_mbps.expected,
+            "aggregate": lambda leg: leg.aggregate_gbps.expected,
+            "rtt": lambda leg: leg.rtt_ms.expected,
+            "fee": fee,
+            "relay-gain": lambda leg: leg.rate_gbps(connections),
+        }
+        regions = tuple(network.sites)
+        index = network.index
+        values = np.full((len(regions), len(regions)), np.nan)
         for leg in network:
-            where = index[leg.src], index[leg.dst]
-            if metric == "per-flow":
-                values[where] = leg.per_flow_mbps.expected
-            elif metric == "aggregate":
-                values[where] = leg.aggregate_gbps.expected
-            elif metric == "rtt":
-                values[where] = leg.rtt_ms.expected
-            elif metric == "relay-gain":
-                values[where] = leg.rate_gbps(connections)
-            else:
-                try:
-                    values[where] = prices.egress_usd_per_gb(leg.src, leg.dst, 1.0)
-                except DataError:
-                    continue  # a provider without prices: unknown, so NaN
+            values[index[leg.src], index[leg.dst]] = figure[metric](leg)
         if metric == "relay-gain":
             values = _relay_gain(values, network)
         return Matrix(metric, _UNITS[metric], regions, values, network.snapshot)
+
+
+def _is_measured(leg: Leg) -> bool:
+    return "measured" in {leg.aggregate_gbps.source, leg.per_flow_mbps.source}
 
 
 def _relay_gain(direct_gbps: NDArray[np.float64], network: Network) -> NDArray[np.float64]:

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from planner.aliases import resolve
+from planner.catalogue import Catalogue
 from planner.errors import InputError
 from planner.units import parse_duration_s
 from probes.importers import ImportOptions, read
@@ -17,15 +19,8 @@ from relayd.catalogue import load_catalogue
 from relayd.cli.options import whole_number
 from relayd.settings import load_settings
 from relayd.snapshots import make_snapshot
-from relayd.store import (
-    Batch,
-    ImportReport,
-    Store,
-    content_digest,
-    default_path,
-    ingest,
-    open_store,
-)
+from relayd.store import Store, default_path, open_store
+from relayd.store.ingest import Batch, ImportReport, content_digest, ingest
 
 PROGRESS_EVERY_S = 0.5
 
@@ -39,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
     reports = []
     with open_store(path, mode="create") as store:
         for file in paths:
-            report = _import(store, file, options)
+            report = _import(store, file, options, catalogue)
             reports.append((file, report))
             if not options.json:
                 _print_report(file, report)
@@ -69,11 +64,25 @@ def _readable(name: str) -> Path:
     return path
 
 
-def _import(store: Store, path: Path, options: argparse.Namespace) -> ImportReport:
-    measured_at_s = _time_s(options.measured_at) if options.measured_at else path.stat().st_mtime
+def _region(name: str | None, option: str, catalogue: Catalogue) -> str:
+    """Return the region that an option names; ids may be unknown, and may carry a zone."""
+    if not name or ":" in name:
+        return name or ""
+    return resolve(name, catalogue, field=option).region_id
+
+
+def _import(
+    store: Store, path: Path, options: argparse.Namespace, catalogue: Catalogue
+) -> ImportReport:
+    digest = content_digest(path)
+    measured_at_s = (
+        _time_s(options.measured_at)
+        if options.measured_at
+        else _earlier_time_s(store, digest) or path.stat().st_mtime
+    )
     chosen = ImportOptions(
-        src=options.src or "",
-        dst=options.dst or "",
+        src=_region(options.src, "--src", catalogue),
+        dst=_region(options.dst, "--dst", catalogue),
         src_vm=options.src_vm,
         dst_vm=options.dst_vm,
         measured_at_s=measured_at_s,
@@ -92,10 +101,22 @@ def _import(store: Store, path: Path, options: argparse.Namespace) -> ImportRepo
         "tiers": list(chosen.tiers),
         "force": chosen.force,
     }
-    batch = Batch(path.name, options.format, content_digest(path), described)
+    batch = Batch(path.name, options.format, digest, described)
     with path.open("rb") as stream:
         rows = read(options.format, stream, chosen)
         return ingest(store, batch, rows, progress=_progress(path, options))
+
+
+def _earlier_time_s(store: Store, digest: str) -> float | None:
+    """Return the time under which the same content was imported before.
+
+    A file without times is dated by its modification; copying it must not make new samples.
+    """
+    for batch in store.samples.batches():
+        if batch.digest == digest:
+            found = json.loads(batch.options).get("measured_at_s")
+            return None if found is None else float(found)
+    return None
 
 
 def _progress(path: Path, options: argparse.Namespace) -> Callable[[int], None] | None:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from dataclasses import asdict
 from math import isnan
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from planner.network import Estimate, Leg
 from relayd.cli import text
 from relayd.cli.options import wan_of, whole_number
+
+if TYPE_CHECKING:
+    from relayd.wan import Matrix
 
 
 def regions(options: argparse.Namespace) -> int:
@@ -37,7 +41,7 @@ def regions(options: argparse.Namespace) -> int:
             }
             for region in known
         ]
-        print(json.dumps({"snapshot": _snapshot(wan), "regions": listed}, indent=2))
+        print(json.dumps({"snapshot": asdict(wan.snapshot), "regions": listed}, indent=2))
         return 0
     rows = [
         (
@@ -61,7 +65,7 @@ def links(options: argparse.Namespace) -> int:
     legs = list(wan.links(options.src, options.dst))
     if options.json:
         listed = [leg_as_json(leg) for leg in legs]
-        print(json.dumps({"snapshot": _snapshot(wan), "links": listed}, indent=2))
+        print(json.dumps({"snapshot": asdict(wan.snapshot), "links": listed}, indent=2))
         return 0
     now_s = time.time()
     rows = [
@@ -82,26 +86,68 @@ def links(options: argparse.Namespace) -> int:
 
 
 def matrix(options: argparse.Namespace) -> int:
-    """Print one figure for all pairs: tab-separated, or JSON."""
+    """Print one figure for all pairs: tab-separated, summed up, or JSON."""
     wan = wan_of(options)
     chosen = {}
     if options.connections:
         chosen["connections"] = whole_number(options.connections, "--connections")
-    found = wan.matrix(options.metric, **chosen)
+    found = wan.matrix(options.metric, **chosen, measured_only=options.measured)
+    if options.summary:
+        return _summary(found, as_json=options.json)
     if options.json:
         values = [[None if isnan(v) else v for v in row] for row in found.values.tolist()]
-        content = {
-            "snapshot": _snapshot(wan),
-            "metric": found.metric,
-            "unit": found.unit,
-            "regions": list(found.regions),
-            "values": values,
-        }
-        print(json.dumps(content))
+        print(json.dumps({**_described(found), "regions": list(found.regions), "values": values}))
         return 0
     print("\t".join([f"{found.metric} ({found.unit})", *found.regions]))
     for region, row in zip(found.regions, found.values.tolist(), strict=True):
         print("\t".join([region, *("" if isnan(v) else f"{v:.4g}" for v in row)]))
+    return 0
+
+
+def _described(found: Matrix) -> dict[str, Any]:
+    return {
+        "snapshot": asdict(found.snapshot),
+        "metric": found.metric,
+        "unit": found.unit,
+    }
+
+
+def _summary(found: Matrix, *, as_json: bool) -> int:
+    """Sum a matrix up by pair of providers."""
+    groups: dict[str, list[float]] = {}
+    for src, row in zip(found.regions, found.values.tolist(), strict=True):
+        for dst, value in zip(found.regions, row, strict=True):
+            if not isnan(value):
+                pair = f"{src.partition(':')[0]} -> {dst.partition(':')[0]}"
+                groups.setdefault(pair, []).append(value)
+    gain = found.metric == "relay-gain"
+    summed: list[dict[str, Any]] = []
+    for pair, values in sorted(groups.items()):
+        values.sort()
+        summed.append(
+            {
+                "providers": pair,
+                "pairs": len(values),
+                "p10": values[len(values) // 10],
+                "median": values[len(values) // 2],
+                "p90": values[len(values) * 9 // 10],
+                **({"share_at_least_1.2": sum(v >= 1.2 for v in values) / len(values)} if gain
+                   else {}),
+            }
+        )  # fmt: skip
+    if as_json:
+        print(json.dumps({**_described(found), "summary": summed}, indent=2))
+        return 0
+    header = [f"{found.metric} ({found.unit})", "pairs", "p10", "median", "p90"]
+    rows = [
+        [s["providers"], str(s["pairs"]), *(f"{s[k]:.3g}" for k in ("p10", "median", "p90"))]
+        for s in summed
+    ]
+    if gain:
+        header.append("1.2x or more")
+        for row, s in zip(rows, summed, strict=True):
+            row.append(f"{s['share_at_least_1.2']:.0%}")
+    print(text.table(header, rows))
     return 0
 
 
@@ -129,10 +175,6 @@ def estimate_as_json(estimate: Estimate) -> dict[str, Any]:
         "samples": estimate.samples,
         "basis": estimate.basis,
     }
-
-
-def _snapshot(wan: Any) -> dict[str, str]:
-    return {"id": wan.snapshot.id, "as_of": wan.snapshot.as_of, "source": wan.snapshot.source}
 
 
 def _age(estimate: Estimate, now_s: float) -> str:

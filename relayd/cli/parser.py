@@ -20,7 +20,12 @@ OBJECTIVES = ("value", "time", "cost", "latency")
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """Parse a command line; ``run`` of the result is the handler."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    return build_parser().parse_args(_with_negatives_joined(words))
+    parser = build_parser()
+    for word in words:
+        # argparse before Python 3.13 makes an empty list of this (python/cpython#59317).
+        if re.fullmatch(r"--[\w-]+=--", word):
+            parser.error(f"argument {word.partition('=')[0]}: `--` is not a value")
+    return parser.parse_args(_with_negatives_joined(words))
 
 
 def _with_negatives_joined(words: list[str]) -> list[str]:
@@ -57,6 +62,12 @@ def build_parser() -> argparse.ArgumentParser:
     matrix.add_argument("--metric", choices=METRICS, default="aggregate")
     matrix.add_argument(
         "--connections", metavar="N", help="for relay-gain: TCP connections a VM (default 64)"
+    )
+    matrix.add_argument(
+        "--measured", action="store_true", help="only regions whose throughput was measured"
+    )
+    matrix.add_argument(
+        "--summary", action="store_true", help="by pair of providers instead of by region"
     )
     _import(_command(commands, "import", "relayd.cli.importing:run", "import measurements"))
     export = _command(commands, "export", "relayd.cli.exporting:run", "export the graph")
@@ -153,7 +164,9 @@ def _plan(parser: argparse.ArgumentParser) -> None:
 def _import(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("format", choices=FORMATS)
     parser.add_argument("files", metavar="FILE", nargs="+")
-    parser.add_argument("--src", help="sending region, for files that name none")
+    parser.add_argument(
+        "--src", help="sending region, for files that name none (iperf3: the client's)"
+    )
     parser.add_argument("--dst", help="receiving region, for files that name none")
     parser.add_argument("--src-vm", metavar="TYPE", default="", help="VM type at the source")
     parser.add_argument("--dst-vm", metavar="TYPE", default="", help="VM type at the destination")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import textwrap
+from collections.abc import Callable
 from typing import Any
 
 from planner.plan import Cost, Plan
@@ -34,26 +35,37 @@ def run(options: argparse.Namespace) -> int:
 
 def ask(wan: Wan, options: argparse.Namespace, settings: Settings) -> Plan:
     """Turn the options into a request, and ask."""
-    given = vars(options)
     vms = assignments(options.vms, "--vms", "*")
-    time_value = options.time_value or settings.time_value
-    margin = options.margin or settings.margin
-    connections = options.connections or settings.connections
-    most_vms = vms.pop("*", None) or settings.vms
+    most_vms = vms.pop("*", settings.vms)
     month = assignments(options.month_to_date, "--month-to-date", "*")
-    optional: dict[str, Any] = {
-        "budget_usd": given["budget"] and parse_money_usd(given["budget"], "--budget"),
-        "deadline_s": given["deadline"] and parse_duration_s(given["deadline"], "--deadline"),
-        "min_throughput_gbps": given["min_throughput"]
-        and parse_rate_gbps(given["min_throughput"], "--min-throughput"),
-        "vm_start_s": given["vm_start"] and parse_duration_s(given["vm_start"], "--vm-start"),
-        "max_age_s": given["max_age"] and parse_duration_s(given["max_age"], "--max-age"),
-        "volume_gb": given["volume"] and parse_volume_gb(given["volume"], "--volume"),
-        "time_value_usd_per_h": time_value
-        and parse_time_value_usd_per_h(time_value, "--time-value"),
-        "margin": margin and number(margin, "--margin"),
-        "connections": connections and whole_number(connections, "--connections"),
-        "vms": most_vms and whole_number(most_vms, "--vms"),
+
+    def first(*values: str | None) -> str | None:
+        return next((value for value in values if value is not None), None)
+
+    written: dict[str, tuple[str | None, str, Callable[[str, str], float]]] = {
+        "volume_gb": (options.volume, "--volume", parse_volume_gb),
+        "budget_usd": (options.budget, "--budget", parse_money_usd),
+        "deadline_s": (options.deadline, "--deadline", parse_duration_s),
+        "min_throughput_gbps": (options.min_throughput, "--min-throughput", parse_rate_gbps),
+        "vm_start_s": (options.vm_start, "--vm-start", parse_duration_s),
+        "max_age_s": (options.max_age, "--max-age", parse_duration_s),
+        "time_value_usd_per_h": (
+            first(options.time_value, settings.time_value),
+            "--time-value",
+            parse_time_value_usd_per_h,
+        ),
+        "margin": (first(options.margin, settings.margin), "--margin", number),
+        "connections": (
+            first(options.connections, settings.connections),
+            "--connections",
+            whole_number,
+        ),
+        "vms": (most_vms, "--vms", whole_number),
+    }
+    limits: dict[str, Any] = {
+        name: read(value, option)
+        for name, (value, option, read) in written.items()
+        if value is not None
     }
     return wan.plan(
         options.src,
@@ -68,7 +80,7 @@ def ask(wan: Wan, options: argparse.Namespace, settings: Settings) -> Plan:
         },
         vm_types=assignments(options.vm_type, "--vm-type", None),
         frontier=options.frontier,
-        **{name: value for name, value in optional.items() if value is not None},
+        **limits,
     )
 
 

@@ -8,8 +8,13 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from hypothesis import HealthCheck, settings
+
 from probes.importers import ImportOptions, Outcome, read
 from probes.samples import Sample, Skipped
+
+patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+"""For property tests: how busy the machine is must not decide them."""
 
 FIXTURES = Path(__file__).parent / "fixtures"
 

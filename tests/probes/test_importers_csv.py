@@ -16,7 +16,7 @@ from probes.importers import csv_samples
 from probes.importers.csv_table import BLANK, REPEATED_HEADER, TOO_FEW, TOO_MANY
 from probes.importers.limits import MAX_RATE_MBPS, MAX_RTT_MS
 from probes.samples import Sample
-from tests.probes.reading import outcomes, reasons, samples
+from tests.probes.reading import outcomes, patient, reasons, samples
 
 
 def test_one_row_gives_a_sample_for_each_figure() -> None:
@@ -129,6 +129,7 @@ _figures = st.fixed_dictionaries(
 ).filter(bool)
 
 
+@patient
 @given(
     rows=st.lists(st.tuples(_names, _names, _figures).filter(lambda r: r[0] != r[1]), min_size=1),
     order=st.permutations(["src", "dst", "rtt_ms", "per_flow_mbps", "aggregate_mbps", "loss_pct"]),
@@ -149,6 +150,7 @@ def test_every_figure_of_a_valid_file_comes_back_exactly(
     assert sorted((s.src, s.dst, s.metric, s.value) for s in found) == sorted(written)  # type: ignore[union-attr]
 
 
+@patient
 @given(st.sampled_from(sorted(csv_samples.FIGURES)), st.floats(allow_nan=True))
 def test_no_figure_outside_its_limits_becomes_a_sample(column: str, value: float) -> None:
     found = outcomes("csv", f"src,dst,{column}\naws:a,gcp:b,{value!r}\n")

@@ -15,7 +15,7 @@ from planner.errors import FormatError, InputError, RelaydError
 from probes.importers import FORMATS, Outcome, read
 from probes.importers.text import MAX_LINE_CHARS
 from probes.samples import Sample, Skipped
-from tests.probes.reading import FIXTURES, OPTIONS, outcomes
+from tests.probes.reading import FIXTURES, OPTIONS, outcomes, patient
 from tests.probes.test_importers_skyplane import HEADER, LATENCY_HEADER, row, rtt_row
 
 WHOLE: dict[str, list[bytes]] = {
@@ -60,16 +60,19 @@ def test_every_format_reads_its_own_whole_files() -> None:
                 assert outcomes(format_name, content, connections=1)
 
 
+@patient
 @given(_formats, st.binary(max_size=2000))
 def test_arbitrary_bytes(format_name: str, content: bytes) -> None:
     check(format_name, content)
 
 
+@patient
 @given(_formats, st.text(st.sampled_from('{}[]",:\n0123456789.eE-+ %/=()srcdtMBmpi'), max_size=500))
 def test_arbitrary_text_of_the_characters_that_matter(format_name: str, content: str) -> None:
     check(format_name, content.encode())
 
 
+@patient
 @given(_formats, st.data())
 def test_whole_files_with_pieces_cut_swapped_and_overwritten(
     format_name: str, data: st.DataObject
@@ -84,6 +87,7 @@ def test_whole_files_with_pieces_cut_swapped_and_overwritten(
     check(format_name, bytes(content))
 
 
+@patient
 @given(st.sampled_from([n for n in FORMATS if n != "iperf3"]), st.integers(1, 4000))
 def test_how_the_bytes_arrive_does_not_matter(format_name: str, size: int) -> None:
     class Trickle(io.BytesIO):

@@ -15,7 +15,7 @@ from planner.errors import FormatError, InputError
 from probes.importers import iperf3, iperf3_result
 from probes.importers.steady import MIN_INTERVALS, Interval, steady_rate
 from probes.samples import Sample
-from tests.probes.reading import FIXTURES, outcomes, samples, skipped
+from tests.probes.reading import FIXTURES, outcomes, patient, samples, skipped
 
 FOLDER = FIXTURES / "iperf3"
 ONE = (FOLDER / "one_stream.json").read_text()
@@ -176,6 +176,7 @@ def test_documents_run_together_on_a_line_are_refused() -> None:
         outcomes("iperf3", ONE.rstrip() + TWO)
 
 
+@patient
 @given(st.integers(1, len(ONE.rstrip()) - 1))
 def test_a_truncated_document_is_always_refused(length: int) -> None:
     with pytest.raises(FormatError):
@@ -248,6 +249,7 @@ _json = st.recursive(
 )  # fmt: skip
 
 
+@patient
 @given(st.data(), st.sampled_from(sorted(_PATHS)))
 def test_any_value_anywhere_gives_a_sound_sample_a_reason_or_a_clear_error(
     data: st.DataObject, name: str
@@ -279,6 +281,7 @@ def test_any_value_anywhere_gives_a_sound_sample_a_reason_or_a_clear_error(
 _rates = st.floats(1, 1e5)
 
 
+@patient
 @given(_rates, st.lists(st.floats(0.95, 1.05), min_size=16, max_size=40), st.data())
 def test_the_steady_rate_ignores_any_transient_up_to_a_third(
     rate: float, noise: list[float], data: st.DataObject
@@ -293,6 +296,7 @@ def test_the_steady_rate_ignores_any_transient_up_to_a_third(
     assert 0.95 * rate <= steady.mbps <= 1.05 * rate
 
 
+@patient
 @given(st.lists(st.tuples(st.floats(0.01, 20), st.floats(0, 1e9)), max_size=30), st.booleans())
 def test_a_steady_rate_is_one_that_was_seen(
     pairs: list[tuple[float, float]], warmed_up: bool

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from planner.errors import FormatError, InputError
 from probes.importers import nuttcp
 from probes.samples import Sample
-from tests.probes.reading import FIXTURES, outcomes, samples
+from tests.probes.reading import FIXTURES, outcomes, patient, samples
 
 FOLDER = FIXTURES / "nuttcp"
 
@@ -94,6 +94,7 @@ def test_failures_are_told_in_the_tools_words() -> None:
     assert isinstance(found[1], Sample)
 
 
+@patient
 @given(st.sampled_from(["plain", "parse", "udp", "udp_parse", "intervals", "verbose"]), st.data())
 def test_a_truncated_run_gives_the_printed_rate_or_none(name: str, data: st.DataObject) -> None:
     whole = text(name)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from planner.errors import FormatError
 from probes.importers import ping
 from probes.samples import Sample
-from tests.probes.reading import FIXTURES, OPTIONS, outcomes, reasons, samples, skipped
+from tests.probes.reading import FIXTURES, OPTIONS, outcomes, patient, reasons, samples, skipped
 
 FOLDER = FIXTURES / "ping"
 MACOS = (FOLDER / "macos.txt").read_text()
@@ -110,6 +110,7 @@ def test_several_hosts_in_one_file_need_force() -> None:
     assert len(samples("ping", MACOS + other, force=True)) == 6
 
 
+@patient
 @given(st.integers(60, len(MACOS)))
 def test_a_truncated_run_gives_true_figures_or_none(length: int) -> None:
     times_ms = [31.402, 12.31, 12.49, 12.35]
@@ -146,6 +147,7 @@ def test_text_in_another_language_is_refused_with_what_to_do() -> None:
         outcomes("ping", text)
 
 
+@patient
 @given(
     st.lists(st.floats(0.001, 999).map(lambda v: round(v, 3)), min_size=2, max_size=30),
     st.integers(0, 5),

@@ -1,0 +1,204 @@
+"""From samples to a graph, on planted truth and on real measurements held out."""
+
+from __future__ import annotations
+
+import csv
+import random
+from collections import defaultdict
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner.network import Leg, Network, Snapshot
+from planner.throughput import bundle_share_of_steady, flow_share_of_steady, window_limited_mbps
+from probes.estimation import Estimator
+from probes.samples import Metric, Sample
+from relayd.catalogue import load_catalogue
+from tests.shared_data import shared
+
+CATALOGUE = load_catalogue()
+WHEN_S = 1_650_000_000.0
+SRC, DST = "aws:us-east-1", "gcp:asia-east1"
+
+
+def sample(
+    value: float,
+    metric: Metric,
+    src: str = SRC,
+    dst: str = DST,
+    *,
+    connections: int | None = None,
+    duration_s: float | None = None,
+    at_s: float = WHEN_S,
+    src_vm: str = "",
+    dst_vm: str = "",
+) -> Sample:
+    return Sample(
+        src, dst, metric, value, at_s, "test", connections, duration_s, src_vm=src_vm, dst_vm=dst_vm
+    )
+
+
+def estimated(*samples: Sample) -> Network:
+    estimator = Estimator(CATALOGUE)
+    estimator.add(samples)
+    return estimator.network(Snapshot("t", "", "mixed"))
+
+
+def leg_of(*samples: Sample) -> Leg:
+    return estimated(*samples).leg(SRC, DST)
+
+
+def test_measured_beats_inferred_beats_baseline() -> None:
+    network = estimated(sample(100.0, "rtt_ms"), sample(3000.0, "aggregate_mbps", connections=64))
+    there, back = network.leg(SRC, DST), network.leg(DST, SRC)
+    assert there.rtt_ms.source == "measured"
+    assert there.rtt_ms.expected == 100.0
+    assert there.aggregate_gbps.source == "measured"
+    assert there.aggregate_gbps.expected == 3.0
+    assert back.rtt_ms.source == "inferred"
+    assert back.rtt_ms.expected == 100.0
+    assert back.rtt_ms.high - back.rtt_ms.low > there.rtt_ms.high - there.rtt_ms.low
+    assert back.aggregate_gbps.source == "baseline"
+
+
+@given(st.floats(0.5, 12.0), st.floats(5.0, 400.0), st.sampled_from([5.0, 10.0, 60.0]))
+def test_slow_start_is_taken_out_of_a_short_test(
+    steady_gbps: float, rtt_ms: float, duration_s: float
+) -> None:
+    shown_mbps = steady_gbps * 1000 * bundle_share_of_steady(rtt_ms, duration_s)
+    leg = leg_of(
+        sample(rtt_ms, "rtt_ms"),
+        sample(shown_mbps, "aggregate_mbps", connections=64, duration_s=duration_s),
+    )
+    assert leg.aggregate_gbps.expected == pytest.approx(steady_gbps, rel=1e-9)
+
+
+def test_a_window_calibrated_on_one_leg_predicts_the_others() -> None:
+    window_mb = 1.7
+    network = estimated(
+        sample(120.0, "rtt_ms"),
+        sample(window_limited_mbps(window_mb, 120.0), "per_flow_mbps", connections=1),
+        sample(60.0, "rtt_ms", "gcp:us-east1"),
+    )
+    assert network.sites[DST].window_mb.source == "measured"
+    assert network.sites[DST].window_mb.expected == pytest.approx(window_mb)
+    other = network.leg("gcp:us-east1", DST).per_flow_mbps
+    assert other.source == "inferred"
+    assert other.expected == pytest.approx(window_limited_mbps(window_mb, 60.0))
+
+
+def test_many_connections_show_what_one_can_do_at_least() -> None:
+    leg = leg_of(sample(300.0, "rtt_ms"), sample(9600.0, "aggregate_mbps", connections=64))
+    assert leg.per_flow_mbps.expected >= 9600.0 / 64
+    assert leg.rate_gbps(64) == pytest.approx(9.6)
+
+
+def test_samples_of_another_vm_type_say_nothing_of_throughput() -> None:
+    big = sample(4800.0, "aggregate_mbps", connections=64, src_vm="m5.8xlarge")
+    votes = [big, big._replace(value=4810.0), big._replace(value=4790.0)]
+    small = big._replace(value=400.0, src_vm="t2.micro")
+    network = estimated(*votes, small)
+    assert network.sites[SRC].vm_type == "aws:m5.8xlarge"
+    assert network.leg(SRC, DST).aggregate_gbps.samples == 3
+    assert network.leg(SRC, DST).aggregate_gbps.expected == pytest.approx(4.8)
+
+
+def test_all_pings_lost_is_a_filter_and_no_loss() -> None:
+    assert leg_of(sample(100.0, "loss_pct")).loss_pct is None
+    assert (
+        leg_of(sample(100.0, "loss_pct"), sample(0.5, "loss_pct", at_s=WHEN_S + 1)).loss_pct == 0.5
+    )
+
+
+def test_old_samples_give_way_to_new_ones() -> None:
+    old = sample(8000.0, "aggregate_mbps", connections=64, at_s=WHEN_S - 90 * 86400)
+    assert (
+        leg_of(old, sample(3000.0, "aggregate_mbps", connections=64)).aggregate_gbps.expected == 3.0
+    )
+
+
+def test_bounds_widen_with_age_and_never_for_a_baseline() -> None:
+    network = estimated(sample(3000.0, "aggregate_mbps", connections=64))
+    aged = network.aged(WHEN_S + 400 * 86400)
+    fresh, old = network.leg(SRC, DST).aggregate_gbps, aged.leg(SRC, DST).aggregate_gbps
+    assert old.low < fresh.low < old.expected < fresh.high < old.high
+    assert aged.leg(DST, SRC).aggregate_gbps == network.leg(DST, SRC).aggregate_gbps
+
+
+def test_a_provider_that_the_catalogue_does_not_know_is_measured_all_the_same() -> None:
+    network = estimated(
+        sample(20.0, "rtt_ms", "own:cellar"),
+        sample(900.0, "aggregate_mbps", "own:cellar", connections=16),
+    )
+    assert network.leg("own:cellar", DST).aggregate_gbps.expected == pytest.approx(0.9)
+    assert network.sites["own:cellar"].vm_type == ""
+    assert network.leg(DST, "own:cellar").aggregate_gbps.source == "baseline"
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["aws:us-east-1", "gcp:asia-east1", "azure:eastus", "own:cellar"]),
+            st.sampled_from(["aws:us-west-2", "gcp:us-east1", "azure:westus", "own:attic"]),
+            st.sampled_from(["rtt_ms", "per_flow_mbps", "aggregate_mbps", "loss_pct"]),
+            st.floats(0.001, 99_000.0),
+            st.one_of(st.none(), st.integers(1, 128)),
+            st.one_of(st.none(), st.floats(0.1, 600.0)),
+        ),
+        max_size=20,
+    )
+)
+def test_any_samples_make_a_sound_graph(
+    rows: list[tuple[str, str, Metric, float, int | None, float | None]],
+) -> None:
+    network = estimated(
+        *(
+            sample(value, metric, src, dst, connections=connections, duration_s=duration_s)
+            for src, dst, metric, value, connections, duration_s in rows
+        )
+    )
+    for leg in network:
+        for estimate in (leg.rtt_ms, leg.per_flow_mbps, leg.aggregate_gbps):
+            assert 0 <= estimate.low <= estimate.expected <= estimate.high
+
+
+def test_single_flows_held_out_are_predicted() -> None:
+    """Three probes into each receiver predict its other flows (survey of February 2022)."""
+    flows: dict[str, list[tuple[str, float, float]]] = defaultdict(list)
+    with shared("single_flow_2022-02.csv").open(newline="") as file:
+        for row in csv.DictReader(file):
+            rtt_ms = float(row["rtt_ms"])
+            flows[row["dst"]].append((row["src"], rtt_ms, float(row["throughput_mbps"])))
+    choose = random.Random(7)
+    samples: list[Sample] = []
+    held_out: list[tuple[str, str, float, float]] = []
+    for dst, measured in flows.items():
+        useful = [flow for flow in measured if 60.0 <= flow[1] <= 250.0]
+        probes = choose.sample(useful, min(3, len(useful)))
+        vm = "t3.nano" if dst.startswith("aws:") else "e2-small"
+        for src, rtt_ms, mbps in measured:
+            src_vm = "t3.nano" if src.startswith("aws:") else "e2-small"
+            samples.append(sample(rtt_ms, "rtt_ms", src, dst))
+            if (src, rtt_ms, mbps) in probes:
+                samples.append(
+                    sample(
+                        mbps, "per_flow_mbps", src, dst, connections=1, duration_s=10.0,
+                        src_vm=src_vm, dst_vm=vm,
+                    )
+                )  # fmt: skip
+            elif rtt_ms >= 60.0:
+                held_out.append((src, dst, rtt_ms, mbps))
+    network = estimated(*samples)
+    errors = []
+    for src, dst, rtt_ms, mbps in held_out:
+        window_mb = network.sites[dst].window_mb.expected
+        # What a 10 s test shows of the steady rate that is predicted.
+        shown = network.leg(src, dst).per_flow_mbps.expected
+        shown *= flow_share_of_steady(window_mb, rtt_ms, 10.0)
+        errors.append(abs(shown - mbps) / mbps)
+    errors.sort()
+    assert len(errors) > 300
+    assert errors[len(errors) // 2] < 0.04
+    assert errors[int(0.9 * len(errors))] < 0.12

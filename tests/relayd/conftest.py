@@ -1,0 +1,48 @@
+"""Each test has folders of its own, so that nobody's real store or settings take part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from relayd.__main__ import main
+
+
+class Outcome(NamedTuple):
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture(autouse=True)
+def own_folders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    for variable in ("RELAYD_DB", "RELAYD_CATALOGUES", "RELAYD_CONFIG"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    # The catalogue's cache is shared: it is keyed by content, and making it takes a while.
+    cache = tmp_path_factory.getbasetemp() / "cache"
+    monkeypatch.setenv("RELAYD_CACHE_DIR", str(cache))
+
+
+@pytest.fixture
+def relayd(capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
+    """Run a command in this process, as ``relayd`` would be run in a shell."""
+
+    def run(*words: object) -> Outcome:
+        try:
+            code = main([str(word) for word in words])
+        except SystemExit as leaving:  # argparse
+            code = int(leaving.code or 0)
+        captured = capsys.readouterr()
+        return Outcome(code, captured.out, captured.err)
+
+    return run

@@ -1,0 +1,295 @@
+"""The command line as a user meets it: answers, errors, exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from relayd.__main__ import main
+from tests.relayd.conftest import Outcome
+
+Relayd = Callable[..., Outcome]
+PAIR = ("--src", "us-east", "--dst", "sa")
+GRID = """\
+src,dst,rtt_ms,aggregate_gbps,connections,measured_at
+azure:eastus,aws:ap-northeast-1,163,2.0,64,2026-01-05T10:00:00Z
+azure:eastus,azure:japaneast,156,15.6,64,2026-01-05T10:00:00Z
+azure:japaneast,aws:ap-northeast-1,4,9.6,64,2026-01-05T10:00:00Z
+"""
+
+
+@pytest.fixture
+def measured(tmp_path: Path, relayd: Relayd) -> Path:
+    """A store in which a relay through Japan pays."""
+    grid, db = tmp_path / "grid.csv", tmp_path / "measured.db"
+    grid.write_text(GRID)
+    outcome = relayd("import", "csv", grid, "--db", db)
+    assert outcome.code == 0, outcome.err
+    return db
+
+
+def test_a_fresh_install_answers(relayd: Relayd) -> None:
+    outcome = relayd("plan", *PAIR)
+    assert outcome.code == 0
+    assert outcome.err == ""
+    assert outcome.out.startswith(
+        "Send it direct.\naws:us-east-1 -> aws:sa-east-1, 100 GB (assumed"
+    )
+    for word in ("Gbit/s", "$ egress", "$ VM", "best relay", "chosen: direct", "baseline", "took"):
+        assert word in outcome.out
+
+
+def test_json_is_the_contract(relayd: Relayd, measured: Path) -> None:
+    outcome = relayd("plan", "--src", "azure:eastus", "--dst", "aws:ap-northeast-1", "--volume",
+                     "1TB", "--objective", "time", "--db", measured, "--json")  # fmt: skip
+    plan = json.loads(outcome.out)
+    assert plan["verdict"] == "relay"
+    assert set(plan["snapshot"]) == {"id", "as_of", "source"}
+    assert plan["snapshot"]["as_of"] == "2026-01-05T10:00:00Z"
+    assert {
+        "plan_id", "snapshot", "request", "verdict", "reason", "throughput_gbps",
+        "throughput_gbps_low", "throughput_gbps_high", "duration_s", "cost_usd", "paths", "vms",
+        "direct", "best_relay", "alternatives", "bottlenecks", "advice", "warnings",
+    } <= set(plan)  # fmt: skip
+    (path,) = plan["paths"]
+    assert path["regions"] == ["azure:eastus", "azure:japaneast", "aws:ap-northeast-1"]
+    assert set(path) >= {"throughput_gbps", "share", "connections", "rtt_ms", "egress_usd_per_gb",
+                         "bottleneck"}  # fmt: skip
+    assert set(plan["cost_usd"]) == {"egress", "vm", "total"}
+    assert plan["cost_usd"]["total"] == pytest.approx(
+        plan["cost_usd"]["egress"] + plan["cost_usd"]["vm"]
+    )
+    assert plan["direct"]["feasible"] is True
+    assert plan["best_relay"]["relay"] == "azure:japaneast"
+    assert plan["best_relay"]["gain"] == pytest.approx(4.8)
+    assert plan["best_relay"]["gain_low"] < 4.8
+
+
+def test_value_weighs_time_against_the_second_fee(relayd: Relayd, measured: Path) -> None:
+    ask = ("plan", "--src", "azure:eastus", "--dst", "aws:ap-northeast-1", "--db", measured,
+           "--volume", "1TB", "--json")  # fmt: skip
+    verdicts = {
+        value: json.loads(relayd(*ask, "--time-value", value).out)["verdict"]
+        for value in ("0", "20usd/h", "500usd/h", "inf")
+    }
+    assert verdicts["0"] == verdicts["20usd/h"] == "direct"
+    assert verdicts["500usd/h"] == verdicts["inf"] == "relay"
+    assert json.loads(relayd(*ask, "--objective", "cost").out)["verdict"] == "direct"
+
+
+def test_rules_bind_relays(relayd: Relayd, measured: Path) -> None:
+    ask = ("plan", "--src", "azure:eastus", "--dst", "aws:ap-northeast-1", "--db", measured,
+           "--objective", "time", "--volume", "1TB", "--json")  # fmt: skip
+    for rule in (("--avoid", "country:JP"), ("--avoid", "azure:japaneast"), ("--relays", "none"),
+                 ("--allow", "continent:EU"), ("--avoid", "continent:AS")):  # fmt: skip
+        outcome = relayd(*ask, *rule)
+        if rule == ("--avoid", "country:JP") or rule == ("--avoid", "continent:AS"):
+            assert outcome.code == 2  # the destination is there itself
+            assert "place to avoid" in outcome.err
+            continue
+        plan = json.loads(outcome.out)
+        shown = [
+            option["relay"] for option in (plan["best_relay"], *plan["alternatives"]) if option
+        ]
+        used = [region for path in plan["paths"] for region in path["regions"]]
+        assert "azure:japaneast" not in shown + used
+        if rule == ("--relays", "none"):
+            assert plan["verdict"] == "direct"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (("--src", "us-eest", "--dst", "sa"), 2, ["src", "us-eest", "us-east"]),
+        (("--src", "frankfurt", "--dst", "london"), 2, ["several", "aws:eu-central-1"]),
+        (("--src", "sa", "--dst", "aws:sa-east-1"), 2, ["dst", "source itself"]),
+        ((*PAIR, "--volume", "-5GB"), 2, ["volume", "above 0"]),
+        ((*PAIR, "--volume", "0GB"), 2, ["volume", "above 0"]),
+        ((*PAIR, "--volume", "9e99GB"), 2, ["volume", "unit"]),
+        ((*PAIR, "--volume", "5"), 2, ["--volume", "no unit", "500GB"]),
+        ((*PAIR, "--volume", "5parsecs"), 2, ["--volume", "parsecs"]),
+        ((*PAIR, "--volume", "nanGB"), 2, ["--volume", "not a quantity"]),
+        ((*PAIR, "--budget", "0.01usd"), 3, ["budget", "cheapest plan", "Raise"]),
+        ((*PAIR, "--budget", "-3usd"), 2, ["budget", "above 0"]),
+        ((*PAIR, "--deadline", "1s"), 3, ["deadline", "Allow at least"]),
+        ((*PAIR, "--min-throughput", "900gbps"), 3, ["900", "--vms"]),
+        ((*PAIR, "--vms", "0"), 2, ["vms", "from 1"]),
+        ((*PAIR, "--vms", "many"), 2, ["--vms", "whole number"]),
+        ((*PAIR, "--connections", "0"), 2, ["connections", "from 1"]),
+        ((*PAIR, "--margin", "nan"), 2, ["margin"]),
+        ((*PAIR, "--time-value", "-1"), 2, ["time_value", "0 or more"]),
+        ((*PAIR, "--objective", "luck"), 2, ["objective", "luck"]),
+        ((*PAIR, "--relays", "mars"), 2, ["relays", "mars"]),
+        ((*PAIR, "--relays", "aws:us-east-1"), 2, ["relays", "end of the transfer"]),
+        ((*PAIR, "--avoid", "country:XX"), 2, ["country:XX"]),
+        ((*PAIR, "--max-age", "1d"), 4, ["not been measured"]),
+        ((*PAIR, "--vm-type", "aws=abacus"), 2, ["vm_type", "abacus", "m5.8xlarge"]),
+        ((*PAIR, "--vm-type", "abacus"), 2, ["--vm-type", "WHERE="]),
+        ((*PAIR, "--month-to-date", "-1TB"), 2, ["month_to_date"]),
+        ((*PAIR, "--db", "/nowhere/at/all.db"), 2, ["--db", "/nowhere/at/all.db", "import"]),
+        ((*PAIR, "--catalogue", "/nowhere.toml"), 2, ["/nowhere.toml", "can't be read"]),
+    ],
+)  # fmt: skip
+def test_bad_input_gets_one_clear_paragraph(
+    relayd: Relayd, words: tuple[str, ...], code: int, says: list[str]
+) -> None:
+    outcome = relayd("plan", *words)
+    assert outcome.code == code
+    assert outcome.out == ""
+    for text in says:
+        assert text in outcome.err
+    if not outcome.err.startswith("usage:"):
+        assert outcome.err.startswith("relayd: ")
+        assert outcome.err.count("\n") == 1
+
+
+TEXT = st.text(max_size=12) | st.sampled_from(
+    ["us-east", "sa", "eu", "5GB", "1e309GB", "-0GB", "2h", "nan", "inf", "aws:", ":", "=", "a=b",
+     "*", "country:", "provider:aws", "\x00", "٣GB", "1_0GB", "--", "-1", "0x10"]
+)  # fmt: skip
+
+
+@settings(max_examples=150, deadline=None,
+          suppress_health_check=[HealthCheck.function_scoped_fixture])  # fmt: skip
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(
+                ["--src", "--dst", "--volume", "--budget", "--deadline", "--min-throughput",
+                 "--vms", "--connections", "--relays", "--avoid", "--allow", "--month-to-date",
+                 "--vm-type", "--vm-start", "--max-age", "--margin", "--time-value"]
+            ),
+            TEXT,
+        ),
+        max_size=4,
+    )
+)  # fmt: skip
+def test_no_words_make_a_traceback(pairs: list[tuple[str, str]]) -> None:
+    words = ["plan", *PAIR]
+    for option, value in pairs:
+        words.append(f"{option}={value}")
+    try:
+        code = main(words)
+    except SystemExit as leaving:
+        code = int(leaving.code or 0)
+    assert code in {0, 2, 3, 4}
+
+
+def test_regions_links_matrix_and_export(relayd: Relayd, measured: Path, tmp_path: Path) -> None:
+    regions = json.loads(relayd("regions", "--json").out)["regions"]
+    assert len(regions) == 40
+    by_provider = [r["provider"] for r in regions]
+    assert [by_provider.count(p) for p in ("aws", "azure", "gcp")] == [11, 17, 12]
+    assert "sa" in next(r for r in regions if r["id"] == "aws:sa-east-1")["aliases"]
+
+    links = json.loads(relayd("links", "--src", "azure:eastus", "--db", measured, "--json").out)
+    assert {link["src"] for link in links["links"]} == {"azure:eastus"}
+    assert sum(link["aggregate_gbps"]["source"] == "measured" for link in links["links"]) == 2
+
+    matrix = json.loads(relayd("matrix", "--metric", "rtt", "--db", measured, "--json").out)
+    at = matrix["regions"].index
+    assert matrix["values"][at("azure:eastus")][at("azure:japaneast")] == 156
+    assert matrix["values"][0][0] is None
+
+    graph = tmp_path / "graph.csv"
+    assert relayd("export", "graph", "--format", "csv", "--db", measured, "--output",
+                  graph).code == 0  # fmt: skip
+    again = relayd("import", "csv", graph, "--db", tmp_path / "again.db", "--json")
+    assert again.code == 0, again.err
+    assert json.loads(again.out)["files"][0]["accepted"] == 3 * (len(graph.read_text().split()) - 1)
+    import networkx
+
+    graphml = tmp_path / "graph.graphml"
+    relayd("export", "graph", "--format", "graphml", "--db", measured, "--output", graphml)
+    read = networkx.read_graphml(graphml)
+    assert read.edges["azure:eastus", "azure:japaneast"]["aggregate_gbps"] == pytest.approx(15.6)
+
+
+def test_import_reports_and_adds_nothing_twice(relayd: Relayd, tmp_path: Path) -> None:
+    file, db = tmp_path / "some.csv", tmp_path / "store.db"
+    file.write_text("src,dst,aggregate_mbps\naws:a,aws:b,100\naws:a,aws:b,nan\naws:a,aws:a,5\n")
+    first = relayd("import", "csv", file, "--db", db)
+    assert first.code == 0
+    assert "1 samples added" in first.out
+    assert "(line 3)" in first.out
+    assert "(line 4)" in first.out
+    os.utime(file, (1, 1))  # dated by modification, but the same content
+    again = relayd("import", "csv", file, "--db", db)
+    assert "0 samples added, 1 already there" in again.out
+    # An unknown provider is measured, and says what is missing for a price.
+    plan = relayd("plan", "--src", "aws:a", "--dst", "aws:b", "--db", db)
+    assert plan.code == 0
+    other = tmp_path / "other.csv"
+    other.write_text("src,dst,aggregate_mbps\nown:a,own:b,100\n")
+    assert relayd("import", "csv", other, "--db", db).code == 0
+    unpriced = relayd("plan", "--src", "own:a", "--dst", "own:b", "--db", db)
+    assert unpriced.code == 4
+    assert "[[egress]]" in unpriced.err
+
+
+def test_a_wrong_format_changes_nothing(relayd: Relayd, tmp_path: Path) -> None:
+    file, db = tmp_path / "grid.csv", tmp_path / "store.db"
+    file.write_text(GRID)
+    outcome = relayd("import", "iperf3", file, "--src", "us-east", "--dst", "sa", "--db", db)
+    assert outcome.code == 2
+    assert "csv" in outcome.err
+    assert relayd("import", "csv", file, "--db", db).code == 0
+    before = db.read_bytes()
+    file.write_text(GRID + "azure:eastus,aws:us-east-1,1")
+    broken = relayd("import", "csv", tmp_path / "missing.csv", "--db", db)
+    assert broken.code == 2
+    assert db.read_bytes() == before
+
+
+def test_settings_come_from_options_environment_and_file(
+    relayd: Relayd, tmp_path: Path, measured: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask = ("plan", "--src", "azure:eastus", "--dst", "aws:ap-northeast-1", "--volume", "1TB",
+           "--json")  # fmt: skip
+    folder = tmp_path / "config" / "relayd"
+    folder.mkdir(parents=True)
+    (folder / "config.toml").write_text(f'db = "{measured}"\ntime_value = 500\n')
+    assert json.loads(relayd(*ask).out)["verdict"] == "relay"
+    monkeypatch.setenv("RELAYD_TIME_VALUE", "1usd/h")
+    assert json.loads(relayd(*ask).out)["verdict"] == "direct"
+    assert json.loads(relayd(*ask, "--time-value", "500").out)["verdict"] == "relay"
+    (folder / "config.toml").write_text("colour = 1\n")
+    wrong = relayd(*ask)
+    assert wrong.code == 2
+    assert "colour" in wrong.err
+
+
+def test_completion_scripts_name_the_commands(relayd: Relayd) -> None:
+    for shell in ("bash", "zsh", "tcsh"):
+        assert "plan" in relayd("completion", shell).out
+    checked = subprocess.run(
+        ["bash", "-n"], input=relayd("completion", "bash").out, text=True, check=False
+    )
+    assert checked.returncode == 0
+
+
+def run_in_a_shell(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "relayd", *words], capture_output=True, text=True, check=False
+    )
+
+
+def test_as_a_process() -> None:
+    assert re.fullmatch(r"relayd \d+\.\d+\.\d+\n", run_in_a_shell("--version").stdout)
+    assert "plan" in run_in_a_shell("--help").stdout
+    assert run_in_a_shell("plan", *PAIR, "--vms", "0").returncode == 2
+    piped = subprocess.run(
+        f"{sys.executable} -m relayd links | head -n 1", shell=True, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert piped.stderr == ""
+    assert piped.stdout.startswith("leg")
