@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 
-def median_interval(
-    values: Sequence[float], confidence: float = 0.9
-) -> tuple[float, float] | None:
+def median_interval(values: Sequence[float], confidence: float = 0.9) -> tuple[float, float] | None:
     """Return order-statistic bounds of the median; None where there are too few values."""
     raise NotImplementedError
 
