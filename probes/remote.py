@@ -45,7 +45,8 @@ shift 2
 start=$(started "$(cat /proc/$$/stat)")
 printf '%s %s %s %s\\n' "$$" "$start" "$boot" "$(($(date +%s) + limit + 60))" > "$lease" || {
     echo "relayd: $lease can't be written" >&2; rm -f "$lease"; exit 121; }
-LC_ALL=C; export LC_ALL
+LC_ALL=C PATH=$PATH:/usr/sbin:/sbin
+export LC_ALL PATH
 exec timeout -k 2 "$limit" "$@"
 """
 )

@@ -34,6 +34,8 @@ from probes.remote import (
 MOST_OUTPUT_BYTES = 32 * 2**20
 # OpenSSH lets a connection have ten channels (MaxSessions); some are kept for ending processes.
 CHANNELS = 8
+START_S = 10.0
+"""Within which a server must listen or end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,17 +82,19 @@ class Running:
 
     async def line_with(self, words: bytes) -> bool:
         """Wait for a line of output with these words; False if the output ends without."""
-        for _ in range(100):
-            line = await self._process.stdout.readline()
-            if not line:
-                return False
-            if words in line:
-                return True
+        async with self._session.guarded(START_S):
+            for _ in range(100):
+                line = await self._process.stdout.readline()
+                if not line:
+                    return False
+                if words in line:
+                    return True
         return False
 
     async def output(self) -> Output:
         """Wait for the end and return what it has said since."""
-        return await self._session.collected(self._process)
+        async with self._session.guarded(START_S):
+            return await self._session.collected(self._process)
 
     async def stop(self, grace_s: float = 1.0) -> None:
         """Wait briefly for it to end by itself, then end it by its process id."""
@@ -132,7 +136,7 @@ class Session:
             If the host does not answer in time or the connection is lost.
         """
         limit_s = timeout_s or self._patience.command_s
-        async with self._channels, self._guarded(limit_s):
+        async with self._channels, self.guarded(limit_s):
             return await self._run(command)
 
     async def measure(self, command: Sequence[str], limit_s: float) -> Output:
@@ -153,7 +157,7 @@ class Session:
         lease = self._new_lease()
         async with self._channels:
             try:
-                async with self._guarded(limit_s + self._patience.command_s):
+                async with self.guarded(limit_s + self._patience.command_s):
                     output = await self._run(leased(lease, limit_s, command))
             except BaseException:
                 await self.end(lease)
@@ -167,7 +171,7 @@ class Session:
         async with self._channels:
             running: Running | None = None
             try:
-                async with self._guarded(self._patience.command_s):
+                async with self.guarded(self._patience.command_s):
                     line = remote_line(leased(lease, limit_s, command))
                     process = await self._connection.create_process(
                         line, encoding=None, stdin=asyncssh.DEVNULL
@@ -196,7 +200,7 @@ class Session:
 
     async def _end(self, lease: str) -> int:
         try:
-            async with self._guarded(5.0):
+            async with self.guarded(5.0):
                 output = await self._run(end_leases(lease))
         except ProbeError:
             return 0
@@ -256,14 +260,14 @@ class Session:
         return b"".join(parts)
 
     @asynccontextmanager
-    async def _guarded(self, limit_s: float) -> AsyncIterator[None]:
+    async def guarded(self, limit_s: float) -> AsyncIterator[None]:
         """Turn a silence or a loss into a :class:`ProbeError` of this host."""
         try:
             async with asyncio.timeout(limit_s):
                 yield
         except TimeoutError:
             raise ProbeError(
-                self.host.name, "timeout", f"did not answer within {limit_s:.0f} s",
+                self.host.name, "unreachable", f"did not answer within {limit_s:.0f} s",
                 "It may be hanging or overloaded.",
             ) from None  # fmt: skip
         except (asyncssh.Error, OSError) as error:

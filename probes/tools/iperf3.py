@@ -65,7 +65,7 @@ class Iperf3:
 
     def read(self, output: Output, test: Test, measured_at_s: float) -> Result:
         """Read the JSON document; see :class:`~probes.tools.interface.Tool`."""
-        document = _document(output, test)
+        document = read_document(output, test)
         if "error" in document:
             raise failure(test.dst, self.name, explained(document["error"]))
         options = test.options(measured_at_s, client_at_dst=True)
@@ -79,7 +79,14 @@ class Iperf3:
         )
 
 
-def _document(output: Output, test: Test) -> dict[str, Any]:
+def read_document(output: Output, test: Test) -> dict[str, Any]:
+    """Return the JSON document that a client wrote, which may say that it failed.
+
+    Raises
+    ------
+    ProbeError
+        If there is none, or not all of it.
+    """
     try:
         for item in documents(iter([output.stdout]), "its output", ("warning: ", "iperf3: ")):
             if not isinstance(item, Noise):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -84,8 +83,7 @@ async def prepared(
             assert command
             running = await stack.enter_async_context(session.server(command, limit_s))
             if tool.ready_words():
-                async with asyncio.timeout(10):
-                    up = await running.line_with(tool.ready_words())
+                up = await running.line_with(tool.ready_words())
             else:
                 up = (await session.ask(wait_for_listener(port))).status == 0
             if up:

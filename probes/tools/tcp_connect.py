@@ -11,7 +11,7 @@ from statistics import median, pstdev
 
 from probes.failures import ProbeError
 from probes.importers import limits
-from probes.samples import Sample
+from probes.samples import Metric, Sample
 from probes.sessions import Output
 from probes.tools.interface import Result, Test
 
@@ -101,12 +101,16 @@ class TcpConnect:
             "first_ms": times_ms[0], "median_of": len(later), "min_ms": min(later),
             "max_ms": max(later), "port": test.port,
         })  # fmt: skip
+        figures: tuple[tuple[Metric, float], ...] = (
+            ("rtt_ms", rtt_ms),
+            ("jitter_ms", pstdev(later)),
+        )
         found = [
             Sample(
                 test.src.region, test.dst.region, metric, value, measured_at_s, "tcp-connect",
                 src_vm=test.src.vm_type, dst_vm=test.dst.vm_type, detail=detail,
             )
-            for metric, value in (("rtt_ms", rtt_ms), ("jitter_ms", pstdev(later)))
+            for metric, value in figures
         ]  # fmt: skip
         settled = tuple(test.settled(sample, measured_at_s) for sample in found)
         return Result(settled, (len(times_ms) + lost) * HANDSHAKE_GB)
