@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Any
 
 from relayd import __version__
+from relayd.cli import lab
 
 # Kept here, so that `--help` and completion need none of the modules that define them.
 FORMATS = ("iperf3", "ping", "nuttcp", "skyplane-throughput", "skyplane-latency", "csv")
@@ -83,6 +84,7 @@ def build_parser() -> argparse.ArgumentParser:
         _command(actions, "check", "relayd.cli.fleet:check", "test every host at once")
     )
     _probe(_command(commands, "probe", "relayd.cli.probe:run", "measure with the fleet"))
+    lab.add_parser(commands)
     completion = _command(
         commands, "completion", "relayd.cli.completion:run", "print a shell completion script"
     )
