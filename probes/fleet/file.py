@@ -75,7 +75,7 @@ class _Host(_Login):
     name: str = ""
     zone: str = Field(default="", pattern=r"^[a-z0-9-]{0,32}$")
     jump: str = ""
-    vm_type: str = Field(default="", pattern=r"^[A-Za-z0-9._-]{0,64}$")
+    vm_type: str = Field(default="", pattern=r"^(?:[a-z0-9-]+:)?[A-Za-z0-9._-]{0,64}$")
     private_address: str = ""
     public_address: str = ""
     probe_ports: tuple[Port, Port] = PROBE_PORTS
@@ -187,7 +187,7 @@ def _host(entry: _Host, label: str, file: _File, folder: Path) -> Host:
     public = entry.public_address
     return Host(
         label, region, entry.host, entry.port, *_identity(entry, file, folder),
-        zone=entry.zone or zone, jump=entry.jump, vm_type=entry.vm_type,
+        zone=entry.zone or zone, jump=entry.jump, vm_type=entry.vm_type.rpartition(":")[2],
         private_address=entry.private_address,
         # A VM that is logged in to directly is reached by others the same way.
         public_address=public or ("" if entry.private_address else entry.host),

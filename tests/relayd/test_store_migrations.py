@@ -49,7 +49,8 @@ def _later_version(
 ) -> None:
     """Make the program one that knows further migrations."""
     migrations = folder / "migrations"
-    shutil.copytree(schema.MIGRATIONS, migrations, dirs_exist_ok=True)
+    if schema.MIGRATIONS != migrations:
+        shutil.copytree(schema.MIGRATIONS, migrations)
     for number, script in enumerate(scripts, start=_NOW + 1):
         (migrations / f"{number:04}_later.sql").write_text(script)
     monkeypatch.setattr(schema, "MIGRATIONS", migrations)
