@@ -107,7 +107,7 @@ class Decider:
         self.network = network
         self.prices = prices
         self.transfer = transfer_problem(request, network, prices)
-        self._regions = list(network.sites)
+        self.regions = list(network.sites)
         self._transfers: dict[Bound, Transfer] = {"expected": self.transfer}
 
     def decide(self) -> Decision:
@@ -281,7 +281,7 @@ class Decider:
         src, dst = self.request.src, self.request.dst
         if relay is None:
             return float(getattr(self.network.leg(src, dst).rtt_ms, bound))
-        via = self._regions[relay]
+        via = self.regions[relay]
         first, second = self.network.leg(src, via).rtt_ms, self.network.leg(via, dst).rtt_ms
         return float(getattr(first, bound) + getattr(second, bound))
 

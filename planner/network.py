@@ -8,7 +8,7 @@ from functools import cached_property
 from math import inf, sqrt
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from planner.errors import DataError, InputError
+from planner.errors import DataError
 from planner.units import MBPS_PER_GBPS
 
 if TYPE_CHECKING:
@@ -265,47 +265,11 @@ class Network:
         InputError
             If shapes disagree, names repeat or a figure is negative or infinite.
         """
-        import numpy
+        from planner.graphs import network_from_matrices
 
-        count = len(regions)
-        if len(set(regions)) != count:
-            raise InputError("regions", "has the same name twice", value=list(regions))
-        aggregate = _checked_matrix("aggregate_gbps", aggregate_gbps, count)
-        rtt = _checked_matrix("rtt_ms", numpy.broadcast_to(rtt_ms, (count, count)), count)
-        flow = (
-            aggregate * MBPS_PER_GBPS
-            if per_flow_mbps is None
-            else _checked_matrix("per_flow_mbps", per_flow_mbps, count)
+        return network_from_matrices(
+            regions, aggregate_gbps, rtt_ms, per_flow_mbps, egress_gbps, ingress_gbps, snapshot
         )
-        off_diagonal = aggregate.copy()
-        numpy.fill_diagonal(off_diagonal, 0.0)
-        egress = off_diagonal.max(axis=1) if egress_gbps is None else egress_gbps
-        ingress = off_diagonal.max(axis=0) if ingress_gbps is None else ingress_gbps
-        sites = {
-            region: Site(
-                region,
-                "",
-                exactly(float(egress[i])),
-                exactly(float(ingress[i])),
-                exactly(inf),
-            )
-            for i, region in enumerate(regions)
-        }
-        legs = {
-            src: {
-                dst: Leg(
-                    src,
-                    dst,
-                    exactly(float(rtt[i, j])),
-                    exactly(float(flow[i, j])),
-                    exactly(float(aggregate[i, j])),
-                )
-                for j, dst in enumerate(regions)
-                if i != j and aggregate[i, j] > 0
-            }
-            for i, src in enumerate(regions)
-        }
-        return cls(sites, legs, snapshot)
 
     @classmethod
     def from_networkx(cls, graph: nx.DiGraph) -> Network:
@@ -313,67 +277,21 @@ class Network:
 
         Edges carry ``aggregate_gbps`` and optionally ``rtt_ms`` and ``per_flow_mbps``; nodes
         optionally ``egress_gbps`` and ``ingress_gbps``. Figures are taken as exact.
-        """
-        import numpy
 
-        regions = [str(node) for node in graph.nodes]
-        position = {node: i for i, node in enumerate(graph.nodes)}
-        count = len(regions)
-        aggregate = numpy.zeros((count, count))
-        rtt = numpy.full((count, count), 100.0)
-        flow = numpy.zeros((count, count))
-        for u, v, data in graph.edges(data=True):
-            if "aggregate_gbps" not in data:
-                raise InputError(
-                    f"edge {u} -> {v}", "has no attribute aggregate_gbps", remedy="Add it."
-                )
-            i, j = position[u], position[v]
-            aggregate[i, j] = data["aggregate_gbps"]
-            rtt[i, j] = data.get("rtt_ms", 100.0)
-            flow[i, j] = data.get("per_flow_mbps", data["aggregate_gbps"] * MBPS_PER_GBPS)
-        off_diagonal = aggregate.copy()
-        numpy.fill_diagonal(off_diagonal, 0.0)
-        nodes = [graph.nodes[node] for node in graph.nodes]
-        return cls.from_matrices(
-            regions,
-            aggregate,
-            rtt_ms=rtt,
-            per_flow_mbps=flow,
-            egress_gbps=[
-                data.get("egress_gbps", off_diagonal[i].max(initial=0.0))
-                for i, data in enumerate(nodes)
-            ],
-            ingress_gbps=[
-                data.get("ingress_gbps", off_diagonal[:, i].max(initial=0.0))
-                for i, data in enumerate(nodes)
-            ],
-        )
+        Raises
+        ------
+        InputError
+            If an edge has no rate, or a figure is negative or infinite.
+        """
+        from planner.graphs import network_from_networkx
+
+        return network_from_networkx(graph)
 
     def to_networkx(self) -> nx.DiGraph:
         """Return a directed graph; each estimate becomes ``name``, ``name_low``, ``name_high``."""
-        import networkx
+        from planner.graphs import network_to_networkx
 
-        graph = networkx.DiGraph(snapshot=self.snapshot.id, as_of=self.snapshot.as_of)
-        for site in self.sites.values():
-            graph.add_node(
-                site.region,
-                vm_type=site.vm_type,
-                egress_gbps=site.egress_gbps.expected,
-                ingress_gbps=site.ingress_gbps.expected,
-                window_mb=site.window_mb.expected,
-            )
-        for leg in self:
-            attributes: dict[str, float | str] = {}
-            for name in ("rtt_ms", "per_flow_mbps", "aggregate_gbps"):
-                estimate: Estimate = getattr(leg, name)
-                attributes[name] = estimate.expected
-                attributes[f"{name}_low"] = estimate.low
-                attributes[f"{name}_high"] = estimate.high
-                attributes[f"{name}_source"] = estimate.source
-            if leg.loss_pct is not None:
-                attributes["loss_pct"] = leg.loss_pct
-            graph.add_edge(leg.src, leg.dst, **attributes)
-        return graph
+        return network_to_networkx(self)
 
 
 class Rates:
@@ -412,23 +330,3 @@ class Rates:
 
 
 _NO_LEGS: Mapping[str, Leg] = {}
-
-
-def _checked_matrix(name: str, values: np.ndarray, count: int) -> np.ndarray:
-    import numpy
-
-    matrix = numpy.array(values, dtype=float)
-    if matrix.shape != (count, count):
-        raise InputError(
-            name, f"must have shape ({count}, {count}), one row and column a region",
-            value=matrix.shape,
-        )  # fmt: skip
-    numpy.fill_diagonal(matrix, 0.0)
-    matrix[numpy.isnan(matrix)] = 0.0
-    wrong = numpy.argwhere((matrix < 0) | numpy.isinf(matrix))
-    if len(wrong):
-        i, j = (int(k) for k in wrong[0])
-        raise InputError(
-            f"{name}[{i}, {j}]", "must be finite and not negative", value=float(matrix[i, j])
-        )
-    return matrix

@@ -7,6 +7,8 @@ from hashlib import blake2b
 from itertools import pairwise
 from typing import Any
 
+from planner.advice import Adviser
+from planner.bottlenecks import Bottlenecks
 from planner.catalogue import Catalogue
 from planner.decision import Decider, Option
 from planner.explanation import Explanation
@@ -66,7 +68,7 @@ def recommend(
     allocation = chosen.allocation
     low = decider.rate_at(allocation, "low")
     high = decider.rate_at(allocation, "high")
-    builder = _Builder(decider, explanation)
+    builder = _Builder(decider)
     against = decision.fastest_direct
     described = _described(request)
     return Plan(
@@ -85,8 +87,8 @@ def recommend(
         direct=builder.direct(decision.direct, against),
         best_relay=builder.relay(decision.best_relay, against) if decision.best_relay else None,
         alternatives=tuple(builder.relay(option, against) for option in decision.alternatives),
-        bottlenecks=explanation.bottlenecks(),
-        advice=explanation.advice(),
+        bottlenecks=builder.bottlenecks.of_plan(decision),
+        advice=Adviser(decider, decision, catalogue).advice(),
         warnings=notes + explanation.warnings(),
         confidence=explanation.confidence(low, high),
         frontier=builder.frontier() if with_frontier else (),
@@ -103,11 +105,11 @@ def verdict_of(allocation: Allocation) -> Verdict:
 class _Builder:
     """Turns positions and flows into names and paths."""
 
-    def __init__(self, decider: Decider, explanation: Explanation) -> None:
+    def __init__(self, decider: Decider) -> None:
         self.decider = decider
         self.request = decider.request
-        self.explanation = explanation
-        self.regions = explanation.regions
+        self.regions = decider.regions
+        self.bottlenecks = Bottlenecks(decider)
 
     def paths(self, allocation: Allocation) -> tuple[PathPlan, ...]:
         flows: list[tuple[int | None, float]] = sorted(
@@ -136,7 +138,7 @@ class _Builder:
             connections,
             self.decider.path_rtt_ms(relay),
             fees,
-            self.explanation.path_bottleneck(relay),
+            self.bottlenecks.of_path(relay),
         )
 
     def vms(self, allocation: Allocation) -> dict[str, int]:

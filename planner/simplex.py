@@ -13,6 +13,9 @@ from operator import mul
 
 TOLERANCE = 1e-9
 MAX_PIVOTS = 500
+# Costs are counted in units of the least that matters, so that the tolerance means the same for
+# a megabyte and for an exabyte; but not finer than rounding errors of the greatest allow.
+COST_RANGE = 1e-3
 
 
 class BoxedSimplex:
@@ -30,7 +33,7 @@ class BoxedSimplex:
     cost, lower, upper : sequences of n floats
     """
 
-    __slots__ = ("_basis", "_cost", "_objective", "_outside", "_rhs", "_rows", "lower", "upper")
+    __slots__ = ("_basis", "_cost", "_objective", "_outside", "_rhs", "_rows", "_unit", "lower", "upper")
 
     def __init__(
         self,
@@ -43,7 +46,9 @@ class BoxedSimplex:
         self._rows = list(rows)
         self._rhs = list(rhs)
         self._objective = list(cost)
-        self._cost = list(cost)  # reduced costs
+        sizes = [abs(c) for c in cost if c]
+        self._unit = max(min(sizes), COST_RANGE * max(sizes)) if sizes else 1.0
+        self._cost = [c / self._unit for c in cost]  # reduced costs
         self.lower = list(lower)
         self.upper = list(upper)
         first_slack = len(cost) - len(rhs)
@@ -62,6 +67,7 @@ class BoxedSimplex:
         twin._rows = self._rows.copy()  # rows are replaced, never changed in place
         twin._rhs = self._rhs.copy()
         twin._objective = self._objective
+        twin._unit = self._unit
         twin._cost = self._cost
         twin._basis = self._basis.copy()
         twin._outside = self._outside.copy()
@@ -75,7 +81,7 @@ class BoxedSimplex:
 
     def reduced_cost(self, column: int) -> float:
         """Return what one unit more of a variable would add to the optimum."""
-        return self._cost[column]
+        return self._cost[column] * self._unit
 
     def solve(self) -> list[float] | None:
         """Return an optimal x, or None if the program is infeasible."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from math import inf
 
-from planner.transfer import EQUAL, Allocation, Relay, Transfer
-from planner.unicast import allocate
+from planner.transfer import EQUAL, Allocation, Relay, Transfer, allocate, whole_vms
+from planner.units import S_PER_H
 
 Stage = tuple[float, int]  # Gbit/s of one VM, greatest number of VMs
 
@@ -60,18 +60,32 @@ def best_on_path(
     rates = {rate for rate in rates if at_least_gbps <= rate <= most} | {most}
     if at_least_gbps > 0:
         rates.add(min(at_least_gbps, most))
-    best: Allocation | None = None
-    best_value = inf
+    src, dst = transfer.src, transfer.dst
+    if relay is None:
+        assert transfer.direct is not None
+        usd_per_gb, src_gbps, dst_gbps = transfer.direct.usd_per_gb, stages[0][0], stages[1][0]
+    else:
+        usd_per_gb, src_gbps, dst_gbps = relay.usd_per_gb, stages[0][0], stages[2][0]
+    egress_usd = transfer.volume_gb * usd_per_gb
+    start_h = transfer.vm_start_s / S_PER_H
+    best_rate, best_value = 0.0, inf
     for rate in sorted(rates, reverse=True):
-        if relay is None:
-            allocation = allocate(transfer, rate, {})
-        else:
-            allocation = allocate(transfer, 0.0, {relay.region: rate})
-        if allocation.cost_usd > budget_usd * (1 + EQUAL):
+        usd_per_h = whole_vms(rate / src_gbps) * src.vm_usd_per_h
+        usd_per_h += whole_vms(rate / dst_gbps) * dst.vm_usd_per_h
+        if relay:
+            usd_per_h += whole_vms(rate / relay.vm_gbps) * relay.vm_usd_per_h
+        hours = transfer.gbps_h / rate
+        cost_usd = egress_usd + usd_per_h * (hours + start_h)
+        if cost_usd > budget_usd * (1 + EQUAL):
             continue
         if time_value_usd_per_h == inf:
-            return allocation
-        value = allocation.cost_usd + time_value_usd_per_h * transfer.gbps_h / rate
+            best_rate = rate
+            break
+        value = cost_usd + time_value_usd_per_h * hours
         if value < best_value * (1 - EQUAL):
-            best, best_value = allocation, value
-    return best
+            best_rate, best_value = rate, value
+    if not best_rate:
+        return None
+    if relay is None:
+        return allocate(transfer, best_rate, {})
+    return allocate(transfer, 0.0, {relay.region: best_rate})

@@ -141,20 +141,83 @@ def whole_vms(load: float) -> int:
     return ceil(load - EQUAL * (1.0 + load))
 
 
-def relevant_relays(transfer: Transfer, rate_limit_gbps: float = inf) -> list[Relay]:
-    """Return the relays that an optimal allocation can need, cheapest first.
+def allocate(
+    transfer: Transfer,
+    direct_gbps: float,
+    relay_gbps: dict[int, float],
+    *,
+    stretch: bool = False,
+) -> Allocation:
+    """Return flows with the fewest VMs that carry them, and the cost of both.
 
+    Parameters
+    ----------
+    transfer : Transfer
+    direct_gbps : float
+    relay_gbps : dict
+        Relay's region to Gbit/s.
+    stretch : bool
+        Whether to raise all flows in proportion until one of the VMs is full: the same VMs, for
+        a shorter time.
+    """
+    src, dst, direct = transfer.src, transfer.dst, transfer.direct
+    relays = [r for r in transfer.relays if r.region in relay_gbps] if relay_gbps else []
+    rate = direct_gbps + sum(relay_gbps.values())
+    out_use = in_use = egress_usd_gbps = 0.0
+    if direct and direct_gbps:
+        out_use = in_use = direct_gbps / direct.pair_gbps
+        egress_usd_gbps = direct_gbps * direct.usd_per_gb
+    for relay in relays:
+        flow = relay_gbps[relay.region]
+        out_use += flow / relay.in_gbps
+        in_use += flow / relay.out_gbps
+        egress_usd_gbps += flow * relay.usd_per_gb
+    out_use = max(out_use, rate / src.cap_gbps)
+    in_use = max(in_use, rate / dst.cap_gbps)
+    src_vms, dst_vms = whole_vms(out_use), whole_vms(in_use)
+    load = max(out_use / src_vms, in_use / dst_vms)
+    vm_usd_per_h = src_vms * src.vm_usd_per_h + dst_vms * dst.vm_usd_per_h
+    relay_vms = {}
+    for relay in relays:
+        vms = relay_gbps[relay.region] / relay.vm_gbps
+        relay_vms[relay.region] = whole = whole_vms(vms)
+        load = max(load, vms / whole)
+        vm_usd_per_h += whole * relay.vm_usd_per_h
+    egress_usd = egress_usd_gbps * transfer.volume_gb / rate
+    if stretch and load < 1:
+        rate, direct_gbps = rate / load, direct_gbps / load
+        relay_gbps = {region: flow / load for region, flow in relay_gbps.items()}
+    hours = transfer.gbps_h / rate + transfer.vm_start_s / S_PER_H
+    return Allocation(
+        rate,
+        direct_gbps,
+        relay_gbps,
+        src_vms,
+        dst_vms,
+        relay_vms,
+        egress_usd,
+        vm_usd_per_h * hours,
+    )
+
+
+def relevant_relays(
+    transfer: Transfer, rate_limit_gbps: float = inf, relays: Sequence[Relay] | None = None
+) -> list[Relay]:
+    """Return the relays, of all or of those given, that an optimal allocation can need.
+
+    The cheapest comes first.
     A relay k dominates r if it is no dearer (fee and VM) and no slower (either leg and VM).
     While k has room, flow moves from r to k at no loss; so r is needed only once *all* that
     dominate it are full, and if filling them already exhausts a connection budget or the rate,
     r is never needed. The direct path has no quota of its own: domination by it is enough.
     Dropping whatever is dominated by a single relay would lose optima.
     """
+    candidates = transfer.relays if relays is None else relays
     direct = transfer.direct
     src_quota, dst_quota = transfer.src.quota, transfer.dst.quota
     kept: list[Relay] = []
     ordered = sorted(
-        (r for r in transfer.relays if r.vm_gbps > 0 and r.quota > 0),
+        [r for r in candidates if r.vm_gbps > 0 and r.quota > 0],
         key=lambda r: (r.usd_per_gb, -r.in_gbps, -r.out_gbps, r.vm_usd_per_h, r.region),
     )
     direct_gbps = direct.pair_gbps if direct else 0.0

@@ -25,7 +25,7 @@ def rows(file, count):
         yield Sample(f"aws:{n % 13}", f"gcp:{n % 11}", "rtt_ms", float(n), float(file), "ping")
 
 def say(*words):
-    print(*words, flush=True)
+    print(" ".join(map(str, words)) + "\\n", end="", flush=True)
 """
 
 # Small chunks and a small cache, so that much of an unfinished file is on disk already.
@@ -62,7 +62,9 @@ def _killed(code: str, path: Path, start: int, lines: int, delay_s: float) -> se
         writer.send_signal(signal.SIGKILL)
         output += writer.stdout.readlines()
         assert writer.wait() == -signal.SIGKILL
-    return {int(line.split()[1]) for line in output if line.startswith("stored")}
+    # The last line may have been cut off by the kill; then nothing was promised by it.
+    whole = [line for line in output if line.endswith("\n")]
+    return {int(line.split()[1]) for line in whole if line.startswith("stored")}
 
 
 def _groups(path: Path) -> dict[int, int]:

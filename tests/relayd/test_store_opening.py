@@ -309,10 +309,11 @@ def own_database() -> Iterator[Path]:
     """A closed database, with its folder, of a user without special rights."""
     folder = Path(tempfile.mkdtemp())  # the test's own folders are closed to others
     path = folder / "store" / "relayd.db"
-    if os.geteuid() == 0:
-        os.chown(folder, _NOBODY, -1)
-    with _ordinary_user(), open_store(path, mode="create") as store:
+    with open_store(path, mode="create") as store:
         ingest(store, Batch("a.csv", "csv"), _rows(1000))
+    if os.geteuid() == 0:
+        for owned in (folder, path.parent, path):
+            os.chown(owned, _NOBODY, -1)
     yield path
     path.parent.chmod(0o700)
     shutil.rmtree(folder)
@@ -358,15 +359,14 @@ def test_no_permission(own_database: Path) -> None:
 def test_changes_that_are_out_of_reach_are_not_passed_over(own_database: Path) -> None:
     """A crash left changes in the log, and the log can't be used in a read-only folder."""
     folder = own_database.parent
-    with _ordinary_user():
-        code = (
-            "import os, sys\n"
-            "from probes.samples import Sample\n"
-            "from relayd.store import append, open_store\n"
-            "store = open_store(sys.argv[1], mode='write')\n"
-            "append(store, [Sample('a', 'b', 'rtt_ms', 1.0, 0.0, 'ping')])\n"
-            "os._exit(0)\n"
-        )
+    code = (
+        "import os, sys\n"
+        "from probes.samples import Sample\n"
+        "from relayd.store import append, open_store\n"
+        "store = open_store(sys.argv[1], mode='write')\n"
+        "append(store, [Sample('a', 'b', 'rtt_ms', 1.0, 0.0, 'ping')])\n"
+        "os._exit(0)\n"
+    )
     subprocess.run([sys.executable, "-c", code, str(own_database)], check=True, cwd=_ROOT)
     assert Path(f"{own_database}-wal").stat().st_size > 0
     Path(f"{own_database}-shm").unlink()

@@ -1,0 +1,1 @@
+"""Things that keep the repository: run with ``python -m scripts.NAME``."""

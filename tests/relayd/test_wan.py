@@ -1,0 +1,147 @@
+"""The library's face, on a baseline and on a store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import relayd
+from planner.plan import Plan
+from relayd.__main__ import main
+
+GRID = """\
+src,dst,rtt_ms,aggregate_gbps,per_flow_mbps,connections,measured_at
+azure:eastus,aws:ap-northeast-1,163,2.0,250,64,2026-01-05T10:00:00Z
+azure:eastus,azure:japaneast,156,15.6,300,64,2026-01-05T10:00:00Z
+azure:japaneast,aws:ap-northeast-1,4,9.6,,64,2026-01-05T10:00:00Z
+"""
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Path:
+    grid, db = tmp_path / "grid.csv", tmp_path / "store.db"
+    grid.write_text(GRID)
+    assert main(["import", "csv", str(grid), "--db", str(db)]) == 0
+    return db
+
+
+def without_ids(plan: Plan) -> dict[str, object]:
+    return {k: v for k, v in plan.model_dump("json").items() if k != "plan_id"}
+
+
+def test_one_plan_reads_a_part_and_gets_the_same_answer(db: Path) -> None:
+    ask = {"volume_gb": 900, "objective": "time", "frontier": True}
+    part = relayd.open(db)
+    alone = part.plan("azure:eastus", "aws:ap-northeast-1", **ask)  # type: ignore[arg-type]
+    whole = relayd.open(db)
+    assert len(list(whole.network)) == 40 * 39
+    among_all = whole.plan("azure:eastus", "aws:ap-northeast-1", **ask)  # type: ignore[arg-type]
+    assert alone.plan_id == among_all.plan_id
+    assert without_ids(alone) == without_ids(among_all)
+
+
+def test_refresh_finds_what_was_imported_since(db: Path, tmp_path: Path) -> None:
+    wan = relayd.open(db)
+    first = wan.plan("azure:eastus", "aws:ap-northeast-1")
+    later = tmp_path / "later.csv"
+    later.write_text(GRID.replace(",2.0,", ",8.0,").replace("2026-01-05", "2026-06-05"))
+    assert main(["import", "csv", str(later), "--db", str(db)]) == 0
+    assert wan.plan("azure:eastus", "aws:ap-northeast-1").snapshot == first.snapshot
+    wan.refresh()
+    second = wan.plan("azure:eastus", "aws:ap-northeast-1")
+    assert second.snapshot != first.snapshot
+    assert second.direct.throughput_gbps == pytest.approx(8.0)
+
+
+def test_matrices_are_labelled(db: Path) -> None:
+    wan = relayd.open(db)
+    aggregate = wan.matrix("aggregate")
+    assert aggregate["azure:eastus", "aws:ap-northeast-1"] == 2.0
+    assert aggregate.unit == "Gbit/s"
+    assert aggregate.values.shape == (40, 40)
+    assert np.isnan(np.diag(aggregate.values)).all()
+    assert wan.matrix("rtt")["azure:eastus", "azure:japaneast"] == 156
+    assert wan.matrix("per-flow")["azure:eastus", "azure:japaneast"] == 300
+    assert wan.matrix("fee")["azure:eastus", "azure:japaneast"] > 0
+    gain = wan.matrix("relay-gain", measured_only=True)
+    assert gain.regions == ("aws:ap-northeast-1", "azure:eastus", "azure:japaneast")
+    assert gain["azure:eastus", "aws:ap-northeast-1"] == pytest.approx(9.6 / 2.0)
+    with pytest.raises(relayd.InputError, match="relay-gain"):
+        wan.matrix("mood")  # type: ignore[arg-type]
+
+
+def test_names_go_with_the_other_end() -> None:
+    wan = relayd.open()
+    assert wan.plan("frankfurt", "gcp:us-east1").request["src"] == "gcp:europe-west3"
+    assert wan.plan("azure:eastus", "sa").request["dst"] == "azure:brazilsouth"
+    with pytest.raises(relayd.AmbiguousRegionError):
+        wan.plan("frankfurt", "london")
+
+
+def test_vm_types_change_the_caps_and_the_plan() -> None:
+    wan = relayd.open()
+    large = wan.plan("aws:us-east-1", "aws:sa-east-1")
+    small = wan.plan("aws:us-east-1", "aws:sa-east-1", vm_types={"aws": "t2.micro"})
+    assert small.throughput_gbps == pytest.approx(0.43)
+    assert large.throughput_gbps > 10 * small.throughput_gbps
+    assert small.cost_usd.vm < large.cost_usd.vm
+    assert any("burstable" in warning for warning in small.warnings)
+
+
+def test_a_month_of_traffic_moves_to_a_cheaper_tier() -> None:
+    wan = relayd.open()
+    fresh = wan.plan("aws:us-east-1", "gcp:us-east1", volume_gb=1000)
+    late = wan.plan("aws:us-east-1", "gcp:us-east1", volume_gb=1000, month_to_date_gb={"aws": 2e5})
+    across = wan.plan("aws:us-east-1", "gcp:us-east1", volume_gb=20_000)
+    assert late.cost_usd.egress < fresh.cost_usd.egress
+    assert fresh.cost_usd.egress * 20 > across.cost_usd.egress > late.cost_usd.egress * 20
+
+
+def test_opening_says_what_is_wrong(tmp_path: Path) -> None:
+    with pytest.raises(relayd.StoreError, match="does not exist"):
+        relayd.open(tmp_path / "nothing.db").plan("us-east", "sa")
+    with pytest.raises(relayd.InputError, match="address"):
+        relayd.open("postgresql://localhost/x")
+    with pytest.raises(relayd.CatalogueError, match="can't be read"):
+        relayd.open(catalogues=[tmp_path / "none.toml"])
+
+
+def test_a_site_of_ones_own_takes_part(tmp_path: Path) -> None:
+    own = tmp_path / "own.toml"
+    own.write_text(
+        """
+        [[region]]
+        id = "own:cellar"
+        city = "Bonn"
+        country = "DE"
+        continent = "EU"
+        area = "EU"
+        latitude_deg = 50.73
+        longitude_deg = 7.1
+
+        [[vm_type]]
+        id = "own:server"
+        vcpus = 8
+        egress_gbps = 1.0
+        ingress_gbps = 1.0
+        flow_gbps = 1.0
+        window_mb = 6.0
+        price_usd_per_h = 0
+
+        [default_vm_types]
+        own = "own:server"
+
+        [[egress]]
+        name = "our line"
+        from = ["own:*"]
+        to = ["*"]
+        usd_per_gb = 0
+        """
+    )
+    wan = relayd.open(catalogues=[own])
+    plan = wan.plan("own:cellar", "aws:eu-central-1", allow=["country:DE"], volume_gb=50)
+    assert plan.verdict == "direct"
+    assert plan.throughput_gbps == pytest.approx(1.0)
+    assert plan.cost_usd.egress == 0

@@ -1,0 +1,79 @@
+"""The docs do what they say: commands print what is shown, examples run, options are described."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from relayd.cli.parser import FORMATS, METRICS, build_parser
+from scripts.console_blocks import PAGES, ROOT, Shell, blocks
+from tests.shared_data import shared
+
+PYTHON_BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+# What changes from run to run: names of snapshots, and what depends on the age of measurements.
+CHANGING = (
+    (re.compile(r"Snapshot\s+\d{8}-[0-9a-f]{6}"), "Snapshot ID"),
+    (re.compile(r"Rests on.*?(?=\n\n|\Z)", re.DOTALL), "Rests on ..."),
+    (re.compile(r"\(at\s+least\s+[\d.]+x"), "(at least x"),
+    (re.compile(r"the bounds\s+say.*?which", re.DOTALL), "the bounds say ... which"),
+    (re.compile(r'"plan_id": "\w+"'), '"plan_id": ID'),
+)
+
+
+def steady(text: str) -> str:
+    for pattern, replacement in CHANGING:
+        text = pattern.sub(replacement, text)
+    return " ".join(text.split())
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_print_what_is_shown(page: Path, tmp_path: Path) -> None:
+    shown = list(blocks(page))
+    if not shown:
+        pytest.skip(f"{page.name} shows no commands")
+    data = None
+    if any(block.needs_shared_data for block in shown):
+        data = shared("aggregate_2022-01.csv").parent
+    shell = Shell(tmp_path, data)
+    for block in shown:
+        assert steady(shell.output(block)) == steady(block.text), block.commands
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_python_examples_run(page: Path, tmp_path: Path) -> None:
+    for code in PYTHON_BLOCK.findall(page.read_text()):
+        done = subprocess.run(
+            [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True,
+            text=True, check=False,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "XDG_DATA_HOME": str(tmp_path)},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        # Comments after print() state what is printed.
+        for expected in re.findall(r"^print\(.*\)  # (.+)$", code, re.MULTILINE):
+            assert expected in done.stdout
+
+
+def test_every_command_option_format_and_metric_is_described() -> None:
+    words = "\n".join(page.read_text() for page in PAGES)
+    commands = next(a for a in build_parser()._actions if a.choices and a.metavar == "COMMAND")
+    assert isinstance(commands.choices, dict)
+    for name, parser in commands.choices.items():
+        assert f"relayd {name}" in words, name
+        for action in parser._actions:
+            for option in action.option_strings:
+                if option.startswith("--") and option != "--help":
+                    assert option in words, f"{name} {option}"
+    for name in (*FORMATS, *METRICS):
+        assert name in words, name
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    for page in [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]:
+        for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
