@@ -75,13 +75,15 @@ class Machine:
 
     def start(self) -> None:
         """Start it, and wait until it greets."""
-        Path("/run/sshd").mkdir(exist_ok=True) if os.geteuid() == 0 else None
+        if os.geteuid() == 0:
+            Path("/run/sshd").mkdir(exist_ok=True)
         configuration = self.folder / "sshd_config"
         configuration.write_text(_CONFIGURATION.format(port=self.port, folder=self.folder))
-        self.process = subprocess.Popen(
-            [SSHD, "-D", "-e", "-f", str(configuration)], start_new_session=True,
-            stdin=subprocess.DEVNULL, stderr=(self.folder / "log").open("ab"),
-        )  # fmt: skip
+        with (self.folder / "log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [SSHD, "-D", "-e", "-f", str(configuration)], start_new_session=True,
+                stdin=subprocess.DEVNULL, stderr=log,
+            )  # fmt: skip
         deadline = time.monotonic() + 10
         while time.monotonic() < deadline:
             try:
