@@ -377,6 +377,13 @@ class Estimator:
         estimate = flow_estimate(window, rtt, self._flow_cap_gbps(src))
         if window.source != "baseline" or rtt.source == "measured":
             estimate = replace(_no_surer_than(estimate, FLOW_INFERENCE_ERROR), source="inferred")
+        most_mbps = aggregate.expected * MBPS_PER_GBPS
+        if aggregate.source == "measured" and estimate.expected > most_mbps:
+            # One of the flows can't carry more than all of them together.
+            estimate = replace(
+                estimate, low=min(estimate.low, most_mbps), expected=most_mbps,
+                high=max(most_mbps, aggregate.high * MBPS_PER_GBPS),
+            )  # fmt: skip
         if aggregate.source == "measured" and (share := self._connections.get((src, dst))):
             # k connections together carried this much, so one alone carries at least a k-th.
             least = aggregate.expected * MBPS_PER_GBPS / share

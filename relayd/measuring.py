@@ -12,7 +12,7 @@ from planner.pricing import CataloguePrices, Prices
 from probes.campaign.costing import CampaignCost, Meter, campaign_cost
 from probes.campaign.course import ALL_AT_ONCE, Ending, Knowledge, Wish, run_course, stage_tasks
 from probes.campaign.engine import Engine, Limits, Progress
-from probes.campaign.probing import Prober
+from probes.campaign.probing import Prober, task_s
 from probes.campaign.rounds import Round, schedule
 from probes.campaign.tasks import ProbeTask
 from probes.estimation import Estimator
@@ -38,11 +38,15 @@ class Forecast:
     cost : CampaignCost
     everything : CampaignCost
         What measuring all pairs with 64 connections for 5 s would take.
+    duration_s, everything_s : float
+        With the time that the tools take around measuring.
     """
 
     rounds: list[Round]
     cost: CampaignCost
+    duration_s: float
     everything: CampaignCost
+    everything_s: float
 
 
 @dataclass(frozen=True)
@@ -124,7 +128,18 @@ class Measuring:
         everything = Wish(phases=("aggregate",), thorough=True)
         all_tasks, _ = stage_tasks("aggregate 1", everything, known, network)
         all_rounds = schedule(all_tasks, gap_s=ROUND_GAP_S)
-        return Forecast(rounds, self._cost(rounds), self._cost(all_rounds))
+        rtt_ms = self._rtt_ms(network)
+        return Forecast(
+            rounds, self._cost(rounds), rounds_s(rounds, rtt_ms),
+            self._cost(all_rounds), rounds_s(all_rounds, rtt_ms),
+        )  # fmt: skip
+
+    def _rtt_ms(self, network: Network) -> Callable[[str, str], float]:
+        def rtt_ms(src: str, dst: str) -> float:
+            leg = network.legs.get(self.fleet[src].region, {}).get(self.fleet[dst].region)
+            return leg.rtt_ms.expected if leg else USUAL_RTT_MS
+
+        return rtt_ms
 
     def _cost(self, rounds: list[Round]) -> CampaignCost:
         return campaign_cost(
@@ -148,15 +163,14 @@ class Measuring:
         """Run a campaign to its end and take a snapshot of what is known then."""
         assert self._store
         began_s = time.monotonic()
-        network = self.network()
+        known = self.knowledge()
+        newest = [known.network()]
 
         def rtt_ms(src: str, dst: str) -> float:
-            leg = network.legs.get(self.fleet[src].region, {}).get(self.fleet[dst].region)
-            return leg.rtt_ms.expected if leg else USUAL_RTT_MS
+            return self._rtt_ms(newest[0])(src, dst)
 
-        def refresh(newer: Network) -> None:
-            nonlocal network
-            network = newer
+        def refresh(network: Network) -> None:
+            newest[0] = network
 
         def contact(name: str, leftovers: int) -> None:
             if leftovers:
@@ -174,7 +188,7 @@ class Measuring:
                 on_progress=on_progress, on_note=on_note,
             )  # fmt: skip
             ending = await run_course(
-                wish, self.knowledge(), campaign, engine,
+                wish, known, campaign, engine,
                 budget_usd=limits.budget_usd, refresh=refresh,
             )  # fmt: skip
         if not ending.failed and not ending.left_out:
@@ -184,6 +198,14 @@ class Measuring:
         return Report(
             ending, sent_gb, usd, time.monotonic() - began_s, engine.busy_s, snapshot
         )
+
+
+def rounds_s(rounds: list[Round], rtt_ms: Callable[[str, str], float]) -> float:
+    """Return how long rounds take, with what the tools do before and after measuring."""
+    return sum(
+        max(task_s(task, rtt_ms) for task in one_round.tasks) + ROUND_GAP_S
+        for one_round in rounds
+    )
 
 
 class _OverriddenPrices:

@@ -78,12 +78,9 @@ class Progress:
 class _Job:
     probe: Probe
     round: int
+    duration_s: float
     attempts: int = 0
     findings: Findings = field(default_factory=Findings)
-
-    @property
-    def duration_s(self) -> float:
-        return self.probe.task.duration_s
 
 
 class Engine:
@@ -147,7 +144,7 @@ class _Stage:
         self._engine = engine
         self._limits = engine._limits
         self._progress = engine.progress
-        self._jobs = _ordered(probes)
+        self._jobs = _ordered(probes, engine._prober)
         # Bandwidth probes wait in line at each of their hosts, in the order of rounds.
         self._lines: dict[str, deque[_Job]] = {}
         self._pings: deque[_Job] = deque()
@@ -412,12 +409,14 @@ class _Stage:
         return max([0.0, *lines, *running, *of_host.values()])
 
 
-def _ordered(probes: Sequence[Probe]) -> list[_Job]:
+def _ordered(probes: Sequence[Probe], prober: Prober) -> list[_Job]:
     """Return jobs in the order of their rounds."""
     ids = {id(probe.task): probe for probe in probes}
     jobs = []
     for number, one_round in enumerate(schedule([probe.task for probe in probes]), start=1):
-        jobs += [_Job(ids[id(task)], number) for task in one_round.tasks]
+        jobs += [
+            _Job(ids[id(task)], number, prober.expected_s(task)) for task in one_round.tasks
+        ]
     assert len(jobs) == len(probes)
     return jobs
 

@@ -34,7 +34,20 @@ LEAST_MEASURED_S = 3
 FIRST_LOOK_S = 5
 """Intervals of 1 s of which the median is known well enough if they agree."""
 RAMP_STEP_S = 3
+EXCHANGE_ROUND_TRIPS = 8
 MBPS_PER_GBPS = 1000.0
+
+
+def task_s(task: ProbeTask, rtt_ms: Callable[[str, str], float]) -> float:
+    """Return how long a task takes, with what the tools do before and after measuring.
+
+    iperf3 opens its connections one after the other, a round trip each; parameters and results
+    are exchanged in a few more.
+    """
+    if task.phase == "rtt":
+        return task.duration_s
+    rtt_s = max(rtt_ms(src, dst) for src, dst in task.pairs) / 1e3
+    return task.duration_s + (task.connections + EXCHANGE_ROUND_TRIPS) * rtt_s
 
 
 @dataclass
@@ -104,6 +117,10 @@ class Prober:
             await self._many_flows(task, findings)
         else:
             await self._together(task, findings)
+
+    def expected_s(self, task: ProbeTask) -> float:
+        """Return how long a task takes: iperf3 opens its connections one after the other."""
+        return task_s(task, self._rtt_ms)
 
     # ---- round-trip time ----------------------------------------------------------------------
 

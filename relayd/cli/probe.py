@@ -135,7 +135,7 @@ def _print_forecast(forecast: Forecast, stream: Any) -> None:
         ]
         for phase, part in cost.by_phase.items()
     ]  # fmt: skip
-    rows.append(["in all, at most", str(cost.rounds), duration(cost.duration_s),
+    rows.append(["in all, at most", str(cost.rounds), duration(forecast.duration_s),
                  volume(cost.volume_gb), usd(cost.egress_usd)])  # fmt: skip
     print(table(["phase", "rounds", "time", "volume", "$ egress"], rows), file=stream)
     dearest = [c for c in cost.by_region.values() if c.egress_usd > 0][:SHOWN_REGIONS]
@@ -148,16 +148,16 @@ def _print_forecast(forecast: Forecast, stream: Any) -> None:
     whole = forecast.everything
     print(
         f"\nAll pairs with 64 connections for 5 s would take {whole.rounds} rounds, "
-        f"{duration(whole.duration_s)}, {volume(whole.volume_gb)} and ${usd(whole.egress_usd)}.",
+        f"{duration(forecast.everything_s)}, {volume(whole.volume_gb)} and ${usd(whole.egress_usd)}.",
         file=stream,
     )
 
 
 def _forecast_json(forecast: Forecast) -> dict[str, Any]:
-    def content(cost: CampaignCost) -> dict[str, Any]:
+    def content(cost: CampaignCost, duration_s: float) -> dict[str, Any]:
         return {
             "rounds": cost.rounds,
-            "duration_s": round(cost.duration_s, 3),
+            "duration_s": round(duration_s, 3),
             "volume_gb": cost.volume_gb,
             "egress_usd": cost.egress_usd,
             "phases": {
@@ -175,7 +175,10 @@ def _forecast_json(forecast: Forecast) -> dict[str, Any]:
             },
         }  # fmt: skip
 
-    return {"campaign": content(forecast.cost), "all_pairs": content(forecast.everything)}
+    return {
+        "campaign": content(forecast.cost, forecast.duration_s),
+        "all_pairs": content(forecast.everything, forecast.everything_s),
+    }
 
 
 # ---- measuring ---------------------------------------------------------------------------------
