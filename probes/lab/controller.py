@@ -86,12 +86,14 @@ class Lab:
         self._must_be_up()
         return Topology.from_json((self.folder / "topology.json").read_text())
 
-    def up(self, topology: Topology) -> bool:
+    def up(self, topology: Topology, *, ends_with_caller: bool = False) -> bool:
         """Bring the lab up; returns False if it already was, just so.
 
         Parameters
         ----------
         topology : Topology
+        ends_with_caller : bool
+            Whether the lab is to go down when this process ends, however it does.
 
         Raises
         ------
@@ -113,7 +115,7 @@ class Lab:
             self.folder.mkdir(mode=0o700)
             (self.folder / "topology.json").write_text(topology.to_json())
             try:
-                self._start_keeper()
+                self._start_keeper(ends_with_caller)
             except BaseException:
                 self._remove()
                 raise
@@ -176,7 +178,7 @@ class Lab:
         environment = [f"HOME={home}", f"PATH={path}", f"{MARK}={record['id']}"]
         return [*enter, "--", "env", *environment, *arguments]
 
-    def _start_keeper(self) -> None:
+    def _start_keeper(self, ends_with_caller: bool) -> None:
         identity = uuid.uuid4().hex
         root = str(Path(__file__).resolve().parents[2])
         search = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
@@ -186,7 +188,10 @@ class Lab:
         self._write_record({"id": identity})
         with (self.folder / "log").open("wb") as log:
             keeper = subprocess.Popen(
-                [sys.executable, "-m", "probes.lab.keeper", str(self.folder), str(writer)],
+                [
+                    sys.executable, "-m", "probes.lab.keeper", str(self.folder), str(writer),
+                    *(["bound"] if ends_with_caller else []),
+                ],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/",
                 start_new_session=True, pass_fds=[writer],
                 env={**os.environ, "PYTHONPATH": search, "PATH": path, MARK: identity},
@@ -249,6 +254,16 @@ class Lab:
             raise RelaydError(reply["error"])
         return reply
 
+    def _end_sites(self) -> None:
+        try:
+            pids = json.loads((self.folder / "pids.json").read_text())
+        except (OSError, ValueError):
+            return
+        for pid, began in pids:
+            if start_time_of(pid) == began:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
     def _remove(self) -> None:
         """End what runs of the lab, whatever state it is in, and remove its folder."""
         record = self._record()
@@ -257,6 +272,7 @@ class Lab:
                 with suppress(ProcessLookupError):
                     os.kill(record["pid"], signal.SIGTERM)
                 _wait_until(lambda: not _is_alive(record), _DOWN_S)
+            self._end_sites()
             _end_leftovers(record["id"])
         shutil.rmtree(self.folder, ignore_errors=True)
 

@@ -8,6 +8,7 @@ clock: one of two updates is then lost, which lets a single packet through too e
 from __future__ import annotations
 
 import mmap
+from collections.abc import Callable
 
 BIN_S = 20e-6
 """Width of a bin of the lateness histogram."""
@@ -15,8 +16,8 @@ BIN_S = 20e-6
 BINS = 256
 """Bins of that histogram; the last takes everything that is later."""
 
-NAMES = ("packets", "segments", "bytes", "dropped_ingress", "dropped_path", "lost", "refused")
-"""Counters of a worker. ``packets`` may hold many segments; ``bytes`` are on the wire."""
+NAMES = ("packets", "bytes", "dropped_ingress", "dropped_path", "lost", "refused")
+"""Counters of a worker. A packet may hold many segments; bytes are on the wire."""
 
 
 class Counters:
@@ -34,8 +35,9 @@ class Counters:
 
     def __init__(self, sites: int, workers: int) -> None:
         self._workers = workers
+        self._sites = sites
         clocks = 8 * sites
-        self._size = 8 * (len(NAMES) + BINS)
+        self._size = 8 * (len(NAMES) + BINS + 2 * sites)
         memory = memoryview(mmap.mmap(-1, clocks + self._size * workers))
         self.free_s = memory[:clocks].cast("d")
         self._blocks = [
@@ -49,19 +51,35 @@ class Counters:
 
     def lateness_of(self, worker: int) -> memoryview[int]:
         """Histogram of how late a worker passed packets on, in bins of :data:`BIN_S`."""
-        return self._blocks[worker][len(NAMES) :]
+        return self._blocks[worker][len(NAMES) : len(NAMES) + BINS]
+
+    def sent_of(self, worker: int) -> memoryview[int]:
+        """Bytes on the wire that a worker took from each site."""
+        return self._blocks[worker][len(NAMES) + BINS : len(NAMES) + BINS + self._sites]
+
+    def received_of(self, worker: int) -> memoryview[int]:
+        """Bytes on the wire that a worker passed on to each site."""
+        return self._blocks[worker][len(NAMES) + BINS + self._sites :]
 
     def totals(self) -> dict[str, int]:
         """Return the sum of every counter over all workers, since the lab came up."""
-        sums = [sum(column) for column in zip(*map(self.totals_of, range(self._workers)), strict=True)]
-        return dict(zip(NAMES, sums, strict=True))
+        return dict(zip(NAMES, self._sums(self.totals_of), strict=True))
 
     def lateness(self) -> list[int]:
         """Return the histogram of all workers together, since the lab came up."""
-        return [
-            sum(column)
-            for column in zip(*map(self.lateness_of, range(self._workers)), strict=True)
-        ]
+        return self._sums(self.lateness_of)
+
+    def sent(self) -> list[int]:
+        """Return the bytes on the wire that each site has sent since the lab came up."""
+        return self._sums(self.sent_of)
+
+    def received(self) -> list[int]:
+        """Return the bytes on the wire that each site has received since the lab came up."""
+        return self._sums(self.received_of)
+
+    def _sums(self, of_worker: Callable[[int], memoryview[int]]) -> list[int]:
+        parts = map(of_worker, range(self._workers))
+        return [sum(column) for column in zip(*parts, strict=True)]
 
 
 def lateness_quantile_ms(before: list[int], after: list[int], share: float) -> float | None:

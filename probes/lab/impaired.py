@@ -6,6 +6,7 @@ import math
 from random import Random
 
 from probes.lab.behaviours import BLACKHOLE, UP, Impairment
+from probes.lab.counters import NAMES
 from probes.lab.limits import DROPPED, FlowLimits, PathLimit
 from probes.lab.packets import (
     FLOW,
@@ -19,8 +20,7 @@ from probes.lab.packets import (
     wire_length,
 )
 
-_DROPPED_PATH, _LOST, _REFUSED = 4, 5, 6
-"""Places in :data:`probes.lab.counters.NAMES`."""
+_DROPPED_PATH, _LOST, _REFUSED = map(NAMES.index, ("dropped_path", "lost", "refused"))
 
 
 class ImpairedPair:

@@ -1,6 +1,7 @@
 """The keeper of a lab: the one process that holds it, and with which it ends.
 
-Started by :mod:`probes.lab.controller` as ``python -m probes.lab.keeper FOLDER DESCRIPTOR``.
+Started by :mod:`probes.lab.controller` as ``python -m probes.lab.keeper FOLDER DESCRIPTOR
+[bound]``.
 It makes the sites, forks the workers that carry their packets, serves SSH ports and a control
 socket, and says on the descriptor when the lab is up or why it is not.
 """
@@ -58,10 +59,13 @@ class Keeper:
         The lab's folder, with ``topology.json`` and ``lab.json`` in it.
     ready : int
         Descriptor to say on, once, that the lab is up or why it is not.
+    is_bound : bool
+        Whether the lab ends with the process that started it.
     """
 
-    def __init__(self, folder: Path, ready: int) -> None:
+    def __init__(self, folder: Path, ready: int, *, is_bound: bool) -> None:
         self.folder = folder
+        self._is_bound = is_bound
         self._ready = ready
         self.conditions = Conditions(Topology.from_json((folder / "topology.json").read_text()))
         self.topology = self.conditions.topology
@@ -83,10 +87,12 @@ class Keeper:
         self._allow_many_files()
         # Bound before a user namespace is entered: there is no way back to this network.
         self._listeners = [_listener() for _ in range(count)]
-        names = [f"host_key_{i}" for i in range(count)]
-        sshd.make_keys(self.folder, [*names, "id_ed25519"])
         if self._login.user_id:
             become_root_of_new_user_namespace()
+        if self._is_bound:  # after that: a change of credentials would take it back
+            die_with_parent(signal.SIGTERM)
+        names = [f"host_key_{i}" for i in range(count)]
+        sshd.make_keys(self.folder, [*names, "id_ed25519"])
         authorized = (self.folder / "id_ed25519.pub").read_text()
         with (self.folder / "log").open("ab") as log:
             for site, name in zip(self.topology.sites, names, strict=True):
@@ -96,6 +102,9 @@ class Keeper:
         for index, process in enumerate(self._processes):
             self._sites.append(site_process(process))
             self._set_network_up(index)
+        # For whoever cleans up after a keeper that could not.
+        pids = [(site.pid, site.start_time) for site in self._sites]
+        (self.folder / "pids.json").write_text(json.dumps(pids))
         self._fork_workers()
         self._write_files(names)
 
@@ -106,9 +115,15 @@ class Keeper:
         self._devices.append(open_tun(links.DEVICE))
         window = self.conditions.largest_window_bytes(index)
         egress = self.conditions.egress_mbps(index)
-        links.apply_kernel_settings(links.kernel_settings(egress, window))
+        self._set_kernel(egress, window)
         links.apply_batch(["ip"], links.address_batch(index, window))
         links.apply_batch(["tc"], links.shaping_batch(egress))
+
+    def _set_kernel(self, egress_mbps: float, window_bytes: int) -> None:
+        is_rootless = self._login.user_id != 0
+        links.apply_kernel_settings(
+            links.kernel_settings(egress_mbps, window_bytes, is_rootless=is_rootless)
+        )
 
     def _fork_workers(self) -> None:
         conditions, count = self.conditions, len(self.topology.sites)
@@ -286,7 +301,7 @@ class Keeper:
             os.kill(self._sites[site].pid, signal.SIGSTOP if hangs else signal.SIGCONT)
             set_namespace(self._networks[site], CLONE_NEWNET)
             window, egress = conditions.largest_window_bytes(site), conditions.egress_mbps(site)
-            links.apply_kernel_settings(links.kernel_settings(egress, window))
+            self._set_kernel(egress, window)
             links.apply_batch(["ip"], links.route_batch(site, window))
             links.apply_batch(["tc"], links.shaping_batch(egress, "change"))
         ingress = {site: conditions.ingress_s_per_byte(site) for site in sites}
@@ -311,6 +326,7 @@ class Keeper:
 
     def _status(self) -> dict[str, Any]:
         sites = []
+        sent, received = self._counters.sent(), self._counters.received()
         for index, site in enumerate(self.topology.sites):
             entry = {name: value for name, value in asdict(site).items() if value != float("inf")}
             entry |= {
@@ -319,6 +335,8 @@ class Keeper:
                 "port": self._listeners[index].getsockname()[1],
                 "private_address": private_address(index),
                 "public_address": public_address(index),
+                "sent_bytes": sent[index],
+                "received_bytes": received[index],
                 "behaviour": self.conditions.hosts[index].changes(),
             }
             sites.append(entry)
@@ -387,7 +405,7 @@ def main() -> None:
     os.set_inheritable(ready, False)
     # The signal of an impatient terminal during bring_up ends it like any other error.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    keeper = Keeper(Path(sys.argv[1]), ready)
+    keeper = Keeper(Path(sys.argv[1]), ready, is_bound=sys.argv[3:] == ["bound"])
     try:
         keeper.bring_up()
         asyncio.run(keeper.serve())

@@ -85,8 +85,13 @@ def segments_at_once(egress_mbps: float) -> int:
     return min(max(round(egress_mbps * 1e6 / 8 * 0.001 / MTU), 2), 16)
 
 
-def kernel_settings(egress_mbps: float, largest_window_bytes: int) -> dict[str, str]:
-    """Values under ``/proc/sys/net/ipv4`` for a site's namespace."""
+def kernel_settings(
+    egress_mbps: float, largest_window_bytes: int, *, is_rootless: bool = False
+) -> dict[str, str]:
+    """Values under ``/proc/sys/net/ipv4`` for a site's namespace.
+
+    A user namespace knows no other group than the caller's (``is_rootless``).
+    """
     # Half of a receive buffer is window, until the kernel knows better.
     buffer = max(4 * largest_window_bytes, 8 << 20)
     return {
@@ -96,7 +101,7 @@ def kernel_settings(egress_mbps: float, largest_window_bytes: int) -> dict[str, 
         # The threshold that one connection ended with must not limit the next one.
         "tcp_no_metrics_save": "1",
         "tcp_slow_start_after_idle": "0",
-        "ping_group_range": "0 2147483647",
+        "ping_group_range": "0 0" if is_rootless else "0 2147483647",
     }
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import selectors
 import signal
 import socket
@@ -220,6 +221,19 @@ def goodputs_mbps(
     return [report["end"]["sum_received"]["bits_per_second"] / 1e6 for report in reports]
 
 
+def rates_mbps(lab: Lab, seconds: float) -> list[tuple[float, float]]:
+    """What each site sends and receives on the wire over some seconds, in Mbit/s."""
+    before, began_s = lab.status()["sites"], time.monotonic()
+    time.sleep(seconds)
+    after, took_s = lab.status()["sites"], time.monotonic() - began_s
+    return [
+        tuple(
+            (new[name] - old[name]) * 8 / took_s / 1e6 for name in ("sent_bytes", "received_bytes")
+        )
+        for old, new in zip(before, after, strict=True)
+    ]
+
+
 @contextmanager
 def running(
     lab: Lab, region: str, command: Sequence[str], until: str = ""
@@ -247,12 +261,20 @@ def running(
         for pid in [*children_of(process.pid), process.pid]:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        process.communicate()
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()  # not read to its end, which a daemon may keep open
 
 
-def _wait_for_line(process: subprocess.Popen[str], word: str) -> None:
+def _wait_for_line(process: subprocess.Popen[str], word: str, timeout_s: float = 20.0) -> None:
     assert process.stdout is not None
-    for line in process.stdout:
-        if word in line:
-            return
-    raise RelaydError(f"A program in the lab ended without saying {word!r}")
+    seen = b""
+    deadline_s = time.monotonic() + timeout_s
+    descriptor = process.stdout.fileno()
+    while word.encode() not in seen:
+        left_s = max(deadline_s - time.monotonic(), 0.0)
+        if not select.select([descriptor], [], [], left_s)[0]:
+            raise RelaydError(f"A program in the lab did not say {word!r} within {timeout_s:g} s")
+        if not (piece := os.read(descriptor, 65_536)):
+            raise RelaydError(f"A program in the lab ended without saying {word!r}: {seen!r}")
+        seen += piece

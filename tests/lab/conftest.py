@@ -41,7 +41,7 @@ def lab_of(machine: None, _folder: Path) -> Iterator[Callable[..., Lab]]:
 
     def bring_up(topology: Topology, name: str = "test") -> Lab:
         lab = Lab(name)
-        lab.up(topology)
+        lab.up(topology, ends_with_caller=True)
         return lab
 
     try:
