@@ -21,6 +21,9 @@ demo: setup  ## Set up and recommend a first transfer
 	@echo '$$ relayd plan --src us-east --dst sa --volume 500GB'
 	@$(BIN)/relayd plan --src us-east --dst sa --volume 500GB
 
+demo-lab: setup  ## Emulate twelve datacenters, measure them, plan on that (needs root)
+	@scripts/demo_lab.sh $(BIN)/relayd
+
 test: setup  ## Set up and pass all tests
 	$(BIN)/python -m pytest
 
@@ -43,4 +46,4 @@ clean:  ## Remove what the other targets made
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis dist build
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help setup demo test lint format bench lab-check clean
+.PHONY: help setup demo demo-lab test lint format bench lab-check clean

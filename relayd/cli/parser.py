@@ -220,7 +220,7 @@ def _probe(parser: argparse.ArgumentParser) -> None:
     what = parser.add_argument_group("what to measure")
     what.add_argument(
         "--pairs", metavar="SRC>DST", action="append", default=[],
-        help="only these, with a ramp of connections; `*` is every host; repeatable",
+        help="only these; `*` is every host; repeatable",
     )  # fmt: skip
     what.add_argument(
         "--phases", metavar="LIST", help="of rtt,per-flow,aggregate,caps (default all)"

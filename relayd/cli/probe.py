@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
                 if not agreed("Measure?", options, "--yes"):
                     return 0
                 kept = {"wish": wish_to_json(wish), "tool": options.tool,
-                        "ramp": options.ramp or bool(wish.pairs),
+                        "ramp": options.ramp,
                         "budget_usd": options.budget and _budget(options)}  # fmt: skip
                 campaign = campaigns.begin(kept)
             report = _measure(options, measuring, campaign, wish, kept)
