@@ -67,7 +67,12 @@ class Output:
     def last_words(self) -> str:
         """The last line that it wrote to standard error, for messages."""
         lines = self.stderr.decode(errors="replace").strip().splitlines()
-        return "".join(c if c.isprintable() else "?" for c in lines[-1])[:200] if lines else ""
+        return _printable(lines[-1]) if lines else ""
+
+    @property
+    def words(self) -> str:
+        """All that it wrote to standard error, as one line: some end with a mere "exiting"."""
+        return _printable(" ".join(self.stderr.decode(errors="replace").split()))
 
 
 class Running:
@@ -473,5 +478,9 @@ def _untrusted(host: Host, known: asyncssh.SSHKnownHosts) -> ProbeError:
 
 
 def _reason(error: BaseException) -> str:
-    text = " ".join(str(error).split()) or type(error).__name__
-    return "".join(c if c.isprintable() else "?" for c in text)[:160]
+    return _printable(" ".join(str(error).split()) or type(error).__name__)
+
+
+def _printable(text: str) -> str:
+    """Return what a host or a library said, fit for a terminal."""
+    return "".join(c if c.isprintable() else "?" for c in text)[:200]

@@ -90,13 +90,12 @@ async def prepared(
                 yield ready
                 return
             said = await running.output()
-            words = said.last_words
             if said.status in (126, 127):
                 raise ProbeError(
                     server_host.name, "missing-tool", f"{tool.name} is not there or can't be run",
                     "`relayd fleet check --install-tools` installs what is missing.",
                 )  # fmt: skip
-            problem = failure(server_host, tool.name, words)
+            problem = failure(server_host, tool.name, said.words)
             # Someone else's server has the port: theirs to keep, ours to go on.
             if problem.cause != "busy":
                 raise problem
