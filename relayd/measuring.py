@@ -120,9 +120,7 @@ class Measuring:
         tasks: list[ProbeTask] = []
         for stage in ("rtt", "per-flow", "caps", "aggregate 1"):
             if stage.split()[0] in wish.phases:
-                found, _ = stage_tasks(
-                    stage, wish, known, network, budget_usd, batch=ALL_AT_ONCE
-                )
+                found, _ = stage_tasks(stage, wish, known, network, budget_usd, batch=ALL_AT_ONCE)
                 tasks += found
         rounds = schedule(tasks, gap_s=ROUND_GAP_S)
         everything = Wish(phases=("aggregate",), thorough=True)
@@ -177,9 +175,7 @@ class Measuring:
                 on_note(f"{name}: ended {leftovers} processes that an earlier run had left.")
 
         owner = Campaigns(self._store).controller
-        async with Sessions(
-            self.fleet, owner, patience=patience, on_contact=contact
-        ) as sessions:
+        async with Sessions(self.fleet, owner, patience=patience, on_contact=contact) as sessions:
             prober = Prober(
                 sessions, rtt_ms, ramp=ramp, window_bytes=window_bytes, tool=_tool(tool)
             )
@@ -195,16 +191,13 @@ class Measuring:
             campaign.finish()
         sent_gb, usd = campaign.spent()
         snapshot = make_snapshot(self._store, self.catalogue)
-        return Report(
-            ending, sent_gb, usd, time.monotonic() - began_s, engine.busy_s, snapshot
-        )
+        return Report(ending, sent_gb, usd, time.monotonic() - began_s, engine.busy_s, snapshot)
 
 
 def rounds_s(rounds: list[Round], rtt_ms: Callable[[str, str], float]) -> float:
     """Return how long rounds take, with what the tools do before and after measuring."""
     return sum(
-        max(task_s(task, rtt_ms) for task in one_round.tasks) + ROUND_GAP_S
-        for one_round in rounds
+        max(task_s(task, rtt_ms) for task in one_round.tasks) + ROUND_GAP_S for one_round in rounds
     )
 
 

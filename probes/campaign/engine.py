@@ -209,7 +209,7 @@ class _Stage:
         back = await asyncio.gather(*(self._answers(name) for name in self._left_alone))
         answers = dict(zip(self._left_alone, back, strict=True))
         for job in waiting:
-            silent = [h for h in job.probe.task.hosts if not answers.get(h, True)]
+            silent = [h for h in _needed(job) if not answers.get(h, True)]
             if silent:
                 self._fail(job, self._left_alone[silent[0]])
             else:
@@ -221,7 +221,7 @@ class _Stage:
         await self._run_all()
         for job in self._jobs:
             if job.attempts < 0:  # left alone again meanwhile
-                host = next(h for h in job.probe.task.hosts if h in self._left_alone)
+                host = next(h for h in _needed(job) if h in self._left_alone)
                 self._fail(job, self._left_alone[host])
 
     async def _answers(self, name: str) -> bool:
@@ -274,7 +274,7 @@ class _Stage:
     def _begin(self, job: _Job) -> bool:
         """Start a job unless a limit or a host that was left alone is in the way."""
         engine, limits = self._engine, self._limits
-        for host in job.probe.task.hosts:
+        for host in _needed(job):
             if host in self._left_alone:
                 self._set_aside(job)
                 return False
@@ -323,7 +323,7 @@ class _Stage:
     def _judge(self, job: _Job, task: asyncio.Task[None]) -> None:
         error = task.exception()
         if error is None:
-            for host in job.probe.task.hosts:
+            for host in _needed(job):
                 self._in_a_row[host] = 0
             self._progress.done += 1
             self._engine.busy_s += job.findings.busy_s
@@ -414,9 +414,7 @@ def _ordered(probes: Sequence[Probe], prober: Prober) -> list[_Job]:
     ids = {id(probe.task): probe for probe in probes}
     jobs = []
     for number, one_round in enumerate(schedule([probe.task for probe in probes]), start=1):
-        jobs += [
-            _Job(ids[id(task)], number, prober.expected_s(task)) for task in one_round.tasks
-        ]
+        jobs += [_Job(ids[id(task)], number, prober.expected_s(task)) for task in one_round.tasks]
     assert len(jobs) == len(probes)
     return jobs
 
@@ -427,6 +425,11 @@ def _is_ping(job: _Job) -> bool:
 
 def _hosts(job: _Job) -> frozenset[str]:
     return job.probe.task.hosts
+
+
+def _needed(job: _Job) -> frozenset[str]:
+    """Return the hosts that a job logs in to; the other end of a ping just answers."""
+    return frozenset({_client(job)}) if _is_ping(job) else _hosts(job)
 
 
 def _client(job: _Job) -> str:

@@ -80,9 +80,7 @@ def build_parser() -> argparse.ArgumentParser:
         description="Look after the hosts that measure.",
     )  # fmt: skip
     actions = fleet.add_subparsers(title="actions", metavar="ACTION", required=True)
-    _fleet_check(
-        _command(actions, "check", "relayd.cli.fleet:check", "test every host at once")
-    )
+    _fleet_check(_command(actions, "check", "relayd.cli.fleet:check", "test every host at once"))
     _probe(_command(commands, "probe", "relayd.cli.probe:run", "measure with the fleet"))
     lab.add_parser(commands)
     completion = _command(
@@ -197,9 +195,7 @@ def _import(parser: argparse.ArgumentParser) -> None:
 
 
 def _fleet(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--fleet", metavar="FILE", help="the fleet file (default: RELAYD_FLEET)"
-    )
+    parser.add_argument("--fleet", metavar="FILE", help="the fleet file (default: RELAYD_FLEET)")
     parser.add_argument("--yes", action="store_true", help="agree to what would be asked")
 
 

@@ -85,9 +85,7 @@ class StoredCampaign:
                     imported_at_s=now_s,
                 )
                 accepted = writer.add(samples)
-                writer.seal(
-                    accepted=accepted, duplicates=len(samples) - accepted, skipped="{}"
-                )
+                writer.seal(accepted=accepted, duplicates=len(samples) - accepted, skipped="{}")
                 batch_id = writer.batch_id
             for outcome in outcomes:
                 database.change(
@@ -141,9 +139,7 @@ class Campaigns:
             number = self._database.change(
                 "INSERT INTO campaigns (options, started_at_s) VALUES (?, ?)", (text, started_at_s)
             )
-        return StoredCampaign(
-            self._store, CampaignRow(number, dict(options), started_at_s, None)
-        )
+        return StoredCampaign(self._store, CampaignRow(number, dict(options), started_at_s, None))
 
     def unfinished(self) -> StoredCampaign | None:
         """Return the newest campaign if there is something left of it to do."""

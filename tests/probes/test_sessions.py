@@ -73,6 +73,7 @@ def test_arguments_arrive_as_they_are(fleet: Fixture) -> None:
 def test_one_connection_serves_many_commands(fleet: Fixture) -> None:
     async def main() -> set[str]:
         async with Sessions(fleet[0], "test") as sessions:
+
             async def port() -> str:
                 session = await sessions.session(_REGIONS[0])
                 said = await session.ask(["sh", "-c", "echo $SSH_CLIENT"])
