@@ -59,6 +59,7 @@ def run(options: argparse.Namespace) -> int:
                 if campaign is not None:
                     _say(f"Campaign {campaign.row.id} is unfinished: --resume goes on with it")
                 wish = _wish(options, measuring)
+                _limits(options, None)  # a wrong limit is told before anything is asked
                 forecast = measuring.forecast(wish, _budget(options))
                 _print_forecast(forecast, sys.stderr)
                 if not agreed("Measure?", options, "--yes"):
@@ -148,7 +149,8 @@ def _print_forecast(forecast: Forecast, stream: Any) -> None:
     whole = forecast.everything
     print(
         f"\nAll pairs with 64 connections for 5 s would take {whole.rounds} rounds, "
-        f"{duration(forecast.everything_s)}, {volume(whole.volume_gb)} and ${usd(whole.egress_usd)}.",
+        f"{duration(forecast.everything_s)}, {volume(whole.volume_gb)} and "
+        f"${usd(whole.egress_usd)}.",
         file=stream,
     )
 
@@ -188,14 +190,7 @@ def _measure(
     options: argparse.Namespace, measuring: Measuring, campaign: StoredCampaign, wish: Wish,
     kept: dict[str, Any],
 ) -> Report:  # fmt: skip
-    budget_usd = _budget(options) if options.budget else kept.get("budget_usd")
-    minutes = parse_minutes(options.max_minutes)
-    limits = Limits(
-        budget_usd=float("inf") if budget_usd is None else budget_usd,
-        deadline_s=time.monotonic() + 60 * minutes,
-        at_once=whole_number(options.parallel, "--parallel") if options.parallel else 1_000,
-    )
-    window_bytes = 0
+    limits = _limits(options, kept.get("budget_usd"))
     shown = _Shown()
 
     async def interruptible() -> Report:
@@ -205,7 +200,7 @@ def _measure(
         assert task
         loop.add_signal_handler(signal.SIGTERM, task.cancel)
         return await measuring.run(
-            campaign, wish, limits, ramp=bool(kept.get("ramp")), window_bytes=window_bytes,
+            campaign, wish, limits, ramp=bool(kept.get("ramp")),
             tool=kept.get("tool", "iperf3"), on_progress=shown.progress, on_note=shown.note,
         )  # fmt: skip
 
@@ -217,6 +212,20 @@ def _measure(
         raise KeyboardInterrupt from None
     finally:
         shown.end()
+
+
+def _limits(options: argparse.Namespace, kept_budget_usd: float | None) -> Limits:
+    """Return the limits of this run: its own, else the budget that the campaign began with."""
+    if options.budget or kept_budget_usd is None:
+        kept_budget_usd = _budget(options)
+    at_once = whole_number(options.parallel, "--parallel") if options.parallel else 1_000
+    if at_once < 1:
+        raise InputError("--parallel", "must be at least 1", value=at_once)
+    return Limits(
+        budget_usd=kept_budget_usd,
+        deadline_s=time.monotonic() + 60 * parse_minutes(options.max_minutes),
+        at_once=at_once,
+    )
 
 
 def parse_minutes(text: str | None) -> float:

@@ -31,7 +31,8 @@ def test_a_host_has_the_files_defaults_and_its_own_fields() -> None:
     document = {
         "user": "probe", "key": "keys/id", "addresses": "private-within-provider",
         "host": [
-            _HOST | {"region": "gcp:us-east1-b", "host": "203.0.113.9", "private_address": "10.0.0.2",
+            _HOST | {"region": "gcp:us-east1-b", "host": "203.0.113.9",
+                     "private_address": "10.0.0.2",
                      "public_address": "203.0.113.9", "vm_type": "gcp:n2-standard-32"},
             {"region": "gcp:us-west1", "host": "vm.example.com", "private_address": "10.1.0.2"},
             _HOST | {"user": "root", "key": "~/other", "egress_usd_per_gb": 0.05},
@@ -87,7 +88,7 @@ def test_a_file_that_is_not_toml_or_not_there(tmp_path: Path) -> None:
 
 def test_probes_go_only_to_members() -> None:
     fleet = fleet_of({"host": [_HOST]}, "fleet.toml", Path())
-    with pytest.raises(InputError, match="is not a host of fleet.toml"):
+    with pytest.raises(InputError, match="is not a host of fleet"):
         fleet.target("aws:us-east-1", "198.51.100.7")
 
 
@@ -97,7 +98,8 @@ _JSON = st.recursive(
     max_leaves=8,
 )
 _FIELDS = ("region", "host", "port", "user", "key", "known_hosts", "jump", "zone", "vm_type",
-           "private_address", "public_address", "probe_ports", "egress_usd_per_gb", "name")  # fmt: skip
+           "private_address", "public_address", "probe_ports", "egress_usd_per_gb",
+           "name")  # fmt: skip
 
 
 @given(st.dictionaries(st.sampled_from(_FIELDS), _JSON), st.text(max_size=40))

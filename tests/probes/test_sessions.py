@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
 import subprocess
 import sys
@@ -96,7 +97,7 @@ def test_keys_are_trusted_only_when_stored_and_never_when_changed(
         async with Sessions(alone, "test", patience=_BRIEF) as sessions:
             await sessions.session(name)
 
-    with pytest.raises(ProbeError, match="is not in .*known_hosts") as unknown:
+    with pytest.raises(ProbeError, match="host key is not in") as unknown:
         asyncio.run(login())
     assert unknown.value.lasting
 
@@ -161,10 +162,12 @@ def test_a_host_that_hangs_is_given_up(fleet: Fixture, when: str) -> None:
             if when == "after":
                 await sessions.session(name)
             found[name].signal(signal.SIGSTOP)
-            with pytest.raises(ProbeError) as hung:
+            try:
                 session = await sessions.session(name)
                 await session.measure(["sleep", "1"], 1.0)
-            return hung.value
+            except ProbeError as error:
+                return error
+            raise AssertionError("it answered")
 
     error = asyncio.run(asyncio.wait_for(main(), 60))
     assert error.cause == "unreachable"
@@ -185,11 +188,11 @@ def test_a_tool_ends_with_its_limit_its_cancellation_and_its_block(fleet: Fixtur
             with pytest.raises(asyncio.CancelledError):
                 await task
             assert _gone("612.25")
-            with pytest.raises(RuntimeError, match="in the block"):
+            with contextlib.suppress(RuntimeError):
                 async with session.server(["sleep", "613.25"], 60.0):
                     while not _runs("613.25"):
                         await asyncio.sleep(0.02)
-                    raise RuntimeError("in the block")
+                    raise RuntimeError
             assert _gone("613.25")
             with pytest.raises(ProbeError, match="is not there") as missing:
                 await session.measure(["no-such-tool"], 5.0)
@@ -251,7 +254,7 @@ def test_a_lost_connection_is_made_anew(fleet: Fixture) -> None:
         async with Sessions(members, "test", patience=_BRIEF) as sessions:
             session = await sessions.session(name)
             found[name].stop()
-            with pytest.raises(ProbeError, match="connection was lost|did not answer"):
+            with pytest.raises(ProbeError, match=r"connection was lost|did not answer"):
                 await session.ask(["true"])
             found[name].start()
             return (await (await sessions.session(name)).ask(["echo", "back"])).stdout

@@ -158,11 +158,13 @@ PING 192.0.2.2 (192.0.2.2) 56(84) bytes of data.
                              b' try again later"}', b""), "busy", "one test at a time"),
         (Iperf3(), Output(0, b'{"start": {}, "error": "unable to connect to server: Connection'
                              b' timed out"}', b""), "filtered", "firewall"),
-        (Iperf3(), Output(1, b"", b"iperf3: parameter error - too many streams"), "tool", "too many"),
+        (Iperf3(), Output(1, b"", b"iperf3: parameter error - too many streams"),
+         "tool", "too many"),
         (Iperf3(), Output(0, b'{"start": {"test_start": {"num_str', b""), "output", "cut off"),
         (Iperf3(), Output(0, b"", b""), "tool", "silently"),
-        (Iperf3(), Output(0, b'{"start": {"test_start": {"num_streams": 1}, "timestamp": {"timesecs"'
-                             b': 1700000000}}, "intervals": [], "end": {}}', b""), "tool", "receiver"),
+        (Iperf3(), Output(0, b'{"start": {"test_start": {"num_streams": 1}, "timestamp":'
+                             b' {"timesecs": 1700000000}}, "intervals": [], "end": {}}', b""),
+         "tool", "receiver"),
         (Nuttcp(), Output(1, b"", b"nuttcp-t: v6.1.2: Error: connect: Connection refused"),
          "busy", "refused"),
         (Nuttcp(), Output(0, b"\n", b""), "tool", "silently"),

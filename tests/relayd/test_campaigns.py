@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -280,7 +281,7 @@ def test_a_store_without_room_is_waited_for(
                 on_note=note, seed=1,
             )  # fmt: skip
             # Fill the page that is left, so that the first write finds no room.
-            with pytest.raises(StoreError, match="disk is full"):
+            with contextlib.suppress(StoreError):
                 while True:
                     campaign.plan("later", [_CAPS] * 50)
             return await engine.run(probes)
