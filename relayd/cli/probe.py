@@ -309,6 +309,7 @@ def _conclude(
             "sent_gb": report.sent_gb,
             "egress_usd": report.usd,
             "duration_s": round(report.duration_s, 3),
+            "busy_s": round(report.busy_s, 3),
             "snapshot": report.snapshot
             and {"id": report.snapshot.id, "as_of": report.snapshot.as_of},
             "db": str(path),

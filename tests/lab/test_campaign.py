@@ -35,7 +35,9 @@ def _topology(count: int) -> Topology:
         for number, name in enumerate(_PROVIDERS[:count])
     )
     rtts = tuple(
-        tuple(0.0 if i == j else 8.0 + 37.0 * (abs(i - j) % 5) + 2.0 * (i + j) for j in range(count))
+        tuple(
+            0.0 if i == j else 8.0 + 37.0 * (abs(i - j) % 5) + 2.0 * (i + j) for j in range(count)
+        )
         for i in range(count)
     )
     return Topology(sites, rtts)
@@ -78,9 +80,7 @@ def _left_on(lab: Lab, region: str) -> list[str]:
 
 
 def _errors(found: dict[tuple[str, str], list[float]], truth: Any) -> list[float]:
-    return sorted(
-        abs(median(values) / truth(src, dst) - 1) for (src, dst), values in found.items()
-    )
+    return sorted(abs(median(values) / truth(src, dst) - 1) for (src, dst), values in found.items())
 
 
 def test_figures_are_true(lab_of: Callable[..., Lab], tmp_path: Path) -> None:
