@@ -38,15 +38,21 @@ class Forecast:
     cost : CampaignCost
     everything : CampaignCost
         What measuring all pairs with 64 connections for 5 s would take.
-    duration_s, everything_s : float
-        With the time that the tools take around measuring.
+    phase_s : dict of str to float
+        Seconds by phase, with the time that the tools take around measuring.
+    everything_s : float
     """
 
     rounds: list[Round]
     cost: CampaignCost
-    duration_s: float
+    phase_s: dict[str, float]
     everything: CampaignCost
     everything_s: float
+
+    @property
+    def duration_s(self) -> float:
+        """Of the whole campaign."""
+        return sum(self.phase_s.values())
 
 
 @dataclass(frozen=True)
@@ -128,7 +134,11 @@ class Measuring:
         all_rounds = schedule(all_tasks, gap_s=ROUND_GAP_S)
         rtt_ms = self._rtt_ms(network)
         return Forecast(
-            rounds, self._cost(rounds), rounds_s(rounds, rtt_ms),
+            rounds, self._cost(rounds),
+            {
+                phase: rounds_s([r for r in rounds if r.phase == phase], rtt_ms)
+                for phase in dict.fromkeys(r.phase for r in rounds)
+            },
             self._cost(all_rounds), rounds_s(all_rounds, rtt_ms),
         )  # fmt: skip
 

@@ -131,7 +131,7 @@ def _print_forecast(forecast: Forecast, stream: Any) -> None:
     cost = forecast.cost
     rows = [
         [
-            phase, str(part.rounds), duration(part.duration_s), volume(part.volume_gb),
+            phase, str(part.rounds), duration(forecast.phase_s[phase]), volume(part.volume_gb),
             usd(part.egress_usd),
         ]
         for phase, part in cost.by_phase.items()
@@ -164,7 +164,7 @@ def _forecast_json(forecast: Forecast) -> dict[str, Any]:
             "egress_usd": cost.egress_usd,
             "phases": {
                 phase: {
-                    "rounds": part.rounds, "duration_s": round(part.duration_s, 3),
+                    "rounds": part.rounds,
                     "volume_gb": part.volume_gb, "egress_usd": part.egress_usd,
                 }
                 for phase, part in cost.by_phase.items()

@@ -24,7 +24,8 @@ _ROOT = Path(__file__).parents[2]
 _RELAYD = [sys.executable, "-m", "relayd"]
 _PROVIDERS = ("aws:us-east-1", "aws:sa-east-1", "azure:eastus", "azure:westeurope",
               "gcp:us-east1", "gcp:asia-east1", "aws:eu-west-1", "azure:japaneast",
-              "gcp:europe-west1", "aws:ap-south-1", "azure:brazilsouth", "gcp:us-west1")  # fmt: skip
+              "gcp:europe-west1", "aws:ap-south-1", "azure:brazilsouth",
+              "gcp:us-west1")  # fmt: skip
 _TOOLS = ("iperf3", "ping", "timeout")
 
 
@@ -218,7 +219,7 @@ def test_a_campaign_survives_everything(lab_of: Callable[..., Lab], tmp_path: Pa
     code, report = _probe(lab, db, "--resume")
     assert code == 5
     bad = {*dead, hanging}
-    failed = {tuple(probe["pairs"][0]) + (probe["stage"],) for probe in report["failed"]}
+    failed = {(*probe["pairs"][0], probe["stage"]) for probe in report["failed"]}
     assert failed
     assert all({src, dst} & bad for src, dst, _ in failed)
     kept = _acknowledged(db)
