@@ -24,7 +24,10 @@ demo: setup  ## Set up and recommend a first transfer
 demo-lab: setup  ## Emulate twelve datacenters, measure them, plan on that (needs root)
 	@scripts/demo_lab.sh $(BIN)/relayd
 
-test: setup  ## Set up and pass all tests
+tools:  ## Install the real tools that tests use, where that is allowed; else say which are missing
+	@scripts/real_tools.sh
+
+test: setup tools  ## Set up and pass all tests
 	$(BIN)/python -m pytest
 
 lint: setup  ## Style and types
@@ -46,4 +49,4 @@ clean:  ## Remove what the other targets made
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis dist build
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help setup demo demo-lab test lint format bench lab-check clean
+.PHONY: help setup demo demo-lab tools test lint format bench lab-check clean
