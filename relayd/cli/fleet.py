@@ -6,6 +6,8 @@ import argparse
 import asyncio
 import json
 import os
+import resource
+import secrets
 import shlex
 import sys
 from pathlib import Path
@@ -26,6 +28,7 @@ PARTLY = 5
 def check(options: argparse.Namespace) -> int:
     """Check the fleet; 0 if every host is fit to measure, else 5."""
     fleet = load_fleet(fleet_path(options))
+    allow_many_connections()
     reports = asyncio.run(_check(fleet, options))
     if options.json:
         print(json.dumps(_as_json(reports), indent=2))
@@ -46,6 +49,12 @@ def fleet_path(options: argparse.Namespace) -> Path:
     return Path(name)
 
 
+def allow_many_connections() -> None:
+    """Raise the limit on open files as far as this user may: each host takes one or two."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
 def agreed(question: str, options: argparse.Namespace, field: str) -> bool:
     """Ask on a terminal; elsewhere ``--yes`` has to have been said."""
     if options.yes:
@@ -61,8 +70,8 @@ def agreed(question: str, options: argparse.Namespace, field: str) -> bool:
 async def _check(fleet: Fleet, options: argparse.Namespace) -> list[Report]:
     if options.trust_new:
         await _trust(fleet, options)
-    # Nothing of a campaign is under way that a name would have to find again.
-    async with Sessions(fleet, "check") as sessions:
+    # A name of its own: what another check has just begun on a host is not ours to end.
+    async with Sessions(fleet, secrets.token_hex(16)) as sessions:
         reports = await check_fleet(fleet, sessions)
         if options.install_tools and await _install(sessions, reports, options):
             reports = await check_fleet(fleet, sessions)

@@ -19,7 +19,7 @@ from probes.campaign.engine import Limits, Progress
 from probes.campaign.tasks import PHASES
 from probes.fleet.file import load_fleet
 from relayd.catalogue import load_catalogue
-from relayd.cli.fleet import agreed, fleet_path
+from relayd.cli.fleet import agreed, allow_many_connections, fleet_path
 from relayd.cli.options import whole_number
 from relayd.cli.text import duration, table, usd, volume
 from relayd.measuring import Forecast, Measuring, Report, wish_from_json, wish_to_json
@@ -204,6 +204,7 @@ def _measure(
             tool=kept.get("tool", "iperf3"), on_progress=shown.progress, on_note=shown.note,
         )  # fmt: skip
 
+    allow_many_connections()
     try:
         return asyncio.run(interruptible())
     except (KeyboardInterrupt, asyncio.CancelledError):

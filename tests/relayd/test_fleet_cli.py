@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from relayd.store import open_store
 from tests.probes.machines import Machine, machines, need
 
 _ROOT = Path(__file__).parents[2]
@@ -104,6 +106,43 @@ def test_nothing_is_measured_without_a_consent(
     assert json.loads(done.stdout)["done"] == 1
     again = _relayd(*common, "--resume")
     assert "Nothing to resume" in again.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_leaves_nothing_and_can_be_resumed(
+    fleet: tuple[Path, dict[str, Machine]], tmp_path: Path, number: signal.Signals
+) -> None:
+    common = ["--fleet", str(fleet[0]), "--db", str(tmp_path / "store.db"), "--json"]
+    wish = ["--phases", "rtt", "--pairs", "*>*", "--yes"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "relayd", "probe", *common, *wish], cwd=_ROOT,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as campaign:  # fmt: skip
+        while not _children(fleet[1], "ping"):
+            assert campaign.poll() is None
+        campaign.send_signal(number)
+        _, said = campaign.communicate(timeout=30)
+    assert campaign.returncode == 130
+    assert "--resume` goes on" in said
+    assert "Traceback" not in said
+    assert not _children(fleet[1], "ping")
+    done = _relayd("probe", *common, "--resume")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["failed"] == []
+    with open_store(tmp_path / "store.db", mode="read") as store:
+        found = [s for s in store.samples.samples_for_estimates() if s.metric == "rtt_ms"]
+    assert len(found) == len({(s.src, s.dst) for s in found}) == 6
+
+
+def _children(hosts: dict[str, Machine], name: str) -> list[int]:
+    """Processes of this name that the sshds have begun."""
+    found = []
+    for machine in hosts.values():
+        for pid in machine.everyone():
+            with contextlib.suppress(OSError):
+                if Path(f"/proc/{pid}/comm").read_text().strip() == name:
+                    found.append(pid)
+    return found
 
 
 @pytest.mark.parametrize(
