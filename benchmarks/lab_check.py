@@ -80,7 +80,7 @@ class Check:
 
 
 def forty() -> Topology:
-    """The paper's profile."""
+    """Return the topology of the paper's profile."""
     profile = load_profile(built_in_folder() / "lab-paper.toml")
     return topology_of(profile, load_catalogue(), backbone.rtt_ms)
 
@@ -91,8 +91,7 @@ def chain(rtts_ms: Sequence[float], cap_mbps: float, window_bytes: int) -> Topol
     sites = tuple(Site(f"lab:{i}", cap_mbps, cap_mbps, window_bytes) for i in range(count))
     matrix = tuple(
         tuple(
-            0.0 if i == j else rtts_ms[i // 2] if i // 2 == j // 2 else 10.0
-            for j in range(count)
+            0.0 if i == j else rtts_ms[i // 2] if i // 2 == j // 2 else 10.0 for j in range(count)
         )
         for i in range(count)
     )
@@ -194,7 +193,9 @@ def check_flows(check: Check) -> None:
         got = undisturbed(lab, lambda: goodputs_mbps(lab, transfers, 12, 6))
         expected = [topology.expected_flow_mbps(t.source, t.destination) for t in transfers]
         errors = [abs(g / e - 1) * 100 for g, e in zip(got, expected, strict=True)]
-        check.note("one flow, fastest over slowest of 11 pairs, 1 to 400 ms", max(got) / min(got), "x")
+        check.note(
+            "one flow, fastest over slowest of 11 pairs, 1 to 400 ms", max(got) / min(got), "x"
+        )
         check.at_most("one flow against min(W/RTT, caps), median error", median(errors), 2, "%")
         check.at_most("one flow against min(W/RTT, caps), worst error", max(errors), 5, "%")
     finally:
@@ -255,7 +256,7 @@ def relayed_mbps(lab: Lab, flows: int, seconds: float, omitted_s: int) -> float:
 
 
 def check_relay(check: Check) -> None:
-    """The paper's result: a relay helps one flow, and does not help many."""
+    """Measure the paper's result: a relay helps one flow, and does not help many."""
     names = ("source", "relay", "destination")
     sites = tuple(Site(f"lab:{name}", CAP_MBPS, CAP_MBPS, 125_000) for name in names)
     matrix = ((0.0, 84.0, 204.0), (84.0, 0.0, 81.0), (204.0, 81.0, 0.0))
@@ -266,7 +267,9 @@ def check_relay(check: Check) -> None:
         direct = undisturbed(lab, lambda: goodputs_mbps(lab, [Transfer(0, 2)], 12.24, 4)[0])
         relayed = undisturbed(lab, lambda: relayed_mbps(lab, 1, 12.6, 4))
         predicted = min(topology.expected_flow_mbps(0, 1), topology.expected_flow_mbps(1, 2))
-        check.note("relay, one flow: gain over direct (204 ms -> 84 + 81 ms)", relayed / direct, "x")
+        check.note(
+            "relay, one flow: gain over direct (204 ms -> 84 + 81 ms)", relayed / direct, "x"
+        )
         check.within("  relayed over min(W/RTT1, W/RTT2)", relayed / predicted, 0.95, 1.05)
         flows = 48  # cap RTT / W is 20
         direct = undisturbed(lab, lambda: goodputs_mbps(lab, [Transfer(0, 2, flows)], 10, 5)[0])
@@ -315,6 +318,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
     parser.add_argument("--json", metavar="FILE", help="also write the figures")
+    parser.add_argument("--docs", metavar="FILE", help="put them between the marks in docs/lab.md")
     options = parser.parse_args()
     if unknown := set(options.parts) - PARTS.keys():
         parser.error(f"unknown part {', '.join(sorted(unknown))}; parts are {', '.join(PARTS)}")
@@ -332,6 +336,15 @@ def main() -> int:
             for f in check.findings
         ]
         Path(options.json).write_text(json.dumps(found, indent=2) + "\n")
+    if options.docs:
+        path = Path(options.docs)
+        head, _, rest = path.read_text().partition("<!-- lab-check -->")
+        _, _, tail = rest.partition("<!-- /lab-check -->")
+        table = "| what | promised | found |\n|---|---|---|\n"
+        table += "".join(
+            f"| {f.what.strip()} | {f.promised} | {f.found} |\n" for f in check.findings
+        )
+        path.write_text(f"{head}<!-- lab-check -->\n{table}<!-- /lab-check -->{tail}")
     return 0 if all(finding.held for finding in check.findings) else 1
 
 

@@ -30,9 +30,7 @@ class _Settings:
     def __post_init__(self) -> None:
         for name, (low, high) in self._numbers.items():
             value = getattr(self, name)
-            if value is not None and not (
-                isinstance(value, int | float) and low <= value <= high
-            ):
+            if value is not None and not (isinstance(value, int | float) and low <= value <= high):
                 raise InputError(
                     name, "is out of range", value=value, remedy=f"Give {low:g} to {high:g}."
                 )

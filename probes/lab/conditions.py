@@ -48,12 +48,7 @@ class Conditions:
         one_way: bool = False,
     ) -> list[tuple[int, int]]:
         """Change links between two hosts (or ``all``); returns the directions that changed."""
-        pairs = {
-            (i, j)
-            for i in self._chosen(source)
-            for j in self._chosen(destination)
-            if i != j
-        }
+        pairs = {(i, j) for i in self._chosen(source) for j in self._chosen(destination) if i != j}
         if not pairs:
             raise InputError("link", "has the same host at both ends", value=source)
         if not one_way:
@@ -104,7 +99,7 @@ class Conditions:
         return 8 / (rate_mbps * 1e6)
 
     def impairment(self, source: int, destination: int) -> Impairment:
-        """What the emulator does to packets of a direction besides delaying them."""
+        """Return what the emulator does to packets of a direction besides delaying them."""
         changed = self.hosts[source].flow_mbps
         flow_mbps = self.topology.sites[source].flow_mbps if changed is None else changed
         if flow_mbps >= self.egress_mbps(source):

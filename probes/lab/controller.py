@@ -133,7 +133,11 @@ class Lab:
 
     def status(self) -> dict[str, Any]:
         """Return what the lab's keeper says of its sites, links, counters and lateness."""
-        return {"name": self.name, "fleet_file": str(self.fleet_file), **self._ask({"do": "status"})}
+        return {
+            "name": self.name,
+            "fleet_file": str(self.fleet_file),
+            **self._ask({"do": "status"}),
+        }
 
     def set_host(self, region: str, settings: Mapping[str, str | float]) -> None:
         """Change behaviours of a host (:class:`~probes.lab.behaviours.HostBehaviour`)."""
@@ -208,7 +212,9 @@ class Lab:
             keeper.wait()
             log_text = (self.folder / "log").read_text(errors="replace").strip()
             reason = answer.get("error") or "it ended without a word"
-            raise RelaydError(f"The lab did not come up: {reason}. Its log ends with:\n{log_text[-1500:]}")
+            raise RelaydError(
+                f"The lab did not come up: {reason}. Its log ends with:\n{log_text[-1500:]}"
+            )
         # The keeper outlives this process: nobody waits for it here.
         keeper.returncode = 0
 

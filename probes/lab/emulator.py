@@ -16,14 +16,16 @@ import select
 import socket
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from heapq import heappop, heappush
 from random import Random
+from typing import Any
 
 from probes.lab.behaviours import NO_IMPAIRMENT, Impairment
 from probes.lab.counters import BIN_S, BINS, NAMES, Counters
 from probes.lab.impaired import ImpairedPair
-from probes.lab.linux import Timer
+from probes.lab.linux import Timer, ask_for_short_slices
 from probes.lab.packets import DESTINATION, PROTOCOL, TCP, VNET, wire_length
 from probes.lab.windows import WindowClamp
 
@@ -38,9 +40,12 @@ _PACKETS, _BYTES, _DROPPED_INGRESS, _REFUSED = map(
 OVERHEAD_S = 80e-6
 """One-way time that a packet takes through an idle machine besides the wait; taken off it."""
 
-_READS_AT_ONCE = 16
+_READS_AT_ONCE = 8
 _LONGEST_PACKET = 65_536 + VNET
 _NICENESS = -15
+_SLICE_S = 0.0001
+"""Slices of processor time, the shortest there are: a worker that wakes is then let in sooner."""
+
 MESSAGE_BYTES = 1 << 17
 """Longest message from the keeper to a worker."""
 
@@ -87,7 +92,7 @@ def message_of(
             "window_bytes": list(window_bytes.items()),
             "ingress_s_per_byte": list(ingress_s_per_byte.items()),
             "impairments": [
-                (pair, [_finite(getattr(value, name)) for name in Impairment.__slots__])
+                (pair, {name: _finite(setting) for name, setting in asdict(value).items()})
                 for pair, value in impairments.items()
             ],
         }
@@ -111,10 +116,10 @@ def run_worker(wiring: Wiring, worker: int, sources: Sequence[int], changes: soc
     changes : socket.socket
         Sequenced packets: each is a change (:func:`message_of`), answered when it holds.
     """
-    try:
+    with suppress(PermissionError):
         os.nice(_NICENESS)
-    except PermissionError:
-        pass
+    with suppress(OSError):
+        ask_for_short_slices(_SLICE_S)
     gc.collect()
     gc.freeze()  # what was made before the fork stays shared with the other processes
     gc.disable()  # the loop makes no cycles
@@ -245,7 +250,8 @@ def _apply_change(
     for site, value in content["ingress_s_per_byte"]:
         per_byte[site] = value
     for pair, values in content["impairments"]:
-        impairment = Impairment(*(math.inf if value is None else value for value in values))
+        settings: dict[str, Any] = {k: math.inf if v is None else v for k, v in values.items()}
+        impairment = Impairment(**settings)
         impaired[pair] = (
             None if impairment == NO_IMPAIRMENT else ImpairedPair(impairment, seed=pair)
         )

@@ -38,9 +38,7 @@ class ImpairedPair:
         self._random = Random(seed)  # noqa: S311 - an emulation, not a secret
         limited = min(impairment.rate, impairment.cut_rate) < math.inf
         self._path = PathLimit(impairment) if limited else None
-        self._flows = (
-            None if math.isinf(impairment.flow_rate) else FlowLimits(impairment.flow_rate)
-        )
+        self._flows = None if math.isinf(impairment.flow_rate) else FlowLimits(impairment.flow_rate)
         self._latest_s = -math.inf
 
     def pass_on(
@@ -96,7 +94,9 @@ class ImpairedPair:
                 further += queued
             if settings.jitter_s:
                 # A later packet of the pair never overtakes an earlier one.
-                at = max(now_s + further + settings.jitter_s * self._random.random(), self._latest_s)
+                at = max(
+                    now_s + further + settings.jitter_s * self._random.random(), self._latest_s
+                )
                 self._latest_s = at
                 further = at - now_s
             passed.append((further, piece, False))

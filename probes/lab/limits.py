@@ -72,10 +72,7 @@ class PathLimit:
                 self._bytes = 0
             self._last_s = now_s
             self._bytes += size
-            if (
-                self._bytes > self._cut_after_bytes
-                or now_s - self._began_s > self._cut_after_s
-            ):
+            if self._bytes > self._cut_after_bytes or now_s - self._began_s > self._cut_after_s:
                 limit = self._after
         return 0.0 if limit is None else limit.wait_s(now_s, size)
 

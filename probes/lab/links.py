@@ -46,13 +46,16 @@ def route_batch(index: int, largest_window_bytes: int, verb: str = "change") -> 
     # Windows are set in units of 2^k bytes, k from this option: 1/8192 of the largest window.
     window = max(4 * largest_window_bytes, 0xFFFF)
     # The sysctl for congestion control is refused where the machine's default is another.
-    return "\n".join(
-        f"route {verb} {network} dev {DEVICE} src {source} window {window} congctl cubic"
-        for network, source in (
-            (PRIVATE_NETWORK, private_address(index)),
-            (PUBLIC_NETWORK, public_address(index)),
+    return (
+        "\n".join(
+            f"route {verb} {network} dev {DEVICE} src {source} window {window} congctl cubic"
+            for network, source in (
+                (PRIVATE_NETWORK, private_address(index)),
+                (PUBLIC_NETWORK, public_address(index)),
+            )
         )
-    ) + "\n"
+        + "\n"
+    )
 
 
 def shaping_batch(egress_mbps: float, verb: str = "add") -> str:

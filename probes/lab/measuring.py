@@ -34,6 +34,10 @@ _FIRST_PORT = 5201
 T = TypeVar("T")
 
 
+class DisturbedError(RelaydError):
+    """The machine was too busy for a lab to keep time, in every attempt."""
+
+
 @dataclass(slots=True)
 class Lateness:
     """How late the emulator passed packets on while something was measured.
@@ -66,7 +70,7 @@ def undisturbed(lab: Lab, measure: Callable[[], T], attempts: int = 4) -> T:
 
     Raises
     ------
-    RelaydError
+    DisturbedError
         If it was late every time: the machine is too busy to measure on.
     """
     for _ in range(attempts):
@@ -74,7 +78,7 @@ def undisturbed(lab: Lab, measure: Callable[[], T], attempts: int = 4) -> T:
             result = measure()
         if not lateness.is_disturbed:
             return result
-    raise RelaydError(
+    raise DisturbedError(
         f"The machine is too busy to measure on: the lab passed packets on up to "
         f"{lateness.p95_ms:.2f} ms late (95th percentile) in each of {attempts} attempts."
     )
@@ -222,7 +226,7 @@ def goodputs_mbps(
 
 
 def rates_mbps(lab: Lab, seconds: float) -> list[tuple[float, float]]:
-    """What each site sends and receives on the wire over some seconds, in Mbit/s."""
+    """Return what each site sends and receives on the wire over some seconds, in Mbit/s."""
     before, began_s = lab.status()["sites"], time.monotonic()
     time.sleep(seconds)
     after, took_s = lab.status()["sites"], time.monotonic() - began_s

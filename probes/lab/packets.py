@@ -169,7 +169,7 @@ def _sum(data: bytes | bytearray) -> int:
     """Ones' complement sum of 16-bit words (RFC 1071), not inverted."""
     if len(data) % 2:
         data = bytes(data) + b"\0"
-    total = sum(unpack_from(f"!{len(data) // 2}H", data))
+    total: int = sum(unpack_from(f"!{len(data) // 2}H", data))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
     return total
@@ -177,4 +177,3 @@ def _sum(data: bytes | bytearray) -> int:
 
 def _checksum(data: bytes | bytearray) -> int:
     return ~_sum(data) & 0xFFFF
-

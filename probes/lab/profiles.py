@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from itertools import zip_longest
-from math import inf
+from math import exp, inf
 from pathlib import Path
 from statistics import NormalDist
 from typing import Annotated
@@ -79,10 +79,9 @@ class LawEntry(_Document):
         share = (int.from_bytes(drawn, "big") + 0.5) / 2**64
         factor = 1.0
         if self.spread:
-            factor = NormalDist(0, self.spread).inv_cdf(share)
-            factor = float(2.718281828459045**factor)
-        far = self.at_100_ms_mbps * (max(rtt_ms, 1.0) / 100) ** self.exponent * factor
-        return min(self.limit_mbps, far)
+            factor = exp(NormalDist(0, self.spread).inv_cdf(share))
+        far: float = self.at_100_ms_mbps * (max(rtt_ms, 1.0) / 100) ** self.exponent
+        return min(self.limit_mbps, far * factor)
 
 
 class Profile(_Document):
@@ -113,7 +112,9 @@ def load_profile(path: Path) -> Profile:
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise FormatError("--profile", f"can't be read ({error.strerror})", value=str(path)) from None
+        raise FormatError(
+            "--profile", f"can't be read ({error.strerror})", value=str(path)
+        ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise FormatError(str(path), f"is not TOML ({error})") from None
     try:
@@ -231,7 +232,7 @@ def topology_of_network(
         for j, dst in enumerate(names):
             if i == j:
                 continue
-            both = [leg for pair in ((src, dst), (dst, src)) if (leg := legs.get(pair))]
+            both = [legs[pair] for pair in ((src, dst), (dst, src)) if pair in legs]
             if not both:
                 raise InputError("store", "has no leg between", value=f"{src} {dst}")
             rtt = sum(leg.rtt_ms.expected for leg in both) / len(both)
@@ -276,8 +277,9 @@ def _site(name: str, profile: Profile, catalogue: Catalogue, scale: float) -> Si
     figures: dict[str, float] = {}
     provider = name.partition(":")[0]
     entries = [entry for entry in profile.site if fnmatchcase(name, entry.region)]
-    types = [entry.vm_type for entry in entries if entry.vm_type]
-    type_id = (types or [profile.vm_types.get(name) or profile.vm_types.get(provider)])[-1]
+    type_id = profile.vm_types.get(name) or profile.vm_types.get(provider)
+    for entry in entries:
+        type_id = entry.vm_type or type_id
     type_id = type_id or catalogue.default_vm_types.get(provider)
     if type_id is not None:
         vm = catalogue.vm_types.get(type_id) or catalogue.vm_types.get(f"{provider}:{type_id}")
@@ -323,9 +325,7 @@ def _behaviour(profile: Profile, src: str, dst: str, rtt: float, scale: float) -
         if fnmatchcase(src, law.src) and fnmatchcase(dst, law.dst):
             behaviour = replace(behaviour, rate_mbps=law.rate_mbps(src, dst, rtt) * scale)
     for entry in _links_of(profile, src, dst):
-        given = entry.model_dump(
-            exclude={"src", "dst", "one_way", "rtt_ms"}, exclude_none=True
-        )
+        given = entry.model_dump(exclude={"src", "dst", "one_way", "rtt_ms"}, exclude_none=True)
         for name in {"rate_mbps", "window_kb"} & given.keys():
             given[name] *= scale
         behaviour = replace(behaviour, **given)

@@ -102,7 +102,8 @@ def site_script(hostname: str, host_key: str, authorized_keys: str, login: Login
 
 def start_site(script: str, log: IO[bytes]) -> subprocess.Popen[bytes]:
     """Begin a site; :func:`site_process` waits until it is there."""
-    command = "unshare --net --mount --uts --ipc --pid --fork --kill-child --mount-proc".split()
+    command = ["unshare", "--net", "--mount", "--uts", "--ipc", "--pid"]
+    command += ["--fork", "--kill-child", "--mount-proc"]
     process = subprocess.Popen(
         [*command, "sh", "-s"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, cwd="/",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -13,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from relayd.wan import Wan
     from probes.lab.topology import Topology
+    from relayd.wan import Wan
 
 _DEFAULT_PROFILE = "paper"
 
@@ -158,6 +157,8 @@ def _settings(values: dict[str, Any], without: tuple[str, ...] = ()) -> str:
 
 
 def _exec(options: argparse.Namespace) -> int:
+    import subprocess
+
     from planner.errors import InputError
     from probes.lab.controller import Lab
 
@@ -167,7 +168,7 @@ def _exec(options: argparse.Namespace) -> int:
             "exec", "has no command", remedy="Write `relayd lab exec REGION -- COMMAND`."
         )
     command = Lab(**_named(options)).command(options.region, words)
-    return subprocess.run(command).returncode
+    return subprocess.run(command).returncode  # noqa: S603 - what the user asked for
 
 
 def _set(options: argparse.Namespace) -> int:
@@ -182,9 +183,7 @@ def _set(options: argparse.Namespace) -> int:
     for word in options.settings:
         name, separator, value = word.partition("=")
         if not separator:
-            raise InputError(
-                "set", "needs NAME=VALUE", value=word, remedy="Such as loss_pct=1."
-            )
+            raise InputError("set", "needs NAME=VALUE", value=word, remedy="Such as loss_pct=1.")
         settings[name] = value
     if options.target == "host":
         lab.set_host(options.region, settings)
@@ -231,7 +230,9 @@ def _topology(options: argparse.Namespace) -> Topology:
                 remedy="Import some with `relayd import`, or leave --from-store out.",
             )  # fmt: skip
         return profiles.topology_of_network(
-            wan.network, regions=_regions(options.regions, wan, ()), scale=scale or profiles.DEFAULT_SCALE
+            wan.network,
+            regions=_regions(options.regions, wan, ()),
+            scale=scale or profiles.DEFAULT_SCALE,
         )
     name = options.profile or _DEFAULT_PROFILE
     path = Path(name)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,7 +15,7 @@ from probes.lab.topology import SEGMENT_BYTES, Site, Topology
 from tests.lab.shapes import star
 
 
-def test_link_and_hosts_together_make_what_a_pair_does():
+def test_link_and_hosts_together_make_what_a_pair_does() -> None:
     conditions = Conditions(star([10, 20], cap_mbps=100, window_bytes=100_000))
     assert conditions.impairment(0, 1) == Impairment()
     conditions.set_link("lab:0", "lab:1", {"loss_pct": "1", "rate_mbps": 8}, one_way=True)
@@ -32,7 +33,7 @@ def test_link_and_hosts_together_make_what_a_pair_does():
     assert conditions.impairment(0, 1) == Impairment()
 
 
-def test_windows_rates_and_distances_take_the_nearest_setting():
+def test_windows_rates_and_distances_take_the_nearest_setting() -> None:
     conditions = Conditions(star([10, 20], window_bytes=100_000))
     whole = round(100_000 / SEGMENT_BYTES) * SEGMENT_BYTES
     assert conditions.window_bytes(1, 0) == whole
@@ -64,7 +65,7 @@ def test_windows_rates_and_distances_take_the_nearest_setting():
         ({"rtt_ms": "inf"}, "rtt_ms"),
     ],
 )
-def test_a_wrong_setting_is_named_and_changes_nothing(settings, named):
+def test_a_wrong_setting_is_named_and_changes_nothing(settings: dict[str, Any], named: str) -> None:
     conditions = Conditions(star([10]))
     with pytest.raises(InputError) as caught:
         conditions.set_link("lab:0", "lab:1", settings)
@@ -72,7 +73,7 @@ def test_a_wrong_setting_is_named_and_changes_nothing(settings, named):
     assert conditions.link(0, 1) == LinkBehaviour()
 
 
-def test_unknown_regions_name_near_ones():
+def test_unknown_regions_name_near_ones() -> None:
     conditions = Conditions(star([10]))
     with pytest.raises(InputError, match="lab:1"):
         conditions.set_host("lab:11", {"icmp": "filtered"})
@@ -89,7 +90,9 @@ links = st.builds(
 
 
 @given(st.lists(st.tuples(rates, rates, st.integers(3000, 2**30)), min_size=2, max_size=5), links)
-def test_a_topology_survives_being_written_and_read(figures, link):
+def test_a_topology_survives_being_written_and_read(
+    figures: list[tuple[float, float, int]], link: LinkBehaviour
+) -> None:
     sites = tuple(Site(f"a:{i}", e, i_, w) for i, (e, i_, w) in enumerate(figures))
     matrix = tuple(tuple(float(abs(i - j)) for j in range(len(sites))) for i in range(len(sites)))
     topology = Topology(sites, matrix, {(0, 1): link}, "p", 0.5)
@@ -99,26 +102,31 @@ def test_a_topology_survives_being_written_and_read(figures, link):
 
 
 @given(links)
-def test_a_message_of_any_change_can_be_written(link):
+def test_a_message_of_any_change_can_be_written(link: LinkBehaviour) -> None:
     conditions = Conditions(Topology(star([1]).sites, star([1]).rtt_ms, {(0, 1): link}))
     assert message_of({1: 0.1}, {}, {}, {1: conditions.impairment(0, 1)})
 
 
-def test_wrong_sites_are_refused():
+def test_wrong_sites_are_refused() -> None:
     good = Site("a:b", 1, 1, 3000)
     for changes in (
         {"egress_mbps": 0}, {"ingress_mbps": math.nan}, {"window_bytes": 100}, {"region": "a b"},
         {"flow_mbps": -1},
     ):  # fmt: skip
-        values = {"region": "a:b", "egress_mbps": 1, "ingress_mbps": 1, "window_bytes": 3000}
+        values: dict[str, Any] = {
+            "region": "a:b",
+            "egress_mbps": 1,
+            "ingress_mbps": 1,
+            "window_bytes": 3000,
+        }
         with pytest.raises(InputError):
-            Site(**{**values, **changes})
+            Site(**{**values, "window_bytes": 3000, **changes})
     with pytest.raises(InputError, match="twice"):
         Topology((good, good), ((0.0, 1.0), (1.0, 0.0)))
     with pytest.raises(InputError, match="both directions"):
         Topology((good, Site("a:c", 1, 1, 3000)), ((0.0, 1.0), (2.0, 0.0)))
 
 
-def test_host_defaults_change_nothing():
+def test_host_defaults_change_nothing() -> None:
     assert HostBehaviour().changes() == {}
     assert HostBehaviour(icmp="filtered").changes() == {"icmp": "filtered"}

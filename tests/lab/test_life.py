@@ -9,12 +9,14 @@ import subprocess
 import sys
 import time
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from planner.errors import InputError, RelaydError
-from probes.lab import controller, requirements
+from probes.lab import requirements
 from probes.lab.controller import MARK, Lab, labs, labs_folder
 from probes.lab.linux import start_time_of
 from probes.lab.measuring import echo_rtts_ms
@@ -25,14 +27,14 @@ SMALL = star([5, 10], cap_mbps=20, window_bytes=50_000)
 
 
 @pytest.fixture
-def folder(machine, tmp_path, monkeypatch):
+def folder(machine: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("RELAYD_LAB_DIR", str(tmp_path / "labs"))
     yield tmp_path / "labs"
     for lab in labs():
         lab.down()
 
 
-def processes_of(identity):
+def processes_of(identity: str) -> list[int]:
     mark = f"{MARK}={identity}".encode()
     found = []
     for pid in processes():
@@ -44,31 +46,32 @@ def processes_of(identity):
     return found
 
 
-def network_namespaces():
+def network_namespaces() -> set[str]:
     found = set()
     for pid in processes():
         try:
-            found.add(os.readlink(f"/proc/{pid}/ns/net"))
+            found.add(str(Path(f"/proc/{pid}/ns/net").readlink()))
         except OSError:
             continue
     return found
 
 
-def of_lab(lab):
+def of_lab(lab: Lab) -> tuple[dict[str, Any], set[tuple[int, int | None]]]:
     """Id of a lab, and what names each of its processes for good."""
     record = lab._record()
+    assert record is not None
     pids = [*processes_of(record["id"]), *(site["pid"] for site in lab.status()["sites"])]
     return record, {(pid, start_time_of(pid)) for pid in pids}
 
 
-def wait_until_gone(processes_then, timeout_s=5.0):
+def wait_until_gone(processes_then: set[tuple[int, int | None]], timeout_s: float = 5.0) -> None:
     deadline = time.monotonic() + timeout_s
     while any(start_time_of(pid) == began for pid, began in processes_then):
         assert time.monotonic() < deadline, "processes of the lab are left"
         time.sleep(0.01)
 
 
-def test_up_and_down_can_be_repeated_and_leave_nothing(folder):
+def test_up_and_down_can_be_repeated_and_leave_nothing(folder: Path) -> None:
     before = network_namespaces()
     lab = Lab("one")
     assert lab.down() is False
@@ -86,7 +89,7 @@ def test_up_and_down_can_be_repeated_and_leave_nothing(folder):
     assert not folder.exists()
 
 
-def test_two_labs_do_not_see_each_other(folder):
+def test_two_labs_do_not_see_each_other(folder: Path) -> None:
     first, second = Lab("first"), Lab("second")
     first.up(SMALL)
     second.up(star([30]))
@@ -98,7 +101,7 @@ def test_two_labs_do_not_see_each_other(folder):
     assert [lab.name for lab in labs()] == ["second"]
 
 
-def test_a_killed_keeper_takes_its_lab_along_and_down_cleans_up(folder):
+def test_a_killed_keeper_takes_its_lab_along_and_down_cleans_up(folder: Path) -> None:
     lab, other = Lab("killed"), Lab("other")
     lab.up(SMALL)
     other.up(SMALL)
@@ -115,7 +118,7 @@ def test_a_killed_keeper_takes_its_lab_along_and_down_cleans_up(folder):
     assert len(other.status()["sites"]) == 3  # only what is ours goes
 
 
-def test_down_ends_what_an_aborted_lab_left_and_nothing_else(folder):
+def test_down_ends_what_an_aborted_lab_left_and_nothing_else(folder: Path) -> None:
     lab = Lab("left")
     lab.up(SMALL)
     record, _ = of_lab(lab)
@@ -135,7 +138,7 @@ def test_down_ends_what_an_aborted_lab_left_and_nothing_else(folder):
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 @pytest.mark.parametrize("after_s", [0.05, 0.15, 0.3])
-def test_an_interrupted_up_can_be_taken_down(folder, how, after_s):
+def test_an_interrupted_up_can_be_taken_down(folder: Path, how: Any, after_s: float) -> None:
     before = network_namespaces()
     code = (
         "from probes.lab.controller import Lab; from tests.lab.shapes import star; "
@@ -153,7 +156,7 @@ def test_an_interrupted_up_can_be_taken_down(folder, how, after_s):
     assert not folder.exists()
 
 
-def test_a_lab_may_end_with_who_started_it(folder):
+def test_a_lab_may_end_with_who_started_it(folder: Path) -> None:
     code = (
         "import sys; from probes.lab.controller import Lab; from tests.lab.shapes import star; "
         "Lab('bound').up(star([5]), ends_with_caller=True); print('up', flush=True); "
@@ -162,13 +165,14 @@ def test_a_lab_may_end_with_who_started_it(folder):
     with subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as caller:
+        assert caller.stdout is not None
         assert caller.stdout.readline() == b"up\n"
         _, running = of_lab(Lab("bound"))
         caller.kill()
     wait_until_gone(running)
 
 
-def test_ssh_reaches_every_site_under_its_own_key(folder):
+def test_ssh_reaches_every_site_under_its_own_key(folder: Path) -> None:
     lab = Lab("ssh")
     lab.up(SMALL)
     hosts = tomllib.loads(lab.fleet_file.read_text())["host"]
@@ -185,12 +189,17 @@ def test_ssh_reaches_every_site_under_its_own_key(folder):
             stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30,
         )  # fmt: skip
         assert done.stdout == host["region"].replace(":", "-") + "\npong\n", done.stderr
-        keys.add(next(k for k in Path(host["known_hosts"]).read_text().splitlines()
-                      if k.startswith(f"[127.0.0.1]:{host['port']},")).split()[-1])
+        keys.add(
+            next(
+                k
+                for k in Path(host["known_hosts"]).read_text().splitlines()
+                if k.startswith(f"[127.0.0.1]:{host['port']},")
+            ).split()[-1]
+        )
     assert len(keys) == 3
 
 
-def test_exec_runs_in_a_site_and_returns_its_code(folder):
+def test_exec_runs_in_a_site_and_returns_its_code(folder: Path) -> None:
     lab = Lab("exec")
     lab.up(SMALL)
     script = "hostname; id -u; ip -o -4 addr show dev wan; exit 7"
@@ -203,39 +212,43 @@ def test_exec_runs_in_a_site_and_returns_its_code(folder):
     assert "10.77.0.3/32" in addresses[0]
 
 
-def test_what_is_missing_is_named_with_the_line_that_helps(monkeypatch):
+def test_what_is_missing_is_named_with_the_line_that_helps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(requirements._PACKAGES, "no-such-tool", "no-such-package")
     with pytest.raises(RelaydError, match="apt-get install -y no-such-package"):
         requirements.check_machine()
 
 
-def test_a_name_that_is_a_path_is_refused():
+def test_a_name_that_is_a_path_is_refused() -> None:
     for name in ("../x", "a/b", "", ".x", "A"):
         with pytest.raises(InputError, match="--name"):
             Lab(name)
 
 
-def test_a_lab_that_cannot_come_up_says_why_and_leaves_nothing(folder, monkeypatch):
-    real = controller.subprocess.Popen
+def test_a_lab_that_cannot_come_up_says_why_and_leaves_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = subprocess.Popen
 
-    def without_tun(command, **options):
+    def without_tun(command: Any, **options: Any) -> Any:
         # As root, in a mount namespace where /dev is empty.
-        hidden = ["unshare", "--mount", "sh", "-c", "mount -t tmpfs none /dev/net && exec \"$@\""]
+        hidden = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /dev/net && exec "$@"']
         return real([*hidden, "sh", *command], **options)
 
-    monkeypatch.setattr(controller.subprocess, "Popen", without_tun)
+    monkeypatch.setattr(subprocess, "Popen", without_tun)
     with pytest.raises(RelaydError, match="/dev/net/tun"):
         Lab("broken").up(SMALL)
     assert not folder.exists()
     assert labs_folder() == folder
 
 
-def test_a_user_without_root_can_have_a_lab(machine, tmp_path):
+def test_a_user_without_root_can_have_a_lab(machine: None, tmp_path: Path) -> None:
     """As an unprivileged user who may open /dev/net/tun, made so in a private mount namespace."""
     uid = 4242
     become = f"setpriv --reuid {uid} --regid {uid} --clear-groups"
     for python in (sys.executable, "/usr/bin/python3"):
-        runs = f"{become} sh -c 'exec {python} -c \"import sys; assert sys.version_info > (3, 11)\"'"
+        runs = (
+            f"{become} sh -c 'exec {python} -c \"import sys; assert sys.version_info > (3, 11)\"'"
+        )
         if subprocess.run(runs, shell=True, capture_output=True).returncode == 0:
             break
     else:

@@ -36,7 +36,9 @@ def tcp_packet(
 
 
 @given(st.binary(min_size=1, max_size=9000), st.integers(100, 1448), st.data())
-def test_cutting_keeps_exactly_the_kept_bytes_in_valid_packets(payload, segment, data):
+def test_cutting_keeps_exactly_the_kept_bytes_in_valid_packets(
+    payload: bytes, segment: int, data: st.DataObject
+) -> None:
     packet = tcp_packet(payload, segment, flags=0x19)
     count = packets.segment_count(packet)
     assert count == max(-(-len(payload) // segment), 1)
@@ -67,13 +69,13 @@ def test_cutting_keeps_exactly_the_kept_bytes_in_valid_packets(payload, segment,
 
 
 @given(st.integers(1, 60_000), st.integers(500, 1448))
-def test_wire_length_is_that_of_the_segments(size, segment):
+def test_wire_length_is_that_of_the_segments(size: int, segment: int) -> None:
     whole, rest = divmod(size, segment)
     expected = whole * (segment + 52) + (rest + 52 if rest else 0)
     assert packets.wire_length(tcp_packet(bytes(size), segment)) == expected
 
 
-def test_a_reset_answers_what_was_sent_and_resets_are_not_answered():
+def test_a_reset_answers_what_was_sent_and_resets_are_not_answered() -> None:
     answer = packets.reset_of(tcp_packet(b"abc", 1448))
     assert answer is not None
     assert answer[VNET + 12 : VNET + 20] == DESTINATION + SOURCE
@@ -89,7 +91,7 @@ def test_a_reset_answers_what_was_sent_and_resets_are_not_answered():
     assert packets.unreachable_of(unreachable) is None
 
 
-def test_a_window_is_lowered_to_what_the_connection_began_with():
+def test_a_window_is_lowered_to_what_the_connection_began_with() -> None:
     clamp = WindowClamp()
     scale = b"\1\3\3\7"
     opening = bytearray(tcp_packet(b"", 1448, flags=0x02, window=64_000))
