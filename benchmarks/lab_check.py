@@ -175,10 +175,14 @@ def check_distances(check: Check) -> None:
                 reports.result()
             return errors, total
 
-        errors, total_gbps = undisturbed(lab, loaded)
-        check.note("  load meanwhile: ten pairs, all together", total_gbps, "Gbit/s")
-        check.note("RTT error loaded, p50", median(errors), "ms")
-        check.at_most("RTT error loaded, p95", quantile(errors, 0.95), 0.6, "ms")
+        with lateness_of(lab) as lateness:
+            runs = [undisturbed(lab, loaded) for _ in range(3)]
+        check.note("  load meanwhile: ten pairs, all together", runs[0][1], "Gbit/s")
+        check.note("  lateness p95 meanwhile", lateness.p95_ms or 0.0, "ms")
+        p50 = median(median(errors) for errors, _ in runs)
+        p95 = median(quantile(errors, 0.95) for errors, _ in runs)
+        check.note("RTT error loaded, p50 (median of 3 runs)", p50, "ms")
+        check.at_most("RTT error loaded, p95 (median of 3 runs)", p95, 0.6, "ms")
     finally:
         lab.down()
 
