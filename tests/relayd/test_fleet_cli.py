@@ -91,7 +91,7 @@ def test_nothing_is_measured_without_a_consent(
     fleet: tuple[Path, dict[str, Machine]], tmp_path: Path
 ) -> None:
     pair = ["--phases", "rtt", "--pairs", f"{_REGIONS[0]}>{_REGIONS[1]}"]
-    common = ["probe", "--fleet", fleet[0], "--db", tmp_path / "store.db", *pair]
+    common = ["probe", "--fleet", str(fleet[0]), "--db", str(tmp_path / "store.db"), *pair]
     forecast = _relayd(*common, "--dry-run", "--json")
     assert forecast.returncode == 0, forecast.stderr
     content = json.loads(forecast.stdout)
