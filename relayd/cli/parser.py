@@ -75,6 +75,13 @@ def build_parser() -> argparse.ArgumentParser:
     export.add_argument("what", choices=("graph",))
     export.add_argument("--format", choices=("json", "csv", "graphml"), default="json")
     export.add_argument("--output", metavar="FILE", help="instead of standard output")
+    fleet = commands.add_parser(
+        "fleet", help="look after the hosts that measure", allow_abbrev=False,
+        description="Look after the hosts that measure.",
+    )  # fmt: skip
+    actions = fleet.add_subparsers(title="actions", metavar="ACTION", required=True)
+    _fleet_check(_command(actions, "check", "relayd.cli.fleet:check", "test every host at once"))
+    _probe(_command(commands, "probe", "relayd.cli.probe:run", "measure with the fleet"))
     lab.add_parser(commands)
     completion = _command(
         commands, "completion", "relayd.cli.completion:run", "print a shell completion script"
@@ -184,4 +191,49 @@ def _import(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--force", action="store_true", help="keep rows that a sanity test would reject"
+    )
+
+
+def _fleet(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--fleet", metavar="FILE", help="the fleet file (default: RELAYD_FLEET)")
+    parser.add_argument("--yes", action="store_true", help="agree to what would be asked")
+
+
+def _fleet_check(parser: argparse.ArgumentParser) -> None:
+    _fleet(parser)
+    parser.add_argument(
+        "--trust-new", action="store_true",
+        help="show the keys of hosts that have none on record, ask, and store them",
+    )  # fmt: skip
+    parser.add_argument(
+        "--install-tools", action="store_true",
+        help="offer to install missing tools by the host's package manager",
+    )  # fmt: skip
+
+
+def _probe(parser: argparse.ArgumentParser) -> None:
+    _fleet(parser)
+    what = parser.add_argument_group("what to measure")
+    what.add_argument(
+        "--pairs", metavar="SRC>DST", action="append", default=[],
+        help="only these; `*` is every host; repeatable",
+    )  # fmt: skip
+    what.add_argument(
+        "--phases", metavar="LIST", help="of rtt,per-flow,aggregate,caps (default all)"
+    )
+    what.add_argument("--thorough", action="store_true", help="all pairs")
+    what.add_argument("--connections", metavar="N", help="most TCP connections (default 64)")
+    what.add_argument(
+        "--ramp", action="store_true", help="try 1, 2, 4, ... connections instead of the most"
+    )
+    what.add_argument("--tool", choices=("iperf3", "nuttcp"), default="iperf3")
+    what.add_argument("--flow-time", metavar="TIME", help="of a one-flow probe (default 10s)")
+    what.add_argument("--aggregate-time", metavar="TIME", help="of a many-flow probe (default 5s)")
+    limits = parser.add_argument_group("limits")
+    limits.add_argument("--dry-run", action="store_true", help="only say what it would take")
+    limits.add_argument("--budget", metavar="USD", help="most to spend on egress, such as 5usd")
+    limits.add_argument("--max-minutes", metavar="N", help="begin nothing that ends later")
+    limits.add_argument("--parallel", metavar="N", help="most bandwidth probes at a time")
+    limits.add_argument(
+        "--resume", action="store_true", help="go on with a campaign that was interrupted"
     )
