@@ -3,7 +3,8 @@
 With ``C`` the load that a source's whole pattern of paths (a *column*, of weight ``w``) puts on the
 rows of :mod:`planner.site_resources`, and ``n`` their VMs::
 
-    minimise    f w + p t        subject to   C w <= n (T + t),   sum of w = 1 per source,   w, t >= 0
+    minimise    f w + p t
+    subject to  C w <= n (T + t),   sum of w = 1 for each source,   w, t >= 0
 
 Least time is ``f = 0, T = 0, p = 1``; least fees before a deadline ``T`` are fees ``f`` and a
 penalty ``p`` that makes lateness never pay. Any prices ``y >= 0`` of rows with ``n y <= p`` prove
@@ -22,14 +23,10 @@ rounding errors on the way.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.site_resources import SiteResources, legs_of
-
-if TYPE_CHECKING:
-    from planner.site_resources import Floats, Integers
+from planner.site_resources import Floats, Integers, SiteResources, legs_of
 
 GAP = 1e-3
 MOST_STEPS = 150
@@ -43,6 +40,8 @@ SHORT_OF_BOUNDARY = 0.95
 AIM = 0.1
 PREFER_DIRECT = 1e-9
 REGULARISATION = 1e-13
+# Shares of a pair's volume too small for a path of their own, the boldest first.
+SLIVERS = (0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 0.003, 0.001, 1e-4, 1e-6)
 
 
 @dataclass(frozen=True)
@@ -99,12 +98,12 @@ class Columns:
         self.sources = np.zeros(0, dtype=np.int64)
         self.first_hops = np.zeros((0, n), dtype=np.int64)
         self._pairs = np.nonzero(self.demands_gbit)
-        self._sources = np.unique(self._pairs[0])
+        self.senders = np.unique(self._pairs[0])
 
     @property
     def source_count(self) -> int:
         """Number of sources that send anything."""
-        return len(self._sources)
+        return len(self.senders)
 
     def cheapest_paths(self, prices: Floats) -> tuple[Floats, Integers]:
         """Return each pair's least price over direct and one-hop paths, and its first hop.
@@ -118,7 +117,7 @@ class Columns:
         blocked = prices.copy()
         np.fill_diagonal(blocked, np.inf)
         relays = np.nonzero(self.resources.may_relay)[0]
-        hops = np.broadcast_to(np.arange(n), (n, n)).copy()
+        hops: Integers = np.broadcast_to(np.arange(n, dtype=np.int64), (n, n)).copy()
         best = blocked.copy()
         if len(relays):
             through = blocked[:, None, relays] + blocked.T[None, :, relays]
@@ -126,7 +125,7 @@ class Columns:
             relayed = np.take_along_axis(through, position[:, :, None], axis=2)[:, :, 0]
             better = relayed < blocked * (1 - PREFER_DIRECT)
             best = np.where(better, relayed, blocked)
-            hops = np.where(better, relays[position], hops)
+            hops = np.where(better, relays[position].astype(np.int64), hops)
         return best, hops
 
     def patterns(self, first_hops: Integers) -> tuple[Floats, Floats]:
@@ -182,7 +181,7 @@ class Columns:
         best, hops = self.cheapest_paths(prices)
         source, destination = self._pairs
         loads, fees = self.patterns(hops)
-        self.add(hops, loads, fees, self._sources)
+        self.add(hops, loads, fees, self.senders)
         price = float((self.demands_gbit[source, destination] * best[source, destination]).sum())
         return price, loads.sum(axis=0)
 
@@ -199,19 +198,17 @@ class Columns:
         return found.reshape(n, n, n)
 
 
-def least_time(columns: Columns, gap: float = GAP, *, search: bool = True) -> Routing:
+def least_time(columns: Columns, gap: float = GAP) -> Routing:
     """Return a routing whose time is within a gap of the least.
 
     Parameters
     ----------
     columns : Columns
         Gets the columns that were found.
-    search : bool
-        Whether to look for new columns; without, the bound is only that of those known.
     """
     resources = columns.resources
     vms = resources.row_vms
-    if search:
+    if not len(columns.fees):
         prices = np.full(len(vms), 1.0) / vms.sum()
         total = np.zeros(len(vms))
         for done in range(1, FIRST_ROUNDS + 1):
@@ -223,11 +220,16 @@ def least_time(columns: Columns, gap: float = GAP, *, search: bool = True) -> Ro
     unit_s = float((columns.loads.sum(axis=0) / vms).max()) / max(
         1, len(columns.sources) / max(1, columns.source_count)
     )
-    return _InteriorPoint(columns, 0.0, 1.0, unit_s, 0.0, gap, search=search).solve()
+    return _InteriorPoint(columns, 0.0, 1.0, unit_s, 0.0, gap).solve()
 
 
 def least_fees(
-    columns: Columns, deadline_s: float, fast: Routing, fast_usd: float, gap: float = GAP
+    columns: Columns,
+    deadline_s: float,
+    fast: Routing,
+    gap: float = GAP,
+    *,
+    most_steps: int = MOST_STEPS,
 ) -> Routing:
     """Return a routing before a deadline whose fees are within a gap of the least.
 
@@ -238,10 +240,11 @@ def least_fees(
         Later than what `fast` needs.
     fast : Routing
         Meets the deadline with time to spare; what is a little late is mixed with it.
-    fast_usd : float
-        Its fees.
+    most_steps : int
+        Of the interior point; with few, the routing is good but its gap may be wide.
     """
     resources = columns.resources
+    fast_usd = float((legs_of(fast.paths_gbit) * columns.usd_per_gbit).sum())
     cheapest_usd, loads = columns.all_of(_with_legs(resources, columns.usd_per_gbit))
     if (loads <= deadline_s * resources.row_vms).all():
         hops = columns.cheapest_paths(_with_legs(resources, columns.usd_per_gbit))[1]
@@ -255,7 +258,7 @@ def least_fees(
     penalty = 2 * saved_usd / spare_s
     late = _InteriorPoint(
         columns, 1.0, penalty, deadline_s, deadline_s, gap, unit=max(cheapest_usd, saved_usd)
-    ).solve()
+    ).solve(most_steps)
     late_s = resources.time_s(legs_of(late.paths_gbit))
     share = min(1.0, max(0.0, (late_s - deadline_s) / max(late_s - fast_s, 1e-300)))
     paths = (1 - share) * late.paths_gbit + share * fast.paths_gbit
@@ -278,6 +281,34 @@ def _volumes(columns: Columns, first_hops: Integers) -> Floats:
     return paths
 
 
+def without_slivers(columns: Columns, routing: Routing, time_s: float, usd: float) -> Floats:
+    """Return a routing's paths without those that carry next to nothing of a pair's volume.
+
+    Parameters
+    ----------
+    columns : Columns
+    routing : Routing
+    time_s, usd : float
+        What the simpler routing may take and cost at most; where none keeps to it, the paths stay.
+    """
+    volumes = columns.demands_gbit
+    whole = routing.paths_gbit
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shares = np.nan_to_num(whole / volumes[:, None, :])
+    kept_hop = whole.argmax(axis=1)
+    source, destination = np.nonzero(volumes)
+    for sliver in SLIVERS:
+        small = (shares < sliver) & (shares > 0)
+        paths = np.where(small, 0.0, whole)
+        moved = np.where(small, whole, 0.0).sum(axis=1)
+        paths[source, kept_hop[source, destination], destination] += moved[source, destination]
+        legs = legs_of(paths)
+        fees = float((legs * columns.usd_per_gbit).sum())
+        if columns.resources.time_s(legs) <= time_s and fees <= usd:
+            return paths
+    return whole
+
+
 class _InteriorPoint:
     """A primal-dual interior point of a growing linear program.
 
@@ -295,16 +326,15 @@ class _InteriorPoint:
         gap: float,
         *,
         unit: float = 0.0,
-        search: bool = True,
     ) -> None:
-        self.columns, self.search, self.gap = columns, search, gap
+        self.columns, self.gap = columns, gap
         self.unit_s, self.unit = unit_s, unit or unit_s
         self.fee_factor = fee_factor
         self.vms = columns.resources.row_vms
         self.limit = self.vms * (deadline_s / unit_s)
         self.penalty = penalty * unit_s / self.unit
         self.position = np.full(columns.resources.count, -1)
-        self.position[columns._sources] = np.arange(columns.source_count)  # noqa: SLF001
+        self.position[columns.senders] = np.arange(columns.source_count)
         self.bound = -np.inf
         self.best = np.inf
         self.best_weights = np.zeros(0)
@@ -333,10 +363,10 @@ class _InteriorPoint:
         self.reduced = cost - self.source_prices[group]
         self.slack_prices = self.prices.copy()
 
-    def solve(self) -> Routing:
+    def solve(self, most_steps: int = MOST_STEPS) -> Routing:
         self._start()
         with np.errstate(all="ignore"):
-            for _ in range(MOST_STEPS):
+            for _ in range(most_steps):
                 if not self._step():
                     break
                 self._note_weights()
@@ -364,7 +394,10 @@ class _InteriorPoint:
         matrix[:rows, count] = -self.vms
         matrix[rows + group, np.arange(count)] = 1.0
         cost = np.append(self._costs(), self.penalty)
-        primal, reduced = np.append(self.weights, self.late), np.append(self.reduced, self.late_cost)
+        primal, reduced = (
+            np.append(self.weights, self.late),
+            np.append(self.reduced, self.late_cost),
+        )
         dual = np.concatenate([-self.prices, self.source_prices])
         slack, slack_prices = self.slack, self.slack_prices
 
@@ -436,12 +469,6 @@ class _InteriorPoint:
         total = float(prices @ self.vms)
         if total > self.penalty or not self.fee_factor:
             prices = prices * (self.penalty / total)
-        if not self.search:
-            cost = columns.loads @ prices / self.unit_s + self._costs()
-            least = np.full(columns.source_count, np.inf)
-            np.minimum.at(least, self.position[columns.sources], cost)
-            self._improve_bound(float(least.sum()), prices)
-            return np.zeros(0, dtype=np.int64)
         leg_prices = resources.leg_prices(prices / self.unit_s)
         if self.fee_factor:
             leg_prices = leg_prices + columns.usd_per_gbit * (self.fee_factor / self.unit)
@@ -452,9 +479,11 @@ class _InteriorPoint:
         cost = loads @ self.prices / self.unit_s + fees * (self.fee_factor / self.unit)
         known = self.position >= 0
         cheaper = np.zeros(len(known), dtype=bool)
-        cheaper[known] = cost[known] < self.source_prices[self.position[known]] + 1e-4 * max(
-            abs(self.bound), 1e-9
-        ) / columns.source_count
+        cheaper[known] = (
+            cost[known]
+            < self.source_prices[self.position[known]]
+            + 1e-4 * max(abs(self.bound), 1e-9) / columns.source_count
+        )
         fresh = columns.add(hops, loads, fees, np.nonzero(cheaper)[0])
         self.fresh_reduced = cost[fresh] - self.source_prices[self.position[fresh]]
         return fresh

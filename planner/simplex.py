@@ -33,7 +33,17 @@ class BoxedSimplex:
     cost, lower, upper : sequences of n floats
     """
 
-    __slots__ = ("_basis", "_cost", "_objective", "_outside", "_rhs", "_rows", "_unit", "lower", "upper")
+    __slots__ = (
+        "_basis",
+        "_cost",
+        "_objective",
+        "_outside",
+        "_rhs",
+        "_rows",
+        "_unit",
+        "lower",
+        "upper",
+    )
 
     def __init__(
         self,

@@ -75,9 +75,10 @@ def least_value(
         return best
     if best is None:  # something to start from: one relay alone, else whatever is fastest
         singles = (alone(relay, at_least_gbps) for relay in relays)
-        best = next((single for single in singles if single), None) or GreatestRate(
-            transfer, relays, limit, budget_usd, at_least_gbps
-        ).run()
+        best = (
+            next((single for single in singles if single), None)
+            or GreatestRate(transfer, relays, limit, budget_usd, at_least_gbps).run()
+        )
     if best is None:
         return None
     return BestValue(
@@ -93,9 +94,7 @@ def fastest(transfer: Transfer, *, budget_usd: float = inf) -> Allocation | None
     best_rate = limit
     if budget_usd < inf:
         search = GreatestRate(transfer, relevant_relays(transfer), limit, budget_usd)
-        search.best = best_on_path(
-            transfer, None, time_value_usd_per_h=inf, budget_usd=budget_usd
-        )
+        search.best = best_on_path(transfer, None, time_value_usd_per_h=inf, budget_usd=budget_usd)
         best = search.run()
         if best is None:
             return None
