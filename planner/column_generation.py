@@ -117,7 +117,7 @@ class Columns:
         blocked = prices.copy()
         np.fill_diagonal(blocked, np.inf)
         relays = np.nonzero(self.resources.may_relay)[0]
-        hops: Integers = np.broadcast_to(np.arange(n, dtype=np.int64), (n, n)).copy()
+        hops = np.broadcast_to(np.arange(n), (n, n))
         best = blocked.copy()
         if len(relays):
             through = blocked[:, None, relays] + blocked.T[None, :, relays]
@@ -125,7 +125,7 @@ class Columns:
             relayed = np.take_along_axis(through, position[:, :, None], axis=2)[:, :, 0]
             better = relayed < blocked * (1 - PREFER_DIRECT)
             best = np.where(better, relayed, blocked)
-            hops = np.where(better, relays[position].astype(np.int64), hops)
+            hops = np.where(better, relays[position], hops)
         return best, hops
 
     def patterns(self, first_hops: Integers) -> tuple[Floats, Floats]:
@@ -137,7 +137,8 @@ class Columns:
         first = first_hops[source, destination]
         relayed = first != destination
         loads = np.zeros(n * (rows + 1))  # the last of each: rows that never bind
-        fees = np.bincount(source, volume * self.usd_per_gbit[source, first], minlength=n)
+        fees = np.zeros(n)
+        fees += np.bincount(source, volume * self.usd_per_gbit[source, first], minlength=n)
 
         def add(who: Integers, at: Integers, amount: Floats) -> None:
             nonlocal loads
@@ -217,9 +218,9 @@ def least_time(columns: Columns, gap: float = GAP) -> Routing:
             level = total / done
             prices = np.exp(FIRST_STEEPNESS * (level / level.max() - 1)) / vms
             prices /= prices @ vms
-    unit_s = float((columns.loads.sum(axis=0) / vms).max()) / max(
-        1, len(columns.sources) / max(1, columns.source_count)
-    )
+    # Of the order of the time sought: all columns of a source in equal parts.
+    unit_s = float((columns.loads.sum(axis=0) / vms).max())
+    unit_s *= columns.source_count / len(columns.sources)
     return _InteriorPoint(columns, 0.0, 1.0, unit_s, 0.0, gap).solve()
 
 

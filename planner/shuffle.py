@@ -420,7 +420,12 @@ class _Shuffle:
             if worth[row] > BINDING * chosen.transfer_s / len(levels):
                 kind, site = resources.row(row)
                 found.append(
-                    Bottleneck(kind, self.problem.regions[site], float(worth[row]), "s per VM")
+                    Bottleneck(
+                        kind,
+                        self.problem.regions[site],
+                        float(worth[row]),
+                        "s per VM, at the margin",
+                    )
                 )
         return tuple(found)
 
