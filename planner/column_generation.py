@@ -22,10 +22,11 @@ rounding errors on the way.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from planner.path_program import route_over_all_paths
 from planner.site_resources import Floats, Integers, SiteResources, legs_of
 
 GAP = 1e-3
@@ -39,6 +40,8 @@ NEW_WEIGHT = 0.05
 SHORT_OF_BOUNDARY = 0.95
 AIM = 0.1
 PREFER_DIRECT = 1e-9
+# Another solver's optimum is one to about this share.
+SAME = 1e-6
 REGULARISATION = 1e-13
 # Shares of a pair's volume too small for a path of their own, the boldest first.
 SLIVERS = (0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 0.003, 0.001, 1e-4, 1e-6)
@@ -221,7 +224,8 @@ def least_time(columns: Columns, gap: float = GAP) -> Routing:
     # Of the order of the time sought: all columns of a source in equal parts.
     unit_s = float((columns.loads.sum(axis=0) / vms).max())
     unit_s *= columns.source_count / len(columns.sources)
-    return _InteriorPoint(columns, 0.0, 1.0, unit_s, 0.0, gap).solve()
+    found = _InteriorPoint(columns, 0.0, 1.0, unit_s, 0.0, gap).solve()
+    return found if found.gap <= gap * (1 + SAME) else _by_all_paths(columns, found)
 
 
 def least_fees(
@@ -260,6 +264,8 @@ def least_fees(
     late = _InteriorPoint(
         columns, 1.0, penalty, deadline_s, deadline_s, gap, unit=max(cheapest_usd, saved_usd)
     ).solve(most_steps)
+    if late.gap > gap * (1 + SAME) and most_steps == MOST_STEPS:
+        late = _by_all_paths(columns, late, deadline_s)
     late_s = resources.time_s(legs_of(late.paths_gbit))
     share = min(1.0, max(0.0, (late_s - deadline_s) / max(late_s - fast_s, 1e-300)))
     paths = (1 - share) * late.paths_gbit + share * fast.paths_gbit
@@ -267,6 +273,23 @@ def least_fees(
     if usd > fast_usd:
         paths, usd = fast.paths_gbit, fast_usd
     return Routing(paths, usd, max(late.bound, cheapest_usd), late.row_prices)
+
+
+def _by_all_paths(columns: Columns, found: Routing, deadline_s: float | None = None) -> Routing:
+    """Return the better of what was found and the optimum over all paths, if a solver finds it."""
+    resources = columns.resources
+    exact = route_over_all_paths(resources, columns.demands_gbit, columns.usd_per_gbit, deadline_s)
+    if exact is None:
+        return found
+    paths, value = exact
+    time_s = resources.time_s(legs_of(paths))
+    if deadline_s is None:
+        if time_s >= found.objective:
+            return replace(found, bound=max(found.bound, value * (1 - SAME)))
+        value = min(value, time_s)
+        return Routing(paths, time_s, value * (1 - SAME), found.row_prices)
+    usd = float((legs_of(paths) * columns.usd_per_gbit).sum())
+    return Routing(paths, usd, value * (1 - SAME), found.row_prices)
 
 
 def _with_legs(resources: SiteResources, figures: Floats) -> Floats:
@@ -336,6 +359,7 @@ class _InteriorPoint:
         self.penalty = penalty * unit_s / self.unit
         self.position = np.full(columns.resources.count, -1)
         self.position[columns.senders] = np.arange(columns.source_count)
+        self.growing = True
         self.bound = -np.inf
         self.best = np.inf
         self.best_weights = np.zeros(0)
@@ -374,7 +398,8 @@ class _InteriorPoint:
                 fresh = self._note_bound()
                 if self.best - self.bound <= self.gap * self.bound:
                     break
-                if len(fresh):
+                self.growing = len(fresh) > 0
+                if self.growing:
                     self._welcome(fresh)
         weights = np.zeros(len(self.columns.fees))
         weights[: len(self.best_weights)] = self.best_weights
@@ -432,9 +457,10 @@ class _InteriorPoint:
         ahead_dual = min(_room(reduced, dz), _room(slack_prices, dv))
         reached = (primal + ahead * dx) @ (reduced + ahead_dual * dz)
         reached += (slack + ahead * ds) @ (slack_prices + ahead_dual * dv)
+        # With columns to come, stay central; without, the gap closes only by going on.
         open_gap = self.gap
-        if np.isfinite(self.best) and self.bound > 0:
-            open_gap = max(self.gap, self.best / self.bound - 1)
+        if self.growing and np.isfinite(self.best) and self.bound > 0:
+            open_gap = min(1.0, max(self.gap, self.best / self.bound - 1))
         value = abs(float(cost @ primal)) / pairs
         aim = max(centrality * (reached / pairs / centrality) ** 3, AIM * open_gap * value)
         step, dx, dz, ds, dv = direction(

@@ -55,8 +55,9 @@ class Candidate:
     ----------
     paths_gbit : array, shape (n, n, n)
         By source, first hop and destination.
-    transfer_s : float
-        Until the last pair ends, without getting up to speed.
+    transfer_s, ramp_up_s : float
+        Until the last pair ends, without getting up to speed; and what the path that takes longest
+        to get up to speed adds.
     rate_gbps, finish_s : arrays, shape (n, n)
         Of each pair.
     vms : array, length n
@@ -66,6 +67,7 @@ class Candidate:
     paths_gbit: Floats
     legs_gbit: Floats
     transfer_s: float
+    ramp_up_s: float
     rate_gbps: Floats
     finish_s: Floats
     vms: Floats
@@ -74,7 +76,7 @@ class Candidate:
     @property
     def duration_s(self) -> float:
         """Until the last pair ends."""
-        return float(self.finish_s.max())
+        return self.transfer_s + self.ramp_up_s
 
 
 def recommend_shuffle(
@@ -135,14 +137,15 @@ class _Shuffle:
         speed = fill(fewest, paths_gbit, time_s)
         rate = self.volumes / time_s * speed
         finish = np.divide(time_s, speed, out=np.zeros_like(speed), where=speed > 0)
-        finish = np.where(self.moved, finish + self._ramps_s(paths_gbit), 0.0)
-        duration_s = float(finish.max())
-        hours = (duration_s + self.request.vm_start_s) / S_PER_H
+        ramps = self._ramps_s(paths_gbit)
+        ramp_s = float(ramps.max())
+        finish = np.where(self.moved, finish + ramps, 0.0)
+        hours = (time_s + ramp_s + self.request.vm_start_s) / S_PER_H
         cost = Cost.of(
             float((legs * problem.usd_per_gbit).sum()),
             float(vms @ problem.vm_usd_per_h) * hours,
         )
-        return Candidate(paths_gbit, legs, time_s, rate, finish, vms, cost)
+        return Candidate(paths_gbit, legs, time_s, ramp_s, rate, finish, vms, cost)
 
     def _ramps_s(self, paths_gbit: Floats) -> Floats:
         """Return the time that each pair's longest path takes to get up to speed."""
@@ -203,7 +206,7 @@ class _Shuffle:
             ]
             # A leg can't be slower than its low bound nor faster than its high bound.
             time_s = max(float((load / vms).max()) for load in (*loads, caps, caps_in))
-            times.append(time_s + candidate.duration_s - candidate.transfer_s)
+            times.append(time_s + candidate.ramp_up_s)
         assert len(vms) == n
         return min(times[0], candidate.duration_s), max(times[1], candidate.duration_s)
 
@@ -225,8 +228,8 @@ class _Shuffle:
             if low < 1 + self.request.margin or not _relays(relayed):
                 chosen = self.direct
         deadline_s = self.request.deadline_s
-        if deadline_s is not None and chosen.duration_s > deadline_s >= relayed.duration_s:
-            chosen = relayed
+        if deadline_s is not None and chosen.duration_s > deadline_s:
+            chosen = min(chosen, relayed, key=lambda candidate: candidate.duration_s)
         self._refuse_late(chosen)
         return chosen, low, 0.0
 
@@ -353,8 +356,7 @@ class _Shuffle:
         if self.direct is None:
             return Comparison(None, None)
         finish = equal_share_finish_s(self.resources, self.volumes)
-        ramps = self._ramps_s(self.direct.paths_gbit)
-        duration_s = float(np.where(self.moved, finish + ramps, 0.0).max())
+        duration_s = float(finish.max()) + self.direct.ramp_up_s
         hours = (duration_s + self.request.vm_start_s) / S_PER_H
         used = self.problem.ends * self.resources.vms
         vm_usd = float(used @ self.problem.vm_usd_per_h) * hours
@@ -431,7 +433,7 @@ class _Shuffle:
 
     def _one_more_vm(self, chosen: Candidate) -> tuple[OneMoreVm, ...]:
         """Return what one more VM at each of the tightest sites saves at least."""
-        resources, overhead_s = self.resources, chosen.duration_s - chosen.transfer_s
+        resources, overhead_s = self.resources, chosen.ramp_up_s
         sites: list[int] = []
         for bottleneck in self._bottlenecks(chosen):
             site = self.problem.regions.index(bottleneck.region)

@@ -103,7 +103,9 @@ class Grid:
         )
 
     def matrix(self, figures: dict[Pair, float], missing: float) -> np.ndarray:
-        return np.array([[figures.get((a, b), missing) for b in self.regions] for a in self.regions])
+        return np.array(
+            [[figures.get((a, b), missing) for b in self.regions] for a in self.regions]
+        )
 
 
 def vm_usd_per_h(region: str) -> float:
