@@ -36,8 +36,11 @@ format: setup  ## Put the code into its style
 bench: setup  ## Measure speed, side by side with references
 	$(BIN)/python -m benchmarks
 
+lab-check: setup  ## Measure what a lab can do on this machine (needs root, takes minutes)
+	$(BIN)/python benchmarks/lab_check.py
+
 clean:  ## Remove what the other targets made
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis dist build
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help setup demo test lint format bench clean
+.PHONY: help setup demo test lint format bench lab-check clean

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from math import inf
 from typing import TypeAlias
 
-from planner.errors import DataError, InfeasibleError
+from planner.errors import DataError
+from planner.infeasibility import why_infeasible
 from planner.network import Bound, Network
 from planner.pricing import Prices
 from planner.problem import transfer_problem
@@ -20,7 +21,7 @@ from planner.request import TransferRequest
 from planner.single_path import best_on_path, greatest_rate_gbps
 from planner.throughput import ramp_up_s
 from planner.transfer import EQUAL, Allocation, Relay, Transfer
-from planner.unicast import fastest, least_value, most_rate_gbps
+from planner.unicast import fastest, least_value
 from planner.units import S_PER_H, duration_s
 
 # Relays as good as the best within this share are ranked by cost.
@@ -108,7 +109,6 @@ class Decider:
         self.prices = prices
         self.transfer = transfer_problem(request, network, prices)
         self.regions = list(network.sites)
-        self._transfers: dict[Bound, Transfer] = {"expected": self.transfer}
 
     def decide(self) -> Decision:
         """Return the decision.
@@ -126,14 +126,13 @@ class Decider:
                 f"Nothing is known of any path from {self.request.src} to {self.request.dst} "
                 "under these rules. Measure or import one of its legs."
             )
-        direct = self._best(lambda rate: self._on_path(None, rate)) if transfer.direct else None
+        direct = self._direct_option()
         if self.request.objective == "latency":
             return self._least_latency(direct)
-        ranked = self._ranked_relays()
-        alternatives = [option for relay in ranked if (option := self._relay_option(relay))]
+        alternatives = self._single_relays()
         optimum = self._optimum(direct, alternatives)
         if optimum is None:
-            raise self._infeasible()
+            raise why_infeasible(self)
         gain = self.gain(optimum, direct) if direct and optimum is not direct else None
         chosen = optimum
         if gain and direct and gain.low < 1 + self.request.margin:
@@ -159,7 +158,7 @@ class Decider:
             if (option := self._relay_option(relay))
         ]
         if direct is None and not options:
-            raise self._infeasible()
+            raise why_infeasible(self)
         optimum = chosen = direct or options[0]
         gain = None
         if direct and options:
@@ -189,7 +188,20 @@ class Decider:
             direct or self._fastest_direct(),
         )
 
+    def optimum(self) -> Option | None:
+        """Return the best plan that the request allows, whatever its bounds; None if none is."""
+        return self._optimum(self._direct_option(), self._single_relays())
+
     # ---- options -----------------------------------------------------------------------------
+
+    def _direct_option(self) -> Option | None:
+        if self.transfer.direct is None:
+            return None
+        return self._best(lambda rate: self._on_path(None, rate))
+
+    def _single_relays(self) -> list[Option]:
+        """Return single relays carrying everything, best first."""
+        return [o for relay in self._ranked_relays() if (o := self._relay_option(relay))]
 
     def _optimum(self, direct: Option | None, single_relays: list[Option]) -> Option | None:
         """Return the best of all plans that the request allows."""
@@ -316,28 +328,28 @@ class Decider:
 
     def rate_at(self, allocation: Allocation, bound: Bound) -> float:
         """Return the rate of the same VMs and path shares at the estimates' bounds."""
-        if bound not in self._transfers:
-            self._transfers[bound] = transfer_problem(
-                self.request, self.network, self.prices, bound
-            )
-        transfer = self._transfers[bound]
+        request, network, position = self.request, self.network, self.network.index
+        rates = network.rates(request.connections, bound)
+        out_of, into = rates.out_of(request.src), rates.into(request.dst)
+        egress_gbps, ingress_gbps = network.caps(bound)
         rate = allocation.rate_gbps
-        out_use = in_use = 0.0
         loads = [
-            rate / (transfer.src.cap_gbps * allocation.src_vms),
-            rate / (transfer.dst.cap_gbps * allocation.dst_vms),
+            rate / (egress_gbps[position[request.src]] * allocation.src_vms),
+            rate / (ingress_gbps[position[request.dst]] * allocation.dst_vms),
         ]
+        out_use = in_use = 0.0
         if allocation.direct_gbps:
-            if transfer.direct is None:
+            pair_gbps = out_of[position[request.dst]]
+            if pair_gbps <= 0:
                 return 0.0
-            out_use = in_use = allocation.direct_gbps / transfer.direct.pair_gbps
-        if allocation.relay_gbps:
-            for relay in transfer.relays:
-                if flow := allocation.relay_gbps.get(relay.region, 0.0):
-                    out_use += flow / relay.in_gbps
-                    in_use += flow / relay.out_gbps
-                    vms = allocation.relay_vms[relay.region]
-                    loads.append(flow / (relay.vm_gbps * vms))
+            out_use = in_use = allocation.direct_gbps / pair_gbps
+        for k, flow in allocation.relay_gbps.items():
+            vm_gbps = min(out_of[k], into[k], ingress_gbps[k], egress_gbps[k])
+            if vm_gbps <= 0:
+                return 0.0
+            out_use += flow / out_of[k]
+            in_use += flow / into[k]
+            loads.append(flow / (vm_gbps * allocation.relay_vms[k]))
         loads += [out_use / allocation.src_vms, in_use / allocation.dst_vms]
         possible = rate / max(loads)
         # An optimum often leaves a little room; its bounds still enclose it.
@@ -352,46 +364,13 @@ class Decider:
             if rate <= 0:
                 return 0.0
             better = self.option(option.allocation, rate)
-            return self.option(over.allocation, other_rate).value_usd / better.value_usd
+            return times_better(better, self.option(over.allocation, other_rate))
 
-        return Gain(over.value_usd / option.value_usd, ratio("low", "high"), ratio("high", "low"))
-
-    # ---- infeasible --------------------------------------------------------------------------
-
-    def _infeasible(self) -> InfeasibleError:
-        request, transfer = self.request, self.transfer
-        most = most_rate_gbps(transfer)
-        needed = request.least_rate_gbps()
-        if needed > most * (1 + EQUAL):
-            return _too_slow(request, most, needed)
-        cheapest = least_value(transfer, at_least_gbps=needed)
-        if cheapest is None:
-            return InfeasibleError("the VM quotas allow no transfer", "Raise --vms.")
-        if request.budget_usd is not None and cheapest.cost_usd > request.budget_usd:
-            return InfeasibleError(
-                f"a budget of {request.budget_usd:.2f} USD is below the cheapest plan, which "
-                f"costs {cheapest.cost_usd:.2f} USD ({cheapest.egress_usd:.2f} egress, "
-                f"{cheapest.vm_usd:.2f} VMs)",
-                f"Raise the budget to {cheapest.cost_usd + 0.005:.2f} USD or send less.",
-            )
-        return _too_slow(request, most, needed)
+        return Gain(times_better(option, over), ratio("low", "high"), ratio("high", "low"))
 
 
-def _too_slow(request: TransferRequest, most: float, needed: float) -> InfeasibleError:
-    vms = f"{request.vms} VM{'s' if request.vms > 1 else ''} a region"
-    if request.deadline_s is not None and needed > (request.min_throughput_gbps or 0.0):
-        soonest_s = duration_s(request.volume_gb, most)
-        limit = (
-            f"the deadline of {request.deadline_s:.0f} s asks for more than the {most:.2f} Gbit/s "
-            f"that {vms} and {request.connections} connections reach"
-        )
-        remedy = f"Allow at least {soonest_s:.0f} s plus getting up to speed, or raise --vms"
-    else:
-        limit = (
-            f"{needed:.2f} Gbit/s is above the {most:.2f} Gbit/s that {vms} and "
-            f"{request.connections} connections reach over all permitted paths"
-        )
-        remedy = f"Ask for at most {most:.2f} Gbit/s, or raise --vms"
-    if most > 0 and needed < inf:
-        remedy += f" to about {-(-request.vms * needed // most):.0f}"
-    return InfeasibleError(limit, remedy + ".")
+def times_better(option: Option, over: Option) -> float:
+    """Return how many times less one option costs its user than another; 1 if both are free."""
+    if option.value_usd > 0:
+        return over.value_usd / option.value_usd
+    return inf if over.value_usd > 0 else 1.0

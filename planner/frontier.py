@@ -13,6 +13,7 @@ POINTS = 20
 # there is nothing to see.
 LEAST_SHARE = 0.02
 JUST_BELOW = 1 - 1e-9
+SAME = 1e-6
 
 
 def cost_time_frontier(transfer: Transfer, points: int = POINTS) -> list[Allocation]:
@@ -37,11 +38,15 @@ def cost_time_frontier(transfer: Transfer, points: int = POINTS) -> list[Allocat
 
 
 def pareto(allocations: Sequence[Allocation]) -> list[Allocation]:
-    """Return those that no other beats in cost without being slower, slowest first."""
+    """Return those that no other beats in cost without being slower, slowest first.
+
+    Differences of a millionth are none.
+    """
     kept: list[Allocation] = []
-    cheapest = float("inf")
     for allocation in sorted(allocations, key=lambda a: (-a.rate_gbps, a.cost_usd)):
-        if allocation.cost_usd < cheapest:
-            cheapest = allocation.cost_usd
-            kept.append(allocation)
+        if kept and allocation.cost_usd >= kept[-1].cost_usd * (1 - SAME):
+            continue
+        if kept and allocation.rate_gbps >= kept[-1].rate_gbps * (1 - SAME):
+            kept.pop()
+        kept.append(allocation)
     return kept[::-1]

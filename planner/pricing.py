@@ -40,15 +40,17 @@ def average_usd_per_gb(
     start, end = month_to_date_gb, month_to_date_gb + volume_gb
     floor = cost = 0.0
     for tier in tiers:
-        billed = min(end, tier.up_to_gb) - max(start, floor)
-        if billed >= volume_gb:  # all in one tier: its price, to the digit
+        if start >= floor and end <= tier.up_to_gb:  # all in one tier: its price, to the digit
             return tier.usd_per_gb
+        billed = min(end, tier.up_to_gb) - max(start, floor)
         if billed > 0:
             cost += billed * tier.usd_per_gb
         if end <= tier.up_to_gb:
             break
         floor = tier.up_to_gb
-    return cost / volume_gb
+    # Differences of large volumes round: the mean is never outside what is charged.
+    fees = [tier.usd_per_gb for tier in tiers]
+    return min(max(cost / volume_gb, min(fees)), max(fees))
 
 
 class CataloguePrices:
@@ -123,7 +125,12 @@ class FlatPrices:
                     value=egress_usd_per_gb.shape,
                 )
             self._matrix = egress_usd_per_gb.tolist()
-        self._vm = vm_usd_per_h
+        self._vms: Mapping[str, float] = {}
+        self._vm = 0.0
+        if isinstance(vm_usd_per_h, Mapping):
+            self._vms = vm_usd_per_h
+        else:
+            self._vm = float(vm_usd_per_h)
 
     def egress_usd_per_gb(self, src: str, dst: str, volume_gb: float) -> float:  # noqa: ARG002
         """Return the stated price, whatever the volume."""
@@ -132,5 +139,5 @@ class FlatPrices:
         return self._matrix[self._position[src]][self._position[dst]]
 
     def vm_usd_per_h(self, region: str) -> float:
-        """Return the stated price."""
-        return self._vm.get(region, 0.0) if isinstance(self._vm, Mapping) else self._vm
+        """Return the stated price; 0 for a region that was left out."""
+        return self._vms.get(region, self._vm)

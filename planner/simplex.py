@@ -85,6 +85,18 @@ class BoxedSimplex:
         twin.upper = self.upper.copy()
         return twin
 
+    def drop(self, columns: set[int]) -> None:
+        """Remove variables that are outside the basis and zero; the others move up."""
+        kept = [j for j in range(len(self.lower)) if j not in columns]
+        position = {j: i for i, j in enumerate(kept)}
+        self._rows = [[row[j] for j in kept] for row in self._rows]
+        self._basis = [position[j] for j in self._basis]
+        self._objective = [self._objective[j] for j in kept]
+        self._cost = [self._cost[j] for j in kept]
+        self._outside = [self._outside[j] for j in kept]
+        self.lower = [self.lower[j] for j in kept]
+        self.upper = [self.upper[j] for j in kept]
+
     def value(self, solution: list[float]) -> float:
         """Return the objective of a solution."""
         return float(sum(map(mul, self._objective, solution)))
@@ -95,24 +107,21 @@ class BoxedSimplex:
 
     def solve(self) -> list[float] | None:
         """Return an optimal x, or None if the program is infeasible."""
-        lower, upper, outside = self.lower, self.upper, self._outside
-        basis = self._basis
-        in_basis = set(basis)
-        for j, reduced in enumerate(self._cost):
-            if j in in_basis:
-                continue
-            if reduced < -TOLERANCE or (reduced <= TOLERANCE and outside[j] >= upper[j]):
-                outside[j] = upper[j]
+        lower, upper, outside, basis = self.lower, self.upper, self._outside, self._basis
+        for j, (reduced, low, high) in enumerate(zip(self._cost, lower, upper, strict=True)):
+            if reduced < -TOLERANCE or (reduced <= TOLERANCE and outside[j] >= high):
+                outside[j] = high
             else:
-                outside[j] = lower[j]
-
+                outside[j] = low
+        for j in basis:
+            outside[j] = 0.0
+        values = [
+            right - sum(map(mul, row, outside))
+            for row, right in zip(self._rows, self._rhs, strict=True)
+        ]
         for _ in range(MAX_PIVOTS):
             leaving, worst, target = -1, TOLERANCE, 0.0
-            values = []
-            for i, row in enumerate(self._rows):
-                j = basis[i]
-                value = self._rhs[i] - sum(map(mul, row, outside))
-                values.append(value)
+            for i, (j, value) in enumerate(zip(basis, values, strict=True)):
                 scale = 1.0 + abs(value)
                 if (below := (lower[j] - value) / scale) > worst:
                     leaving, worst, target = i, below, lower[j]
@@ -120,29 +129,35 @@ class BoxedSimplex:
                     leaving, worst, target = i, above, upper[j]
             if leaving < 0:
                 solution = outside.copy()
-                for i, j in enumerate(basis):
-                    solution[j] = values[i]
+                for j, value in zip(basis, values, strict=True):
+                    solution[j] = value
                 return solution
-            entering = self._entering(self._rows[leaving], values[leaving] < target)
+            entering = self._entering(leaving, values[leaving] < target)
             if entering < 0:
                 return None
+            # Moving the entering variable by a step brings the leaving one to its bound.
+            step = (values[leaving] - target) / self._rows[leaving][entering]
+            reached = outside[entering] + step
+            for i, row in enumerate(self._rows):
+                if factor := row[entering]:
+                    values[i] -= factor * step
+            values[leaving] = reached
             self._pivot(leaving, entering, target)
         raise ArithmeticError(f"no optimum after {MAX_PIVOTS} pivots")
 
-    def _entering(self, row: list[float], must_rise: bool) -> int:
+    def _entering(self, leaving: int, must_rise: bool) -> int:
         """Pick the variable whose reduced cost reaches zero first, or -1."""
         best, best_ratio, best_size = -1, 0.0, 0.0
-        lower, upper, outside = self.lower, self.upper, self._outside
-        in_basis = self._basis
-        for j, a in enumerate(row):
-            if -TOLERANCE < a < TOLERANCE or lower[j] >= upper[j] or j in in_basis:
+        lower, upper, cost = self.lower, self.upper, self._cost
+        leaves = self._basis[leaving]
+        for j, (a, now) in enumerate(zip(self._rows[leaving], self._outside, strict=True)):
+            if -TOLERANCE < a < TOLERANCE or j == leaves:
                 continue
-            # The leaving variable rises if a variable at its lower bound with a negative
-            # entry rises, or one at its upper bound with a positive entry falls.
-            at_lower = outside[j] < upper[j]
-            if (a < 0) is (at_lower is must_rise):
+            # The leaving variable rises if one at its lower bound with a negative entry rises,
+            # or one at its upper bound with a positive entry falls. What can't move is neither.
+            if now < upper[j] if (a < 0) is must_rise else now > lower[j]:
                 size = abs(a)
-                ratio = abs(self._cost[j]) / size
+                ratio = abs(cost[j]) / size
                 if best < 0 or ratio < best_ratio - TOLERANCE or (
                     ratio <= best_ratio + TOLERANCE and size > best_size
                 ):  # fmt: skip
@@ -156,11 +171,11 @@ class BoxedSimplex:
         pivot_rhs = rhs[leaving] / pivot
         for i, row in enumerate(rows):
             if i != leaving and (factor := row[entering]):
-                rows[i] = [a - factor * p for a, p in zip(row, pivot_row, strict=True)]
+                rows[i] = [a - factor * p for a, p in zip(row, pivot_row)]  # noqa: B905
                 rhs[i] -= factor * pivot_rhs
         rows[leaving], rhs[leaving] = pivot_row, pivot_rhs
         if factor := self._cost[entering]:
-            self._cost = [a - factor * p for a, p in zip(self._cost, pivot_row, strict=True)]
+            self._cost = [a - factor * p for a, p in zip(self._cost, pivot_row)]  # noqa: B905
         self._outside[self._basis[leaving]] = target
         self._outside[entering] = 0.0
         self._basis[leaving] = entering

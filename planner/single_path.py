@@ -1,7 +1,7 @@
 """Everything over one path: the exact optimum in closed form.
 
 On one path the cost ``V (8 D / R + t_start)`` falls with the rate while the numbers of VMs stay,
-so an optimum lies where some VM is just full (or at the lowest rate that is allowed).
+so an optimum lies where some VM is just full.
 """
 
 from __future__ import annotations
@@ -29,7 +29,15 @@ def path_stages(transfer: Transfer, relay: Relay | None) -> list[Stage]:
 
 def greatest_rate_gbps(transfer: Transfer, relay: Relay | None) -> float:
     """Return the rate of one path with every VM that the quotas allow."""
-    return min(gbps * quota for gbps, quota in path_stages(transfer, relay))
+    src, dst = transfer.src, transfer.dst
+    if relay:
+        return min(
+            src.quota * min(relay.in_gbps, src.cap_gbps),
+            relay.quota * relay.vm_gbps,
+            dst.quota * min(relay.out_gbps, dst.cap_gbps),
+        )
+    pair = transfer.direct.pair_gbps if transfer.direct else 0.0
+    return min(src.quota * min(pair, src.cap_gbps), dst.quota * min(pair, dst.cap_gbps))
 
 
 def best_on_path(
@@ -53,13 +61,12 @@ def best_on_path(
         Limits.
     """
     stages = path_stages(transfer, relay)
-    most = min(gbps * quota for gbps, quota in stages)
+    most = greatest_rate_gbps(transfer, relay)
     if most <= 0 or at_least_gbps > most * (1 + EQUAL):
         return None
+    least = at_least_gbps * (1 - EQUAL)
     rates = {k * gbps for gbps, quota in stages for k in range(1, quota + 1)}
-    rates = {rate for rate in rates if at_least_gbps <= rate <= most} | {most}
-    if at_least_gbps > 0:
-        rates.add(min(at_least_gbps, most))
+    rates = {rate for rate in rates if least <= rate <= most} | {most}
     src, dst = transfer.src, transfer.dst
     if relay is None:
         assert transfer.direct is not None

@@ -137,8 +137,8 @@ class Allocation:
 
 
 def whole_vms(load: float) -> int:
-    """Return the whole number of VMs that a load needs, forgiving rounding errors."""
-    return ceil(load - EQUAL * (1.0 + load))
+    """Return the whole number of VMs that a load needs, forgiving rounding errors; at least 1."""
+    return max(1, ceil(load - EQUAL * (1.0 + load)))
 
 
 def allocate(
@@ -206,26 +206,29 @@ def relevant_relays(
     """Return the relays, of all or of those given, that an optimal allocation can need.
 
     The cheapest comes first.
-    A relay k dominates r if it is no dearer (fee and VM) and no slower (either leg and VM).
-    While k has room, flow moves from r to k at no loss; so r is needed only once *all* that
-    dominate it are full, and if filling them already exhausts a connection budget or the rate,
-    r is never needed. The direct path has no quota of its own: domination by it is enough.
-    Dropping whatever is dominated by a single relay would lose optima.
+
+    A relay k dominates r if it is no dearer (fee and VM) and no slower (either leg and VM). While
+    k has room, flow moves from r to k at no loss; so r is needed only once *all* that dominate it
+    are full, and if filling them already exhausts a connection budget or the rate, r is never
+    needed. The direct path has no quota of its own: domination by it is enough. Dropping whatever
+    is dominated by a single relay would lose optima.
     """
     candidates = transfer.relays if relays is None else relays
     direct = transfer.direct
     src_quota, dst_quota = transfer.src.quota, transfer.dst.quota
-    kept: list[Relay] = []
-    ordered = sorted(
-        [r for r in candidates if r.vm_gbps > 0 and r.quota > 0],
-        key=lambda r: (r.usd_per_gb, -r.in_gbps, -r.out_gbps, r.vm_usd_per_h, r.region),
-    )
     direct_gbps = direct.pair_gbps if direct else 0.0
     direct_fee = direct.usd_per_gb if direct else inf
+    ordered = [
+        r
+        for r in candidates
+        if r.vm_gbps > 0
+        and r.quota > 0
+        and (direct_fee > r.usd_per_gb or direct_gbps < r.in_gbps or direct_gbps < r.out_gbps)
+    ]
+    ordered.sort(key=lambda r: (r.usd_per_gb, -r.in_gbps, -r.out_gbps, r.vm_usd_per_h, r.region))
+    kept: list[Relay] = []
     for r in ordered:
         a, b, u, price = r.in_gbps, r.out_gbps, r.vm_gbps, r.vm_usd_per_h
-        if direct_fee <= r.usd_per_gb and direct_gbps >= a and direct_gbps >= b:
-            continue
         src_use = dst_use = rate = 0.0
         for k in kept:
             if k.in_gbps >= a and k.out_gbps >= b and k.vm_gbps >= u and k.vm_usd_per_h <= price:

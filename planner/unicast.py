@@ -142,18 +142,22 @@ def rate_limits(transfer: Transfer) -> RateLimits:
     """Maximise the rate with all VMs in use: a linear program of four rows, with its duals."""
     src, dst, direct = transfer.src, transfer.dst, transfer.direct
     relays = relevant_relays(transfer)
-    out_use = [1 / relay.in_gbps for relay in relays]
-    in_use = [1 / relay.out_gbps for relay in relays]
-    upper = [relay.vm_gbps * relay.quota for relay in relays]
-    if direct and direct.pair_gbps > 0:
-        out_use.append(1 / direct.pair_gbps)
-        in_use.append(1 / direct.pair_gbps)
-        upper.append(direct.pair_gbps * min(src.quota, dst.quota))
-    paths = len(upper)
-    if not paths or src.quota < 1 or dst.quota < 1:
+    direct = direct if direct and direct.pair_gbps > 0 else None
+    if src.quota < 1 or dst.quota < 1 or not (direct or relays):
         return RateLimits(0.0)
+    # Flows are counted in a rate that bounds them all, to be of the size of the other figures.
+    unit_gbps = _rate_bound_gbps(transfer, relays)
+    out_use = [unit_gbps / relay.in_gbps for relay in relays]
+    in_use = [unit_gbps / relay.out_gbps for relay in relays]
+    upper = [relay.vm_gbps * relay.quota / unit_gbps for relay in relays]
+    if direct:
+        out_use.append(unit_gbps / direct.pair_gbps)
+        in_use.append(unit_gbps / direct.pair_gbps)
+        # Loose: the rows limit it, and are to get the credit.
+        upper.append(2 * direct.pair_gbps * min(src.quota, dst.quota) / unit_gbps)
+    paths = len(upper)
     # One row a resource, in units of VMs: use <= quota.
-    rows = [out_use, in_use, [1 / src.cap_gbps] * paths, [1 / dst.cap_gbps] * paths]
+    rows = [out_use, in_use, [unit_gbps / src.cap_gbps] * paths, [unit_gbps / dst.cap_gbps] * paths]
     quotas = [float(src.quota), float(dst.quota)] * 2
     program = BoxedSimplex(
         [row + [float(i == j) for j in range(4)] for i, row in enumerate(rows)],
@@ -165,9 +169,9 @@ def rate_limits(transfer: Transfer) -> RateLimits:
     flows = program.solve()
     if flows is None:  # no flow at all is always feasible
         raise ArithmeticError("the rate program has no solution")
-    gains = [max(0.0, program.reduced_cost(paths + i)) for i in range(4)]
+    gains = [max(0.0, program.reduced_cost(paths + i)) * unit_gbps for i in range(4)]
     return RateLimits(
-        sum(flows[:paths]),
+        sum(flows[:paths]) * unit_gbps,
         src_connections_gbps=gains[0],
         dst_connections_gbps=gains[1],
         src_cap_gbps=gains[2],

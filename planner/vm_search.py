@@ -15,7 +15,7 @@ The last term is a product of two variables when the rate is free. A node with `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count
@@ -28,6 +28,8 @@ from planner.units import S_PER_H
 
 GAP = 1e-6  # relative: a hundredth of a cent on a hundred dollars
 Range: TypeAlias = tuple[int, int]
+# In place of a relay's position.
+SOURCE, DESTINATION = -2, -1
 
 
 @dataclass(slots=True)
@@ -81,12 +83,11 @@ class _Search:
         if transfer.direct and transfer.direct.pair_gbps > 0:
             slowest.append(transfer.direct.pair_gbps)
         self.least_share = min(1.0, max(at_least_gbps, min(slowest)) / rate_gbps)
+        if self.fixed_rate:
+            self.least_share = 1.0
         self.best: Allocation | None = None
         self.start_h = transfer.vm_start_s / S_PER_H
         self.full_rate_h = transfer.gbps_h / rate_gbps
-        self.src_column = 1 + 2 * len(relays)
-        self.dst_column = self.src_column + 1
-        self.rate_column = self.src_column + 2
         direct = transfer.direct
         self.direct = direct if direct and direct.pair_gbps > 0 else None
         fees = [relay.usd_per_gb for relay in relays]
@@ -94,16 +95,29 @@ class _Search:
             fees.append(self.direct.usd_per_gb)
         self.least_egress_usd = transfer.volume_gb * min(fees, default=0.0)
 
+    @property
+    def src_column(self) -> int:
+        """Position of the source's VMs in the program."""
+        return 1 + 2 * len(self.relays)
+
+    @property
+    def dst_column(self) -> int:
+        """Position of the destination's VMs in the program."""
+        return 2 + 2 * len(self.relays)
+
     def run(self) -> Allocation | None:
         """Return the best allocation."""
         src, dst = self.transfer.src, self.transfer.dst
         if not (self.relays or self.direct) or src.quota < 1 or dst.quota < 1:
             return self.best
         least_gbps = self.least_share * self.rate_gbps
+        pair = self.direct.pair_gbps if self.direct else 0.0
+        fastest_out = max([pair, *[relay.in_gbps for relay in self.relays]])
+        fastest_in = max([pair, *[relay.out_gbps for relay in self.relays]])
         fresh: list[_Node | None] = [
             self._node(
-                (max(1, whole_vms(least_gbps / src.cap_gbps)), src.quota),
-                (max(1, whole_vms(least_gbps / dst.cap_gbps)), dst.quota),
+                (whole_vms(least_gbps / min(src.cap_gbps, fastest_out)), src.quota),
+                (whole_vms(least_gbps / min(dst.cap_gbps, fastest_in)), dst.quota),
                 [(0, relay.quota) for relay in self.relays],
             )
         ]
@@ -121,6 +135,8 @@ class _Search:
                     self._consider(found)
                     if not self._promising(part, bound):
                         continue
+                if self.fixed_rate and len(fresh) == 1:  # the root
+                    solution = self._without_hopeless_relays(part, bound, solution)
                 heappush(queue, (bound, next(order), part, solution))
             while queue:
                 bound, _, part, solution = heappop(queue)
@@ -141,11 +157,11 @@ class _Search:
         raise NotImplementedError
 
     def _worth_usd(self) -> float:
-        """What a unit of rate is worth in the program."""
+        """Return what a unit of rate is worth in the program."""
         return 0.0
 
     def _constant_usd(self) -> float:
-        """What is added to the program's optimum."""
+        """Return what is to be added to the program's optimum."""
         return 0.0
 
     def _slowest_share(self, decided_usd_per_h: float) -> float:
@@ -195,29 +211,29 @@ class _Search:
     def _branches(self, node: _Node, solution: list[float]) -> Iterator[_Node | None]:
         """Split a node on the VM count whose rounding would cost most."""
         transfer = self.transfer
-        choices: list[tuple[float, int, Range, float]] = []
+        best, which, (low, high), vms = (-1.0, 0.0), 0, (0, 0), 0.0
         ends = (
-            (-2, node.src, solution[self.src_column], transfer.src.vm_usd_per_h),
-            (-1, node.dst, solution[self.dst_column], transfer.dst.vm_usd_per_h),
+            (SOURCE, node.src, solution[self.src_column], transfer.src.vm_usd_per_h),
+            (DESTINATION, node.dst, solution[self.dst_column], transfer.dst.vm_usd_per_h),
         )
-        for which, (low, high), vms, price in ends:
-            if low < high:
-                choices.append((_rounding(vms) * price, which, (low, high), vms))
-        for k, relay in enumerate(self.relays):
-            low, high = node.relays[k]
-            if low < high:
-                vms = low + solution[2 + 2 * k] * self.rate_gbps / relay.vm_gbps
-                choices.append((_rounding(vms) * relay.vm_usd_per_h, k, (low, high), vms))
-        if not choices:
-            return
         # Where nothing is left to round, decide what the solution uses before what it does not.
-        _, which, (low, high), vms = max(choices, key=lambda c: (c[0], c[3], -c[1]))
+        for end, (least, most), load, price in ends:
+            if least < most and (weight := (_rounding(load) * price, load)) > best:
+                best, which, (low, high), vms = weight, end, (least, most), load
+        for k, (relay, (least, most)) in enumerate(zip(self.relays, node.relays, strict=True)):
+            if least < most:
+                load = least + solution[2 + 2 * k] * self.rate_gbps / relay.vm_gbps
+                weight = (_rounding(load) * relay.vm_usd_per_h, load)
+                if weight > best:
+                    best, which, (low, high), vms = weight, k, (least, most), load
+        if low == high:
+            return
         whole = round(vms)
         split = whole - 1 if abs(vms - whole) <= 1e-7 else floor(vms)
         split = min(max(low, split), high - 1)
         for part in ((low, split), (split + 1, high)):
-            src = part if which == -2 else node.src
-            dst = part if which == -1 else node.dst
+            src = part if which == SOURCE else node.src
+            dst = part if which == DESTINATION else node.dst
             relays = node.relays
             if which >= 0:
                 relays = relays.copy()
@@ -228,6 +244,29 @@ class _Search:
                 yield self._narrowed(node, src, dst, relays)
             else:
                 yield self._node(src, dst, relays)
+
+    def _without_hopeless_relays(
+        self, node: _Node, bound: float, solution: list[float]
+    ) -> list[float]:
+        """Leave out for good the relays whose first VM would cost more than the best so far.
+
+        With the program's dual values, one VM at an unused relay adds at least its price, or
+        the reduced cost of all that it can carry (reduced-cost fixing).
+        """
+        hopeless = set()
+        for k, relay in enumerate(self.relays):
+            if node.relays[k][0] == 0 and solution[2 + 2 * k] == 0.0:
+                flow_usd = node.program.reduced_cost(2 + 2 * k) * relay.vm_gbps / self.rate_gbps
+                vm_usd = self._vm_usd(relay.vm_usd_per_h, 1.0)
+                if flow_usd >= 0 and not self._promising(node, bound + min(flow_usd, vm_usd)):
+                    hopeless.add(k)
+        if not hopeless:
+            return solution
+        columns = {column for k in hopeless for column in (1 + 2 * k, 2 + 2 * k)}
+        node.program.drop(columns)
+        node.relays = [r for k, r in enumerate(node.relays) if k not in hopeless]
+        self.relays = [r for k, r in enumerate(self.relays) if k not in hopeless]
+        return [x for j, x in enumerate(solution) if j not in columns]
 
     def _narrowed(self, node: _Node, src: Range, dst: Range, relays: list[Range]) -> _Node:
         program = node.program.copy()
@@ -296,11 +335,12 @@ class _Search:
             slack += (float(src[1]), float(dst[1]))
         if self.budget_usd < inf:
             # Counted in budgets, to be of the size of the other rows.
-            row = [c / self.budget_usd for c in cost]
-            row[-1] -= 1.0
+            unit_usd = self.budget_usd or 1.0
+            row = [c / unit_usd for c in cost]
+            row[-1] -= self.budget_usd / unit_usd
             rows.append(row)
-            rhs.append(-decided / self.budget_usd)
-            slack.append(1.0)
+            rhs.append(-decided / unit_usd)
+            slack.append(self.budget_usd / unit_usd)
         if not self.counts_cost:
             cost = [0.0] * len(cost)
             decided = 0.0

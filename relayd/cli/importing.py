@@ -23,6 +23,7 @@ from relayd.store import Store, default_path, open_store
 from relayd.store.ingest import Batch, ImportReport, content_digest, ingest
 
 PROGRESS_EVERY_S = 0.5
+FINISHED_IN_PART = 5
 
 
 def run(options: argparse.Namespace) -> int:
@@ -48,6 +49,10 @@ def run(options: argparse.Namespace) -> int:
         print(json.dumps(content, indent=2))
     elif snapshot:
         print(f"Snapshot {snapshot.id}, as of {snapshot.as_of}, in {path}")
+    unusable = [str(file) for file, report in reports if not report.accepted + report.duplicates]
+    if unusable:
+        print(f"relayd: nothing to use in {', '.join(unusable)}", file=sys.stderr)
+        return FINISHED_IN_PART
     return 0
 
 

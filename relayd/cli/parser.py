@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Any
 
 from relayd import __version__
+from relayd.cli import lab
 
 # Kept here, so that `--help` and completion need none of the modules that define them.
 FORMATS = ("iperf3", "ping", "nuttcp", "skyplane-throughput", "skyplane-latency", "csv")
@@ -80,6 +81,7 @@ def build_parser() -> argparse.ArgumentParser:
     export.add_argument("what", choices=("graph",))
     export.add_argument("--format", choices=("json", "csv", "graphml"), default="json")
     export.add_argument("--output", metavar="FILE", help="instead of standard output")
+    lab.add_parser(commands)
     completion = _command(
         commands, "completion", "relayd.cli.completion:run", "print a shell completion script"
     )

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from planner.errors import StoreError
 from relayd.store.database import Database
 from relayd.store.failures import (
     damaged,
@@ -118,6 +119,8 @@ def open_store(path: Path | str, *, mode: Mode, busy_timeout_s: float = BUSY_TIM
         if found is None and mode == "create":
             _create_file(target)
             found = 0
+    except StoreError:
+        raise
     except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: a loop of links
         if isinstance(error, RuntimeError):
             error = OSError(None, str(error))

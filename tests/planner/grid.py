@@ -9,14 +9,15 @@ from __future__ import annotations
 import csv
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from random import Random
 
 import numpy as np
+
 from planner.network import Network
 from planner.pricing import FlatPrices
 from planner.throughput import bundle_share_of_steady
 from planner.transfer import Direct, End, Relay, Transfer
-
 from tests.shared_data import shared
 
 VM_USD_PER_H = {"aws": 1.536, "azure": 1.52, "gcp": 1.55}
@@ -115,19 +116,24 @@ def vm_usd_per_h(region: str) -> float:
 @cache
 def january_grid() -> Grid:
     """Load the grid, or skip the test where the shared data is missing."""
-    with shared("rtt_2022-04.csv").open() as file:
+    return read_grid(shared("aggregate_2022-01.csv").parent)
+
+
+def read_grid(folder: Path) -> Grid:
+    """Read the three tidied files of the grid."""
+    with (folder / "rtt_2022-04.csv").open() as file:
         rtt_ms = {
             (row["src"], row["dst"]): float(row["rtt_clean_ms"])
             for row in csv.DictReader(file)
             if row["rtt_clean_ms"]
         }
-    with shared("egress_usd_per_gb_2022-05.csv").open() as file:
+    with (folder / "egress_usd_per_gb_2022-05.csv").open() as file:
         usd_per_gb = {
             (row["src"], row["dst"]): float(row["egress_usd_per_gb"])
             for row in csv.DictReader(file)
         }
     pair_gbps = {}
-    with shared("aggregate_2022-01.csv").open() as file:
+    with (folder / "aggregate_2022-01.csv").open() as file:
         for row in csv.DictReader(file):
             pair = src, dst = row["src"], row["dst"]
             rtt = rtt_ms.get(pair) or rtt_ms.get((dst, src)) or USUAL_RTT_MS

@@ -250,6 +250,16 @@ def test_a_wrong_format_changes_nothing(relayd: Relayd, tmp_path: Path) -> None:
     assert db.read_bytes() == before
 
 
+def test_a_file_without_anything_to_use_is_no_success(relayd: Relayd, tmp_path: Path) -> None:
+    failed = tmp_path / "failed.json"
+    failed.write_text('{"start": {}, "error": "unable to connect to server: Connection refused"}\n')
+    outcome = relayd("import", "iperf3", failed, "--src", "us-east", "--dst", "sa",
+                     "--db", tmp_path / "store.db")  # fmt: skip
+    assert outcome.code == 5
+    assert "Connection refused" in outcome.out
+    assert "failed.json" in outcome.err
+
+
 def test_settings_come_from_options_environment_and_file(
     relayd: Relayd, tmp_path: Path, measured: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

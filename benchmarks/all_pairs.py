@@ -1,0 +1,74 @@
+"""The best single relay for all pairs at once, beside one numpy broadcast over all triples."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+
+import numpy as np
+
+from benchmarks.grid import grid
+from benchmarks.table import median_and_p95, show, times_s, written
+from planner.all_pairs import best_relays
+
+MANY = 1000
+REPEATS = 30
+Figures = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+def by_broadcast(figures: Figures) -> np.ndarray:
+    """Return the best relay's rate, with an n x n x n array."""
+    pair, egress, ingress = figures
+    capped = np.minimum(np.minimum(pair, egress[:, None]), ingress[None, :])
+    np.fill_diagonal(capped, 0.0)
+    through = np.minimum(capped[:, :, None], capped[None, :, :])
+    best: np.ndarray = through.max(axis=1)
+    np.fill_diagonal(best, 0.0)
+    return best
+
+
+def ours(figures: Figures) -> np.ndarray:
+    """Return the best relay's rate."""
+    return best_relays(*figures).rate_gbps
+
+
+def random_figures(count: int) -> Figures:
+    """Return rates of a grid of any size."""
+    random = np.random.default_rng(count)
+    pair = random.lognormal(1.6, 0.5, (count, count))
+    return pair, pair.max(axis=1), pair.max(axis=0)
+
+
+def peak_mb(run: object, figures: Figures) -> float:
+    """Return the greatest memory that a call allocates, in MB."""
+    assert callable(run)
+    tracemalloc.start()
+    run(figures)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak / 1e6
+
+
+def main() -> None:
+    """Print the table."""
+    january, name = grid()
+    pair = january.matrix(january.pair_gbps, 0.0)
+    figures = (pair, pair.max(axis=1), pair.max(axis=0))
+    assert np.allclose(ours(figures), by_broadcast(figures))
+    many = random_figures(MANY)
+    rows = []
+    for what, run, on, repeats, target in (
+        (f"{len(pair)} regions", ours, figures, REPEATS, "1 ms"),
+        (f"{len(pair)} regions, numpy broadcast", by_broadcast, figures, REPEATS, ""),
+        (f"{MANY} regions", ours, many, 5, "0.8 s"),
+    ):
+        gc.collect()
+        median, _ = median_and_p95(times_s(run, [on] * repeats))
+        rows.append((what, written(median), f"{peak_mb(run, on):.1f} MB", target))
+    cube_mb = MANY**3 * 8 / 1e6
+    rows.append((f"{MANY} regions, numpy broadcast", "-", f"{cube_mb:.0f} MB", "(not run)"))
+    show(f"Best relay for all pairs ({name})", ("", "median", "memory", "target"), rows)
+
+
+if __name__ == "__main__":
+    main()

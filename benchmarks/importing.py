@@ -1,0 +1,110 @@
+"""Import of a large file into a fresh store, beside a bare loop of ``csv.reader`` over it.
+
+``python -m benchmarks.importing [ROWS]``; each side runs in an interpreter of its own, so that
+its peak of memory is its own.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from itertools import cycle, islice, permutations
+from pathlib import Path
+from random import Random
+
+from benchmarks.table import peak_mb, show
+
+ROWS = 1_000_000
+HEADER = (
+    "src_region,src_tier,src_instance_class,dst_region,dst_tier,dst_instance_class,"
+    "iperf3_connections,iperf3_runtime,tag,stdout_path,stderr_path,throughput_sent,"
+    "throughput_received,cpu_utilization,success"
+)
+VMS = {"aws": "m5.8xlarge", "azure": "Standard_D32_v5", "gcp": "n2-standard-32"}
+
+
+def write_file(path: Path, rows: int) -> None:
+    """Write a file as that profiler writes it, pairs of 63 regions over and over."""
+    from benchmarks.grid import synthetic  # not in the processes whose memory is measured
+
+    random = Random(1)
+    grid = synthetic()
+    pairs = list(permutations(grid.regions, 2))
+    with path.open("w", newline="") as file:
+        file.write(HEADER + "\n")
+        for src, dst in islice(cycle(pairs), rows):
+            tag = f"{src}:PREMIUM_{dst}:PREMIUM"
+            log = f"raw_iperf3_logs/{tag}"
+            received = grid.pair_gbps[src, dst] * random.uniform(0.9e9, 1.0e9)
+            file.write(
+                f"{src},PREMIUM,{VMS[src.partition(':')[0]]},"
+                f"{dst},PREMIUM,{VMS[dst.partition(':')[0]]},64,5,{tag},{log}.stdout,{log}.stderr,"
+                f"{received * 1.03},{received},{random.uniform(1, 20)},True\n"
+            )
+
+
+def import_file(path: Path) -> int:
+    """Import into a fresh store beside the file; return the number of samples."""
+    from probes.importers import ImportOptions, read
+    from relayd.store import Batch, content_digest, open_store
+    from relayd.store.ingest import ingest
+
+    options = ImportOptions(name=path.name, measured_at_s=1.64e9)
+    with open_store(path.with_suffix(".db"), mode="create") as store, path.open("rb") as stream:
+        batch = Batch(path.name, "skyplane-throughput", content_digest(path), {})
+        return ingest(store, batch, read("skyplane-throughput", stream, options)).accepted
+
+
+def read_file(path: Path) -> int:
+    """Do nothing but split the rows into fields; return their number."""
+    with path.open(newline="") as file:
+        return sum(1 for _ in csv.reader(file)) - 1
+
+
+def run_one(what: str, path: Path) -> None:
+    """Run one side and print what it took as JSON."""
+    before_mb = peak_mb()
+    start = time.perf_counter()
+    count = import_file(path) if what == "import" else read_file(path)
+    seconds = time.perf_counter() - start
+    print(json.dumps({"rows": count, "s": seconds, "mb": peak_mb(), "before_mb": before_mb}))
+
+
+def in_own_interpreter(what: str, path: Path) -> dict[str, float]:
+    """Run one side in a fresh interpreter."""
+    command = [sys.executable, "-m", "benchmarks.importing", what, str(path)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    found: dict[str, float] = json.loads(done.stdout)
+    return found
+
+
+def main(rows: int = ROWS) -> None:
+    """Print the table."""
+    lines = []
+    with tempfile.TemporaryDirectory() as folder:
+        for count in (rows // 10, rows):
+            path = Path(folder) / f"{count}.csv"
+            write_file(path, count)
+            for what, name, target in (
+                ("import", "import into a store", "100,000 rows/s"),
+                ("read", "csv.reader alone", ""),
+            ):
+                found = in_own_interpreter(what, path)
+                assert found["rows"] == count, found
+                lines.append(
+                    (name, f"{count:,}", f"{found['s']:.2f} s", f"{count / found['s']:,.0f}",
+                     f"{found['mb']:.0f} MB", target)
+                )  # fmt: skip
+    header = ("", "rows", "time", "rows/s", "peak memory", "target")
+    show("Import of a skyplane-throughput file (synthetic)", header, lines)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 3:
+        run_one(sys.argv[1], Path(sys.argv[2]))
+    else:
+        main(*(int(rows) for rows in sys.argv[1:]))

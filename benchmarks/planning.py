@@ -1,0 +1,102 @@
+"""How long one exact plan takes, beside the same model through OR-Tools."""
+
+from __future__ import annotations
+
+import gc
+from random import Random
+
+from benchmarks.grid import grid
+from benchmarks.table import median_and_p95, show, times_s, written
+from planner.frontier import cost_time_frontier
+from planner.recommendation import recommend
+from planner.reference import least_cost_reference
+from planner.request import TransferRequest
+from planner.single_path import greatest_rate_gbps
+from planner.transfer import Transfer
+from planner.unicast import fastest, least_cost, least_value
+from tests.planner.grid import Grid
+
+REQUESTS = 2000
+FEWER = 200
+TIME_VALUE_USD_PER_H = 20.0
+Asked = tuple[Transfer, float]
+
+
+def requests(january: Grid, count: int, seed: int = 1) -> list[Asked]:
+    """Return requests with 1 to 8 VMs a region, at 1, 1.25, 1.5 and 2 times direct."""
+    random = Random(seed)
+    asked = []
+    for src, dst in january.random_pairs(count, seed):
+        vms = random.randint(1, 8)
+        transfer = january.transfer(src, dst, vms=vms, volume_gb=random.choice([10, 100, 1000]))
+        direct = greatest_rate_gbps(transfer, None) / random.choice([1, vms])
+        asked.append((transfer, direct * random.choice([1.0, 1.25, 1.5, 2.0])))
+    return asked
+
+
+def main() -> None:
+    """Print the tables."""
+    january, name = grid()
+    print(f"Planning one transfer on the {name}; 1 to 8 VMs a region")
+    asked = requests(january, REQUESTS)
+    feasible = [(t, rate) for t, rate in asked if least_cost(t, rate)]
+    above = [(t, r) for t, r in feasible if r > greatest_rate_gbps(t, None) * (1 + 1e-9)]
+    transfers = [transfer for transfer, _ in asked]
+    gc.collect()
+    gc.freeze()
+
+    def at_rate(item: Asked) -> object:
+        return least_cost(*item)
+
+    def reference(item: Asked) -> object:
+        return least_cost_reference(*item)
+
+    def value(transfer: Transfer) -> object:
+        return least_value(transfer, time_value_usd_per_h=TIME_VALUE_USD_PER_H)
+
+    runs = [
+        ("least cost at 1x to 2x direct, feasible", times_s(at_rate, feasible), "150 us, 1 ms"),
+        ("  of these, above direct capacity", times_s(at_rate, above), "250 us"),
+        ("least cost plus time (20 USD/h)", times_s(value, transfers), ""),
+        ("least time", times_s(fastest, transfers), ""),
+        ("frontier of 20 points", times_s(cost_time_frontier, transfers[:FEWER]), "10 ms"),
+        ("the full model through OR-Tools", times_s(reference, feasible[:FEWER]), ""),
+        ("  of these, above direct capacity", times_s(reference, above[:FEWER]), ""),
+    ]
+    rows = []
+    for what, seconds, target in runs:
+        median, p95 = median_and_p95(seconds)
+        rows.append((what, str(len(seconds)), written(median), written(p95), target))
+    show("The optimiser", ("", "plans", "median", "p95", "target"), rows)
+    for ours, theirs, what in ((0, 5, "feasible"), (1, 6, "above direct")):
+        ratio = median_and_p95(runs[theirs][1])[0] / median_and_p95(runs[ours][1])[0]
+        print(f"  OR-Tools takes {ratio:.0f} times as long ({what}).")
+    recommendations(january)
+
+
+def recommendations(january: Grid) -> None:
+    """Print how long a whole recommendation takes: decision, bounds, reason, advice."""
+    network, prices = january.network(), january.prices()
+    pairs = january.random_pairs(REQUESTS, seed=2)
+    rows = []
+    for objective in ("value", "time", "cost"):
+        for vms in (1, 4):
+            asked = [
+                TransferRequest(src, dst, volume_gb=500.0, vms=vms, objective=objective)
+                for src, dst in pairs
+            ]
+            for request in asked[:FEWER]:  # rates of a snapshot are laid out on first use
+                recommend(request, network, prices)
+            seconds = times_s(lambda request: recommend(request, network, prices), asked)
+            median, p95 = median_and_p95(seconds)
+            each_s = sum(seconds) / len(seconds)
+            rows.append(
+                (f"{objective}, {vms} VM{'s' * (vms > 1)}", str(len(asked)), written(median),
+                 written(p95), f"{1 / each_s:.0f}")
+            )  # fmt: skip
+    header = ("objective", "plans", "median", "p95", "plans/s")
+    show("A whole recommendation, with bounds, reason and advice", header, rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,53 @@
+"""Small tables of times."""
+
+from __future__ import annotations
+
+import resource
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def times_s(run: Callable[[T], object], inputs: Iterable[T]) -> list[float]:
+    """Return how long each call takes."""
+    found = []
+    for item in inputs:
+        start = time.perf_counter()
+        run(item)
+        found.append(time.perf_counter() - start)
+    return found
+
+
+def median_and_p95(seconds: Sequence[float]) -> tuple[float, float]:
+    """Return the median and the 95th percentile."""
+    return statistics.median(seconds), sorted(seconds)[int(0.95 * (len(seconds) - 1))]
+
+
+def written(seconds: float) -> str:
+    """Return a time with the unit that fits it."""
+    if seconds < 1e-3:
+        return f"{seconds * 1e6:.0f} us"
+    if seconds < 1.0:
+        return f"{seconds * 1e3:.1f} ms"
+    return f"{seconds:.2f} s"
+
+
+def peak_mb() -> float:
+    """Return the greatest resident memory of this process so far, in MB."""
+    kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return kib / 1e6 if sys.platform == "darwin" else kib * 1024 / 1e6
+
+
+def show(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print a table, numbers to the right."""
+    lines = [list(header), *(list(row) for row in rows)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
+    print(f"\n{title}")
+    for line in lines:
+        cells = [line[0].ljust(widths[0])]
+        cells += [cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True)]
+        print("  " + "  ".join(cells).rstrip())

@@ -1,0 +1,259 @@
+"""The core: takes packets from the TUN devices of its sources and passes them on in time.
+
+Each worker is a forked process that reads a share of the sources. A packet waits in a heap
+for the one-way delay of its pair; at its destination a virtual clock holds the ingress cap.
+Most pairs do nothing else; what an impaired pair does besides is in
+:mod:`probes.lab.impaired`.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import math
+import os
+import select
+import socket
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from heapq import heappop, heappush
+from random import Random
+from typing import Any
+
+from probes.lab.behaviours import NO_IMPAIRMENT, Impairment
+from probes.lab.counters import BIN_S, BINS, NAMES, Counters
+from probes.lab.impaired import ImpairedPair
+from probes.lab.linux import Timer, ask_for_short_slices
+from probes.lab.packets import DESTINATION, PROTOCOL, TCP, VNET, wire_length
+from probes.lab.windows import WindowClamp
+
+INGRESS_QUEUE_S = 0.05
+"""What a site's ingress cap queues; around this it drops ever more, so that no flow is shut out."""
+
+_DROPS_BEGIN_S, _DROPS_ALL_S = 0.8 * INGRESS_QUEUE_S, 1.2 * INGRESS_QUEUE_S
+_PACKETS, _BYTES, _DROPPED_INGRESS, _REFUSED = map(
+    NAMES.index, ("packets", "bytes", "dropped_ingress", "refused")
+)
+
+OVERHEAD_S = 80e-6
+"""One-way time that a packet takes through an idle machine besides the wait; taken off it."""
+
+_READS_AT_ONCE = 8
+_LONGEST_PACKET = 65_536 + VNET
+_NICENESS = -15
+_SLICE_S = 0.0001
+"""Slices of processor time, the shortest there are: a worker that wakes is then let in sooner."""
+
+MESSAGE_BYTES = 1 << 17
+"""Longest message from the keeper to a worker."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wiring:
+    """What every worker knows.
+
+    Attributes
+    ----------
+    devices : sequence of int
+        Descriptor of each site's TUN device.
+    addresses : dict
+        IPv4 address (4 bytes) to site.
+    delay_s : list of float, shape (sites * sites,)
+        One-way delays, row by source.
+    window_bytes : list of int, shape (sites * sites,)
+        Receive window of a site towards each peer, row by the site whose window it is.
+    ingress_s_per_byte : list of float, shape (sites,)
+    impairments : dict
+        Pair (``source * sites + destination``) to what is done to it.
+    counters : Counters
+    """
+
+    devices: Sequence[int]
+    addresses: dict[bytes, int]
+    delay_s: list[float]
+    window_bytes: list[int]
+    ingress_s_per_byte: list[float]
+    impairments: dict[int, Impairment]
+    counters: Counters
+
+
+def message_of(
+    delay_s: dict[int, float],
+    window_bytes: dict[int, int],
+    ingress_s_per_byte: dict[int, float],
+    impairments: dict[int, Impairment],
+) -> bytes:
+    """Write a change for a worker: which pairs and sites have which new values."""
+    return json.dumps(
+        {
+            "delay_s": list(delay_s.items()),
+            "window_bytes": list(window_bytes.items()),
+            "ingress_s_per_byte": list(ingress_s_per_byte.items()),
+            "impairments": [
+                (pair, {name: _finite(setting) for name, setting in asdict(value).items()})
+                for pair, value in impairments.items()
+            ],
+        }
+    ).encode()
+
+
+def _finite(value: float | str) -> float | str | None:
+    return None if value == math.inf else value
+
+
+def run_worker(wiring: Wiring, worker: int, sources: Sequence[int], changes: socket.socket) -> None:
+    """Carry packets for as long as the keeper's end of ``changes`` is open.
+
+    Parameters
+    ----------
+    wiring : Wiring
+    worker : int
+        Which of the counters are this worker's.
+    sources : sequence of int
+        Sites that this worker reads from.
+    changes : socket.socket
+        Sequenced packets: each is a change (:func:`message_of`), answered when it holds.
+    """
+    with suppress(PermissionError):
+        os.nice(_NICENESS)
+    with suppress(OSError):
+        ask_for_short_slices(_SLICE_S)
+    gc.collect()
+    gc.freeze()  # what was made before the fork stays shared with the other processes
+    gc.disable()  # the loop makes no cycles
+    count = len(wiring.devices)
+    delay = [max(value - OVERHEAD_S, 0.0) for value in wiring.delay_s]
+    window = list(wiring.window_bytes)
+    clamp_of_site = {source: WindowClamp().clamped for source in sources}
+    per_byte = list(wiring.ingress_s_per_byte)
+    impaired: list[ImpairedPair | None] = [None] * (count * count)
+    for pair, impairment in wiring.impairments.items():
+        impaired[pair] = ImpairedPair(impairment, seed=pair)
+    totals = wiring.counters.totals_of(worker)
+    lateness = wiring.counters.lateness_of(worker)
+    sent = wiring.counters.sent_of(worker)
+    received = wiring.counters.received_of(worker)
+    free = wiring.counters.free_s
+    chance = Random(worker).random  # noqa: S311 - an emulation, not a secret
+    device_of_site = list(wiring.devices)
+    site_of_device = {wiring.devices[source]: source for source in sources}
+    site_of_address = wiring.addresses
+    clock, read, write = time.monotonic, os.read, os.write
+    timer = Timer()
+    poll = select.epoll()
+    for device in site_of_device:
+        poll.register(device, select.EPOLLIN)
+    poll.register(timer.descriptor, select.EPOLLIN)
+    poll.register(changes.fileno(), select.EPOLLIN)
+    # (due, order, site, packet, size); an order breaks ties, so packets are never compared.
+    # A site of ~i says that the packet has been through the ingress cap of site i.
+    heap: list[tuple[float, int, int, bytes, int]] = []
+    order = 0
+    armed_for = math.inf
+
+    def deliver_due() -> None:
+        nonlocal order
+        now = clock()
+        while heap and heap[0][0] <= now:
+            due, _, site, packet, size = heappop(heap)
+            if site >= 0:
+                at = free[site]
+                if at > due:
+                    over = at - due - _DROPS_BEGIN_S
+                    if over > 0 and over > chance() * (_DROPS_ALL_S - _DROPS_BEGIN_S):
+                        totals[_DROPPED_INGRESS] += 1
+                        continue
+                    free[site] = at + size * per_byte[site]
+                    if at > now:
+                        order += 1
+                        heappush(heap, (at, order, ~site, packet, size))
+                        continue
+                    due = at
+                else:
+                    free[site] = due + size * per_byte[site]
+            else:
+                site = ~site
+            try:
+                write(device_of_site[site], packet)
+            except OSError:
+                totals[_REFUSED] += 1
+                continue
+            late = int((now - due) / BIN_S)
+            lateness[late if late < BINS else BINS - 1] += 1
+            totals[_PACKETS] += 1
+            totals[_BYTES] += size
+            received[site] += size
+            now = clock()
+
+    while True:
+        for ready, _ in poll.poll():
+            source = site_of_device.get(ready)
+            if source is None:
+                if ready == timer.descriptor:
+                    read(ready, 8)
+                    armed_for = math.inf
+                elif not _apply_change(changes, delay, window, per_byte, impaired):
+                    return
+                continue
+            row = source * count
+            clamped = clamp_of_site[source]
+            for _ in range(_READS_AT_ONCE):
+                try:
+                    packet = read(ready, _LONGEST_PACKET)
+                except BlockingIOError:
+                    break
+                now = clock()
+                destination = site_of_address.get(packet[DESTINATION])
+                if destination is None:
+                    continue
+                size = wire_length(packet) if packet[1] else len(packet) - VNET
+                sent[source] += size
+                pair = row + destination
+                if packet[PROTOCOL] == TCP:
+                    packet = clamped(packet, window[pair])
+                behaviour = impaired[pair]
+                order += 1
+                if behaviour is None:
+                    heappush(heap, (now + delay[pair], order, destination, packet, size))
+                    continue
+                for wait, piece, back in behaviour.pass_on(now, packet, size, totals):
+                    order += 1
+                    site = source if back else destination
+                    entry = (now + delay[pair] + wait, order, site, piece, wire_length(piece))
+                    heappush(heap, entry)
+            if heap and heap[0][0] <= clock():
+                deliver_due()
+        deliver_due()
+        if heap and heap[0][0] != armed_for:
+            armed_for = heap[0][0]
+            timer.arm(armed_for)
+
+
+def _apply_change(
+    changes: socket.socket,
+    delay: list[float],
+    window: list[int],
+    per_byte: list[float],
+    impaired: list[ImpairedPair | None],
+) -> bool:
+    """Take one change over and answer it; False when the keeper is gone."""
+    message = changes.recv(MESSAGE_BYTES)
+    if not message:
+        return False
+    content = json.loads(message)
+    for pair, value in content["delay_s"]:
+        delay[pair] = max(value - OVERHEAD_S, 0.0)
+    for pair, value in content["window_bytes"]:
+        window[pair] = value
+    for site, value in content["ingress_s_per_byte"]:
+        per_byte[site] = value
+    for pair, values in content["impairments"]:
+        settings: dict[str, Any] = {k: math.inf if v is None else v for k, v in values.items()}
+        impairment = Impairment(**settings)
+        impaired[pair] = (
+            None if impairment == NO_IMPAIRMENT else ImpairedPair(impairment, seed=pair)
+        )
+    changes.send(b"done")
+    return True

@@ -1,0 +1,420 @@
+"""The keeper of a lab: the one process that holds it, and with which it ends.
+
+Started by :mod:`probes.lab.controller` as ``python -m probes.lab.keeper FOLDER DESCRIPTOR
+[bound]``.
+It makes the sites, forks the workers that carry their packets, serves SSH ports and a control
+socket, and says on the descriptor when the lab is up or why it is not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import os
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NoReturn
+
+from planner.errors import InputError, RelaydError
+from probes.lab import links, sshd
+from probes.lab.behaviours import HANG, NO_IMPAIRMENT
+from probes.lab.conditions import Conditions
+from probes.lab.counters import BIN_S, Counters
+from probes.lab.emulator import MESSAGE_BYTES, Wiring, message_of, run_worker
+from probes.lab.fleet import FleetHost, fleet_toml
+from probes.lab.forwarding import SshForward
+from probes.lab.linux import (
+    CLONE_NEWNET,
+    become_root_of_new_user_namespace,
+    die_with_parent,
+    open_tun,
+    set_namespace,
+    start_time_of,
+)
+from probes.lab.sites import Login, SiteProcess, site_process, site_script, start_site
+from probes.lab.topology import Topology, private_address, public_address
+
+WORKERS = 2
+"""Forked processes that carry packets; more than two gain nothing on two processors."""
+
+_PAIRS_IN_A_MESSAGE = 200
+_SSH_UP_S = 10.0
+
+
+class Keeper:
+    """Everything that a lab consists of while it runs.
+
+    Parameters
+    ----------
+    folder : Path
+        The lab's folder, with ``topology.json`` and ``lab.json`` in it.
+    ready : int
+        Descriptor to say on, once, that the lab is up or why it is not.
+    is_bound : bool
+        Whether the lab ends with the process that started it.
+    """
+
+    def __init__(self, folder: Path, ready: int, *, is_bound: bool) -> None:
+        self.folder = folder
+        self._is_bound = is_bound
+        self._ready = ready
+        self.conditions = Conditions(Topology.from_json((folder / "topology.json").read_text()))
+        self.topology = self.conditions.topology
+        self.began_s = time.time()
+        self._login = Login.of_caller()
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self._sites: list[SiteProcess] = []
+        self._networks: list[int] = []
+        self._devices: list[int] = []
+        self._workers: list[tuple[int, socket.socket]] = []
+        self._forwards: list[SshForward] = []
+        self._one_change_at_a_time = asyncio.Lock()
+        count = len(self.topology.sites)
+        self._counters = Counters(count, min(WORKERS, count))
+
+    def bring_up(self) -> None:
+        """Make the sites and the network between them, and fork the workers."""
+        count = len(self.topology.sites)
+        self._allow_many_files()
+        # Bound before a user namespace is entered: there is no way back to this network.
+        self._listeners = [_listener() for _ in range(count)]
+        if self._login.user_id:
+            become_root_of_new_user_namespace()
+        if self._is_bound:  # after that: a change of credentials would take it back
+            die_with_parent(signal.SIGTERM)
+        names = [f"host_key_{i}" for i in range(count)]
+        sshd.make_keys(self.folder, [*names, "id_ed25519"])
+        authorized = (self.folder / "id_ed25519.pub").read_text()
+        with (self.folder / "log").open("ab") as log:
+            for site, name in zip(self.topology.sites, names, strict=True):
+                key = (self.folder / name).read_text()
+                script = site_script(site.region, key, authorized, self._login)
+                self._processes.append(start_site(script, log))
+        for index, process in enumerate(self._processes):
+            self._sites.append(site_process(process))
+            self._set_network_up(index)
+        # For whoever cleans up after a keeper that could not.
+        pids = [(site.pid, site.start_time) for site in self._sites]
+        (self.folder / "pids.json").write_text(json.dumps(pids))
+        self._fork_workers()
+        self._write_files(names)
+
+    def _set_network_up(self, index: int) -> None:
+        network = os.open(f"/proc/{self._sites[index].pid}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+        self._networks.append(network)
+        set_namespace(network, CLONE_NEWNET)
+        self._devices.append(open_tun(links.DEVICE))
+        window = self.conditions.largest_window_bytes(index)
+        egress = self.conditions.egress_mbps(index)
+        self._set_kernel(egress, window)
+        links.apply_batch(["ip"], links.address_batch(index, window))
+        links.apply_batch(["tc"], links.shaping_batch(egress))
+
+    def _set_kernel(self, egress_mbps: float, window_bytes: int) -> None:
+        is_rootless = self._login.user_id != 0
+        links.apply_kernel_settings(
+            links.kernel_settings(egress_mbps, window_bytes, is_rootless=is_rootless)
+        )
+
+    def _fork_workers(self) -> None:
+        conditions, count = self.conditions, len(self.topology.sites)
+        pairs = [(i, j) for i in range(count) for j in range(count)]
+        impairments = {i * count + j: conditions.impairment(i, j) for i, j in pairs if i != j}
+        wiring = Wiring(
+            devices=self._devices,
+            addresses={
+                socket.inet_aton(address(index)): index
+                for index in range(count)
+                for address in (private_address, public_address)
+            },
+            delay_s=[conditions.delay_s(i, j) if i != j else 0.0 for i, j in pairs],
+            window_bytes=[conditions.window_bytes(i, j) for i, j in pairs],
+            ingress_s_per_byte=[conditions.ingress_s_per_byte(i) for i in range(count)],
+            impairments={p: value for p, value in impairments.items() if value != NO_IMPAIRMENT},
+            counters=self._counters,
+        )
+        workers = min(WORKERS, count)
+        # Neighbours in order of rate go to different workers.
+        by_rate = sorted(range(count), key=conditions.egress_mbps)
+        for worker in range(workers):
+            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            for end in (ours, theirs):
+                end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * MESSAGE_BYTES)
+            pid = os.fork()
+            if pid == 0:
+                ours.close()
+                self._be_worker(wiring, worker, by_rate[worker::workers], theirs)
+            theirs.close()
+            self._workers.append((pid, ours))
+
+    def _be_worker(
+        self, wiring: Wiring, worker: int, sources: Sequence[int], changes: socket.socket
+    ) -> NoReturn:
+        try:
+            die_with_parent(signal.SIGKILL)
+            os.close(self._ready)
+            for inherited in (*self._listeners, *(end for _, end in self._workers)):
+                inherited.close()
+            run_worker(wiring, worker, sources, changes)
+        except BaseException:  # noqa: BLE001 - a forked child must not return
+            traceback.print_exc()
+        finally:
+            os._exit(0)
+
+    def _write_files(self, names: Sequence[str]) -> None:
+        hosts, known = [], []
+        for index, (site, name) in enumerate(zip(self.topology.sites, names, strict=True)):
+            port = self._listeners[index].getsockname()[1]
+            addresses = (private_address(index), public_address(index))
+            public_key = (self.folder / f"{name}.pub").read_text()
+            known.append(sshd.known_hosts_line(port, addresses, public_key))
+            hosts.append(
+                FleetHost(
+                    region=site.region,
+                    host="127.0.0.1",
+                    port=port,
+                    user=self._login.name,
+                    key=str(self.folder / "id_ed25519"),
+                    known_hosts=str(self.folder / "known_hosts"),
+                    vm_type=site.vm_type,
+                    private_address=addresses[0],
+                    public_address=addresses[1],
+                )
+            )
+            for key in (name, f"{name}.pub"):
+                (self.folder / key).unlink()
+        (self.folder / "known_hosts").write_text("".join(known))
+        comment = f"Sites of the lab {self.folder.name!r}, written by `relayd lab up`."
+        (self.folder / "fleet.toml").write_text(fleet_toml(hosts, comment))
+
+    async def serve(self) -> None:
+        """Carry SSH connections and answer on the control socket until told to end."""
+        loop = asyncio.get_running_loop()
+        ended = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            loop.add_signal_handler(number, ended.set)
+        self._forwards = [
+            SshForward(listener, _SocketIn(network))
+            for listener, network in zip(self._listeners, self._networks, strict=True)
+        ]
+        tasks = [asyncio.create_task(forward.serve()) for forward in self._forwards]
+        await asyncio.gather(*(_wait_for_sshd(network) for network in self._networks))
+        control = str(self.folder / "control")
+        server = await asyncio.start_unix_server(
+            lambda reader, writer: self._answer(reader, writer, ended), control
+        )
+        gc.freeze()
+        self.say({"up": True})
+        await ended.wait()
+        server.close()
+        for task in tasks:
+            task.cancel()
+
+    def say(self, message: dict[str, Any]) -> None:
+        """Tell whoever started the keeper, once, how it went."""
+        os.write(self._ready, json.dumps(message).encode() + b"\n")
+        os.close(self._ready)
+
+    def take_down(self) -> None:
+        """End everything that belongs to the lab."""
+        for pid, end in self._workers:
+            end.close()
+            os.kill(pid, signal.SIGKILL)
+        for site in self._sites:
+            if start_time_of(site.pid) == site.start_time:
+                os.kill(site.pid, signal.SIGKILL)
+        for process in self._processes:
+            process.kill()
+        for process in self._processes:
+            process.wait()
+        for pid, _ in self._workers:
+            os.waitpid(pid, 0)
+
+    async def _answer(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, ended: asyncio.Event
+    ) -> None:
+        try:
+            request = json.loads(await reader.readline())
+            async with self._one_change_at_a_time:
+                reply = await self._do(request, ended)
+        except InputError as error:
+            reply = {
+                "input_error": {
+                    "field": error.field, "problem": error.problem,
+                    "value": error.value, "remedy": error.remedy,
+                }
+            }  # fmt: skip
+        except RelaydError as error:
+            reply = {"error": str(error)}
+        except Exception as error:  # noqa: BLE001 - the lab goes on, and says what happened
+            traceback.print_exc()
+            reply = {"error": f"The lab's keeper failed: {error!r}; its log has more."}
+        try:
+            writer.write(json.dumps(reply).encode() + b"\n")
+            await writer.drain()
+            writer.close()
+        except ConnectionError:
+            pass
+
+    async def _do(self, request: dict[str, Any], ended: asyncio.Event) -> dict[str, Any]:
+        conditions = self.conditions
+        match request["do"]:
+            case "status":
+                return self._status()
+            case "set_host":
+                sites = conditions.set_host(request["region"], request["settings"])
+                await self._apply(sites, conditions.pairs_of(sites))
+                return {"sites": len(sites)}
+            case "set_link":
+                pairs = conditions.set_link(
+                    request["source"], request["destination"], request["settings"],
+                    one_way=request["one_way"],
+                )  # fmt: skip
+                await self._apply({j for _, j in pairs}, pairs)
+                return {"links": len(pairs)}
+            case "clear":
+                conditions.clear()
+                everywhere = range(len(self.topology.sites))
+                await self._apply(everywhere, conditions.pairs_of(everywhere))
+                return {}
+            case "down":
+                ended.set()
+                return {}
+        raise RelaydError(f"The lab does not know how to {request['do']}")
+
+    async def _apply(self, sites: Iterable[int], pairs: Sequence[tuple[int, int]]) -> None:
+        """Make what holds of these sites and directions hold in kernel and workers."""
+        conditions, count = self.conditions, len(self.topology.sites)
+        sites = list(sites)
+        for site in sites:
+            self._forwards[site].set_state(conditions.hosts[site].state)
+            hangs = conditions.hosts[site].ssh == HANG
+            os.kill(self._sites[site].pid, signal.SIGSTOP if hangs else signal.SIGCONT)
+            set_namespace(self._networks[site], CLONE_NEWNET)
+            window, egress = conditions.largest_window_bytes(site), conditions.egress_mbps(site)
+            self._set_kernel(egress, window)
+            links.apply_batch(["ip"], links.route_batch(site, window))
+            links.apply_batch(["tc"], links.shaping_batch(egress, "change"))
+        ingress = {site: conditions.ingress_s_per_byte(site) for site in sites}
+        messages = [message_of({}, {}, ingress, {})]
+        for first in range(0, len(pairs), _PAIRS_IN_A_MESSAGE):
+            some = pairs[first : first + _PAIRS_IN_A_MESSAGE]
+            messages.append(
+                message_of(
+                    {i * count + j: conditions.delay_s(i, j) for i, j in some},
+                    {j * count + i: conditions.window_bytes(j, i) for i, j in some},
+                    {},
+                    {i * count + j: conditions.impairment(i, j) for i, j in some},
+                )
+            )
+        loop = asyncio.get_running_loop()
+        for message in messages:
+            for _, end in self._workers:
+                end.setblocking(False)
+                await loop.sock_sendall(end, message)
+                if await loop.sock_recv(end, 16) != b"done":
+                    raise RelaydError("A worker of the lab has ended. Start the lab again.")
+
+    def _status(self) -> dict[str, Any]:
+        sites = []
+        sent, received = self._counters.sent(), self._counters.received()
+        for index, site in enumerate(self.topology.sites):
+            entry = {name: value for name, value in asdict(site).items() if value != float("inf")}
+            entry |= {
+                "pid": self._sites[index].pid,
+                "alive": self._processes[index].poll() is None,
+                "port": self._listeners[index].getsockname()[1],
+                "private_address": private_address(index),
+                "public_address": public_address(index),
+                "sent_bytes": sent[index],
+                "received_bytes": received[index],
+                "behaviour": self.conditions.hosts[index].changes(),
+            }
+            sites.append(entry)
+        regions = [site.region for site in self.topology.sites]
+        count = len(regions)
+        changed = [
+            {"source": regions[i], "destination": regions[j], **link.changes()}
+            for i in range(count)
+            for j in range(count)
+            if i != j and (link := self.conditions.link(i, j)).changes()
+        ]
+        return {
+            "profile": self.topology.profile,
+            "scale": self.topology.scale,
+            "up_since_s": self.began_s,
+            "workers_alive": [start_time_of(pid) is not None for pid, _ in self._workers],
+            "sites": sites,
+            "links": changed,
+            "counters": self._counters.totals(),
+            "lateness": {"bin_ms": BIN_S * 1e3, "counts": self._counters.lateness()},
+        }
+
+    def _allow_many_files(self) -> None:
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 16_384)), hard))
+
+
+class _SocketIn:
+    """Makes TCP sockets in a network namespace."""
+
+    def __init__(self, network: int) -> None:
+        self._network = network
+
+    def __call__(self) -> socket.socket:
+        set_namespace(self._network, CLONE_NEWNET)
+        return socket.socket()
+
+
+async def _wait_for_sshd(network: int) -> None:
+    loop = asyncio.get_running_loop()
+    deadline = time.monotonic() + _SSH_UP_S
+    while True:
+        try:
+            with _SocketIn(network)() as probe:
+                probe.setblocking(False)
+                await loop.sock_connect(probe, ("127.0.0.1", 22))
+                if (await loop.sock_recv(probe, 16)).startswith(b"SSH-"):
+                    return
+        except OSError:
+            pass
+        if time.monotonic() > deadline:
+            raise RelaydError("The sshd of a site does not answer")
+        await asyncio.sleep(0.01)
+
+
+def _listener() -> socket.socket:
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    listener.listen(128)
+    return listener
+
+
+def main() -> None:
+    """Hold a lab until told to end."""
+    ready = int(sys.argv[2])
+    os.set_inheritable(ready, False)
+    # The signal of an impatient terminal during bring_up ends it like any other error.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    keeper = Keeper(Path(sys.argv[1]), ready, is_bound=sys.argv[3:] == ["bound"])
+    try:
+        keeper.bring_up()
+        asyncio.run(keeper.serve())
+    except (RelaydError, OSError) as error:
+        traceback.print_exc()
+        keeper.say({"error": str(error)})
+    finally:
+        keeper.take_down()
+
+
+if __name__ == "__main__":
+    main()

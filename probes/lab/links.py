@@ -1,0 +1,128 @@
+"""How a site's network is set up: device, addresses, routes, buffers, egress cap.
+
+The texts of ``ip`` and ``tc`` batches are made here by pure functions; :func:`apply_batch`
+runs them in the network namespace that the calling thread is in.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from planner.errors import RelaydError
+from probes.lab.topology import private_address, public_address
+
+DEVICE = "wan"
+MTU = 1500
+PRIVATE_NETWORK, PUBLIC_NETWORK = "10.77.0.0/24", "198.18.0.0/24"
+
+_HTB_QUEUE_S = 0.2
+"""Egress queue of a VM; a flow holds only a few packets in it (TCP small queues)."""
+
+
+def address_batch(index: int, largest_window_bytes: int) -> str:
+    """Lines for ``ip -batch`` that bring a site's device up with its two addresses.
+
+    Parameters
+    ----------
+    index : int
+    largest_window_bytes : int
+        Over all peers; fixes the scale factor of windows (see :mod:`probes.lab.windows`).
+    """
+    return "\n".join(
+        [
+            "link set lo up",
+            f"link set {DEVICE} mtu {MTU} txqueuelen 4000 up",
+            f"addr add {private_address(index)}/32 dev {DEVICE}",
+            f"addr add {public_address(index)}/32 dev {DEVICE}",
+            route_batch(index, largest_window_bytes, "add"),
+        ]
+    )
+
+
+def route_batch(index: int, largest_window_bytes: int, verb: str = "change") -> str:
+    """Lines for ``ip -batch`` that route a site to its peers."""
+    # Windows are set in units of 2^k bytes, k from this option: 1/8192 of the largest window.
+    window = max(4 * largest_window_bytes, 0xFFFF)
+    # The sysctl for congestion control is refused where the machine's default is another.
+    return (
+        "\n".join(
+            f"route {verb} {network} dev {DEVICE} src {source} window {window} congctl cubic"
+            for network, source in (
+                (PRIVATE_NETWORK, private_address(index)),
+                (PUBLIC_NETWORK, public_address(index)),
+            )
+        )
+        + "\n"
+    )
+
+
+def shaping_batch(egress_mbps: float, verb: str = "add") -> str:
+    """Lines for ``tc -batch`` that cap what a site sends.
+
+    Parameters
+    ----------
+    egress_mbps : float
+    verb : str
+        ``add`` for the first time, ``change`` afterwards.
+    """
+    bits = round(egress_mbps * 1e6)
+    # A burst of 2 ms lets HTB make up for late timers without being seen in 10 ms.
+    burst = max(round(egress_mbps * 1e6 / 8 * 0.002), 2 * MTU)
+    limit = max(round(egress_mbps * 1e6 / 8 * _HTB_QUEUE_S / MTU), 100)
+    leaf = f"class {verb} dev {DEVICE} parent 1: classid 1:1 htb rate {bits}bit ceil {bits}bit "
+    leaf += f"burst {burst} cburst {burst} quantum {MTU * 10}"
+    queue = f"qdisc {verb} dev {DEVICE} parent 1:1 handle 2: pfifo limit {limit}"
+    lines = [leaf, queue, ""]
+    if verb == "add":
+        lines.insert(0, f"qdisc add dev {DEVICE} root handle 1: htb default 1")
+    return "\n".join(lines)
+
+
+def segments_at_once(egress_mbps: float) -> int:
+    """Segments that TCP hands to the device in one packet, at least: about 1 ms of the cap.
+
+    Fewer and larger packets are what lets the emulator carry gigabits.
+    """
+    return min(max(round(egress_mbps * 1e6 / 8 * 0.001 / MTU), 2), 16)
+
+
+def kernel_settings(
+    egress_mbps: float, largest_window_bytes: int, *, is_rootless: bool = False
+) -> dict[str, str]:
+    """Values under ``/proc/sys/net/ipv4`` for a site's namespace.
+
+    A user namespace knows no other group than the caller's (``is_rootless``).
+    """
+    # Half of a receive buffer is window, until the kernel knows better.
+    buffer = max(4 * largest_window_bytes, 8 << 20)
+    return {
+        "tcp_rmem": f"4096 {buffer} {2 * buffer}",
+        "tcp_wmem": f"4096 65536 {2 * buffer}",
+        "tcp_min_tso_segs": str(segments_at_once(egress_mbps)),
+        # The threshold that one connection ended with must not limit the next one.
+        "tcp_no_metrics_save": "1",
+        "tcp_slow_start_after_idle": "0",
+        "ping_group_range": "0 0" if is_rootless else "0 2147483647",
+    }
+
+
+def apply_kernel_settings(settings: dict[str, str]) -> None:
+    """Write settings for the network namespace that the calling thread is in."""
+    for name, value in settings.items():
+        Path("/proc/sys/net/ipv4", name).write_text(value)
+
+
+def apply_batch(program: Sequence[str], batch: str) -> None:
+    """Run ``ip`` or ``tc`` on a batch of lines.
+
+    Raises
+    ------
+    RelaydError
+        If the program refuses a line; shows what it said.
+    """
+    done = subprocess.run([*program, "-batch", "-"], input=batch, text=True, capture_output=True)
+    if done.returncode and "-force" not in program:
+        said = " ".join(done.stderr.split())
+        raise RelaydError(f"The lab could not set a network up: {program[0]} said: {said}")

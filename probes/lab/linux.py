@@ -1,0 +1,142 @@
+"""The few Linux calls that the standard library does not offer in Python 3.11.
+
+Each raises :class:`OSError` with the kernel's reason, as the standard library would.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import os
+import platform
+import struct
+from pathlib import Path
+
+CLONE_NEWNS = 0x0002_0000
+CLONE_NEWUSER = 0x1000_0000
+CLONE_NEWNET = 0x4000_0000
+
+_SCHED_SETATTR = {"x86_64": 314, "aarch64": 274}
+_PR_SET_PDEATHSIG = 1
+_CLOCK_MONOTONIC = 1
+_TFD_TIMER_ABSTIME = 1
+_TFD_FLAGS = os.O_NONBLOCK | os.O_CLOEXEC
+
+_TUNSETIFF = 0x400454CA
+_TUNSETOFFLOAD = 0x400454D0
+_TUNSETVNETHDRSZ = 0x400454D8
+_IFF_TUN, _IFF_NO_PI, _IFF_VNET_HDR = 0x0001, 0x1000, 0x4000
+# CSUM | TSO4 | TSO6 | TSO_ECN | USO4 | USO6; the kernel refuses USO4 without USO6.
+_OFFLOADS = (0x01 | 0x02 | 0x04 | 0x08 | 0x20 | 0x40, 0x01 | 0x02 | 0x04 | 0x08)
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class _Timespec(ctypes.Structure):
+    _fields_ = (("tv_sec", ctypes.c_long), ("tv_nsec", ctypes.c_long))
+
+
+class _Itimerspec(ctypes.Structure):
+    _fields_ = (("it_interval", _Timespec), ("it_value", _Timespec))
+
+
+def _checked(result: int) -> int:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return result
+
+
+def set_namespace(descriptor: int, kind: int) -> None:
+    """Move the calling thread into the namespace that a descriptor stands for."""
+    _checked(_libc.setns(descriptor, kind))
+
+
+def unshare(flags: int) -> None:
+    """Leave the shared namespaces named by ``flags`` for new ones."""
+    _checked(_libc.unshare(flags))
+
+
+def become_root_of_new_user_namespace() -> None:
+    """Enter a new user namespace in which the caller is root over its own namespaces."""
+    user, group = os.getuid(), os.getgid()
+    unshare(CLONE_NEWUSER)
+    Path("/proc/self/setgroups").write_text("deny")
+    Path("/proc/self/uid_map").write_text(f"0 {user} 1")
+    Path("/proc/self/gid_map").write_text(f"0 {group} 1")
+
+
+def die_with_parent(signal_number: int) -> None:
+    """Have the kernel send this process a signal when the thread that started it ends."""
+    _checked(_libc.prctl(_PR_SET_PDEATHSIG, signal_number, 0, 0, 0))
+
+
+def open_tun(name: str) -> int:
+    """Create a TUN device in the current network namespace; returns its descriptor.
+
+    Packets carry a 10-byte virtio-net header, so segmentation offload passes through: the
+    kernel hands over up to 64 kB of one TCP flow as a single packet.
+    """
+    descriptor = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        flags = _IFF_TUN | _IFF_NO_PI | _IFF_VNET_HDR
+        fcntl.ioctl(descriptor, _TUNSETIFF, struct.pack("16sH22x", name.encode(), flags))
+        fcntl.ioctl(descriptor, _TUNSETVNETHDRSZ, struct.pack("i", 10))
+        with_uso, without_uso = _OFFLOADS
+        try:
+            fcntl.ioctl(descriptor, _TUNSETOFFLOAD, with_uso)
+        except OSError:  # UDP segmentation came with Linux 6.2
+            fcntl.ioctl(descriptor, _TUNSETOFFLOAD, without_uso)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def ask_for_short_slices(slice_s: float) -> None:
+    """Have the scheduler give this process such slices of time (Linux 6.12 or newer)."""
+    number = _SCHED_SETATTR.get(platform.machine())
+    if number is None:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+    # size, policy (SCHED_OTHER), flags, nice, priority, runtime in ns, deadline, period
+    nice = os.getpriority(os.PRIO_PROCESS, 0)
+    attributes = struct.pack("IIQiIQQQ", 48, 0, 0, nice, 0, round(slice_s * 1e9), 0, 0)
+    _checked(_libc.syscall(number, 0, attributes, 0))
+
+
+class Timer:
+    """An absolute timer on the monotonic clock, with a descriptor that ``epoll`` can watch.
+
+    ``epoll`` itself only waits whole milliseconds, which is too coarse for delays.
+    """
+
+    def __init__(self) -> None:
+        self.descriptor = _checked(_libc.timerfd_create(_CLOCK_MONOTONIC, _TFD_FLAGS))
+        self._setting = _Itimerspec()
+        self._value = self._setting.it_value
+        self._reference = ctypes.byref(self._setting)
+
+    def arm(self, at_s: float) -> None:
+        """Expire at a time of ``time.monotonic()``; a time in the past expires at once."""
+        whole = int(at_s)
+        self._value.tv_sec = whole
+        self._value.tv_nsec = int((at_s - whole) * 1e9)
+        _libc.timerfd_settime(self.descriptor, _TFD_TIMER_ABSTIME, self._reference, None)
+
+    def close(self) -> None:
+        """Release the descriptor."""
+        os.close(self.descriptor)
+
+
+def start_time_of(pid: int) -> int | None:
+    """When a process began, in clock ticks since boot; None where there is no such process.
+
+    A process id with its start time names a process for good: ids are used again.
+    """
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return None
+    fields = stat[stat.rindex(b")") + 2 :].split()
+    return None if fields[0] in (b"Z", b"X") else int(fields[19])

@@ -1,0 +1,167 @@
+"""A site as a process: namespaces of its own, private folders, and sshd as the first process.
+
+Everything that runs in a site is in its PID namespace, so nothing outlives its first
+process; that one dies with ``unshare``, which dies with the lab's keeper.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shlex
+import signal
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from planner.errors import RelaydError
+from probes.lab.linux import die_with_parent, start_time_of
+from probes.lab.sshd import CONFIGURATION, SSHD
+
+_READY = "relayd-site-ready"
+
+
+@dataclass(frozen=True, slots=True)
+class SiteProcess:
+    """A running site.
+
+    Attributes
+    ----------
+    pid : int
+        First process of the site, seen from outside.
+    start_time : int
+        When it began (clock ticks since boot): names it for good.
+    """
+
+    pid: int
+    start_time: int
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """Who runs the lab, and therefore whom its sites let in.
+
+    Attributes
+    ----------
+    name : str
+    user_id, group_id : int
+        Outside of user namespaces.
+    """
+
+    name: str
+    user_id: int
+    group_id: int
+
+    @classmethod
+    def of_caller(cls) -> Login:
+        """Whoever this process belongs to."""
+        user_id = os.geteuid()
+        return cls(pwd.getpwuid(user_id).pw_name, user_id, os.getegid())
+
+
+def site_script(hostname: str, host_key: str, authorized_keys: str, login: Login) -> str:
+    """Shell script that makes a site of new namespaces and becomes its sshd.
+
+    Parameters
+    ----------
+    hostname : str
+    host_key, authorized_keys : str
+        Contents of the files.
+    login : Login
+    """
+    name = "".join(c if c.isalnum() else "-" for c in hostname)[:63]
+    lines = [
+        "set -e",
+        f"hostname {shlex.quote(name)}",
+        # Its own /run, /tmp and logs, so that sites do not see each other's files.
+        "mount -t tmpfs -o mode=755 lab /run",
+        "mount -t tmpfs -o mode=755 lab /var/log",
+        "mount -t tmpfs -o mode=1777 lab /tmp",
+        "mkdir -m 755 /run/sshd /run/relayd",
+        "umask 077",
+        f"printf %s {shlex.quote(CONFIGURATION)} > /run/relayd/sshd_config",
+        f"printf %s {shlex.quote(host_key)} > /run/relayd/host_key",
+        f"printf %s {shlex.quote(authorized_keys)} > /run/relayd/authorized_keys",
+        "umask 022",
+        "cd /",
+    ]
+    start = f"{SSHD} -D -e -f /run/relayd/sshd_config </dev/null >/dev/null"
+    if login.user_id:
+        lines.append("echo 0 > /proc/sys/net/ipv4/ip_unprivileged_port_start")
+        # sshd as root of a user namespace would fail to drop privileges it does not have, so
+        # it runs as the user that it is outside; that one owns what was written above.
+        ids = f"--map-user={login.user_id} --map-group={login.group_id}"
+        start = f"unshare --user {ids} {start}"
+    else:
+        lines.append("mount -t tmpfs -o mode=700 lab /root")
+    lines += [f"echo {_READY}", f"exec {start}"]
+    return "\n".join(lines) + "\n"
+
+
+def start_site(script: str, log: IO[bytes]) -> subprocess.Popen[bytes]:
+    """Begin a site; :func:`site_process` waits until it is there."""
+    command = ["unshare", "--net", "--mount", "--uts", "--ipc", "--pid"]
+    command += ["--fork", "--kill-child", "--mount-proc"]
+    process = subprocess.Popen(
+        [*command, "sh", "-s"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, cwd="/",
+        preexec_fn=_detach,
+    )  # fmt: skip
+    assert process.stdin is not None
+    process.stdin.write(script.encode())
+    process.stdin.close()
+    return process
+
+
+def site_process(process: subprocess.Popen[bytes], timeout_s: float = 10.0) -> SiteProcess:
+    """Wait until a site has set itself up and return its first process.
+
+    Raises
+    ------
+    RelaydError
+        If it ends instead; the reason is in the lab's log.
+    """
+    assert process.stdout is not None
+    said = process.stdout.readline()
+    process.stdout.close()
+    if said.strip() != _READY.encode():
+        process.kill()
+        process.wait()
+        raise RelaydError("A site of the lab could not be set up")
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        for pid in children_of(process.pid):
+            began = start_time_of(pid)
+            if began is not None:
+                return SiteProcess(pid, began)
+        time.sleep(0.005)
+    raise RelaydError("A site of the lab could not be found after it was set up")
+
+
+def _detach() -> None:
+    os.setsid()
+    die_with_parent(signal.SIGKILL)
+
+
+def children_of(pid: int) -> list[int]:
+    """Ids of the processes that a process has started and that have not ended."""
+    listed = Path(f"/proc/{pid}/task/{pid}/children")
+    try:
+        return [int(child) for child in listed.read_text().split()]
+    except FileNotFoundError:  # it has ended, or the kernel has no CONFIG_PROC_CHILDREN
+        return [child for child in processes() if _parent_of(child) == pid]
+
+
+def processes() -> list[int]:
+    """Ids of all processes that there are."""
+    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+
+
+def _parent_of(pid: int) -> int | None:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return None
+    return int(stat[stat.rindex(b")") + 2 :].split()[1])

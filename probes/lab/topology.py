@@ -1,0 +1,240 @@
+"""What a lab is to look like: its sites, their caps and windows, and the distances.
+
+Plain values, no I/O. Everything is in the lab's own (scaled) units.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from planner.errors import FormatError, InputError
+from probes.lab.behaviours import LinkBehaviour
+
+MAX_SITES = 250
+"""Sites of one lab: they are numbered in the last byte of an IPv4 address."""
+
+SEGMENT_BYTES = 1448
+"""TCP payload of a full segment at an MTU of 1500 with timestamps (RFC 7323)."""
+
+GOODPUT_SHARE = SEGMENT_BYTES / 1500
+"""What of a cap is payload: caps count whole IP packets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """One emulated datacenter with one VM in it.
+
+    Attributes
+    ----------
+    region : str
+        Region id, unique in a lab.
+    egress_mbps, ingress_mbps : float
+        Caps of the VM in Mbit/s of IP packets, over all peers together.
+    window_bytes : int
+        TCP receive window of its connections.
+    flow_mbps : float
+        Cap of a single TCP connection that the VM sends on.
+    vm_type : str
+        The VM type that the figures stand for, or ``""``.
+    """
+
+    region: str
+    egress_mbps: float
+    ingress_mbps: float
+    window_bytes: int
+    flow_mbps: float = math.inf
+    vm_type: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.region or any(c.isspace() or not c.isprintable() for c in self.region):
+            raise InputError("region", "is not a name", value=self.region)
+        for name in ("egress_mbps", "ingress_mbps", "flow_mbps"):
+            value = getattr(self, name)
+            unlimited = name == "flow_mbps" and value == math.inf
+            if not unlimited and not 0.01 <= value <= 100_000:
+                raise InputError(
+                    f"{self.region} {name}",
+                    "is not a rate that a lab can hold",
+                    value=value,
+                    remedy="Give 0.01 to 100000 Mbit/s after scaling.",
+                )
+        if not 2 * SEGMENT_BYTES <= self.window_bytes <= 2**30:
+            raise InputError(
+                f"{self.region} window",
+                "is not a window that TCP can work with",
+                value=self.window_bytes,
+                remedy=f"After scaling it must be {2 * SEGMENT_BYTES} bytes to 1 GiB.",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """A lab: sites, round-trip times and what links do besides.
+
+    Attributes
+    ----------
+    sites : tuple of Site
+        In order; a site's index names it everywhere in the lab.
+    rtt_ms : tuple of tuple of float
+        Square and symmetric; the diagonal is not used.
+    links : dict
+        ``(source, destination)`` indices to what is particular about that direction.
+    profile : str
+        Name of the profile that it was made from.
+    scale : float
+        What caps and windows were multiplied by.
+    """
+
+    sites: tuple[Site, ...]
+    rtt_ms: tuple[tuple[float, ...], ...]
+    links: Mapping[tuple[int, int], LinkBehaviour] = field(default_factory=dict)
+    profile: str = ""
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        count = len(self.sites)
+        if not 1 <= count <= MAX_SITES:
+            raise InputError("sites", f"must be 1 to {MAX_SITES}", value=count)
+        regions = [site.region for site in self.sites]
+        if len(set(regions)) != count:
+            twice = next(name for name in regions if regions.count(name) > 1)
+            raise InputError("sites", "name the same region twice", value=twice)
+        if len(self.rtt_ms) != count or any(len(row) != count for row in self.rtt_ms):
+            raise InputError("rtt_ms", f"is not a {count} x {count} matrix")
+        for i, row in enumerate(self.rtt_ms):
+            for j, value in enumerate(row):
+                if i != j and not 0 <= value <= 10_000:
+                    raise InputError(
+                        f"rtt_ms of {regions[i]} and {regions[j]}",
+                        "must be 0 to 10000 ms",
+                        value=value,
+                    )
+                if i != j and value != self.rtt_ms[j][i]:
+                    raise InputError(
+                        f"rtt_ms of {regions[i]} and {regions[j]}",
+                        "is not the same in both directions",
+                        value=(value, self.rtt_ms[j][i]),
+                    )
+
+    def index(self, region: str) -> int:
+        """Return the index of a site by its region id.
+
+        Raises
+        ------
+        InputError
+            If the lab has no such site; names what is near.
+        """
+        from difflib import get_close_matches
+
+        names = [site.region for site in self.sites]
+        if region in names:
+            return names.index(region)
+        ends = [name for name in names if name.partition(":")[2] == region]
+        if len(ends) == 1:
+            return names.index(ends[0])
+        near = ends or get_close_matches(region, names, n=3, cutoff=0.4)
+        hint = f"Did you mean {' or '.join(near)}?" if near else "`relayd lab status` lists them."
+        raise InputError("region", "is not a site of this lab", value=region, remedy=hint)
+
+    def expected_flow_mbps(self, source: int, destination: int) -> float:
+        """Goodput that one TCP connection reaches in steady state, in Mbit/s.
+
+        The least of window / RTT and of the payload's share of every cap on the way.
+        """
+        link = self.links.get((source, destination), LinkBehaviour())
+        rtt_ms = self.rtt_ms[source][destination] if link.rtt_ms is None else link.rtt_ms
+        window_bits = self.window_of(destination, source) * 8
+        by_window = window_bits / rtt_ms / 1000 if rtt_ms else math.inf
+        flow = self.sites[source].flow_mbps * GOODPUT_SHARE
+        return min(by_window, flow, self.expected_aggregate_mbps(source, destination))
+
+    def expected_aggregate_mbps(self, source: int, destination: int) -> float:
+        """Goodput that many connections of one pair reach together, in Mbit/s."""
+        link = self.links.get((source, destination), LinkBehaviour())
+        caps = [self.sites[source].egress_mbps, self.sites[destination].ingress_mbps]
+        if link.rate_mbps is not None:
+            caps.append(link.rate_mbps)
+        return min(caps) * GOODPUT_SHARE
+
+    def window_of(self, site: int, peer: int) -> int:
+        """Receive window in bytes of a site for connections to or from a peer."""
+        link = self.links.get((peer, site))
+        if link is None or link.window_kb is None:
+            return whole_segments(self.sites[site].window_bytes)
+        return whole_segments(round(link.window_kb * 1000))
+
+    def with_sites(self, regions: Sequence[str]) -> Topology:
+        """Return the part of the lab that has only these sites, in this order."""
+        kept = [self.index(region) for region in regions]
+        place = {old: new for new, old in enumerate(kept)}
+        return replace(
+            self,
+            sites=tuple(self.sites[i] for i in kept),
+            rtt_ms=tuple(tuple(self.rtt_ms[i][j] for j in kept) for i in kept),
+            links={
+                (place[i], place[j]): link
+                for (i, j), link in self.links.items()
+                if i in place and j in place
+            },
+        )
+
+    def to_json(self) -> str:
+        """Write it as JSON, for another process to read."""
+        return json.dumps(
+            {
+                "profile": self.profile,
+                "scale": self.scale,
+                "sites": [
+                    {k: v for k, v in asdict(site).items() if v != math.inf} for site in self.sites
+                ],
+                "rtt_ms": self.rtt_ms,
+                "links": [
+                    {"source": i, "destination": j, **link.changes()}
+                    for (i, j), link in self.links.items()
+                ],
+            }
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> Topology:
+        """Read what :meth:`to_json` wrote.
+
+        Raises
+        ------
+        FormatError
+            If it is damaged.
+        """
+        try:
+            content: dict[str, Any] = json.loads(text)
+            links = {}
+            for entry in content["links"]:
+                pair = (int(entry.pop("source")), int(entry.pop("destination")))
+                links[pair] = LinkBehaviour(**entry)
+            return cls(
+                sites=tuple(Site(**entry) for entry in content["sites"]),
+                rtt_ms=tuple(tuple(map(float, row)) for row in content["rtt_ms"]),
+                links=links,
+                profile=content["profile"],
+                scale=float(content["scale"]),
+            )
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise FormatError("topology", f"can't be read ({error})") from error
+
+
+def whole_segments(window_bytes: int) -> int:
+    """Round a window to whole TCP segments: a sender does not fill a part of one."""
+    return max(round(window_bytes / SEGMENT_BYTES), 2) * SEGMENT_BYTES
+
+
+def private_address(index: int) -> str:
+    """Address of a site on its private network."""
+    return f"10.77.0.{index + 1}"
+
+
+def public_address(index: int) -> str:
+    """Address of a site as seen from outside (RFC 2544 range, routed nowhere)."""
+    return f"198.18.0.{index + 1}"

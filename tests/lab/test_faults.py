@@ -1,0 +1,218 @@
+"""Every behaviour that can be set while a lab runs, by its measured effect."""
+
+from __future__ import annotations
+
+import errno
+import socket
+import subprocess
+from collections.abc import Callable, Iterator
+from functools import partial
+from statistics import median
+from typing import Any
+
+import pytest
+
+from probes.lab.controller import Lab
+from probes.lab.measuring import (
+    Transfer,
+    echo_rtts_ms,
+    goodputs_mbps,
+    iperf3_reports,
+    sockets_in,
+)
+from probes.lab.topology import GOODPUT_SHARE
+from tests.lab.quiet import undisturbed
+from tests.lab.shapes import star
+
+PAIR = [(0, 1)]
+
+
+@pytest.fixture(scope="module")
+def running_lab(lab_of: Callable[..., Lab]) -> Lab:
+    return lab_of(star([20, 40], cap_mbps=50, window_bytes=500_000), "faults")
+
+
+@pytest.fixture
+def lab(running_lab: Lab) -> Iterator[Lab]:
+    yield running_lab
+    running_lab.clear()
+
+
+def echoes(lab: Lab, count: int = 100, pairs: list[tuple[int, int]] = PAIR) -> list[float]:
+    return echo_rtts_ms(lab, pairs, count)[pairs[0]]
+
+
+def seconds_mbps(report: dict[str, Any]) -> list[float]:
+    """Goodput in each interval as the receiver of a reversed test saw it."""
+    return [interval["sum"]["bits_per_second"] / 1e6 for interval in report["intervals"]]
+
+
+def connect_error(lab: Lab, port: int = 22, timeout_s: float = 1.0) -> int | None:
+    with sockets_in(lab) as make:
+        end = make(0, socket.SOCK_STREAM, 0)
+        end.settimeout(timeout_s)
+        try:
+            end.connect(("10.77.0.2", port))
+        except TimeoutError:
+            return errno.ETIMEDOUT
+        except OSError as error:
+            return error.errno
+    return None
+
+
+def test_loss_takes_its_share_of_packets_and_of_segments(lab: Lab) -> None:
+    lab.set_link("lab:0", "lab:1", {"loss_pct": 20}, one_way=True)
+    answered = len(echoes(lab, 500))
+    assert 330 <= answered <= 460  # 400 +- 6.7 standard deviations
+    lab.set_link("lab:0", "lab:1", {"loss_pct": 1}, one_way=True)
+    report = iperf3_reports(lab, [Transfer(0, 1)], 4)[0]
+    sent = report["end"]["sum_sent"]
+    retransmitted = sent["retransmits"] * 1448 / sent["bytes"]
+    assert 0.005 <= retransmitted <= 0.02
+    assert report["end"]["sum_received"]["bits_per_second"] < 30e6  # it slows a flow down
+
+
+def test_jitter_spreads_round_trip_times_over_its_range(lab: Lab) -> None:
+    lab.set_link("lab:0", "lab:1", {"jitter_ms": 10}, one_way=True)
+    times = sorted(echo_rtts_ms(lab, PAIR, 100, interval_s=0.02)[0, 1])
+    assert times[0] >= 19.8
+    assert times[len(times) // 10] < 23
+    assert 26 < times[-1] < 32
+
+
+@pytest.mark.parametrize("target", ["link", "host"])
+def test_what_is_down_is_silent_or_resets(lab: Lab, target: str) -> None:
+    def put(state: str) -> None:
+        if target == "link":
+            lab.set_link("lab:0", "lab:1", {"state": state})
+        else:
+            lab.set_host("lab:1", {"state": state})
+
+    assert connect_error(lab) is None
+    put("blackhole")
+    assert echoes(lab, 5) == []
+    assert connect_error(lab) == errno.ETIMEDOUT
+    put("reset")
+    assert echoes(lab, 5) == []
+    assert connect_error(lab) == errno.ECONNREFUSED
+    # Others go on where a link is down; a host that is down is so for all.
+    assert len(echoes(lab, 5, [(2, 1)])) == (5 if target == "link" else 0)
+    put("up")
+    assert len(echoes(lab, 5)) == 5
+    assert connect_error(lab) is None
+
+
+def test_a_capped_path_holds_its_rate_and_leaves_others_alone(lab: Lab) -> None:
+    lab.set_link("lab:0", "lab:1", {"rate_mbps": 5}, one_way=True)
+    capped, other, back = undisturbed(
+        lab,
+        lambda: goodputs_mbps(lab, [Transfer(0, 1, 4), Transfer(0, 2, 4), Transfer(1, 0, 4)], 5, 3),
+    )
+    assert 0.9 <= capped / (5 * GOODPUT_SHARE) <= 1.02
+    assert other > 40
+    assert back > 35  # its acknowledgements take the capped direction
+
+
+def test_a_bucket_of_tokens_lets_flows_begin_fast(lab: Lab) -> None:
+    lab.set_link("lab:0", "lab:1", {"rate_mbps": 5, "burst_mb": 8}, one_way=True)
+    report = iperf3_reports(lab, [Transfer(1, 0, 2, ("-R",))], 5)[0]
+    rates = seconds_mbps(report)
+    assert rates[0] > 25
+    assert median(rates[3:]) < 6
+    # What passed is the bucket and what came into it since.
+    total_mb = report["end"]["sum_received"]["bytes"] / 1e6 / GOODPUT_SHARE
+    assert abs(total_mb - (8 + 5 * 5 / 8)) < 1.2
+
+
+@pytest.mark.parametrize(
+    "settings", [{"cut_after_s": 2, "cut_mbps": 5}, {"cut_after_mb": 10, "cut_mbps": 5}]
+)
+def test_a_rate_is_cut_after_seconds_or_bytes(lab: Lab, settings: dict[str, Any]) -> None:
+    lab.set_link("lab:0", "lab:1", settings, one_way=True)
+    rates = seconds_mbps(iperf3_reports(lab, [Transfer(1, 0, 2, ("-R",))], 6)[0])
+    assert max(rates[:2]) > 35
+    assert median(rates[4:]) < 6
+
+
+def test_an_unlucky_vm_has_lower_caps(lab: Lab) -> None:
+    lab.set_host("lab:0", {"egress_mbps": 10, "ingress_mbps": 20})
+    out = undisturbed(lab, lambda: goodputs_mbps(lab, [Transfer(0, 1, 4)], 4, 2)[0])
+    into = undisturbed(lab, lambda: goodputs_mbps(lab, [Transfer(1, 0, 4)], 4, 2)[0])
+    assert abs(out / (10 * GOODPUT_SHARE) - 1) <= 0.03
+    assert abs(into / (20 * GOODPUT_SHARE) - 1) <= 0.03
+
+
+def test_a_single_connection_may_have_a_cap_of_its_own(lab: Lab) -> None:
+    lab.set_host("lab:0", {"flow_mbps": 8})
+    one, four = (
+        undisturbed(lab, partial(goodputs_mbps, lab, [Transfer(0, 1, n)], 4, 2))[0] for n in (1, 4)
+    )
+    assert abs(one / (8 * GOODPUT_SHARE) - 1) <= 0.05
+    assert abs(four / (32 * GOODPUT_SHARE) - 1) <= 0.05
+
+
+def test_windows_can_differ_by_receiver_and_by_peer(lab: Lab) -> None:
+    lab.set_host("lab:0", {"window_kb": 28.96})
+    lab.set_link("lab:0", "lab:1", {"window_kb": 57.92}, one_way=True)
+    lab.set_link("lab:0", "lab:2", {"window_kb": 115.84}, one_way=True)
+    transfers = [Transfer(0, 1), Transfer(1, 0), Transfer(0, 2)]
+    got = undisturbed(lab, lambda: goodputs_mbps(lab, transfers, 6, 2))
+    expected = [57.92 * 8 / 20, 28.96 * 8 / 20, 115.84 * 8 / 40]
+    assert all(abs(g / e - 1) <= 0.05 for g, e in zip(got, expected, strict=True))
+
+
+def test_icmp_can_be_filtered_while_tcp_passes(lab: Lab) -> None:
+    lab.set_host("lab:1", {"icmp": "filtered"})
+    assert echoes(lab, 5) == []
+    assert connect_error(lab) is None
+
+
+def test_an_sshd_can_hang(lab: Lab) -> None:
+    def banner(timeout_s: float) -> bytes:
+        port = lab.status()["sites"][1]["port"]
+        with socket.create_connection(("127.0.0.1", port), timeout=timeout_s) as end:
+            try:
+                return end.recv(16)
+            except TimeoutError:
+                return b""
+
+    assert banner(5).startswith(b"SSH-2.0")
+    lab.set_host("lab:1", {"ssh": "hang"})
+    assert banner(0.5) == b""
+    assert len(echoes(lab, 3)) == 3
+    lab.set_host("lab:1", {"ssh": "ok"})
+    assert banner(5).startswith(b"SSH-2.0")
+
+
+def test_a_host_that_is_down_takes_its_ssh_sessions_along(lab: Lab) -> None:
+    site = lab.status()["sites"][1]
+    command = ["ssh", "-i", f"{lab.folder}/id_ed25519", "-p", str(site["port"])]
+    command += ["-o", f"UserKnownHostsFile={lab.folder}/known_hosts", "-o", "BatchMode=yes"]
+    session = subprocess.Popen(
+        [*command, "root@127.0.0.1", "echo here; sleep 60"],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    with session:
+        assert session.stdout is not None
+        assert session.stdout.readline() == "here\n"
+        lab.set_host("lab:1", {"state": "reset"})
+        assert session.wait(timeout=10) == 255
+
+
+def test_a_slow_link_is_far_and_narrow(lab: Lab) -> None:
+    lab.set_link("lab:0", "lab:1", {"rtt_ms": 300, "rate_mbps": 1, "queue_ms": 1000})
+    assert abs(median(undisturbed(lab, lambda: echoes(lab, 10))) - 300) < 0.6
+    rate = goodputs_mbps(lab, [Transfer(0, 1)], 8, 4)[0]
+    assert 0.8 <= rate / GOODPUT_SHARE <= 1.2  # it takes a second for what is queued to leave
+
+
+def test_everything_can_be_taken_back(lab: Lab) -> None:
+    lab.set_link("all", "all", {"rtt_ms": 5, "loss_pct": 50})
+    lab.set_host("all", {"icmp": "filtered", "egress_mbps": 1})
+    assert len(lab.status()["links"]) == 6
+    lab.clear()
+    status = lab.status()
+    assert status["links"] == []
+    assert all(site["behaviour"] == {} for site in status["sites"])
+    assert abs(median(echoes(lab, 20)) - 20) < 0.5
+    assert undisturbed(lab, lambda: goodputs_mbps(lab, [Transfer(0, 1, 4)], 3, 2)[0]) > 45

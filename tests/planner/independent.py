@@ -1,0 +1,176 @@
+"""The transfer problem once more, for tests: stated from the design, sharing no solver.
+
+The full model over all one-hop paths, without pruning, through SciPy's HiGHS; and a check of any
+allocation against every constraint, with its cost recomputed.
+"""
+
+from __future__ import annotations
+
+from math import inf
+
+import numpy as np
+from scipy.optimize import Bounds, LinearConstraint, linprog, milp
+
+from planner.transfer import Allocation, Transfer
+
+TOLERANCE = 1e-6
+
+
+def least_cost_usd(transfer: Transfer, rate_gbps: float) -> float:
+    """Return the least cost at exactly this rate; infinity if there is no way.
+
+    Variables: the share of each path (direct first), then VMs at the source, at the destination
+    and at each relay.
+    """
+    relays = transfer.relays
+    paths = 1 + len(relays)
+    size = paths + 2 + len(relays)
+    src, dst = paths, paths + 1
+    hours = transfer.gbps_h / rate_gbps + transfer.vm_start_s / 3600
+    cost, most, rows = np.zeros(size), np.ones(size), []
+    for column, end in ((src, transfer.src), (dst, transfer.dst)):
+        cost[column] = end.vm_usd_per_h * hours
+        most[column] = end.quota
+    src_budget, dst_budget = np.zeros(size), np.zeros(size)
+    src_budget[src] = dst_budget[dst] = -1
+    if transfer.direct and transfer.direct.pair_gbps > 0:
+        cost[0] = transfer.volume_gb * transfer.direct.usd_per_gb
+        src_budget[0] = dst_budget[0] = rate_gbps / transfer.direct.pair_gbps
+    else:
+        most[0] = 0
+    for k, relay in enumerate(relays):
+        path, vms = 1 + k, paths + 2 + k
+        cost[path] = transfer.volume_gb * relay.usd_per_gb
+        cost[vms] = relay.vm_usd_per_h * hours
+        most[vms] = relay.quota
+        src_budget[path] = rate_gbps / relay.in_gbps
+        dst_budget[path] = rate_gbps / relay.out_gbps
+        forwards = np.zeros(size)
+        forwards[path], forwards[vms] = rate_gbps / relay.vm_gbps, -1
+        rows.append(forwards)
+    # As rows: HiGHS goes wrong on fractional bounds of integer variables.
+    for column, end in ((src, transfer.src), (dst, transfer.dst)):
+        cap = np.zeros(size)
+        cap[:paths], cap[column] = rate_gbps / end.cap_gbps, -1
+        rows.append(cap)
+    whole = np.r_[np.zeros(paths), np.ones(size - paths)]
+    shares = np.r_[np.ones(paths), np.zeros(size - paths)]
+    scale = cost.max() / 1000 or 1.0
+    result = milp(
+        cost / scale,
+        constraints=[
+            LinearConstraint(np.array([src_budget, dst_budget, *rows]), -np.inf, 0),
+            LinearConstraint(shares[None], 1, 1),
+        ],
+        bounds=Bounds(0, most),
+        integrality=whole,
+        options={"mip_rel_gap": 0},
+    )
+    assert result.status in {0, 2}, result.message
+    return float(result.fun * scale) if result.status == 0 else inf
+
+
+def most_rate_gbps(transfer: Transfer, further: dict[str, float] | None = None) -> float:
+    """Return the greatest rate with all VMs in use.
+
+    Parameters
+    ----------
+    transfer : Transfer
+    further : dict, optional
+        How much more there is of a resource: ``src connections``, ``dst connections``,
+        ``src cap``, ``dst cap`` in VMs, or a relay's region (as text) in VMs.
+    """
+    more = further or {}
+    relays = transfer.relays
+    direct = transfer.direct.pair_gbps if transfer.direct else 0.0
+    unit = max([direct, *(r.in_gbps for r in relays), *(r.out_gbps for r in relays)])
+    if unit <= 0:
+        return 0.0
+    inverse = unit / direct if direct > 0 else 0.0
+    rows = [
+        [inverse, *(unit / r.in_gbps for r in relays)],
+        [inverse, *(unit / r.out_gbps for r in relays)],
+        [unit / transfer.src.cap_gbps] * (1 + len(relays)),
+        [unit / transfer.dst.cap_gbps] * (1 + len(relays)),
+    ]
+    limits = [
+        transfer.src.quota + more.get("src connections", 0.0),
+        transfer.dst.quota + more.get("dst connections", 0.0),
+        transfer.src.quota + more.get("src cap", 0.0),
+        transfer.dst.quota + more.get("dst cap", 0.0),
+    ]
+    bounds: list[tuple[float, float | None]] = [(0, None if direct > 0 else 0)]
+    bounds += [(0, r.vm_gbps * (r.quota + more.get(str(r.region), 0.0)) / unit) for r in relays]
+    result = linprog(-np.ones(1 + len(relays)), A_ub=rows, b_ub=limits, bounds=bounds)
+    assert result.status == 0, result.message
+    return float(-result.fun * unit)
+
+
+def check(transfer: Transfer, found: Allocation) -> None:
+    """Assert that an allocation keeps every constraint and costs what it says."""
+    relays = {relay.region: relay for relay in transfer.relays}
+    assert set(found.relay_gbps) == set(found.relay_vms) <= set(relays)
+    flows = [(relays[region], gbps) for region, gbps in found.relay_gbps.items()]
+    rate = found.direct_gbps + sum(gbps for _, gbps in flows)
+    assert rate > 0
+    assert found.rate_gbps == near(rate)
+    assert found.direct_gbps >= 0
+    assert all(gbps > 0 for _, gbps in flows)
+    assert found.src_vms <= transfer.src.quota
+    assert found.dst_vms <= transfer.dst.quota
+    assert below(rate, transfer.src.cap_gbps * found.src_vms)
+    assert below(rate, transfer.dst.cap_gbps * found.dst_vms)
+    direct_use = 0.0
+    egress_usd = 0.0
+    if found.direct_gbps:
+        assert transfer.direct is not None
+        direct_use = found.direct_gbps / transfer.direct.pair_gbps
+        egress_usd = found.direct_gbps / rate * transfer.direct.usd_per_gb * transfer.volume_gb
+    assert below(direct_use + sum(gbps / r.in_gbps for r, gbps in flows), found.src_vms)
+    assert below(direct_use + sum(gbps / r.out_gbps for r, gbps in flows), found.dst_vms)
+    hourly = found.src_vms * transfer.src.vm_usd_per_h + found.dst_vms * transfer.dst.vm_usd_per_h
+    for relay, gbps in flows:
+        vms = found.relay_vms[relay.region]
+        assert vms <= relay.quota
+        assert below(gbps, relay.vm_gbps * vms)
+        egress_usd += gbps / rate * relay.usd_per_gb * transfer.volume_gb
+        hourly += vms * relay.vm_usd_per_h
+    hours = 8 * transfer.volume_gb / rate / 3600
+    assert found.egress_usd == near(egress_usd)
+    assert found.vm_usd == near(hourly * (hours + transfer.vm_start_s / 3600))
+
+
+def below(value: float, limit: float) -> bool:
+    return value <= limit * (1 + TOLERANCE)
+
+
+def same_cost(transfer: Transfer, usd: float, other_usd: float) -> bool:
+    """Whether costs agree as well as general solvers can tell.
+
+    Their tolerances are absolute: a millionth of the dearest path's fees may go astray.
+    """
+    if usd == other_usd:
+        return True
+    fees = [relay.usd_per_gb for relay in transfer.relays]
+    dearest_usd = transfer.volume_gb * max(fees, default=0.0)
+    return abs(usd - other_usd) <= 1e-5 * min(usd, other_usd) + 1e-6 * dearest_usd
+
+
+class near:  # noqa: N801 - reads as a word in an assertion
+    """Equal but for rounding."""
+
+    def __init__(self, value: float, tolerance: float = TOLERANCE) -> None:
+        self.value = value
+        self.tolerance = tolerance
+
+    def __eq__(self, other: object) -> bool:
+        assert isinstance(other, float | int)
+        return other == self.value or abs(other - self.value) <= self.tolerance * max(
+            abs(other), abs(self.value)
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+    def __repr__(self) -> str:
+        return f"near {self.value!r}"

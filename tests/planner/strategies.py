@@ -1,0 +1,132 @@
+"""Random transfers, networks and requests: equal relays, free ones, missing legs, odd scales."""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+
+from planner.network import Estimate, Leg, Network, Site
+from planner.pricing import FlatPrices
+from planner.request import OBJECTIVES, TransferRequest
+from planner.transfer import Direct, End, Relay, Transfer
+
+patient = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+"""How busy the machine is must not decide a test."""
+
+# Few values, so that equals are common, beside any value.
+RATES = st.sampled_from([0.5, 1.0, 2.0, 5.0, 10.0]) | st.floats(0.05, 20.0).map(
+    lambda gbps: round(gbps, 3)
+)
+FEES = st.sampled_from([0.0, 0.01, 0.02, 0.09]) | st.floats(0.0, 0.2).map(lambda usd: round(usd, 4))
+VM_PRICES = st.sampled_from([0.0, 0.1, 1.5]) | st.floats(0.0, 8.0).map(lambda usd: round(usd, 3))
+QUOTAS = st.integers(1, 4)
+SCALES = st.sampled_from([1.0, 1.0, 1.0, 1e-4, 1e3])
+VOLUMES = st.sampled_from([1.0, 100.0, 500.0, 1e-6, 1e6]) | st.floats(0.1, 1e4)
+
+
+@st.composite
+def transfers(draw: st.DrawFn, most_relays: int = 6) -> Transfer:
+    """Return a random transfer with at least one path."""
+    scale = draw(SCALES)
+
+    def rate() -> float:
+        return draw(RATES) * scale
+
+    def end() -> End:
+        return End(rate(), draw(VM_PRICES), draw(QUOTAS))
+
+    direct = Direct(rate(), draw(FEES)) if draw(st.integers(0, 5)) else None
+    relays = []
+    for region in range(draw(st.integers(0 if direct else 1, most_relays))):
+        in_gbps, out_gbps = rate(), rate()
+        vm_gbps = min(in_gbps, out_gbps) * draw(st.sampled_from([1.0, 1.0, 0.5]))
+        relays.append(
+            Relay(region, in_gbps, out_gbps, vm_gbps, draw(FEES), draw(VM_PRICES), draw(QUOTAS))
+        )
+        if draw(st.integers(0, 4)) == 0:  # its equal
+            copy = relays[-1]
+            relays.append(
+                Relay(
+                    most_relays + region,
+                    copy.in_gbps,
+                    copy.out_gbps,
+                    copy.vm_gbps,
+                    copy.usd_per_gb,
+                    copy.vm_usd_per_h,
+                    draw(QUOTAS),
+                )
+            )
+    start_s = draw(st.sampled_from([0.0, 60.0, 600.0]))
+    return Transfer(draw(VOLUMES), end(), end(), direct, relays, start_s)
+
+
+REGIONS = ("aws:a", "aws:b", "azure:c", "azure:d", "gcp:e", "gcp:f")
+
+
+@st.composite
+def networks(draw: st.DrawFn) -> Network:
+    """Return a network of six regions with bounds around its figures; some legs are missing."""
+    certain = draw(st.booleans())
+
+    def around(value: float) -> Estimate:
+        if certain:
+            return Estimate(value, value, value, "measured")
+        below, above = draw(st.sampled_from([0.0, 0.05, 0.3])), draw(st.sampled_from([0.0, 0.1]))
+        return Estimate(value * (1 - below), value, value * (1 + above), "inferred")
+
+    sites = {
+        region: Site(region, "", around(draw(RATES)), around(draw(RATES)), around(3.0))
+        for region in REGIONS
+    }
+    legs: dict[str, dict[str, Leg]] = {region: {} for region in REGIONS}
+    for src in REGIONS:
+        for dst in REGIONS:
+            if src == dst or draw(st.integers(0, 9)) == 0:
+                continue
+            rtt_ms = draw(st.sampled_from([1.0, 20.0, 100.0, 250.0]))
+            legs[src][dst] = Leg(
+                src, dst, around(rtt_ms), around(draw(RATES) * 100), around(draw(RATES))
+            )
+    return Network(sites, legs)
+
+
+@st.composite
+def prices(draw: st.DrawFn) -> FlatPrices:
+    """Return fees by pair and VM prices by region."""
+    import numpy as np
+
+    count = len(REGIONS)
+    fees = [draw(FEES) for _ in range(count * count)]
+    return FlatPrices(
+        REGIONS,
+        np.array(fees).reshape(count, count),
+        {region: draw(VM_PRICES) for region in REGIONS},
+    )
+
+
+@st.composite
+def requests(draw: st.DrawFn) -> TransferRequest:
+    """Return a request of any kind, most of them feasible."""
+    src, dst = REGIONS[0], REGIONS[-1]
+
+    def sometimes(values: st.SearchStrategy[float]) -> float | None:
+        return draw(values) if draw(st.integers(0, 3)) == 0 else None
+
+    volume_gb = draw(VOLUMES)
+    return TransferRequest(
+        src,
+        dst,
+        volume_gb=volume_gb,
+        objective=draw(st.sampled_from(OBJECTIVES)),
+        time_value_usd_per_h=draw(st.sampled_from([0.0, 1.0, 20.0, 500.0])),
+        margin=draw(st.sampled_from([0.0, 0.1, 0.5])),
+        budget_usd=sometimes(st.floats(0.01, 0.3).map(lambda usd_per_gb: usd_per_gb * volume_gb)),
+        deadline_s=sometimes(st.floats(0.5, 20.0).map(lambda s: 5 + s * volume_gb)),
+        min_throughput_gbps=sometimes(st.floats(0.01, 10.0)),
+        vms=draw(QUOTAS),
+        vms_in={region: draw(QUOTAS) for region in draw(st.sets(st.sampled_from(REGIONS)))},
+        connections=draw(st.sampled_from([1, 4, 64])),
+        relays=draw(st.sampled_from(["any", "any", "one", "none", REGIONS[2]])),
+        forbidden=frozenset(draw(st.sets(st.sampled_from(REGIONS[1:-1]), max_size=2))),
+        vm_start_s=draw(st.sampled_from([0.0, 60.0])),
+    )

@@ -1,0 +1,61 @@
+"""Which names each package promises: adding one is a decision, losing one breaks users."""
+
+from __future__ import annotations
+
+import planner
+import probes
+import relayd
+
+ERRORS = {
+    "AmbiguousRegionError",
+    "CatalogueError",
+    "DataError",
+    "FormatError",
+    "InfeasibleError",
+    "InputError",
+    "RelaydError",
+    "StoreError",
+    "UnknownRegionError",
+}
+
+
+def test_relayd() -> None:
+    names = {"Matrix", "Network", "Plan", "TransferRequest", "Wan", "__version__", "open"}
+    assert set(relayd.__all__) == names | ERRORS
+    assert set(dir(relayd)) >= names
+    for name in relayd.__all__:
+        assert getattr(relayd, name) is not None
+
+
+def test_planner() -> None:
+    assert set(planner.__all__) == {
+        "Catalogue",
+        "CataloguePrices",
+        "DataError",
+        "Estimate",
+        "FlatPrices",
+        "InfeasibleError",
+        "InputError",
+        "Leg",
+        "Network",
+        "Plan",
+        "RelaydError",
+        "Site",
+        "Snapshot",
+        "TransferRequest",
+        "recommend",
+    }
+    assert all(hasattr(planner, name) for name in planner.__all__)
+
+
+def test_probes() -> None:
+    assert set(probes.__all__) == {"Metric", "Sample", "Skipped"}
+    assert all(hasattr(probes, name) for name in probes.__all__)
+
+
+def test_errors_are_the_same_everywhere() -> None:
+    import planner.errors
+
+    for name in ERRORS:
+        assert getattr(relayd, name) is getattr(planner.errors, name)
+        assert issubclass(getattr(relayd, name), relayd.RelaydError)
