@@ -163,7 +163,7 @@ class Plan:
             f"{self.duration_s:.0f} s, {self.cost_usd.total:.2f} USD>"
         )
 
-    def modeldumped(self, mode: Literal["python", "json"] = "python") -> dict[str, Any]:
+    def model_dump(self, mode: Literal["python", "json"] = "python") -> dict[str, Any]:
         """Return the plan as nested dicts; with ``mode="json"``, of JSON types alone."""
         content = dumped(self, as_json=mode == "json")
         assert isinstance(content, dict)
@@ -171,7 +171,7 @@ class Plan:
 
     def model_dump_json(self, indent: int | None = None) -> str:
         """Return the plan as a JSON document (RFC 8259: no NaN, no infinity)."""
-        return json.dumps(self.modeldumped("json"), indent=indent, allow_nan=False)
+        return json.dumps(self.model_dump("json"), indent=indent, allow_nan=False)
 
 
 def dumped(value: Any, *, as_json: bool) -> Any:

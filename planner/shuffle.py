@@ -130,8 +130,8 @@ class _Shuffle:
         loads = self.resources.loads(legs)
         time_s = float((loads / self.resources.row_vms).max())
         vms = problem.ends.astype(float)
-        for row, load in enumerate(loads):
-            site = self.resources.row(row)[1]
+        for row in np.nonzero(loads > 0)[0].tolist():
+            site, load = self.resources.row(row)[1], loads[row]
             vms[site] = max(vms[site], whole_vms(float(load) / time_s))
         fewest = replace(self.resources, vms=np.maximum(vms, 1.0))
         speed = fill(fewest, paths_gbit, time_s)

@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import linprog
+from scipy.sparse import coo_matrix
+
 from planner.column_generation import GAP, Columns, least_fees, least_time
 from planner.errors import DataError, InfeasibleError, InputError
 from planner.network import Network
@@ -18,9 +21,6 @@ from planner.shuffle import recommend_shuffle
 from planner.shuffle_plan import ShufflePlan
 from planner.shuffle_request import ShuffleRequest
 from planner.site_resources import Floats, SiteResources, legs_of
-from scipy.optimize import linprog
-from scipy.sparse import coo_matrix
-
 from tests.planner.grid import january_grid
 
 WITHIN = 1e-3
@@ -159,6 +159,12 @@ def test_one_pair_is_a_division() -> None:
     assert found.cost_usd.vm == pytest.approx(2 * (200 + 60) / 3600)
 
 
+def test_regions_that_take_no_part_need_no_vms() -> None:
+    found = plan([[0, 5, 5], [5, 0, 5], [5, 5, 0]], {("a", "b"): 100})
+    assert found.vms == {"a": 1, "b": 1}
+    assert found.cost_usd.vm == pytest.approx(2 * (160 + 60) / 3600)
+
+
 def test_a_slow_path_goes_through_a_relay_and_pays_twice() -> None:
     found = plan([[0, 1, 5], [1, 0, 5], [5, 5, 0]], {("a", "b"): 100})
     assert found.verdict == "relayed"
@@ -269,8 +275,9 @@ def test_never_worse_than_starting_everything_at_once(
 ) -> None:
     resources, demands = given
     names = [f"r{i}" for i in range(resources.count)]
+    rtt_ms = (20.0 * np.arange(resources.count**2) % 170.0).reshape(demands.shape)
     network = Network.from_matrices(
-        names, resources.rate_gbps, rtt_ms=20.0 * np.arange(resources.count**2).reshape(resources.rate_gbps.shape) % 170.0,
+        names, resources.rate_gbps, rtt_ms=rtt_ms,
         egress_gbps=list(resources.egress_gbps), ingress_gbps=list(resources.ingress_gbps),
     )  # fmt: skip
     volumes = {
