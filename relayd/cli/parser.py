@@ -16,6 +16,7 @@ from relayd.cli import lab
 FORMATS = ("iperf3", "ping", "nuttcp", "skyplane-throughput", "skyplane-latency", "csv")
 METRICS = ("per-flow", "aggregate", "rtt", "fee", "relay-gain")
 OBJECTIVES = ("value", "time", "cost", "latency")
+SHUFFLE_OBJECTIVES = ("time", "cost")
 
 
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
@@ -53,6 +54,11 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"relayd {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _plan(_command(commands, "plan", "relayd.cli.plan:run", "recommend how to move a volume"))
+    _shuffle(
+        _command(
+            commands, "shuffle", "relayd.cli.shuffle:run", "recommend how to run many transfers"
+        )
+    )
     _command(commands, "regions", "relayd.cli.listing:regions", "list regions and aliases")
     links = _command(commands, "links", "relayd.cli.listing:links", "list legs with estimates")
     links.add_argument("--src", help="only legs out of this region")
@@ -145,6 +151,47 @@ def _plan(parser: argparse.ArgumentParser) -> None:
         "--relays", metavar="any|one|none|REGION", default="any",
         help="how many relays, or the only one to consider (default any)",
     )  # fmt: skip
+    _rules(limits)
+    _prices(parser)
+    shown = parser.add_argument_group("answer")
+    shown.add_argument("--frontier", action="store_true", help="add the cost-time frontier")
+    shown.add_argument(
+        "--max-age", metavar="TIME", help="refuse measurements older than this, such as 30d"
+    )
+
+
+def _shuffle(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "demands",
+        metavar="FILE",
+        help="CSV or JSON of sources, destinations and volumes; - reads CSV",
+    )
+    goal = parser.add_argument_group("goal")
+    goal.add_argument(
+        "--objective", choices=SHUFFLE_OBJECTIVES, default="time",
+        help="time: the last pair ends as soon as possible (default); cost: least cost",
+    )  # fmt: skip
+    goal.add_argument("--deadline", metavar="TIME", help="latest end of the last pair, such as 2h")
+    goal.add_argument(
+        "--margin", metavar="SHARE", help="what relays must surely gain (default 0.1)"
+    )
+    limits = parser.add_argument_group("limits")
+    limits.add_argument(
+        "--vms", metavar="N", action="append", default=[],
+        help="VMs in each region (default 1), or REGION=N for one; may be repeated",
+    )  # fmt: skip
+    limits.add_argument(
+        "--connections", metavar="N", help="TCP connections that a VM opens in all (default 64)"
+    )
+    limits.add_argument("--relays", choices=("any", "none"), default="any")
+    _rules(limits)
+    _prices(parser)
+    shown = parser.add_argument_group("answer")
+    shown.add_argument("--frontier", action="store_true", help="add the cost-time frontier")
+    shown.add_argument("--pairs", action="store_true", help="list every pair, with its paths")
+
+
+def _rules(limits: argparse._ArgumentGroup) -> None:
     limits.add_argument(
         "--avoid", metavar="RULE", action="append", default=[],
         help="provider:NAME, country:CC, continent:CC or a region that must not relay; repeatable",
@@ -153,6 +200,9 @@ def _plan(parser: argparse.ArgumentParser) -> None:
         "--allow", metavar="RULE", action="append", default=[],
         help="the only places that may relay, written like --avoid; repeatable",
     )  # fmt: skip
+
+
+def _prices(parser: argparse.ArgumentParser) -> None:
     prices = parser.add_argument_group("prices and VMs")
     prices.add_argument(
         "--month-to-date", metavar="SIZE", action="append", default=[],
@@ -163,11 +213,6 @@ def _plan(parser: argparse.ArgumentParser) -> None:
         help="such as aws=t2.micro, by provider or region; repeatable",
     )  # fmt: skip
     prices.add_argument("--vm-start", metavar="TIME", help="paid before sending (default 60s)")
-    shown = parser.add_argument_group("answer")
-    shown.add_argument("--frontier", action="store_true", help="add the cost-time frontier")
-    shown.add_argument(
-        "--max-age", metavar="TIME", help="refuse measurements older than this, such as 30d"
-    )
 
 
 def _import(parser: argparse.ArgumentParser) -> None:
