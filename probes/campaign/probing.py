@@ -227,6 +227,8 @@ class Prober:
             findings.sent.append((src, dst, result.sent_gb))
             peer = dst if outward else src
             together[peer] = _steady_mbps([result])
+        if not sum(together.values()):
+            raise ProbeError(hub, "output", "nothing got through while all peers were loaded")
         estimate = cap_estimate(together, dict.fromkeys(together), measured_at_s=began_s)
         region = fleet[hub].region
         metric: Metric = "egress_cap_mbps" if outward else "ingress_cap_mbps"
