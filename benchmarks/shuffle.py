@@ -1,7 +1,9 @@
 """Speed of shuffles on the January 2022 grid: ``python -m benchmarks.shuffle``.
 
-Column generation and the whole answer, side by side with the linear program over all paths in
-OR-Tools GLOP in the same run. Needs the shared measurements (tests/shared_data.py).
+Run it with ``OPENBLAS_NUM_THREADS=1``, as ``relayd shuffle`` runs: threads of the matrix library
+only wait for each other on busy cores. Column generation and the whole answer stand side by side
+with the linear program over all paths in OR-Tools GLOP in the same run. Needs the shared
+measurements (tests/shared_data.py).
 """
 
 from __future__ import annotations
