@@ -21,7 +21,13 @@ demo: setup  ## Set up and recommend a first transfer
 	@echo '$$ relayd plan --src us-east --dst sa --volume 500GB'
 	@$(BIN)/relayd plan --src us-east --dst sa --volume 500GB
 
-test: setup  ## Set up and pass all tests
+demo-lab: setup tools  ## Emulate twelve datacenters, measure them, plan on that (needs root)
+	@scripts/demo_lab.sh $(BIN)/relayd
+
+tools:  ## Install the programs that tests drive (iperf3, sshd, ...), where it may
+	@sh scripts/install_tools.sh
+
+test: setup tools  ## Set up and pass all tests
 	$(BIN)/python -m pytest
 
 lint: setup  ## Style and types
@@ -43,4 +49,4 @@ clean:  ## Remove what the other targets made
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis dist build
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help setup demo test lint format bench lab-check clean
+.PHONY: help setup demo demo-lab tools test lint format bench lab-check clean

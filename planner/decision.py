@@ -109,7 +109,6 @@ class Decider:
         self.prices = prices
         self.transfer = transfer_problem(request, network, prices)
         self.regions = list(network.sites)
-        self._transfers: dict[Bound, Transfer] = {"expected": self.transfer}
 
     def decide(self) -> Decision:
         """Return the decision.
@@ -329,28 +328,28 @@ class Decider:
 
     def rate_at(self, allocation: Allocation, bound: Bound) -> float:
         """Return the rate of the same VMs and path shares at the estimates' bounds."""
-        if bound not in self._transfers:
-            self._transfers[bound] = transfer_problem(
-                self.request, self.network, self.prices, bound
-            )
-        transfer = self._transfers[bound]
+        request, network, position = self.request, self.network, self.network.index
+        rates = network.rates(request.connections, bound)
+        out_of, into = rates.out_of(request.src), rates.into(request.dst)
+        egress_gbps, ingress_gbps = network.caps(bound)
         rate = allocation.rate_gbps
-        out_use = in_use = 0.0
         loads = [
-            rate / (transfer.src.cap_gbps * allocation.src_vms),
-            rate / (transfer.dst.cap_gbps * allocation.dst_vms),
+            rate / (egress_gbps[position[request.src]] * allocation.src_vms),
+            rate / (ingress_gbps[position[request.dst]] * allocation.dst_vms),
         ]
+        out_use = in_use = 0.0
         if allocation.direct_gbps:
-            if transfer.direct is None:
+            pair_gbps = out_of[position[request.dst]]
+            if pair_gbps <= 0:
                 return 0.0
-            out_use = in_use = allocation.direct_gbps / transfer.direct.pair_gbps
-        if allocation.relay_gbps:
-            for relay in transfer.relays:
-                if flow := allocation.relay_gbps.get(relay.region, 0.0):
-                    out_use += flow / relay.in_gbps
-                    in_use += flow / relay.out_gbps
-                    vms = allocation.relay_vms[relay.region]
-                    loads.append(flow / (relay.vm_gbps * vms))
+            out_use = in_use = allocation.direct_gbps / pair_gbps
+        for k, flow in allocation.relay_gbps.items():
+            vm_gbps = min(out_of[k], into[k], ingress_gbps[k], egress_gbps[k])
+            if vm_gbps <= 0:
+                return 0.0
+            out_use += flow / out_of[k]
+            in_use += flow / into[k]
+            loads.append(flow / (vm_gbps * allocation.relay_vms[k]))
         loads += [out_use / allocation.src_vms, in_use / allocation.dst_vms]
         possible = rate / max(loads)
         # An optimum often leaves a little room; its bounds still enclose it.

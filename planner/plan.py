@@ -165,23 +165,24 @@ class Plan:
 
     def model_dump(self, mode: Literal["python", "json"] = "python") -> dict[str, Any]:
         """Return the plan as nested dicts; with ``mode="json"``, of JSON types alone."""
-        dumped = _dump(self, as_json=mode == "json")
-        assert isinstance(dumped, dict)
-        return dumped
+        content = dumped(self, as_json=mode == "json")
+        assert isinstance(content, dict)
+        return content
 
     def model_dump_json(self, indent: int | None = None) -> str:
         """Return the plan as a JSON document (RFC 8259: no NaN, no infinity)."""
         return json.dumps(self.model_dump("json"), indent=indent, allow_nan=False)
 
 
-def _dump(value: Any, *, as_json: bool) -> Any:
+def dumped(value: Any, *, as_json: bool) -> Any:
+    """Return frozen dataclasses, dicts and sequences as nested dicts and lists."""
     if is_dataclass(value) and not isinstance(value, type):
-        return {f.name: _dump(getattr(value, f.name), as_json=as_json) for f in fields(value)}
+        return {f.name: dumped(getattr(value, f.name), as_json=as_json) for f in fields(value)}
     if isinstance(value, dict):
-        return {key: _dump(item, as_json=as_json) for key, item in value.items()}
+        return {key: dumped(item, as_json=as_json) for key, item in value.items()}
     if isinstance(value, list | tuple | frozenset):
         items = sorted(value) if isinstance(value, frozenset) else value
-        return [_dump(item, as_json=as_json) for item in items]
+        return [dumped(item, as_json=as_json) for item in items]
     if as_json and isinstance(value, float) and not isfinite(value):
         return None
     return value

@@ -40,15 +40,17 @@ def average_usd_per_gb(
     start, end = month_to_date_gb, month_to_date_gb + volume_gb
     floor = cost = 0.0
     for tier in tiers:
-        billed = min(end, tier.up_to_gb) - max(start, floor)
-        if billed >= volume_gb:  # all in one tier: its price, to the digit
+        if start >= floor and end <= tier.up_to_gb:  # all in one tier: its price, to the digit
             return tier.usd_per_gb
+        billed = min(end, tier.up_to_gb) - max(start, floor)
         if billed > 0:
             cost += billed * tier.usd_per_gb
         if end <= tier.up_to_gb:
             break
         floor = tier.up_to_gb
-    return cost / volume_gb
+    # Differences of large volumes round: the mean is never outside what is charged.
+    fees = [tier.usd_per_gb for tier in tiers]
+    return min(max(cost / volume_gb, min(fees)), max(fees))
 
 
 class CataloguePrices:

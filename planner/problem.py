@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from planner.errors import DataError, InputError
-from planner.network import Bound, Network
+from planner.network import Network
 from planner.pricing import Prices
 from planner.request import TransferRequest
 from planner.transfer import Direct, End, Relay, Transfer
 
 
-def transfer_problem(
-    request: TransferRequest, network: Network, prices: Prices, bound: Bound = "expected"
-) -> Transfer:
+def transfer_problem(request: TransferRequest, network: Network, prices: Prices) -> Transfer:
     """Return the transfer that a request is on a network.
 
     Parameters
     ----------
     request, network, prices
-    bound : {"expected", "low", "high"}
-        Which figure of each estimate to take.
+        Expected figures of the network's estimates are taken.
 
     Raises
     ------
@@ -34,9 +31,9 @@ def transfer_problem(
                 value=region,
                 remedy="Measure it, import measurements, or add it to a catalogue file.",
             )
-    rates = network.rates(request.connections, bound)
+    rates = network.rates(request.connections)
     out_of, into = rates.out_of(src), rates.into(dst)
-    egress_caps, ingress_caps = network.caps(bound)
+    egress_caps, ingress_caps = network.caps()
     index = network.index
     volume_gb = request.volume_gb
     pair_gbps = out_of[index[dst]]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import fields
 from hashlib import blake2b
 from itertools import pairwise
+from math import inf
 from typing import Any
 
 from planner.advice import Adviser
@@ -201,10 +202,10 @@ class _Builder:
 
 
 def _described(request: TransferRequest) -> dict[str, Any]:
-    described = asdict(request)
+    described = {field.name: getattr(request, field.name) for field in fields(request)}
     described["forbidden"] = sorted(request.forbidden)
     described["vms_in"] = dict(request.vms_in)
-    if described["time_value_usd_per_h"] == float("inf"):
+    if request.time_value_usd_per_h == inf:
         described["time_value_usd_per_h"] = "inf"
     return described
 

@@ -4,6 +4,7 @@
   symmetric); else of other clouds' pings between the same two cities; else the backbone model.
 - One flow: the median of its steady values; else ``window / RTT`` with the receiver's window
   calibrated by whatever flows into it were measured, else into VMs of its type.
+- VM caps: the median of one-to-many and many-to-one probes; else those of VMs of the same type.
 - Aggregate: the median of steady values with enough connections; else the providers' law, shifted
   by what was measured between those providers, under the VMs' caps.
 
@@ -13,6 +14,7 @@ on real clouds (constants below) and from the spread of repeated samples.
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -39,8 +41,11 @@ from probes.samples import Sample
 # the February 2022 survey; 64 connections on the January 2022 grid; pings.
 FLOW_NOISE = 0.095
 AGGREGATE_NOISE = 0.05
+CAP_NOISE = 0.05
 RTT_NOISE = 0.02
 LEAST_NOISE = 0.01
+MOST_OPEN_CAP = 1.25
+"""A cap whose upper bound is further above its value was not reached."""
 # Errors of inference, 90th percentile, on regions or pairs held out.
 FLOW_INFERENCE_ERROR = 0.07
 WINDOW_SPREAD_OF_TYPE = 0.15
@@ -72,6 +77,7 @@ class _Series:
 
 
 Pair = tuple[str, str]
+THROUGHPUT = {"per_flow_mbps", "aggregate_mbps", "egress_cap_mbps", "ingress_cap_mbps"}
 
 
 class Estimator:
@@ -96,7 +102,7 @@ class Estimator:
         """Take in samples; those of one leg and metric oldest first."""
         for sample in samples:
             self._series[sample.metric][sample.src, sample.dst].samples.append(sample)
-            if sample.metric in {"per_flow_mbps", "aggregate_mbps"}:
+            if sample.metric in THROUGHPUT:
                 self._vm_votes[sample.src][sample.src_vm] += 1
                 self._vm_votes[sample.dst][sample.dst_vm] += 1
 
@@ -174,15 +180,24 @@ class Estimator:
         )
 
     def _with_caps(self, aggregates: Mapping[Pair, Estimate]) -> dict[str, Site]:
-        """Raise caps that a measurement has exceeded: a VM sends at least what it was seen to."""
+        """Take over measured caps, and raise those that a leg has exceeded.
+
+        A VM without a measured cap has that of others of its type.
+        """
         egress: dict[str, Estimate] = {}
         ingress: dict[str, Estimate] = {}
         for (src, dst), estimate in aggregates.items():
             for region, most in ((src, egress), (dst, ingress)):
                 if region not in most or estimate.expected > most[region].expected:
                     most[region] = estimate
+        measured_out = self._measured_caps("egress_cap_mbps")
+        measured_in = self._measured_caps("ingress_cap_mbps")
         sites = {}
         for name, site in self._sites.items():
+            if cap := measured_out.get(name) or measured_out.get(site.vm_type):
+                site = replace(site, egress_gbps=cap)
+            if cap := measured_in.get(name) or measured_in.get(site.vm_type):
+                site = replace(site, ingress_gbps=cap)
             out, into = egress.get(name), ingress.get(name)
             if out and out.expected > site.egress_gbps.expected:
                 site = replace(site, egress_gbps=out)
@@ -190,6 +205,25 @@ class Estimator:
                 site = replace(site, ingress_gbps=into)
             sites[name] = site
         return sites
+
+    def _measured_caps(self, metric: str) -> dict[str, Estimate]:
+        """Return caps in Gbit/s by region, and by VM type for the regions without one."""
+        by_type: dict[str, list[tuple[float, float]]] = defaultdict(list)
+        caps: dict[str, Estimate] = {}
+        for (region, _), series in self._series[metric].items():
+            values = [
+                (s.value / MBPS_PER_GBPS, s.measured_at_s)
+                for s in series.recent()
+                if self._counts(s) and not _is_lower_bound(s)
+            ]
+            if values:
+                caps[region] = _from_values(values, CAP_NOISE, "measured")
+                by_type[self._sites[region].vm_type] += values
+        for vm_type, values in by_type.items():
+            if vm_type:
+                estimate = _no_surer_than(_from_values(values, CAP_NOISE, "inferred"), CAP_NOISE)
+                caps[vm_type] = replace(estimate, samples=0, basis=f"caps of other {vm_type}")
+        return caps
 
     def _with_windows(self, sites: dict[str, Site]) -> dict[str, Site]:
         """Calibrate each receiver's window by the flows into it, else by others of its type."""
@@ -343,6 +377,13 @@ class Estimator:
         estimate = flow_estimate(window, rtt, self._flow_cap_gbps(src))
         if window.source != "baseline" or rtt.source == "measured":
             estimate = replace(_no_surer_than(estimate, FLOW_INFERENCE_ERROR), source="inferred")
+        most_mbps = aggregate.expected * MBPS_PER_GBPS
+        if aggregate.source == "measured" and estimate.expected > most_mbps:
+            # One of the flows can't carry more than all of them together.
+            estimate = replace(
+                estimate, low=min(estimate.low, most_mbps), expected=most_mbps,
+                high=max(most_mbps, aggregate.high * MBPS_PER_GBPS),
+            )  # fmt: skip
         if aggregate.source == "measured" and (share := self._connections.get((src, dst))):
             # k connections together carried this much, so one alone carries at least a k-th.
             least = aggregate.expected * MBPS_PER_GBPS / share
@@ -371,6 +412,14 @@ def _plain(vm_name: str) -> str:
 
 def _same_vm(sampled: str, assumed_id: str) -> bool:
     return not sampled or _plain(sampled) == assumed_id.partition(":")[2]
+
+
+def _is_lower_bound(sample: Sample) -> bool:
+    """Whether a cap probe did not load the VM fully, so that its cap may be much higher."""
+    if not sample.detail:
+        return False
+    high_mbps = json.loads(sample.detail).get("high_mbps")
+    return high_mbps is not None and high_mbps > sample.value * MOST_OPEN_CAP
 
 
 def _median(values: Iterable[float]) -> float:

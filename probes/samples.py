@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import Literal, NamedTuple, TypeAlias
 
 Metric: TypeAlias = Literal[
-    "rtt_ms", "per_flow_mbps", "aggregate_mbps", "loss_pct", "jitter_ms", "udp_mbps"
+    "rtt_ms",
+    "per_flow_mbps",
+    "aggregate_mbps",
+    "loss_pct",
+    "jitter_ms",
+    "udp_mbps",
+    "egress_cap_mbps",  # of one VM over all destinations together; src and dst are its region
+    "ingress_cap_mbps",
 ]
 
 

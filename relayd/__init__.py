@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from planner.network import Network
     from planner.plan import Plan
     from planner.request import TransferRequest
+    from planner.shuffle_plan import ShufflePlan
+    from planner.shuffle_request import ShuffleRequest
     from relayd.opening import open  # noqa: A004 - relayd.open() is what a user writes
     from relayd.wan import Matrix, Wan
 
@@ -44,6 +46,8 @@ _HOME = {
     "Network": "planner.network",
     "Plan": "planner.plan",
     "RelaydError": "planner.errors",
+    "ShufflePlan": "planner.shuffle_plan",
+    "ShuffleRequest": "planner.shuffle_request",
     "StoreError": "planner.errors",
     "TransferRequest": "planner.request",
     "UnknownRegionError": "planner.errors",
@@ -62,6 +66,8 @@ __all__ = [
     "Network",
     "Plan",
     "RelaydError",
+    "ShufflePlan",
+    "ShuffleRequest",
     "StoreError",
     "TransferRequest",
     "UnknownRegionError",

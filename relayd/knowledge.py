@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -65,18 +66,23 @@ class Knowledge:
         self._store = self._latest = self._snapshot = None
         self._sites = {}
 
-    def network(self, between: tuple[str, str] | None = None) -> Network:
+    def network(
+        self, between: tuple[str, str] | None = None, further: Sequence[str] = ()
+    ) -> Network:
         """Return the graph.
 
         Parameters
         ----------
         between : (src, dst), optional
             Only the legs out of src and into dst: all that planning one transfer needs.
+        further : sequence of str
+            Regions of the catalogue to add that neither baseline nor store has.
         """
         self._read()
         if self._store is None or self._latest is None:
-            further = [name for name in between or () if name not in self._sites]
-            return baseline_network(self._catalogue, ends=between, further=further)
+            wanted = dict.fromkeys((*(between or ()), *further))
+            new = [name for name in wanted if name not in self._sites]
+            return baseline_network(self._catalogue, ends=between, further=new)
         name = self._latest.id
         rows = (
             self._store.snapshots.legs_between(name, *between)
@@ -87,7 +93,7 @@ class Knowledge:
         for row in rows:
             legs[row.src][row.dst] = _leg(row)
         sites = dict(self._sites)
-        self._add_missing(sites, legs, between)
+        self._add_missing(sites, legs, between, further)
         return Network(sites, legs, self.snapshot)
 
     def _read(self) -> None:
@@ -109,18 +115,20 @@ class Knowledge:
         sites: dict[str, Site],
         legs: dict[str, dict[str, Leg]],
         between: tuple[str, str] | None,
+        further: Sequence[str],
     ) -> None:
         """Add baseline legs of regions that came to the catalogue after the snapshot was made."""
         baseline = [r.id for r in self._catalogue.regions.values() if r.baseline]
-        new = [name for name in (*baseline, *(between or ())) if name not in sites]
+        wanted = dict.fromkeys((*baseline, *(between or ()), *further))
+        new = [name for name in wanted if name not in sites]
         for name in new:
             sites[name] = baseline_site(name, self._catalogue)
             legs[name] = {}
         for name in new:
             for other in sites:
                 for src, dst in ((name, other), (other, name)):
-                    wanted = between is None or src == between[0] or dst == between[1]
-                    if src == dst or not wanted or dst in legs[src]:
+                    needed = between is None or src == between[0] or dst == between[1]
+                    if src == dst or not needed or dst in legs[src]:
                         continue
                     if leg := baseline_leg(sites[src], sites[dst], self._catalogue):
                         legs[src][dst] = leg

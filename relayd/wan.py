@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from planner.aliases import Resolution, permitted, resolve, resolve_many
 from planner.baseline import with_vm_types
@@ -30,6 +30,9 @@ from relayd.knowledge import Knowledge
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from planner.shuffle_plan import ShufflePlan
+    from planner.shuffle_request import ShuffleObjective
 
 MatrixMetric: TypeAlias = Literal["per-flow", "aggregate", "rtt", "fee", "relay-gain"]
 MATRIX_METRICS: tuple[MatrixMetric, ...] = get_args(MatrixMetric)
@@ -209,7 +212,7 @@ class Wan:
                 value=dst,
                 remedy="Name two different regions.",
             )
-        forbidden = self._forbidden(source, target, avoid, allow)
+        forbidden = self._forbidden({"src": source, "dst": target}, avoid, allow)
         if relays not in {"any", "one", "none"}:
             relays = self.resolve(relays, "relays").region_id
             if relays in {source, target}:
@@ -247,6 +250,84 @@ class Wan:
             notes=notes,
         )
 
+    def shuffle(
+        self,
+        demands_gb: Any,
+        *,
+        regions: Sequence[str] | None = None,
+        objective: ShuffleObjective = "time",
+        deadline_s: float | None = None,
+        margin: float = DEFAULT_MARGIN,
+        vms: int = 1,
+        vms_in: Mapping[str, int] = {},
+        connections: int = DEFAULT_CONNECTIONS,
+        relays: str = "any",
+        avoid: Sequence[str] = (),
+        allow: Sequence[str] = (),
+        month_to_date_gb: Mapping[str, float] = {},
+        vm_types: Mapping[str, str] = {},
+        vm_start_s: float = DEFAULT_VM_START_S,
+        frontier: bool = False,
+    ) -> ShufflePlan:
+        """Recommend how to run many transfers at once, over VMs that they share.
+
+        Parameters
+        ----------
+        demands_gb : mapping, sequence, data frame or array
+            GB by source and destination; see :func:`planner.demands.demands_gb`.
+        regions : sequence of str, optional
+            Names of an array's rows and columns.
+        objective, deadline_s, margin, vms, vms_in, connections, relays, vm_start_s
+            See :class:`planner.shuffle_request.ShuffleRequest`.
+        avoid, allow, month_to_date_gb, vm_types, frontier
+            As for :meth:`plan`.
+
+        Raises
+        ------
+        InputError, InfeasibleError, DataError
+            See :mod:`planner.errors`.
+        """
+        from planner.demands import demands_gb as read_demands
+        from planner.shuffle import recommend_shuffle
+        from planner.shuffle_request import ShuffleRequest
+
+        named = read_demands(demands_gb, regions)
+        found = {
+            name: self.resolve(name, "demands")
+            for name in dict.fromkeys(name for pair in named for name in pair)
+        }
+        # Two names may mean one region; what it sends itself needs no WAN.
+        resolved = read_demands(
+            [
+                (found[src].region_id, found[dst].region_id, volume_gb)
+                for (src, dst), volume_gb in named.items()
+            ]
+        )
+        ends = {f"demands ({name})": resolution.region_id for name, resolution in found.items()}
+        request = ShuffleRequest(
+            resolved,
+            objective=objective,
+            deadline_s=deadline_s,
+            margin=margin,
+            vms=vms,
+            vms_in={self.resolve(name, "vms").region_id: n for name, n in vms_in.items()},
+            connections=connections,
+            relays=relays,
+            forbidden=self._forbidden(ends, avoid, allow),
+            vm_start_s=vm_start_s,
+        )
+        network = self.network
+        if further := [region for region in request.ends if region not in network.sites]:
+            network = self._knowledge.network(further=further).aged(time.time())
+        network = self._with_vm_types(network, vm_types)
+        return recommend_shuffle(
+            request,
+            network,
+            CataloguePrices(self.catalogue, network, _checked_billing(month_to_date_gb)),
+            with_frontier=frontier,
+            notes=tuple(resolution.note for resolution in found.values() if resolution.note),
+        )
+
     def _network_for(self, src: str, dst: str, vm_types: Mapping[str, str]) -> Network:
         """Return at least the legs that a plan between two regions needs."""
         network = self._whole
@@ -256,7 +337,9 @@ class Wan:
             elif (src, dst) not in self._parts:
                 part = self._knowledge.network(between=(src, dst))
                 self._parts[src, dst] = part.aged(time.time())
-        network = network or self._parts[src, dst]
+        return self._with_vm_types(network or self._parts[src, dst], vm_types)
+
+    def _with_vm_types(self, network: Network, vm_types: Mapping[str, str]) -> Network:
         if not vm_types:
             return network
         chosen = self._checked_vm_types(vm_types)
@@ -288,14 +371,14 @@ class Wan:
         return chosen
 
     def _forbidden(
-        self, src: str, dst: str, avoid: Sequence[str], allow: Sequence[str]
+        self, ends: Mapping[str, str], avoid: Sequence[str], allow: Sequence[str]
     ) -> frozenset[str]:
         if not avoid and not allow:
             return frozenset()
         known = self._knowledge.regions()
         open_regions = permitted(self.catalogue, allow=allow, avoid=avoid, known=known)
         denied = resolve_many(avoid, self.catalogue, field="avoid", known=known).certain
-        for field, end in (("src", src), ("dst", dst)):
+        for field, end in ends.items():
             if end in denied:
                 raise InputError(
                     field,
@@ -303,7 +386,7 @@ class Wan:
                     value=end,
                     remedy="Rules bind relays and both ends: change the rule or the end.",
                 )
-        return frozenset(known) - open_regions - {src, dst}
+        return frozenset(known) - open_regions - set(ends.values())
 
     # ---- what is known -------------------------------------------------------------------
 

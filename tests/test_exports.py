@@ -20,7 +20,17 @@ ERRORS = {
 
 
 def test_relayd() -> None:
-    names = {"Matrix", "Network", "Plan", "TransferRequest", "Wan", "__version__", "open"}
+    names = {
+        "Matrix",
+        "Network",
+        "Plan",
+        "ShufflePlan",
+        "ShuffleRequest",
+        "TransferRequest",
+        "Wan",
+        "__version__",
+        "open",
+    }
     assert set(relayd.__all__) == names | ERRORS
     assert set(dir(relayd)) >= names
     for name in relayd.__all__:

@@ -16,6 +16,7 @@ from relayd.cli import lab
 FORMATS = ("iperf3", "ping", "nuttcp", "skyplane-throughput", "skyplane-latency", "csv")
 METRICS = ("per-flow", "aggregate", "rtt", "fee", "relay-gain")
 OBJECTIVES = ("value", "time", "cost", "latency")
+SHUFFLE_OBJECTIVES = ("time", "cost")
 
 
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
@@ -53,6 +54,11 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"relayd {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _plan(_command(commands, "plan", "relayd.cli.plan:run", "recommend how to move a volume"))
+    _shuffle(
+        _command(
+            commands, "shuffle", "relayd.cli.shuffle:run", "recommend how to run many transfers"
+        )
+    )
     _command(commands, "regions", "relayd.cli.listing:regions", "list regions and aliases")
     links = _command(commands, "links", "relayd.cli.listing:links", "list legs with estimates")
     links.add_argument("--src", help="only legs out of this region")
@@ -75,6 +81,13 @@ def build_parser() -> argparse.ArgumentParser:
     export.add_argument("what", choices=("graph",))
     export.add_argument("--format", choices=("json", "csv", "graphml"), default="json")
     export.add_argument("--output", metavar="FILE", help="instead of standard output")
+    fleet = commands.add_parser(
+        "fleet", help="look after the hosts that measure", allow_abbrev=False,
+        description="Look after the hosts that measure.",
+    )  # fmt: skip
+    actions = fleet.add_subparsers(title="actions", metavar="ACTION", required=True)
+    _fleet_check(_command(actions, "check", "relayd.cli.fleet:check", "test every host at once"))
+    _probe(_command(commands, "probe", "relayd.cli.probe:run", "measure with the fleet"))
     lab.add_parser(commands)
     completion = _command(
         commands, "completion", "relayd.cli.completion:run", "print a shell completion script"
@@ -138,6 +151,47 @@ def _plan(parser: argparse.ArgumentParser) -> None:
         "--relays", metavar="any|one|none|REGION", default="any",
         help="how many relays, or the only one to consider (default any)",
     )  # fmt: skip
+    _rules(limits)
+    _prices(parser)
+    shown = parser.add_argument_group("answer")
+    shown.add_argument("--frontier", action="store_true", help="add the cost-time frontier")
+    shown.add_argument(
+        "--max-age", metavar="TIME", help="refuse measurements older than this, such as 30d"
+    )
+
+
+def _shuffle(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "demands",
+        metavar="FILE",
+        help="CSV or JSON of sources, destinations and volumes; - reads CSV",
+    )
+    goal = parser.add_argument_group("goal")
+    goal.add_argument(
+        "--objective", choices=SHUFFLE_OBJECTIVES, default="time",
+        help="time: the last pair ends as soon as possible (default); cost: least cost",
+    )  # fmt: skip
+    goal.add_argument("--deadline", metavar="TIME", help="latest end of the last pair, such as 2h")
+    goal.add_argument(
+        "--margin", metavar="SHARE", help="what relays must surely gain (default 0.1)"
+    )
+    limits = parser.add_argument_group("limits")
+    limits.add_argument(
+        "--vms", metavar="N", action="append", default=[],
+        help="VMs in each region (default 1), or REGION=N for one; may be repeated",
+    )  # fmt: skip
+    limits.add_argument(
+        "--connections", metavar="N", help="TCP connections that a VM opens in all (default 64)"
+    )
+    limits.add_argument("--relays", choices=("any", "none"), default="any")
+    _rules(limits)
+    _prices(parser)
+    shown = parser.add_argument_group("answer")
+    shown.add_argument("--frontier", action="store_true", help="add the cost-time frontier")
+    shown.add_argument("--pairs", action="store_true", help="list every pair, with its paths")
+
+
+def _rules(limits: argparse._ArgumentGroup) -> None:
     limits.add_argument(
         "--avoid", metavar="RULE", action="append", default=[],
         help="provider:NAME, country:CC, continent:CC or a region that must not relay; repeatable",
@@ -146,6 +200,9 @@ def _plan(parser: argparse.ArgumentParser) -> None:
         "--allow", metavar="RULE", action="append", default=[],
         help="the only places that may relay, written like --avoid; repeatable",
     )  # fmt: skip
+
+
+def _prices(parser: argparse.ArgumentParser) -> None:
     prices = parser.add_argument_group("prices and VMs")
     prices.add_argument(
         "--month-to-date", metavar="SIZE", action="append", default=[],
@@ -156,11 +213,6 @@ def _plan(parser: argparse.ArgumentParser) -> None:
         help="such as aws=t2.micro, by provider or region; repeatable",
     )  # fmt: skip
     prices.add_argument("--vm-start", metavar="TIME", help="paid before sending (default 60s)")
-    shown = parser.add_argument_group("answer")
-    shown.add_argument("--frontier", action="store_true", help="add the cost-time frontier")
-    shown.add_argument(
-        "--max-age", metavar="TIME", help="refuse measurements older than this, such as 30d"
-    )
 
 
 def _import(parser: argparse.ArgumentParser) -> None:
@@ -184,4 +236,49 @@ def _import(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--force", action="store_true", help="keep rows that a sanity test would reject"
+    )
+
+
+def _fleet(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--fleet", metavar="FILE", help="the fleet file (default: RELAYD_FLEET)")
+    parser.add_argument("--yes", action="store_true", help="agree to what would be asked")
+
+
+def _fleet_check(parser: argparse.ArgumentParser) -> None:
+    _fleet(parser)
+    parser.add_argument(
+        "--trust-new", action="store_true",
+        help="show the keys of hosts that have none on record, ask, and store them",
+    )  # fmt: skip
+    parser.add_argument(
+        "--install-tools", action="store_true",
+        help="offer to install missing tools by the host's package manager",
+    )  # fmt: skip
+
+
+def _probe(parser: argparse.ArgumentParser) -> None:
+    _fleet(parser)
+    what = parser.add_argument_group("what to measure")
+    what.add_argument(
+        "--pairs", metavar="SRC>DST", action="append", default=[],
+        help="only these; `*` is every host; repeatable",
+    )  # fmt: skip
+    what.add_argument(
+        "--phases", metavar="LIST", help="of rtt,per-flow,aggregate,caps (default all)"
+    )
+    what.add_argument("--thorough", action="store_true", help="all pairs")
+    what.add_argument("--connections", metavar="N", help="most TCP connections (default 64)")
+    what.add_argument(
+        "--ramp", action="store_true", help="try 1, 2, 4, ... connections instead of the most"
+    )
+    what.add_argument("--tool", choices=("iperf3", "nuttcp"), default="iperf3")
+    what.add_argument("--flow-time", metavar="TIME", help="of a one-flow probe (default 10s)")
+    what.add_argument("--aggregate-time", metavar="TIME", help="of a many-flow probe (default 5s)")
+    limits = parser.add_argument_group("limits")
+    limits.add_argument("--dry-run", action="store_true", help="only say what it would take")
+    limits.add_argument("--budget", metavar="USD", help="most to spend on egress, such as 5usd")
+    limits.add_argument("--max-minutes", metavar="N", help="begin nothing that ends later")
+    limits.add_argument("--parallel", metavar="N", help="most bandwidth probes at a time")
+    limits.add_argument(
+        "--resume", action="store_true", help="go on with a campaign that was interrupted"
     )

@@ -91,7 +91,7 @@ def human(plan: Plan, *, volume_assumed: bool = False) -> str:
     blocks = [
         text.styled(_verdict(plan), text.BOLD)
         + f"\n{request['src']} -> {request['dst']}, {text.volume(request['volume_gb'])}{assumed}",
-        _filled(plan.reason),
+        filled(plan.reason),
         _comparison(plan),
     ]
     if len(plan.paths) > 1 or plan.verdict != "direct":
@@ -102,9 +102,9 @@ def human(plan: Plan, *, volume_assumed: bool = False) -> str:
     if plan.advice:
         blocks.append(text.styled("What would help", text.BOLD) + "\n" + "\n".join(_advice(plan)))
     sure = f"{plan.confidence} Snapshot {plan.snapshot.id} ({plan.snapshot.source}), as of "
-    blocks.append(_filled(sure + f"{plan.snapshot.as_of}."))
+    blocks.append(filled(sure + f"{plan.snapshot.as_of}."))
     if plan.warnings:
-        notes = [_filled(f"Note: {note}", indent="  ") for note in plan.warnings]
+        notes = [filled(f"Note: {note}", indent="  ") for note in plan.warnings]
         blocks.append(text.styled("\n".join(notes), text.YELLOW))
     return "\n\n".join(blocks)
 
@@ -180,7 +180,7 @@ def _machines(plan: Plan) -> str:
             f" Limit: {binding.constraint} at {binding.region} "
             f"({text.rate(binding.gain_per_unit)} {binding.unit})."
         )
-    return _filled(lines)
+    return filled(lines)
 
 
 def _frontier(plan: Plan) -> str:
@@ -202,10 +202,11 @@ def _advice(plan: Plan) -> list[str]:
     for advice in plan.advice:
         sign = "+" if advice.cost_usd > 0 else "-" if advice.cost_usd < 0 else ""
         cost = f"{sign}${text.usd(abs(advice.cost_usd))}" if advice.cost_usd else "free"
-        lines.append(_filled(f"- {advice.action}: {advice.effect} ({cost})", indent="  "))
+        lines.append(filled(f"- {advice.action}: {advice.effect} ({cost})", indent="  "))
     return lines
 
 
-def _filled(words: str, indent: str = "") -> str:
+def filled(words: str, indent: str = "") -> str:
+    """Return words in lines of the terminal's width."""
     return textwrap.fill(words, WIDTH, subsequent_indent=indent, break_long_words=False,
                          break_on_hyphens=False)  # fmt: skip

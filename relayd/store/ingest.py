@@ -114,7 +114,7 @@ def ingest(
                 format=batch.format,
                 digest=batch.digest,
                 options=json.dumps(dict(batch.options), sort_keys=True),
-                relayd_version=_relayd_version(),
+                relayd_version=relayd_version(),
                 imported_at_s=time.time(),
             )
             while chunk := list(islice(source, _CHUNK)):
@@ -187,7 +187,8 @@ class _Tally:
 
 
 @cache
-def _relayd_version() -> str:
+def relayd_version() -> str:
+    """Return the version that is installed, to be kept with what it stores."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:

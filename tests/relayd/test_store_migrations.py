@@ -18,16 +18,17 @@ from probes.samples import Sample
 from relayd.store import append, open_store, schema
 
 _ROOT = Path(__file__).parents[2]
+_NOW = schema.SCHEMA_VERSION
 _MIGRATIONS = schema.MIGRATIONS
 _ROWS = [Sample("aws:a", f"gcp:{n}", "rtt_ms", float(n), 1.6e9 + n, "ping") for n in range(200)]
 _SECOND = """\
 -- A change such as a later version may bring.
-CREATE TABLE campaigns (id INTEGER PRIMARY KEY, name TEXT NOT NULL) STRICT;
-CREATE TRIGGER campaigns_stay BEFORE DELETE ON campaigns
-BEGIN SELECT RAISE(ABORT, 'campaigns; stay'); END;
+CREATE TABLE changes (id INTEGER PRIMARY KEY, name TEXT NOT NULL) STRICT;
+CREATE TRIGGER changes_stay BEFORE DELETE ON changes
+BEGIN SELECT RAISE(ABORT, 'changes; stay'); END;
 ALTER TABLE snapshots ADD COLUMN note TEXT NOT NULL DEFAULT ''
 """
-_THIRD = "INSERT INTO campaigns (name) VALUES ('first');"
+_THIRD = "INSERT INTO changes (name) VALUES ('first');"
 _ENDLESS = """\
 CREATE TABLE filled AS
 WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000000000)
@@ -39,7 +40,7 @@ _ORPHAN = f"INSERT INTO sites VALUES (9, 0, 7, '', {_ESTIMATE}, {_ESTIMATE}, {_E
 
 @pytest.fixture
 def database(tmp_path: Path) -> Path:
-    """A database of schema version 1, closed."""
+    """A database of this program's schema version, closed."""
     path = tmp_path / "relayd.db"
     with open_store(path, mode="create") as store:
         append(store, _ROWS)
@@ -50,10 +51,10 @@ def _later_version(folder: Path, monkeypatch: pytest.MonkeyPatch, *scripts: str)
     """Make the program one that knows further migrations."""
     migrations = folder / "migrations"
     shutil.copytree(_MIGRATIONS, migrations, dirs_exist_ok=True)
-    for number, script in enumerate(scripts, start=2):
+    for number, script in enumerate(scripts, start=_NOW + 1):
         (migrations / f"{number:04}_later.sql").write_text(script)
     monkeypatch.setattr(schema, "MIGRATIONS", migrations)
-    target = 1 + len(scripts)
+    target = _NOW + len(scripts)
     monkeypatch.setattr(schema, "SCHEMA_VERSION", target)
     monkeypatch.setattr("relayd.store.opening.SCHEMA_VERSION", target)
 
@@ -84,13 +85,13 @@ def test_an_upgrade_keeps_everything(
 
     with open_store(database, mode="write") as store:
         assert set(store.samples.samples_for_estimates()) == set(_ROWS)
-        assert store.database.rows("SELECT name FROM campaigns") == [("first",)]
-        with pytest.raises(sqlite3.IntegrityError, match="campaigns; stay"):
-            store.database.change("DELETE FROM campaigns")
+        assert store.database.rows("SELECT name FROM changes") == [("first",)]
+        with pytest.raises(sqlite3.IntegrityError, match="changes; stay"):
+            store.database.change("DELETE FROM changes")
         assert append(store, _ROWS).duplicates == len(_ROWS)
         assert store.database.row("PRAGMA foreign_keys")[0] == 1
 
-    assert _state(database) == (3, 200, [("ok",)])
+    assert _state(database) == (_NOW + 2, 200, [("ok",)])
     with open_store(database, mode="read") as store:
         assert store.samples.counts().samples == 200
 
@@ -101,7 +102,7 @@ def test_a_new_database_gets_all_migrations(
     _later_version(tmp_path, monkeypatch, _SECOND, _THIRD)
     with open_store(tmp_path / "new.db", mode="create") as store:
         append(store, _ROWS)
-    assert _state(tmp_path / "new.db") == (3, 200, [("ok",)])
+    assert _state(tmp_path / "new.db") == (_NOW + 2, 200, [("ok",)])
 
 
 @pytest.mark.parametrize(
@@ -119,7 +120,7 @@ def test_a_migration_that_fails_leaves_the_old_version(
         _later_version(tmp_path, later, _SECOND, last)
         with pytest.raises(StoreError, match=problem):
             open_store(database, mode="write")
-    assert _state(database) == (1, 200, [("ok",)])
+    assert _state(database) == (_NOW, 200, [("ok",)])
     with open_store(database, mode="write") as store:
         assert append(store, [_ROWS[0]._replace(value=9.5)]).accepted == 1
 
@@ -133,7 +134,7 @@ def test_a_crash_inside_a_migration_leaves_the_old_version(
         "from pathlib import Path\n"
         "from relayd.store import open_store, opening, schema\n"
         "schema.MIGRATIONS = Path(sys.argv[2])\n"
-        "schema.SCHEMA_VERSION = opening.SCHEMA_VERSION = 3\n"
+        f"schema.SCHEMA_VERSION = opening.SCHEMA_VERSION = {_NOW + 2}\n"
         "open_store(sys.argv[1], mode='write')\n"
     )
     command = [sys.executable, "-c", code, str(database), str(tmp_path / "migrations")]
@@ -145,8 +146,8 @@ def test_a_crash_inside_a_migration_leaves_the_old_version(
     os.kill(child.pid, signal.SIGKILL)
     child.wait()
 
-    assert _state(database) == (1, 200, [("ok",)])
+    assert _state(database) == (_NOW, 200, [("ok",)])
     _later_version(tmp_path, monkeypatch, _SECOND, _THIRD)
     with open_store(database, mode="write") as store:
         assert set(store.samples.samples_for_estimates()) == set(_ROWS)
-    assert _state(database) == (3, 200, [("ok",)])
+    assert _state(database) == (_NOW + 2, 200, [("ok",)])

@@ -1,0 +1,102 @@
+"""Speed of shuffles on the January 2022 grid: ``python -m benchmarks.shuffle``.
+
+Run it with ``OPENBLAS_NUM_THREADS=1``, as ``relayd shuffle`` runs: threads of the matrix library
+only wait for each other on busy cores. Column generation and the whole answer stand side by side
+with the linear program over all paths in OR-Tools GLOP in the same run. Needs the shared
+measurements (tests/shared_data.py).
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from statistics import median
+
+import numpy as np
+
+from planner.column_generation import Columns, least_time
+from planner.path_program import route_over_all_paths
+from planner.shuffle import recommend_shuffle
+from planner.shuffle_request import ShuffleRequest, shuffle_problem
+from planner.site_resources import Floats, legs_of
+from tests.planner.grid import january_grid
+
+Demands = Callable[[np.random.Generator, int], Floats]
+
+
+def _hot(random: np.random.Generator, n: int) -> Floats:
+    volumes = np.ones((n, n))
+    volumes[:, random.integers(n)] = 30.0
+    return volumes
+
+
+DEMANDS: dict[str, Demands] = {
+    "uniform": lambda _, n: np.full((n, n), 10.0),
+    "skewed": lambda random, n: random.pareto(1.2, (n, n)) + 0.1,
+    "skewed sites": lambda random, n: np.outer(*[random.pareto(1.0, n) + 0.1] * 2),
+    "hot destination": _hot,
+}
+
+
+def main() -> None:
+    """Print a table: milliseconds, medians and worst over seeds."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--sites", type=int, nargs="+", default=[12, 40])
+    parser.add_argument("--full", type=int, default=2, help="seeds on which GLOP runs too")
+    options = parser.parse_args()
+    grid = january_grid()
+    network, prices = grid.network(), grid.prices()
+    print(f"{'sites  demands':24}{'routing ms':>18}{'gap':>9}{'whole answer ms':>18}"
+          f"{'GLOP ms':>10}{'excess':>9}")  # fmt: skip
+    for n in options.sites:
+        for name, make in DEMANDS.items():
+            routing, answer, full, gaps, excess = [], [], [], [], []
+            for seed in range(options.seeds):
+                random = np.random.default_rng(seed)
+                chosen = random.choice(len(grid.regions), n, replace=False)
+                regions = [grid.regions[i] for i in np.sort(chosen)]
+                part = network.restricted_to(regions)
+                volumes = make(random, n)
+                request = ShuffleRequest(
+                    {
+                        (a, b): float(volumes[i, j])
+                        for i, a in enumerate(regions)
+                        for j, b in enumerate(regions)
+                        if i != j
+                    },
+                    margin=0.0,
+                )
+                problem = shuffle_problem(request, part, prices)
+                start = time.perf_counter()
+                found = least_time(
+                    Columns(problem.resources, problem.demands_gbit, problem.usd_per_gbit)
+                )
+                routing.append(time.perf_counter() - start)
+                gaps.append(found.gap)
+                start = time.perf_counter()
+                recommend_shuffle(request, part, prices)
+                answer.append(time.perf_counter() - start)
+                if seed < options.full:
+                    start = time.perf_counter()
+                    exact = route_over_all_paths(
+                        problem.resources, problem.demands_gbit, problem.usd_per_gbit
+                    )
+                    full.append(time.perf_counter() - start)
+                    assert exact is not None
+                    reached_s = problem.resources.time_s(legs_of(found.paths_gbit))
+                    excess.append(reached_s / exact[1] - 1)
+            print(
+                f"{n:5}  {name:17}{_ms(routing):>18}{max(gaps):9.5f}{_ms(answer):>18}"
+                f"{1e3 * median(full) if full else float('nan'):10.0f}"
+                f"{max(excess, default=float('nan')):9.5f}"
+            )
+
+
+def _ms(times_s: list[float]) -> str:
+    return f"{1e3 * median(times_s):.0f} (worst {1e3 * max(times_s):.0f})"
+
+
+if __name__ == "__main__":
+    main()

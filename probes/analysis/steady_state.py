@@ -1,0 +1,356 @@
+"""The steady rate in a test's intervals, and what else they show.
+
+A series of 1 s rates may begin with slow start, or with a burst that a token bucket lets through
+(EC2); it may fall after a while or after a volume (Azure, 8 to 10 GB or 100 s); or go back and
+forth between two rates (several IP paths). The steady rate is the median of what comes after the
+last lasting change; changes are reported with their time and volume.
+
+Lasting changes are found by cutting the series in two where ranks differ most (Mann-Whitney, as
+in Pettitt's test, 1979), again and again in the parts. A cut counts if the ranks differ by more
+than chance allows - widened where neighbouring intervals resemble each other, as TCP's do - and
+the medians by 15 % or more. :mod:`probes.importers.steady` finds the transient of short tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import log, sqrt
+from statistics import median
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+
+from planner.units import BITS_PER_BYTE, MBPS_PER_GBPS
+from probes.analysis.stopping import median_interval
+from probes.importers.steady import MIN_INTERVAL_S, SETTLED_WITHIN, Interval
+
+if TYPE_CHECKING:
+    import numpy as np
+
+Pattern: TypeAlias = Literal["slow-start", "burst", "drop", "rise", "two-level"]
+
+FEWEST_INTERVALS = 3
+FEWEST_OF_LEVEL = 4
+"""Intervals that a level lasts at least; shorter ones are a transient or a dip."""
+LEAST_CHANGE = 1.15
+SURELY_DIFFERENT = 3.9
+"""Standard deviations of the rank sum. The largest over all cuts of 30 to 300 independent values
+exceeds it in under 1 % of series (simulated)."""
+WINDOWS = (15, 30)
+"""Intervals on either side of a cut that is looked for in windows."""
+SURELY_DIFFERENT_IN_WINDOW = 4.1
+CLEARLY_APART = 5.0
+"""For tests too short for ranks: distance of the levels in standard deviations of their noise."""
+TRANSIENT_SIGMAS = 4.0
+MOST_NOISE = 0.6
+"""An interval at the start that is this far from the level is never taken for noise."""
+BEGINNING_SHARE = 1 / 3
+SHORT_BEGINNING_S = 10.0
+"""A first level that ends within this share of the test or time is a burst, or slow start."""
+SAME_LEVEL = 1.15
+MAD_TO_SIGMA = 1.4826
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something in a series that is not the steady rate.
+
+    Attributes
+    ----------
+    pattern : Pattern
+    at_s, at_gb : float
+        When the rate changed: seconds and volume since the start of the series.
+    before_mbps, after_mbps : float
+        Medians of the levels on either side; of the two levels, the earlier first.
+    """
+
+    pattern: Pattern
+    at_s: float
+    at_gb: float
+    before_mbps: float
+    after_mbps: float
+
+
+@dataclass(frozen=True, slots=True)
+class SteadyState:
+    """The steady rate and what was found.
+
+    Attributes
+    ----------
+    mbps, low_mbps, high_mbps : float
+        Median after the last lasting change, and its 90 % bounds (the extremes where there are
+        fewer than five intervals). For a two-level path the median of all and the two levels.
+    duration_s : float
+        Time that it was taken from.
+    findings : tuple of Finding
+        In order of time.
+    """
+
+    mbps: float
+    low_mbps: float
+    high_mbps: float
+    duration_s: float
+    findings: tuple[Finding, ...]
+
+
+class _Level(NamedTuple):
+    start: int
+    stop: int
+    mbps: float
+
+
+def steady_state(intervals: Sequence[Interval], *, warmed_up: bool) -> SteadyState | None:
+    """Return the steady rate of one test; None where the intervals can't tell.
+
+    Parameters
+    ----------
+    intervals : sequence of Interval
+        In order of time, without omitted ones; of 1 s or more. Three tell a rate, 10 a large
+        lasting change, 20 any.
+    warmed_up : bool
+        Whether slow start was left out already. If not, the first interval never counts.
+    """
+    if not intervals:
+        return None
+    usual_s = median(interval.seconds for interval in intervals)
+    # What is left when a test ends between two reports is too short to count.
+    whole = [interval for interval in intervals if interval.seconds >= usual_s / 2]
+    if usual_s < MIN_INTERVAL_S or len(whole) < FEWEST_INTERVALS + (not warmed_up):
+        return None
+    rates = [interval.mbps for interval in whole]
+    levels = _levels(rates, 0 if warmed_up else 1)
+    start = _transient(rates, levels[0])
+    if start is None and len(levels) == 1:
+        return None
+    first = levels[0].start if start is None else start
+    levels[0] = _Level(first, levels[0].stop, median(rates[first : levels[0].stop]))
+    findings = _transient_finding(whole, first, levels[0].mbps)
+    if len(levels) >= 3 and (two := _two_levels(levels)):
+        kept = rates[first:]
+        change = _finding("two-level", whole, levels[1].start, levels[0].mbps, levels[1].mbps)
+        low, high = two
+        return SteadyState(median(kept), low, high, _seconds(whole[first:]), (*findings, change))
+    for before, after in pairwise(levels):
+        end_s = _seconds(whole[: after.start])
+        beginning = before.start == first and end_s <= max(
+            SHORT_BEGINNING_S, BEGINNING_SHARE * _seconds(whole)
+        )
+        pattern: Pattern
+        if after.mbps < before.mbps:
+            pattern = "burst" if beginning else "drop"
+        else:
+            pattern = "slow-start" if beginning and not findings else "rise"
+        findings += (_finding(pattern, whole, after.start, before.mbps, after.mbps),)
+    last = levels[-1]
+    kept = rates[last.start : last.stop]
+    low, high = median_interval(kept) or (min(kept), max(kept))
+    return SteadyState(last.mbps, low, high, _seconds(whole[last.start : last.stop]), findings)
+
+
+# ---- across tests of one path -----------------------------------------------------------------
+
+
+def drop_cause(drops: Sequence[tuple[float, float]]) -> Literal["time", "volume", "undecided"]:
+    """Return what makes a path's rate drop, from (seconds, GB) of its drops in several tests.
+
+    What varies clearly less from test to test (half as much, relative to its median) is the
+    cause; this takes tests at different rates, three or more.
+    """
+    if len(drops) < 3:
+        return "undecided"
+    spread_s, spread_gb = (_spread([drop[k] for drop in drops]) for k in (0, 1))
+    if spread_s <= spread_gb / 2:
+        return "time"
+    return "volume" if spread_gb <= spread_s / 2 else "undecided"
+
+
+def levels_between_tests(rates_mbps: Sequence[float]) -> tuple[float, float] | None:
+    """Return the two levels of a path that is at one or the other from test to test, or None.
+
+    Each needs two tests or more, and the gap between them must be 30 % and three times as wide
+    as either level.
+    """
+    ordered = sorted(rates_mbps)
+    if len(ordered) < 4 or ordered[0] <= 0:
+        return None
+    logs = [log(rate) for rate in ordered]
+    cut = max(range(2, len(logs) - 1), key=lambda k: logs[k] - logs[k - 1])
+    gap = logs[cut] - logs[cut - 1]
+    widest = max(logs[cut - 1] - logs[0], logs[-1] - logs[cut])
+    if gap < log(1.3) or gap < 3 * widest:
+        return None
+    return median(ordered[:cut]), median(ordered[cut:])
+
+
+# ---- inside -----------------------------------------------------------------------------------
+
+
+def _transient(rates: Sequence[float], level: _Level) -> int | None:
+    """Return where a level's usual rate is reached; None if that takes more than half of it."""
+    for start in range(level.start, (level.start + level.stop + 1) // 2 + 1):
+        ahead = rates[start : max(start + FEWEST_OF_LEVEL, (start + level.stop) // 2)]
+        usual = median(ahead)
+        sigma = MAD_TO_SIGMA * median(abs(rate - usual) for rate in ahead)
+        noise = min(TRANSIENT_SIGMAS * sigma, MOST_NOISE * usual)
+        if abs(rates[start] - usual) <= max(SETTLED_WITHIN * usual, noise):
+            return start
+    return None
+
+
+def _transient_finding(
+    whole: Sequence[Interval], first: int, level_mbps: float
+) -> tuple[Finding, ...]:
+    before = [interval.mbps for interval in whole[:first]]
+    if not before:
+        return ()
+    mbps = median(before)
+    if mbps < level_mbps * (1 - SETTLED_WITHIN):
+        return (_finding("slow-start", whole, first, mbps, level_mbps),)
+    if mbps > level_mbps * (1 + SETTLED_WITHIN):
+        return (_finding("burst", whole, first, mbps, level_mbps),)
+    return ()
+
+
+def _levels(rates: Sequence[float], first: int) -> list[_Level]:
+    """Cut a series where its level changes."""
+    import numpy as np
+
+    series = np.log(np.maximum(np.asarray(rates), max(rates) * 1e-3 or 1e-9))
+    bounds = [first, *sorted(_cuts(series, first, len(rates))), len(rates)]
+    # Cuts may have become pointless once there were others beside them.
+    while len(bounds) > 2:
+        middles = [median(rates[a:b]) for a, b in pairwise(bounds)]
+        changes = [max(a, b) / max(min(a, b), 1e-9) for a, b in pairwise(middles)]
+        least = min(range(len(changes)), key=changes.__getitem__)
+        if changes[least] >= LEAST_CHANGE:
+            break
+        del bounds[least + 1]
+    return [_Level(a, b, median(rates[a:b])) for a, b in pairwise(bounds)]
+
+
+def _cuts(series: np.ndarray, start: int, stop: int) -> list[int]:
+    cut = _best_cut(series[start:stop])
+    if cut is None:
+        return []
+    cut += start
+    return [*_cuts(series, start, cut), cut, *_cuts(series, cut, stop)]
+
+
+def _best_cut(series: np.ndarray) -> int | None:
+    """Return where a series is best cut in two levels, or None if it is one.
+
+    The whole series is looked at first, then windows of it: where a rate goes back and forth, no
+    single cut tells much of the whole.
+    """
+    import numpy as np
+
+    count = len(series)
+    if count < 2 * FEWEST_OF_LEVEL + 1:
+        return None
+    sizes = np.arange(FEWEST_OF_LEVEL, count - FEWEST_OF_LEVEL + 1)
+    sums = _ranks(series).cumsum()[sizes - 1]
+    distance = _distance(sums, sizes, count)
+    cut = int(sizes[distance.argmax()])
+    surely = SURELY_DIFFERENT * _widened(_likeness(series, cut) + 1 / count)
+    if _differ(series, cut, float(distance.max()), surely):
+        return cut
+    for half in WINDOWS:
+        if count <= 2 * half:
+            break
+        windows = np.lib.stride_tricks.sliding_window_view(series, 2 * half)
+        distance = _distance(_ranks(windows)[:, :half].sum(axis=1), half, 2 * half)
+        at = int(distance.argmax())
+        surely = SURELY_DIFFERENT_IN_WINDOW * _widened(_likeness(series))
+        if _differ(windows[at], half, float(distance[at]), surely):
+            return at + half
+    return None
+
+
+def _ranks(series: np.ndarray) -> np.ndarray:
+    ranks: np.ndarray = series.argsort(axis=-1, kind="stable").argsort(axis=-1, kind="stable") + 1.0
+    return ranks
+
+
+def _distance(sums: np.ndarray, sizes: np.ndarray | int, count: int) -> np.ndarray:
+    """Return rank sums' distance from what chance gives, in standard deviations."""
+    import numpy as np
+
+    spread = np.sqrt(sizes * (count - sizes) * (count + 1) / 12.0)
+    distance: np.ndarray = np.abs(sums - sizes * (count + 1) / 2.0) / spread
+    return distance
+
+
+def _differ(series: np.ndarray, cut: int, distance: float, surely: float) -> bool:
+    """Whether the two sides of a cut are two levels."""
+    import numpy as np
+
+    before, after = series[:cut], series[cut:]
+    change = abs(float(np.median(before) - np.median(after)))
+    if change < log(LEAST_CHANGE):
+        return False
+    if distance > surely:
+        return True
+    # All of one level above all of the other, by far: plain also in short tests.
+    apart = before.min() > after.max() or before.max() < after.min()
+    noise = _widened(_likeness(series, cut) + 1 / len(series)) * float(np.std(_left(series, cut)))
+    return bool(apart and change > CLEARLY_APART * noise)
+
+
+def _left(series: np.ndarray, cut: int) -> np.ndarray:
+    """Return what a cut leaves unexplained."""
+    import numpy as np
+
+    before, after = series[:cut], series[cut:]
+    return np.concatenate([before - np.median(before), after - np.median(after)])
+
+
+def _likeness(series: np.ndarray, cut: int | None = None) -> float:
+    """Return how much neighbours resemble each other (r of a first-order autoregression).
+
+    Differences of next neighbours have variance ``2 v (1 - r)``, those of second neighbours
+    ``2 v (1 - r^2)``: their ratio gives r, and medians of them do not see the few that straddle a
+    change. Where there is just one change, what it leaves unexplained tells r more sharply.
+    """
+    import numpy as np
+
+    near = float(np.median(np.abs(np.diff(series)))) ** 2
+    far = float(np.median(np.abs(series[2:] - series[:-2]))) ** 2
+    likeness = far / near - 1 if near > 0 else 1.0
+    if cut is not None:
+        left = _left(series, cut)
+        power = float(left @ left)
+        likeness = min(likeness, float(left[1:] @ left[:-1]) / power if power > 0 else 0.0)
+    return likeness
+
+
+def _widened(likeness: float) -> float:
+    """Return how much larger likeness of neighbours makes chance differences of means."""
+    likeness = min(0.9, max(0.0, likeness))
+    return sqrt((1 + likeness) / (1 - likeness))
+
+
+def _two_levels(levels: Sequence[_Level]) -> tuple[float, float] | None:
+    """Return the two rates that all levels are at by turns, or None."""
+    even = [level.mbps for level in levels[::2]]
+    odd = [level.mbps for level in levels[1::2]]
+    if max(even) > min(even) * SAME_LEVEL or max(odd) > min(odd) * SAME_LEVEL:
+        return None
+    one, other = median(even), median(odd)
+    return min(one, other), max(one, other)
+
+
+def _finding(
+    pattern: Pattern, whole: Sequence[Interval], at: int, before_mbps: float, after_mbps: float
+) -> Finding:
+    moved_gb = sum(interval.seconds * interval.mbps for interval in whole[:at])
+    moved_gb /= MBPS_PER_GBPS * BITS_PER_BYTE
+    return Finding(pattern, _seconds(whole[:at]), moved_gb, before_mbps, after_mbps)
+
+
+def _seconds(whole: Sequence[Interval]) -> float:
+    return sum(interval.seconds for interval in whole)
+
+
+def _spread(values: Sequence[float]) -> float:
+    middle = median(values)
+    return median(abs(value - middle) for value in values) / middle if middle > 0 else 0.0

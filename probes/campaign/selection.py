@@ -1,0 +1,331 @@
+"""What to measure, so that decisions come out right for little money.
+
+The order of a campaign: :func:`rtt_tasks`, :func:`per_flow_tasks`, :func:`cap_tasks`, then
+:func:`choose_legs` again and again, each time with the network that the samples so far give.
+
+**Regret** is what a scheduler loses by acting on expected figures: over all ordered pairs of the
+fleet's regions, the mean of ``1 - achieved / best`` throughput, where *best* is what direct or the
+best single relay would give if the truth were known, and *achieved* what the choice made on
+expected figures gives. Truth is drawn between the bounds of each estimate.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.errors import DataError
+from planner.network import Network
+from planner.pricing import Prices
+from planner.units import BITS_PER_BYTE
+from probes.campaign.tasks import ProbeTask
+
+# Where one flow shows the receiver's window: far enough to be limited by it, near enough for
+# many round trips in a short test.
+NEAREST_MS, FARTHEST_MS = 60.0, 250.0
+SCENARIOS = 24
+# A leg whose bounds are within this of its expected figure has nothing left to tell.
+KNOWN_WELL = 0.08
+LEAST_USD = 1e-6  # legs without a fee still take time
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What to measure next, and how much there is left to lose.
+
+    Attributes
+    ----------
+    tasks : list of ProbeTask
+        Best first; empty when it is time to stop.
+    regret : float
+        Expected share of throughput lost over the workload as things are.
+    regret_after : float
+        The same once these tasks have been run, as far as can be foreseen.
+    usd : float
+        Price of the tasks.
+    reason : str
+        Why it goes on or stops, in words.
+    """
+
+    tasks: list[ProbeTask]
+    regret: float
+    regret_after: float
+    usd: float
+    reason: str
+
+
+def rtt_tasks(hosts: Sequence[str], *, pings_s: float = 2.0) -> list[ProbeTask]:
+    """Return one RTT task for every unordered pair of hosts: both directions share a route."""
+    return [ProbeTask("rtt", (pair,), 0, pings_s) for pair in combinations(hosts, 2)]
+
+
+def per_flow_tasks(
+    region_of: Mapping[str, str],
+    network: Network,
+    *,
+    per_type: int = 3,
+    duration_s: float = 10.0,
+) -> list[ProbeTask]:
+    """Return a few single-connection probes for each type of receiver, at RTT 60 to 250 ms.
+
+    Where no sender is at such a distance, the farthest there is. Receivers and senders of one
+    type are taken in turn, so that one odd host does not decide alone.
+
+    Parameters
+    ----------
+    region_of : mapping
+        Host to region.
+    network : Network
+        With the round-trip times found so far.
+    per_type : int
+        Probes for each VM type of receivers; their median calibrates the window.
+    """
+    by_type: dict[str, list[str]] = defaultdict(list)
+    for host, region in region_of.items():
+        by_type[network.sites[region].vm_type].append(host)
+    tasks = []
+    senders_used: dict[str, int] = defaultdict(int)
+    for receivers in by_type.values():
+        for turn in range(per_type):
+            receiver = receivers[turn % len(receivers)]
+            legs = [
+                (sender, leg)
+                for sender, region in region_of.items()
+                if (leg := network.legs.get(region, {}).get(region_of[receiver]))
+            ]
+            if not legs:
+                continue
+            fitting = [
+                item for item in legs if NEAREST_MS <= item[1].rtt_ms.expected <= FARTHEST_MS
+            ] or [max(legs, key=lambda item: item[1].rtt_ms.expected)]
+            sender, leg = min(fitting, key=lambda item: (senders_used[item[0]], item[0]))
+            senders_used[sender] += 1
+            task = ProbeTask("per-flow", ((sender, receiver),), 1, duration_s, leg.rate_gbps(1))
+            if task not in tasks:
+                tasks.append(task)
+    return tasks
+
+
+def cap_tasks(
+    region_of: Mapping[str, str],
+    network: Network,
+    *,
+    per_type: int = 1,
+    peers: int = 4,
+    connections: int = 64,
+    duration_s: float = 5.0,
+) -> list[ProbeTask]:
+    """Return one-to-many and many-to-one probes, for some hosts of each VM type.
+
+    Peers are those to which the legs promise most, so that together they can exceed the cap.
+
+    Parameters
+    ----------
+    region_of, network
+        As in :func:`per_flow_tasks`.
+    per_type : int
+        Hosts of each VM type.
+    peers : int
+        Hosts at the other end, at most.
+    """
+    by_type: dict[str, list[str]] = defaultdict(list)
+    for host, region in region_of.items():
+        by_type[network.sites[region].vm_type].append(host)
+    tasks = []
+    for hosts in by_type.values():
+        for host in hosts[:per_type]:
+            for outwards in (True, False):
+                pairs = _best_peers(host, region_of, network, peers, connections, outwards)
+                if len(pairs) < 2:
+                    continue  # one leg alone can't tell a cap from a path
+                site = network.sites[region_of[host]]
+                cap = site.egress_gbps if outwards else site.ingress_gbps
+                rates = [
+                    network.leg(region_of[a], region_of[b]).rate_gbps(connections) for a, b in pairs
+                ]
+                expected = min(sum(rates), cap.expected)
+                tasks.append(ProbeTask("caps", tuple(pairs), connections, duration_s, expected))
+    return tasks
+
+
+def _best_peers(
+    host: str,
+    region_of: Mapping[str, str],
+    network: Network,
+    peers: int,
+    connections: int,
+    outwards: bool,
+) -> list[tuple[str, str]]:
+    found = []
+    for peer, region in region_of.items():
+        pair = (host, peer) if outwards else (peer, host)
+        leg = network.legs.get(region_of[pair[0]], {}).get(region_of[pair[1]])
+        if region != region_of[host] and leg:
+            found.append((-leg.rate_gbps(connections), pair))
+    return [pair for _, pair in sorted(found)[:peers]]
+
+
+def choose_legs(
+    region_of: Mapping[str, str],
+    network: Network,
+    prices: Prices,
+    *,
+    budget_usd: float = float("inf"),
+    threshold: float = 0.01,
+    batch: int = 20,
+    connections: int = 64,
+    margin: float = 0.1,
+    duration_s: float = 5.0,
+    seed: int = 0,
+) -> Choice:
+    """Return the legs whose measurement is expected to save most regret for a dollar.
+
+    Parameters
+    ----------
+    region_of, network, prices
+    budget_usd : float
+        Most that the tasks may cost together.
+    threshold : float
+        Stop once the expected regret is below this.
+    batch : int
+        Most tasks at a time: each batch changes what the next should be.
+    connections, duration_s
+        Of each probe.
+    margin : float
+        What a relay must gain on expected figures before it is taken.
+    seed : int
+        Of the draws between bounds.
+    """
+    hosts_of: dict[str, str] = {}
+    for host, region in region_of.items():
+        hosts_of.setdefault(region, host)
+    regions = [region for region in network.sites if region in hosts_of]
+    rates = _Rates.of(network, regions, connections)
+    regret, saving = _regret(rates, margin, np.random.default_rng(seed))
+    if regret < threshold:
+        return Choice([], regret, regret, 0.0, f"the expected regret of {regret:.1%} is low enough")
+    offers = []
+    for i, j in zip(*np.nonzero(saving), strict=True):
+        src, dst = regions[int(i)], regions[int(j)]
+        expected = float(rates.expected[i, j])
+        volume_gb = expected * duration_s / BITS_PER_BYTE
+        try:
+            usd = volume_gb * prices.egress_usd_per_gb(src, dst, max(volume_gb, 1e-9))
+        except DataError:
+            continue  # what it would cost is not known
+        offers.append(
+            (float(saving[i, j]) / max(usd, LEAST_USD), float(saving[i, j]), usd, src, dst)
+        )
+    offers.sort(key=lambda offer: (-offer[0], offer[3], offer[4]))
+    tasks: list[ProbeTask] = []
+    spent = saved = 0.0
+    for _, gain, usd, src, dst in offers:
+        if len(tasks) == batch:
+            break
+        if spent + usd > budget_usd:
+            continue
+        pair = (hosts_of[src], hosts_of[dst])
+        rate = network.leg(src, dst).rate_gbps(connections)
+        tasks.append(ProbeTask("aggregate", (pair,), connections, duration_s, rate))
+        spent += usd
+        saved += gain
+    if not tasks:
+        why = "the budget allows no further leg" if offers else "every leg that matters is known"
+        return Choice([], regret, regret, 0.0, why)
+    reason = f"an expected regret of {regret:.1%} is above {threshold:.1%}"
+    return Choice(tasks, regret, max(0.0, regret - saved), spent, reason)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rates:
+    """Rates of one VM pair, shape (n, n), capped at both VMs; 0 where there is no leg."""
+
+    low: NDArray[np.float64]
+    expected: NDArray[np.float64]
+    high: NDArray[np.float64]
+    unknown: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, network: Network, regions: Sequence[str], connections: int) -> _Rates:
+        count = len(regions)
+        figures = {name: np.zeros((count, count)) for name in ("low", "expected", "high")}
+        unknown = np.zeros((count, count), dtype=bool)
+        for i, src in enumerate(regions):
+            for j, dst in enumerate(regions):
+                leg = network.legs.get(src, {}).get(dst)
+                if i == j or leg is None:
+                    continue
+                cap = min(
+                    network.sites[src].egress_gbps.expected,
+                    network.sites[dst].ingress_gbps.expected,
+                )
+                for name, values in figures.items():
+                    values[i, j] = min(leg.rate_gbps(connections, name), cap)  # type: ignore[arg-type]
+                wide = figures["high"][i, j] - figures["low"][i, j]
+                unknown[i, j] = (
+                    leg.aggregate_gbps.source != "measured"
+                    and wide > KNOWN_WELL * figures["expected"][i, j]
+                )
+        return cls(figures["low"], figures["expected"], figures["high"], unknown)
+
+
+def _regret(
+    rates: _Rates, margin: float, random: np.random.Generator
+) -> tuple[float, NDArray[np.float64]]:
+    """Return the expected regret, and how much of it each unmeasured leg is to blame for.
+
+    The blame for a pair's loss is shared among the unmeasured legs of what was chosen and of what
+    would have been best.
+    """
+    count = len(rates.expected)
+    chosen = _choices(rates.expected, margin)
+    blame = np.zeros((count, count))
+    total = 0.0
+    rows, columns = np.nonzero(rates.expected > 0)
+    if not len(rows):
+        return 0.0, blame
+    # Figures of real paths spread by ratios, so the draw is even between logarithms.
+    low, high = np.log(np.maximum(rates.low, 1e-9)), np.log(np.maximum(rates.high, 1e-9))
+    for _ in range(SCENARIOS):
+        truth = np.exp(low + (high - low) * random.random((count, count)))
+        truth = np.where(rates.unknown, truth, rates.expected)
+        truth[rates.expected <= 0] = 0.0
+        best = _choices(truth, 0.0)
+        achieved, possible = _achieved(truth, chosen), _achieved(truth, best)
+        loss = np.where(possible > 0, 1 - achieved / np.maximum(possible, 1e-12), 0.0)
+        total += float(loss[rows, columns].mean())
+        for src, dst in zip(*np.nonzero(loss > 1e-6), strict=True):
+            legs = [
+                leg
+                for relay in (chosen[src, dst], best[src, dst])
+                for leg in (((src, dst),) if relay < 0 else ((src, relay), (relay, dst)))
+                if rates.unknown[leg]
+            ]
+            for leg in set(legs):
+                blame[leg] += loss[src, dst] / len(set(legs)) / len(rows)
+    return total / SCENARIOS, blame / SCENARIOS
+
+
+def _choices(rates: NDArray[np.float64], margin: float) -> NDArray[np.intp]:
+    """Return, for each pair, the relay of greatest rate if it beats direct by the margin, or -1."""
+    count = len(rates)
+    choice = np.full((count, count), -1, dtype=np.intp)
+    into = np.ascontiguousarray(rates.T)
+    for src in range(count):
+        through = np.minimum(into, rates[src])
+        relay = through.argmax(axis=1)
+        gains = through[np.arange(count), relay] > rates[src] * (1 + margin)
+        choice[src] = np.where(gains, relay, -1)
+    return choice
+
+
+def _achieved(rates: NDArray[np.float64], choice: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Return what each pair gets by its choice."""
+    rows, columns = np.indices(rates.shape)
+    relayed = np.minimum(rates[rows, choice], rates[choice, columns])
+    return np.where(choice < 0, rates, relayed)

@@ -1,0 +1,95 @@
+"""What a campaign keeps while it runs, so that it can go on after anything."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, Protocol, TypeAlias
+
+from probes.campaign.tasks import ProbeTask
+from probes.failures import Cause
+from probes.samples import Sample
+
+Status: TypeAlias = Literal["planned", "done", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A task of a campaign.
+
+    Attributes
+    ----------
+    id : int
+        Of the log.
+    stage : str
+        Tasks of one stage are chosen together: ``rtt``, ``per-flow``, ``caps``, ``aggregate 1``.
+    status : Status
+    problem : str
+        Why it failed last, or ``""``.
+    """
+
+    id: int
+    stage: str
+    task: ProbeTask
+    status: Status = "planned"
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a probe.
+
+    Attributes
+    ----------
+    probe : Probe
+    samples : tuple of Sample
+    sent_gb, usd : float
+        What it moved in all its attempts, and what that costs.
+    attempts : int
+    problem : str
+        Why it failed; ``""`` if it did not.
+    cause, host : Cause | None, str
+        Of the failure.
+    busy_s : float
+        How long the tools were at work on the attempt that counted.
+    notes : tuple of str
+        What is worth telling of a probe that succeeded.
+    """
+
+    probe: Probe
+    samples: tuple[Sample, ...] = ()
+    sent_gb: float = 0.0
+    usd: float = 0.0
+    attempts: int = 1
+    problem: str = ""
+    cause: Cause | None = None
+    host: str = ""
+    busy_s: float = 0.0
+    notes: tuple[str, ...] = field(default=())
+
+
+class CampaignLog(Protocol):
+    """Where a campaign is kept. Everything is on disk when a method returns."""
+
+    def probes(self) -> Sequence[Probe]:
+        """Return all probes so far, in the order in which they were planned."""
+
+    def plan(self, stage: str, tasks: Sequence[ProbeTask]) -> Sequence[Probe]:
+        """Keep the tasks of a stage."""
+
+    def record(self, outcomes: Sequence[Outcome]) -> None:
+        """Keep samples together with the fact that their probes are done: all or nothing."""
+
+    def spent(self) -> tuple[float, float]:
+        """Return GB and USD so far."""
+
+
+def task_to_json(task: ProbeTask) -> dict[str, Any]:
+    """Return a task as plain values."""
+    return asdict(task)
+
+
+def task_from_json(content: dict[str, Any]) -> ProbeTask:
+    """Return the task that :func:`task_to_json` was given."""
+    pairs = tuple((src, dst) for src, dst in content["pairs"])
+    return ProbeTask(**{**content, "pairs": pairs})

@@ -1,0 +1,40 @@
+"""What one probe of a campaign is to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Phase: TypeAlias = Literal["rtt", "per-flow", "aggregate", "caps"]
+PHASES: tuple[Phase, ...] = ("rtt", "per-flow", "aggregate", "caps")
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeTask:
+    """One probe: a set of host pairs that are measured together.
+
+    Attributes
+    ----------
+    phase : Phase
+    pairs : tuple of (source host, destination host)
+        Names of fleet hosts. One pair, except for ``caps``: one source to many destinations
+        measures an egress cap, many sources to one destination an ingress cap.
+    connections : int
+        Parallel TCP connections a pair; 1 for per-flow, 0 for rtt. For ``aggregate`` the largest
+        number of the ramp.
+    duration_s : float
+        Of the measurement at its longest, warm-up included.
+    expected_gbps : float
+        Rate to expect over all pairs together, for costing.
+    """
+
+    phase: Phase
+    pairs: tuple[tuple[str, str], ...]
+    connections: int
+    duration_s: float
+    expected_gbps: float = 0.0
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        """All hosts that take part."""
+        return frozenset(host for pair in self.pairs for host in pair)

@@ -1,0 +1,1 @@
+"""The fleet: which VMs there are, how they are reached, and whether they are fit to measure."""

@@ -1,0 +1,249 @@
+"""The fleet file: TOML, checked entry by entry."""
+
+from __future__ import annotations
+
+import getpass
+import ipaddress
+import re
+import tomllib
+from collections import Counter
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from planner.errors import InputError
+from probes.fleet.hosts import PROBE_PORTS, Fleet, Host
+from probes.importers.endpoints import split
+
+# RFC 1123 names and addresses: nothing here can be an option of a tool or a word of a shell.
+_NAME = re.compile(r"(?!-)[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,251}[A-Za-z0-9])?")
+_USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.@-]{0,63}")
+_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9:._#-]{0,127}")
+
+MOST_HOSTS = 20_000
+
+Port = Annotated[int, Field(ge=1, le=65_535, strict=True)]
+
+
+def _address(value: str) -> str:
+    text = value.strip()
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        if _NAME.fullmatch(text):
+            return text
+        raise ValueError("must be an IP address or a host name") from None
+    if address.is_multicast or address.is_unspecified:
+        raise ValueError("is no address of one machine")
+    return str(address)
+
+
+class _Login(BaseModel):
+    model_config = ConfigDict(extra="forbid", str_strip_whitespace=True)
+
+    host: str
+    port: Port = 22
+    user: str = ""
+    key: str = ""
+    known_hosts: str = ""
+
+    @field_validator("host")
+    @classmethod
+    def _is_address(cls, value: str) -> str:
+        return _address(value)
+
+    @field_validator("user")
+    @classmethod
+    def _is_user(cls, value: str) -> str:
+        if value and not _USER.fullmatch(value):
+            raise ValueError("must be a user name: letters, digits, dots, dashes")
+        return value
+
+
+class _Jump(_Login):
+    name: str
+
+    @field_validator("name")
+    @classmethod
+    def _is_label(cls, value: str) -> str:
+        return _label(value)
+
+
+class _Host(_Login):
+    region: str
+    name: str = ""
+    zone: str = Field(default="", pattern=r"^[a-z0-9-]{0,32}$")
+    jump: str = ""
+    vm_type: str = Field(default="", pattern=r"^(?:[a-z0-9-]+:)?[A-Za-z0-9._-]{0,64}$")
+    private_address: str = ""
+    public_address: str = ""
+    probe_ports: tuple[Port, Port] = PROBE_PORTS
+    egress_usd_per_gb: float | None = Field(default=None, ge=0, le=100, allow_inf_nan=False)
+
+    @field_validator("region")
+    @classmethod
+    def _is_region(cls, value: str) -> str:
+        if split(value) is None:
+            raise ValueError("must be provider:region, such as aws:us-east-1")
+        return value
+
+    @field_validator("name")
+    @classmethod
+    def _is_label(cls, value: str) -> str:
+        return _label(value) if value else value
+
+    @field_validator("private_address", "public_address")
+    @classmethod
+    def _is_address_or_none(cls, value: str) -> str:
+        return _address(value) if value else value
+
+    @field_validator("probe_ports")
+    @classmethod
+    def _ascending(cls, value: tuple[int, int]) -> tuple[int, int]:
+        if value[0] > value[1]:
+            raise ValueError("must be [first, last] with first <= last")
+        return value
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    addresses: Literal["public", "private", "private-within-provider"] = "public"
+    user: str = ""
+    key: str = ""
+    known_hosts: str = ""
+    host: list[_Host] = Field(default_factory=list, max_length=MOST_HOSTS)
+    jump: list[_Jump] = Field(default_factory=list, max_length=MOST_HOSTS)
+
+
+def _label(value: str) -> str:
+    if not _LABEL.fullmatch(value):
+        raise ValueError("must consist of letters, digits, `:`, `.`, `_` and `-`")
+    return value
+
+
+def load_fleet(path: Path) -> Fleet:
+    """Read a fleet file.
+
+    Paths in it are relative to its folder; ``~`` is the user's home.
+
+    Raises
+    ------
+    InputError
+        If it can't be read, is not TOML, or an entry is wrong: names entry, field and remedy.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise InputError(
+            "--fleet", f"can't be read ({error.strerror or error})", value=str(path),
+            remedy="Name a fleet file; configs/fleet.example.toml is one to start from.",
+        ) from None  # fmt: skip
+    try:
+        document = tomllib.loads(content.decode("utf-8-sig"))
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        raise InputError(
+            str(path), f"is not valid TOML: {error}",
+            remedy="Text is written in quotes, and each host begins with `[[host]]`.",
+        ) from None  # fmt: skip
+    return fleet_of(document, path.name, path.parent)
+
+
+def fleet_of(document: dict[str, Any], name: str, folder: Path) -> Fleet:
+    """Check a fleet document; see :func:`load_fleet`."""
+    try:
+        file = _File.model_validate(document)
+    except ValidationError as error:
+        raise _explained(name, error) from None
+    if not file.host:
+        raise InputError(name, "has no `[[host]]` entry", remedy="Add one for each VM.")
+    hosts: dict[str, Host] = {}
+    seen = Counter[str]()
+    for entry in file.host:
+        label = entry.name
+        if not label:
+            seen[entry.region] += 1
+            count = seen[entry.region]
+            label = entry.region if count == 1 else f"{entry.region}#{count}"
+        if label in hosts:
+            raise InputError(
+                f"{name}: host.name", "is given to two hosts", value=label,
+                remedy="Give each host a name of its own.",
+            )  # fmt: skip
+        hosts[label] = _host(entry, label, file, folder)
+    jumps = {
+        entry.name: Host(
+            entry.name, "", entry.host, entry.port, *_identity(entry, file, folder)
+        )
+        for entry in file.jump
+    }  # fmt: skip
+    _check_ways(name, hosts, jumps)
+    return Fleet(hosts, file.addresses, name, jumps)
+
+
+def _host(entry: _Host, label: str, file: _File, folder: Path) -> Host:
+    region, zone = split(entry.region) or ("", "")
+    public = entry.public_address
+    return Host(
+        label, region, entry.host, entry.port, *_identity(entry, file, folder),
+        zone=entry.zone or zone, jump=entry.jump, vm_type=entry.vm_type.rpartition(":")[2],
+        private_address=entry.private_address,
+        # A VM that is logged in to directly is reached by others the same way.
+        public_address=public or ("" if entry.private_address else entry.host),
+        first_port=entry.probe_ports[0], last_port=entry.probe_ports[1],
+        egress_usd_per_gb=entry.egress_usd_per_gb,
+    )  # fmt: skip
+
+
+def _identity(entry: _Login, file: _File, folder: Path) -> tuple[str, Path | None, Path]:
+    key = entry.key or file.key
+    known = entry.known_hosts or file.known_hosts or "~/.ssh/known_hosts"
+    user = entry.user or file.user or getpass.getuser()
+    return user, _path(key, folder) if key else None, _path(known, folder)
+
+
+def _path(name: str, folder: Path) -> Path:
+    return folder / Path(name).expanduser()
+
+
+def _check_ways(name: str, hosts: dict[str, Host], jumps: dict[str, Host]) -> None:
+    """Refuse hosts that are one machine and jumps that are not there."""
+    places: dict[tuple[str, int], str] = {}
+    for host in hosts.values():
+        if host.jump and host.jump not in jumps:
+            raise InputError(
+                f"{name}: {host.name}, jump", "names no `[[jump]]` entry", value=host.jump,
+                remedy="Add a `[[jump]]` with this name, or remove the line.",
+            )  # fmt: skip
+        place = (host.host, host.port)
+        if not host.jump and place in places:
+            raise InputError(
+                f"{name}: {host.name}, host", f"is the same machine as {places[place]}",
+                value=f"{host.host}:{host.port}", remedy="List each VM once.",
+            )  # fmt: skip
+        places[place] = host.name
+
+
+def _explained(name: str, error: ValidationError) -> InputError:
+    """Turn the first problem that pydantic found into one sentence about one entry."""
+    first = error.errors(include_url=False)[0]
+    where = list(first["loc"])
+    field = f"{name}: "
+    if len(where) >= 2 and isinstance(where[1], int):
+        field += f"[[{where[0]}]] number {where[1] + 1}"
+        field += f", {where[2]}" if len(where) > 2 else ""
+    else:
+        field += ".".join(str(part) for part in where)
+    kind = first["type"]
+    message = first["msg"].removeprefix("Value error, ")
+    if kind == "missing":
+        return InputError(field, "is missing", remedy="Every host has one.")
+    if kind == "extra_forbidden":
+        return InputError(
+            field, "is not a field of a fleet file",
+            remedy="docs/measuring.md lists the fields.",
+        )  # fmt: skip
+    value = first.get("input")
+    shown = value if isinstance(value, str | int | float | bool) else None
+    return InputError(field, message[:1].lower() + message[1:], value=shown)

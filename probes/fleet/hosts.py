@@ -1,0 +1,130 @@
+"""Hosts of a fleet, and the guard that keeps probes among them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from planner.errors import InputError
+
+Addresses: TypeAlias = Literal["public", "private", "private-within-provider"]
+
+PROBE_PORTS = (5201, 5216)
+"""iperf3's usual port and the fifteen after it: a one-to-many probe takes one a destination."""
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A VM that relayd may log in to and measure from.
+
+    Attributes
+    ----------
+    name : str
+        Unique in the fleet; the region where a region has one host.
+    region, zone : str
+        ``provider:region`` and the suffix of the zone (or ``""``).
+    host, port, user : str, int, str
+        Where and as whom to log in over SSH.
+    key : Path | None
+        Private key file; None for those of the SSH agent.
+    known_hosts : Path
+        File with the host's key.
+    jump : str
+        Name of the host to log in through, or ``""``.
+    vm_type : str
+        Name of the VM type as catalogues write it, or ``""``.
+    private_address, public_address : str
+        What other hosts may reach it by; ``""`` where there is none.
+    first_port, last_port : int
+        Ports on which probes may listen.
+    egress_usd_per_gb : float | None
+        Overrides the catalogue's price.
+    """
+
+    name: str
+    region: str
+    host: str
+    port: int
+    user: str
+    key: Path | None
+    known_hosts: Path
+    zone: str = ""
+    jump: str = ""
+    vm_type: str = ""
+    private_address: str = ""
+    public_address: str = ""
+    first_port: int = PROBE_PORTS[0]
+    last_port: int = PROBE_PORTS[1]
+    egress_usd_per_gb: float | None = None
+
+    @property
+    def provider(self) -> str:
+        """The part of the region before the colon."""
+        return self.region.partition(":")[0]
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """Hosts by name.
+
+    Attributes
+    ----------
+    hosts : mapping
+        Name to :class:`Host`, in the order of the file.
+    addresses : {"public", "private", "private-within-provider"}
+        Which addresses probes use.
+    name : str
+        What errors call the file.
+    jumps : mapping
+        Hosts that are only logged in through, by name.
+    """
+
+    hosts: Mapping[str, Host]
+    addresses: Addresses = "public"
+    name: str = "fleet"
+    jumps: Mapping[str, Host] = field(default_factory=dict)
+
+    def __iter__(self) -> Iterator[Host]:
+        return iter(self.hosts.values())
+
+    def __len__(self) -> int:
+        return len(self.hosts)
+
+    def __getitem__(self, name: str) -> Host:
+        """Return a host.
+
+        Raises
+        ------
+        InputError
+            If it is not one of the fleet: the guard that keeps probes among its members.
+        """
+        found = self.hosts.get(name)
+        if found is None:
+            raise InputError(
+                "host", f"is not a host of {self.name}", value=name,
+                remedy="Probes go only from and to hosts of the fleet file.",
+            )  # fmt: skip
+        return found
+
+    def login(self, name: str) -> Host:
+        """Return a host or a jump host."""
+        return self.jumps.get(name) or self[name]
+
+    def target(self, src: str, dst: str) -> str:
+        """Return the address at which one host probes another.
+
+        This is the only place that tools get addresses from.
+        """
+        source, destination = self[src], self[dst]
+        private = self.addresses == "private" or (
+            self.addresses == "private-within-provider" and source.provider == destination.provider
+        )
+        named = destination.private_address if private else destination.public_address
+        return named or destination.public_address or destination.private_address
+
+    @property
+    def region_of(self) -> dict[str, str]:
+        """Host name to region."""
+        return {host.name: host.region for host in self}

@@ -1,0 +1,126 @@
+"""Processes on hosts: begun under a lease, ended for certain.
+
+Closing an SSH channel does not end what runs behind it, and a controller that is killed ends
+nothing at all. So every tool runs
+
+- under ``timeout``, which ends it soon after its test should have ended, whoever is left;
+- with a lease: a small file on the host that names the process by its id, start time and boot.
+  At the next contact the leases of the same controller and host are found, what still runs of
+  them is ended, and the files are removed.
+
+The scripts are fixed; everything that varies reaches them as arguments. They are POSIX shell, so
+that they run wherever there is a ``sh`` (dash, bash, BusyBox).
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from hashlib import blake2b
+
+LEASE_FAILED = 121
+"""Exit code where a lease can't be written; nothing was begun."""
+TIMED_OUT = (124, 137)
+NOT_FOUND = (126, 127)
+
+# A folder in /tmp that another user made, or a link to elsewhere, is not to be trusted.
+_FOLDER = """\
+umask 077
+dir=/tmp/relayd-$(id -u)
+usable() { [ -d "$dir" ] && [ ! -L "$dir" ] && [ -O "$dir" ]; }
+# 22nd field of /proc/PID/stat; the second may hold blanks and brackets.
+started() { set -- ${1##*) }; [ "$1" = Z ] || echo "${20}"; }
+read -r boot < /proc/sys/kernel/random/boot_id
+"""
+
+# $1 name of the lease, $2 limit in seconds, the rest: the command. The shell becomes the command,
+# so that its id is known before it begins.
+_BEGIN = (
+    _FOLDER
+    + """\
+mkdir "$dir" 2>/dev/null
+usable || { echo "relayd: $dir is not a folder of this user" >&2; exit 121; }
+lease=$dir/$1 limit=$2
+shift 2
+start=$(started "$(cat /proc/$$/stat)")
+printf '%s %s %s %s\\n' "$$" "$start" "$boot" "$(($(date +%s) + limit + 60))" > "$lease" || {
+    echo "relayd: $lease can't be written" >&2; rm -f "$lease"; exit 121; }
+LC_ALL=C PATH=$PATH:/usr/sbin:/sbin
+export LC_ALL PATH
+exec timeout -k 2 "$limit" "$@"
+"""
+)
+
+# $1 how names of the leases to end begin. Prints how many processes were still there.
+_END = (
+    _FOLDER
+    + """\
+usable || { echo 0; exit 0; }
+now=$(date +%s) ended=0
+same() { [ "$(started "$(cat "/proc/$1/stat" 2>/dev/null)")" = "$2" ]; }
+for lease in "$dir"/*; do
+    [ -f "$lease" ] && [ ! -L "$lease" ] || continue
+    pid= start= of= expires=
+    read -r pid start of expires < "$lease"
+    case ${lease##*/} in
+    "$1"*) ;;
+    *)  # of another controller: only when its time is long over
+        [ "${expires:-0}" -lt "$now" ] 2>/dev/null && rm -f "$lease"
+        continue ;;
+    esac
+    case $pid$start in '' | *[!0-9]*) rm -f "$lease"; continue ;; esac
+    if [ "$pid" -gt 1 ] && [ "$of" = "$boot" ] && same "$pid" "$start"; then
+        ended=$((ended + 1))
+        kill -TERM "-$pid" 2>/dev/null || kill -TERM "$pid" 2>/dev/null
+        tries=0
+        while same "$pid" "$start" && [ "$tries" -lt 20 ]; do
+            sleep 0.05; tries=$((tries + 1))
+        done
+        same "$pid" "$start" && { kill -KILL "-$pid" || kill -KILL "$pid"; } 2>/dev/null
+    fi
+    rm -f "$lease"
+done
+rmdir "$dir" 2>/dev/null
+echo "$ended"
+"""
+)
+
+# $1 port in hexadecimal. Ends when something listens there, at most after five seconds.
+_LISTENING = """\
+tries=0
+while [ "$tries" -lt 100 ]; do
+    cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | grep -q ":$1 0*:0000 0A " && exit 0
+    sleep 0.05; tries=$((tries + 1))
+done
+exit 1
+"""
+
+
+def leases_of(owner: str, host: str) -> str:
+    """Return how the names of a controller's leases on one host begin.
+
+    Two entries of a fleet file may be one machine, so the host's name is part of it.
+    """
+    return blake2b(f"{owner} {host}".encode(), digest_size=8).hexdigest() + "-"
+
+
+def leased(lease: str, limit_s: float, command: Sequence[str]) -> list[str]:
+    """Return the command that runs another under a lease and a time limit."""
+    return ["sh", "-c", _BEGIN, "relayd", lease, str(max(1, round(limit_s))), *command]
+
+
+def end_leases(beginning: str) -> list[str]:
+    """Return the command that ends what is left of leases and removes them."""
+    return ["sh", "-c", _END, "relayd", beginning]
+
+
+def wait_for_listener(port: int) -> list[str]:
+    """Return the command that waits until a TCP port is listened on."""
+    return ["sh", "-c", _LISTENING, "relayd", f"{port:04X}"]
+
+
+def remote_line(command: Sequence[str]) -> str:
+    """Return an argument vector as the one line that SSH carries, quoted for a POSIX shell."""
+    if any("\0" in word for word in command):
+        raise ValueError("a NUL byte can't be part of an argument")
+    return shlex.join(command)

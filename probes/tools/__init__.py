@@ -1,0 +1,1 @@
+"""Measuring tools: one module each, behind one small interface (:mod:`probes.tools.interface`)."""

@@ -1,0 +1,117 @@
+"""iperf3 (3.7 or newer): TCP with 1 to 128 streams, UDP at a stated rate.
+
+The client runs where the data arrives (``-R``), so that one document holds the receiver's own
+intervals; the figures of a sender count what is still in its buffers. ``-J`` lets some failures
+exit 0, so the document's ``error`` decides. A server runs one test at a time: each test has a
+server of its own (``-1``) on a port of its own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from planner.errors import FormatError, InputError
+from probes.failures import ProbeError
+from probes.importers.iperf3_errors import explained
+from probes.importers.iperf3_result import samples
+from probes.importers.json_documents import Noise, documents, field, list_field, number_field
+from probes.importers.steady import Interval
+from probes.sessions import Output
+from probes.tools.interface import Result, Test, failure, only_samples
+
+MOST_STREAMS = 128
+CONNECT_TIMEOUT_MS = 5_000
+# Opening streams, and the exchange of results at the end, take round trips of their own; a full
+# queue on the way makes both slow.
+MARGIN_S = 15.0
+
+
+class Iperf3:
+    """The tool."""
+
+    name = "iperf3"
+    client_at_dst = True
+
+    def server(self, test: Test) -> list[str]:
+        """Return a server that ends after one test."""
+        return ["iperf3", "-s", "-1", "--forceflush", "-p", str(test.port)]
+
+    def ready_words(self) -> bytes:
+        """Return how its banner begins."""
+        return b"Server listening"
+
+    def command(self, test: Test) -> list[str]:
+        """Return the client's command."""
+        if not 1 <= test.connections <= MOST_STREAMS:
+            raise InputError(
+                "connections", f"must be between 1 and {MOST_STREAMS}: iperf3 has no more streams",
+                value=test.connections,
+            )  # fmt: skip
+        command = ["iperf3", "-c", test.address, "-p", str(test.port), "-J", "-R"]
+        command += ["-t", str(max(1, round(test.duration_s))), "-P", str(test.connections)]
+        command += ["--connect-timeout", str(CONNECT_TIMEOUT_MS)]
+        if test.omit_s:
+            command += ["-O", str(max(1, round(test.omit_s)))]
+        if test.window_bytes:
+            command += ["-w", str(test.window_bytes)]
+        if test.udp_mbps:
+            per_stream_bps = round(test.udp_mbps * 1e6 / test.connections)
+            command += ["-u", "-b", str(per_stream_bps)]
+        return command
+
+    def limit_s(self, test: Test) -> float:
+        """Return how long a test may take with all around it."""
+        return test.duration_s + test.omit_s + MARGIN_S
+
+    def read(self, output: Output, test: Test, measured_at_s: float) -> Result:
+        """Read the JSON document; see :class:`~probes.tools.interface.Tool`."""
+        document = read_document(output, test)
+        if "error" in document:
+            raise failure(test.dst, self.name, explained(document["error"]))
+        options = test.options(measured_at_s, client_at_dst=True)
+        found = only_samples(test.dst, self.name, list(samples(1, document, options)))
+        if output.status != 0:
+            raise failure(test.dst, self.name, output.last_words)
+        return Result(
+            tuple(test.settled(sample, measured_at_s) for sample in found),
+            _moved_gb(document),
+            tuple(_intervals(document)),
+        )
+
+
+def read_document(output: Output, test: Test) -> dict[str, Any]:
+    """Return the JSON document that a client wrote, which may say that it failed.
+
+    Raises
+    ------
+    ProbeError
+        If there is none, or not all of it.
+    """
+    try:
+        for item in documents(iter([output.stdout]), "its output", ("warning: ", "iperf3: ")):
+            if not isinstance(item, Noise):
+                return item[1]
+    except FormatError:
+        raise ProbeError(test.dst.name, "output", "iperf3's document is cut off") from None
+    raise failure(test.dst, "iperf3", output.last_words)
+
+
+def _moved_gb(document: dict[str, Any]) -> float:
+    """Return the volume of all intervals; the totals leave out those that were omitted."""
+    moved = 0.0
+    for interval in list_field(document, "intervals"):
+        moved += number_field(interval, "sum", "bytes") or 0.0
+    totals = (number_field(document, "end", side, "bytes") for side in ("sum_sent", "sum"))
+    return max([moved, *(total or 0.0 for total in totals)]) / 1e9
+
+
+def _intervals(document: dict[str, Any]) -> list[Interval]:
+    found = []
+    for interval in list_field(document, "intervals"):
+        total = field(interval, "sum")
+        if field(total, "omitted") is True:
+            continue
+        seconds, bps = number_field(total, "seconds"), number_field(total, "bits_per_second")
+        if seconds and bps is not None and seconds > 0:
+            found.append(Interval(seconds, bps / 1e6))
+    return found

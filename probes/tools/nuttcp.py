@@ -1,0 +1,63 @@
+"""nuttcp (6 or newer): TCP with one or more streams; the receiver's count.
+
+The server runs in one-shot mode and prints nothing when it listens. Streams use one data port
+each, from the port after the control port on.
+"""
+
+from __future__ import annotations
+
+from planner.errors import FormatError
+from probes.failures import ProbeError
+from probes.importers import nuttcp as importer
+from probes.sessions import Output
+from probes.tools.interface import Result, Test, failure, only_samples
+
+MARGIN_S = 15.0
+
+
+class Nuttcp:
+    """The tool."""
+
+    name = "nuttcp"
+    client_at_dst = False
+
+    def server(self, test: Test) -> list[str]:
+        """Return a server that ends after one test."""
+        return ["nuttcp", "-1", "--nofork", "-P", str(test.port)]
+
+    def ready_words(self) -> bytes:
+        """Return nothing: it says nothing."""
+        return b""
+
+    def command(self, test: Test) -> list[str]:
+        """Return the client's command."""
+        command = ["nuttcp", "-fparse", "-i1", f"-T{max(1, round(test.duration_s + test.omit_s))}"]
+        command += [f"-N{test.connections}", "-P", str(test.port), "-p", str(test.port + 1)]
+        if test.window_bytes:
+            command.append(f"-w{max(1, test.window_bytes // 1024)}k")
+        return [*command, test.address]
+
+    def limit_s(self, test: Test) -> float:
+        """Return how long a test may take with all around it."""
+        return test.duration_s + test.omit_s + MARGIN_S
+
+    def read(self, output: Output, test: Test, measured_at_s: float) -> Result:
+        """Read its lines; see :class:`~probes.tools.interface.Tool`."""
+        text = output.stdout
+        if output.status != 0 or not text.strip():
+            raise failure(test.src, self.name, output.last_words)
+        options = test.options(measured_at_s)
+        try:
+            outcomes = list(importer.read(iter([text]), options))
+        except FormatError as error:
+            raise ProbeError(test.src.name, "output", f"nuttcp: {error.problem}") from None
+        found = only_samples(test.src, self.name, outcomes)
+        sent_gb = sum(_volume_gb(line) for line in text.splitlines() if b"real_seconds=" in line)
+        return Result(tuple(test.settled(s, measured_at_s) for s in found), sent_gb)
+
+
+def _volume_gb(line: bytes) -> float:
+    for pair in line.split():
+        if pair.startswith(b"megabytes="):
+            return float(pair.partition(b"=")[2]) * 2**20 / 1e9
+    return 0.0

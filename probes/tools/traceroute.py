@@ -1,0 +1,55 @@
+"""The way that packets take: number of hops and their addresses."""
+
+from __future__ import annotations
+
+import re
+
+from probes.failures import ProbeError
+from probes.sessions import Output
+from probes.tools.interface import Result, Test
+
+MOST_HOPS = 40
+WAIT_S = 1.0
+
+_HOP = re.compile(r"\s*(\d{1,3})\s+(?:\*|(\S+)\s+[\d.]+ ms(?:\s+(!\S*))?)")
+
+
+class Traceroute:
+    """The tool."""
+
+    name = "traceroute"
+    client_at_dst = False
+
+    def server(self, test: Test) -> None:
+        """Return None: routers answer by themselves."""
+
+    def ready_words(self) -> bytes:
+        """Return nothing: there is no server."""
+        return b""
+
+    def command(self, test: Test) -> list[str]:
+        """Return the command: one packet a hop, no names."""
+        return [
+            "traceroute", "-n", "-q", "1", "-w", str(WAIT_S), "-m", str(MOST_HOPS), test.address
+        ]  # fmt: skip
+
+    def limit_s(self, test: Test) -> float:  # noqa: ARG002
+        """Return how long it may take where nothing answers."""
+        return MOST_HOPS * WAIT_S + 5
+
+    def read(self, output: Output, test: Test, measured_at_s: float) -> Result:  # noqa: ARG002
+        """Read the hops: ``{"hops": 14 | None, "path": [address | None]}``; no samples.
+
+        ``hops`` is None where the destination itself did not answer, as behind many firewalls.
+        """
+        path: list[str | None] = []
+        ended = ""
+        for line in output.stdout.decode(errors="replace").splitlines():
+            if hop := _HOP.match(line):
+                path.append(hop[2])
+                ended = hop[3] or ""
+        if output.status != 0 or not path:
+            words = output.last_words or "it said nothing"
+            raise ProbeError(test.src.name, "tool", f"traceroute failed: {words}")
+        arrived = path[-1] is not None and len(path) < MOST_HOPS and not ended
+        return Result((), detail={"hops": len(path) if arrived else None, "path": path})

@@ -1,0 +1,177 @@
+"""Campaigns in the store: a :class:`~probes.campaign.state.CampaignLog` on disk."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from planner.errors import InputError
+from probes.campaign.state import Outcome, Probe, task_from_json, task_to_json
+from probes.campaign.tasks import ProbeTask
+from relayd.store.ingest import relayd_version
+from relayd.store.opening import Store
+from relayd.store.sample_writer import SampleWriter
+
+
+class CampaignRow(NamedTuple):
+    """A campaign as it is kept."""
+
+    id: int
+    options: dict[str, Any]
+    started_at_s: float
+    finished_at_s: float | None
+
+
+class StoredCampaign:
+    """The log of one campaign.
+
+    Parameters
+    ----------
+    store : Store
+        Open for writing.
+    row : CampaignRow
+    """
+
+    def __init__(self, store: Store, row: CampaignRow) -> None:
+        self._database = store.database
+        self.row = row
+
+    def probes(self) -> list[Probe]:
+        """Return all probes so far, in the order in which they were planned."""
+        rows = self._database.rows(
+            "SELECT id, stage, task, status, problem FROM probes WHERE campaign_id = ? ORDER BY id",
+            (self.row.id,),
+        )
+        return [
+            Probe(number, stage, task_from_json(json.loads(task)), status, problem)
+            for number, stage, task, status, problem in rows
+        ]
+
+    def plan(self, stage: str, tasks: Sequence[ProbeTask]) -> list[Probe]:
+        """Keep the tasks of a stage."""
+        with self._database.transaction():
+            return [
+                Probe(
+                    self._database.change(
+                        "INSERT INTO probes (campaign_id, stage, task) VALUES (?, ?, ?)",
+                        (self.row.id, stage, json.dumps(task_to_json(task))),
+                    ),
+                    stage,
+                    task,
+                )
+                for task in tasks
+            ]
+
+    def record(self, outcomes: Sequence[Outcome]) -> None:
+        """Keep samples together with the fact that their probes are done: all or nothing."""
+        database = self._database
+        now_s = time.time()
+        samples = [sample for outcome in outcomes for sample in outcome.samples]
+        with database.transaction():
+            batch_id = None
+            if samples:
+                writer = SampleWriter(
+                    database,
+                    name=f"campaign {self.row.id}",
+                    format="live",
+                    digest=None,
+                    options="{}",
+                    relayd_version=relayd_version(),
+                    imported_at_s=now_s,
+                )
+                accepted = writer.add(samples)
+                writer.seal(accepted=accepted, duplicates=len(samples) - accepted, skipped="{}")
+                batch_id = writer.batch_id
+            for outcome in outcomes:
+                database.change(
+                    "UPDATE probes SET status = ?, attempts = attempts + ?, sent_gb = sent_gb + ?, "
+                    "usd = usd + ?, ended_at_s = ?, problem = ?, batch_id = ? WHERE id = ?",
+                    (
+                        "failed" if outcome.problem else "done", outcome.attempts,
+                        outcome.sent_gb, outcome.usd, now_s, outcome.problem,
+                        batch_id if outcome.samples else None, outcome.probe.id,
+                    ),
+                )  # fmt: skip
+
+    def spent(self) -> tuple[float, float]:
+        """Return GB and USD so far."""
+        row = self._database.row(
+            "SELECT total(sent_gb), total(usd) FROM probes WHERE campaign_id = ?", (self.row.id,)
+        )
+        return float(row[0]), float(row[1])
+
+    def finish(self) -> None:
+        """Mark the campaign as one that has nothing left to do."""
+        with self._database.transaction():
+            self._database.change(
+                "UPDATE campaigns SET finished_at_s = ? WHERE id = ?", (time.time(), self.row.id)
+            )
+
+
+class Campaigns:
+    """The campaigns of a store.
+
+    Parameters
+    ----------
+    store : Store
+        Open for writing.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._database = store.database
+
+    @property
+    def controller(self) -> str:
+        """The name by which hosts know what this store has left on them."""
+        return str(self._database.row("SELECT name FROM controller")[0])
+
+    def begin(self, options: Mapping[str, Any]) -> StoredCampaign:
+        """Keep a new campaign."""
+        text = json.dumps(dict(options), sort_keys=True)
+        started_at_s = time.time()
+        with self._database.transaction():
+            number = self._database.change(
+                "INSERT INTO campaigns (options, started_at_s) VALUES (?, ?)", (text, started_at_s)
+            )
+        return StoredCampaign(self._store, CampaignRow(number, dict(options), started_at_s, None))
+
+    def unfinished(self) -> StoredCampaign | None:
+        """Return the newest campaign if there is something left of it to do."""
+        row = self._database.row(
+            "SELECT id, options, started_at_s, finished_at_s FROM campaigns "
+            "ORDER BY id DESC LIMIT 1"
+        )
+        if row is None or row[3] is not None:
+            return None
+        return StoredCampaign(self._store, CampaignRow(row[0], json.loads(row[1]), row[2], None))
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Be the only campaign on this store.
+
+        Raises
+        ------
+        InputError
+            If another process is running one; its probes and ours would disturb each other.
+        """
+        # The kernel lifts this lock however the process ends. It is on a file beside the
+        # database, because closing any descriptor of the database itself drops SQLite's locks.
+        path = self._store.path.resolve()
+        lock = os.open(f"{path}-campaign", os.O_CREAT | os.O_RDWR, 0o600)
+        try:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise InputError(
+                    "--db", "is in use by another campaign", value=str(self._store.path),
+                    remedy="Wait until it has finished, or name another database.",
+                ) from None  # fmt: skip
+            yield
+        finally:
+            os.close(lock)

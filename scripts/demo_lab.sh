@@ -1,0 +1,30 @@
+#!/bin/sh
+# From nothing to a plan that rests on measurements: emulated datacenters up, checked, measured,
+# planned on, and down again. Usage: demo_lab.sh RELAYD [REGIONS]
+set -eu
+relayd=$1
+regions=${2:-12}
+name=demo-$$
+folder=$(mktemp -d)
+end() {
+    "$relayd" lab down --name "$name" >/dev/null || true
+    rm -rf "$folder"
+}
+trap end EXIT
+trap 'exit 130' INT TERM
+db=$folder/store.db
+
+run() {
+    printf '\n$ relayd %s\n' "$*"
+    "$relayd" "$@"
+}
+run lab up --regions "$regions" --name "$name"
+RELAYD_FLEET=$("$relayd" lab status --name "$name" --json |
+    sed -n 's/.*"fleet_file": "\([^"]*\)".*/\1/p')
+export RELAYD_FLEET
+run fleet check
+run probe --db "$db" --connections 16 --parallel 6 --yes
+src=$(sed -n 's/^region = "\(.*\)"/\1/p' "$RELAYD_FLEET" | sed -n 1p)
+dst=$(sed -n 's/^region = "\(.*\)"/\1/p' "$RELAYD_FLEET" | sed -n 2p)
+run plan --src "$src" --dst "$dst" --volume 1GB --connections 16 --db "$db"
+run lab down --name "$name"

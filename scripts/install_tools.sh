@@ -1,0 +1,27 @@
+#!/bin/sh
+# Installs the programs that the lab's tests drive, where that is possible without asking:
+# as root, on a machine with apt. Says what is missing otherwise; those tests then say why they skip.
+set -eu
+
+missing=""
+need() { # program, Debian package
+  PATH="$PATH:/usr/sbin:/sbin" command -v "$1" >/dev/null 2>&1 || missing="$missing $2"
+}
+need ip iproute2
+need sshd openssh-server
+need ssh-keygen openssh-client
+need iperf3 iperf3
+need nuttcp nuttcp
+need ping iputils-ping
+need traceroute traceroute
+need haproxy haproxy
+need socat socat
+need busybox busybox
+
+[ -n "$missing" ] || exit 0
+if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+  echo "Installing$missing"
+  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $missing; } >/dev/null 2>&1 && exit 0
+  echo "Could not install$missing." >&2
+fi
+echo "Tests that need$missing will be skipped: apt-get install -y$missing (as root)." >&2

@@ -1,0 +1,396 @@
+"""Shuffles: optimal by an independent solver, true in a simulation, never worse than no plan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+from scipy.sparse import coo_matrix
+
+from planner.column_generation import GAP, Columns, least_fees, least_time
+from planner.errors import DataError, InfeasibleError, InputError
+from planner.network import Network
+from planner.pricing import FlatPrices
+from planner.rate_sharing import direct_paths, equal_share_finish_s, fill
+from planner.shuffle import recommend_shuffle
+from planner.shuffle_plan import ShufflePlan
+from planner.shuffle_request import ShuffleRequest
+from planner.site_resources import Floats, SiteResources, legs_of
+from tests.planner.grid import january_grid
+
+WITHIN = 1e-3
+
+
+@dataclass(frozen=True)
+class Instance:
+    rate: Floats
+    egress: Floats
+    ingress: Floats
+    vms: Floats
+    may_relay: np.ndarray
+    demands_gbit: Floats
+    fees: Floats
+
+    def columns(self) -> Columns:
+        resources = SiteResources(self.rate, self.egress, self.ingress, self.vms, self.may_relay)
+        return Columns(resources, self.demands_gbit, self.fees)
+
+
+def instance(seed: int) -> Instance:
+    """Six to 20 sites, with caps that bind or not, missing legs, several VMs, forbidden relays."""
+    random = np.random.default_rng(seed)
+    n = int(random.integers(6, 21))
+    rate = random.uniform(0.5, 10, (n, n)) * random.uniform(0.5, 2, (n, 1))
+    missing = (random.random((n, n)) < 0.1) & (seed % 3 == 0)
+    rate[missing] = 0.0
+    np.fill_diagonal(rate, 0.0)
+    demands = [
+        np.full((n, n), 80.0),
+        random.pareto(1.2, (n, n)) * 100 + 1,
+        np.where(np.arange(n) == 2, 500.0, 5.0) * np.ones((n, n)),
+        random.uniform(1, 100, (n, n)) * (random.random((n, n)) < 0.2),
+    ][seed % 4]
+    demands = np.where(rate > 0, demands, 0.0)
+    demands[0, 1] = 10.0 if rate[0, 1] > 0 else 0.0
+    return Instance(
+        rate,
+        random.uniform(3, 12, n),
+        random.uniform(3, 12, n),
+        random.integers(1, 4, n).astype(float),
+        random.random(n) < 0.8,
+        demands,
+        random.choice([0.01, 0.02, 0.09], (n, n)) / 8,
+    )
+
+
+def by_all_paths(given: Instance, deadline_s: float | None = None) -> float:
+    """Least time, or least fees in a time, by a linear program over every path (HiGHS)."""
+    n = len(given.rate)
+    rows: list[int] = []
+    columns: list[int] = []
+    values: list[float] = []
+    cost: list[float] = []
+    pairs = list(zip(*np.nonzero(given.demands_gbit), strict=True))
+    for number, (i, j) in enumerate(pairs):
+        for k in range(n):
+            if k == i or (k != j and not given.may_relay[k]):
+                continue
+            legs = [(i, k)] if k == j else [(i, k), (k, j)]
+            if any(given.rate[leg] <= 0 for leg in legs):
+                continue
+            column = len(cost)
+            cost.append(sum(given.fees[leg] for leg in legs))
+            entries = [(4 * n + number, 1.0)]
+            for u, v in legs:
+                entries += [
+                    (u, 1 / given.rate[u, v]), (n + v, 1 / given.rate[u, v]),
+                    (2 * n + u, 1 / given.egress[u]), (3 * n + v, 1 / given.ingress[v]),
+                ]  # fmt: skip
+            for row, value in entries:
+                rows.append(row)
+                columns.append(column)
+                values.append(value)
+    count = len(cost)
+    matrix = coo_matrix((values, (rows, columns)), shape=(4 * n + len(pairs), count + 1)).tolil()
+    limits = np.zeros(4 * n)
+    if deadline_s is None:
+        matrix[: 4 * n, count] = -np.tile(given.vms, 4)[:, None]
+        objective = np.append(np.zeros(count), 1.0)
+    else:
+        limits = np.tile(given.vms, 4) * deadline_s
+        objective = np.append(cost, 0.0)
+    matrix = matrix.tocsr()
+    volumes = np.array([given.demands_gbit[pair] for pair in pairs])
+    solved = linprog(
+        objective, A_ub=matrix[: 4 * n], b_ub=limits, A_eq=matrix[4 * n :], b_eq=volumes,
+        method="highs",
+    )  # fmt: skip
+    assert solved.status == 0, solved.message
+    return float(solved.fun)
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_times_and_fees_are_those_of_a_linear_program_over_all_paths(seed: int) -> None:
+    given = instance(seed)
+    columns = given.columns()
+    fast = least_time(columns, GAP / 2)
+    paths = fast.paths_gbit
+    assert paths.min() >= 0
+    assert paths.sum(axis=1) == pytest.approx(given.demands_gbit)
+    reached_s = columns.resources.time_s(legs_of(paths))
+    assert reached_s == pytest.approx(fast.objective, rel=1e-6)
+    least_s = by_all_paths(given)
+    assert fast.bound * (1 - 1e-6) <= least_s <= reached_s * (1 + 1e-6)
+    assert reached_s <= least_s * (1 + WITHIN)
+
+    deadline_s = 1.1 * reached_s
+    cheap = least_fees(columns, deadline_s, fast, GAP / 2)
+    legs = legs_of(cheap.paths_gbit)
+    assert columns.resources.time_s(legs) <= deadline_s * (1 + 1e-9)
+    fees = float((legs * given.fees).sum())
+    least_usd = by_all_paths(given, deadline_s)
+    assert cheap.bound * (1 - 1e-6) <= least_usd <= fees * (1 + 1e-6)
+    assert fees <= least_usd * (1 + WITHIN)
+
+
+# ---- known answers -------------------------------------------------------------------------
+
+
+def plan(
+    gbps: Sequence[Sequence[float]], demands: dict[tuple[str, str], float], **limits: object
+) -> ShufflePlan:
+    names = [chr(ord("a") + i) for i in range(len(gbps))]
+    caps = {key: limits.pop(key) for key in ("egress_gbps", "ingress_gbps") if key in limits}
+    network = Network.from_matrices(names, np.array(gbps), rtt_ms=0.0, **caps)  # type: ignore[arg-type]
+    request = ShuffleRequest(demands, **limits)  # type: ignore[arg-type]
+    return recommend_shuffle(request, network, FlatPrices(names, 0.02, 1.0))
+
+
+def test_one_pair_is_a_division() -> None:
+    found = plan([[0, 4], [4, 0]], {("a", "b"): 100})
+    assert found.verdict == "direct"
+    assert found.duration_s == pytest.approx(200)
+    assert found.cost_usd.egress == pytest.approx(2.0)
+    assert found.cost_usd.vm == pytest.approx(2 * (200 + 60) / 3600)
+
+
+def test_regions_that_take_no_part_need_no_vms() -> None:
+    found = plan([[0, 5, 5], [5, 0, 5], [5, 5, 0]], {("a", "b"): 100})
+    assert found.vms == {"a": 1, "b": 1}
+    assert found.cost_usd.vm == pytest.approx(2 * (160 + 60) / 3600)
+
+
+def test_a_slow_path_goes_through_a_relay_and_pays_twice() -> None:
+    found = plan([[0, 1, 5], [1, 0, 5], [5, 5, 0]], {("a", "b"): 100})
+    assert found.verdict == "relayed"
+    assert found.duration_s == pytest.approx(160, rel=WITHIN)
+    assert found.cost_usd.egress == pytest.approx(4.0)
+    assert found.vms == {"a": 1, "b": 1, "c": 1}
+    (pair,) = found.pairs
+    assert pair.paths[0].regions == ("a", "c", "b")
+    assert found.direct.duration_s == pytest.approx(800)
+
+
+def test_a_hot_destination_is_limited_by_its_ingress_and_relays_do_not_help() -> None:
+    five = [[0.0 if i == j else 5.0 for j in range(5)] for i in range(5)]
+    demands = {(src, "a"): 100.0 for src in "bcde"}
+    found = plan(five, demands, ingress_gbps=[4, 9, 9, 9, 9], egress_gbps=[9] * 5)
+    assert found.verdict == "direct"
+    assert found.duration_s == pytest.approx(800)
+    assert found.bottlenecks[0].region == "a"
+    assert found.bottlenecks[0].constraint == "ingress cap"
+    (more,) = found.one_more_vm
+    assert more.region == "a"
+    assert more.saved_s == pytest.approx(800 - 400)
+
+
+def test_who_waits_for_nobody_ends_sooner() -> None:
+    five = [[0.0 if i == j else 5.0 for j in range(5)] for i in range(5)]
+    demands = {("a", "b"): 300.0, ("a", "c"): 100.0, ("d", "c"): 100.0, ("e", "d"): 100.0}
+    found = {(p.src, p.dst): p for p in plan(five, demands).pairs}
+    # a sends 400 GB at 5 Gbit/s; c's other sender gets what is left of c; e is alone.
+    assert found["a", "b"].duration_s == pytest.approx(640)
+    assert found["a", "b"].throughput_gbps == pytest.approx(3.75)
+    assert found["a", "c"].throughput_gbps == pytest.approx(1.25)
+    assert found["d", "c"].throughput_gbps == pytest.approx(3.75)
+    assert found["e", "d"].duration_s == pytest.approx(160)
+
+
+def test_limits_that_cannot_be_met_say_what_would_do() -> None:
+    two = [[0, 4], [4, 0]]
+    with pytest.raises(InfeasibleError, match="Allow at least 200 s"):
+        plan(two, {("a", "b"): 100}, deadline_s=150.0)
+    with pytest.raises(InfeasibleError, match="200 s"):
+        plan(two, {("a", "b"): 100}, deadline_s=150.0, objective="cost")
+    with pytest.raises(DataError, match="a to b"):
+        plan([[0, 0], [4, 0]], {("a", "b"): 100})
+    with pytest.raises(InputError, match="not part of the network"):
+        plan(two, {("a", "z"): 100})
+
+
+def test_a_deadline_buys_just_enough_relaying() -> None:
+    slow = [[0, 1, 5], [1, 0, 5], [5, 5, 0]]
+    demands = {("a", "b"): 100.0}
+    early = plan(slow, demands, objective="cost", deadline_s=200.0, vm_start_s=0.0, margin=0.0)
+    late = plan(slow, demands, objective="cost", deadline_s=500.0, vm_start_s=0.0, margin=0.0)
+    never = plan(slow, demands, objective="cost", deadline_s=900.0, vm_start_s=0.0, margin=0.0)
+    assert early.duration_s <= 200
+    assert late.duration_s <= 500
+    assert never.verdict == "direct"
+    # x direct: x + (1 - x) / 5 of the time of 800 s.
+    share = (500 / 800 - 0.2) / 0.8
+    assert late.cost_usd.egress == pytest.approx(2 * (share + 2 * (1 - share)), rel=WITHIN)
+    assert early.cost_usd.egress > late.cost_usd.egress > never.cost_usd.egress
+
+
+# ---- properties ----------------------------------------------------------------------------
+
+
+@st.composite
+def shuffles(draw: st.DrawFn) -> tuple[SiteResources, Floats]:
+    n = draw(st.integers(2, 6))
+    figure = st.floats(0.2, 20)
+    square = st.lists(st.lists(figure, min_size=n, max_size=n), min_size=n, max_size=n)
+    rate = np.array(draw(square))
+    np.fill_diagonal(rate, 0.0)
+    volume = st.sampled_from([0.0, 0.001, 1.0, 10.0, 5000.0])
+    demands = np.array(
+        draw(st.lists(st.lists(volume, min_size=n, max_size=n), min_size=n, max_size=n))
+    )
+    np.fill_diagonal(demands, 0.0)
+    demands[0, 1] = max(demands[0, 1], 1.0)
+    caps = [np.array(draw(st.lists(figure, min_size=n, max_size=n))) for _ in range(2)]
+    vms = np.array(draw(st.lists(st.integers(1, 3), min_size=n, max_size=n)), dtype=float)
+    return SiteResources(rate, caps[0], caps[1], vms, np.ones(n, dtype=bool)), demands
+
+
+@settings(max_examples=60, deadline=None)
+@given(shuffles())
+def test_filling_leaves_nobody_who_could_go_faster_alone(
+    given: tuple[SiteResources, Floats],
+) -> None:
+    resources, demands = given
+    routing = least_time(Columns(resources, demands, np.zeros_like(demands)))
+    time_s = resources.time_s(legs_of(routing.paths_gbit))
+    speed = fill(resources, routing.paths_gbit, time_s)
+    assert (speed[demands > 0] >= 1).all()
+    used = resources.loads(legs_of(routing.paths_gbit * speed[:, None, :] / time_s))
+    assert (used <= resources.row_vms * (1 + 1e-6)).all()
+    full = used >= resources.row_vms * (1 - 1e-6)
+    for i, j in zip(*np.nonzero(demands), strict=True):
+        alone = np.zeros_like(routing.paths_gbit)
+        alone[i, :, j] = routing.paths_gbit[i, :, j]
+        assert (resources.loads(legs_of(alone))[full] > 0).any()
+
+
+@settings(max_examples=60, deadline=None)
+@given(shuffles(), st.sampled_from([0.0, 0.1]))
+def test_never_worse_than_starting_everything_at_once(
+    given: tuple[SiteResources, Floats], margin: float
+) -> None:
+    resources, demands = given
+    names = [f"r{i}" for i in range(resources.count)]
+    rtt_ms = (20.0 * np.arange(resources.count**2) % 170.0).reshape(demands.shape)
+    network = Network.from_matrices(
+        names, resources.rate_gbps, rtt_ms=rtt_ms,
+        egress_gbps=list(resources.egress_gbps), ingress_gbps=list(resources.ingress_gbps),
+    )  # fmt: skip
+    volumes = {
+        (names[i], names[j]): demands[i, j] / 8 for i, j in zip(*np.nonzero(demands), strict=True)
+    }
+    vms = {name: int(count) for name, count in zip(names, resources.vms, strict=True)}
+    found = recommend_shuffle(
+        ShuffleRequest(volumes, margin=margin, vms_in=vms), network, FlatPrices(names, 0.02, 1.0)
+    )
+    assert found.equal_share.duration_s is not None
+    assert found.direct.duration_s is not None
+    assert found.duration_s <= found.equal_share.duration_s * (1 + 1e-6)
+    assert found.duration_s <= found.direct.duration_s * (1 + 1e-6)
+    assert found.duration_s_low <= found.duration_s <= found.duration_s_high
+    assert set(volumes) == {(pair.src, pair.dst) for pair in found.pairs}
+    for pair in found.pairs:
+        assert sum(path.share for path in pair.paths) == pytest.approx(1)
+        assert pair.duration_s <= found.duration_s
+    assert all(found.vms[name] <= count for name, count in vms.items() if name in found.vms)
+    found.model_dump_json()
+
+
+# ---- simulations ---------------------------------------------------------------------------
+
+
+def simulate(resources: SiteResources, volumes: Floats, paths: Floats, throttle: Floats) -> Floats:
+    """Return when pairs end, in small time steps: throttled flows, cut back where a row is full."""
+    steps = 2000
+    horizon_s = 1.5 * float((volumes[volumes > 0] / throttle[volumes > 0]).max())
+    step_s = horizon_s / steps
+    left, end = volumes.copy(), np.zeros_like(volumes)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shares = np.nan_to_num(paths / volumes[:, None, :])
+    n = resources.count
+    for step in range(steps):
+        rates = shares * np.where(left > 0, throttle, 0.0)[:, None, :]
+        for _ in range(20):  # every full row cuts what passes it in proportion
+            legs = legs_of(rates)
+            over = np.zeros(4 * n)
+            over[resources.rows] = resources.loads(legs) / resources.row_vms
+            if over.max() <= 1 + 1e-9:
+                break
+            out = np.maximum(1.0, np.maximum(over[:n], over[2 * n : 3 * n]))
+            into = np.maximum(1.0, np.maximum(over[n : 2 * n], over[3 * n :]))
+            first = np.maximum(out[:, None], into[None, :])
+            cut = np.broadcast_to(first[:, :, None], rates.shape).copy()
+            second = np.maximum(out[:, None], into[None, :])
+            relayed = ~np.eye(n, dtype=bool)
+            cut = np.where(relayed[None], np.maximum(cut, second[None]), cut)
+            rates = rates / cut
+        moved = rates.sum(axis=1) * step_s
+        done = (left > 0) & (moved >= left)
+        end[done] = step * step_s + step_s * (left / np.maximum(moved, 1e-300))[done]
+        left = np.maximum(left - moved, 0.0)
+        left[done] = 0.0
+        if not left.any():
+            return end
+    raise AssertionError("never ends")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_simulation_of_the_plan_ends_when_predicted(seed: int) -> None:
+    grid = january_grid()
+    random = np.random.default_rng(seed)
+    names = sorted(random.choice(grid.regions, 8, replace=False).tolist())
+    network = grid.network().restricted_to(names)
+    volumes = {(a, b): float(random.pareto(1.5) * 20 + 1) for a in names for b in names if a != b}
+    found = recommend_shuffle(ShuffleRequest(volumes, margin=0.0), network, grid.prices())
+    assert found.verdict == "relayed"
+    index = {name: i for i, name in enumerate(names)}
+    rates = network.rates(64)
+    egress, ingress = (np.array(caps) for caps in network.caps())
+    resources = SiteResources(
+        np.array([rates.out_of(name) for name in names]), egress, ingress, np.ones(8),
+        np.ones(8, dtype=bool),
+    )  # fmt: skip
+    moved, throttle = np.zeros((8, 8)), np.zeros((8, 8))
+    paths = np.zeros((8, 8, 8))
+    predicted = np.zeros((8, 8))
+    for pair in found.pairs:
+        i, j = index[pair.src], index[pair.dst]
+        moved[i, j], throttle[i, j] = pair.volume_gb * 8, pair.throughput_gbps
+        predicted[i, j] = moved[i, j] / throttle[i, j]
+        for path in pair.paths:
+            paths[i, index[path.regions[1]], j] = path.share * moved[i, j]
+    ends = simulate(resources, moved, paths, throttle)
+    assert ends == pytest.approx(predicted, rel=0.02, abs=1e-3)
+    longest_ramp_s = 8.5 * 0.6
+    assert ends.max() <= found.duration_s <= ends.max() * 1.02 + longest_ramp_s
+
+
+def test_equal_shares_are_those_of_a_step_by_step_simulation() -> None:
+    random = np.random.default_rng(5)
+    n = 5
+    rate = random.uniform(1, 8, (n, n))
+    np.fill_diagonal(rate, 0.0)
+    volumes = random.uniform(5, 100, (n, n))
+    np.fill_diagonal(volumes, 0.0)
+    caps = random.uniform(3, 6, (2, n))
+    resources = SiteResources(rate, caps[0], caps[1], np.ones(n), np.ones(n, dtype=bool))
+    direct_s = resources.time_s(legs_of(direct_paths(volumes)))
+    left, now, step_s = volumes.copy(), 0.0, direct_s / 1000
+    while left.max() > 0:
+        share = np.zeros((n, n))
+        growing = left > 0
+        while growing.any():  # raise everybody's share of a VM a little until something is full
+            share = np.where(growing, share + 0.002, share)
+            flow = share * rate
+            out = np.maximum(share.sum(1), flow.sum(1) / caps[0]) >= 1
+            into = np.maximum(share.sum(0), flow.sum(0) / caps[1]) >= 1
+            growing &= ~(out[:, None] | into[None, :])
+        left = np.maximum(left - share * rate * step_s, 0.0)
+        now += step_s
+    found = equal_share_finish_s(resources, volumes)
+    assert found.max() == pytest.approx(now, rel=0.03)
+    assert found.max() >= direct_s

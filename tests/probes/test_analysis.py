@@ -1,0 +1,317 @@
+"""What series say: true values found, patterns told apart, and few false alarms on noise."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from math import inf, isclose
+from statistics import median
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from planner.errors import InputError
+from probes.analysis.caps import cap_estimate
+from probes.analysis.ramp import fit_ramp, next_connections
+from probes.analysis.relocation import IRELAND_MEDIUM, SAO_PAULO_MEDIUM, Reference, advise
+from probes.analysis.steady_state import (
+    Pattern,
+    SteadyState,
+    drop_cause,
+    levels_between_tests,
+    steady_state,
+)
+from probes.analysis.stopping import may_stop, median_interval
+from probes.importers.steady import Interval, steady_rate
+
+Series = Callable[[np.random.Generator], np.ndarray]
+REPEATS = 200
+
+
+def noise(
+    generator: np.random.Generator, count: int, variation: float, likeness: float = 0.3
+) -> np.ndarray:
+    """Rates round 1000 Mbit/s whose neighbours resemble each other, as TCP's do."""
+    shocks = generator.normal(size=count)
+    values = np.empty(count)
+    values[0] = shocks[0]
+    for i in range(1, count):
+        values[i] = likeness * values[i - 1] + (1 - likeness**2) ** 0.5 * shocks[i]
+    return 1000 * np.maximum(0.02, 1 + variation * values)
+
+
+def judged(rates: np.ndarray, warmed_up: bool = True) -> SteadyState | None:
+    return steady_state([Interval(1.0, float(rate)) for rate in rates], warmed_up=warmed_up)
+
+
+@pytest.mark.parametrize("count", [5, 10, 20, 30, 60, 120])
+@pytest.mark.parametrize("variation", [0.02, 0.1, 0.2])
+@pytest.mark.parametrize("likeness", [0.0, 0.5])
+def test_noise_raises_few_alarms(count: int, variation: float, likeness: float) -> None:
+    generator = np.random.default_rng(count)
+    alarms = 0
+    for _ in range(2 * REPEATS):
+        state = judged(noise(generator, count, variation, likeness))
+        alarms += state is None or bool(state.findings)
+    assert alarms <= 0.05 * 2 * REPEATS
+
+
+def _then(at: int, ratio: float, count: int, variation: float) -> Series:
+    def series(generator: np.random.Generator) -> np.ndarray:
+        rates = noise(generator, count, variation)
+        rates[at:] *= ratio
+        return rates
+
+    return series
+
+
+def _slowly(generator: np.random.Generator) -> np.ndarray:
+    rates = noise(generator, 30, 0.1)
+    rates[:4] *= [0.05, 0.2, 0.5, 0.7]
+    return rates
+
+
+@pytest.mark.parametrize(
+    ("series", "pattern", "steady_mbps", "at_s"),
+    [
+        (_then(100, 0.55, 160, 0.1), "drop", 550, 100),  # Azure, US to EU
+        (_then(40, 0.7, 80, 0.1), "drop", 700, 40),
+        (_then(8, 0.5, 60, 0.1), "burst", 500, 8),  # EC2
+        (_then(1, 0.4, 20, 0.1), "burst", 400, 1),
+        (_then(5, 0.4, 20, 0.05), "burst", 400, 5),
+        (_then(40, 1.5, 80, 0.1), "rise", 1500, 40),
+        (_slowly, "slow-start", 1000, 4),
+    ],
+)
+def test_patterns_are_found_and_left_out(
+    series: Series, pattern: Pattern, steady_mbps: float, at_s: float
+) -> None:
+    generator = np.random.default_rng(1)
+    found = 0
+    errors, places = [], []
+    for _ in range(REPEATS):
+        state = judged(series(generator))
+        assert state is not None
+        errors.append(abs(state.mbps / steady_mbps - 1))
+        of_kind = [finding for finding in state.findings if finding.pattern == pattern]
+        found += bool(of_kind)
+        places += [abs(finding.at_s - at_s) for finding in of_kind[:1]]
+        assert state.low_mbps <= state.mbps <= state.high_mbps
+    assert found >= 0.9 * REPEATS
+    assert median(errors) < 0.03
+    assert sorted(places)[int(0.8 * len(places))] <= 3
+
+
+def test_a_path_with_two_levels() -> None:
+    generator = np.random.default_rng(2)
+    found = 0
+    for _ in range(REPEATS):
+        rates = noise(generator, 160, 0.06)
+        for start in range(40, 160, 80):
+            rates[start : start + 40] *= 0.4  # EU to US, 280 or 110 Mbit/s
+        state = judged(rates)
+        assert state is not None
+        if [finding.pattern for finding in state.findings] == ["two-level"]:
+            found += 1
+            assert 350 < state.low_mbps < 450
+            assert 900 < state.high_mbps < 1100
+    assert found >= 0.9 * REPEATS
+
+
+RATES = st.lists(st.floats(0, 1e5), min_size=1, max_size=60)
+
+
+@given(RATES, st.booleans(), st.floats(0.01, 100))
+def test_a_steady_state_is_in_what_was_seen_and_scales(
+    rates: list[float], warmed_up: bool, factor: float
+) -> None:
+    state = judged(np.array(rates), warmed_up)
+    if state is None:
+        return
+    assert min(rates) <= state.low_mbps <= state.mbps <= state.high_mbps <= max(rates)
+    assert 0 < state.duration_s <= len(rates)
+    assert all(0 < finding.at_s < len(rates) for finding in state.findings)
+    assert [f.at_s for f in state.findings] == sorted(f.at_s for f in state.findings)
+
+
+@given(st.integers(0, 10_000), st.integers(8, 60))
+def test_it_agrees_with_the_importers_on_plain_tests(seed: int, count: int) -> None:
+    rates = noise(np.random.default_rng(seed), count, 0.03, 0.0)
+    state = judged(rates, warmed_up=False)
+    simple = steady_rate([Interval(1.0, float(rate)) for rate in rates], warmed_up=False)
+    assert state is not None
+    assert simple is not None
+    assert isclose(state.mbps, simple.mbps, rel_tol=0.02)
+
+
+@pytest.mark.parametrize("cause", ["time", "volume"])
+def test_what_makes_a_rate_drop(cause: str) -> None:
+    generator = random.Random(3)
+    right = 0
+    for _ in range(REPEATS):
+        drops = []
+        for _ in range(5):
+            gbps = generator.uniform(0.5, 0.9)
+            if cause == "time":
+                at_s = generator.gauss(100, 3)
+            else:
+                at_s = generator.gauss(9, 0.3) * 8 / gbps
+            drops.append((at_s, at_s * gbps / 8))
+        right += drop_cause(drops) == cause
+        assert drop_cause(drops[:2]) == "undecided"
+    assert right >= 0.8 * REPEATS
+
+
+def test_levels_between_tests() -> None:
+    assert levels_between_tests([281, 112, 279, 110, 283, 108]) == (110, 281)
+    generator = random.Random(4)
+    false = sum(
+        levels_between_tests([generator.gauss(200, 20) for _ in range(12)]) is not None
+        for _ in range(500)
+    )
+    assert false <= 25
+
+
+# ---- stopping -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [5, 6, 9, 20, 61])
+@pytest.mark.parametrize("confidence", [0.9, 0.95])
+def test_bounds_hold_the_median_as_often_as_they_say(count: int, confidence: float) -> None:
+    generator = random.Random(count)
+    held = known = 0
+    for _ in range(2000):
+        bounds = median_interval([generator.expovariate(1) for _ in range(count)], confidence)
+        if bounds:
+            known += 1
+            held += bounds[0] <= np.log(2) <= bounds[1]
+    assert known in (0, 2000)
+    assert known == 2000 or count == 5
+    assert held >= (confidence - 0.02) * known
+
+
+@pytest.mark.parametrize("variation", [0.005, 0.02, 0.05, 0.1])
+def test_stopping_early_is_seldom_wrong(variation: float) -> None:
+    generator = random.Random(5)
+    wrong = stopped = 0
+    for _ in range(500):
+        values = [generator.gauss(100, 100 * variation) for _ in range(40)]
+        for count in range(1, 41):
+            if may_stop(values[:count]):
+                stopped += 1
+                wrong += abs(median(values[:count]) - 100) > 3
+                break
+    assert wrong <= 0.1 * 500
+    if variation <= 0.005:
+        assert stopped == 500
+    assert not may_stop([100, 150, 80, 120, 60, 100, 140, 90])
+
+
+# ---- ramp ---------------------------------------------------------------------------------------
+
+
+@given(st.floats(1, 5000), st.floats(1, 200), st.integers(2, 128), st.integers(0, 1000))
+def test_a_ramp_finds_flow_and_aggregate(
+    flow_mbps: float, knee: float, most: int, seed: int
+) -> None:
+    generator = random.Random(seed)
+    saturated_mbps = flow_mbps * knee
+    measured: dict[int, float] = {}
+    while (count := next_connections(measured, most=most)) is not None:
+        assert count not in measured
+        assert 1 <= count <= most
+        measured[count] = min(count * flow_mbps, saturated_mbps) * generator.uniform(0.99, 1.01)
+    ramp = fit_ramp(measured)
+    assert isclose(ramp.per_flow_mbps, min(flow_mbps, saturated_mbps), rel_tol=0.03)
+    reached = max(measured) * flow_mbps
+    if reached > 1.5 * saturated_mbps and max(measured) > 1.5 * knee:
+        assert ramp.saturated or knee <= 1.15
+        assert isclose(ramp.saturated_mbps, saturated_mbps, rel_tol=0.03)
+    if reached < saturated_mbps:
+        assert not ramp.saturated
+        assert isclose(ramp.saturated_mbps, max(measured.values()), rel_tol=0.03)
+    # No more doublings than needed: one past the knee.
+    assert max(measured) <= max(2, 4 * knee)
+
+
+def test_a_ramp_needs_figures() -> None:
+    with pytest.raises(InputError, match="above 0"):
+        fit_ramp({})
+    with pytest.raises(InputError, match="above 0"):
+        fit_ramp({1: 0.0})
+
+
+# ---- caps ---------------------------------------------------------------------------------------
+
+
+@given(
+    st.floats(100, 20_000),
+    st.lists(st.floats(50, 20_000), min_size=2, max_size=8),
+    st.randoms(use_true_random=False),
+)
+def test_a_cap_is_told_from_peers_that_could_take_no_more(
+    cap_mbps: float, peers_mbps: list[float], generator: random.Random
+) -> None:
+    total = sum(peers_mbps)
+    assume(not 0.85 < cap_mbps / total < 1.05)
+    share = min(1.0, cap_mbps / total)
+    alone = {f"p{i}": rate * generator.uniform(0.98, 1.02) for i, rate in enumerate(peers_mbps)}
+    together = {f"p{i}": rate * share for i, rate in enumerate(peers_mbps)}
+    estimate = cap_estimate(together, dict(alone), measured_at_s=1.0)
+    assert estimate.low <= min(cap_mbps, total) / 1000 <= estimate.high
+    if cap_mbps < total:
+        assert estimate.low <= cap_mbps / 1000 <= estimate.high < 1.1 * cap_mbps / 1000
+    else:
+        assert estimate.high >= 1.9 * estimate.expected
+    unknown = cap_estimate(together, {}, measured_at_s=1.0)
+    assert isclose(unknown.expected, estimate.expected)
+
+
+def test_a_cap_probe_that_moved_nothing_is_no_cap() -> None:
+    with pytest.raises(InputError, match="moved nothing"):
+        cap_estimate({"a": 0.0}, {}, measured_at_s=1.0)
+
+
+# ---- relocation ---------------------------------------------------------------------------------
+
+
+def test_azures_medium_vms_of_2015() -> None:
+    slow = advise(200, IRELAND_MEDIUM)
+    assert slow.recreate
+    assert isclose(slow.odds, 0.3)
+    assert isclose(slow.expected_tries, 1 / 0.3)
+    assert slow.tries_to_be_sure == 7
+    assert isclose(slow.expected_mbps, (450 * 0.1 + 650 * 0.2) / 0.3)
+    fast = advise(660, IRELAND_MEDIUM)
+    assert not fast.recreate
+    assert fast.expected_tries == inf
+    assert not advise(200, SAO_PAULO_MEDIUM).recreate
+    assert advise(200, SAO_PAULO_MEDIUM, least_odds=0.05).recreate
+
+
+@given(
+    st.lists(st.floats(10, 1000), min_size=5, max_size=40),
+    st.floats(10, 1000),
+    st.floats(1.05, 3),
+    st.integers(0, 100),
+)
+def test_odds_are_those_of_drawing_again(
+    caps_mbps: list[float], measured_mbps: float, worth: float, seed: int
+) -> None:
+    reference = Reference.from_measured("any", caps_mbps, "test")
+    advice = advise(measured_mbps, reference, worth=worth)
+    better = [cap for cap in caps_mbps if cap >= measured_mbps * worth]
+    assert isclose(advice.odds, len(better) / len(caps_mbps), abs_tol=1e-9)
+    if better:
+        assert isclose(advice.expected_mbps, sum(better) / len(better), rel_tol=1e-6)
+        failed = (1 - advice.odds) ** advice.tries_to_be_sure
+        assert failed <= 0.1 + 1e-9
+        assert advice.tries_to_be_sure == 1 or failed / (1 - advice.odds) > 0.1 - 1e-9
+    assert advice.text
+
+
+def test_too_few_vms_make_no_reference() -> None:
+    with pytest.raises(InputError, match="needs 5 VMs"):
+        Reference.from_measured("azure:A2", [200, 400], "test")

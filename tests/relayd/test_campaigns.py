@@ -1,0 +1,292 @@
+"""Campaigns in the store and on real hosts: kept whole, done once, failures kept apart."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from planner.catalogue import Catalogue
+from planner.errors import InputError, StoreError
+from probes.campaign.costing import Meter
+from probes.campaign.engine import Engine, Limits
+from probes.campaign.probing import Prober
+from probes.campaign.state import Outcome, Probe, task_from_json, task_to_json
+from probes.campaign.tasks import ProbeTask
+from probes.fleet.hosts import Fleet
+from probes.samples import Sample
+from probes.sessions import Patience, Sessions
+from relayd.catalogue import load_catalogue
+from relayd.store import Store, open_store
+from relayd.store.campaigns import Campaigns
+from tests.probes.machines import Machine, machines, need
+
+_ROOT = Path(__file__).parents[2]
+_PING = ProbeTask("rtt", (("aws:us-east-1", "gcp:us-east1"),), 0, 1.0)
+_CAPS = ProbeTask("caps", (("a", "b"), ("a", "c")), 64, 5.0, 4.5)
+_SAMPLE = Sample("aws:us-east-1", "gcp:us-east1", "rtt_ms", 11.5, 1.7e9, "ping")
+_REGIONS = ["aws:us-east-1", "gcp:us-east1", "azure:eastus", "aws:eu-west-1"]
+_BRIEF = Patience(connect_s=3, login_s=2, keepalive_s=0.5, keepalives=2, command_s=3)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with open_store(tmp_path / "store.db", mode="create") as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def catalogue() -> Catalogue:
+    return load_catalogue()
+
+
+def test_tasks_come_back_as_they_were() -> None:
+    for task in (_PING, _CAPS):
+        assert task_from_json(json.loads(json.dumps(task_to_json(task)))) == task
+
+
+def test_a_campaign_is_found_again_with_what_is_left(store: Store, tmp_path: Path) -> None:
+    campaigns = Campaigns(store)
+    assert campaigns.unfinished() is None
+    campaign = campaigns.begin({"wish": {"phases": ["rtt"]}})
+    first, second = campaign.plan("rtt", [_PING, _CAPS])
+    campaign.record([Outcome(first, (_SAMPLE,), sent_gb=0.5, usd=0.25)])
+    campaign.record([Outcome(second, sent_gb=0.25, usd=0.125, problem="it hung", attempts=3)])
+    with open_store(tmp_path / "store.db", mode="write") as again:
+        found = Campaigns(again).unfinished()
+        assert found is not None
+        assert found.row.options == {"wish": {"phases": ["rtt"]}}
+        assert [(p.status, p.problem) for p in found.probes()] == [
+            ("done", ""),
+            ("failed", "it hung"),
+        ]
+        assert found.spent() == (0.75, 0.375)
+        assert Campaigns(again).controller == campaigns.controller
+        found.finish()
+    assert campaigns.unfinished() is None
+    assert list(store.samples.samples_for_estimates()) == [_SAMPLE]
+
+
+def test_samples_and_their_probe_are_kept_together_or_not_at_all(store: Store) -> None:
+    campaign = Campaigns(store).begin({})
+    first, second = campaign.plan("rtt", [_PING, _PING])
+    campaign.record([Outcome(first, (_SAMPLE,))])
+    with pytest.raises(sqlite3.IntegrityError, match="the probe is done"):
+        campaign.record([Outcome(first, (_SAMPLE._replace(value=12.0),))])
+    with pytest.raises(InputError, match="can't be stored"):
+        campaign.record([Outcome(second, (_SAMPLE._replace(value=-1.0),))])
+    assert list(store.samples.samples_for_estimates()) == [_SAMPLE]
+    assert [probe.status for probe in campaign.probes()] == ["done", "planned"]
+
+
+def test_one_campaign_at_a_time_also_after_a_kill(store: Store) -> None:
+    code = (
+        "import sys, time\n"
+        "from relayd.store import open_store\n"
+        "from relayd.store.campaigns import Campaigns\n"
+        "with open_store(sys.argv[1], mode='write') as store, Campaigns(store).alone():\n"
+        "    print('alone', flush=True)\n"
+        "    time.sleep(600)\n"
+    )
+    command = [sys.executable, "-c", code, str(store.path)]
+    with subprocess.Popen(command, cwd=_ROOT, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "alone\n"
+        with pytest.raises(InputError, match="in use by another campaign"):
+            Campaigns(store).alone().__enter__()
+        os.kill(other.pid, signal.SIGKILL)
+    with Campaigns(store).alone():
+        pass
+
+
+# ---- the engine, on real hosts -----------------------------------------------------------------
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Iterator[tuple[Fleet, dict[str, Machine]]]:
+    need("ping")
+    with machines(tmp_path, _REGIONS) as found:
+        yield found
+
+
+def _pings(names: list[str]) -> list[ProbeTask]:
+    return [ProbeTask("rtt", ((a, b),), 0, 0.6) for a in names for b in names if a != b]
+
+
+class _Watched(Prober):
+    """Notes which hosts are in a bandwidth probe at the same time."""
+
+    def __init__(self, sessions: Sessions) -> None:
+        super().__init__(sessions, lambda *_: 1.0)
+        self.busy: Counter[str] = Counter()
+        self.most = 0
+        self.order: list[ProbeTask] = []
+
+    async def probe(self, task: ProbeTask, findings: object) -> None:
+        self.order.append(task)
+        self.busy.update(task.hosts)
+        self.most = max(self.most, *self.busy.values())
+        try:
+            await asyncio.sleep(task.duration_s)
+        finally:
+            self.busy.subtract(task.hosts)
+
+
+def _run(
+    fleet: Fleet, store: Store, catalogue: Catalogue, tasks: list[ProbeTask], limits: Limits
+) -> tuple[list[Outcome], list[Probe]]:
+    campaign = Campaigns(store).begin({})
+
+    async def main() -> list[Outcome]:
+        async with Sessions(fleet, "engine", patience=_BRIEF) as sessions:
+            prober = Prober(sessions, lambda *_: 1.0)
+            engine = Engine(sessions, prober, campaign, Meter(catalogue), limits, seed=1)
+            return await engine.run(campaign.plan("rtt", tasks))
+
+    outcomes = asyncio.run(asyncio.wait_for(main(), 120))
+    return outcomes, campaign.probes()
+
+
+def test_a_dead_and_a_hanging_host_cost_only_their_own_probes(
+    fleet: tuple[Fleet, dict[str, Machine]], store: Store, catalogue: Catalogue
+) -> None:
+    members, found = fleet
+    dead, hanging = _REGIONS[2:]
+    found[dead].stop()
+    found[hanging].signal(signal.SIGSTOP)
+    outcomes, probes = _run(members, store, catalogue, _pings(_REGIONS), Limits(backoff_s=0.1))
+    assert len(outcomes) == len(probes) == 12
+    # Where such a host only has to answer pings, its sshd is not asked for anything.
+    for outcome in outcomes:
+        client = outcome.probe.task.pairs[0][0]
+        assert bool(outcome.problem) == (client in (dead, hanging))
+        if outcome.problem:
+            assert outcome.host == client
+    assert {probe.status for probe in probes} == {"done", "failed"}
+    assert len({(s.src, s.dst) for s in store.samples.samples_for_estimates()}) == 6
+
+
+def test_a_host_that_comes_back_gets_its_second_chance(
+    fleet: tuple[Fleet, dict[str, Machine]], store: Store, catalogue: Catalogue
+) -> None:
+    members, found = fleet
+    late = _REGIONS[1]
+    found[late].stop()
+    campaign = Campaigns(store).begin({})
+
+    async def main() -> list[Outcome]:
+        async with Sessions(members, "engine", patience=_BRIEF) as sessions:
+            notes: list[str] = []
+
+            def note(text: str) -> None:
+                notes.append(text)
+                found[late].start()
+
+            engine = Engine(
+                sessions, Prober(sessions, lambda *_: 1.0), campaign, Meter(catalogue),
+                Limits(backoff_s=0.1), on_note=note, seed=1,
+            )  # fmt: skip
+            outcomes = await engine.run(campaign.plan("rtt", _pings(_REGIONS)))
+            assert any("left alone for now" in text for text in notes)
+            return outcomes
+
+    outcomes = asyncio.run(asyncio.wait_for(main(), 120))
+    assert len(outcomes) == 12
+    assert not [outcome.problem for outcome in outcomes if outcome.problem]
+
+
+def test_no_host_is_in_two_bandwidth_probes_and_rounds_give_the_order(
+    fleet: tuple[Fleet, dict[str, Machine]], store: Store, catalogue: Catalogue
+) -> None:
+    members, _ = fleet
+    campaign = Campaigns(store).begin({})
+    tasks = [
+        ProbeTask("aggregate", ((a, b),), 4, 0.05, 0.001)
+        for a in _REGIONS
+        for b in _REGIONS
+        if a != b
+    ]
+
+    async def main() -> _Watched:
+        async with Sessions(members, "engine") as sessions:
+            prober = _Watched(sessions)
+            limits = Limits(jitter_s=0.02)
+            engine = Engine(sessions, prober, campaign, Meter(catalogue), limits, seed=1)
+            await engine.run(campaign.plan("aggregate 1", tasks))
+            assert engine.progress.rounds == 6  # 4 hosts, 12 pairs, two at a time
+            return prober
+
+    prober = asyncio.run(main())
+    assert prober.most == 1
+    assert Counter(prober.order) == Counter(tasks)
+
+
+def test_a_budget_is_never_passed(
+    fleet: tuple[Fleet, dict[str, Machine]], store: Store, catalogue: Catalogue
+) -> None:
+    members, _ = fleet
+    campaign = Campaigns(store).begin({})
+    task = ProbeTask("aggregate", ((_REGIONS[0], _REGIONS[1]),), 4, 0.01, 800.0)  # 1 GB: $0.09
+    tasks = [replace(task) for _ in range(6)]
+
+    class Sender(Prober):
+        async def probe(self, task: ProbeTask, findings: object) -> None:
+            findings.sent.append((*task.pairs[0], 1.0))  # type: ignore[attr-defined]
+
+    async def main() -> tuple[int, int, float]:
+        async with Sessions(members, "engine") as sessions:
+            engine = Engine(
+                sessions, Sender(sessions, lambda *_: 1.0), campaign, Meter(catalogue),
+                Limits(budget_usd=0.2, jitter_s=0.0), seed=1,
+            )  # fmt: skip
+            await engine.run(campaign.plan("aggregate 1", tasks))
+            return engine.progress.done, engine.progress.left_out, engine.progress.usd
+
+    done, left_out, usd = asyncio.run(main())
+    assert (done, left_out) == (2, 4)
+    assert usd == pytest.approx(0.18)
+
+
+def test_a_store_without_room_is_waited_for(
+    fleet: tuple[Fleet, dict[str, Machine]], store: Store, catalogue: Catalogue,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    members, _ = fleet
+    campaign = Campaigns(store).begin({})
+    page_count = store.database.row("PRAGMA page_count")[0]
+    notes: list[str] = []
+
+    async def main() -> list[Outcome]:
+        async with Sessions(members, "engine") as sessions:
+            probes = campaign.plan("rtt", _pings(_REGIONS[:2]))
+            store.database.row(f"PRAGMA max_page_count = {page_count}")
+
+            def note(text: str) -> None:
+                notes.append(text)
+                store.database.row("PRAGMA max_page_count = 100000")
+
+            engine = Engine(
+                sessions, Prober(sessions, lambda *_: 1.0), campaign, Meter(catalogue), Limits(),
+                on_note=note, seed=1,
+            )  # fmt: skip
+            # Fill the page that is left, so that the first write finds no room.
+            with contextlib.suppress(StoreError):
+                while True:
+                    campaign.plan("later", [_CAPS] * 50)
+            return await engine.run(probes)
+
+    outcomes = asyncio.run(main())
+    assert len(outcomes) == 2
+    assert all(probe.status == "done" for probe in campaign.probes() if probe.stage == "rtt")
+    assert all("disk is full" in text for text in notes)
