@@ -274,7 +274,8 @@ def _open_for_writing(target: Path, named: Path, timeout_s: float, *, empty: boo
         raise translated(named, error) from error
     database = Database(connection, named)
     try:
-        if empty:
+        # A creation that was killed while it wrote our mark is rolled back as we look.
+        if empty or database.row("PRAGMA page_count")[0] == 0:
             _mark_as_ours(database, target)
         if database.row("PRAGMA application_id")[0] != APPLICATION_ID:
             raise foreign(named)

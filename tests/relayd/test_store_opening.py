@@ -24,6 +24,7 @@ from probes.samples import Sample
 from relayd.store import Batch, append, default_path, open_store
 from relayd.store.ingest import ingest
 from relayd.store.opening import Mode
+from relayd.store.schema import APPLICATION_ID
 
 _MODES: tuple[Mode, ...] = ("read", "write", "create")
 _WRITING: tuple[Mode, ...] = ("write", "create")
@@ -474,3 +475,26 @@ def _locks(path: Path) -> set[str]:
         for line in table.read_text().splitlines()
         if line.split()[5].rpartition(":")[2] in inodes
     }
+
+
+def test_a_creation_killed_while_it_marks_the_file_is_taken_up_again(tmp_path: Path) -> None:
+    """The mark is in the file, and the journal that takes it back still lies beside it."""
+    marked, path = tmp_path / "marked.db", tmp_path / "relayd.db"
+    connection = sqlite3.connect(marked, isolation_level=None)
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.close()
+    # A journal of a first transaction: it says that the database was empty before.
+    growing = tmp_path / "growing.db"
+    connection = sqlite3.connect(growing, isolation_level=None)
+    connection.execute("PRAGMA cache_size = 1")
+    connection.execute("BEGIN IMMEDIATE")
+    connection.execute("CREATE TABLE t (x)")
+    for _ in range(200):
+        connection.execute("INSERT INTO t VALUES (zeroblob(3000))")
+    journal = Path(f"{growing}-journal").read_bytes()
+    connection.execute("ROLLBACK")
+    connection.close()
+    path.write_bytes(marked.read_bytes())
+    Path(f"{path}-journal").write_bytes(journal)
+    with open_store(path, mode="create") as store:
+        assert store.samples.counts().samples == 0
