@@ -254,6 +254,11 @@ def _best_cut(series: np.ndarray) -> int | None:
     surely = SURELY_DIFFERENT * _widened(_likeness(series, cut) + 1 / count)
     if _differ(series, cut, float(distance.max()), surely):
         return cut
+    # Ranks may put the cut beside a short level that stands out; means do not.
+    contrast = np.abs(series.cumsum()[sizes - 1] - sizes * series.mean())
+    cut = int(sizes[(contrast / np.sqrt(sizes * (count - sizes))).argmax()])
+    if _differ(series, cut, 0.0, surely):
+        return cut
     for half in WINDOWS:
         if count <= 2 * half:
             break
