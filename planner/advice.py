@@ -11,7 +11,7 @@ from planner.decision import Decider, Decision
 from planner.plan import Advice
 from planner.single_path import best_on_path
 from planner.throughput import MBIT_PER_MB
-from planner.units import MBPS_PER_GBPS, S_PER_H
+from planner.units import MBPS_PER_GBPS, S_PER_H, gbps_text
 
 WORTH_SAYING = 1.05  # an effect below five percent is no advice
 UNLUCKY_SHARE = 0.85  # of the VM type's cap, reached by none of a VM's legs
@@ -65,7 +65,7 @@ class Adviser:
             possible * MBPS_PER_GBPS / self.request.connections
             * leg.rtt_ms.expected / 1000.0 / MBIT_PER_MB
         )  # fmt: skip
-        effect = f"{possible:.2f} instead of {rate:.2f} Gbit/s a VM pair"
+        effect = f"{gbps_text(possible)} instead of {gbps_text(rate)} Gbit/s a VM pair"
         return [
             Advice(f"Open {connections} connections a VM instead of "
                    f"{self.request.connections}", effect, 0.0),
@@ -96,7 +96,7 @@ class Adviser:
         return [
             Advice(
                 f"Use {' and '.join(grown)}, direct",
-                f"{faster.rate_gbps:.2f} Gbit/s, {saved_s:.0f} s sooner",
+                f"{gbps_text(faster.rate_gbps)} Gbit/s, {saved_s:.0f} s sooner",
                 faster.cost_usd - direct.allocation.cost_usd,
             )
         ]
@@ -131,7 +131,7 @@ class Adviser:
         return [
             Advice(
                 f"Use {vm.id} instead of {now.id} at {end}",
-                f"up to {getattr(vm, cap):.2f} instead of {rate:.2f} Gbit/s a VM",
+                f"up to {gbps_text(getattr(vm, cap))} instead of {gbps_text(rate)} Gbit/s a VM",
                 cost,
             )
         ]
@@ -160,8 +160,8 @@ class Adviser:
                 found.append(
                     Advice(
                         f"Recreate the VM at {end}",
-                        f"it reaches {max(measured):.2f} Gbit/s at best, where a {site.vm_type} "
-                        f"reaches {cap:.2f}",
+                        f"it reaches {gbps_text(max(measured))} Gbit/s at best, where a "
+                        f"{site.vm_type} reaches {gbps_text(cap)}",
                         0.0,
                     )
                 )

@@ -9,7 +9,7 @@ from planner.network import Estimate
 from planner.plan import Bottleneck
 from planner.transfer import Transfer
 from planner.unicast import rate_limits
-from planner.units import MBPS_PER_GBPS
+from planner.units import MBPS_PER_GBPS, gbps_text
 
 MARGINAL = 1e-6
 
@@ -55,11 +55,11 @@ class Bottlenecks:
 
     def _named(self, rate: float, what: str, src: str, dst: str) -> str:
         return {
-            "egress cap": f"egress cap of {src} ({rate:.2f} Gbit/s a VM)",
-            "ingress cap": f"ingress cap of {dst} ({rate:.2f} Gbit/s a VM)",
+            "egress cap": f"egress cap of {src} ({gbps_text(rate)} Gbit/s a VM)",
+            "ingress cap": f"ingress cap of {dst} ({gbps_text(rate)} Gbit/s a VM)",
             "connections": f"{self.request.connections} connections {src} -> {dst} "
-            f"({rate:.2f} Gbit/s a VM pair)",
-            "path": f"path {src} -> {dst} ({rate:.2f} Gbit/s a VM pair)",
+            f"({gbps_text(rate)} Gbit/s a VM pair)",
+            "path": f"path {src} -> {dst} ({gbps_text(rate)} Gbit/s a VM pair)",
         }[what]
 
     def of_plan(self, decision: Decision) -> tuple[Bottleneck, ...]:

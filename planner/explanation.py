@@ -9,6 +9,7 @@ from planner.catalogue import Catalogue
 from planner.decision import Decider, Decision, Option
 from planner.network import SECONDS_PER_DAY
 from planner.single_path import best_on_path
+from planner.units import gbps_text
 
 HARDLY_FASTER = 1.05
 LOSS_WORTH_SAYING_PCT = 1.0
@@ -97,9 +98,9 @@ class Explanation:
         sure = f" (at least {gain.low:.2f}x better in {self._terms()})" if gain else ""
         ratio = chosen.allocation.cost_usd / max(direct.allocation.cost_usd, 1e-12)
         return (
-            f"{self._through(chosen)} carries {chosen.allocation.rate_gbps:.2f} Gbit/s where "
-            f"direct carries {direct.allocation.rate_gbps:.2f}{sure}, for {ratio:.2f}x the cost. "
-            f"{self._limit_of_direct()}"
+            f"{self._through(chosen)} carries {gbps_text(chosen.allocation.rate_gbps)} Gbit/s "
+            f"where direct carries {gbps_text(direct.allocation.rate_gbps)}{sure}, for "
+            f"{ratio:.2f}x the cost. {self._limit_of_direct()}"
         )
 
     def _why_not_direct(self) -> str:
@@ -114,7 +115,7 @@ class Explanation:
         if self.request.budget_usd:
             limits.append(f"the budget of {self.request.budget_usd:g} USD")
         most = best_on_path(transfer, None, time_value_usd_per_h=inf)
-        reached = f" ({most.rate_gbps:.2f} Gbit/s at most)" if most else ""
+        reached = f" ({gbps_text(most.rate_gbps)} Gbit/s at most)" if most else ""
         return f"The direct path cannot meet {' and '.join(limits)}{reached}."
 
     def _through(self, option: Option) -> str:
@@ -140,11 +141,12 @@ class Explanation:
         src, dst = self.request.src, self.request.dst
         rate, what = self.bottlenecks.binding(src, dst)
         return {
-            "egress cap": f"{src} VMs send at most {rate:.2f} Gbit/s each to anywhere.",
-            "ingress cap": f"{dst} VMs receive at most {rate:.2f} Gbit/s each from anywhere.",
-            "connections": f"{self._connections()} {rate:.2f} Gbit/s between one VM pair "
+            "egress cap": f"{src} VMs send at most {gbps_text(rate)} Gbit/s each to anywhere.",
+            "ingress cap": f"{dst} VMs receive at most {gbps_text(rate)} Gbit/s each from "
+            "anywhere.",
+            "connections": f"{self._connections()} {gbps_text(rate)} Gbit/s between one VM pair "
             "(window / RTT each).",
-            "path": f"One VM pair reaches {rate:.2f} Gbit/s on the direct path.",
+            "path": f"One VM pair reaches {gbps_text(rate)} Gbit/s on the direct path.",
         }[what]
 
     def _connections(self) -> str:
@@ -161,7 +163,7 @@ class Explanation:
         rests = " and ".join(
             f"{n} {source} leg{'s' if n > 1 else ''}" for source, n in counts.items() if n
         )
-        text = f"Rests on {rests}: {low_gbps:.2f} to {high_gbps:.2f} Gbit/s"
+        text = f"Rests on {rests}: {gbps_text(low_gbps)} to {gbps_text(high_gbps)} Gbit/s"
         times = [e.measured_at_s for e in estimates if e.measured_at_s is not None]
         if times and self.now_s is not None:
             days = max(0.0, (self.now_s - min(times)) / SECONDS_PER_DAY)

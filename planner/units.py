@@ -80,6 +80,11 @@ def duration_s(volume_gb: float, throughput_gbps: float) -> float:
     return BITS_PER_BYTE * volume_gb / throughput_gbps
 
 
+def gbps_text(rate_gbps: float) -> str:
+    """Return a rate for a sentence: two decimals, or three figures where it is small."""
+    return f"{rate_gbps:.2f}" if rate_gbps >= 1 else f"{rate_gbps:.3g}"
+
+
 def _parse(text: str, field: str, units: dict[str, float], examples: str) -> float:
     match = _QUANTITY.fullmatch(text)
     if match is None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from planner.plan import Cost, Plan
 from planner.units import (
+    gbps_text,
     parse_duration_s,
     parse_money_usd,
     parse_rate_gbps,
@@ -134,7 +135,7 @@ def _comparison(plan: Plan) -> str:
         base = direct.cost_usd.total if direct.cost_usd else 0.0
         rows.append(
             (
-                name, text.rate(gbps), text.duration(time_s), f"{rtt:.0f} ms" if rtt else "-",
+                name, gbps_text(gbps), text.duration(time_s), f"{rtt:.0f} ms" if rtt else "-",
                 text.usd(cost.egress), text.usd(cost.vm), text.usd(cost.total), speed,
                 f"{cost.total / base:.2f}x" if base else "-",
             )
@@ -158,7 +159,7 @@ def _paths(plan: Plan) -> str:
     rows = [
         (
             " -> ".join(path.regions),
-            text.rate(path.throughput_gbps),
+            gbps_text(path.throughput_gbps),
             f"{path.share:.0%}",
             str(path.connections),
             f"{path.rtt_ms:.0f} ms",
@@ -178,7 +179,7 @@ def _machines(plan: Plan) -> str:
         binding = plan.bottlenecks[0]
         lines += (
             f" Limit: {binding.constraint} at {binding.region} "
-            f"({text.rate(binding.gain_per_unit)} {binding.unit})."
+            f"({gbps_text(binding.gain_per_unit)} {binding.unit})."
         )
     return filled(lines)
 
@@ -187,7 +188,7 @@ def _frontier(plan: Plan) -> str:
     rows = [
         (
             point.verdict + (f" ({', '.join(point.relays)})" if point.relays else ""),
-            text.rate(point.throughput_gbps),
+            gbps_text(point.throughput_gbps),
             text.duration(point.duration_s),
             text.usd(point.cost_usd.total),
             str(sum(point.vms.values())),

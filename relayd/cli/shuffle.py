@@ -7,7 +7,7 @@ import os
 from typing import Any
 
 from planner.shuffle_plan import Comparison, ShufflePlan
-from planner.units import parse_duration_s, parse_volume_gb
+from planner.units import gbps_text, parse_duration_s, parse_volume_gb
 from relayd.cli import text
 from relayd.cli.options import assignments, number, wan_of, whole_number
 from relayd.cli.plan import filled
@@ -144,7 +144,7 @@ def _pairs(plan: ShufflePlan, *, all_pairs: bool) -> str:
         rows.append(
             (
                 f"{pair.src} -> {pair.dst}", text.volume(pair.volume_gb),
-                text.rate(pair.throughput_gbps), text.duration(pair.duration_s),
+                gbps_text(pair.throughput_gbps), text.duration(pair.duration_s),
                 str(sum(path.connections for path in pair.paths)), paths,
             )
         )  # fmt: skip

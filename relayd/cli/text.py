@@ -73,8 +73,3 @@ def usd(amount: float) -> str:
     if amount and abs(amount) < 0.1:
         return f"{amount:.4f}"
     return f"{amount:,.2f}"
-
-
-def rate(gbps: float) -> str:
-    """Return Gbit/s with three significant figures or two decimals."""
-    return f"{gbps:.2f}" if gbps >= 1 else f"{gbps:.3g}"
