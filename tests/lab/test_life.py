@@ -94,8 +94,9 @@ def test_two_labs_do_not_see_each_other(folder: Path) -> None:
     first.up(SMALL)
     second.up(star([30]))
     assert [lab.name for lab in labs()] == ["first", "second"]
-    assert abs(echo_rtts_ms(second, [(0, 1)], 5)[0, 1][0] - 30) < 2
-    assert abs(echo_rtts_ms(first, [(0, 1)], 5)[0, 1][0] - 5) < 2
+    # The quickest of several: a busy machine delays some, and none comes early.
+    assert abs(min(echo_rtts_ms(second, [(0, 1)], 10)[0, 1]) - 30) < 2
+    assert abs(min(echo_rtts_ms(first, [(0, 1)], 10)[0, 1]) - 5) < 2
     first.down()
     assert echo_rtts_ms(second, [(0, 1)], 3)[0, 1]
     assert [lab.name for lab in labs()] == ["second"]
