@@ -117,6 +117,7 @@ def test_an_interruption_leaves_nothing_and_can_be_resumed(
     with subprocess.Popen(
         [sys.executable, "-m", "relayd", "probe", *common, *wish], cwd=_ROOT,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=_interruptible,
     ) as campaign:  # fmt: skip
         while not _children(fleet[1], "ping"):
             assert campaign.poll() is None
@@ -132,6 +133,11 @@ def test_an_interruption_leaves_nothing_and_can_be_resumed(
     with open_store(tmp_path / "store.db", mode="read") as store:
         found = [s for s in store.samples.samples_for_estimates() if s.metric == "rtt_ms"]
     assert len(found) == len({(s.src, s.dst) for s in found}) == 6
+
+
+def _interruptible() -> None:
+    """A shell starts what runs in its background with interruptions ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _children(hosts: dict[str, Machine], name: str) -> list[int]:
