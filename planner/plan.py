@@ -16,6 +16,22 @@ from planner.network import Snapshot
 Verdict: TypeAlias = Literal["direct", "relay", "split"]
 
 
+class Answer:
+    """What every recommendation can do: turn into plain values and into JSON."""
+
+    __slots__ = ()
+
+    def model_dump(self, mode: Literal["python", "json"] = "python") -> dict[str, Any]:
+        """Return the plan as nested dicts; with ``mode="json"``, of JSON types alone."""
+        content = dumped(self, as_json=mode == "json")
+        assert isinstance(content, dict)
+        return content
+
+    def model_dump_json(self, indent: int | None = None) -> str:
+        """Return the plan as a JSON document (RFC 8259: no NaN, no infinity)."""
+        return json.dumps(self.model_dump("json"), indent=indent, allow_nan=False)
+
+
 @dataclass(frozen=True, slots=True)
 class Cost:
     """US dollars for the whole transfer."""
@@ -132,7 +148,7 @@ class FrontierPoint:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Answer):
     """A recommendation; see the module's docstring for its stability."""
 
     plan_id: str
@@ -162,16 +178,6 @@ class Plan:
             f"<Plan {self.plan_id}: {self.verdict}, {self.throughput_gbps:.2f} Gbit/s, "
             f"{self.duration_s:.0f} s, {self.cost_usd.total:.2f} USD>"
         )
-
-    def model_dump(self, mode: Literal["python", "json"] = "python") -> dict[str, Any]:
-        """Return the plan as nested dicts; with ``mode="json"``, of JSON types alone."""
-        content = dumped(self, as_json=mode == "json")
-        assert isinstance(content, dict)
-        return content
-
-    def model_dump_json(self, indent: int | None = None) -> str:
-        """Return the plan as a JSON document (RFC 8259: no NaN, no infinity)."""
-        return json.dumps(self.model_dump("json"), indent=indent, allow_nan=False)
 
 
 def dumped(value: Any, *, as_json: bool) -> Any:

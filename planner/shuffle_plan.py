@@ -6,12 +6,11 @@ renamed or removed.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from planner.network import Snapshot
-from planner.plan import Bottleneck, Cost, dumped
+from planner.plan import Answer, Bottleneck, Cost
 
 ShuffleVerdict: TypeAlias = Literal["direct", "relayed"]
 
@@ -77,7 +76,7 @@ class ShufflePoint:
 
 
 @dataclass(frozen=True, slots=True)
-class ShufflePlan:
+class ShufflePlan(Answer):
     """A recommendation for many transfers that run side by side.
 
     Attributes
@@ -129,13 +128,3 @@ class ShufflePlan:
             f"<ShufflePlan {self.plan_id}: {self.verdict}, {len(self.pairs)} pairs, "
             f"{self.volume_gb:.0f} GB, {self.duration_s:.0f} s, {self.cost_usd.total:.2f} USD>"
         )
-
-    def model_dump(self, mode: Literal["python", "json"] = "python") -> dict[str, Any]:
-        """Return the plan as nested dicts; with ``mode="json"``, of JSON types alone."""
-        content = dumped(self, as_json=mode == "json")
-        assert isinstance(content, dict)
-        return content
-
-    def model_dump_json(self, indent: int | None = None) -> str:
-        """Return the plan as a JSON document (RFC 8259: no NaN, no infinity)."""
-        return json.dumps(self.model_dump("json"), indent=indent, allow_nan=False)
