@@ -1,0 +1,85 @@
+"""One transfer: where to send it through, with how many VMs and connections."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from planner.errors import DataError, InputError
+from planner.network import Leg
+from planner.plan import Plan
+from planner.recommendation import recommend
+from planner.request import TransferRequest
+from relayd.questions.circumstances import Circumstances
+
+if TYPE_CHECKING:
+    from relayd.wan import Wan
+
+
+def plan_transfer(
+    wan: Wan,
+    src: str,
+    dst: str,
+    circumstances: Circumstances,
+    *,
+    relays: str,
+    max_age_s: float | None,
+    frontier: bool,
+    **goal: Any,
+) -> Plan:
+    """Answer :meth:`relayd.wan.Wan.plan`; ``goal`` goes to the request as it is."""
+    source, target, notes = wan.resolve_pair(src, dst)
+    if source == target:
+        raise InputError(
+            "dst",
+            f"is the source itself ({source})",
+            value=dst,
+            remedy="Name two different regions.",
+        )
+    forbidden = circumstances.forbidden(wan, {"src": source, "dst": target})
+    if relays not in {"any", "one", "none"}:
+        relays = wan.resolve(relays, "relays").region_id
+        if relays in {source, target}:
+            raise InputError("relays", "is an end of the transfer", value=relays)
+        if relays in forbidden:
+            raise InputError("relays", "is forbidden by the rules", value=relays)
+    request = TransferRequest(
+        source,
+        target,
+        margin=circumstances.margin,
+        vms=circumstances.vms,
+        vms_in=circumstances.vms_by_region(wan),
+        connections=circumstances.connections,
+        relays=relays,
+        forbidden=forbidden,
+        vm_start_s=circumstances.vm_start_s,
+        **goal,
+    )
+    network = wan.network_between(source, target, circumstances.checked_vm_types(wan))
+    now_s = time.time()
+    if max_age_s is not None:
+        _refuse_old(network.leg(source, target), now_s, max_age_s)
+    return recommend(
+        request,
+        network,
+        circumstances.prices(wan, network),
+        catalogue=wan.catalogue,
+        now_s=now_s,
+        with_frontier=frontier,
+        notes=notes,
+    )
+
+
+def _refuse_old(leg: Leg, now_s: float, max_age_s: float) -> None:
+    estimate = leg.aggregate_gbps
+    if estimate.measured_at_s is None:
+        raise DataError(
+            f"{leg.src} -> {leg.dst} has not been measured (its figure is {estimate.source}), and "
+            "a greatest age was asked for. Measure or import it, or leave the age out."
+        )
+    age_s = now_s - estimate.measured_at_s
+    if age_s > max_age_s:
+        raise DataError(
+            f"{leg.src} -> {leg.dst} was last measured {age_s / 86400:.1f} days ago, more than the "
+            f"{max_age_s / 86400:g} days asked for. Measure it again, or allow older data."
+        )

@@ -1,0 +1,71 @@
+"""What happened, in order: new snapshots, campaigns' progress, legs that fail and recover."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from relayd.store.database import Database
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened.
+
+    Attributes
+    ----------
+    id : int
+        Ascending; a reader goes on after the last that it has seen.
+    at_s : float
+        Unix time.
+    kind : str
+        Such as ``snapshot``, ``campaign``, ``leg``.
+    subject : str
+        What it is about, such as a snapshot's id or ``src>dst``.
+    detail : dict
+        Plain values, as JSON has them.
+    """
+
+    id: int
+    at_s: float
+    kind: str
+    subject: str
+    detail: dict[str, Any]
+
+
+class Events:
+    """The events of a store.
+
+    Parameters
+    ----------
+    database : Database
+        Open for writing if events are to be added.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(self, kind: str, subject: str, detail: Mapping[str, Any]) -> int:
+        """Keep an event, in a transaction of its own or in the caller's; returns its id."""
+        return self._database.change(
+            "INSERT INTO events (at_s, kind, subject, detail) VALUES (?, ?, ?, ?)",
+            (time.time(), kind, subject, json.dumps(dict(detail), sort_keys=True)),
+        )
+
+    def after(self, last_id: int, *, limit: int = 1000) -> list[Event]:
+        """Return the events after one, oldest first."""
+        rows = self._database.rows(
+            "SELECT id, at_s, kind, subject, detail FROM events WHERE id > ? ORDER BY id LIMIT ?",
+            (last_id, limit),
+        )
+        return [
+            Event(number, at_s, kind, subject, json.loads(detail))
+            for number, at_s, kind, subject, detail in rows
+        ]
+
+    def last_id(self) -> int:
+        """Return the id of the newest event; 0 where there is none."""
+        return int(self._database.row("SELECT coalesce(max(id), 0) FROM events")[0])
