@@ -88,14 +88,17 @@ def test_gaps_in_a_series_do_not_make_a_pattern() -> None:
     assert alarms <= MOST_ALARMS
 
 
-def test_directions_differ_only_where_they_do() -> None:
+@pytest.mark.parametrize(("length", "likeness"), [(30, 0.0), (1000, 0.8)])
+def test_directions_differ_only_where_they_do(length: int, likeness: float) -> None:
     generator = np.random.default_rng(1)
 
     def found(ratio: float) -> int:
         count = 0
         for _ in range(SERIES):
-            common = 300 * np.exp(0.3 * generator.normal(size=30))
-            there, back = (common * np.exp(0.1 * generator.normal(size=30)) for _ in range(2))
+            common = 300 * np.exp(0.3 * generator.normal(size=length))
+            there, back = (
+                common * np.exp(0.1 * resembling(generator, length, likeness)) for _ in range(2)
+            )
             count += paired_difference(there * ratio, back).differs
         return count
 

@@ -86,6 +86,9 @@ def _say_bands(section: Section, found: list[Propagation]) -> None:
 
 def _say_zones(section: Section, data: ReportData) -> None:
     columns = data.columns("rtt_ms")
+    used = {columns.setups[int(number)] for number in np.unique(columns.rows["setup"])}
+    if len({(setup.src_zone, setup.dst_zone) for setup in used}) < 2:
+        return
     compared: list[ZonePair] = []
     for _, _, rows in columns.by_pair():
         by_zone: dict[str, dict[float, float]] = defaultdict(dict)
