@@ -81,6 +81,14 @@ def build_parser() -> argparse.ArgumentParser:
     export.add_argument("what", choices=("graph",))
     export.add_argument("--format", choices=("json", "csv", "graphml"), default="json")
     export.add_argument("--output", metavar="FILE", help="instead of standard output")
+    report = _command(
+        commands, "report", "relayd.cli.report:run", "analyse all samples, as papers do"
+    )
+    report.add_argument(
+        "--format", choices=("md", "html", "json"), help="(default: by FILE's name)"
+    )
+    report.add_argument("--output", metavar="FILE", help="instead of standard output")
+    report.add_argument("--since", metavar="TIME", help="only the newest samples, such as 30d")
     fleet = commands.add_parser(
         "fleet", help="look after the hosts that measure", allow_abbrev=False,
         description="Look after the hosts that measure.",

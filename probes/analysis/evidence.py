@@ -1,0 +1,59 @@
+"""What every analysis owes its reader: how much it rests on, and no answer from too little."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from planner.errors import DataError
+
+FALSE_ALARMS = 0.05
+"""A pattern is reported when chance alone gives one as strong this often, or less."""
+
+Floats = NDArray[np.float64]
+
+
+class TooFewError(DataError):
+    """There is too little to conclude from.
+
+    Attributes
+    ----------
+    what : str
+        What there are too few of.
+    have, need : int
+    """
+
+    def __init__(self, what: str, have: int, need: int) -> None:
+        self.what, self.have, self.need = what, have, need
+        super().__init__(f"{need} {what} are needed to conclude anything, and there are {have}.")
+
+
+def require(what: str, have: int, need: int) -> None:
+    """Raise :class:`TooFewError` unless there is enough."""
+    if have < need:
+        raise TooFewError(what, have, need)
+
+
+def finite(values: ArrayLike) -> Floats:
+    """Return the values that are numbers, as a flat array."""
+    flat = np.asarray(values, dtype=float).ravel()
+    known: Floats = flat[np.isfinite(flat)]
+    return known
+
+
+def ranks(values: ArrayLike) -> Floats:
+    """Return ranks from 1, equal values sharing the mean of theirs."""
+    flat = np.asarray(values, dtype=float)
+    _, position, counts = np.unique(flat, return_inverse=True, return_counts=True)
+    last = counts.cumsum()
+    shared: Floats = (last - (counts - 1) / 2.0)[position]
+    return shared
+
+
+def permutation_p(observed: float, chance: ArrayLike) -> float:
+    """Return how often chance does at least as much, the observation counted in.
+
+    Phipson and Smyth, "Permutation p-values should never be zero", 2010.
+    """
+    drawn = np.asarray(chance, dtype=float)
+    return float((1 + np.count_nonzero(drawn >= observed)) / (1 + drawn.size))

@@ -1,0 +1,1 @@
+"""``relayd report``: what the samples show, analysed as measurement papers do."""

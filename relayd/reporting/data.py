@@ -1,0 +1,83 @@
+"""The samples that a report analyses, read when a section asks for them."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.catalogue import Catalogue
+from planner.errors import DataError
+from probes.samples import Metric
+from relayd.store import Store
+from relayd.store.columns import Columns, read_columns
+
+Matrix = NDArray[np.float64]
+
+
+class ReportData:
+    """A store's samples as columns, with what the catalogue says of the regions.
+
+    Parameters
+    ----------
+    store : Store
+    catalogue : Catalogue
+    since_s : float, optional
+        Only what was measured since, seconds since 1970.
+    """
+
+    def __init__(self, store: Store, catalogue: Catalogue, since_s: float | None = None) -> None:
+        self._store = store
+        self._since_s = since_s
+        self._columns: dict[str, Columns] = {}
+        self._medians: dict[str, dict[tuple[str, str], float]] = {}
+        self.catalogue = catalogue
+
+    def columns(self, metric: Metric) -> Columns:
+        """Return all samples of a metric."""
+        if metric not in self._columns:
+            self._columns[metric] = read_columns(
+                self._store.database, metric, since_s=self._since_s
+            )
+        return self._columns[metric]
+
+    def medians(self, metric: Metric) -> dict[tuple[str, str], float]:
+        """Return the median of each pair's samples, in the order of the store."""
+        if metric not in self._medians:
+            self._medians[metric] = {
+                (src, dst): float(np.median(rows["value"]))
+                for src, dst, rows in self.columns(metric).by_pair()
+                if src != dst
+            }
+        return self._medians[metric]
+
+    def matrix(self, metric: Metric) -> tuple[list[str], Matrix]:
+        """Return regions and the matrix of medians, NaN where there is no sample."""
+        medians = self.medians(metric)
+        regions = list(dict.fromkeys(region for pair in medians for region in pair))
+        index = {region: i for i, region in enumerate(regions)}
+        found = np.full((len(regions), len(regions)), np.nan)
+        for (src, dst), value in medians.items():
+            found[index[src], index[dst]] = value
+        return regions, found
+
+    def egress_usd_per_gb(self, src: str, dst: str) -> float:
+        """Return the first-tier fee of a leg; NaN where the catalogue has none."""
+        try:
+            return self.catalogue.egress_price(src, dst).tiers[0].usd_per_gb
+        except DataError:
+            return float("nan")
+
+    @cached_property
+    def span_s(self) -> tuple[float, float] | None:
+        """First and last time of any sample that was read so far; None without any."""
+        times = [c.rows["at_s"] for c in self._columns.values() if len(c)]
+        if not times:
+            return None
+        return float(min(t.min() for t in times)), float(max(t.max() for t in times))
+
+
+def provider_pair(src: str, dst: str) -> str:
+    """Return ``aws > gcp`` for a leg."""
+    return f"{src.partition(':')[0]} > {dst.partition(':')[0]}"

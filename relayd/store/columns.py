@@ -1,0 +1,96 @@
+"""Samples as columns: what analyses of a whole store read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probes.samples import Metric
+from relayd.store.database import Database
+
+_ROW = np.dtype(
+    [
+        ("src", "i4"), ("dst", "i4"), ("at_s", "f8"), ("value", "f8"), ("connections", "i4"),
+        ("duration_s", "f8"), ("setup", "i4"),
+    ]
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Setup:
+    """How some samples were taken."""
+
+    tool: str
+    src_zone: str
+    dst_zone: str
+    src_vm: str
+    dst_vm: str
+
+
+@dataclass(frozen=True)
+class Columns:
+    """All samples of one metric, by source, destination and time.
+
+    Attributes
+    ----------
+    metric : str
+    regions : dict of int to str
+    setups : dict of int to Setup
+    rows : structured array, length n
+        Fields ``src`` and ``dst`` (keys of ``regions``), ``at_s``, ``value``, ``connections`` and
+        ``duration_s`` (0 where the notion does not apply), ``setup`` (a key of ``setups``).
+    """
+
+    metric: str
+    regions: dict[int, str]
+    setups: dict[int, Setup]
+    rows: NDArray[np.void]
+
+    def __len__(self) -> int:
+        """Return the number of samples."""
+        return len(self.rows)
+
+    def by_pair(self) -> Iterator[tuple[str, str, NDArray[np.void]]]:
+        """Yield source, destination and the rows of each pair, oldest first."""
+        yield from (
+            (self.regions[int(part["src"][0])], self.regions[int(part["dst"][0])], part)
+            for part in _runs(self.rows)
+        )
+
+
+def _runs(rows: NDArray[np.void]) -> Iterator[NDArray[np.void]]:
+    if not len(rows):
+        return
+    pair = rows["src"].astype("i8") << 32 | rows["dst"]
+    cuts = np.flatnonzero(np.diff(pair)) + 1
+    yield from np.split(rows, cuts)
+
+
+def read_columns(database: Database, metric: Metric, *, since_s: float | None = None) -> Columns:
+    """Read all samples of one metric.
+
+    Parameters
+    ----------
+    database : Database
+    metric : Metric
+    since_s : float, optional
+        Only what was measured at or after this time, seconds since 1970.
+    """
+    regions = dict(database.rows("SELECT id, name FROM regions"))
+    setups = {
+        row[0]: Setup(*row[1:])
+        for row in database.rows("SELECT id, tool, src_zone, dst_zone, src_vm, dst_vm FROM setups")
+    }
+    rows = np.fromiter(
+        database.stream(
+            "SELECT src_id, dst_id, measured_at_s, value, connections, duration_s, setup_id "
+            "FROM samples WHERE metric_id = (SELECT id FROM metrics WHERE name = ?) "
+            "AND measured_at_s >= ? ORDER BY src_id, dst_id, metric_id, measured_at_s",
+            (metric, -1e300 if since_s is None else since_s),
+        ),
+        _ROW,
+    )
+    return Columns(metric, regions, setups, rows)

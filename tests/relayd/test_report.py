@@ -1,0 +1,138 @@
+"""``relayd report`` on stores with nothing, little and much, with truths planted in them."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from probes.samples import Metric, Sample
+from relayd.__main__ import main
+from relayd.store import append, open_store
+
+REGIONS = (
+    "aws:us-east-1", "aws:eu-west-1", "aws:ap-southeast-1", "aws:sa-east-1",
+    "azure:eastus", "azure:westeurope", "gcp:us-east1", "gcp:asia-east1",
+)  # fmt: skip
+START_S = 1_788_220_800.0  # midnight UTC
+KEYS = [
+    "throughput", "heterogeneity", "relays", "stability", "directions", "caps", "latency",
+    "packets", "fees",
+]  # fmt: skip
+
+
+def stored(db: Path, samples: list[Sample]) -> Path:
+    with open_store(db, mode="create") as store:
+        if samples:
+            append(store, samples, "test")
+    return db
+
+
+def report(db: Path, *options: str) -> dict[str, Any]:
+    output = db.with_suffix(".json")
+    assert main(["report", "--db", str(db), "--output", str(output), *options]) == 0
+    sections = json.loads(output.read_text())["sections"]
+    assert [section["key"] for section in sections] == KEYS
+    return {section["key"]: section for section in sections}
+
+
+def test_nothing_is_concluded_from_nothing(tmp_path: Path) -> None:
+    found = report(stored(tmp_path / "empty.db", []))
+    assert not any(section["concluded"] for section in found.values())
+    assert all(section["statements"] for section in found.values())
+
+
+def test_one_sample_is_shown_and_no_more(tmp_path: Path) -> None:
+    only = Sample("aws:us-east-1", "gcp:us-east1", "aggregate_mbps", 4800.0, START_S, "iperf3", 64)
+    found = report(stored(tmp_path / "one.db", [only]))
+    assert found["throughput"]["figures"]["aggregate_mbps"][0]["mean"] == 4800
+    assert not found["relays"]["concluded"]
+    assert "no conclusion" in " ".join(found["heterogeneity"]["statements"])
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two weeks of half hours: flows by distance, aggregates at a cap that is higher at night."""
+    generator = np.random.default_rng(1)
+    samples: list[Sample] = []
+    times = START_S + np.arange(14 * 48) * 1800.0
+    night = (times % 86_400) < 6 * 3600
+
+    def add(src: str, dst: str, metric: Metric, values: np.ndarray) -> None:
+        connections = {"per_flow_mbps": 1, "aggregate_mbps": 64}.get(metric)
+        samples.extend(
+            Sample(src, dst, metric, float(v), float(at), "test", connections, src_vm="m")
+            for v, at in zip(values, times, strict=True)
+        )
+
+    for i, src in enumerate(REGIONS):
+        for j, dst in enumerate(REGIONS):
+            if i == j:
+                continue
+            noise = 1 + 0.02 * generator.normal(size=(3, times.size))
+            rtt_ms = 15.0 * (1 + abs(i - j)) + (250 if {i, j} == {0, 7} else 0)
+            add(src, dst, "rtt_ms", rtt_ms * np.abs(noise[0]))
+            add(src, dst, "per_flow_mbps", 8 * 3000 / rtt_ms * np.abs(noise[1]))
+            rate = 4800.0 * np.where(night, 1.1, 1.0) * np.abs(noise[2])
+            if (src, dst) == ("azure:eastus", "aws:sa-east-1"):
+                rate[100:120] = 4.0  # ten hours, one way
+            add(src, dst, "aggregate_mbps", rate)
+    return stored(tmp_path_factory.mktemp("report") / "planted.db", samples)
+
+
+def test_planted_truths_are_found(planted: Path) -> None:
+    found = report(planted)
+    heterogeneity = found["heterogeneity"]["figures"]
+    assert heterogeneity["aggregate_mbps"]["homogeneous"] == len(REGIONS)
+    assert heterogeneity["per_flow_mbps"]["homogeneous"] == 0
+    assert heterogeneity["per_flow_mbps"]["median_fastest_over_slowest"] > 2
+    relays = found["relays"]["figures"]
+    assert relays["many_connections"]["maximum"] < 1.05
+    # 370 ms directly; 60 and 75 ms by way of the middle.
+    assert relays["one_connection"]["maximum"] == pytest.approx(370 / 75, rel=0.05)
+    assert relays["latency"]["maximum"] == pytest.approx(370 / 135, rel=0.05)
+    stability = found["stability"]["figures"]
+    assert stability["aggregate_mbps_day"]["with_a_pattern"] == 56
+    assert stability["rtt_ms_day"]["with_a_pattern"] <= 3
+    directions = found["directions"]["figures"]["aggregate_mbps"]
+    assert directions["collapses"] == 1
+    assert directions["median_ratio"] < 1.02
+    assert "10 %" in " ".join(found["heterogeneity"]["statements"])
+    # The last day alone can't show a daily pattern.
+    assert "aggregate_mbps_day" not in report(planted, "--since", "1d")["stability"]["figures"]
+
+
+def test_the_page_is_whole_in_itself(planted: Path, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    assert main(["report", "--db", str(planted), "--output", str(page)]) == 0
+    text = page.read_text()
+    assert text.count("<svg") >= 6
+    assert not re.search(r"(src|href)=[\"'](?!#)", text)  # nothing is fetched
+    assert "<script" not in text
+    for key in KEYS:
+        assert f'id="{key}"' in text
+
+
+def test_markdown_is_the_default(planted: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", "--db", str(planted)]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("# What the samples show")
+    assert "| providers | VM types |" in said
+    rows = [line for line in said.splitlines() if line.startswith("|")]
+    assert all(row.endswith("|") for row in rows)
+
+
+def test_wrong_options_are_told(
+    tmp_path: Path, planted: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["report", "--db", str(planted), "--since", "yesterday"]) == 2
+    assert main(["report", "--db", str(tmp_path / "none.db")]) == 2
+    assert main(["report", "--db", str(planted), "--output", str(tmp_path / "no" / "x.md")]) == 2
+    said = capsys.readouterr().err
+    assert "--since" in said
+    assert "does not exist" in said
+    assert "--output" in said
