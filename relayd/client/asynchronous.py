@@ -1,0 +1,162 @@
+"""The service from asyncio."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from math import inf
+from typing import TYPE_CHECKING, Any, Unpack
+from urllib.parse import quote
+
+from planner.catalogue import Region
+from planner.demands import demands_gb as read_demands
+from planner.errors import RelaydError
+from planner.network import Leg, Network, Site, Snapshot
+from planner.plan import Plan
+from planner.shuffle_plan import ShufflePlan
+from relayd.client.answers import answer_of, leg_of, matrix_of, site_of
+from relayd.client.connection import Connection
+from relayd.client.errors import error_of
+from relayd.graph_document import network_of
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from relayd.client.options import ShuffleOptions, TransferOptions
+    from relayd.wan import Matrix, MatrixMetric
+
+BATCH = 1000
+"""Requests that go into one call of the service at most."""
+
+
+class AsyncWan:
+    """A service's view of the network, and what to do on it.
+
+    Use it as an async context manager, or call :meth:`close`. Answers and errors are those of
+    :class:`relayd.wan.Wan`.
+
+    Parameters
+    ----------
+    url : str
+        Such as ``http://127.0.0.1:8080``.
+    token : str, optional
+        A bearer token, where the service wants one.
+    timeout_s : float
+        For one attempt at one call.
+    attempts : int
+        How often a call that is safe to repeat is tried while the service can't be reached or
+        is overloaded.
+
+    Raises
+    ------
+    InputError
+        If the address is not one of HTTP.
+    """
+
+    def __init__(
+        self, url: str, *, token: str | None = None, timeout_s: float = 30.0, attempts: int = 4
+    ) -> None:
+        self._connection = Connection(url, token=token, timeout_s=timeout_s, attempts=attempts)
+
+    def __repr__(self) -> str:
+        """Say which service it asks."""
+        return f"<AsyncWan at {self._connection.url}>"
+
+    async def __aenter__(self) -> AsyncWan:
+        """Open nothing yet: connections are made when first used."""
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close the connections."""
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._connection.close()
+
+    # ---- decisions -----------------------------------------------------------------------
+
+    async def plan(self, src: str, dst: str, **options: Unpack[TransferOptions]) -> Plan:
+        """Recommend how to move a volume; see :meth:`relayd.wan.Wan.plan`."""
+        body = _transfer({"src": src, "dst": dst, **options})
+        return answer_of(Plan, await self._connection.post("/v1/plans", body))
+
+    async def plans(self, requests: Iterable[Mapping[str, Any]]) -> list[Plan | RelaydError]:
+        """Answer many requests, each with the keywords of :meth:`plan`, in their order.
+
+        What can't be answered comes back as the error that :meth:`plan` would raise: one wrong
+        request does not take the others along.
+        """
+        found: list[Plan | RelaydError] = []
+        bodies = [_transfer(request) for request in requests]
+        for first in range(0, len(bodies), BATCH):
+            batch = {"requests": bodies[first : first + BATCH]}
+            document = await self._connection.post("/v1/plans/batch", batch)
+            for item in document["results"]:
+                if "plan" in item and item["plan"] is not None:
+                    found.append(answer_of(Plan, item["plan"]))
+                else:
+                    found.append(error_of(item["error"]))
+        return found
+
+    async def shuffle(
+        self,
+        demands_gb: Any,
+        *,
+        regions: Sequence[str] | None = None,
+        **options: Unpack[ShuffleOptions],
+    ) -> ShufflePlan:
+        """Recommend how to run many transfers at once; see :meth:`relayd.wan.Wan.shuffle`."""
+        demands = [
+            {"src": src, "dst": dst, "volume_gb": volume_gb}
+            for (src, dst), volume_gb in read_demands(demands_gb, regions).items()
+        ]
+        body = {"demands": demands, **_plain(options)}
+        return answer_of(ShufflePlan, await self._connection.post("/v1/shuffles", body))
+
+    # ---- what is known -------------------------------------------------------------------
+
+    async def snapshot(self) -> Snapshot:
+        """Return the snapshot that answers rest on now."""
+        document = await self._connection.get("/v1/regions", {"limit": 1})
+        return Snapshot(**document["snapshot"])
+
+    async def regions(self) -> list[Region]:
+        """Return the catalogue's baseline regions and all measured ones."""
+        rows = [row async for row in self._connection.pages("/v1/regions", {}, "regions")]
+        return [answer_of(Region, row) for row in rows]
+
+    async def sites(self) -> dict[str, Site]:
+        """Return, by region, the VM type used there and the caps of one VM."""
+        return (await self.network()).sites
+
+    async def links(
+        self, src: str | None = None, dst: str | None = None
+    ) -> AsyncIterator[Leg]:
+        """Iterate over legs, all or those from or into one region, a page at a time."""
+        query = {name: value for name, value in (("src", src), ("dst", dst)) if value}
+        async for row in self._connection.pages("/v1/links", query, "links"):
+            yield leg_of(row)
+
+    async def matrix(
+        self,
+        metric: MatrixMetric = "aggregate",
+        connections: int | None = None,
+        *,
+        measured_only: bool = False,
+    ) -> Matrix:
+        """Return one figure for every pair of regions; see :meth:`relayd.wan.Wan.matrix`."""
+        query: dict[str, Any] = {"metric": metric}
+        if connections is not None:
+            query["connections"] = connections
+        if measured_only:
+            query["measured_only"] = "true"
+        return matrix_of(await self._connection.get("/v1/matrix", query))
+
+    async def network(self) -> Network:
+        """Return the whole graph of estimates."""
+        return network_of(await self._connection.get("/v1/snapshots/current"))
