@@ -1,0 +1,12 @@
+"""All routes, in the order in which the documentation lists them."""
+
+from __future__ import annotations
+
+from relayd.service.routes import operations, plans, regions
+from relayd.service.routes.table import Route
+
+ROUTES: tuple[Route, ...] = (
+    *plans.ROUTES,
+    *regions.ROUTES,
+    *operations.ROUTES,
+)
