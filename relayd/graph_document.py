@@ -39,16 +39,19 @@ def network_of(document: Mapping[str, Any]) -> Network:
         }
         legs: dict[str, dict[str, Leg]] = {region: {} for region in sites}
         for row in document["links"]:
-            figures = [Estimate(**row[name]) for name in LEG_FIGURES]
-            legs[row["src"]][row["dst"]] = Leg(
-                row["src"], row["dst"], *figures, loss_pct=row["loss_pct"]
-            )
+            legs[row["src"]][row["dst"]] = leg_of(row)
         return Network(sites, legs, Snapshot(**document["snapshot"]))
     except (KeyError, TypeError) as error:
         raise FormatError(
             "graph", f"is not a graph of this version of relayd ({error!r})",
             remedy="Use the same version on both sides.",
         ) from None  # fmt: skip
+
+
+def leg_of(row: Mapping[str, Any]) -> Leg:
+    """Return the leg that :func:`leg_as_json` made a row of."""
+    rtt_ms, per_flow_mbps, aggregate_gbps = (Estimate(**row[name]) for name in LEG_FIGURES)
+    return Leg(row["src"], row["dst"], rtt_ms, per_flow_mbps, aggregate_gbps, row["loss_pct"])
 
 
 def site_as_json(site: Site) -> dict[str, Any]:

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from math import inf
 from typing import TYPE_CHECKING, Any, Unpack
-from urllib.parse import quote
 
-from planner.catalogue import Region
+from planner.catalogue import Catalogue, Region
 from planner.demands import demands_gb as read_demands
 from planner.errors import RelaydError
 from planner.network import Leg, Network, Site, Snapshot
 from planner.plan import Plan
 from planner.shuffle_plan import ShufflePlan
-from relayd.client.answers import answer_of, leg_of, matrix_of, site_of
+from relayd.catalogue import catalogue_of
+from relayd.client.answers import answer_of, matrix_of
 from relayd.client.connection import Connection
 from relayd.client.errors import error_of
-from relayd.graph_document import network_of
+from relayd.client.options import ShuffleOptions, TransferOptions, as_json
+from relayd.graph_document import leg_of, network_of
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from relayd.client.options import ShuffleOptions, TransferOptions
     from relayd.wan import Matrix, MatrixMetric
 
 BATCH = 1000
@@ -82,7 +83,7 @@ class AsyncWan:
 
     async def plan(self, src: str, dst: str, **options: Unpack[TransferOptions]) -> Plan:
         """Recommend how to move a volume; see :meth:`relayd.wan.Wan.plan`."""
-        body = _transfer({"src": src, "dst": dst, **options})
+        body = as_json({"src": src, "dst": dst, **options})
         return answer_of(Plan, await self._connection.post("/v1/plans", body))
 
     async def plans(self, requests: Iterable[Mapping[str, Any]]) -> list[Plan | RelaydError]:
@@ -91,16 +92,16 @@ class AsyncWan:
         What can't be answered comes back as the error that :meth:`plan` would raise: one wrong
         request does not take the others along.
         """
+        bodies = [as_json(request) for request in requests]
         found: list[Plan | RelaydError] = []
-        bodies = [_transfer(request) for request in requests]
         for first in range(0, len(bodies), BATCH):
-            batch = {"requests": bodies[first : first + BATCH]}
-            document = await self._connection.post("/v1/plans/batch", batch)
+            batch = {"plans": bodies[first : first + BATCH]}
+            document = json.loads(await self._connection.post("/v1/plans/batch", batch))
             for item in document["results"]:
-                if "plan" in item and item["plan"] is not None:
+                if item["plan"] is not None:
                     found.append(answer_of(Plan, item["plan"]))
                 else:
-                    found.append(error_of(item["error"]))
+                    found.append(error_of(item["problem"], self._connection.url))
         return found
 
     async def shuffle(
@@ -115,28 +116,31 @@ class AsyncWan:
             {"src": src, "dst": dst, "volume_gb": volume_gb}
             for (src, dst), volume_gb in read_demands(demands_gb, regions).items()
         ]
-        body = {"demands": demands, **_plain(options)}
+        body = {"demands": demands, **as_json(options)}
         return answer_of(ShufflePlan, await self._connection.post("/v1/shuffles", body))
 
     # ---- what is known -------------------------------------------------------------------
 
     async def snapshot(self) -> Snapshot:
         """Return the snapshot that answers rest on now."""
-        document = await self._connection.get("/v1/regions", {"limit": 1})
+        document = await self._connection.get("/v1/regions")
         return Snapshot(**document["snapshot"])
 
     async def regions(self) -> list[Region]:
         """Return the catalogue's baseline regions and all measured ones."""
-        rows = [row async for row in self._connection.pages("/v1/regions", {}, "regions")]
-        return [answer_of(Region, row) for row in rows]
+        known = (await self.catalogue()).region
+        return [known(row["id"]) for row in (await self._connection.get("/v1/regions"))["regions"]]
+
+    async def catalogue(self) -> Catalogue:
+        """Return the catalogue that the service rests on, prices included."""
+        document = await self._connection.get("/v1/catalogue")
+        return catalogue_of(document["catalogue"], document["digest"])
 
     async def sites(self) -> dict[str, Site]:
         """Return, by region, the VM type used there and the caps of one VM."""
         return (await self.network()).sites
 
-    async def links(
-        self, src: str | None = None, dst: str | None = None
-    ) -> AsyncIterator[Leg]:
+    async def links(self, src: str | None = None, dst: str | None = None) -> AsyncIterator[Leg]:
         """Iterate over legs, all or those from or into one region, a page at a time."""
         query = {name: value for name, value in (("src", src), ("dst", dst)) if value}
         async for row in self._connection.pages("/v1/links", query, "links"):
@@ -158,5 +162,11 @@ class AsyncWan:
         return matrix_of(await self._connection.get("/v1/matrix", query))
 
     async def network(self) -> Network:
-        """Return the whole graph of estimates."""
-        return network_of(await self._connection.get("/v1/snapshots/current"))
+        """Return the whole graph of estimates, bounds widened for their age."""
+        document = await self._connection.get("/v1/snapshots/current")
+        return network_of(document).aged(time.time())
+
+    async def network_if_changed(self, tag: str | None) -> tuple[Network | None, str | None]:
+        """Return the graph as it was made, and its tag; None in place of one that is as it was."""
+        content, tag = await self._connection.get_if_changed("/v1/snapshots/current", tag)
+        return (None if content is None else network_of(json.loads(content))), tag

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from pydantic import Field
 
@@ -167,3 +167,13 @@ class Snapshots(Answered):
     snapshot: Snapshot
     snapshots: list[SnapshotSeen]
     next_cursor: str | None
+
+
+class CatalogueAnswer(Answered):
+    """What is known without measuring."""
+
+    snapshot: Snapshot
+    digest: str = Field(description="Identifies the content.")
+    catalogue: dict[str, Any] = Field(
+        description="Regions, aliases, VM types, their defaults, and egress prices, as rows."
+    )
