@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
-from relayd.service.routes import operations, plans, regions
+from relayd.service.routes import (
+    documentation,
+    events,
+    links,
+    operations,
+    plans,
+    regions,
+    samples,
+    shuffles,
+    snapshots,
+)
 from relayd.service.routes.table import Route
 
 ROUTES: tuple[Route, ...] = (
     *plans.ROUTES,
+    *shuffles.ROUTES,
     *regions.ROUTES,
+    *links.ROUTES,
+    *snapshots.ROUTES,
+    *samples.ROUTES,
+    *events.ROUTES,
+    *documentation.ROUTES,
     *operations.ROUTES,
 )
