@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from planner.baseline import baseline_leg, baseline_site
 from planner.catalogue import Catalogue
-from planner.network import Leg, Network, Site, Snapshot
+from planner.network import Leg, Network
 from relayd.knowledge import Knowledge
 from relayd.wan import Wan
 
@@ -27,19 +27,9 @@ class GivenKnowledge(Knowledge):
     def __init__(self, catalogue: Catalogue, network: Network) -> None:
         super().__init__(catalogue, None)
         self._network = network
-
-    @property
-    def snapshot(self) -> Snapshot:
-        """The snapshot of the network."""
-        return self._network.snapshot
-
-    def regions(self) -> list[str]:
-        """Return the ids of all regions of the graph."""
-        return list(self._network.sites)
-
-    def sites(self) -> dict[str, Site]:
-        """Return the sites of the graph by region."""
-        return self._network.sites
+        # As if it had been read: nothing is looked for in any store.
+        self._snapshot = network.snapshot
+        self._sites = network.sites
 
     def forget(self) -> None:
         """Do nothing: there is nothing newer."""

@@ -89,6 +89,11 @@ def build_parser() -> argparse.ArgumentParser:
     _fleet_check(_command(actions, "check", "relayd.cli.fleet:check", "test every host at once"))
     _probe(_command(commands, "probe", "relayd.cli.probe:run", "measure with the fleet"))
     _serve(_command(commands, "serve", "relayd.cli.serve:run", "answer questions over HTTP"))
+    token = commands.add_parser(
+        "token", help="say who may use the service", allow_abbrev=False,
+        description="Say who may use the service.",
+    )  # fmt: skip
+    _tokens(token.add_subparsers(title="actions", metavar="ACTION", required=True))
     lab.add_parser(commands)
     completion = _command(
         commands, "completion", "relayd.cli.completion:run", "print a shell completion script"
@@ -306,3 +311,18 @@ def _serve(parser: argparse.ArgumentParser) -> None:
     how.add_argument(
         "--check", action="store_true", help="only print the settings and what is wrong with them"
     )
+
+
+def _tokens(actions: Any) -> None:
+    create = _command(
+        actions, "create", "relayd.cli.token:create", "make a token, and show it once"
+    )
+    create.add_argument("name", help="who or what will use it")
+    create.add_argument(
+        "--scope", metavar="SCOPE", action="append", default=[],
+        help="read, plan, ingest, probe or admin; repeatable (default read and plan)",
+    )  # fmt: skip
+    create.add_argument("--expires", metavar="TIME", help="from now, such as 90d (default: never)")
+    _command(actions, "list", "relayd.cli.token:listing", "list tokens")
+    revoke = _command(actions, "revoke", "relayd.cli.token:revoke", "let a token be refused")
+    revoke.add_argument("number", help="as `relayd token list` shows it")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
@@ -14,6 +15,48 @@ if TYPE_CHECKING:
     from relayd.wan import Matrix
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """A sample that was left out.
+
+    Attributes
+    ----------
+    row : int
+        From 1: its place among those sent in one call.
+    reason : str
+    """
+
+    row: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ingested:
+    """What became of samples that were sent.
+
+    Attributes
+    ----------
+    accepted, duplicates, rejected : int
+        New ones, those that were there already, those that can't be used.
+    rejections : tuple of Rejection
+        The first hundred of each call.
+    """
+
+    accepted: int
+    duplicates: int
+    rejected: int
+    rejections: tuple[Rejection, ...]
+
+    def __add__(self, other: Ingested) -> Ingested:
+        """Return both together."""
+        return Ingested(
+            self.accepted + other.accepted,
+            self.duplicates + other.duplicates,
+            self.rejected + other.rejected,
+            self.rejections + other.rejections,
+        )
 
 
 _readers: dict[type, TypeAdapter[Any]] = {}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Unpack
 
 from planner.catalogue import Catalogue, Region
@@ -13,12 +14,14 @@ from planner.errors import RelaydError
 from planner.network import Leg, Network, Site, Snapshot
 from planner.plan import Plan
 from planner.shuffle_plan import ShufflePlan
+from probes.samples import Sample
 from relayd.catalogue import catalogue_of
-from relayd.client.answers import answer_of, matrix_of
+from relayd.client.answers import Ingested, answer_of, matrix_of
 from relayd.client.connection import Connection
 from relayd.client.errors import error_of
 from relayd.client.options import ShuffleOptions, TransferOptions, as_json
 from relayd.graph_document import leg_of, network_of
+from relayd.store.events import Event
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
 
 BATCH = 1000
 """Requests that go into one call of the service at most."""
+SAMPLES_A_CALL = 10_000
 
 
 class AsyncWan:
@@ -170,3 +174,48 @@ class AsyncWan:
         """Return the graph as it was made, and its tag; None in place of one that is as it was."""
         content, tag = await self._connection.get_if_changed("/v1/snapshots/current", tag)
         return (None if content is None else network_of(json.loads(content))), tag
+
+    # ---- what is given and told ----------------------------------------------------------
+
+    async def ingest(self, samples: Iterable[Sample]) -> Ingested:
+        """Send measurements; when it returns, those accepted are on the service's disk.
+
+        May be repeated after any failure: a sample that is there already is not kept twice.
+        """
+        total = Ingested(0, 0, 0, ())
+        waiting = iter(samples)
+        while part := list(islice(waiting, SAMPLES_A_CALL)):
+            lines = b"\n".join(_line(sample) for sample in part) + b"\n"
+            content = await self._connection.call(
+                "POST", "/v1/samples", body=lines, media_type="application/x-ndjson"
+            )
+            total += answer_of(Ingested, content)
+        return total
+
+    async def events(self, after: int | None = None) -> AsyncGenerator[Event]:
+        """Yield what happens, for ever: new snapshots, campaigns, legs that fail and recover.
+
+        Parameters
+        ----------
+        after : int, optional
+            Id of the last event that was seen; without it, only what is to come.
+
+        Raises
+        ------
+        ServiceError
+            If the connection is lost: go on after the last event's id.
+        """
+        headers = {"Accept": "text/event-stream"}
+        if after is not None:
+            headers["Last-Event-ID"] = str(after)
+        async for line in self._connection.stream("/v1/events", headers):
+            # Each event is one line of data that says everything (WHATWG HTML, 9.2.6).
+            if line.startswith(b"data:"):
+                yield answer_of(Event, line.removeprefix(b"data:").strip())
+
+
+def _line(sample: Sample) -> bytes:
+    content = {k: v for k, v in sample._asdict().items() if v not in (None, "")}
+    if sample.detail:
+        content["detail"] = json.loads(sample.detail)
+    return json.dumps(content, allow_nan=False).encode()

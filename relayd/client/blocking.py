@@ -6,7 +6,15 @@ import asyncio
 import os
 import threading
 import weakref
-from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    Coroutine,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from planner.catalogue import Region
@@ -14,8 +22,11 @@ from planner.errors import RelaydError
 from planner.network import Leg, Network, Site, Snapshot
 from planner.plan import Plan
 from planner.shuffle_plan import ShufflePlan
+from probes.samples import Sample
+from relayd.client.answers import Ingested
 from relayd.client.asynchronous import AsyncWan
 from relayd.client.options import ShuffleOptions, TransferOptions
+from relayd.store.events import Event
 
 if TYPE_CHECKING:
     from relayd.wan import Matrix, MatrixMetric
@@ -182,6 +193,28 @@ class RemoteWan:
     ) -> Matrix:
         """Return one figure for every pair of regions; see :meth:`relayd.wan.Wan.matrix`."""
         return self._run(self._asked().matrix(metric, connections, measured_only=measured_only))
+
+    # ---- what is given and told ----------------------------------------------------------
+
+    def ingest(self, samples: Iterable[Sample]) -> Ingested:
+        """Send measurements; see :meth:`relayd.client.asynchronous.AsyncWan.ingest`."""
+        return self._run(self._asked().ingest(samples))
+
+    def events(self, after: int | None = None) -> Generator[Event]:
+        """Yield what happens; see :meth:`relayd.client.asynchronous.AsyncWan.events`."""
+        events = self._asked().events(after)
+        try:
+            while True:
+                try:
+                    yield self._run(_next(events))
+                except StopAsyncIteration:
+                    return
+        finally:
+            self._run(events.aclose())
+
+
+async def _next(events: AsyncGenerator[Event]) -> Event:
+    return await anext(events)
 
 
 async def _listed(remote: AsyncWan, src: str | None, dst: str | None) -> list[Leg]:

@@ -9,6 +9,7 @@ from aiohttp import web
 from relayd.service.frame import make_frame
 from relayd.service.reading import read_body, read_query
 from relayd.service.routes.all import ROUTES
+from relayd.service.routes.events import EVENT_STREAM
 from relayd.service.routes.table import Ask, Route
 from relayd.service.service import Service
 
@@ -17,7 +18,10 @@ def make_app(service: Service) -> web.Application:
     """Return the application of a service that has begun."""
     app = web.Application(middlewares=[make_frame(service)])
     for route in ROUTES:
-        app.router.add_route(route.method, route.path, _endpoint(service, route))
+        endpoint = _endpoint(service, route)
+        app.router.add_route(route.method, route.path, endpoint)
+        if route.method == "GET" and route.media_type != EVENT_STREAM:
+            app.router.add_route("HEAD", route.path, endpoint)
     return app
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from planner.catalogue import Catalogue
-from planner.network import Network, Snapshot
+from planner.network import Leg, Network, Snapshot
 from relayd.given import GivenWan, whole_network
 from relayd.service.plan_cache import PlanCache
 from relayd.wan import Wan
@@ -48,6 +49,11 @@ class Current:
     def snapshot(self) -> Snapshot:
         """The name of what is known."""
         return self.network.snapshot
+
+    @cached_property
+    def sorted_legs(self) -> list[Leg]:
+        """All legs by source and destination, bounds widened for age."""
+        return sorted(self.wan.network, key=lambda leg: (leg.src, leg.dst))
 
     def page(self, key: str, make: Callable[[], bytes]) -> bytes:
         """Return a larger answer, made when first asked for."""

@@ -86,7 +86,9 @@ class _Schemas:
 
     def __init__(self, routes: tuple[Route, ...]) -> None:
         answers = dict.fromkeys([Problem, *(r.answer for r in routes if r.answer is not None)])
-        asked = dict.fromkeys(m for r in routes for m in (r.query, r.body) if m is not None)
+        asked = dict.fromkeys(
+            model for r in routes for model in (r.query, r.body, *r.also) if model is not None
+        )
         wanted: list[tuple[Any, Any, TypeAdapter[Any]]] = [
             *((model, "serialization", TypeAdapter(model)) for model in answers),
             *((model, "validation", TypeAdapter(model)) for model in asked),

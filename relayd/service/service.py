@@ -12,12 +12,14 @@ from pathlib import Path
 from planner.errors import RelaydError
 from relayd.service.access import Access
 from relayd.service.current import RENEW_AFTER_S, Current, read_current
+from relayd.service.event_stream import EventStream
 from relayd.service.logs import Log
 from relayd.service.metrics import Metrics
 from relayd.service.openapi import document
 from relayd.service.problems import ProblemError
 from relayd.service.rate_limits import RateLimits
 from relayd.service.settings import ServiceSettings
+from relayd.service.snapshotting import Snapshotting
 from relayd.service.store_access import StoreAccess
 from relayd.service.workers import Workers
 from relayd.store import SnapshotRow, Store
@@ -53,7 +55,9 @@ class Service:
         self._current: Current | None = None
         self._latest: SnapshotRow | None = None
         self._tasks: list[asyncio.Task[None]] = []
+        self.events = EventStream(self.store)
         self.workers = Workers(settings.workers or os.cpu_count() or 1, settings.answer_limit_s)
+        self._snapshotting = Snapshotting(self.workers, db, settings.snapshot_every_s, log)
 
     @property
     def current(self) -> Current:
@@ -79,7 +83,19 @@ class Service:
         await self._read()
         await self.workers.warm(self.current.version)
         self._add_gauges()
-        self._tasks.append(asyncio.create_task(self._keep_up()))
+        for work in (
+            self._keep_up(), self._snapshotting.run(lambda: self.current.version)
+        ):  # fmt: skip
+            self._tasks.append(asyncio.create_task(work))
+
+    def has_new_samples(self) -> None:
+        """Take note that samples came, for the next snapshot."""
+        self._snapshotting.want()
+
+    async def let_go(self) -> None:
+        """Say that the service is stopping, and end what would go on for ever."""
+        self.is_stopping = True
+        await self.events.close()
 
     async def end(self) -> None:
         """Stop what it does by itself, finish what is being written, close."""
@@ -131,6 +147,7 @@ class Service:
         add("plan_cache_bytes", "Memory of answers kept.", lambda: self.current.plans.used_bytes)
         add("plan_cache_entries", "Answers kept.", lambda: len(self.current.plans))
         add("worker_queue", "Questions that wait or run in workers.", lambda: self.workers.waiting)
+        add("event_readers", "Readers of events.", lambda: self.events.readers)
         add("store_queue", "Requests that wait for the store.", lambda: self.store.waiting)
 
 

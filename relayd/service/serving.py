@@ -48,7 +48,7 @@ class Running:
 
     async def stop(self) -> None:
         """Accept nothing more, let requests in flight finish, close."""
-        self.service.is_stopping = True
+        await self.service.let_go()
         self._server.close()
         await self._runner.cleanup()
         await self.service.end()

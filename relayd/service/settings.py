@@ -15,6 +15,24 @@ from planner.units import parse_duration_s
 
 PREFIX = "RELAYD_SERVE_"
 TABLE = "serve"
+_RANGES: dict[str, tuple[float, float]] = {
+    "port": (0, 65_535),
+    "workers": (0, 256),
+    "cache_mb": (0, 1e6),
+    "answer_limit_s": (0.1, 3600),
+    "body_mb": (0.001, 1000),
+    "samples_mb": (0.001, 10_000),
+    "batch_items": (1, 100_000),
+    "read_timeout_s": (0.1, 3600),
+    "stream_timeout_s": (0.1, 86_400),
+    "idle_timeout_s": (1, 86_400),
+    "shutdown_s": (0, 3600),
+    "requests_per_s": (0, 1e9),
+    "burst": (1, 1e9),
+    "snapshot_max_age_s": (0, 1e10),
+    "refresh_s": (0.05, 3600),
+    "snapshot_every_s": (0, 1e9),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +63,8 @@ class ServiceSettings:
         Most plans in a batch.
     read_timeout_s, idle_timeout_s : float
         Longest time to send a request's body; and until a request begins.
+    stream_timeout_s : float
+        Longest time to send a stream of samples.
     shutdown_s : float
         How long requests in flight may take to finish after SIGTERM.
     requests_per_s, burst : float
@@ -76,6 +96,7 @@ class ServiceSettings:
     samples_mb: float = 32.0
     batch_items: int = 1000
     read_timeout_s: float = 15.0
+    stream_timeout_s: float = 60.0
     idle_timeout_s: float = 75.0
     shutdown_s: float = 20.0
     requests_per_s: float = 0.0
@@ -205,15 +226,7 @@ def _problems(settings: ServiceSettings) -> Any:
         path = getattr(settings, name)
         if path is not None and not os.access(path, os.R_OK):
             yield InputError(name, "is not a file that can be read", value=str(path))
-    if not 0 <= settings.port <= 65_535:
-        yield InputError("port", "must be from 0 to 65535", value=settings.port)
-    for name, least, most in (
-        ("workers", 0, 256), ("cache_mb", 0, 1e6), ("answer_limit_s", 0.1, 3600),
-        ("body_mb", 0.001, 1000), ("samples_mb", 0.001, 10_000), ("batch_items", 1, 100_000),
-        ("read_timeout_s", 0.1, 3600), ("idle_timeout_s", 1, 86_400), ("shutdown_s", 0, 3600),
-        ("requests_per_s", 0, 1e9), ("burst", 1, 1e9), ("snapshot_max_age_s", 0, 1e10),
-        ("refresh_s", 0.05, 3600), ("snapshot_every_s", 0, 1e9),
-    ):  # fmt: skip
+    for name, (least, most) in _RANGES.items():
         value = getattr(settings, name)
         if not least <= value <= most:
             yield InputError(name, f"must be from {least:g} to {most:g}", value=value)

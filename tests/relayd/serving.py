@@ -19,8 +19,8 @@ def serving(db: Path, *options: str, port: int = 0) -> Iterator[tuple[str, subpr
     """Serve a store on a free port of loopback; gives the address and the process."""
     command = [sys.executable, "-m", "relayd", "serve", "--db", str(db), "--port", str(port)]
     process = subprocess.Popen(
-        [*command, *options], cwd=_ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
-        env={**os.environ, "RELAYD_REFRESH_S": "0.2"},
+        [*command, *options], cwd=_ROOT, env={**os.environ, "RELAYD_SERVE_REFRESH_S": "0.2"},
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:
         assert process.stdout is not None

@@ -90,7 +90,8 @@ def _key(asked: PlanRequest) -> str:
 
 
 def _is_quick(asked: PlanRequest) -> bool:
-    return asked.vms <= MOST_VMS_HERE and not asked.vms_in and not asked.frontier
+    long = asked.vms > MOST_VMS_HERE or asked.vms_in or asked.vm_types or asked.frontier
+    return not long
 
 
 ROUTES = (

@@ -67,6 +67,8 @@ class Route:
         Whether If-None-Match is honoured.
     unlimited : bool
         Not subject to rate limits.
+    also : tuple
+        Models that the body's model refers to by name.
     """
 
     method: str
@@ -86,6 +88,7 @@ class Route:
     quick: Callable[[Service, web.Request], web.Response | None] | None = None
     etag: bool = False
     unlimited: bool = False
+    also: tuple[type[BaseModel], ...] = ()
 
     @property
     def name(self) -> str:
