@@ -22,6 +22,7 @@ Bound: TypeAlias = Literal["low", "expected", "high"]
 # November 2022 grids the ranks of AWS pairs correlate at 0.995, so the drift is slow.
 DRIFT_PER_SQRT_YEAR = 0.05
 SECONDS_PER_DAY = 86400.0
+MOST_RATES_KEPT = 60
 DAYS_PER_YEAR = 365.25
 
 
@@ -188,6 +189,8 @@ class Network:
         """Return what one VM pair reaches on every leg with this many connections."""
         key = (connections, bound)
         if key not in self._rates:
+            if len(self._rates) >= MOST_RATES_KEPT:  # a service may be asked for any number
+                self._rates.clear()
             self._rates[key] = Rates(self, connections, bound)
         return self._rates[key]
 

@@ -212,5 +212,7 @@ def _described(request: TransferRequest) -> dict[str, Any]:
 
 def _plan_id(described: dict[str, Any], network: Network, allocation: Allocation) -> str:
     """Identify a plan by what it was asked, what was known and what it says."""
-    content = repr((sorted(described.items()), network.snapshot, allocation))
+    # 500 and 500.0 are the same question.
+    asked = sorted((k, float(v) if type(v) is int else v) for k, v in described.items())
+    content = repr((asked, network.snapshot, allocation))
     return blake2b(content.encode(), digest_size=ID_DIGITS // 2).hexdigest()

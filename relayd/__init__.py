@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from planner.request import TransferRequest
     from planner.shuffle_plan import ShufflePlan
     from planner.shuffle_request import ShuffleRequest
+    from relayd.client.asynchronous import AsyncWan
+    from relayd.client.blocking import RemoteWan
+    from relayd.client.errors import ServiceError
     from relayd.opening import open  # noqa: A004 - relayd.open() is what a user writes
     from relayd.wan import Matrix, Wan
 
@@ -37,6 +40,7 @@ __version__ = "0.1.0"
 # Imported on first use: `import relayd` costs nothing, and a command line loads what it needs.
 _HOME = {
     "AmbiguousRegionError": "planner.errors",
+    "AsyncWan": "relayd.client.asynchronous",
     "CatalogueError": "planner.errors",
     "DataError": "planner.errors",
     "FormatError": "planner.errors",
@@ -46,6 +50,8 @@ _HOME = {
     "Network": "planner.network",
     "Plan": "planner.plan",
     "RelaydError": "planner.errors",
+    "RemoteWan": "relayd.client.blocking",
+    "ServiceError": "relayd.client.errors",
     "ShufflePlan": "planner.shuffle_plan",
     "ShuffleRequest": "planner.shuffle_request",
     "StoreError": "planner.errors",
@@ -57,6 +63,7 @@ _HOME = {
 
 __all__ = [
     "AmbiguousRegionError",
+    "AsyncWan",
     "CatalogueError",
     "DataError",
     "FormatError",
@@ -66,6 +73,8 @@ __all__ = [
     "Network",
     "Plan",
     "RelaydError",
+    "RemoteWan",
+    "ServiceError",
     "ShufflePlan",
     "ShuffleRequest",
     "StoreError",

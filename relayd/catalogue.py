@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple
 from hashlib import blake2b
 from math import inf
 from pathlib import Path
@@ -66,7 +67,7 @@ def load_catalogue(user_files: Sequence[Path] = ()) -> Catalogue:
     content = _checked(files)
     if cache is not None:
         _to_cache(cache, digest, content)
-    return _catalogue(content, digest)
+    return catalogue_of(content, digest)
 
 
 def built_in_folder() -> Path:
@@ -134,7 +135,8 @@ def _document(file: _File) -> dict[str, Any]:
 # --- from plain values to the catalogue -------------------------------------------------------
 
 
-def _catalogue(content: dict[str, Any], digest: str) -> Catalogue:
+def catalogue_of(content: Mapping[str, Any], digest: str) -> Catalogue:
+    """Return the catalogue whose plain values these are: as checked, or from another process."""
     regions = [Region(*row) for row in content["regions"]]
     vm_types = [VmType(*row) for row in content["vm_types"]]
     prices = tuple(
@@ -155,6 +157,26 @@ def _catalogue(content: dict[str, Any], digest: str) -> Catalogue:
         egress_prices=prices,
         digest=digest,
     )
+
+
+def content_of(catalogue: Catalogue) -> dict[str, Any]:
+    """Return a catalogue as plain values, of which :func:`catalogue_of` makes it again."""
+    return {
+        "regions": [list(astuple(region)) for region in catalogue.regions.values()],
+        "aliases": {alias: list(members) for alias, members in catalogue.aliases.items()},
+        "vm_types": [list(astuple(vm_type)) for vm_type in catalogue.vm_types.values()],
+        "default_vm_types": dict(catalogue.default_vm_types),
+        "egress": [
+            [
+                price.name,
+                list(price.sources),
+                list(price.destinations),
+                [[t.usd_per_gb, t.up_to_gb if t.up_to_gb < inf else None] for t in price.tiers],
+                price.source,
+            ]
+            for price in catalogue.egress_prices
+        ],
+    }
 
 
 # --- cache ------------------------------------------------------------------------------------
@@ -186,7 +208,7 @@ def _from_cache(folder: Path, digest: str) -> Catalogue | None:
         checksum, _, payload = _cache_file(folder, digest).read_bytes().partition(b"\n")
         if checksum != _checksum(payload, digest):
             return None
-        return _catalogue(json.loads(payload), digest)
+        return catalogue_of(json.loads(payload), digest)
     except (OSError, ValueError, TypeError, LookupError, AttributeError):
         return None
 

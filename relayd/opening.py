@@ -1,42 +1,99 @@
-"""``relayd.open()``: from a place to a :class:`~relayd.wan.Wan`."""
+"""``relayd.open()``: from a place to a :class:`~relayd.wan.Wan`, local or remote."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal, overload
 
 from planner.errors import InputError
 from relayd.catalogue import load_catalogue
 from relayd.settings import Settings, load_settings
 from relayd.wan import Wan
 
+if TYPE_CHECKING:
+    from relayd.client.blocking import RemoteWan
+    from relayd.client.mirror import MirroredWan
 
+
+@overload
+def open(  # noqa: A001
+    db: Path | None = None, *, catalogues: Sequence[str | Path] = ()
+) -> Wan: ...
+@overload
+def open(  # noqa: A001
+    db: str,
+    *,
+    catalogues: Sequence[str | Path] = (),
+    token: str | None = None,
+    mirror: Literal[False] = False,
+) -> Wan | RemoteWan: ...
+@overload
+def open(  # noqa: A001
+    db: str, *, token: str | None = None, mirror: Literal[True]
+) -> MirroredWan: ...
 def open(  # noqa: A001 - relayd.open() is what a user writes
-    db: str | Path | None = None, *, catalogues: Sequence[str | Path] = ()
-) -> Wan:
-    """Open what is known of the network.
+    db: str | Path | None = None,
+    *,
+    catalogues: Sequence[str | Path] = (),
+    token: str | None = None,
+    mirror: bool = False,
+) -> Wan | RemoteWan:
+    """Open what is known of the network: a store, or a service.
 
     Parameters
     ----------
     db : str or Path, optional
-        A store. Without it: ``RELAYD_DB``, the settings file, else the per-user store; where
-        that does not exist yet, answers rest on the baseline.
+        A store's file, or the address of a service (``http://...`` or ``https://...``). Without
+        it: ``RELAYD_DB``, the settings file, else the per-user store; where that does not exist
+        yet, answers rest on the baseline.
     catalogues : sequence of str or Path
-        Catalogue files of one's own, in addition to those of the settings.
+        Catalogue files of one's own, in addition to those of the settings; a service has its own.
+    token : str, optional
+        For a service: a bearer token; by default what ``RELAYD_TOKEN`` holds.
+    mirror : bool
+        For a service: fetch its newest snapshot once and decide in this process, looking for newer
+        ones in the background.
 
     Raises
     ------
     StoreError
-        If a store was named and can't be read.
+        If a store was named and can't be read; :class:`relayd.ServiceError` if a service can't be
+        reached.
     CatalogueError
         If a catalogue file is wrong.
     """
+    if isinstance(db, str) and db.partition("://")[0] in {"http", "https"}:
+        return _open_service(db, token or os.environ.get("RELAYD_TOKEN"), catalogues, mirror)
+    if token or mirror:
+        raise InputError(
+            "token" if token else "mirror", "is for a service, and a store was named",
+            remedy="Give the service's address, such as http://127.0.0.1:8080.",
+        )  # fmt: skip
     if isinstance(db, str) and "://" in db:
         raise InputError(
             "db", "is an address, and stores are files", value=db, remedy="Give a file's path."
         )
     settings = load_settings()
     return open_with(settings, Path(db) if db else None, [Path(name) for name in catalogues])
+
+
+def _open_service(
+    url: str, token: str | None, catalogues: Sequence[str | Path], mirror: bool
+) -> Wan | RemoteWan:
+    if catalogues:
+        raise InputError(
+            "catalogues", "are for a store, and a service was named",
+            remedy="Give them to `relayd serve`.",
+        )  # fmt: skip
+    if mirror:
+        from relayd.client.mirror import MirroredWan
+
+        return MirroredWan(url, token=token)
+    from relayd.client.blocking import RemoteWan
+
+    return RemoteWan(url, token=token)
 
 
 def open_with(settings: Settings, db: Path | None, catalogues: Sequence[Path]) -> Wan:

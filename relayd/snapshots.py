@@ -10,6 +10,7 @@ from planner.network import Network, Snapshot
 from probes.estimation import Estimator
 from relayd.knowledge import rows_of, snapshot_of
 from relayd.store import SnapshotRow, Store
+from relayd.store.events import Events
 
 
 def make_snapshot(store: Store, catalogue: Catalogue) -> Snapshot | None:
@@ -43,7 +44,9 @@ def make_snapshot(store: Store, catalogue: Catalogue) -> Snapshot | None:
         catalogue.digest,
         samples_through,
     )
-    return snapshot_of(store.snapshots.save(row, *rows_of(network)))
+    saved = snapshot_of(store.snapshots.save(row, *rows_of(network)))
+    Events(store.database).add("snapshot", saved.id, {"as_of": saved.as_of, "source": saved.source})
+    return saved
 
 
 def _source(network: Network) -> str:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from planner.shuffle_request import ShuffleObjective
 
 MatrixMetric: TypeAlias = Literal["per-flow", "aggregate", "rtt", "fee", "relay-gain"]
+MOST_VARIANTS_KEPT = 8
 MATRIX_METRICS: tuple[MatrixMetric, ...] = get_args(MatrixMetric)
 _UNITS = {
     "per-flow": "Mbit/s",
@@ -139,6 +140,8 @@ class Wan:
             return network
         key = (id(network), tuple(sorted(vm_types.items())))
         if key not in self._variants:
+            if len(self._variants) >= MOST_VARIANTS_KEPT:
+                self._variants.clear()
             self._variants[key] = with_vm_types(network, self.catalogue, dict(vm_types))
         return self._variants[key]
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from planner.errors import InputError
-from relayd.cli.listing import estimate_as_json, leg_as_json
 from relayd.cli.options import wan_of
+from relayd.graph_document import document_of
 
 if TYPE_CHECKING:
     from planner.network import Network
@@ -40,22 +40,7 @@ def run(options: argparse.Namespace) -> int:
 
 def write_json(network: Network, stream: TextIO) -> None:
     """Write snapshot, sites and legs, each figure with bounds, source and time."""
-    snapshot = network.snapshot
-    content = {
-        "snapshot": {"id": snapshot.id, "as_of": snapshot.as_of, "source": snapshot.source},
-        "sites": [
-            {
-                "region": site.region,
-                "vm_type": site.vm_type,
-                "egress_gbps": estimate_as_json(site.egress_gbps),
-                "ingress_gbps": estimate_as_json(site.ingress_gbps),
-                "window_mb": estimate_as_json(site.window_mb),
-            }
-            for site in network.sites.values()
-        ],
-        "links": [leg_as_json(leg) for leg in network],
-    }
-    json.dump(content, stream, indent=1)
+    json.dump(document_of(network), stream, indent=1)
     stream.write("\n")
 
 

@@ -9,9 +9,10 @@ from dataclasses import asdict
 from math import isnan
 from typing import TYPE_CHECKING, Any
 
-from planner.network import Estimate, Leg
+from planner.network import Estimate
 from relayd.cli import text
 from relayd.cli.options import wan_of, whole_number
+from relayd.graph_document import leg_as_json
 
 if TYPE_CHECKING:
     from relayd.wan import Matrix
@@ -149,32 +150,6 @@ def _summary(found: Matrix, *, as_json: bool) -> int:
             row.append(f"{s['share_at_least_1.2']:.0%}")
     print(text.table(header, rows))
     return 0
-
-
-def leg_as_json(leg: Leg) -> dict[str, Any]:
-    """Return a leg as JSON types, each estimate with its bounds and source."""
-    return {
-        "src": leg.src,
-        "dst": leg.dst,
-        **{
-            name: estimate_as_json(getattr(leg, name))
-            for name in ("rtt_ms", "per_flow_mbps", "aggregate_gbps")
-        },
-        "loss_pct": leg.loss_pct,
-    }
-
-
-def estimate_as_json(estimate: Estimate) -> dict[str, Any]:
-    """Return an estimate as JSON types."""
-    return {
-        "low": estimate.low,
-        "expected": estimate.expected,
-        "high": estimate.high,
-        "source": estimate.source,
-        "measured_at_s": estimate.measured_at_s,
-        "samples": estimate.samples,
-        "basis": estimate.basis,
-    }
 
 
 def _age(estimate: Estimate, now_s: float) -> str:

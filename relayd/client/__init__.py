@@ -1,0 +1,7 @@
+"""The service as a caller sees it: the same methods, answers and errors as for a local store.
+
+:class:`~relayd.client.asynchronous.AsyncWan` for asyncio,
+:class:`~relayd.client.blocking.RemoteWan` (what ``relayd.open("http://...")`` returns) for other
+programs, and :class:`~relayd.client.mirror.MirroredWan` for those that can't afford a round trip
+per question.
+"""

@@ -1,0 +1,104 @@
+"""From JSON to the objects that a local store would return."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from planner.errors import FormatError
+from planner.network import Snapshot
+
+if TYPE_CHECKING:
+    from relayd.wan import Matrix
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """A sample that was left out.
+
+    Attributes
+    ----------
+    row : int
+        From 1: its place among those sent in one call.
+    reason : str
+    """
+
+    row: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ingested:
+    """What became of samples that were sent.
+
+    Attributes
+    ----------
+    accepted, duplicates, rejected : int
+        New ones, those that were there already, those that can't be used.
+    rejections : tuple of Rejection
+        The first hundred of each call.
+    """
+
+    accepted: int
+    duplicates: int
+    rejected: int
+    rejections: tuple[Rejection, ...]
+
+    def __add__(self, other: Ingested) -> Ingested:
+        """Return both together."""
+        return Ingested(
+            self.accepted + other.accepted,
+            self.duplicates + other.duplicates,
+            self.rejected + other.rejected,
+            self.rejections + other.rejections,
+        )
+
+
+_readers: dict[type, TypeAdapter[Any]] = {}
+
+
+def answer_of(kind: type[T], content: bytes | Mapping[str, Any]) -> T:
+    """Return an answer as its dataclass; keys that this version does not know are left out.
+
+    Raises
+    ------
+    FormatError
+        If it lacks something that this version relies on.
+    """
+    # Made when first needed: for a plan, it takes some 10 ms.
+    if kind not in _readers:
+        _readers[kind] = TypeAdapter(kind)
+    reader: TypeAdapter[T] = _readers[kind]
+    try:
+        if isinstance(content, bytes):
+            return reader.validate_json(content)
+        return reader.validate_python(content)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise FormatError(
+            f"answer ({kind.__name__})", f"can't be read: {place}: {first['msg']}",
+            remedy="Use versions of client and service that go together.",
+        ) from None  # fmt: skip
+
+
+def matrix_of(document: Mapping[str, Any]) -> Matrix:
+    """Return a matrix with NaN where the document has null."""
+    import numpy as np
+
+    from relayd.wan import Matrix
+
+    values = np.array(
+        [[np.nan if value is None else value for value in row] for row in document["values"]],
+        dtype=float,
+    )
+    regions = tuple(document["regions"])
+    return Matrix(
+        document["metric"], document["unit"], regions, values.reshape(len(regions), len(regions)),
+        Snapshot(**document["snapshot"]),
+    )  # fmt: skip

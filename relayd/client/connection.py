@@ -1,0 +1,212 @@
+"""HTTP with patience: connections kept alive, safe calls repeated, problems as exceptions."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+import aiohttp
+
+from planner.errors import InputError, RelaydError
+from relayd import __version__
+from relayd.client.errors import ServiceError, error_of
+
+FIRST_PAUSE_S = 0.1
+LONGEST_PAUSE_S = 10.0
+AGAIN = frozenset({429, 502, 503, 504})
+"""Answers after which the same call may go well (RFC 9110, 15.5 and 15.6; RFC 6585)."""
+_MOST_PER_HOST = 32
+_PAGE = 1000
+
+
+class Connection:
+    """Calls of one service.
+
+    Parameters
+    ----------
+    url : str
+    token : str, optional
+    timeout_s : float
+        For one attempt.
+    attempts : int
+        For calls that are safe to repeat.
+    """
+
+    def __init__(self, url: str, *, token: str | None, timeout_s: float, attempts: int) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            raise InputError(
+                "url", "is not an address of HTTP", value=url,
+                remedy="Write it such as http://127.0.0.1:8080.",
+            )  # fmt: skip
+        if parts.username or parts.password:
+            raise InputError(
+                "url", "has a user name in it", remedy="Give a token by `token=` instead."
+            )
+        self.url = url.rstrip("/")
+        self._headers = {"User-Agent": f"relayd/{__version__}", "Accept": "application/json"}
+        if token:
+            self._headers["Authorization"] = f"Bearer {token}"
+        self._timeout = aiohttp.ClientTimeout(total=timeout_s)
+        self._attempts = max(1, attempts)
+        self._session: aiohttp.ClientSession | None = None
+
+    async def close(self) -> None:
+        """Close all connections; a later call opens new ones."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def get(self, path: str, query: Mapping[str, Any] | None = None) -> Any:
+        """Return a document."""
+        return json.loads(await self.call("GET", path, query=query))
+
+    async def post(self, path: str, body: Mapping[str, Any]) -> bytes:
+        """Ask a question that changes nothing, so that it may be asked again."""
+        return await self.call("POST", path, body=body)
+
+    async def get_if_changed(self, path: str, tag: str | None) -> tuple[bytes | None, str | None]:
+        """Return a document and its tag; None in place of one that is as it was (RFC 9110, 13)."""
+        headers = {"If-None-Match": tag} if tag else {}
+        async with await self._answer("GET", path, headers=headers) as answer:
+            if answer.status == 304:
+                return None, tag
+            return await self._body(answer), answer.headers.get("ETag")
+
+    async def pages(self, path: str, query: Mapping[str, Any], key: str) -> AsyncIterator[Any]:
+        """Yield the entries of a list that comes in pages."""
+        cursor: str | None = None
+        while True:
+            more = {"cursor": cursor} if cursor else {}
+            document = await self.get(path, {"limit": _PAGE, **query, **more})
+            for entry in document[key]:
+                yield entry
+            cursor = document.get("next_cursor")
+            if not cursor:
+                return
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, Any] | None = None,
+        body: Mapping[str, Any] | bytes | None = None,
+        media_type: str = "application/json",
+        safe: bool = True,
+    ) -> bytes:
+        """Make a call and return its body.
+
+        Raises
+        ------
+        RelaydError
+            What the service answers in place of what was asked for, as the exception that a
+            local store would raise.
+        ServiceError
+            If there is no answer.
+        """
+        headers = {}
+        if body is not None:
+            headers["Content-Type"] = media_type
+            if not isinstance(body, bytes):
+                body = json.dumps(body, allow_nan=False).encode()
+        async with await self._answer(
+            method, path, query=query, body=body, headers=headers, safe=safe
+        ) as answer:
+            return await self._body(answer)
+
+    async def stream(self, path: str, headers: Mapping[str, str]) -> AsyncIterator[bytes]:
+        """Yield the lines of an answer that has no end."""
+        session = self._opened()
+        endless = aiohttp.ClientTimeout(total=None, sock_connect=self._timeout.total)
+        try:
+            async with session.get(self.url + path, headers=headers, timeout=endless) as answer:
+                if answer.status >= 400:
+                    raise self._problem(answer.status, await answer.read())
+                async for line in answer.content:
+                    yield line
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise self._unreachable(error) from error
+
+    def _opened(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                headers=self._headers,
+                timeout=self._timeout,
+                connector=aiohttp.TCPConnector(limit_per_host=_MOST_PER_HOST),
+            )
+        return self._session
+
+    async def _answer(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, Any] | None = None,
+        body: bytes | None = None,
+        headers: Mapping[str, str],
+        safe: bool = True,
+    ) -> aiohttp.ClientResponse:
+        attempts = self._attempts if safe else 1
+        for attempt in range(attempts):
+            is_last = attempt == attempts - 1
+            try:
+                answer = await self._opened().request(
+                    method, self.url + path, params=query, data=body, headers=headers,
+                    allow_redirects=False,
+                )  # fmt: skip
+            except (aiohttp.ClientError, TimeoutError) as error:
+                if is_last or isinstance(error, aiohttp.ClientConnectorCertificateError):
+                    raise self._unreachable(error) from error
+                await asyncio.sleep(_pause_s(attempt))
+                continue
+            if answer.status not in AGAIN or is_last:
+                return answer
+            asked_s = answer.headers.get("Retry-After", "")
+            answer.release()
+            await asyncio.sleep(_pause_s(attempt, asked_s))
+        raise AssertionError("unreachable")
+
+    async def _body(self, answer: aiohttp.ClientResponse) -> bytes:
+        try:
+            content = await answer.read()
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise self._unreachable(error) from error
+        if answer.status >= 300:
+            raise self._problem(answer.status, content)
+        return content
+
+    def _problem(self, status: int, content: bytes) -> RelaydError:
+        try:
+            document = json.loads(content)
+        except ValueError:
+            document = None
+        if not isinstance(document, dict):
+            document = {"detail": f"status {status}"}
+        return error_of({"status": status, **document}, self.url)
+
+    def _unreachable(self, error: Exception) -> ServiceError:
+        problem = (
+            f"does not answer within {self._timeout.total:g} s"
+            if isinstance(error, TimeoutError)
+            else f"can't be reached ({error})"
+        )
+        return ServiceError(
+            self.url, problem, remedy="Check the address, and that `relayd serve` runs there."
+        )
+
+
+def _pause_s(attempt: int, asked_s: str = "") -> float:
+    """Return how long to wait: what was asked for, else at random up to a bound that doubles.
+
+    Randomness keeps callers that failed together from coming back together.
+    """
+    bound_s: float = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0**attempt)
+    pause_s = bound_s * random.uniform(0.5, 1.0)  # noqa: S311 - not a secret
+    if asked_s.isdigit():
+        pause_s = max(pause_s, min(float(asked_s), LONGEST_PAUSE_S))
+    return pause_s

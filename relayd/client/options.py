@@ -1,0 +1,46 @@
+"""The keywords of questions, as :class:`relayd.wan.Wan` takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import isinf
+from typing import Any
+
+from planner.request import Objective
+from planner.shuffle_request import ShuffleObjective
+from relayd.questions.circumstances import CommonOptions
+
+
+class TransferOptions(CommonOptions, total=False):
+    """Of :meth:`relayd.wan.Wan.plan`."""
+
+    volume_gb: float
+    objective: Objective
+    time_value_usd_per_h: float
+    budget_usd: float | None
+    deadline_s: float | None
+    min_throughput_gbps: float | None
+    relays: str
+    max_age_s: float | None
+    frontier: bool
+
+
+class ShuffleOptions(CommonOptions, total=False):
+    """Of :meth:`relayd.wan.Wan.shuffle`."""
+
+    objective: ShuffleObjective
+    deadline_s: float | None
+    relays: str
+    frontier: bool
+
+
+def as_json(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return keywords as the body of a request; infinity, which JSON lacks, as a word."""
+    return {
+        name: "inf" if isinstance(value, float) and isinf(value) and value > 0
+        else dict(value) if isinstance(value, Mapping)
+        else list(value) if isinstance(value, tuple | set | frozenset)
+        else value
+        for name, value in options.items()
+        if value is not None
+    }  # fmt: skip

@@ -1,0 +1,76 @@
+"""A network at hand in place of a store: the same answers, with nothing left to read.
+
+For processes and threads that share one state of knowledge, and for whoever keeps a copy of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from planner.baseline import baseline_leg, baseline_site
+from planner.catalogue import Catalogue
+from planner.network import Leg, Network
+from relayd.knowledge import Knowledge
+from relayd.wan import Wan
+
+
+class GivenKnowledge(Knowledge):
+    """Knows one network, for ever.
+
+    Parameters
+    ----------
+    catalogue : Catalogue
+    network : Network
+        As :meth:`relayd.knowledge.Knowledge.network` returns it: bounds not yet widened for age.
+    """
+
+    def __init__(self, catalogue: Catalogue, network: Network) -> None:
+        super().__init__(catalogue, None)
+        self._network = network
+        # As if it had been read: nothing is looked for in any store.
+        self._snapshot = network.snapshot
+        self._sites = network.sites
+
+    def forget(self) -> None:
+        """Do nothing: there is nothing newer."""
+
+    def network(
+        self,
+        between: tuple[str, str] | None = None,
+        further: Sequence[str] = (),
+    ) -> Network:
+        """Return the network, with regions of the catalogue that it does not have yet."""
+        network = self._network
+        new = [name for name in dict.fromkeys((*(between or ()), *further))
+               if name not in network.sites]  # fmt: skip
+        if not new:
+            return network
+        sites = dict(network.sites)
+        legs: dict[str, dict[str, Leg]] = {src: dict(row) for src, row in network.legs.items()}
+        for name in new:
+            sites[name] = baseline_site(name, self._catalogue)
+            legs[name] = {}
+        for name in new:
+            for other in sites:
+                for src, dst in ((name, other), (other, name)):
+                    if src == dst or dst in legs[src]:
+                        continue
+                    if leg := baseline_leg(sites[src], sites[dst], self._catalogue):
+                        legs[src][dst] = leg
+        return Network(sites, legs, network.snapshot)
+
+
+class GivenWan(Wan):
+    """A :class:`~relayd.wan.Wan` on a network at hand."""
+
+    def __init__(self, catalogue: Catalogue, network: Network) -> None:
+        super().__init__(catalogue, None)
+        self._knowledge = GivenKnowledge(catalogue, network)
+
+
+def whole_network(wan: Wan) -> Network:
+    """Return all that a Wan knows, to be given to a :class:`GivenWan`, and close its store."""
+    try:
+        return wan._knowledge.network()
+    finally:
+        wan._knowledge.forget()

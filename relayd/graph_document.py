@@ -1,0 +1,79 @@
+"""The graph of estimates as a JSON document, and back: exports, the HTTP service, its client."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from planner.errors import FormatError
+from planner.network import Estimate, Leg, Network, Site, Snapshot
+
+LEG_FIGURES = ("rtt_ms", "per_flow_mbps", "aggregate_gbps")
+SITE_FIGURES = ("egress_gbps", "ingress_gbps", "window_mb")
+
+
+def document_of(network: Network) -> dict[str, Any]:
+    """Return snapshot, sites and legs, each figure with bounds, source, time and basis."""
+    return {
+        "snapshot": asdict(network.snapshot),
+        "sites": [site_as_json(site) for site in network.sites.values()],
+        "links": [leg_as_json(leg) for leg in network],
+    }
+
+
+def network_of(document: Mapping[str, Any]) -> Network:
+    """Return the network of a document; what :func:`document_of` made comes back equal.
+
+    Raises
+    ------
+    FormatError
+        If it is not such a document.
+    """
+    try:
+        sites = {
+            row["region"]: Site(
+                row["region"], row["vm_type"], *(Estimate(**row[name]) for name in SITE_FIGURES)
+            )
+            for row in document["sites"]
+        }
+        legs: dict[str, dict[str, Leg]] = {region: {} for region in sites}
+        for row in document["links"]:
+            legs[row["src"]][row["dst"]] = leg_of(row)
+        return Network(sites, legs, Snapshot(**document["snapshot"]))
+    except (KeyError, TypeError) as error:
+        raise FormatError(
+            "graph", f"is not a graph of this version of relayd ({error!r})",
+            remedy="Use the same version on both sides.",
+        ) from None  # fmt: skip
+
+
+def leg_of(row: Mapping[str, Any]) -> Leg:
+    """Return the leg that :func:`leg_as_json` made a row of."""
+    rtt_ms, per_flow_mbps, aggregate_gbps = (Estimate(**row[name]) for name in LEG_FIGURES)
+    return Leg(row["src"], row["dst"], rtt_ms, per_flow_mbps, aggregate_gbps, row["loss_pct"])
+
+
+def site_as_json(site: Site) -> dict[str, Any]:
+    """Return a site as JSON types."""
+    figures = {name: estimate_as_json(getattr(site, name)) for name in SITE_FIGURES}
+    return {"region": site.region, "vm_type": site.vm_type, **figures}
+
+
+def leg_as_json(leg: Leg) -> dict[str, Any]:
+    """Return a leg as JSON types."""
+    figures = {name: estimate_as_json(getattr(leg, name)) for name in LEG_FIGURES}
+    return {"src": leg.src, "dst": leg.dst, **figures, "loss_pct": leg.loss_pct}
+
+
+def estimate_as_json(estimate: Estimate) -> dict[str, Any]:
+    """Return an estimate as JSON types."""
+    return {
+        "low": estimate.low,
+        "expected": estimate.expected,
+        "high": estimate.high,
+        "source": estimate.source,
+        "measured_at_s": estimate.measured_at_s,
+        "samples": estimate.samples,
+        "basis": estimate.basis,
+    }

@@ -1,0 +1,45 @@
+"""The aiohttp application: routes with their models around, and one frame around all."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from aiohttp import web
+
+from relayd.service.frame import make_frame
+from relayd.service.reading import read_body, read_query
+from relayd.service.routes.all import ROUTES
+from relayd.service.routes.events import EVENT_STREAM
+from relayd.service.routes.table import Ask, Route
+from relayd.service.service import Service
+
+
+def make_app(service: Service) -> web.Application:
+    """Return the application of a service that has begun."""
+    app = web.Application(middlewares=[make_frame(service)])
+    for route in ROUTES:
+        endpoint = _endpoint(service, route)
+        app.router.add_route(route.method, route.path, endpoint)
+        if route.method == "GET" and route.media_type != EVENT_STREAM:
+            app.router.add_route("HEAD", route.path, endpoint)
+    return app
+
+
+def _endpoint(
+    service: Service, route: Route
+) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    quick = route.quick
+    most_bytes = int(service.settings.body_mb * 1e6)
+    timeout_s = service.settings.read_timeout_s
+
+    async def endpoint(request: web.Request) -> web.StreamResponse:
+        if quick is not None and (known := quick(service, request)) is not None:
+            return known
+        query = read_query(request, route.query)
+        body = None
+        if route.body is not None and not route.raw_body:
+            body = await read_body(request, route.body, most_bytes, timeout_s)
+        return await route.handler(Ask(service, request, query, body))
+
+    endpoint.route = route  # type: ignore[attr-defined]  # the frame looks here
+    return endpoint

@@ -1,0 +1,83 @@
+"""What answers rest on now, and its replacement when something newer is known."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from planner.catalogue import Catalogue
+from planner.network import Leg, Network, Snapshot
+from relayd.given import GivenWan, whole_network
+from relayd.service.plan_cache import PlanCache
+from relayd.wan import Wan
+
+# Ages count in whole days, so a graph that was read an hour ago says the same but once a day.
+RENEW_AFTER_S = 3600.0
+
+
+@dataclass(frozen=True)
+class Current:
+    """One state of knowledge, with all that was made from it.
+
+    Attributes
+    ----------
+    wan : Wan
+        In memory: it reads nothing, so any thread may use it.
+    version : str
+        Of this very object; changes also when a snapshot is read again.
+    network : Network
+        As it was read, bounds not widened for age.
+    plans : PlanCache
+    pages : dict
+        Larger answers as they were sent, by path and query.
+    read_at_s : float
+        Unix time.
+    """
+
+    wan: Wan
+    version: str
+    catalogue: Catalogue
+    network: Network
+    plans: PlanCache
+    read_at_s: float
+    pages: dict[str, bytes] = field(default_factory=dict)
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The name of what is known."""
+        return self.network.snapshot
+
+    @cached_property
+    def sorted_legs(self) -> list[Leg]:
+        """All legs by source and destination, bounds widened for age."""
+        return sorted(self.wan.network, key=lambda leg: (leg.src, leg.dst))
+
+    def page(self, key: str, make: Callable[[], bytes]) -> bytes:
+        """Return a larger answer, made when first asked for."""
+        if key not in self.pages:
+            self.pages[key] = make()
+        return self.pages[key]
+
+
+def read_current(
+    open_wan: Callable[[], Wan], cache_bytes: int, now_s: Callable[[], float] = time.time
+) -> Current:
+    """Read the newest snapshot; takes some 100 ms, so not on the event loop."""
+    wan = open_wan()
+    network = whole_network(wan)
+    in_memory = GivenWan(wan.catalogue, network)
+    _ = in_memory.network  # widened for age here, once
+    at_s = now_s()
+    version = f"{network.snapshot.id}@{at_s:.6f}"
+    return Current(in_memory, version, wan.catalogue, network, PlanCache(cache_bytes), at_s)
+
+
+def opener(db: Path | None, catalogues: Sequence[Path]) -> Callable[[], Wan]:
+    """Return what opens a store afresh."""
+    from relayd.opening import open_with
+    from relayd.settings import load_settings
+
+    return lambda: open_with(load_settings(), db, catalogues)

@@ -1,0 +1,28 @@
+"""What operators are told."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from planner.network import Snapshot
+from relayd.service.models.common import Answered
+
+
+class Health(Answered):
+    """The process answers."""
+
+    status: Literal["ok"]
+
+
+class Readiness(Answered):
+    """Whether requests should be sent here."""
+
+    status: Literal["ready", "not ready"]
+    reasons: list[str] = Field(description="Why not; empty where ready.")
+    snapshot: Snapshot
+    snapshot_age_s: float | None = Field(
+        description="Since its newest sample; null for a baseline."
+    )
+    checked_at_s: float

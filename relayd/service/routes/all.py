@@ -1,0 +1,30 @@
+"""All routes, in the order in which the documentation lists them."""
+
+from __future__ import annotations
+
+from relayd.service.routes import (
+    catalogue,
+    documentation,
+    events,
+    links,
+    operations,
+    plans,
+    regions,
+    samples,
+    shuffles,
+    snapshots,
+)
+from relayd.service.routes.table import Route
+
+ROUTES: tuple[Route, ...] = (
+    *plans.ROUTES,
+    *shuffles.ROUTES,
+    *regions.ROUTES,
+    *links.ROUTES,
+    *snapshots.ROUTES,
+    *catalogue.ROUTES,
+    *samples.ROUTES,
+    *events.ROUTES,
+    *documentation.ROUTES,
+    *operations.ROUTES,
+)

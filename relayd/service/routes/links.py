@@ -1,0 +1,159 @@
+"""``/v1/links`` and ``/v1/matrix``: what is believed of each leg, and what was measured."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import Any
+
+from aiohttp import web
+
+from planner.errors import DataError
+from planner.network import Leg
+from relayd.service.answers import encoded, json_answer, tagged_answer
+from relayd.service.cursors import cursor, position, whole_position
+from relayd.service.models.network import (
+    History,
+    HistoryQuery,
+    LinkAnswer,
+    Links,
+    LinksQuery,
+    MatrixAnswer,
+    MatrixQuery,
+)
+from relayd.service.problems import ProblemError
+from relayd.service.routes.table import Ask, Route
+from relayd.store.sample_pages import sample_page
+from relayd.wan import Wan
+
+
+async def get_links(ask: Ask) -> web.Response:
+    """List legs, by source and destination."""
+    current, query = ask.service.current, ask.query
+    src = current.wan.resolve(query.src, "src").region_id if query.src else None
+    dst = current.wan.resolve(query.dst, "dst").region_id if query.dst else None
+    legs = current.sorted_legs
+    after = position(query.cursor, 2)
+    start = bisect_right(legs, (after[0], after[1]), key=_ends) if after else 0
+    page: list[Leg] = []
+    for leg in legs[start:]:
+        if src not in (None, leg.src) or dst not in (None, leg.dst):
+            continue
+        if query.provider and query.provider not in _providers(leg):
+            continue
+        if query.source and leg.aggregate_gbps.source != query.source:
+            continue
+        page.append(leg)
+        if len(page) > query.limit:
+            break
+    more = len(page) > query.limit
+    page = page[: query.limit]
+    content = {
+        "snapshot": current.snapshot,
+        "links": page,
+        "next_cursor": cursor(page[-1].src, page[-1].dst) if more else None,
+    }
+    return tagged_answer(ask.request, encoded(content), current.snapshot)
+
+
+async def get_link(ask: Ask) -> web.Response:
+    """Show one leg."""
+    current = ask.service.current
+    leg = _leg(ask)
+    body = encoded({"snapshot": current.snapshot, "link": leg})
+    return tagged_answer(ask.request, body, current.snapshot)
+
+
+async def get_link_history(ask: Ask) -> web.Response:
+    """List the samples of a leg in the order in which they arrived."""
+    service, query = ask.service, ask.query
+    src, dst = _pair(ask)
+    after = whole_position(query.cursor)
+    rows = await service.store.read(
+        lambda store: sample_page(
+            store.database, src, dst, query.metric, after_id=after, limit=query.limit + 1
+        )
+    )
+    more = len(rows) > query.limit
+    rows = rows[: query.limit]
+    content = {
+        "snapshot": service.current.snapshot,
+        "samples": [
+            {"id": row.id, "batch_id": row.batch_id, **row.sample._asdict()} for row in rows
+        ],
+        "next_cursor": cursor(rows[-1].id) if more else None,
+    }
+    return json_answer(encoded(content), service.current.snapshot)
+
+
+async def get_matrix(ask: Ask) -> web.Response:
+    """Return one figure for all pairs."""
+    service, current, query = ask.service, ask.service.current, ask.query
+    # The number of connections matters to one figure only.
+    connections = query.connections if query.metric == "relay-gain" else 64
+    key = f"matrix {query.metric} {connections} {query.measured_only}"
+    body = current.plans.get(key)
+    if body is None:
+        body = await service.workers.ask(
+            current.version, matrix_bytes, query.metric, connections, query.measured_only
+        )
+        current.plans.keep(key, body)
+    return tagged_answer(ask.request, body, current.snapshot)
+
+
+def matrix_bytes(wan: Wan, metric: Any, connections: int, measured_only: bool) -> bytes:
+    """Return a matrix as JSON."""
+    found = wan.matrix(metric, connections, measured_only=measured_only)
+    return encoded(
+        {
+            "snapshot": found.snapshot,
+            "metric": found.metric,
+            "unit": found.unit,
+            "regions": found.regions,
+            "values": found.values,
+        }
+    )
+
+
+def _pair(ask: Ask) -> tuple[str, str]:
+    src, dst, _ = ask.service.current.wan.resolve_pair(
+        ask.request.match_info["src"], ask.request.match_info["dst"]
+    )
+    return src, dst
+
+
+def _leg(ask: Ask) -> Leg:
+    src, dst = _pair(ask)
+    try:
+        return ask.service.current.wan.network.leg(src, dst)
+    except DataError as error:
+        raise ProblemError(404, "data", str(error)) from None
+
+
+def _ends(leg: Leg) -> tuple[str, str]:
+    return leg.src, leg.dst
+
+
+def _providers(leg: Leg) -> tuple[str, str]:
+    return leg.src.partition(":")[0], leg.dst.partition(":")[0]
+
+
+ROUTES = (
+    Route(
+        "GET", "/v1/links", get_links, "List legs with their estimates", "read",
+        "By source and destination. Bounds are widened for age.",
+        query=LinksQuery, answer=Links, statuses=(422,), etag=True,
+    ),
+    Route(
+        "GET", "/v1/links/{src}/{dst}", get_link, "Show one leg", "read",
+        answer=LinkAnswer, statuses=(404, 422), etag=True,
+    ),
+    Route(
+        "GET", "/v1/links/{src}/{dst}/history", get_link_history, "List the samples of a leg",
+        "read", "In the order in which they arrived.",
+        query=HistoryQuery, answer=History, statuses=(422,),
+    ),
+    Route(
+        "GET", "/v1/matrix", get_matrix, "One figure for all pairs", "read",
+        query=MatrixQuery, answer=MatrixAnswer, statuses=(422,), etag=True,
+    ),
+)  # fmt: skip

@@ -1,0 +1,50 @@
+"""``/v1/regions``: the regions of the graph, and the names they go by."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from relayd.service.answers import encoded, tagged_answer
+from relayd.service.current import Current
+from relayd.service.models.network import Regions
+from relayd.service.routes.table import Ask, Route
+
+
+async def get_regions(ask: Ask) -> web.Response:
+    """List regions and aliases."""
+    current = ask.service.current
+    body = current.page("regions", lambda: _regions(current))
+    return tagged_answer(ask.request, body, current.snapshot)
+
+
+def _regions(current: Current) -> bytes:
+    wan = current.wan
+    sites = wan.sites()
+    aliases: dict[str, list[str]] = {}
+    for alias, members in wan.catalogue.aliases.items():
+        for member in members:
+            aliases.setdefault(member, []).append(alias)
+    listed = [
+        {
+            "id": region.id,
+            "provider": region.provider,
+            "city": region.city,
+            "country": region.country,
+            "continent": region.continent,
+            "latitude_deg": region.latitude_deg,
+            "longitude_deg": region.longitude_deg,
+            "vm_type": sites[region.id].vm_type,
+            "aliases": aliases.get(region.id, []),
+        }
+        for region in wan.regions()
+    ]
+    named = {alias: list(members) for alias, members in wan.catalogue.aliases.items()}
+    return encoded({"snapshot": current.snapshot, "regions": listed, "aliases": named})
+
+
+ROUTES = (
+    Route(
+        "GET", "/v1/regions", get_regions, "List regions and aliases", "read",
+        answer=Regions, etag=True,
+    ),
+)  # fmt: skip

@@ -1,0 +1,155 @@
+"""The service without HTTP: what it knows, what it keeps open, what it does by itself."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from planner.errors import RelaydError
+from relayd.service.access import Access
+from relayd.service.current import RENEW_AFTER_S, Current, read_current
+from relayd.service.event_stream import EventStream
+from relayd.service.logs import Log
+from relayd.service.metrics import Metrics
+from relayd.service.openapi import document
+from relayd.service.problems import ProblemError
+from relayd.service.rate_limits import RateLimits
+from relayd.service.settings import ServiceSettings
+from relayd.service.snapshotting import Snapshotting
+from relayd.service.store_access import StoreAccess
+from relayd.service.workers import Workers
+from relayd.store import SnapshotRow, Store
+from relayd.store.tokens import Token, Tokens
+from relayd.wan import Wan
+
+
+class Service:
+    """What handlers work with.
+
+    Parameters
+    ----------
+    settings : ServiceSettings
+    db : Path
+        The store; made where there is none.
+    open_wan : callable
+        Opens what is known afresh.
+    log : Log
+    """
+
+    def __init__(
+        self, settings: ServiceSettings, db: Path, open_wan: Callable[[], Wan], log: Log
+    ) -> None:
+        self.settings = settings
+        self.log = log
+        self.metrics = Metrics()
+        self.access = Access(require=settings.require_tokens)
+        self.limits = RateLimits(settings.requests_per_s, settings.burst)
+        self.store = StoreAccess(db)
+        self.openapi = document()
+        self.is_stopping = False
+        self._open_wan = open_wan
+        self._current: Current | None = None
+        self._latest: SnapshotRow | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self.events = EventStream(self.store)
+        self.workers = Workers(settings.workers or os.cpu_count() or 1, settings.answer_limit_s)
+        self._snapshotting = Snapshotting(self.workers, db, settings.snapshot_every_s, log)
+
+    @property
+    def current(self) -> Current:
+        """What answers rest on now."""
+        assert self._current is not None
+        return self._current
+
+    def snapshot_age_s(self) -> float | None:
+        """Return how old the newest sample is that answers rest on; None for a baseline."""
+        return None if self._latest is None else max(0.0, time.time() - self._latest.as_of_s)
+
+    async def begin(self) -> None:
+        """Open the store, read what is known, start the workers.
+
+        Raises
+        ------
+        RelaydError
+            If the store or the catalogue can't be used.
+        """
+        await self.store.write(lambda store: store.snapshots.latest())  # makes or upgrades it
+        self._latest, tokens = await self.store.read(_state)
+        self.access.renew(tokens)
+        await self._read()
+        await self.workers.warm(self.current.version)
+        self._add_gauges()
+        for work in (
+            self._keep_up(), self._snapshotting.run(lambda: self.current.version)
+        ):  # fmt: skip
+            self._tasks.append(asyncio.create_task(work))
+
+    def has_new_samples(self) -> None:
+        """Take note that samples came, for the next snapshot."""
+        self._snapshotting.want()
+
+    async def let_go(self) -> None:
+        """Say that the service is stopping, and end what would go on for ever."""
+        self.is_stopping = True
+        await self.events.close()
+
+    async def end(self) -> None:
+        """Stop what it does by itself, finish what is being written, close."""
+        for task in self._tasks:
+            task.cancel()
+        for task in self._tasks:
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+        self.workers.close()
+        await self.store.close()
+        self.log.flush()
+
+    async def _read(self) -> None:
+        cache_bytes = int(self.settings.cache_mb * 1e6)
+        current = await asyncio.to_thread(read_current, self._open_wan, cache_bytes)
+        await asyncio.to_thread(
+            self.workers.give, current.version, current.catalogue, current.network
+        )
+        self._current = current
+        self.log.info("snapshot", snapshot=current.snapshot.id, as_of=current.snapshot.as_of)
+
+    async def _keep_up(self) -> None:
+        """Look for new snapshots and tokens, for ever."""
+        while True:
+            await asyncio.sleep(self.settings.refresh_s)
+            try:
+                await self.look()
+            except (RelaydError, ProblemError) as error:
+                self.log.warning("store", problem=str(error))
+            except Exception as error:  # noqa: BLE001 - the next look may go well
+                self.log.error("fault", error)
+
+    async def look(self) -> None:
+        """Take up what is new in the store."""
+        latest, tokens = await self.store.read(_state)
+        self.access.renew(tokens)
+        known = self._latest.id if self._latest else None
+        found = latest.id if latest else None
+        stale = time.time() - self.current.read_at_s > RENEW_AFTER_S
+        if found != known or stale:
+            await self._read()
+            self._latest = latest
+
+    def _add_gauges(self) -> None:
+        add = self.metrics.gauge
+        nothing = float("nan")
+        add("snapshot_age_seconds", "Age of the newest sample that answers rest on.",
+            lambda: nothing if (age := self.snapshot_age_s()) is None else age)  # fmt: skip
+        add("plan_cache_bytes", "Memory of answers kept.", lambda: self.current.plans.used_bytes)
+        add("plan_cache_entries", "Answers kept.", lambda: len(self.current.plans))
+        add("worker_queue", "Questions that wait or run in workers.", lambda: self.workers.waiting)
+        add("event_readers", "Readers of events.", lambda: self.events.readers)
+        add("store_queue", "Requests that wait for the store.", lambda: self.store.waiting)
+
+
+def _state(store: Store) -> tuple[SnapshotRow | None, list[Token]]:
+    return store.snapshots.latest(), Tokens(store.database).list()
