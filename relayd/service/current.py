@@ -8,10 +8,16 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from aiohttp import hdrs
+from multidict import CIMultiDict
+
 from planner.catalogue import Catalogue
 from planner.network import Leg, Network, Snapshot
 from relayd.given import GivenWan, whole_network
+from relayd.service.answers import SNAPSHOT_AS_OF, SNAPSHOT_ID
+from relayd.service.headers import SECURITY_HEADERS
 from relayd.service.plan_cache import PlanCache
+from relayd.service.routes.table import JSON
 from relayd.wan import Wan
 
 # Ages count in whole days, so a graph that was read an hour ago says the same but once a day.
@@ -49,6 +55,18 @@ class Current:
     def snapshot(self) -> Snapshot:
         """The name of what is known."""
         return self.network.snapshot
+
+    @cached_property
+    def headers(self) -> CIMultiDict[str]:
+        """Headers of a plan: made once, because plans are asked for most."""
+        return CIMultiDict(
+            {
+                **SECURITY_HEADERS,
+                SNAPSHOT_ID: self.snapshot.id,
+                SNAPSHOT_AS_OF: self.snapshot.as_of,
+                hdrs.CONTENT_TYPE: JSON,
+            }
+        )
 
     @cached_property
     def sorted_legs(self) -> list[Leg]:

@@ -15,7 +15,7 @@ from aiohttp.web_protocol import RequestHandler
 
 from planner.errors import InputError
 from relayd.service.app import make_app
-from relayd.service.frame import SECURITY_HEADERS
+from relayd.service.headers import SECURITY_HEADERS
 from relayd.service.logs import Log, ToLog
 from relayd.service.problems import MEDIA_TYPE, ProblemError, encoded
 from relayd.service.service import Service
