@@ -13,6 +13,7 @@ from multidict import CIMultiDict
 
 from planner.catalogue import Catalogue
 from planner.network import Leg, Network, Snapshot
+from relayd.catalogue import load_catalogue
 from relayd.given import GivenWan, whole_network
 from relayd.service.answers import SNAPSHOT_AS_OF, SNAPSHOT_ID
 from relayd.service.headers import SECURITY_HEADERS
@@ -93,9 +94,6 @@ def read_current(
     return Current(in_memory, version, wan.catalogue, network, PlanCache(cache_bytes), at_s)
 
 
-def opener(db: Path | None, catalogues: Sequence[Path]) -> Callable[[], Wan]:
+def opener(db: Path, catalogues: Sequence[Path]) -> Callable[[], Wan]:
     """Return what opens a store afresh."""
-    from relayd.opening import open_with
-    from relayd.settings import load_settings
-
-    return lambda: open_with(load_settings(), db, catalogues)
+    return lambda: Wan(load_catalogue(catalogues), db)

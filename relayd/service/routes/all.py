@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from relayd.service.routes import (
+    campaigns,
     documentation,
     events,
     links,
@@ -22,6 +23,7 @@ ROUTES: tuple[Route, ...] = (
     *links.ROUTES,
     *snapshots.ROUTES,
     *samples.ROUTES,
+    *campaigns.ROUTES,
     *events.ROUTES,
     *documentation.ROUTES,
     *operations.ROUTES,
