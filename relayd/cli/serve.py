@@ -27,12 +27,12 @@ def run(options: argparse.Namespace) -> int:
     settings = load_service_settings(_given(options))
     general = load_settings()
     db, catalogues = _places(options)
+    every = (*general.catalogues, *catalogues)
     if options.check:
-        return _check(settings, db, (*general.catalogues, *catalogues))
-    from relayd.service.current import opener
+        return _check(settings, db, every)
     from relayd.service.serving import serve
 
-    asyncio.run(serve(settings, db, opener(db, catalogues), _say_where))
+    asyncio.run(serve(settings, db, every, _say_where))
     return 0
 
 

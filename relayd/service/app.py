@@ -1,4 +1,4 @@
-"""The aiohttp application: routes with their models around, and one frame around all."""
+"""The aiohttp application: routes, their models around them, and a frame around these."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
-from relayd.service.frame import make_frame
+from relayd.service.frame import Frame
 from relayd.service.reading import read_body, read_query
 from relayd.service.routes.all import ROUTES
 from relayd.service.routes.events import EVENT_STREAM
@@ -16,12 +16,26 @@ from relayd.service.service import Service
 
 def make_app(service: Service) -> web.Application:
     """Return the application of a service that has begun."""
-    app = web.Application(middlewares=[make_frame(service)])
+    app = web.Application()
+    frame = Frame(service)
     for route in ROUTES:
-        endpoint = _endpoint(service, route)
+        endpoint = frame.around(_endpoint(service, route), route)
         app.router.add_route(route.method, route.path, endpoint)
         if route.method == "GET" and route.media_type != EVENT_STREAM:
             app.router.add_route("HEAD", route.path, endpoint)
+    resources = list(app.router.resources())
+
+    async def unmatched(request: web.Request) -> web.StreamResponse:
+        if answer := frame.preflight(request):
+            return answer
+        allowed: set[str] = set()
+        for resource in resources:
+            allowed |= (await resource.resolve(request))[1]
+        if allowed:
+            raise web.HTTPMethodNotAllowed(request.method, allowed)
+        raise web.HTTPNotFound
+
+    app.router.add_route("*", "/{path:.*}", frame.around(unmatched, None))
     return app
 
 
@@ -41,5 +55,4 @@ def _endpoint(
             body = await read_body(request, route.body, most_bytes, timeout_s)
         return await route.handler(Ask(service, request, query, body))
 
-    endpoint.route = route  # type: ignore[attr-defined]  # the frame looks here
     return endpoint

@@ -8,10 +8,17 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from aiohttp import hdrs
+from multidict import CIMultiDict
+
 from planner.catalogue import Catalogue
 from planner.network import Leg, Network, Snapshot
+from relayd.catalogue import load_catalogue
 from relayd.given import GivenWan, whole_network
+from relayd.service.answers import SNAPSHOT_AS_OF, SNAPSHOT_ID
+from relayd.service.headers import SECURITY_HEADERS
 from relayd.service.plan_cache import PlanCache
+from relayd.service.routes.table import JSON
 from relayd.wan import Wan
 
 # Ages count in whole days, so a graph that was read an hour ago says the same but once a day.
@@ -51,6 +58,18 @@ class Current:
         return self.network.snapshot
 
     @cached_property
+    def headers(self) -> CIMultiDict[str]:
+        """Headers of a plan: made once, because plans are asked for most."""
+        return CIMultiDict(
+            {
+                **SECURITY_HEADERS,
+                SNAPSHOT_ID: self.snapshot.id,
+                SNAPSHOT_AS_OF: self.snapshot.as_of,
+                hdrs.CONTENT_TYPE: JSON,
+            }
+        )
+
+    @cached_property
     def sorted_legs(self) -> list[Leg]:
         """All legs by source and destination, bounds widened for age."""
         return sorted(self.wan.network, key=lambda leg: (leg.src, leg.dst))
@@ -75,9 +94,6 @@ def read_current(
     return Current(in_memory, version, wan.catalogue, network, PlanCache(cache_bytes), at_s)
 
 
-def opener(db: Path | None, catalogues: Sequence[Path]) -> Callable[[], Wan]:
+def opener(db: Path, catalogues: Sequence[Path]) -> Callable[[], Wan]:
     """Return what opens a store afresh."""
-    from relayd.opening import open_with
-    from relayd.settings import load_settings
-
-    return lambda: open_with(load_settings(), db, catalogues)
+    return lambda: Wan(load_catalogue(catalogues), db)

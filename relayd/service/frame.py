@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import secrets
 import time
@@ -11,9 +10,10 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from aiohttp import hdrs, web
-from aiohttp.typedefs import Middleware
 
+from relayd.service.headers import HSTS, SECURITY_HEADERS
 from relayd.service.problems import MEDIA_TYPE, ProblemError, encoded, problem_of
+from relayd.service.routes.table import ID_KEY
 
 if TYPE_CHECKING:
     from relayd.service.routes.table import Route
@@ -23,76 +23,96 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 REQUEST_ID = "X-Request-ID"
 # An id of the caller's goes into logs as it is, so it may only be of harmless characters.
 _SANE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-_UNROUTED = "unmatched"
-SECURITY_HEADERS = {
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
-    "Cache-Control": "no-store",
-    "Server": "relayd",
-}
+UNMATCHED = "unmatched"
+_LAST = "Server"
+"""Who set this one has set all of them: frequent answers are prepared with them."""
 _SECURITY = list(SECURITY_HEADERS.items())
-_HSTS = ("Strict-Transport-Security", "max-age=31536000")
 
 
-def make_frame(service: Service) -> Middleware:
-    """Return the one middleware of the service."""
-    numbers = count(1)
-    process = secrets.token_hex(4)
-    log, metrics, access, limits = service.log, service.metrics, service.access, service.limits
-    origins = frozenset(service.settings.cors_origins)
-    access_log = service.settings.access_log
-    headers = [*_SECURITY, _HSTS] if service.settings.tls_cert else _SECURITY
-    clock = time.perf_counter
+class Frame:
+    """Puts the frame around handlers.
 
-    @web.middleware
-    async def frame(request: web.Request, handler: Handler) -> web.StreamResponse:
-        began_s = clock()
-        request_id = request.headers.get(REQUEST_ID)
-        if request_id is None or not _SANE_ID.fullmatch(request_id):
-            request_id = f"{process}-{next(numbers):x}"
-        request["request_id"] = request_id
-        route: Route | None = getattr(request.match_info.handler, "route", None)
-        template = route.path if route else _UNROUTED
-        caller: object = None
-        response: web.StreamResponse
-        try:
-            if origins and (answer := _preflight(request, origins)):
-                response = answer
-            else:
-                caller = access.caller(request, route.scope if route else None)
-                wait_s = limits.wait_s(caller, began_s)
-                if wait_s and not (route and route.unlimited):
+    It is not a middleware of aiohttp's: around each handler itself it knows the route, and takes
+    some microseconds less of each request.
+    """
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._numbers = count(1)
+        self._process = secrets.token_hex(4)
+        self._origins = frozenset(service.settings.cors_origins)
+
+    def around(self, handler: Handler, route: Route | None) -> Handler:
+        """Return a handler with all that surrounds it; `route` is None for what matches none."""
+        service, origins = self._service, self._origins
+        log, metrics, access, limits = (
+            service.log, service.metrics, service.access, service.limits,
+        )  # fmt: skip
+        template = route.path if route else UNMATCHED
+        scope = route.scope if route else None
+        is_limited = route is None or not route.unlimited
+        has_tls = service.settings.tls_cert is not None
+        access_log = service.settings.access_log
+        clock = time.perf_counter
+
+        async def framed(request: web.Request) -> web.StreamResponse:
+            began_s = clock()
+            request_id = self._request_id(request)
+            request[ID_KEY] = request_id
+            caller: object = None
+            try:
+                caller = access.caller(request, scope)
+                if is_limited and (wait_s := limits.wait_s(caller, began_s)):
                     raise _too_many(wait_s)
                 response = await handler(request)
-        except asyncio.CancelledError:
-            if request.transport is None or request.transport.is_closing():
-                raise  # whoever asked has gone
-            raise
-        except Exception as error:  # noqa: BLE001 - every one becomes a problem document
-            problem = problem_of(error)
-            if problem.status == 500:
-                log.error("fault", error, request_id=request_id, route=template)
-            response = _as_response(problem, request_id)
-        if not response.prepared:
-            own = response.headers
-            for name, value in headers:
-                if name not in own:
-                    own[name] = value
-            own[REQUEST_ID] = request_id
-            if origins:
-                _allow_origin(request, response, origins)
-        seconds = clock() - began_s
-        metrics.answered(template, request.method if route else "", response.status, seconds)
-        if access_log:
-            log.info(
-                "request", request_id=request_id, method=request.method, route=template,
-                path=request.path, status=response.status, duration_ms=round(seconds * 1e3, 3),
-                caller=caller,
-            )  # fmt: skip
+            except Exception as error:  # noqa: BLE001 - every one becomes a problem document
+                problem = problem_of(error)
+                if problem.status == 500:
+                    log.error("fault", error, request_id=request_id, route=template)
+                response = _as_response(problem, request_id)
+            if not response.prepared:
+                own = response.headers
+                if _LAST not in own:
+                    for name, value in _SECURITY:
+                        if name not in own:
+                            own[name] = value
+                own[REQUEST_ID] = request_id
+                if has_tls:
+                    own[HSTS[0]] = HSTS[1]
+                if origins:
+                    _allow_origin(request, response, origins)
+            seconds = clock() - began_s
+            method = request.method if route else ""
+            metrics.answered(template, method, response.status, seconds)
+            if access_log:
+                log.request(
+                    request_id, request.method, template, "" if fixed else request.path,
+                    response.status, seconds, caller,
+                )  # fmt: skip
+            return response
+
+        fixed = route is not None and "{" not in route.path
+        return framed
+
+    def preflight(self, request: web.Request) -> web.Response | None:
+        """Return the answer to a browser that asks whether a page may ask (Fetch, CORS)."""
+        wanted = hdrs.ACCESS_CONTROL_REQUEST_METHOD in request.headers
+        if not self._origins or request.method != hdrs.METH_OPTIONS or not wanted:
+            return None
+        response = web.Response(status=204)
+        if request.headers.get(hdrs.ORIGIN) in self._origins:
+            response.headers[hdrs.ACCESS_CONTROL_ALLOW_METHODS] = "GET, POST"
+            response.headers[hdrs.ACCESS_CONTROL_ALLOW_HEADERS] = (
+                "Authorization, Content-Type, If-None-Match, Last-Event-ID"
+            )
+            response.headers[hdrs.ACCESS_CONTROL_MAX_AGE] = "600"
         return response
 
-    return frame
+    def _request_id(self, request: web.Request) -> str:
+        given = request.headers.get(REQUEST_ID)
+        if given is not None and _SANE_ID.fullmatch(given):
+            return given
+        return f"{self._process}-{next(self._numbers):x}"
 
 
 def _as_response(problem: ProblemError, request_id: str) -> web.Response:
@@ -111,23 +131,6 @@ def _too_many(wait_s: float) -> ProblemError:
         429, "rate-limited", f"Too many requests from you; go on in {whole_s} s.",
         headers={"Retry-After": str(whole_s)},
     )  # fmt: skip
-
-
-def _preflight(request: web.Request, origins: frozenset[str]) -> web.Response | None:
-    """Return the answer to a browser that asks whether a page may ask (Fetch, CORS)."""
-    wanted = hdrs.ACCESS_CONTROL_REQUEST_METHOD in request.headers
-    if request.method != hdrs.METH_OPTIONS or not wanted:
-        return None
-    return web.Response(
-        status=204,
-        headers={
-            hdrs.ACCESS_CONTROL_ALLOW_METHODS: "GET, POST",
-            hdrs.ACCESS_CONTROL_ALLOW_HEADERS: "Authorization, Content-Type, If-None-Match",
-            hdrs.ACCESS_CONTROL_MAX_AGE: "600",
-        }
-        if request.headers.get(hdrs.ORIGIN) in origins
-        else {},
-    )
 
 
 def _allow_origin(

@@ -10,6 +10,8 @@ import time
 import traceback
 from typing import Any, TextIO
 
+import orjson
+
 FLUSH_AFTER_S = 0.2
 FLUSH_AT = 500
 
@@ -22,12 +24,25 @@ class Log:
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr
-        self._lines: list[str] = []
+        self._lines: list[bytes] = []
         self._timer: asyncio.TimerHandle | None = None
 
     def info(self, event: str, **members: Any) -> None:
         """Log something usual."""
         self._add("info", event, members)
+
+    def request(
+        self, request_id: str, method: str, route: str, path: str, status: int, seconds: float,
+        caller: object,
+    ) -> None:  # fmt: skip
+        """Log a request; the path only where the route does not say it."""
+        members: dict[str, Any] = {
+            "request_id": request_id, "method": method, "route": route, "status": status,
+            "duration_ms": seconds * 1e3, "caller": caller,
+        }  # fmt: skip
+        if path:
+            members["path"] = path
+        self._add("info", "request", members)
 
     def warning(self, event: str, **members: Any) -> None:
         """Log something that somebody should look at."""
@@ -47,14 +62,17 @@ class Log:
             self._timer = None
         lines, self._lines = self._lines, []
         try:
-            self._stream.write("".join(lines))
+            self._stream.write(b"".join(lines).decode())
             self._stream.flush()
         except (OSError, ValueError):
             pass  # nobody reads it any more; requests go on
 
     def _add(self, level: str, event: str, members: dict[str, Any]) -> None:
-        line = {"time": round(time.time(), 3), "level": level, "event": event, **members}
-        self._lines.append(json.dumps(line) + "\n")
+        line = {"time": time.time(), "level": level, "event": event, **members}
+        try:
+            self._lines.append(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
+        except TypeError:  # text that is not UTF-8, such as half of a pair of surrogates
+            self._lines.append(json.dumps(line, default=repr).encode() + b"\n")
         if len(self._lines) >= FLUSH_AT:
             self.flush()
         elif self._timer is None:

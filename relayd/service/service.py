@@ -6,11 +6,12 @@ import asyncio
 import contextlib
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from planner.errors import RelaydError
 from relayd.service.access import Access
+from relayd.service.campaigning import Campaigning
 from relayd.service.current import RENEW_AFTER_S, Current, read_current
 from relayd.service.event_stream import EventStream
 from relayd.service.logs import Log
@@ -35,13 +36,20 @@ class Service:
     settings : ServiceSettings
     db : Path
         The store; made where there is none.
+    catalogues : sequence of Path
+        A user's own catalogue files.
     open_wan : callable
         Opens what is known afresh.
     log : Log
     """
 
     def __init__(
-        self, settings: ServiceSettings, db: Path, open_wan: Callable[[], Wan], log: Log
+        self,
+        settings: ServiceSettings,
+        db: Path,
+        catalogues: Sequence[Path],
+        open_wan: Callable[[], Wan],
+        log: Log,
     ) -> None:
         self.settings = settings
         self.log = log
@@ -51,6 +59,7 @@ class Service:
         self.store = StoreAccess(db)
         self.openapi = document()
         self.is_stopping = False
+        self.campaigning = Campaigning(settings.fleet, db, catalogues, log)
         self._open_wan = open_wan
         self._current: Current | None = None
         self._latest: SnapshotRow | None = None
@@ -104,6 +113,7 @@ class Service:
         for task in self._tasks:
             with contextlib.suppress(asyncio.CancelledError):
                 await task
+        await self.campaigning.close()
         self.workers.close()
         await self.store.close()
         self.log.flush()

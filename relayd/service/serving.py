@@ -6,7 +6,7 @@ import asyncio
 import logging
 import signal
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +15,12 @@ from aiohttp.web_protocol import RequestHandler
 
 from planner.errors import InputError
 from relayd.service.app import make_app
-from relayd.service.frame import SECURITY_HEADERS
+from relayd.service.current import opener
+from relayd.service.headers import SECURITY_HEADERS
 from relayd.service.logs import Log, ToLog
 from relayd.service.problems import MEDIA_TYPE, ProblemError, encoded
 from relayd.service.service import Service
 from relayd.service.settings import ServiceSettings
-from relayd.wan import Wan
 
 MOST_LINE = 8190
 """Bytes of a request line, and of a header."""
@@ -55,7 +55,7 @@ class Running:
 
 
 async def start(
-    settings: ServiceSettings, db: Path, open_wan: Callable[[], Wan], log: Log
+    settings: ServiceSettings, db: Path, catalogues: Sequence[Path] = (), log: Log | None = None
 ) -> Running:
     """Begin to serve.
 
@@ -67,7 +67,7 @@ async def start(
     for problem in settings.problems():
         raise problem
     tls = _tls(settings)
-    service = Service(settings, db, open_wan, log)
+    service = Service(settings, db, catalogues, opener(db, catalogues), log or Log())
     await service.begin()
     runner = web.AppRunner(
         make_app(service), access_log=None, keepalive_timeout=settings.idle_timeout_s,
@@ -96,7 +96,7 @@ async def start(
 
 
 async def serve(
-    settings: ServiceSettings, db: Path, open_wan: Callable[[], Wan],
+    settings: ServiceSettings, db: Path, catalogues: Sequence[Path],
     ready: Callable[[Running], None],
 ) -> None:  # fmt: skip
     """Serve until a signal (SIGTERM, SIGINT) says to stop."""
@@ -109,7 +109,7 @@ async def serve(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
-    running = await start(settings, db, open_wan, log)
+    running = await start(settings, db, catalogues, log)
     log.info("listening", url=running.url)
     ready(running)
     await stopped.wait()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from relayd.service.routes import (
+    campaigns,
     catalogue,
     documentation,
     events,
@@ -24,6 +25,7 @@ ROUTES: tuple[Route, ...] = (
     *snapshots.ROUTES,
     *catalogue.ROUTES,
     *samples.ROUTES,
+    *campaigns.ROUTES,
     *events.ROUTES,
     *documentation.ROUTES,
     *operations.ROUTES,

@@ -35,7 +35,8 @@ async def get_docs_style(ask: Ask) -> web.Response:  # noqa: ARG001
 
 async def get_root(ask: Ask) -> web.Response:  # noqa: ARG001
     """Lead to the documentation."""
-    return web.Response(status=307, headers={hdrs.LOCATION: "docs"})
+    headers = {hdrs.LOCATION: "docs", hdrs.CONTENT_TYPE: "text/html; charset=utf-8"}
+    return web.Response(body=b'<a href="docs">docs</a>', status=307, headers=headers)
 
 
 def _text(content: bytes, kind: str) -> web.Response:

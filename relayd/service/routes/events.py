@@ -8,7 +8,8 @@ from aiohttp import hdrs, web
 
 from planner.errors import InputError
 from relayd.service.answers import encoded
-from relayd.service.frame import REQUEST_ID, SECURITY_HEADERS
+from relayd.service.frame import REQUEST_ID
+from relayd.service.headers import SECURITY_HEADERS
 from relayd.service.models.events import EventsQuery
 from relayd.service.routes.table import Ask, Route
 from relayd.store.events import Event

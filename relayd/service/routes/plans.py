@@ -30,7 +30,7 @@ def known_plan(service: Service, request: web.Request) -> web.Response | None:
     if body is None:
         return None
     service.metrics.cached()
-    return json_answer(body, current.snapshot)
+    return web.Response(body=body, headers=current.headers.copy())
 
 
 async def get_plan(ask: Ask) -> web.Response:
@@ -77,8 +77,7 @@ async def _plan(service: Service, current: Current, asked: PlanRequest) -> bytes
         body = plan_bytes(current.wan, asked)
     else:
         body = await service.workers.ask(current.version, plan_bytes, asked)
-    service.metrics.planned()
-    service.metrics.planning_s.observe(time.perf_counter() - began_s)
+    service.metrics.planned(time.perf_counter() - began_s)
     current.plans.keep(key, body)
     return body
 

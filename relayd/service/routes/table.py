@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from relayd.service.service import Service
 
+ID_KEY = "request_id"
 JSON = "application/json"
 NDJSON = "application/x-ndjson"
 
@@ -37,7 +38,7 @@ class Ask:
     @property
     def request_id(self) -> str:
         """Names the request in logs and problems."""
-        return str(self.request["request_id"])
+        return str(self.request[ID_KEY])
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,134 @@
+"""One campaign in a process of its own, told on standard input what to do.
+
+Estimating and choosing legs takes seconds of a core, and SSH has its own event loop: neither is
+to hold up answers. What it does is in the store, so that the end of either process loses nothing.
+Its first line of output is the campaign's number, or a problem.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from planner.errors import InputError, RelaydError
+from probes.campaign.course import Wish, parse_pairs
+from probes.campaign.engine import Limits, Progress
+from probes.campaign.tasks import PHASES
+from probes.fleet.file import load_fleet
+from relayd.catalogue import load_catalogue
+from relayd.cli.fleet import allow_many_connections
+from relayd.measuring import Measuring, Report, wish_from_json, wish_to_json
+from relayd.service.problems import problem_of
+from relayd.store import Store, open_store
+from relayd.store.campaigns import Campaigns, StoredCampaign
+from relayd.store.events import Events
+
+EVENT_EVERY_S = 5.0
+SUBJECT = "campaign"
+
+
+def main() -> int:
+    """Run the campaign that standard input describes."""
+    asked = json.load(sys.stdin)
+    try:
+        catalogue = load_catalogue([Path(name) for name in asked["catalogues"]])
+        fleet = load_fleet(Path(asked["fleet"]))
+        with open_store(asked["db"], mode="create") as store:
+            campaigns = Campaigns(store)
+            with campaigns.alone():
+                measuring = Measuring(fleet, catalogue, store)
+                campaign = _campaign(campaigns, measuring, asked["request"])
+                _say({"id": campaign.row.id})
+                asyncio.run(_run(store, measuring, campaign, asked["request"]))
+    except RelaydError as error:
+        problem = problem_of(error)
+        _say({"status": problem.status, "problem": problem.content})
+        return error.exit_code
+    return 0
+
+
+def _campaign(
+    campaigns: Campaigns, measuring: Measuring, request: dict[str, Any]
+) -> StoredCampaign:
+    unfinished = campaigns.unfinished()
+    if request["resume"]:
+        if unfinished is None:
+            raise InputError("resume", "finds nothing: the last campaign was finished", value=True)
+        return unfinished
+    phases = request["phases"] or PHASES
+    wish = Wish(
+        phases=tuple(phase for phase in PHASES if phase in phases),
+        pairs=parse_pairs(request["pairs"], measuring.fleet),
+        thorough=request["thorough"],
+        connections=request["connections"],
+    )
+    return campaigns.begin(
+        {"wish": wish_to_json(wish), "tool": "iperf3", "ramp": False,
+         "budget_usd": request["budget_usd"]}
+    )  # fmt: skip
+
+
+async def _run(
+    store: Store, measuring: Measuring, campaign: StoredCampaign, request: dict[str, Any]
+) -> None:
+    events = Events(store.database)
+    number = str(campaign.row.id)
+    task = asyncio.current_task()
+    assert task
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    told_s = 0.0
+    stage = ""
+
+    def progress(now: Progress) -> None:
+        nonlocal told_s, stage
+        if now.stage == stage and time.monotonic() - told_s < EVENT_EVERY_S:
+            return
+        told_s, stage = time.monotonic(), now.stage
+        events.add(SUBJECT, number, {
+            "status": "running", "stage": now.stage, "done": now.done, "failed": now.failed,
+            "total": now.total, "sent_gb": now.sent_gb, "usd": now.usd, "left_s": now.left_s,
+        })  # fmt: skip
+
+    deadline_s = float("inf")
+    if request["max_minutes"] is not None:
+        deadline_s = time.monotonic() + 60 * request["max_minutes"]
+    allow_many_connections()
+    events.add(SUBJECT, number, {"status": "started"})
+    try:
+        report = await measuring.run(
+            campaign, wish_from_json(campaign.row.options["wish"]),
+            Limits(budget_usd=request["budget_usd"], deadline_s=deadline_s),
+            tool=campaign.row.options.get("tool", "iperf3"), on_progress=progress,
+        )  # fmt: skip
+    except asyncio.CancelledError:
+        events.add(SUBJECT, number, {"status": "interrupted"})
+    except RelaydError as error:
+        events.add(SUBJECT, number, {"status": "failed", "problem": str(error)})
+        raise
+    else:
+        events.add(SUBJECT, number, _conclusion(report))
+
+
+def _conclusion(report: Report) -> dict[str, Any]:
+    left = len(report.ending.failed) + report.ending.left_out
+    return {
+        "status": "partly done" if left else "done",
+        "failed": len(report.ending.failed),
+        "left_out": report.ending.left_out,
+        "sent_gb": report.sent_gb,
+        "usd": report.usd,
+        "snapshot": report.snapshot.id if report.snapshot else None,
+    }
+
+
+def _say(content: dict[str, Any]) -> None:
+    print(json.dumps(content), flush=True)  # noqa: T201 - the service reads this
+
+
+if __name__ == "__main__":
+    sys.exit(main())

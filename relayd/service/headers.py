@@ -1,0 +1,12 @@
+"""Headers of every answer, for browsers: nothing is to be guessed, framed, kept or loaded."""
+
+from __future__ import annotations
+
+SECURITY_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Cache-Control": "no-store",
+    "Server": "relayd",
+}
+HSTS = ("Strict-Transport-Security", "max-age=31536000")
