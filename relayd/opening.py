@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from planner.errors import InputError
 from relayd.catalogue import load_catalogue
 from relayd.settings import Settings, load_settings
+from relayd.store.places import Place, place
 from relayd.wan import Wan
 
 
@@ -19,8 +19,9 @@ def open(  # noqa: A001 - relayd.open() is what a user writes
     Parameters
     ----------
     db : str or Path, optional
-        A store. Without it: ``RELAYD_DB``, the settings file, else the per-user store; where
-        that does not exist yet, answers rest on the baseline.
+        A store: the path of a file, or the address of a PostgreSQL database
+        (``postgresql://user@host/database``). Without it: ``RELAYD_DB``, the settings file, else
+        the per-user store; where that does not exist yet, answers rest on the baseline.
     catalogues : sequence of str or Path
         Catalogue files of one's own, in addition to those of the settings.
 
@@ -31,15 +32,11 @@ def open(  # noqa: A001 - relayd.open() is what a user writes
     CatalogueError
         If a catalogue file is wrong.
     """
-    if isinstance(db, str) and "://" in db:
-        raise InputError(
-            "db", "is an address, and stores are files", value=db, remedy="Give a file's path."
-        )
     settings = load_settings()
-    return open_with(settings, Path(db) if db else None, [Path(name) for name in catalogues])
+    return open_with(settings, place(db) if db else None, [Path(name) for name in catalogues])
 
 
-def open_with(settings: Settings, db: Path | None, catalogues: Sequence[Path]) -> Wan:
+def open_with(settings: Settings, db: Place | None, catalogues: Sequence[Path]) -> Wan:
     """Open with settings at hand; a store that is named must exist."""
     catalogue = load_catalogue((*settings.catalogues, *catalogues))
     return Wan(catalogue, db or settings.db)

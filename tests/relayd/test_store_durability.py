@@ -18,7 +18,7 @@ _FILE_ROWS = 24_000
 _HEAD = """\
 import sys
 from probes.samples import Sample
-from relayd.store import Batch, append, ingest, open_store
+from relayd.store import Batch, append, ingest, open_store, sqlite
 
 def rows(file, count):
     for n in range(count):
@@ -32,7 +32,7 @@ def say(*words):
 _INGEST = (
     _HEAD
     + """
-ingest._CHUNK, ingest._BULK_CACHE_KIB = 2000, 200
+ingest._CHUNK, sqlite.BULK_CACHE_KIB = 2000, 200
 with open_store(sys.argv[1], mode="create") as store:
     for file in range(int(sys.argv[2]), 1_000_000):
         ingest.ingest(store, Batch(f"{file}", "csv"), rows(file, int(sys.argv[3])),
