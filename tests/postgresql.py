@@ -9,8 +9,9 @@ import signal
 import socket
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from urllib.parse import quote
@@ -93,10 +94,15 @@ class PostgresqlServer:
         self._run("pg_ctl", "stop", "--pgdata=data", f"--mode={mode}", "--silent")
 
     def crash(self) -> None:
-        """Kill the server with all its processes, as a loss of power does."""
+        """Kill the server with all its processes at once, as a loss of power does."""
         main = int((self.folder / "data" / "postmaster.pid").read_text().split()[0])
-        # Its children notice at once and leave; a new server waits until they have.
-        os.kill(main, signal.SIGKILL)
+        children = Path(f"/proc/{main}/task/{main}/children").read_text().split()
+        everyone = [main, *map(int, children)]
+        for process in everyone:
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        while any(Path(f"/proc/{process}").exists() for process in everyone):
+            time.sleep(0.01)
 
     def url(self, database: str, *, over: str = "socket", **parameters: str) -> str:
         """Return the address of a database, over the ``socket`` or over ``tcp``."""
@@ -112,7 +118,7 @@ class PostgresqlServer:
         import psycopg
 
         with psycopg.connect(self.url(database), autocommit=True) as connection:
-            cursor = connection.execute(statement)  # type: ignore[call-overload]
+            cursor = connection.execute(statement)
             return list(cursor.fetchall()) if cursor.description else []
 
     def new_database(self, template: str = "template0") -> str:

@@ -258,7 +258,8 @@ def test_a_budget_is_never_passed(
     assert usd == pytest.approx(0.18)
 
 
-def test_a_store_without_room_is_waited_for(
+@pytest.mark.parametrize("spot", ["sqlite"], indirect=True)
+def test_a_file_without_room_is_waited_for(
     fleet: tuple[Fleet, dict[str, Machine]], store: Store, catalogue: Catalogue,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip

@@ -19,7 +19,7 @@ OLDEST_SERVER = 13
 
 # A host that vanished is noticed by keepalives when idle, by the last one when it owes an answer:
 # https://www.postgresql.org/docs/15/libpq-connect.html#LIBPQ-PARAMKEYWORDS.
-_USUAL: dict[str, object] = {
+_USUAL: dict[str, Any] = {
     "application_name": "relayd",
     "connect_timeout": 10,
     "keepalives_idle": 10,
@@ -55,7 +55,7 @@ class Session(NamedTuple):
     schema: int
 
 
-def connect(address: Address, *, read_only: bool = False, **parameters: object) -> Session:
+def connect(address: Address, *, read_only: bool = False, **parameters: int) -> Session:
     """Connect to a server.
 
     Parameters
@@ -81,9 +81,8 @@ def connect(address: Address, *, read_only: bool = False, **parameters: object) 
             "(%40 for @), or leave it to ~/.pgpass or PGPASSWORD.",
         ) from None
     try:
-        connection = psycopg.connect(
-            autocommit=True, **{**_USUAL, **written, "client_encoding": "utf8", **parameters}
-        )
+        settings: dict[str, Any] = {**_USUAL, **written, "client_encoding": "utf8", **parameters}
+        connection = psycopg.connect(autocommit=True, **settings)
     except (psycopg.Error, OSError, UnicodeError, ValueError) as error:
         raise unreachable(address, error) from None
     try:

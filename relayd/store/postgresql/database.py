@@ -95,7 +95,7 @@ class PostgresqlDatabase(Database):
             psycopg.ServerCursor(connection, name, withhold=held) as cursor,
         ):
             cursor.itersize = _ROWS_AT_ONCE
-            cursor.execute(translated_sql(sql), values or None)  # type: ignore[arg-type]
+            cursor.execute(translated_sql(sql), values or None)
             yield from cursor
 
     def change(self, sql: str, values: Values = ()) -> int:
@@ -107,7 +107,7 @@ class PostgresqlDatabase(Database):
         with self._in_transaction():
             connection = self._live().connection
             with self._translated(connection), connection.cursor() as cursor:
-                cursor.executemany(translated_sql(sql), rows)  # type: ignore[arg-type]
+                cursor.executemany(translated_sql(sql), rows)
                 return cursor.rowcount
 
     def insert(
@@ -175,8 +175,7 @@ class PostgresqlDatabase(Database):
         self._begin(patience_s)
         try:
             yield
-            if self._writing is not None:
-                self._commit(self._writing)
+            self._commit()
         except BaseException:
             self.roll_back()
             raise
@@ -208,8 +207,10 @@ class PostgresqlDatabase(Database):
             self.roll_back()
             raise
 
-    def _commit(self, session: Session) -> None:
-        connection = session.connection
+    def _commit(self) -> None:
+        if self._writing is None:
+            return  # rolled back on purpose
+        connection = self._writing.connection
         if connection.info.transaction_status == TransactionStatus.INERROR:
             raise abandoned(self.address)  # COMMIT would roll back without a word
         try:
@@ -272,11 +273,11 @@ def _execute(
 def _execute_on(cursor: psycopg.Cursor[Any], sql: str, values: Values = ()) -> psycopg.Cursor[Any]:
     # Without values the driver takes several statements at once, and percent signs as they are.
     if not values:
-        return cursor.execute(sql)  # type: ignore[call-overload, no-any-return]
-    return cursor.execute(translated_sql(sql), values)  # type: ignore[call-overload, no-any-return]
+        return cursor.execute(sql)
+    return cursor.execute(translated_sql(sql), values)
 
 
 def _copy(cursor: psycopg.Cursor[Any], table: str, rows: Sequence[Sequence[object]]) -> None:
-    with cursor.copy(f"COPY {table} FROM STDIN") as copying:  # type: ignore[call-overload]
+    with cursor.copy(f"COPY {table} FROM STDIN") as copying:
         for row in rows:
             copying.write_row(row)

@@ -47,7 +47,7 @@ class SessionElection(Election):
             if self._answers(self._session):
                 return True
             self.resign()
-        session = connect(self._address, **_QUICK)
+        session = connect(self._address, read_only=False, **_QUICK)
         try:
             session.connection.execute(_QUICK_SERVER)
             lock = office_lock(self._office, session.schema)
