@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planner.baseline import (
@@ -16,7 +15,8 @@ from planner.baseline import (
 )
 from planner.catalogue import Catalogue
 from planner.network import Estimate, Leg, Network, Site, Snapshot
-from relayd.store.opening import Store, default_path, open_store
+from relayd.store.opening import Store, default_path, open_if_there, open_store
+from relayd.store.places import Place
 from relayd.store.snapshots import EstimateRow, LegRow, SiteRow, SnapshotRow
 
 if TYPE_CHECKING:
@@ -29,14 +29,14 @@ class Knowledge:
     Parameters
     ----------
     catalogue : Catalogue
-    db : Path | None
+    db : Place | None
         A store that must exist; None for the per-user store, which need not.
     """
 
-    def __init__(self, catalogue: Catalogue, db: Path | None) -> None:
+    def __init__(self, catalogue: Catalogue, db: Place | None) -> None:
         self._catalogue = catalogue
         self._named = db is not None
-        self._path = db or default_path()
+        self._place = db or default_path()
         self._store: Store | None = None
         self._latest: SnapshotRow | None = None
         self._sites: dict[str, Site] = {}
@@ -99,8 +99,11 @@ class Knowledge:
     def _read(self) -> None:
         if self._snapshot is not None:
             return
-        if self._named or self._path.exists():
-            self._store = open_store(self._path, mode="read")
+        if self._named:
+            self._store = open_store(self._place, mode="read")
+        else:
+            self._store = open_if_there(self._place)
+        if self._store:
             self._latest = self._store.snapshots.latest()
         if self._store and self._latest:
             rows = self._store.snapshots.sites(self._latest.id)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, overload
 from planner.errors import InputError
 from relayd.catalogue import load_catalogue
 from relayd.settings import Settings, load_settings
+from relayd.store.places import Place, place
 from relayd.wan import Wan
 
 if TYPE_CHECKING:
@@ -45,9 +46,10 @@ def open(  # noqa: A001 - relayd.open() is what a user writes
     Parameters
     ----------
     db : str or Path, optional
-        A store's file, or the address of a service (``http://...`` or ``https://...``). Without
-        it: ``RELAYD_DB``, the settings file, else the per-user store; where that does not exist
-        yet, answers rest on the baseline.
+        A store: the path of a file, or the address of a PostgreSQL database
+        (``postgresql://user@host/database``); or the address of a service (``http://...`` or
+        ``https://...``). Without it: ``RELAYD_DB``, the settings file, else the per-user store;
+        where that does not exist yet, answers rest on the baseline.
     catalogues : sequence of str or Path
         Catalogue files of one's own, in addition to those of the settings; a service has its own.
     token : str, optional
@@ -71,12 +73,8 @@ def open(  # noqa: A001 - relayd.open() is what a user writes
             "token" if token else "mirror", "is for a service, and a store was named",
             remedy="Give the service's address, such as http://127.0.0.1:8080.",
         )  # fmt: skip
-    if isinstance(db, str) and "://" in db:
-        raise InputError(
-            "db", "is an address, and stores are files", value=db, remedy="Give a file's path."
-        )
     settings = load_settings()
-    return open_with(settings, Path(db) if db else None, [Path(name) for name in catalogues])
+    return open_with(settings, place(db) if db else None, [Path(name) for name in catalogues])
 
 
 def _open_service(
@@ -96,7 +94,7 @@ def _open_service(
     return RemoteWan(url, token=token)
 
 
-def open_with(settings: Settings, db: Path | None, catalogues: Sequence[Path]) -> Wan:
+def open_with(settings: Settings, db: Place | None, catalogues: Sequence[Path]) -> Wan:
     """Open with settings at hand; a store that is named must exist."""
     catalogue = load_catalogue((*settings.catalogues, *catalogues))
     return Wan(catalogue, db or settings.db)

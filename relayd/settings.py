@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from planner.errors import InputError
+from relayd.store.places import Place, place
 
 FILE_NAME = "config.toml"
 
@@ -18,15 +19,15 @@ class Settings:
 
     Attributes
     ----------
-    db : Path | None
-        The store; None for the default per-user file.
+    db : Place | None
+        The store, a file or a server; None for the default per-user file.
     catalogues : tuple of Path
         A user's own catalogue files.
     time_value, margin, vms, connections : str | None
         Defaults for ``relayd plan``, written as on the command line.
     """
 
-    db: Path | None = None
+    db: Place | None = None
     catalogues: tuple[Path, ...] = ()
     time_value: str | None = None
     margin: str | None = None
@@ -62,9 +63,10 @@ def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:
             kind = "a list of file names" if wants_list else "one value"
             raise InputError(f"{path}: {key}", f"must be {kind}", value=value)
     folder = path.parent if path else Path()
-    db = environment.get("RELAYD_DB") or (
-        folder / str(from_file["db"]) if "db" in from_file else ""
-    )
+    written = environment.get("RELAYD_DB")
+    db = place(written) if written else None
+    if db is None and "db" in from_file:
+        db = place(str(from_file["db"]), folder)
     if listed := environment.get("RELAYD_CATALOGUES"):
         catalogues = tuple(Path(name) for name in listed.split(os.pathsep) if name)
     else:
@@ -76,7 +78,7 @@ def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:
         or (str(from_file[name]) if name in from_file else None)
         for name in _SCALARS
     }
-    return Settings(Path(db) if db else None, catalogues, **scalars)
+    return Settings(db, catalogues, **scalars)
 
 
 def _file_settings(environment: Mapping[str, str]) -> tuple[dict[str, object], Path | None]:

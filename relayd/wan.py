@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, get_args
 
 from planner.aliases import Resolution, resolve
@@ -24,6 +23,7 @@ from planner.request import (
 from relayd.knowledge import Knowledge
 from relayd.questions.circumstances import Circumstances, CommonOptions
 from relayd.questions.transfer import plan_transfer
+from relayd.store.places import Place
 
 if TYPE_CHECKING:
     import numpy as np
@@ -76,7 +76,7 @@ class Wan:
     it; :meth:`refresh` looks for a newer one.
     """
 
-    def __init__(self, catalogue: Catalogue, db: Path | None) -> None:
+    def __init__(self, catalogue: Catalogue, db: Place | None) -> None:
         self.catalogue = catalogue
         self._knowledge = Knowledge(catalogue, db)
         self._whole: Network | None = None

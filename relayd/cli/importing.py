@@ -16,10 +16,10 @@ from planner.errors import InputError
 from planner.units import parse_duration_s
 from probes.importers import ImportOptions, read
 from relayd.catalogue import load_catalogue
-from relayd.cli.options import whole_number
+from relayd.cli.options import store_place, whole_number
 from relayd.settings import load_settings
 from relayd.snapshots import make_snapshot
-from relayd.store import Store, default_path, open_store
+from relayd.store import Store, open_store
 from relayd.store.ingest import Batch, ImportReport, content_digest, ingest
 
 PROGRESS_EVERY_S = 0.5
@@ -31,9 +31,9 @@ def run(options: argparse.Namespace) -> int:
     settings = load_settings()
     catalogue = load_catalogue((*settings.catalogues, *(Path(name) for name in options.catalogue)))
     paths = [_readable(name) for name in options.files]
-    path = Path(options.db) if options.db else settings.db or default_path()
+    place = store_place(options, settings)
     reports = []
-    with open_store(path, mode="create") as store:
+    with open_store(place, mode="create") as store:
         for file in paths:
             report = _import(store, file, options, catalogue)
             reports.append((file, report))
@@ -42,13 +42,13 @@ def run(options: argparse.Namespace) -> int:
         snapshot = make_snapshot(store, catalogue)
     if options.json:
         content = {
-            "db": str(path),
+            "db": str(place),
             "files": [_as_json(file, report) for file, report in reports],
             "snapshot": snapshot and {"id": snapshot.id, "as_of": snapshot.as_of},
         }
         print(json.dumps(content, indent=2))
     elif snapshot:
-        print(f"Snapshot {snapshot.id}, as of {snapshot.as_of}, in {path}")
+        print(f"Snapshot {snapshot.id}, as of {snapshot.as_of}, in {place}")
     unusable = [str(file) for file, report in reports if not report.accepted + report.duplicates]
     if unusable:
         print(f"relayd: nothing to use in {', '.join(unusable)}", file=sys.stderr)

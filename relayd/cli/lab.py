@@ -37,7 +37,11 @@ def add_parser(commands: Any) -> None:
     up.add_argument(
         "--from-store", action="store_true", help="emulate what was measured, in place of a profile"
     )
-    up.add_argument("--db", metavar="FILE", help="the store (default: a per-user file)")
+    up.add_argument(
+        "--db",
+        metavar="FILE|URL",
+        help="the store: a file, or postgresql://USER@HOST/DATABASE (default: a per-user file)",
+    )
     up.add_argument(
         "--catalogue", metavar="FILE", action="append", default=[],
         help="a catalogue file of your own; may be repeated",

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from planner.errors import InputError
 from relayd.opening import open_with
-from relayd.settings import load_settings
+from relayd.settings import Settings, load_settings
+from relayd.store import Place, default_path, place
 from relayd.wan import Wan
 
 
@@ -15,9 +16,14 @@ def wan_of(options: argparse.Namespace) -> Wan:
     """Open the store and the catalogue that a command names."""
     return open_with(
         load_settings(),
-        Path(options.db) if options.db else None,
+        place(options.db) if options.db else None,
         [Path(name) for name in options.catalogue],
     )
+
+
+def store_place(options: argparse.Namespace, settings: Settings) -> Place:
+    """Return where the store is that a command reads and writes."""
+    return place(options.db) if options.db else settings.db or default_path()
 
 
 def whole_number(text: str, field: str) -> int:

@@ -117,7 +117,11 @@ def _command(commands: Any, name: str, handler: str, help_text: str) -> argparse
     )  # fmt: skip
     parser.set_defaults(run=_late(handler))
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--db", metavar="FILE", help="the store (default: a per-user file)")
+    parser.add_argument(
+        "--db",
+        metavar="FILE|URL",
+        help="the store: a file, or postgresql://USER@HOST/DATABASE (default: a per-user file)",
+    )
     parser.add_argument(
         "--catalogue", metavar="FILE", action="append", default=[],
         help="a catalogue file of your own; may be repeated",

@@ -20,11 +20,11 @@ from probes.campaign.tasks import PHASES
 from probes.fleet.file import load_fleet
 from relayd.catalogue import load_catalogue
 from relayd.cli.fleet import agreed, allow_many_connections, fleet_path
-from relayd.cli.options import whole_number
+from relayd.cli.options import store_place, whole_number
 from relayd.cli.text import duration, table, usd, volume
 from relayd.measuring import Forecast, Measuring, Report, wish_from_json, wish_to_json
 from relayd.settings import load_settings
-from relayd.store import Store, default_path, open_store
+from relayd.store import Place, open_if_there, open_store
 from relayd.store.campaigns import Campaigns, StoredCampaign
 
 PARTLY = 5
@@ -40,10 +40,10 @@ def run(options: argparse.Namespace) -> int:
     fleet = load_fleet(fleet_path(options))
     if len({host.region for host in fleet}) < 2:
         raise InputError(fleet.name, "has fewer than two regions", remedy="Add hosts of others.")
-    path = Path(options.db) if options.db else settings.db or default_path()
+    place = store_place(options, settings)
     if options.dry_run:
-        return _dry_run(options, Measuring(fleet, catalogue, _if_there(path)))
-    with open_store(path, mode="create") as store:
+        return _dry_run(options, Measuring(fleet, catalogue, open_if_there(place)))
+    with open_store(place, mode="create") as store:
         campaigns = Campaigns(store)
         with campaigns.alone():
             measuring = Measuring(fleet, catalogue, store)
@@ -69,11 +69,7 @@ def run(options: argparse.Namespace) -> int:
                         "budget_usd": options.budget and _budget(options)}  # fmt: skip
                 campaign = campaigns.begin(kept)
             report = _measure(options, measuring, campaign, wish, kept)
-    return _conclude(options, campaign, report, path)
-
-
-def _if_there(path: Path) -> Store | None:
-    return open_store(path, mode="read") if path.exists() else None
+    return _conclude(options, campaign, report, place)
 
 
 def _budget(options: argparse.Namespace) -> float:
@@ -287,7 +283,7 @@ def _say(text: str) -> None:
 
 
 def _conclude(
-    options: argparse.Namespace, campaign: StoredCampaign, report: Report, path: Path
+    options: argparse.Namespace, campaign: StoredCampaign, report: Report, place: Place
 ) -> int:  # fmt: skip
     ending = report.ending
     done = sum(not outcome.problem for outcome in ending.outcomes)
@@ -313,7 +309,7 @@ def _conclude(
             "busy_s": round(report.busy_s, 3),
             "snapshot": report.snapshot
             and {"id": report.snapshot.id, "as_of": report.snapshot.as_of},
-            "db": str(path),
+            "db": str(place),
         }  # fmt: skip
         print(json.dumps(content, indent=2))
     else:
@@ -326,7 +322,7 @@ def _conclude(
         for line in _listed(report):
             print(line)
         if report.snapshot:
-            print(f"Snapshot {report.snapshot.id}, as of {report.snapshot.as_of}, in {path}")
+            print(f"Snapshot {report.snapshot.id}, as of {report.snapshot.as_of}, in {place}")
     if ending.failed or ending.left_out:
         _say("Some probes are left to do: `relayd probe --resume` tries them again.")
         return PARTLY

@@ -1,4 +1,4 @@
-"""The store: every sample with its origin, and immutable snapshots of estimates, in one file.
+"""The store: every sample with its origin, and immutable snapshots of estimates.
 
 :func:`relayd.store.ingest.ingest` takes in a whole file.
 """
@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from relayd.store.opening import Store, default_path, open_store
+from relayd.store.opening import Store, default_path, open_if_there, open_store
+from relayd.store.places import Address, Place, place
 from relayd.store.snapshots import EstimateRow, LegRow, SiteRow, SnapshotRow
 
 if TYPE_CHECKING:
@@ -21,11 +22,13 @@ if TYPE_CHECKING:
     from relayd.store.samples import Counts, StoredBatch, StoredSample
 
 __all__ = [
+    "Address",
     "Batch",
     "Counts",
     "EstimateRow",
     "ImportReport",
     "LegRow",
+    "Place",
     "SiteRow",
     "SkippedRows",
     "SnapshotRow",
@@ -35,7 +38,9 @@ __all__ = [
     "append",
     "content_digest",
     "default_path",
+    "open_if_there",
     "open_store",
+    "place",
 ]
 
 _OF_SAMPLES = ("Counts", "StoredBatch", "StoredSample")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,6 +11,7 @@ from typing import Any, NamedTuple
 from planner.errors import InputError
 from probes.campaign.state import Outcome, Probe, task_from_json, task_to_json
 from probes.campaign.tasks import ProbeTask
+from relayd.store.election import election
 from relayd.store.ingest import relayd_version
 from relayd.store.opening import Store
 from relayd.store.sample_writer import SampleWriter
@@ -58,7 +57,8 @@ class StoredCampaign:
             return [
                 Probe(
                     self._database.change(
-                        "INSERT INTO probes (campaign_id, stage, task) VALUES (?, ?, ?)",
+                        "INSERT INTO probes (campaign_id, stage, task) VALUES (?, ?, ?) "
+                        "RETURNING id",
                         (self.row.id, stage, json.dumps(task_to_json(task))),
                     ),
                     stage,
@@ -101,7 +101,9 @@ class StoredCampaign:
     def spent(self) -> tuple[float, float]:
         """Return GB and USD so far."""
         row = self._database.row(
-            "SELECT total(sent_gb), total(usd) FROM probes WHERE campaign_id = ?", (self.row.id,)
+            "SELECT coalesce(sum(sent_gb), 0), coalesce(sum(usd), 0) FROM probes "
+            "WHERE campaign_id = ?",
+            (self.row.id,),
         )
         return float(row[0]), float(row[1])
 
@@ -137,7 +139,8 @@ class Campaigns:
         started_at_s = time.time()
         with self._database.transaction():
             number = self._database.change(
-                "INSERT INTO campaigns (options, started_at_s) VALUES (?, ?)", (text, started_at_s)
+                "INSERT INTO campaigns (options, started_at_s) VALUES (?, ?) RETURNING id",
+                (text, started_at_s),
             )
         return StoredCampaign(self._store, CampaignRow(number, dict(options), started_at_s, None))
 
@@ -160,18 +163,10 @@ class Campaigns:
         InputError
             If another process is running one; its probes and ours would disturb each other.
         """
-        # The kernel lifts this lock however the process ends. It is on a file beside the
-        # database, because closing any descriptor of the database itself drops SQLite's locks.
-        path = self._store.path.resolve()
-        lock = os.open(f"{path}-campaign", os.O_CREAT | os.O_RDWR, 0o600)
-        try:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
+        with election(self._store, "campaign") as standing:
+            if not standing.stand():
                 raise InputError(
-                    "--db", "is in use by another campaign", value=str(self._store.path),
+                    "--db", "is in use by another campaign", value=str(self._store.place),
                     remedy="Wait until it has finished, or name another database.",
-                ) from None  # fmt: skip
+                )  # fmt: skip
             yield
-        finally:
-            os.close(lock)

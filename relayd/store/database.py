@@ -1,90 +1,100 @@
-"""A connection to SQLite whose failures are :class:`~planner.errors.StoreError`.
+"""A connection to a database whose failures are :class:`~planner.errors.StoreError`.
 
-Every statement of the store goes through this class, so that translation of errors, and the
-rule of one writer at a time, are in one place.
+Every statement of the store goes through a :class:`Database`, so that translation of errors, and
+the rule of one writer at a time, are in one place. There is one for each engine:
+:class:`~relayd.store.sqlite.SqliteDatabase` and
+:class:`~relayd.store.postgresql.database.PostgresqlDatabase`. Both are given the same SQL, which
+keeps to what both understand:
+
+- values are ``?`` in order or ``:name``; texts with a question mark, colon or percent sign in
+  them are values too;
+- an ``INSERT`` whose id is of use ends in ``RETURNING id``;
+- ``ON CONFLICT DO NOTHING``, ``coalesce``, ``sum``; no ``rowid``, ``ifnull``, ``total``, ``date``,
+  ``INSERT OR``, ``LIMIT -1``; truths are 0 and 1;
+- many rows go in by :meth:`Database.insert`, which is quick on both.
+
+Only schemas, and what SQLite has to be told of the order of joins, are written twice.
 """
 
 from __future__ import annotations
 
-import sqlite3
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from pathlib import Path
-from typing import Any, TypeAlias
+from contextlib import AbstractContextManager
+from typing import Any, ClassVar, Literal, TypeAlias
 
-from relayd.store.failures import translated
+from relayd.store.places import Place
 
 Values: TypeAlias = Sequence[object] | Mapping[str, object]
 
-# Mistakes of our own and broken constraints are not the file's fault: they pass untranslated.
-_NOT_THE_FILE = (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.NotSupportedError)
 
+class Database(ABC):
+    """One connection to one database.
 
-class Database:
-    """One connection to one database file.
+    It belongs to one thread at a time.
 
-    Parameters
+    Attributes
     ----------
-    connection : sqlite3.Connection
-        In autocommit mode (``isolation_level=None``).
-    path : Path
+    place : Place
         As the user spelled it, for errors.
+    engine : {"sqlite", "postgresql"}
+    refusals : tuple of exception types
+        What a value raises that no column takes, and a change that the database forbids.
+        They pass untranslated: they are not the database's fault.
     """
 
-    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
-        self._connection = connection
-        self.path = path
+    engine: ClassVar[Literal["sqlite", "postgresql"]]
+    place: Place
+    refusals: tuple[type[Exception], ...]
 
+    @abstractmethod
     def close(self) -> None:
         """Close the connection; what was committed is safe without it."""
-        self._connection.close()
 
+    @abstractmethod
     def rows(self, sql: str, values: Values = ()) -> list[Any]:
         """Run a query and return all its rows."""
-        try:
-            return self._connection.execute(sql, values).fetchall()
-        except _NOT_THE_FILE:
-            raise
-        except sqlite3.Error as error:
-            raise translated(self.path, error) from error
 
     def row(self, sql: str, values: Values = ()) -> Any:
         """Run a query and return its first row, or None."""
         rows = self.rows(sql, values)
         return rows[0] if rows else None
 
+    @abstractmethod
     def stream(self, sql: str, values: Values = ()) -> Iterator[Any]:
         """Run a query and yield its rows as they are read, in bounded memory."""
-        try:
-            yield from self._connection.execute(sql, values)
-        except _NOT_THE_FILE:
-            raise
-        except sqlite3.Error as error:
-            raise translated(self.path, error) from error
 
+    @abstractmethod
     def change(self, sql: str, values: Values = ()) -> int:
-        """Run a statement that changes something; returns the id of the row it inserted."""
-        try:
-            return self._connection.execute(sql, values).lastrowid or 0
-        except _NOT_THE_FILE:
-            raise
-        except sqlite3.Error as error:
-            raise translated(self.path, error) from error
+        """Run a statement that changes something.
 
+        Returns the id of the row it inserted where the statement ends in ``RETURNING id``, else
+        0. Outside of a transaction it is one by itself.
+        """
+
+    @abstractmethod
     def change_many(self, sql: str, rows: Iterable[Sequence[object]]) -> int:
         """Run a statement once for each row; returns how many rows it changed."""
-        try:
-            return self._connection.executemany(sql, rows).rowcount
-        except _NOT_THE_FILE:
-            raise
-        except sqlite3.Error as error:
-            raise translated(self.path, error) from error
 
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
+    @abstractmethod
+    def insert(
+        self, table: str, rows: Sequence[Sequence[object]], *, skip_known: bool = False
+    ) -> int:
+        """Insert whole rows quickly, inside a transaction; returns how many are new.
+
+        Parameters
+        ----------
+        rows : sequence
+            Values of all columns of the table, in their order.
+        skip_known : bool
+            Leave out rows whose key is there already, in place of refusing them all.
+        """
+
+    @abstractmethod
+    def transaction(self) -> AbstractContextManager[None]:
         """Become the one writer; commit at the end, or leave everything as it was.
 
-        When it returns, the change is on disk (``synchronous=FULL`` waits for the device).
+        When it returns, the change is on disk. Transactions do not nest.
 
         Raises
         ------
@@ -92,18 +102,15 @@ class Database:
             If another process is the writer for longer than the busy timeout, or the change
             can't be written.
         """
-        self.change("BEGIN IMMEDIATE")
-        try:
-            yield
-            if self._connection.in_transaction:
-                self.change("COMMIT")
-        except BaseException:
-            self.roll_back()
-            raise
 
+    @abstractmethod
+    def savepoint(self) -> AbstractContextManager[None]:
+        """Undo what is done inside, and no more, if that fails; inside a transaction."""
+
+    @abstractmethod
     def roll_back(self) -> None:
         """Undo the transaction so far and end it, if there is one."""
-        # SQLite has already rolled back by itself after some errors, such as a full disk.
-        if self._connection.in_transaction:
-            with suppress(sqlite3.Error):
-                self._connection.execute("ROLLBACK")
+
+    @abstractmethod
+    def expecting_many(self) -> AbstractContextManager[None]:
+        """Prepare for a large number of rows to come."""

@@ -51,7 +51,7 @@ class Events:
     def add(self, kind: str, subject: str, detail: Mapping[str, Any]) -> int:
         """Keep an event, in a transaction of its own or in the caller's; returns its id."""
         return self._database.change(
-            "INSERT INTO events (at_s, kind, subject, detail) VALUES (?, ?, ?, ?)",
+            "INSERT INTO events (at_s, kind, subject, detail) VALUES (?, ?, ?, ?) RETURNING id",
             (time.time(), kind, subject, json.dumps(dict(detail), sort_keys=True)),
         )
 

@@ -7,13 +7,23 @@ import sqlite3
 from pathlib import Path
 
 from planner.errors import StoreError
+from relayd.store.places import Place
 
 FIELD = "--db"
 
 
-def failure(path: Path, problem: str, remedy: str) -> StoreError:
-    """Return the error for a database file: the option at fault, the file, the way out."""
-    return StoreError(FIELD, problem, value=str(path), remedy=remedy)
+class NoStoreError(StoreError):
+    """There is no store yet at a place where one could be."""
+
+
+def reason(error: BaseException) -> str:
+    """Return the first line of what a database or its driver said."""
+    return (str(error).strip() or type(error).__name__).partition("\n")[0].rstrip(".")
+
+
+def failure(place: Place, problem: str, remedy: str) -> StoreError:
+    """Return the error for a database: the option at fault, the place, the way out."""
+    return StoreError(FIELD, problem, value=str(place), remedy=remedy)
 
 
 def foreign(path: Path) -> StoreError:
@@ -25,10 +35,46 @@ def foreign(path: Path) -> StoreError:
     )
 
 
-def missing(path: Path) -> StoreError:
-    """Return the error for a database that is to be used but is not there."""
+def missing(place: Place) -> NoStoreError:
+    """Return the error for a store that is to be used but is not there."""
+    problem = "does not exist" if isinstance(place, Path) else "holds no relayd store yet"
+    return NoStoreError(
+        FIELD, problem, value=str(place),
+        remedy="`relayd import` creates it; or name an existing database.",
+    )  # fmt: skip
+
+
+def busy(place: Place) -> StoreError:
+    """Return the error for a change that another writer has kept waiting."""
     return failure(
-        path, "does not exist", "`relayd import` creates it; or name an existing database."
+        place,
+        "is being written by another process",
+        "Wait until that import or campaign has finished, and run this again.",
+    )
+
+
+def opened_for_reading(place: Place) -> StoreError:
+    """Return the error for a change through a store that was opened for reading."""
+    return failure(place, "is open for reading, which is read-only", "Open it for writing.")
+
+
+def too_new(place: Place, found: int, known: int) -> StoreError:
+    """Return the error for a schema that a later version has made."""
+    return failure(
+        place,
+        f"was written by a newer relayd (schema {found}; this one knows {known})",
+        "Upgrade relayd, or name another database; it was left as it is.",
+    )
+
+
+def outdated(place: Place, found: int, known: int) -> StoreError:
+    """Return the error for reading an old schema, which only a writer may upgrade."""
+    return failure(
+        place,
+        f"has schema {found} of an older relayd or of an interrupted creation "
+        f"(this one reads {known})",
+        "Any command that stores something, such as `relayd import`, upgrades it "
+        "and keeps all that it holds.",
     )
 
 
@@ -62,11 +108,7 @@ def translated(path: Path, error: sqlite3.Error) -> StoreError:
     if kind == sqlite3.SQLITE_READONLY:
         return read_only(path)
     if kind in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return failure(
-            path,
-            "is being written by another process",
-            "Wait until that import or campaign has finished, and run this again.",
-        )
+        return busy(path)
     if kind == sqlite3.SQLITE_FULL:
         return failure(
             path,

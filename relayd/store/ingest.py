@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -18,10 +19,6 @@ _CHUNK = 20_000
 _FIRST_ROWS = 5
 _MOST_REASONS = 100
 _OTHER_REASONS = "other reasons"
-# Holds the pages that a big file touches, so that none is written to disk twice; one million
-# samples take about 40 MB.
-_BULK_CACHE_KIB = 65_536
-_USUAL_CACHE_KIB = 2_000
 
 
 class Batch(NamedTuple):
@@ -104,43 +101,37 @@ def ingest(
     database = store.database
     tally = _Tally()
     accepted = seen = samples_seen = 0
-    bulk = False
     source = iter(rows)
-    try:
-        with database.transaction():
-            writer = SampleWriter(
-                database,
-                name=batch.name,
-                format=batch.format,
-                digest=batch.digest,
-                options=json.dumps(dict(batch.options), sort_keys=True),
-                relayd_version=relayd_version(),
-                imported_at_s=time.time(),
+    with ExitStack() as bulk, database.transaction():
+        writer = SampleWriter(
+            database,
+            name=batch.name,
+            format=batch.format,
+            digest=batch.digest,
+            options=json.dumps(dict(batch.options), sort_keys=True),
+            relayd_version=relayd_version(),
+            imported_at_s=time.time(),
+        )
+        while chunk := list(islice(source, _CHUNK)):
+            if len(chunk) == _CHUNK and seen == 0:
+                bulk.enter_context(database.expecting_many())
+            samples = [row for row in chunk if isinstance(row, Sample)]
+            if len(samples) < len(chunk):
+                tally.add(row for row in chunk if isinstance(row, Skipped))
+            accepted += writer.add(samples)
+            samples_seen += len(samples)
+            seen += len(chunk)
+            if progress is not None:
+                progress(seen)
+        duplicates = samples_seen - accepted
+        if accepted:
+            writer.seal(
+                accepted=accepted,
+                duplicates=duplicates,
+                skipped=json.dumps({k: v._asdict() for k, v in tally.skipped().items()}),
             )
-            while chunk := list(islice(source, _CHUNK)):
-                if len(chunk) == _CHUNK and not bulk:
-                    database.change(f"PRAGMA cache_size = -{_BULK_CACHE_KIB}")
-                    bulk = True
-                samples = [row for row in chunk if isinstance(row, Sample)]
-                if len(samples) < len(chunk):
-                    tally.add(row for row in chunk if isinstance(row, Skipped))
-                accepted += writer.add(samples)
-                samples_seen += len(samples)
-                seen += len(chunk)
-                if progress is not None:
-                    progress(seen)
-            duplicates = samples_seen - accepted
-            if accepted:
-                writer.seal(
-                    accepted=accepted,
-                    duplicates=duplicates,
-                    skipped=json.dumps({k: v._asdict() for k, v in tally.skipped().items()}),
-                )
-            else:
-                database.roll_back()
-    finally:
-        if bulk:
-            database.change(f"PRAGMA cache_size = -{_USUAL_CACHE_KIB}")
+        else:
+            database.roll_back()
     return ImportReport(
         accepted, duplicates, tally.skipped(), writer.batch_id if accepted else None
     )

@@ -1,28 +1,14 @@
-"""Opening a store: look before touching, and never overwrite what is not ours."""
+"""Opening a store, in a file or on a server."""
 
 from __future__ import annotations
 
-import os
-import sqlite3
-import stat
-import time
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from planner.errors import StoreError
 from relayd.store.database import Database
-from relayd.store.failures import (
-    damaged,
-    failure,
-    foreign,
-    missing,
-    of_file,
-    read_only,
-    translated,
-    unreadable,
-)
-from relayd.store.schema import APPLICATION_ID, SCHEMA_VERSION, upgrade, version
+from relayd.store.failures import NoStoreError, failure
+from relayd.store.places import Address, Place, place
 from relayd.store.snapshots import Snapshots
 
 if TYPE_CHECKING:
@@ -31,9 +17,6 @@ if TYPE_CHECKING:
 Mode: TypeAlias = Literal["read", "write", "create"]
 
 BUSY_TIMEOUT_S = 5.0
-_OLDEST_SQLITE = (3, 37, 0)  # STRICT tables, https://www.sqlite.org/stricttables.html
-_WAL_KEPT_BYTES = 16 * 2**20
-_PLAIN = frozenset(b"/-._~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 
 
 class Store:
@@ -61,9 +44,9 @@ class Store:
         return Samples(self.database)
 
     @property
-    def path(self) -> Path:
-        """The database file, as the caller named it."""
-        return self.database.path
+    def place(self) -> Place:
+        """The database file or server, as the caller named it; shown without a password."""
+        return self.database.place
 
     def close(self) -> None:
         """Close the database."""
@@ -76,7 +59,7 @@ class Store:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<Store {self.path}>"
+        return f"<Store {self.place}>"
 
 
 def default_path() -> Path:
@@ -86,237 +69,64 @@ def default_path() -> Path:
     return user_data_path("relayd", appauthor=False) / "relayd.db"
 
 
-def open_store(path: Path | str, *, mode: Mode, busy_timeout_s: float = BUSY_TIMEOUT_S) -> Store:
-    """Open the database file of a store.
+def open_store(
+    where: Path | str | Address, *, mode: Mode, busy_timeout_s: float = BUSY_TIMEOUT_S
+) -> Store:
+    """Open a store.
 
     Parameters
     ----------
-    path : Path or str
-        The file. A symbolic link is followed.
+    where : Path, str or Address
+        A file of SQLite (a symbolic link is followed), or a database of PostgreSQL:
+        ``postgresql://user@host/database``.
     mode : {"read", "write", "create"}
         ``read`` changes nothing and works on read-only files and folders. ``write`` needs an
         existing store, and brings its schema up to date. ``create`` makes a new one where
-        there is no file, or an empty one.
+        there is no file, or an empty one; the database on a server must exist.
     busy_timeout_s : float
         How long to wait for another writer.
 
     Raises
     ------
     StoreError
-        If the file is missing, foreign, damaged, from a newer relayd, locked, or can't be
-        read or written. The file is then as it was.
+        If the store is missing, foreign, damaged, from a newer relayd, locked, can't be
+        reached, or can't be read or written. It is then as it was.
     """
-    named = Path(path)
-    if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
-        raise failure(
-            named,
-            f"needs SQLite 3.37 or newer, and this Python has {sqlite3.sqlite_version}",
-            "Use a Python that is built with a newer SQLite.",
-        )
-    try:
-        target = named.resolve()
-        found = _size_bytes(target, named)
-        if found is None and mode == "create":
-            _create_file(target)
-            found = 0
-    except StoreError:
-        raise
-    except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: a loop of links
-        if isinstance(error, RuntimeError):
-            error = OSError(None, str(error))
-        raise of_file(named, error) from error
-    if found is None:
-        raise missing(named)
-    if found == 0 and mode != "create":
-        raise failure(
-            named, "is an empty file", "`relayd import` makes a database of it; or name another."
-        )
-    if found > 0:
-        _refuse_foreign(target, named)
-    if mode == "read":
-        return _open_for_reading(target, named, busy_timeout_s)
-    return _open_for_writing(target, named, busy_timeout_s, empty=found == 0)
+    found = place(where)
+    if isinstance(found, Path):
+        from relayd.store.sqlite_opening import open_file
+
+        return Store(open_file(found, mode, busy_timeout_s))
+    return Store(_open_server(found, mode, busy_timeout_s))
 
 
-def _size_bytes(target: Path, named: Path) -> int | None:
-    """Return the size of a regular file that may be read; None where there is none."""
-    try:
-        status = target.stat()
-    except FileNotFoundError:
+def open_if_there(where: Path | str | Address) -> Store | None:
+    """Open a store for reading; None where there is none yet."""
+    found = place(where)
+    if isinstance(found, Path) and not found.exists():
         return None
-    if stat.S_ISDIR(status.st_mode):
-        raise failure(named, "is a folder", f"Name a file, such as {str(named / 'relayd.db')!r}.")
-    if not stat.S_ISREG(status.st_mode):
-        raise failure(named, "is not a regular file", "Name a file on a local disk.")
-    if not os.access(target, os.R_OK):
-        raise unreadable(named)
-    return status.st_size
-
-
-def _create_file(target: Path) -> None:
-    """Create an empty file that only this user may read, in folders of the same kind."""
-    for folder in reversed(target.parents):
-        if not folder.exists():
-            folder.mkdir(mode=0o700, exist_ok=True)
     try:
-        os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-    except FileExistsError:
-        return  # another process was first: it is creating the same store
+        return open_store(found, mode="read")
+    except NoStoreError:
+        return None
 
 
-def _connect(target: Path, parameters: str, timeout_s: float) -> sqlite3.Connection:
-    # In a URI, unlike in a plain path, the mode can be set so that no file is ever created.
-    quoted = "".join(chr(b) if b in _PLAIN else f"%{b:02X}" for b in os.fsencode(target))
-    return sqlite3.connect(
-        f"file://{quoted}?{parameters}", uri=True, isolation_level=None, timeout=timeout_s
-    )
-
-
-def _refuse_foreign(target: Path, named: Path) -> None:
-    """Raise unless the header says that the file is ours, leaving it and its folder untouched.
-
-    ``immutable`` makes SQLite look at the file alone: it takes no lock, rolls nothing back and
-    creates nothing beside it. (Reading the header with ``open`` is not possible: closing a file
-    drops all POSIX locks of the process on it, those of its other connections too. See
-    https://www.sqlite.org/howtocorrupt.html, section 2.2.)
-    """
+def _open_server(address: Address, mode: Mode, busy_timeout_s: float) -> Database:
+    if address.scheme not in ("postgresql", "postgres"):
+        raise failure(
+            address,
+            f"is an address of {address.scheme}, which no store is on",
+            "Give the path of a file, or postgresql://USER@HOST/DATABASE.",
+        )
     try:
-        connection = _connect(target, "mode=ro&immutable=1", 0)
-        try:
-            (application,) = connection.execute("PRAGMA application_id").fetchone()
-        finally:
-            connection.close()
-    except sqlite3.DatabaseError as error:
-        # A writer that is just growing the file looks like damage to this look without locks;
-        # if there is real damage, the real connection finds it.
-        if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_CORRUPT:
-            return
-        raise translated(named, error) from error
-    if application != APPLICATION_ID:
-        raise foreign(named)
+        import psycopg  # noqa: F401
+    except ImportError as error:
+        # Without the libraries of PostgreSQL the driver is there but does not load.
+        raise failure(
+            address,
+            f"needs the driver psycopg: {str(error).partition(chr(10))[0]}",
+            "Install it: pip install 'relayd[postgresql]'.",
+        ) from None
+    from relayd.store.postgresql.opening import open_database
 
-
-def _refuse_cut_off(database: Database, target: Path) -> None:
-    """Raise if the end of the last page is missing, which SQLite would read as zeros.
-
-    Missing pages it notices by itself.
-    """
-    page_bytes = database.row("PRAGMA page_size")[0]
-    for _ in range(3):  # another process may change the size between two looks
-        bytes_due = database.row("PRAGMA page_count")[0] * page_bytes
-        wal = Path(f"{target}-wal")
-        # While there is a log, the file may lag behind it.
-        if target.stat().st_size >= bytes_due or (wal.exists() and wal.stat().st_size > 0):
-            return
-    raise damaged(database.path, "the file is cut off")
-
-
-def _open_for_reading(target: Path, named: Path, timeout_s: float) -> Store:
-    try:
-        database = _reader(target, named, "mode=ro", timeout_s)
-    except sqlite3.OperationalError as error:
-        # A database in WAL mode needs two files beside it, which can't be made in a read-only
-        # folder. With no WAL there is no writer, and the file alone is all there is.
-        kind = error.sqlite_errorcode & 0xFF
-        if kind not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
-            raise translated(named, error) from error
-        wal = Path(f"{target}-wal")
-        if wal.exists() and wal.stat().st_size > 0:
-            raise failure(
-                named,
-                "has its newest changes in the file beside it that ends in -wal, which can't "
-                "be used in a folder that is read-only for this user",
-                "Copy both files to a folder of yours, or open it once as their owner.",
-            ) from error
-        try:
-            database = _reader(target, named, "mode=ro&immutable=1", timeout_s)
-        except sqlite3.DatabaseError as still:
-            raise translated(named, still) from still
-    except sqlite3.DatabaseError as error:
-        raise translated(named, error) from error
-    try:
-        found = version(database)
-        _refuse_cut_off(database, target)
-        if found < SCHEMA_VERSION:
-            raise failure(
-                named,
-                f"has schema {found} of an older relayd or of an interrupted creation "
-                f"(this one reads {SCHEMA_VERSION})",
-                "Any command that stores something, such as `relayd import`, upgrades it "
-                "and keeps all that it holds.",
-            )
-    except BaseException:
-        database.close()
-        raise
-    return Store(database)
-
-
-def _reader(target: Path, named: Path, parameters: str, timeout_s: float) -> Database:
-    connection = _connect(target, parameters, timeout_s)
-    try:
-        (application,) = connection.execute("PRAGMA application_id").fetchone()
-        if application != APPLICATION_ID:
-            raise foreign(named)
-        connection.execute("PRAGMA query_only = ON")
-        connection.execute("PRAGMA trusted_schema = OFF")
-    except BaseException:
-        connection.close()
-        raise
-    return Database(connection, named)
-
-
-def _open_for_writing(target: Path, named: Path, timeout_s: float, *, empty: bool) -> Store:
-    if not (os.access(target, os.W_OK) and os.access(target.parent, os.W_OK)):
-        raise read_only(named)
-    try:
-        connection = _connect(target, "mode=rw", timeout_s)
-    except sqlite3.DatabaseError as error:
-        raise translated(named, error) from error
-    database = Database(connection, named)
-    try:
-        # A creation that was killed while it wrote our mark is rolled back as we look.
-        if empty or database.row("PRAGMA page_count")[0] == 0:
-            _mark_as_ours(database, target)
-        if database.row("PRAGMA application_id")[0] != APPLICATION_ID:
-            raise foreign(named)
-        version(database)  # refuses a newer one before anything is changed
-        _refuse_cut_off(database, target)
-        database.change("PRAGMA trusted_schema = OFF")
-        database.change("PRAGMA foreign_keys = ON")
-        database.change("PRAGMA synchronous = FULL")
-        database.change(f"PRAGMA journal_size_limit = {_WAL_KEPT_BYTES}")
-        _use_wal(connection, named, timeout_s)
-        upgrade(database)
-    except BaseException:
-        database.close()
-        raise
-    return Store(database)
-
-
-def _mark_as_ours(database: Database, target: Path) -> None:
-    """Write our mark into the header of an empty file, before anything else is in it."""
-    with database.transaction():
-        used = database.row("SELECT count(*) FROM sqlite_schema")[0]
-        marked = database.row("PRAGMA application_id")[0]
-        if not used and not marked:
-            try:
-                target.chmod(0o600)
-            except OSError as error:
-                raise of_file(database.path, error) from error
-            database.change(f"PRAGMA application_id = {APPLICATION_ID}")
-
-
-def _use_wal(connection: sqlite3.Connection, named: Path, timeout_s: float) -> None:
-    """Let readers go on while one process writes (write-ahead log)."""
-    # SQLite does not wait by itself here when two processes create the same store.
-    deadline = time.monotonic() + timeout_s
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-        except sqlite3.DatabaseError as error:
-            busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
-            if not busy or time.monotonic() > deadline:
-                raise translated(named, error) from error
-            time.sleep(0.01)
-        else:
-            return
+    return open_database(address, mode, busy_timeout_s)

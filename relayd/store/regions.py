@@ -10,4 +10,4 @@ def region_id(database: Database, name: str) -> int:
     row = database.row("SELECT id FROM regions WHERE name = ?", (name,))
     if row is not None:
         return int(row[0])
-    return database.change("INSERT INTO regions (name) VALUES (?)", (name,))
+    return database.change("INSERT INTO regions (name) VALUES (?) RETURNING id", (name,))

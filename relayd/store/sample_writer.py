@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from hashlib import blake2b
@@ -11,6 +10,7 @@ from typing import TypeAlias, get_args
 from planner.errors import InputError
 from probes.samples import Metric, Sample
 from relayd.store.database import Database
+from relayd.store.failures import reason
 from relayd.store.regions import region_id
 from relayd.store.samples import Samples
 
@@ -19,12 +19,6 @@ _Row: TypeAlias = tuple[
     int, int, int, float, float, int, float, bool, int, int, str, int, int
 ]  # fmt: skip
 _Setup: TypeAlias = tuple[str, str, str, str, str]
-
-_INSERT = f"INSERT INTO samples VALUES ({', '.join('?' * 13)}) ON CONFLICT DO NOTHING"  # noqa: S608
-# What SQLite and its Python face raise for a value that no column takes.
-_REFUSALS = (
-    sqlite3.IntegrityError, sqlite3.ProgrammingError, OverflowError, TypeError, UnicodeError,
-)  # fmt: skip
 
 
 class SampleWriter:
@@ -49,9 +43,13 @@ class SampleWriter:
         self._last_id = Samples(database).last_id()
         self.batch_id = database.change(
             "INSERT INTO batches (name, format, digest, options, relayd_version, imported_at_s) "
-            "VALUES (?, ?, ?, ?, ?, ?)",
+            "VALUES (?, ?, ?, ?, ?, ?) RETURNING id",
             (name, format, digest, options, relayd_version, imported_at_s),
         )
+        self._read_names()
+
+    def _read_names(self) -> None:
+        database = self._database
         self._regions: dict[str, int] = dict(database.rows("SELECT name, id FROM regions"))
         self._metrics: dict[str, int] = dict(database.rows("SELECT name, id FROM metrics"))
         self._setups: dict[_Setup, int] = {
@@ -70,10 +68,15 @@ class SampleWriter:
             If one has a value that can't be a measurement.
         """
         try:
-            # In the order of the key, neighbours land on the same page: a third faster.
-            return self._database.change_many(_INSERT, sorted(self._encoded(samples)))
-        except _REFUSALS as error:
+            return self._add(samples)
+        except self._database.refusals as error:
             raise self._refusal(samples, error) from error
+
+    def _add(self, samples: Sequence[Sample]) -> int:
+        with self._database.savepoint():
+            # In the order of the key, neighbours land on the same page: a third faster.
+            rows = sorted(self._encoded(samples))
+            return self._database.insert("samples", rows, skip_known=True)
 
     def _encoded(self, samples: Iterable[Sample]) -> Iterator[_Row]:
         regions, metrics, setups = self._regions, self._metrics, self._setups
@@ -96,6 +99,7 @@ class SampleWriter:
             )  # fmt: skip
 
     def _new_region(self, name: str) -> int:
+        _refuse_nul(name)
         number = region_id(self._database, name)
         self._regions[name] = number
         return number
@@ -103,29 +107,44 @@ class SampleWriter:
     def _new_metric(self, name: Metric) -> int:
         if name not in get_args(Metric):
             raise InputError("metric", "is not one that relayd knows", value=name)
-        number = self._database.change("INSERT INTO metrics (name) VALUES (?)", (name,))
+        number = self._database.change(
+            "INSERT INTO metrics (name) VALUES (?) RETURNING id", (name,)
+        )
         self._metrics[name] = number
         return number
 
     def _new_setup(self, setup: _Setup) -> int:
+        _refuse_nul(*setup)
         number = self._database.change(
-            "INSERT INTO setups (tool, src_zone, dst_zone, src_vm, dst_vm) VALUES (?, ?, ?, ?, ?)",
+            "INSERT INTO setups (tool, src_zone, dst_zone, src_vm, dst_vm) "
+            "VALUES (?, ?, ?, ?, ?) RETURNING id",
             setup,
         )
         self._setups[setup] = number
         return number
 
     def _refusal(self, samples: Sequence[Sample], error: Exception) -> InputError:
-        """Find which sample was refused, by adding them one at a time."""
-        remedy = "Nothing of its file was stored. Correct or remove it, and import again."
-        for sample in samples:
+        """Find the first sample that was refused, by adding one half and then its halves."""
+        shown = None
+        while samples:
+            half = samples[: (len(samples) + 1) // 2]
+            # What was numbered in vain is gone from the database.
+            self._read_names()
             try:
-                for row in self._encoded([sample]):
-                    self._database.change(_INSERT, row)
-            except _REFUSALS as again:
-                shown = f"{sample.src} to {sample.dst}, {sample.metric} = {sample.value}"
-                return InputError("sample", f"can't be stored: {again}", value=shown, remedy=remedy)
-        return InputError("sample", f"can't be stored: {error}", remedy=remedy)
+                self._add(half)
+            except self._database.refusals as again:
+                if len(samples) == 1:
+                    error = again
+                    only = samples[0]
+                    shown = f"{only.src} to {only.dst}, {only.metric} = {only.value}"
+                    break
+                samples = half
+            else:
+                samples = samples[len(half) :]
+        return InputError(
+            "sample", f"can't be stored: {reason(error)}", value=shown,
+            remedy="Nothing of its file was stored. Correct or remove it, and import again.",
+        )  # fmt: skip
 
     def seal(self, *, accepted: int, duplicates: int, skipped: str) -> None:
         """Fill in the counts of the batch; it can't change from then on."""
@@ -138,5 +157,12 @@ class SampleWriter:
 
 @lru_cache(maxsize=4096)  # many samples of a file say the same
 def _digest(detail: str) -> int:
+    _refuse_nul(detail)
     digest = blake2b(detail.encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big", signed=True)
+
+
+def _refuse_nul(*texts: str) -> None:
+    """Raise for a character that PostgreSQL has no room for; a store may move from one to other."""
+    if any("\0" in text for text in texts):
+        raise UnicodeError("a text holds the character U+0000")

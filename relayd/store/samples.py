@@ -87,7 +87,7 @@ class Samples:
         """Return how many samples, batches and snapshots there are."""
         return Counts(
             *self._database.row(
-                "SELECT (SELECT ifnull(sum(accepted), 0) FROM batches), "
+                "SELECT (SELECT coalesce(sum(accepted), 0) FROM batches), "
                 "(SELECT count(*) FROM batches), (SELECT count(*) FROM snapshots)"
             )
         )

@@ -1,7 +1,9 @@
-"""The schema's versions: which one a file has, and how it gets to ours.
+"""The schema's versions: which one a database has, and how it gets to ours.
 
-Version ``n`` is what the scripts ``migrations/0001_*.sql`` to ``n`` make of an empty database.
-``PRAGMA user_version`` keeps it in the file's header.
+Version ``n`` is what the scripts ``migrations/0001_*.sql`` to ``n`` make of an empty SQLite
+database, and those of the same numbers in ``migrations/postgresql`` of an empty PostgreSQL one:
+the same tables and columns. A new version is a script in both. ``PRAGMA user_version`` keeps the
+number in the file's header; :mod:`relayd.store.postgresql.schema` has its own way.
 """
 
 from __future__ import annotations
@@ -10,8 +12,8 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from relayd.store.database import Database
-from relayd.store.failures import damaged, failure
+from relayd.store.failures import damaged, too_new
+from relayd.store.sqlite import SqliteDatabase
 
 APPLICATION_ID = 0x72656C79
 """Marks a database as ours in the header of the file: ``rely`` in ASCII."""
@@ -22,7 +24,7 @@ SCHEMA_VERSION = 3
 MIGRATIONS = Path(__file__).parent / "migrations"
 
 
-def version(database: Database) -> int:
+def version(database: SqliteDatabase) -> int:
     """Return the schema version of a database; 0 for one that is not laid out yet.
 
     Raises
@@ -32,15 +34,11 @@ def version(database: Database) -> int:
     """
     found = int(database.row("PRAGMA user_version")[0])
     if found > SCHEMA_VERSION:
-        raise failure(
-            database.path,
-            f"was written by a newer relayd (schema {found}; this one knows {SCHEMA_VERSION})",
-            "Upgrade relayd, or name another database; it was left as it is.",
-        )
+        raise too_new(database.place, found, SCHEMA_VERSION)
     return found
 
 
-def upgrade(database: Database) -> None:
+def upgrade(database: SqliteDatabase) -> None:
     """Bring a database to :data:`SCHEMA_VERSION`: all of the way, or not at all."""
     if version(database) == SCHEMA_VERSION:
         return
@@ -61,9 +59,9 @@ def upgrade(database: Database) -> None:
         database.change("PRAGMA foreign_keys = ON")
 
 
-def script(number: int) -> str:
+def script(number: int, folder: str = ".") -> str:
     """Return the SQL that leads from the version before to this one."""
-    (path,) = MIGRATIONS.glob(f"{number:04}_*.sql")
+    (path,) = (MIGRATIONS / folder).glob(f"{number:04}_*.sql")
     return path.read_text(encoding="utf-8")
 
 

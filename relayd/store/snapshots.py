@@ -6,13 +6,13 @@ order, so ``Estimate(*row.rtt_ms)`` is what was saved.
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from planner.errors import InputError
 from relayd.store.database import Database
+from relayd.store.failures import reason
 from relayd.store.regions import region_id
 
 _FIGURE = ("low", "expected", "high", "source", "measured_at_s", "samples", "basis")
@@ -30,30 +30,30 @@ _HEADS = (
 )
 
 
-def _legs(index: str = "") -> str:
-    # The order of joins is fixed (CROSS JOIN): legs first, and their names by number.
-    return (
-        f"SELECT src.name, dst.name, {_columns('legs', _LEG_FIGURES)}, legs.loss_pct "  # noqa: S608
-        f"FROM legs {index} CROSS JOIN regions AS src ON src.id = legs.src_id "
-        "CROSS JOIN regions AS dst ON dst.id = legs.dst_id WHERE snapshot_key = :snapshot"
-    )
-
-
-_LEGS = _legs() + " ORDER BY src_id, dst_id"
-# Left to itself, SQLite reads the whole snapshot for the second half.
+# SQLite is told the order of joins (CROSS JOIN): legs first, and their names by number. Left to
+# itself, it reads the whole snapshot for the second half of _LEGS_BETWEEN. PostgreSQL has no such
+# hints.
+_HINTS = {
+    "sqlite": {"join": "CROSS JOIN", "by_destination": "INDEXED BY legs_by_destination"},
+    "postgresql": {"join": "JOIN", "by_destination": ""},
+}
+_LEGS_OF = (
+    f"SELECT src.name, dst.name, {_columns('legs', _LEG_FIGURES)}, legs.loss_pct "  # noqa: S608
+    "FROM legs {index} {join} regions AS src ON src.id = legs.src_id "
+    "{join} regions AS dst ON dst.id = legs.dst_id WHERE snapshot_key = :snapshot"
+)
+_LEGS = _LEGS_OF.replace("{index}", "") + " ORDER BY src_id, dst_id"
 _LEGS_BETWEEN = (
-    _legs()
+    _LEGS_OF.replace("{index}", "")
     + " AND src_id = :src UNION ALL "
-    + _legs("INDEXED BY legs_by_destination")
+    + _LEGS_OF.replace("{index}", "{by_destination}")
     + " AND dst_id = :dst AND src_id <> :src"
 )
 _SITES = (
     f"SELECT regions.name, sites.vm_type, {_columns('sites', _SITE_FIGURES)} "  # noqa: S608
-    "FROM sites CROSS JOIN regions ON regions.id = sites.region_id "
+    "FROM sites {join} regions ON regions.id = sites.region_id "
     "WHERE snapshot_key = :snapshot ORDER BY position"
 )
-_INSERT_LEG = f"INSERT INTO legs VALUES ({', '.join('?' * 25)})"  # noqa: S608
-_INSERT_SITE = f"INSERT INTO sites VALUES ({', '.join('?' * 25)})"  # noqa: S608
 
 
 class EstimateRow(NamedTuple):
@@ -134,6 +134,9 @@ class Snapshots:
     def __init__(self, database: Database) -> None:
         self._database = database
 
+    def _hinted(self, sql: str) -> str:
+        return sql.format_map(_HINTS[self._database.engine])
+
     def save(
         self, snapshot: SnapshotRow, legs: Sequence[LegRow], sites: Sequence[SiteRow]
     ) -> SnapshotRow:
@@ -163,35 +166,35 @@ class Snapshots:
             try:
                 key = database.change(
                     "INSERT INTO snapshots (id, as_of_s, created_at_s, source, catalogue_digest, "
-                    "samples_through) VALUES (?, ?, ?, ?, ?, ?)",
+                    "samples_through) VALUES (?, ?, ?, ?, ?, ?) RETURNING key",
                     snapshot[:6],
                 )
                 numbers = _Numbers(database)
-                database.change_many(
-                    _INSERT_LEG,
-                    (
+                database.insert(
+                    "legs",
+                    [
                         (
                             key, numbers[leg.src], numbers[leg.dst], *_stored(leg.rtt_ms),
                             *_stored(leg.per_flow_mbps), *_stored(leg.aggregate_gbps),
                             leg.loss_pct,
                         )
                         for leg in legs
-                    ),
+                    ],
                 )  # fmt: skip
-                database.change_many(
-                    _INSERT_SITE,
-                    (
+                database.insert(
+                    "sites",
+                    [
                         (
                             key, position, numbers[site.region], site.vm_type,
                             *_stored(site.egress_gbps), *_stored(site.ingress_gbps),
                             *_stored(site.window_mb),
                         )
                         for position, site in enumerate(sites)
-                    ),
+                    ],
                 )  # fmt: skip
-            except sqlite3.IntegrityError as error:
+            except database.refusals as error:
                 raise InputError(
-                    "snapshot", f"can't be saved: {error}", value=snapshot.id
+                    "snapshot", f"can't be saved: {reason(error)}", value=snapshot.id
                 ) from error
             database.change(
                 "UPDATE snapshots SET legs = ?, sites = ? WHERE key = ?",
@@ -216,12 +219,12 @@ class Snapshots:
         if row is not None:
             return SnapshotRow(*row)
         pruned = self._database.row(
-            "SELECT date(pruned_at_s, 'unixepoch') FROM pruned_snapshots WHERE id = ?",
-            (snapshot_id,),
+            "SELECT pruned_at_s FROM pruned_snapshots WHERE id = ?", (snapshot_id,)
         )
+        on = time.strftime("%Y-%m-%d", time.gmtime(pruned[0])) if pruned else ""
         raise InputError(
             "snapshot",
-            f"was pruned on {pruned[0]}" if pruned else "is not in this store",
+            f"was pruned on {on}" if pruned else "is not in this store",
             value=snapshot_id,
             remedy="Name another one, or none for the newest.",
         )
@@ -239,7 +242,7 @@ class Snapshots:
             If there is no such snapshot.
         """
         values = {"snapshot": self._key(snapshot_id)}
-        return map(_leg, self._database.rows(_LEGS, values))
+        return map(_leg, self._database.rows(self._hinted(_LEGS), values))
 
     def legs_between(self, snapshot_id: str, src: str, dst: str) -> Sequence[LegRow]:
         """Return the legs out of the source and into the destination: all of one-hop planning.
@@ -256,7 +259,7 @@ class Snapshots:
         for end, name in (("src", src), ("dst", dst)):
             row = self._database.row("SELECT id FROM regions WHERE name = ?", (name,))
             values[end] = 0 if row is None else row[0]
-        return [_leg(row) for row in self._database.rows(_LEGS_BETWEEN, values)]
+        return [_leg(row) for row in self._database.rows(self._hinted(_LEGS_BETWEEN), values)]
 
     def sites(self, snapshot_id: str) -> Sequence[SiteRow]:
         """Return the sites of a snapshot, in the order in which they were saved.
@@ -266,7 +269,7 @@ class Snapshots:
         InputError
             If there is no such snapshot.
         """
-        rows = self._database.rows(_SITES, {"snapshot": self._key(snapshot_id)})
+        rows = self._database.rows(self._hinted(_SITES), {"snapshot": self._key(snapshot_id)})
         return [
             SiteRow(row[0], row[1], _estimate(row[2:9]), _estimate(row[9:16]), _estimate(row[16:]))
             for row in rows
@@ -282,7 +285,9 @@ class Snapshots:
         database = self._database
         with database.transaction():
             pruned = database.rows(
-                "SELECT key, id FROM snapshots ORDER BY key DESC LIMIT -1 OFFSET ?", (keep,)
+                "SELECT key, id FROM snapshots WHERE key NOT IN "
+                "(SELECT key FROM snapshots ORDER BY key DESC LIMIT ?) ORDER BY key DESC",
+                (keep,),
             )
             for key, snapshot_id in pruned:
                 database.change(

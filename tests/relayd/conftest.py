@@ -9,6 +9,8 @@ from typing import NamedTuple
 import pytest
 
 from relayd.__main__ import main
+from tests.postgresql import PostgresqlServer
+from tests.relayd.engines import PostgresqlSpot, Spot, SqliteSpot
 
 
 class Outcome(NamedTuple):
@@ -46,3 +48,18 @@ def relayd(capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
         return Outcome(code, captured.out, captured.err)
 
     return run
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def spot(request: pytest.FixtureRequest, tmp_path: Path) -> Spot:
+    """Return a place without a store: an empty folder, then an empty database on a server."""
+    if request.param == "sqlite":
+        return SqliteSpot(tmp_path)
+    server: PostgresqlServer = request.getfixturevalue("postgresql_server")
+    return PostgresqlSpot(server)
+
+
+@pytest.fixture
+def postgresql_spot(postgresql_server: PostgresqlServer) -> PostgresqlSpot:
+    """Return an empty database on a server."""
+    return PostgresqlSpot(postgresql_server)

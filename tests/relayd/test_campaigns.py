@@ -7,7 +7,6 @@ import contextlib
 import json
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 from collections import Counter
@@ -31,6 +30,7 @@ from relayd.catalogue import load_catalogue
 from relayd.store import Store, open_store
 from relayd.store.campaigns import Campaigns
 from tests.probes.machines import Machine, machines, need
+from tests.relayd.engines import Spot
 
 _ROOT = Path(__file__).parents[2]
 _PING = ProbeTask("rtt", (("aws:us-east-1", "gcp:us-east1"),), 0, 1.0)
@@ -41,8 +41,8 @@ _BRIEF = Patience(connect_s=3, login_s=2, keepalive_s=0.5, keepalives=2, command
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with open_store(tmp_path / "store.db", mode="create") as found:
+def store(spot: Spot) -> Iterator[Store]:
+    with open_store(spot.where, mode="create") as found:
         yield found
 
 
@@ -56,14 +56,14 @@ def test_tasks_come_back_as_they_were() -> None:
         assert task_from_json(json.loads(json.dumps(task_to_json(task)))) == task
 
 
-def test_a_campaign_is_found_again_with_what_is_left(store: Store, tmp_path: Path) -> None:
+def test_a_campaign_is_found_again_with_what_is_left(store: Store, spot: Spot) -> None:
     campaigns = Campaigns(store)
     assert campaigns.unfinished() is None
     campaign = campaigns.begin({"wish": {"phases": ["rtt"]}})
     first, second = campaign.plan("rtt", [_PING, _CAPS])
     campaign.record([Outcome(first, (_SAMPLE,), sent_gb=0.5, usd=0.25)])
     campaign.record([Outcome(second, sent_gb=0.25, usd=0.125, problem="it hung", attempts=3)])
-    with open_store(tmp_path / "store.db", mode="write") as again:
+    with open_store(spot.where, mode="write") as again:
         found = Campaigns(again).unfinished()
         assert found is not None
         assert found.row.options == {"wish": {"phases": ["rtt"]}}
@@ -78,11 +78,11 @@ def test_a_campaign_is_found_again_with_what_is_left(store: Store, tmp_path: Pat
     assert list(store.samples.samples_for_estimates()) == [_SAMPLE]
 
 
-def test_samples_and_their_probe_are_kept_together_or_not_at_all(store: Store) -> None:
+def test_samples_and_their_probe_are_kept_together_or_not_at_all(store: Store, spot: Spot) -> None:
     campaign = Campaigns(store).begin({})
     first, second = campaign.plan("rtt", [_PING, _PING])
     campaign.record([Outcome(first, (_SAMPLE,))])
-    with pytest.raises(sqlite3.IntegrityError, match="the probe is done"):
+    with pytest.raises(spot.integrity_error, match="the probe is done"):
         campaign.record([Outcome(first, (_SAMPLE._replace(value=12.0),))])
     with pytest.raises(InputError, match="can't be stored"):
         campaign.record([Outcome(second, (_SAMPLE._replace(value=-1.0),))])
@@ -90,7 +90,7 @@ def test_samples_and_their_probe_are_kept_together_or_not_at_all(store: Store) -
     assert [probe.status for probe in campaign.probes()] == ["done", "planned"]
 
 
-def test_one_campaign_at_a_time_also_after_a_kill(store: Store) -> None:
+def test_one_campaign_at_a_time_also_after_a_kill(store: Store, spot: Spot) -> None:
     code = (
         "import sys, time\n"
         "from relayd.store import open_store\n"
@@ -99,7 +99,7 @@ def test_one_campaign_at_a_time_also_after_a_kill(store: Store) -> None:
         "    print('alone', flush=True)\n"
         "    time.sleep(600)\n"
     )
-    command = [sys.executable, "-c", code, str(store.path)]
+    command = [sys.executable, "-c", code, spot.where]
     with subprocess.Popen(command, cwd=_ROOT, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == "alone\n"
@@ -258,7 +258,8 @@ def test_a_budget_is_never_passed(
     assert usd == pytest.approx(0.18)
 
 
-def test_a_store_without_room_is_waited_for(
+@pytest.mark.parametrize("spot", ["sqlite"], indirect=True)
+def test_a_file_without_room_is_waited_for(
     fleet: tuple[Fleet, dict[str, Machine]], store: Store, catalogue: Catalogue,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import random
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 from relayd.store import open_store
+from tests.relayd.engines import Spot, SqliteSpot
 
 _ROOT = Path(__file__).parents[2]
 _FILE_ROWS = 24_000
@@ -18,7 +18,7 @@ _FILE_ROWS = 24_000
 _HEAD = """\
 import sys
 from probes.samples import Sample
-from relayd.store import Batch, append, ingest, open_store
+from relayd.store import Batch, append, ingest, open_store, sqlite
 
 def rows(file, count):
     for n in range(count):
@@ -32,7 +32,7 @@ def say(*words):
 _INGEST = (
     _HEAD
     + """
-ingest._CHUNK, ingest._BULK_CACHE_KIB = 2000, 200
+ingest._CHUNK, sqlite.BULK_CACHE_KIB = 2000, 200
 with open_store(sys.argv[1], mode="create") as store:
     for file in range(int(sys.argv[2]), 1_000_000):
         ingest.ingest(store, Batch(f"{file}", "csv"), rows(file, int(sys.argv[3])),
@@ -52,9 +52,9 @@ with open_store(sys.argv[1], mode="create") as store:
 )
 
 
-def _killed(code: str, path: Path, start: int, lines: int, delay_s: float) -> set[int]:
+def _killed(code: str, where: str, start: int, lines: int, delay_s: float) -> set[int]:
     """Run a writer, kill it after so many lines of output; return what it said was stored."""
-    command = [sys.executable, "-c", code, str(path), str(start), str(_FILE_ROWS)]
+    command = [sys.executable, "-c", code, where, str(start), str(_FILE_ROWS)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=_ROOT) as writer:
         assert writer.stdout is not None
         output = [writer.stdout.readline() for _ in range(lines)]
@@ -67,11 +67,10 @@ def _killed(code: str, path: Path, start: int, lines: int, delay_s: float) -> se
     return {int(line.split()[1]) for line in whole if line.startswith("stored")}
 
 
-def _groups(path: Path) -> dict[int, int]:
+def _groups(spot: Spot) -> dict[int, int]:
     """Return how many samples each file or group has, after checking the database."""
-    with open_store(path, mode="read") as store:
-        assert store.database.rows("PRAGMA integrity_check") == [("ok",)]
-        assert store.database.rows("PRAGMA foreign_key_check") == []
+    spot.check()
+    with open_store(spot.where, mode="read") as store:
         sizes = dict(store.database.rows("SELECT measured_at_s, count(*) FROM samples GROUP BY 1"))
         counts = store.samples.counts()
     assert counts.samples == sum(sizes.values())
@@ -79,59 +78,57 @@ def _groups(path: Path) -> dict[int, int]:
     return sizes
 
 
-def test_a_killed_import_leaves_all_of_a_file_or_nothing(tmp_path: Path) -> None:
-    path = tmp_path / "relayd.db"
+def test_a_killed_import_leaves_all_of_a_file_or_nothing(spot: Spot) -> None:
     noise = random.Random(11)
     promised: set[int] = set()
     for kill in range(10):
         # A file takes 12 chunks: some kills hit the first, some the third file of a run.
         lines = noise.randrange(1, 30)
-        promised |= _killed(_INGEST, path, 1000 * kill, lines, noise.uniform(0, 0.03))
-        stored = _groups(path)
+        promised |= _killed(_INGEST, spot.where, 1000 * kill, lines, noise.uniform(0, 0.03))
+        stored = _groups(spot)
         assert promised <= set(stored)
         assert set(stored.values()) <= {_FILE_ROWS}
 
 
-def test_an_acknowledged_sample_survives_a_kill(tmp_path: Path) -> None:
-    path = tmp_path / "relayd.db"
+def test_an_acknowledged_sample_survives_a_kill(spot: Spot) -> None:
     noise = random.Random(12)
     promised: set[int] = set()
     for kill in range(15):
         lines = noise.randrange(1, 60)
-        promised |= _killed(_APPEND, path, 1000 * kill, lines, noise.uniform(0, 0.01))
-        stored = _groups(path)
+        promised |= _killed(_APPEND, spot.where, 1000 * kill, lines, noise.uniform(0, 0.01))
+        stored = _groups(spot)
         assert promised <= set(stored)
         assert set(stored.values()) <= {7}
     assert len(promised) >= 15
 
 
-def test_a_kill_during_creation_leaves_nothing_that_hinders_the_next_start(
+def test_a_kill_during_creation_of_a_file_leaves_nothing_that_hinders_the_next_start(
     tmp_path: Path,
 ) -> None:
     noise = random.Random(13)
     for kill in range(12):
-        path = tmp_path / f"{kill}" / "relayd.db"
+        spot = SqliteSpot(tmp_path / f"{kill}")
+        path = Path(spot.where)
         command = [sys.executable, "-c", _APPEND, str(path), "0"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=_ROOT) as writer:
             while not path.exists():
                 assert writer.poll() is None
             time.sleep(noise.uniform(0, 0.02))
             writer.send_signal(signal.SIGKILL)
-        _killed(_APPEND, path, 1000, 1, 0)
-        assert set(_groups(path).values()) == {7}
+        _killed(_APPEND, spot.where, 1000, 1, 0)
+        assert set(_groups(spot).values()) == {7}
 
 
-def test_readers_see_whole_files_while_a_writer_works(tmp_path: Path) -> None:
-    path = tmp_path / "relayd.db"
-    command = [sys.executable, "-c", _INGEST, str(path), "0", "6000"]
+def test_readers_see_whole_files_while_a_writer_works(spot: Spot) -> None:
+    command = [sys.executable, "-c", _INGEST, spot.where, "0", "6000"]
     seen: list[int] = []
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=_ROOT) as writer:
         assert writer.stdout is not None
         while not writer.stdout.readline().startswith("stored"):
             pass
-        with open_store(path, mode="read") as lasting:
+        with open_store(spot.where, mode="read") as lasting:
             while len(set(seen)) < 6:
-                with open_store(path, mode="read") as brief:
+                with open_store(spot.where, mode="read") as brief:
                     rows = list(brief.samples.samples_for_estimates())
                 assert len(set(rows)) == len(rows)
                 seen += [len(rows), sum(1 for _ in lasting.samples.samples_for_estimates())]
@@ -149,19 +146,15 @@ def test_readers_see_whole_files_while_a_writer_works(tmp_path: Path) -> None:
     assert seen == sorted(seen)
 
 
-def test_another_writer_waits_for_its_turn(tmp_path: Path) -> None:
-    path = tmp_path / "relayd.db"
+def test_another_writer_waits_for_its_turn(spot: Spot) -> None:
     code = _APPEND.replace("1_000_000", "int(sys.argv[2]) + 30").replace(
         'mode="create"', 'mode="create", busy_timeout_s=120'
     )
     writers = [
-        subprocess.Popen([sys.executable, "-c", code, str(path), str(1000 * number)], cwd=_ROOT,
+        subprocess.Popen([sys.executable, "-c", code, spot.where, str(1000 * number)], cwd=_ROOT,
                          stdout=subprocess.DEVNULL)
         for number in range(4)
     ]  # fmt: skip
     assert [writer.wait() for writer in writers] == [0] * 4
-    assert len(_groups(path)) == 120
-    with sqlite3.connect(path) as connection:
-        (ids,) = connection.execute("SELECT count(DISTINCT id) FROM samples").fetchone()
-    connection.close()
-    assert ids == 120 * 7
+    assert len(_groups(spot)) == 120
+    assert spot.outsider("SELECT count(DISTINCT id) FROM samples") == [(120 * 7,)]

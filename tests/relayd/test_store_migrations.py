@@ -56,7 +56,7 @@ def _later_version(folder: Path, monkeypatch: pytest.MonkeyPatch, *scripts: str)
     monkeypatch.setattr(schema, "MIGRATIONS", migrations)
     target = _NOW + len(scripts)
     monkeypatch.setattr(schema, "SCHEMA_VERSION", target)
-    monkeypatch.setattr("relayd.store.opening.SCHEMA_VERSION", target)
+    monkeypatch.setattr("relayd.store.sqlite_opening.SCHEMA_VERSION", target)
 
 
 def _state(path: Path) -> tuple[int, int, list[tuple[str]]]:
@@ -132,9 +132,9 @@ def test_a_crash_inside_a_migration_leaves_the_old_version(
     code = (
         "import sys\n"
         "from pathlib import Path\n"
-        "from relayd.store import open_store, opening, schema\n"
+        "from relayd.store import open_store, schema, sqlite_opening\n"
         "schema.MIGRATIONS = Path(sys.argv[2])\n"
-        f"schema.SCHEMA_VERSION = opening.SCHEMA_VERSION = {_NOW + 2}\n"
+        f"schema.SCHEMA_VERSION = sqlite_opening.SCHEMA_VERSION = {_NOW + 2}\n"
         "open_store(sys.argv[1], mode='write')\n"
     )
     command = [sys.executable, "-c", code, str(database), str(tmp_path / "migrations")]

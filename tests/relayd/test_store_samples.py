@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-import sqlite3
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from planner.errors import FormatError, InputError
 from probes.samples import Sample, Skipped
 from relayd.store import Batch, Store, append, content_digest, open_store
 from relayd.store.ingest import ingest
+from tests.relayd.engines import Spot
 
 _A_FILE = Batch("a.csv", "csv", "0" * 64, {"force": False})
 
@@ -35,12 +34,13 @@ def _sample(number: int, **fields: object) -> Sample:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with open_store(tmp_path / "relayd.db", mode="create") as opened:
+def store(spot: Spot) -> Iterator[Store]:
+    with open_store(spot.where, mode="create") as opened:
         yield opened
 
 
 _finite = st.floats(0, 1e12)
+_text = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=9)
 _samples = st.builds(
     Sample,
     src=st.sampled_from(["aws:a", "aws:b", "azure:ü'; DROP TABLE samples"]),
@@ -53,41 +53,44 @@ _samples = st.builds(
     duration_s=st.none() | st.floats(0.1, 1e6),
     warmed_up=st.booleans(),
     src_zone=st.sampled_from(["", "a"]),
+    dst_zone=_text,
+    src_vm=_text,
     dst_vm=st.sampled_from(["", "m5.8xlarge"]),
-    detail=st.sampled_from(["", '{"tier":"PREMIUM"}', '{"tier":"STANDARD"}', "\x00 \u2028"]),
+    detail=st.sampled_from(["", '{"tier":"PREMIUM"}', '{"tier":"STANDARD"}', "\x01 \u2028"]),
 )
 
 
 @given(files=st.lists(st.lists(_samples, max_size=12), max_size=5))
-@settings(max_examples=60, deadline=None)
-def test_overlapping_files_make_a_set_of_samples(files: list[list[Sample]]) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "relayd.db"
-        known: set[Sample] = set()
-        with open_store(path, mode="create") as store:
-            for number, rows in enumerate(files):
-                report = ingest(store, Batch(f"{number}", "csv"), rows)
-                new = set(rows) - known
-                assert (report.accepted, report.duplicates) == (len(new), len(rows) - len(new))
-                known |= new
-        with open_store(path, mode="read") as store:
-            read = list(store.samples.samples_for_estimates())
-            assert len(read) == len(known) == store.samples.counts().samples
-            assert set(read) == known
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_overlapping_files_make_a_set_of_samples(spot: Spot, files: list[list[Sample]]) -> None:
+    where = spot.another().where
+    known: set[Sample] = set()
+    with open_store(where, mode="create") as store:
+        for number, rows in enumerate(files):
+            report = ingest(store, Batch(f"{number}", "csv"), rows)
+            new = set(rows) - known
+            assert (report.accepted, report.duplicates) == (len(new), len(rows) - len(new))
+            known |= new
+    with open_store(where, mode="read") as store:
+        read = list(store.samples.samples_for_estimates())
+        assert len(read) == len(known) == store.samples.counts().samples
+        assert set(read) == known
 
 
-def test_a_file_twice_leaves_the_database_byte_for_byte(store: Store, tmp_path: Path) -> None:
+def test_a_file_twice_leaves_the_database_as_it_was(store: Store, spot: Spot) -> None:
     rows = [_sample(number) for number in range(50)]
     rows_and_skips: list[Sample | Skipped] = [*rows, Skipped(51, "no value"), rows[3]]
     first = ingest(store, _A_FILE, rows_and_skips)
     assert (first.accepted, first.duplicates, first.batch_id) == (50, 1, 1)
-    before = _dump(tmp_path)
+    before = spot.dump()
 
     again = ingest(store, _A_FILE, rows_and_skips)
 
     assert (again.accepted, again.duplicates, again.batch_id) == (0, 51, None)
     assert again.skipped == first.skipped
-    assert _dump(tmp_path) == before
+    assert spot.dump() == before
 
 
 def test_a_grown_file_adds_its_new_rows(store: Store) -> None:
@@ -121,9 +124,9 @@ def test_samples_that_differ_in_one_value_are_two(store: Store, other: dict[str,
     assert set(store.samples.samples_for_estimates()) == set(both)
 
 
-def test_an_importer_that_fails_midway_leaves_nothing(store: Store, tmp_path: Path) -> None:
+def test_an_importer_that_fails_midway_leaves_nothing(store: Store, spot: Spot) -> None:
     ingest(store, _A_FILE, [_sample(1)])
-    before = _dump(tmp_path)
+    before = spot.dump()
 
     def damaged() -> Iterator[Sample]:
         for number in range(2, 45_000):  # more than two chunks
@@ -132,7 +135,7 @@ def test_an_importer_that_fails_midway_leaves_nothing(store: Store, tmp_path: Pa
 
     with pytest.raises(FormatError):
         ingest(store, _A_FILE, damaged())
-    assert _dump(tmp_path) == before
+    assert spot.dump() == before
     # And the connection is of use again.
     assert ingest(store, _A_FILE, [_sample(2)]).accepted == 1
 
@@ -152,18 +155,21 @@ def test_an_importer_that_fails_midway_leaves_nothing(store: Store, tmp_path: Pa
         {"metric": "speed"},
         {"value": "fast"},
         {"detail": "\udcff"},
+        {"detail": "\0"},
+        {"src": "aws:\0"},
+        {"tool": "\0"},
         {"tool": None},
     ],
     ids=str,
 )
 def test_what_no_measurement_can_be_is_refused(
-    store: Store, tmp_path: Path, wrong: dict[str, object]
+    store: Store, spot: Spot, wrong: dict[str, object]
 ) -> None:
-    before = _dump(tmp_path)
+    before = spot.dump()
     with pytest.raises(InputError) as caught:
         ingest(store, _A_FILE, [_sample(1), _sample(2), _sample(3, **wrong)])
     assert "\n" not in str(caught.value)
-    assert _dump(tmp_path) == before
+    assert spot.dump() == before
 
 
 def test_the_report_counts_reasons_and_shows_their_first_rows(store: Store) -> None:
@@ -179,7 +185,7 @@ def test_the_report_counts_reasons_and_shows_their_first_rows(store: Store) -> N
     assert seen[-1] == len(rows)
 
 
-def test_history_tells_where_each_sample_is_from(store: Store, tmp_path: Path) -> None:
+def test_history_tells_where_each_sample_is_from(store: Store, spot: Spot, tmp_path: Path) -> None:
     path = tmp_path / "one.csv"
     path.write_text("content")
     pair = {"src": "aws:a", "dst": "aws:b"}
@@ -198,12 +204,11 @@ def test_history_tells_where_each_sample_is_from(store: Store, tmp_path: Path) -
     assert batches[1].options == '{"force": true}'
     known_then = store.samples.history("aws:a", "aws:b", through=through)
     assert [stored.sample for stored in known_then] == [late]
-    with sqlite3.connect(tmp_path / "relayd.db") as connection:
-        spelled_out = connection.execute(
-            "SELECT src, dst, metric, value, batch FROM measurements WHERE src = 'aws:a'"
-        ).fetchall()
-    connection.close()
-    assert ("aws:a", "aws:b", "aggregate_mbps", 109.0, "one.csv") in spelled_out
+    spelled_out = spot.outsider(
+        "SELECT src, dst, metric, value, measured_at, batch FROM measurements WHERE src = 'aws:a'"
+    )
+    at = "2021-12-20 11:33:29"
+    assert ("aws:a", "aws:b", "aggregate_mbps", 109.0, at, "one.csv") in spelled_out
 
 
 def test_filters(store: Store) -> None:
@@ -223,24 +228,35 @@ def test_filters(store: Store) -> None:
     assert len(groups) == len(set(groups))
 
 
-def test_nobody_can_change_a_sample(store: Store, tmp_path: Path) -> None:
+def test_nobody_can_change_a_sample(store: Store, spot: Spot) -> None:
     ingest(store, _A_FILE, [_sample(1)])
-    other = sqlite3.connect(tmp_path / "relayd.db")
-    for statement in (
+    statements = [
         "UPDATE samples SET value = 1",
         "DELETE FROM samples",
         "DELETE FROM batches",
         "UPDATE batches SET name = 'other.csv'",
         "UPDATE regions SET name = 'aws:elsewhere' WHERE id = 1",
-    ):
-        with pytest.raises(sqlite3.IntegrityError, match="append-only"):
-            other.execute(statement)
-    other.close()
+    ]
+    if spot.engine == "postgresql":
+        statements += [
+            "TRUNCATE samples",
+            "TRUNCATE batches CASCADE",
+            "DELETE FROM regions",
+            "DELETE FROM metrics",
+            "DELETE FROM setups",
+        ]
+    for statement in statements:
+        with pytest.raises(spot.integrity_error, match="append-only"):
+            spot.outsider(statement)
 
 
-def _dump(folder: Path) -> list[str]:
-    connection = sqlite3.connect(folder / "relayd.db")
-    try:
-        return list(connection.iterdump())
-    finally:
-        connection.close()
+def test_a_sample_refers_to_rows_that_are_there(store: Store, spot: Spot) -> None:
+    ingest(store, _A_FILE, [_sample(1)])
+    good = [1, 2, 1, 5.0, 5.0, 1, 1.0, 0, 1, 0, "", 1, 99]
+    for column in (0, 1, 2, 8, 11):
+        row = list(good)
+        row[column] = 77
+        with pytest.raises(spot.integrity_error), store.database.transaction():
+            store.database.insert("samples", [row])
+    with store.database.transaction():
+        assert store.database.insert("samples", [good]) == 1

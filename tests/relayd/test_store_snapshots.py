@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 
 from planner.errors import InputError
 from relayd.store import EstimateRow, LegRow, SiteRow, SnapshotRow, Store, open_store
+from tests.relayd.engines import Spot
 
 _REGIONS = ["aws:a", "aws:b", "azure:c", "gcp:d", "own:e"]
 
@@ -50,8 +50,8 @@ def _head(name: str = "s1") -> SnapshotRow:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with open_store(tmp_path / "relayd.db", mode="create") as opened:
+def store(spot: Spot) -> Iterator[Store]:
+    with open_store(spot.where, mode="create") as opened:
         yield opened
 
 
@@ -77,12 +77,15 @@ def test_legs_between_are_those_out_of_the_source_and_into_the_destination(
     assert sorted(store.snapshots.legs_between("s1", src, dst)) == sorted(wanted)
 
 
-def test_legs_between_reads_through_indices(store: Store) -> None:
+def test_legs_between_reads_through_indices_of_sqlite(tmp_path: Path) -> None:
     from relayd.store import snapshots
 
+    store = open_store(tmp_path / "relayd.db", mode="create")
     plan = store.database.rows(
-        "EXPLAIN QUERY PLAN " + snapshots._LEGS_BETWEEN, {"snapshot": 1, "src": 1, "dst": 2}
+        "EXPLAIN QUERY PLAN " + store.snapshots._hinted(snapshots._LEGS_BETWEEN),
+        {"snapshot": 1, "src": 1, "dst": 2},
     )
+    store.close()
     steps = [step[3] for step in plan if " legs " in step[3]]
     assert len(steps) == 2
     assert any("snapshot_key=? AND src_id=?" in step for step in steps)
@@ -103,6 +106,7 @@ def test_the_newest_is_the_last_saved(store: Store) -> None:
     [
         _legs()[0]._replace(rtt_ms=EstimateRow(3.0, 2.0, 4.0, "measured")),
         _legs()[0]._replace(rtt_ms=EstimateRow(1.0, math.nan, 4.0, "measured")),
+        _legs()[0]._replace(rtt_ms=EstimateRow(1.0, 2.0, math.nan, "measured")),
         _legs()[0]._replace(aggregate_gbps=EstimateRow(1.0, 2.0, 4.0, "guessed")),
         _legs()[1],  # twice
     ],
@@ -121,10 +125,9 @@ def test_an_id_is_used_once(store: Store) -> None:
     assert store.snapshots.get("s1").legs == 20
 
 
-def test_nobody_can_change_a_snapshot(store: Store, tmp_path: Path) -> None:
+def test_nobody_can_change_a_snapshot(store: Store, spot: Spot) -> None:
     store.snapshots.save(_head(), _legs(), _sites())
-    other = sqlite3.connect(tmp_path / "relayd.db")
-    for statement in (
+    statements = [
         "UPDATE snapshots SET source = 'measured'",
         "UPDATE legs SET rtt_ms_low = 0",
         "UPDATE sites SET vm_type = 't2.micro'",
@@ -133,10 +136,12 @@ def test_nobody_can_change_a_snapshot(store: Store, tmp_path: Path) -> None:
         "DELETE FROM snapshots",
         "INSERT INTO legs SELECT * FROM legs",
         "INSERT INTO sites SELECT * FROM sites",
-    ):
-        with pytest.raises(sqlite3.IntegrityError, match="immutable"):
-            other.execute(statement)
-    other.close()
+    ]
+    if spot.engine == "postgresql":
+        statements += ["TRUNCATE legs", "TRUNCATE sites", "TRUNCATE snapshots CASCADE"]
+    for statement in statements:
+        with pytest.raises(spot.integrity_error, match="immutable"):
+            spot.outsider(statement)
 
 
 def test_pruning_removes_the_oldest_and_remembers_their_names(store: Store) -> None:

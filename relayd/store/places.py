@@ -1,0 +1,82 @@
+"""Where a store is: the path of a file, or the address of a server."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TypeAlias
+
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+_SECRET_PARAMETER = re.compile(
+    r"([?&](?:[^=&#]*(?:pass|secret|token)[^=&#]*)=)[^&#]*", re.IGNORECASE
+)
+
+
+class Address:
+    """The address of a server, which may hold a password: shown without it.
+
+    Parameters
+    ----------
+    url : str
+        Such as ``postgresql://user:password@host/database``.
+    """
+
+    __slots__ = ("_url",)
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    @property
+    def scheme(self) -> str:
+        """What comes before ``://``, in lower case."""
+        return self._url.partition("://")[0].lower()
+
+    def reveal(self) -> str:
+        """Return the address with its password, to connect with and never to show."""
+        return self._url
+
+    def __str__(self) -> str:
+        return _masked(self._url)
+
+    def __repr__(self) -> str:
+        return f"Address({str(self)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Address) and self._url == other._url
+
+    def __hash__(self) -> int:
+        return hash(self._url)
+
+
+Place: TypeAlias = Path | Address
+
+
+def place(written: str | Path | Address, folder: Path | None = None) -> Place:
+    """Return the place that a user wrote.
+
+    Parameters
+    ----------
+    written : str, Path or Address
+        An address has a scheme (``postgresql://...``); everything else is the path of a file.
+    folder : Path, optional
+        What a relative path starts from.
+    """
+    if isinstance(written, Address):
+        return written
+    if isinstance(written, str) and _SCHEME.match(written):
+        return Address(written)
+    return folder / written if folder else Path(written)
+
+
+def _masked(url: str) -> str:
+    """Return an address without passwords, also where one was not encoded as it should be."""
+    scheme, _, rest = _SECRET_PARAMETER.sub(r"\1***", url).partition("://")
+    # Up to the last @, because the password may hold one, or a slash.
+    login, at, host = rest.rpartition("@")
+    user, colon, _ = login.partition(":")
+    authority = re.split("[/?#]", host, maxsplit=1)[0]
+    ports = [entry.rpartition("]")[2].partition(":")[2] for entry in authority.split(",")]
+    if not all(port == "" or port.isdecimal() for port in ports):
+        # Not a port, so a password whose host was left out.
+        host = f"{host.partition(':')[0]}:***"
+    return f"{scheme}://{user}{colon}{'***' if colon else ''}{at}{host}"

@@ -1,0 +1,283 @@
+"""The store's statements on PostgreSQL.
+
+Writers take turns, as on SQLite, by an advisory lock that every transaction holds to its end. So
+the ids of samples and events become visible in ascending order: who has seen id ``n`` has seen
+all before it. Without that, a reader that goes on "after ``n``" would miss what was numbered
+earlier and committed later, and ``samples_through`` would not say what a snapshot rests on. The
+server releases the lock after the commit is visible, and each statement sees what was committed
+before it (READ COMMITTED), so the next writer sees it too.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from itertools import count
+from typing import Any
+
+import psycopg
+from psycopg.pq import TransactionStatus
+
+from planner.errors import StoreError
+from relayd.store.database import Database, Values
+from relayd.store.failures import failure, opened_for_reading
+from relayd.store.places import Address
+from relayd.store.postgresql.connecting import Session, connect
+from relayd.store.postgresql.failures import abandoned, lost, translated, unknown
+from relayd.store.postgresql.locks import writer_lock
+from relayd.store.postgresql.placeholders import translated_sql
+
+_ROWS_AT_ONCE = 5_000
+_OUTCOME_PATIENCE_S = 15.0
+_OUTCOME_EVERY_S = 0.05
+_UPGRADE_PATIENCE_S = 600.0
+
+
+class PostgresqlDatabase(Database):
+    """One connection to a server, made anew after it broke.
+
+    A statement on a connection that broke raises StoreError; the next one connects again. Inside
+    a transaction there is no next one: all of its statements raise until it is left.
+
+    Parameters
+    ----------
+    address : Address
+    busy_timeout_s : float
+        How long to wait for another writer.
+    read_only : bool
+        Refuse changes.
+    """
+
+    engine = "postgresql"
+    refusals = (psycopg.IntegrityError, psycopg.DataError, OverflowError, TypeError, UnicodeError)
+
+    def __init__(self, address: Address, *, busy_timeout_s: float, read_only: bool) -> None:
+        self.place = self.address = address
+        self._busy_timeout_s = busy_timeout_s
+        self._read_only = read_only
+        self._session: Session | None = connect(address, read_only=read_only)
+        # On which a transaction is open, and the number that the server gave it.
+        self._writing: Session | None = None
+        self._transaction_id = ""
+        self._streams = count(1)
+
+    @property
+    def schema(self) -> int:
+        """The server's number of the schema that holds the tables."""
+        return self._live().schema
+
+    def close(self) -> None:
+        session, self._session, self._writing = self._session, None, None
+        if session is not None:
+            session.connection.close()
+
+    def __del__(self) -> None:
+        # Who lets go of a library object need not close it; the driver would complain.
+        with suppress(Exception):
+            self.close()
+
+    # ---- statements ----------------------------------------------------------------------------
+
+    def rows(self, sql: str, values: Values = ()) -> list[Any]:
+        connection = self._live().connection
+        with self._translated(connection):
+            cursor = _execute(connection, sql, values)
+            return cursor.fetchall() if cursor.description else []
+
+    def stream(self, sql: str, values: Values = ()) -> Iterator[Any]:
+        # Held by the server, so that other statements and transactions can come between rows.
+        connection = self._live().connection
+        held = self._writing is None
+        name = f"stream_{next(self._streams)}"
+        with (
+            self._translated(connection),
+            psycopg.ServerCursor(connection, name, withhold=held) as cursor,
+        ):
+            cursor.itersize = _ROWS_AT_ONCE
+            cursor.execute(translated_sql(sql), values or None)
+            yield from cursor
+
+    def change(self, sql: str, values: Values = ()) -> int:
+        with self._in_transaction():
+            rows = self.rows(sql, values)
+        return rows[0][0] if rows else 0
+
+    def change_many(self, sql: str, rows: Iterable[Sequence[object]]) -> int:
+        with self._in_transaction():
+            connection = self._live().connection
+            with self._translated(connection), connection.cursor() as cursor:
+                cursor.executemany(translated_sql(sql), rows)
+                return cursor.rowcount
+
+    def insert(
+        self, table: str, rows: Sequence[Sequence[object]], *, skip_known: bool = False
+    ) -> int:
+        if not rows:
+            return 0
+        connection = self._live().connection
+        with self._translated(connection), connection.cursor() as cursor:
+            if not skip_known:
+                _copy(cursor, table, rows)
+                return len(rows)
+            # COPY knows no ON CONFLICT, and is several times as fast as INSERT.
+            incoming = f"pg_temp.incoming_{table}"
+            _execute(
+                connection,
+                f"CREATE TEMPORARY TABLE IF NOT EXISTS incoming_{table} (LIKE {table}) "
+                f"ON COMMIT DELETE ROWS; TRUNCATE {incoming}",
+            )
+            _copy(cursor, incoming, rows)
+            _execute_on(
+                cursor,
+                f"INSERT INTO {table} SELECT * FROM {incoming} ON CONFLICT DO NOTHING",  # noqa: S608
+            )
+            return cursor.rowcount
+
+    # ---- transactions --------------------------------------------------------------------------
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        with self._transaction_of(self._busy_timeout_s):
+            yield
+
+    @contextmanager
+    def upgrading(self) -> Iterator[None]:
+        """Be the only writer for as long as it takes to change the schema."""
+        with self._transaction_of(_UPGRADE_PATIENCE_S):
+            self.rows("SET LOCAL statement_timeout = 0")
+            yield
+
+    @contextmanager
+    def savepoint(self) -> Iterator[None]:
+        self.rows("SAVEPOINT attempt")
+        try:
+            yield
+        except BaseException:
+            with suppress(StoreError, psycopg.Error):
+                self.rows("ROLLBACK TO SAVEPOINT attempt; RELEASE SAVEPOINT attempt")
+            raise
+        self.rows("RELEASE SAVEPOINT attempt")
+
+    def roll_back(self) -> None:
+        session, self._writing = self._writing, None
+        if session is not None and not session.connection.closed:
+            with suppress(psycopg.Error):
+                session.connection.execute("ROLLBACK")
+
+    def expecting_many(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    @contextmanager
+    def _transaction_of(self, patience_s: float) -> Iterator[None]:
+        if self._writing is not None:
+            raise RuntimeError("transactions do not nest")
+        self._begin(patience_s)
+        try:
+            yield
+            self._commit()
+        except BaseException:
+            self.roll_back()
+            raise
+
+    def _in_transaction(self) -> AbstractContextManager[None]:
+        """Make a lone statement a transaction, so that it takes its turn among the writers."""
+        return nullcontext() if self._writing is not None else self.transaction()
+
+    def _begin(self, patience_s: float) -> None:
+        if self._read_only:
+            raise opened_for_reading(self.place)
+        session = self._live()
+        first, second = writer_lock(session.schema)
+        # One round trip. A timeout of 0 would be none at all.
+        begin = (
+            "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; "
+            f"SET LOCAL lock_timeout = {max(1, round(1000 * patience_s))}; "
+            f"SELECT pg_advisory_xact_lock({first}, {second}), pg_current_xact_id()::text"
+        )
+        self._writing = session
+        try:
+            with self._translated(session.connection):
+                cursor = _execute(session.connection, begin)
+                while cursor.nextset():
+                    pass
+                (found,) = cursor.fetchall()
+                self._transaction_id = found[1]
+        except BaseException:
+            self.roll_back()
+            raise
+
+    def _commit(self) -> None:
+        if self._writing is None:
+            return  # rolled back on purpose
+        connection = self._writing.connection
+        if connection.info.transaction_status == TransactionStatus.INERROR:
+            raise abandoned(self.address)  # COMMIT would roll back without a word
+        try:
+            connection.execute("COMMIT")
+        except psycopg.Error as error:
+            if not connection.closed:
+                raise translated(self.address, error, broken=False) from error
+            self._writing = None
+            if not self._was_committed(self._transaction_id):
+                raise lost(self.address) from error
+        self._writing = None
+
+    def _was_committed(self, transaction_id: str) -> bool:
+        """Ask what became of a transaction whose confirmation was lost with the connection."""
+        deadline_s = time.monotonic() + _OUTCOME_PATIENCE_S
+        while time.monotonic() < deadline_s:
+            try:
+                row = self.row("SELECT pg_xact_status(CAST(? AS xid8))", (transaction_id,))
+            except StoreError:
+                row = ("in progress",)  # or the server is not back yet
+            except psycopg.Error:
+                break  # another server, which has not heard of it
+            if row[0] in ("committed", "aborted"):
+                return bool(row[0] == "committed")
+            time.sleep(_OUTCOME_EVERY_S)
+        raise unknown(self.address)
+
+    # ---- the connection ------------------------------------------------------------------------
+
+    def _live(self) -> Session:
+        """Return a connection that is not known to be broken."""
+        if self._writing is not None:
+            if self._writing.connection.closed:
+                raise lost(self.address)
+            return self._writing
+        if self._session is None:
+            raise failure(self.address, "is closed", "Open it again.")
+        if self._session.connection.closed:
+            self._session = connect(self.address, read_only=self._read_only)
+        return self._session
+
+    @contextmanager
+    def _translated(self, connection: psycopg.Connection[Any]) -> Iterator[None]:
+        try:
+            yield
+        except psycopg.Error as error:
+            broken = connection.closed
+            found = translated(self.address, error, broken=broken)
+            if found is error:
+                raise
+            raise found from error
+
+
+def _execute(
+    connection: psycopg.Connection[Any], sql: str, values: Values = ()
+) -> psycopg.Cursor[Any]:
+    return _execute_on(connection.cursor(), sql, values)
+
+
+def _execute_on(cursor: psycopg.Cursor[Any], sql: str, values: Values = ()) -> psycopg.Cursor[Any]:
+    # Without values the driver takes several statements at once, and percent signs as they are.
+    if not values:
+        return cursor.execute(sql)
+    return cursor.execute(translated_sql(sql), values)
+
+
+def _copy(cursor: psycopg.Cursor[Any], table: str, rows: Sequence[Sequence[object]]) -> None:
+    with cursor.copy(f"COPY {table} FROM STDIN") as copying:
+        for row in rows:
+            copying.write_row(row)

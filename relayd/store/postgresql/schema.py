@@ -1,0 +1,75 @@
+"""The schema's versions on PostgreSQL.
+
+The table ``relayd_schema`` keeps the number, and marks the schema that it is in as ours.
+"""
+
+from __future__ import annotations
+
+from planner.errors import StoreError
+from relayd.store.failures import failure, too_new
+from relayd.store.postgresql.database import PostgresqlDatabase
+from relayd.store.schema import SCHEMA_VERSION, script
+
+MARK = "relayd_schema"
+FOLDER = "postgresql"
+
+# What extensions put into a schema is no sign of another application.
+_OTHER_RELATIONS = """
+SELECT relname FROM pg_class
+WHERE relnamespace = CAST(? AS oid) AND relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
+AND NOT EXISTS (
+    SELECT FROM pg_depend
+    WHERE classid = CAST('pg_class' AS regclass) AND objid = pg_class.oid AND deptype = 'e'
+)
+ORDER BY relname LIMIT 1
+"""
+
+
+def version(database: PostgresqlDatabase) -> int:
+    """Return the schema version of a database; 0 for one that is empty.
+
+    Raises
+    ------
+    StoreError
+        If it is newer than this program, or another application's.
+    """
+    marked = database.row(
+        "SELECT 1 FROM pg_class WHERE relname = ? AND relnamespace = CAST(? AS oid)",
+        (MARK, database.schema),
+    )
+    if marked is None:
+        other = database.row(_OTHER_RELATIONS, (database.schema,))
+        if other is not None:
+            raise foreign_tables(database, other[0])
+        return 0
+    row = database.row(f"SELECT version FROM {MARK}")  # noqa: S608
+    found = int(row[0]) if row else 0
+    if found > SCHEMA_VERSION:
+        raise too_new(database.place, found, SCHEMA_VERSION)
+    return found
+
+
+def upgrade(database: PostgresqlDatabase) -> None:
+    """Bring a database to :data:`SCHEMA_VERSION`: all of the way, or not at all."""
+    if version(database) == SCHEMA_VERSION:
+        return
+    with database.upgrading():
+        # Read again: another process may have been first.
+        found = version(database)
+        if found == 0:
+            database.change(
+                f"CREATE TABLE {MARK} (version INTEGER NOT NULL); INSERT INTO {MARK} VALUES (0)"  # noqa: S608
+            )
+        for number in range(found + 1, SCHEMA_VERSION + 1):
+            database.change(script(number, FOLDER))
+            database.change(f"UPDATE {MARK} SET version = ?", (number,))  # noqa: S608
+
+
+def foreign_tables(database: PostgresqlDatabase, name: str) -> StoreError:
+    """Return the error for a schema that another application uses."""
+    return failure(
+        database.place,
+        f"holds something else than relayd's data, such as {name!r}",
+        "It was left as it is. Name an empty database, or a schema of its own in this one: "
+        "?options=-c%20search_path%3Drelayd.",
+    )
