@@ -16,7 +16,7 @@ from relayd.store.failures import damaged, failure
 APPLICATION_ID = 0x72656C79
 """Marks a database as ours in the header of the file: ``rely`` in ASCII."""
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 """The newest schema that this program knows."""
 
 MIGRATIONS = Path(__file__).parent / "migrations"
