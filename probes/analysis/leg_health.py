@@ -260,6 +260,4 @@ def _problem(health: Health, policy: Policy, usual_ms: float | None) -> str:
 
 
 def _changed(health: Health, condition: Condition, since_s: float, reason: str) -> Health:
-    return replace(
-        health, condition=condition, since_s=since_s, reason=reason, well_since_s=None
-    )
+    return replace(health, condition=condition, since_s=since_s, reason=reason, well_since_s=None)

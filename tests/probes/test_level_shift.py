@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from probes.analysis.level_shift import LEAST_SHIFT, LEARNT_FROM, level_shifts
+from probes.analysis.level_shift import LEARNT_FROM, LEAST_SHIFT, level_shifts
 
 Noise = Callable[[np.random.Generator, int], np.ndarray]
 _SERIES, _LENGTH = 400, 256

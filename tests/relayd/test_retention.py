@@ -104,9 +104,7 @@ def test_totals_and_estimates_are_as_before(
         rows = _series(seed, count, span_days, level_change)
         append(store, rows)
         totals, estimates = _total(store), _estimates(store, catalogue)
-        done = compact(
-            store, older_days * _DAY_S, period="day" if daily else "hour", now_s=_NOW_S
-        )
+        done = compact(store, older_days * _DAY_S, period="day" if daily else "hour", now_s=_NOW_S)
         again = _total(store)
         assert again[0] == totals[0] == len(set(rows)) == store.samples.counts().samples
         assert again[1] == pytest.approx(totals[1], rel=1e-12)
@@ -165,9 +163,8 @@ def test_samples_leave_on_this_way_only(store: Store) -> None:
         "UPDATE samples SET value = 1",
         "INSERT INTO compactions (at_s, older_than_s) VALUES (1, 1); DELETE FROM samples",
     ):
-        with pytest.raises(sqlite3.IntegrityError, match="append-only"), database.transaction():
-            for statement in forbidden.split(";"):
-                database.change(statement)
+        with pytest.raises(sqlite3.IntegrityError, match="append-only"):
+            _in_one_transaction(store, *forbidden.split(";"))
     compact(store, 90 * _DAY_S, now_s=_NOW_S)
     for forbidden in (
         "DELETE FROM samples",
@@ -179,11 +176,18 @@ def test_samples_leave_on_this_way_only(store: Store) -> None:
     ):
         with pytest.raises(sqlite3.IntegrityError, match=r"append-only|once"):
             database.change(forbidden)
-    with pytest.raises(sqlite3.IntegrityError, match="counts what"), database.transaction():
-        number = database.change("INSERT INTO compactions (at_s, older_than_s) VALUES (1, 1)")
-        database.change(
-            "UPDATE compactions SET samples = 7, summaries = 0 WHERE id = ?", (number,)
+    with pytest.raises(sqlite3.IntegrityError, match="counts what"):
+        _in_one_transaction(
+            store,
+            "INSERT INTO compactions (at_s, older_than_s) VALUES (1, 1)",
+            "UPDATE compactions SET samples = 7, summaries = 0 WHERE samples IS NULL",
         )
+
+
+def _in_one_transaction(store: Store, *statements: str) -> None:
+    with store.database.transaction():
+        for statement in statements:
+            store.database.change(statement)
 
 
 @pytest.mark.parametrize("age_s", [0.0, -1.0, 3600.0, float("nan")])
