@@ -3,13 +3,13 @@
 A look is a few quick pings, all neighbours at once. Where ICMP never came back (Azure filters it)
 a TCP handshake with the first probe port is tried as well: a refusal takes a round trip too. Once
 a pair has answered one way it is asked that way, so that a leg that falls silent is not excused.
-While it is silent both ways are tried, in case a filter is what changed.
+While it is down both ways are tried, in case a filter is what changed.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -110,12 +110,15 @@ class Observer:
     ----------
     sessions : Sessions
     manner : Manner
+    usual_ms : callable
+        Source and destination host to the round trip that was measured before; 0 for none.
     """
 
     sessions: Sessions
     manner: Manner
+    usual_ms: Callable[[str, str], float] = lambda _src, _dst: 0.0
     _ways: dict[tuple[str, str], Way] = field(default_factory=dict)
-    _usual_ms: dict[tuple[str, str], float] = field(default_factory=dict)
+    _shortest_ms: dict[tuple[str, str], float] = field(default_factory=dict)
 
     async def look(
         self, src: str, targets: Sequence[str], silent: frozenset[str] = frozenset()
@@ -128,7 +131,7 @@ class Observer:
         targets : sequence of str
             Hosts of the fleet.
         silent : frozenset of str
-            Those of them that do not answer of late.
+            Those of them that are to be asked both ways.
 
         Raises
         ------
@@ -163,8 +166,8 @@ class Observer:
         for name, look in found.items():
             if look.rtt_ms is not None:
                 # The shortest of late; drifts up by a percent a look.
-                usual = self._usual_ms.get((src, name), look.rtt_ms)
-                self._usual_ms[src, name] = min(look.rtt_ms, usual * 1.01)
+                shortest = self._shortest_ms.get((src, name), look.rtt_ms)
+                self._shortest_ms[src, name] = min(look.rtt_ms, shortest * 1.01)
         return found
 
     def _read(self, src: str, dst: str, said: bytes, at_s: float) -> Look:
@@ -211,7 +214,7 @@ class Observer:
 
     def _taken(self, src: str, dst: str, times_ms: list[float], at_s: float) -> Look:
         """Return the look that handshakes make; a reset by something on the way is no answer."""
-        usual_ms = self._usual_ms.get((src, dst), 0.0)
+        usual_ms = self._shortest_ms.get((src, dst)) or self.usual_ms(src, dst)
         genuine = [ms for ms in times_ms if ms >= usual_ms * FROM_NEARER_BY]
         if not genuine:
             return Look(at_s, self.manner.packets, 0)

@@ -91,21 +91,8 @@ async def _until_stopped(watcher: Watcher) -> dict[str, Any]:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    last: dict[str, Any] = {}
-
-    async def keep_last() -> None:
-        # The status of a watcher that has ended says no more than that.
-        while True:
-            if "legs" in (status := watcher.status()):
-                last.update(status)
-            await asyncio.sleep(0.5)
-
-    keeping = asyncio.create_task(keep_last())
-    try:
-        await watcher.run(stop)
-    finally:
-        keeping.cancel()
-    return last or watcher.status()
+    await watcher.run(stop)
+    return watcher.status()
 
 
 def _say(text: str) -> None:

@@ -31,7 +31,7 @@ NOT_BEFORE = "campaign_not_before_s"
 JITTER = 0.1
 AGAIN_S = 3600.0
 """Before another try of a campaign that failed as a whole."""
-BETWEEN_CHANGES_S = 600.0
+BETWEEN_S = 600.0
 """Least time between campaigns."""
 MOST_CHANGED_LEGS = 20
 SHARE_OF_LEFT = 0.8
@@ -106,14 +106,14 @@ class Campaigning:
 
     def _due(self, store: Store, now_s: float) -> Due | None:
         marks = Marks(store.database)
+        if now_s < (marks.get(NOT_BEFORE) or 0.0):
+            return None
         unfinished = Campaigns(store).unfinished()
         if unfinished and unfinished.row.options.get("started_by") == STARTED_BY:
             options = unfinished.row.options
             changed = tuple((src, dst) for src, dst in options.get("changed", ()))
-            return Due("it was interrupted", wish_from_json(options["wish"]), changed,
+            return Due("one was not finished", wish_from_json(options["wish"]), changed,
                        unfinished.row.id)  # fmt: skip
-        if now_s < (marks.get(NOT_BEFORE) or 0.0):
-            return None
         if due := self._changed(store):
             return due
         last_s = marks.get(LAST)
@@ -127,7 +127,7 @@ class Campaigning:
 
     def _changed(self, store: Store) -> Due | None:
         legs = dict.fromkeys((c.src, c.dst) for c in LevelShifts(store.database).open())
-        first = {}
+        first: dict[str, str] = {}
         for host in self.fleet:
             first.setdefault(host.region, host.name)
         known = [(src, dst) for src, dst in legs if src in first and dst in first]
@@ -196,15 +196,19 @@ class Campaigning:
                     LevelShifts(store.database).close(src, dst)
             if problem:
                 marks.set(NOT_BEFORE, now_s + AGAIN_S)
+            elif run.left_out:
+                # Tomorrow there is money again; where the hour ended it, quiet hours hold.
+                out_of_time = self._quiet_s(now_s) < LEAST_S
+                marks.set(NOT_BEFORE, now_s + (LEAST_S if out_of_time else day_left_s(now_s)))
             elif run.ended:
-                marks.set(NOT_BEFORE, now_s + BETWEEN_CHANGES_S)
+                marks.set(NOT_BEFORE, now_s + BETWEEN_S)
             if run.ended and not due.changed:
                 marks.set(LAST, now_s)
             Events(store.database).add(
                 "campaign", str(run.campaign_id),
                 {
                     "why": due.why, "usd": run.usd, "sent_gb": run.sent_gb,
-                    "ended": run.ended, "problem": problem,
+                    "ended": run.ended, "left_out": run.left_out, "problem": problem,
                 },
             )  # fmt: skip
 
@@ -232,6 +236,7 @@ class _Run:
     usd: float = 0.0
     sent_gb: float = 0.0
     ended: bool = False
+    left_out: int = 0
     campaign_id: int | None = None
     _stop: Callable[[], None] | None = None
 
@@ -278,9 +283,11 @@ class _Run:
 
             try:
                 report = asyncio.run(run())
-                # What failed is due again with the next campaign, not for ever with this one.
-                campaign.finish()
-                self.ended = True
+                self.left_out = report.ending.left_out
+                if not self.left_out:
+                    # What failed is due with the next campaign, not for ever with this one.
+                    campaign.finish()
+                    self.ended = True
                 return report
             finally:
                 self._stop = None

@@ -67,11 +67,15 @@ class Looking:
     last_look_s: float = 0.0
 
     def __post_init__(self) -> None:
-        self._observer = Observer(self.sessions, self.manner)
+        self._observer = Observer(self.sessions, self.manner, self._usual_ms)
         self._hosts: dict[str, list[str]] = {}
         for host in self.sessions.fleet:
             self._hosts.setdefault(host.region, []).append(host.name)
         self._random = random.Random()  # noqa: S311 - spreads starts, keeps no secret
+
+    def _usual_ms(self, src: str, dst: str) -> float:
+        fleet = self.sessions.fleet
+        return self.legs.usual_ms.get((fleet[src].region, fleet[dst].region), 0.0)
 
     async def run(self) -> None:
         """Look until cancelled."""
@@ -121,8 +125,11 @@ class Looking:
         errors = []
         for host in self._hosts[region]:
             names = {self._hosts[dst][0]: dst for dst in targets}
+            # Not while making sure of an outage, which must be quick.
             silent = frozenset(
-                name for name, dst in names.items() if self.legs.healths[region, dst].silent
+                name
+                for name, dst in names.items()
+                if self.legs.healths[region, dst].condition == "down"
             )
             try:
                 seen = await self._observer.look(host, list(names), silent)

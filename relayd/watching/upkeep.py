@@ -1,4 +1,4 @@
-"""What keeps a watched store in order: snapshots of what is new, changes told, old samples small."""
+"""What keeps a watched store in order: snapshots, changes that are told, old samples made small."""
 
 from __future__ import annotations
 

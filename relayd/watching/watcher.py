@@ -1,4 +1,4 @@
-"""The watcher: everything of continuous operation as one object, for the service and for a shell."""
+"""The watcher: all of continuous operation as one object, for the service and for a shell."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Watcher:
                     self._role = "prober"
                     await self._probe(storage, stop)
             finally:
-                self._role, self._parts = "stopped", None
+                self._role = "stopped"
 
     def status(self) -> dict[str, Any]:
         """Return how things are, as plain values: for a health check, metrics and people."""
@@ -172,6 +172,7 @@ class Watcher:
                     await parts.upkeep.end()
                     await self._keep(parts)
                     await parts.looking.purse.settle()
+                    self._spent_usd, self._sent_gb = await storage.do(_spent)
             for outcome in ended:
                 if isinstance(outcome, BaseException) and not isinstance(
                     outcome, asyncio.CancelledError
