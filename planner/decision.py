@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import TypeAlias
 
-from planner.errors import DataError
+from planner.errors import DataError, InfeasibleError
 from planner.infeasibility import why_infeasible
 from planner.network import Bound, Network
 from planner.pricing import Prices
@@ -122,6 +122,12 @@ class Decider:
         """
         transfer = self.transfer
         if transfer.direct is None and not transfer.relays:
+            if state := self.network.states.get((self.request.src, self.request.dst)):
+                raise InfeasibleError(
+                    f"the direct leg {state}, and no relay is permitted whose legs both carry "
+                    "anything",
+                    "Permit more relays, or wait until it is back.",
+                )
             raise DataError(
                 f"Nothing is known of any path from {self.request.src} to {self.request.dst} "
                 "under these rules. Measure or import one of its legs."

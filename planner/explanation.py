@@ -13,6 +13,7 @@ from planner.units import gbps_text
 
 HARDLY_FASTER = 1.05
 LOSS_WORTH_SAYING_PCT = 1.0
+MOST_NAMED = 5
 
 
 class Explanation:
@@ -36,6 +37,15 @@ class Explanation:
 
     def reason(self) -> str:
         """Return why this plan and no other, in plain sentences."""
+        state = self.network.states.get((self.request.src, self.request.dst))
+        if state is None:
+            return self._reason()
+        if self.decision.direct is None and state.condition == "down":
+            through = self._through(self.decision.chosen)
+            return f"The direct leg {state}. {through} carries the transfer until it is back."
+        return f"The direct leg {state}. {self._reason()}"
+
+    def _reason(self) -> str:
         decision = self.decision
         chosen, direct = decision.chosen, decision.direct
         if direct is None:
@@ -181,6 +191,7 @@ class Explanation:
             if (leg := self.network.leg(*pair)).loss_pct and leg.loss_pct >= LOSS_WORTH_SAYING_PCT
         ]
         found += [f"{src} -> {dst} loses {pct:.1f} % of packets." for src, dst, pct in loss]
+        found += self._states()
         for end in (self.request.src, self.request.dst):
             types = self.catalogue.vm_types if self.catalogue else {}
             vm = types.get(self.network.sites[end].vm_type)
@@ -194,6 +205,27 @@ class Explanation:
                 "plans over one path were considered."
             )
         return tuple(found)
+
+    def _states(self) -> list[str]:
+        """Return what is not as usual now, of the direct leg and of legs of relays."""
+        src, dst = self.request.src, self.request.dst
+        states = self.network.states
+        used = [state for pair in self._used_pairs() if (state := states.get(pair))]
+        direct = states.get((src, dst))
+        if direct and direct not in used:
+            used.insert(0, direct)
+        found = [f"{state}; plans will change once it is back." for state in used]
+        others = {
+            pair[1] if pair[0] == src else pair[0]
+            for pair, state in states.items()
+            if (pair[0] == src) != (pair[1] == dst) and state.condition == "down"
+        }
+        if others:
+            names = ", ".join(sorted(others)[:MOST_NAMED]) + (
+                ", ..." if len(others) > MOST_NAMED else ""
+            )
+            found.append(f"Not considered as relays, because a leg of theirs is down: {names}.")
+        return found
 
     def _used_pairs(self) -> list[tuple[str, str]]:
         src, dst = self.request.src, self.request.dst

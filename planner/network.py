@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import networkx as nx
     import numpy as np
 
+    from planner.leg_states import LegState
+
 Source: TypeAlias = Literal["measured", "inferred", "baseline"]
 Bound: TypeAlias = Literal["low", "expected", "high"]
 
@@ -144,11 +146,15 @@ class Network:
     legs : dict
         Source to destination to :class:`Leg`. Pairs may be missing.
     snapshot : Snapshot
+    states : mapping
+        Source and destination to the state of a leg that is not as usual now; its figures
+        in ``legs`` are those of now (:func:`planner.leg_states.overlaid`).
     """
 
     sites: dict[str, Site]
     legs: dict[str, dict[str, Leg]]
     snapshot: Snapshot = UNSAVED
+    states: Mapping[tuple[str, str], LegState] = field(default_factory=dict)
     _rates: dict[tuple[int, Bound], Rates] = field(default_factory=dict, compare=False, repr=False)
     _caps: dict[Bound, tuple[list[float], list[float]]] = field(
         default_factory=dict, compare=False, repr=False
@@ -222,6 +228,7 @@ class Network:
                 for src, row in self.legs.items()
             },
             self.snapshot,
+            self.states,
         )
 
     def restricted_to(self, regions: Collection[str]) -> Network:
@@ -234,6 +241,7 @@ class Network:
                 if src in regions
             },
             self.snapshot,
+            self.states,
         )
 
     @classmethod

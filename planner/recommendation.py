@@ -152,7 +152,9 @@ class _Builder:
     def direct(self, option: Option | None, fastest: Option | None) -> DirectOption:
         shown = option or fastest
         if shown is None:
-            return DirectOption(False, None, None, None, None, "nothing is known of it")
+            state = self.decider.network.states.get((self.request.src, self.request.dst))
+            reason = f"the leg is down since {state.since}" if state else "nothing is known of it"
+            return DirectOption(False, None, None, None, None, reason)
         allocation = shown.allocation
         return DirectOption(
             option is not None,

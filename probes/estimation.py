@@ -106,6 +106,11 @@ class Estimator:
                 self._vm_votes[sample.src][sample.src_vm] += 1
                 self._vm_votes[sample.dst][sample.dst_vm] += 1
 
+    def add_votes(self, src: str, dst: str, src_vm: str, dst_vm: str, count: int) -> None:
+        """Count throughput samples that are no longer there for the VM types that they name."""
+        self._vm_votes[src][src_vm] += count
+        self._vm_votes[dst][dst_vm] += count
+
     @property
     def newest_s(self) -> float:
         """Time of the newest sample, seconds since 1970; 0 where there is none."""

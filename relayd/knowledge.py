@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,8 @@ from relayd.store.snapshots import EstimateRow, LegRow, SiteRow, SnapshotRow
 
 if TYPE_CHECKING:
     from typing import Literal
+
+    from planner.leg_states import LegState
 
 
 class Knowledge:
@@ -41,6 +44,7 @@ class Knowledge:
         self._latest: SnapshotRow | None = None
         self._sites: dict[str, Site] = {}
         self._snapshot: Snapshot | None = None
+        self._states: Mapping[tuple[str, str], LegState] | None = None
 
     @property
     def snapshot(self) -> Snapshot:
@@ -63,8 +67,20 @@ class Knowledge:
         """Read anew when next asked."""
         if self._store:
             self._store.close()
-        self._store = self._latest = self._snapshot = None
+        self._store = self._latest = self._snapshot = self._states = None
         self._sites = {}
+
+    def leg_states(self, *, anew: bool = False) -> Mapping[tuple[str, str], LegState]:
+        """Return the legs that are down or degraded, as they were when first asked."""
+        self._read()
+        if self._states is None or anew:
+            self._states = {}
+            # Usually there are none, and nothing more is loaded.
+            if self._store and self._store.database.row("SELECT 1 FROM leg_states LIMIT 1"):
+                from relayd.store.leg_states import LegStates
+
+                self._states = LegStates(self._store.database).now(time.time())
+        return self._states
 
     def network(
         self, between: tuple[str, str] | None = None, further: Sequence[str] = ()

@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from hashlib import blake2b
 
 from planner.catalogue import Catalogue
 from planner.network import Network, Snapshot
-from probes.estimation import Estimator
+from probes.estimation import THROUGHPUT, Estimator
+from relayd.evidence import LegShift, since_last_changes
 from relayd.knowledge import rows_of, snapshot_of
 from relayd.store import SnapshotRow, Store
 from relayd.store.events import Events
+from relayd.store.retention import vm_votes
 
 
-def make_snapshot(store: Store, catalogue: Catalogue) -> Snapshot | None:
+def make_snapshot(
+    store: Store, catalogue: Catalogue, *, on_shift: Callable[[LegShift], None] = lambda _: None
+) -> Snapshot | None:
     """Estimate all legs from the store's samples and save the graph.
 
     Returns None where there are no samples. If nothing has changed since the latest snapshot,
     that one is returned.
+
+    Parameters
+    ----------
+    on_shift : callable
+        Called with every change of level that is found on the way.
     """
     samples_through = store.samples.last_id()
     if not samples_through:
@@ -30,7 +40,11 @@ def make_snapshot(store: Store, catalogue: Catalogue) -> Snapshot | None:
     ):
         return snapshot_of(latest)
     estimator = Estimator(catalogue)
-    estimator.add(store.samples.samples_for_estimates(through=samples_through))
+    samples = store.samples.samples_for_estimates(through=samples_through)
+    estimator.add(since_last_changes(samples, on_shift))
+    for metric, *vote in vm_votes(store):
+        if metric in THROUGHPUT:
+            estimator.add_votes(*vote)
     network = estimator.network(Snapshot("", "", ""))
     created_at_s = time.time()
     as_of_s = estimator.newest_s

@@ -29,9 +29,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from planner.leg_states import LegState
     from planner.shuffle_plan import ShufflePlan
     from planner.shuffle_request import ShuffleObjective
 
+MOST_NETWORKS_KEPT = 64
 MatrixMetric: TypeAlias = Literal["per-flow", "aggregate", "rtt", "fee", "relay-gain"]
 MOST_VARIANTS_KEPT = 8
 MATRIX_METRICS: tuple[MatrixMetric, ...] = get_args(MatrixMetric)
@@ -82,6 +84,7 @@ class Wan:
         self._whole: Network | None = None
         self._parts: dict[tuple[str, str], Network] = {}
         self._variants: dict[tuple[object, ...], Network] = {}
+        self._now: dict[int, tuple[Network, Network]] = {}
 
     def __repr__(self) -> str:
         """Say what it rests on."""
@@ -94,7 +97,11 @@ class Wan:
 
     @property
     def network(self) -> Network:
-        """The whole graph of estimates, bounds widened for age."""
+        """The whole graph of estimates, bounds widened for age, and legs as they are now."""
+        return self._as_now(self._long_run)
+
+    @property
+    def _long_run(self) -> Network:
         if self._whole is None:
             self._whole = self._knowledge.network().aged(time.time())
         return self._whole
@@ -105,7 +112,13 @@ class Wan:
         self._whole = None
         self._parts.clear()
         self._variants.clear()
+        self._now.clear()
         return self.snapshot
+
+    def refresh_leg_states(self) -> Mapping[tuple[str, str], LegState]:
+        """Read again which legs are down or degraded; the snapshot stays. Returns them."""
+        self._now.clear()
+        return self._knowledge.leg_states(anew=True)
 
     # ---- graphs that questions rest on -----------------------------------------------------
 
@@ -122,7 +135,7 @@ class Wan:
         network = self._whole
         if network is None:
             if (src, dst) not in self._parts and len(self._parts) >= 2:
-                network = self.network  # many pairs: reading all once is cheaper
+                network = self._long_run  # many pairs: reading all once is cheaper
             elif (src, dst) not in self._parts:
                 part = self._knowledge.network(between=(src, dst))
                 self._parts[src, dst] = part.aged(time.time())
@@ -130,20 +143,34 @@ class Wan:
 
     def network_of(self, regions: Sequence[str], vm_types: Mapping[str, str] = {}) -> Network:
         """Return the whole graph, with regions of the catalogue that it does not have yet."""
-        network = self.network
+        network = self._long_run
         if further := [region for region in regions if region not in network.sites]:
             network = self._knowledge.network(further=further).aged(time.time())
         return self._with_vm_types(network, vm_types)
 
     def _with_vm_types(self, network: Network, vm_types: Mapping[str, str]) -> Network:
         if not vm_types:
-            return network
+            return self._as_now(network)
         key = (id(network), tuple(sorted(vm_types.items())))
         if key not in self._variants:
             if len(self._variants) >= MOST_VARIANTS_KEPT:
                 self._variants.clear()
             self._variants[key] = with_vm_types(network, self.catalogue, dict(vm_types))
-        return self._variants[key]
+        return self._as_now(self._variants[key])
+
+    def _as_now(self, network: Network) -> Network:
+        """Lay legs that are down or degraded over a network."""
+        states = self._knowledge.leg_states()
+        if not states:
+            return network
+        if id(network) not in self._now:
+            from planner.leg_states import overlaid
+
+            if len(self._now) > MOST_NETWORKS_KEPT:
+                self._now.clear()
+            # Kept with what it was made of, so that the identity stays taken.
+            self._now[id(network)] = (network, overlaid(network, states))
+        return self._now[id(network)][1]
 
     # ---- names ---------------------------------------------------------------------------
 

@@ -102,6 +102,13 @@ def build_parser() -> argparse.ArgumentParser:
         description="Say who may use the service.",
     )  # fmt: skip
     _tokens(token.add_subparsers(title="actions", metavar="ACTION", required=True))
+    _watch(_command(commands, "watch", "relayd.cli.watch:run", "watch a fleet continuously"))
+    store = commands.add_parser(
+        "store", help="look after the store", allow_abbrev=False,
+        description="Look after the store.",
+    )  # fmt: skip
+    chores = store.add_subparsers(title="actions", metavar="ACTION", required=True)
+    _compact(_command(chores, "compact", "relayd.cli.store:compact", "make old samples small"))
     lab.add_parser(commands)
     completion = _command(
         commands, "completion", "relayd.cli.completion:run", "print a shell completion script"
@@ -338,3 +345,50 @@ def _tokens(actions: Any) -> None:
     _command(actions, "list", "relayd.cli.token:listing", "list tokens")
     revoke = _command(actions, "revoke", "relayd.cli.token:revoke", "let a token be refused")
     revoke.add_argument("number", help="as `relayd token list` shows it")
+
+
+def _watch(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--fleet", metavar="FILE", help="the fleet file (default: RELAYD_FLEET)")
+    what = parser.add_argument_group("what to watch")
+    what.add_argument(
+        "--interval", metavar="TIME", help="within which to notice an outage (default 30s)"
+    )
+    what.add_argument(
+        "--pairs", metavar="SRC>DST", action="append", default=[],
+        help="only these; `*` is every host; repeatable",
+    )  # fmt: skip
+    what.add_argument(
+        "--hold",
+        metavar="N",
+        help="intervals that a leg must be well before it is used again (default 5)",
+    )
+    limits = parser.add_argument_group("limits")
+    limits.add_argument(
+        "--daily-budget", metavar="USD", required=True, help="most egress of a UTC day, as 2usd"
+    )
+    limits.add_argument(
+        "--campaign-every", metavar="TIME",
+        help="age at which a campaign is due, or never (default 7d)",
+    )  # fmt: skip
+    limits.add_argument(
+        "--quiet-hours", metavar="FROM-TO", help="UTC hours without throughput probes: 22:00-06:00"
+    )
+    limits.add_argument(
+        "--retain", metavar="TIME", help="age at which samples are made small, or never (90d)"
+    )
+    parser.add_argument(
+        "--webhook", metavar="URL",
+        help="tell this address of legs that fail and recover; signed with RELAYD_WEBHOOK_SECRET",
+    )  # fmt: skip
+
+
+def _compact(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--older-than", metavar="TIME", required=True, help="such as 90d; at least a day"
+    )
+    parser.add_argument(
+        "--period", choices=("hour", "day"), default="hour", help="that one summary stands for"
+    )
+    parser.add_argument(
+        "--files", action="store_true", help="samples of imported files too; they stay otherwise"
+    )

@@ -49,10 +49,17 @@ def plan_shuffle(
         **goal,
     )
     network = wan.network_of(request.ends, circumstances.checked_vm_types(wan))
+    notes = [resolution.note for resolution in found.values() if resolution.note]
+    # What is down carries nothing, so it is on no path; that should not go unsaid.
+    notes += [
+        f"{state}; plans will change once it is back."
+        for pair, state in network.states.items()
+        if pair in request.demands_gb
+    ]
     return recommend_shuffle(
         request,
         network,
         circumstances.prices(wan, network),
         with_frontier=frontier,
-        notes=tuple(resolution.note for resolution in found.values() if resolution.note),
+        notes=tuple(notes),
     )

@@ -1,0 +1,138 @@
+"""Whether a series of measurements has changed its level, and since when.
+
+Page's cumulative sum test (E. S. Page, "Continuous inspection schemes", Biometrika 41, 1954), two
+sided, on logarithms: ``S <- max(0, S + z - k)``, alarm at ``S > h``, with ``z`` the distance from
+the usual level in units of the usual spread. Level and spreads are the median and the scaled
+quartiles of the samples since the last change, learnt with a lag so that a change does not become
+usual before it is seen. ``z`` is clipped (Huber's score), so that one outlier, or dips that come
+back every half hour, do not add up to a change. The change began after the sum last left zero,
+where the two levels fit best.
+
+With ``k`` = 1, ``h`` = 11 and ``z`` clipped at 3, six samples in a row that are off by at least
+three spreads are a change; a shift of two spreads takes about a dozen. On noise alone, fewer than
+one in a hundred series of 256 samples shows a change (Gaussian, Laplace, Student's t with 3
+degrees of freedom, log-normal delays, random spikes, every fifth or tenth sample a deep dip):
+less than one false alarm in 25,000 samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import exp, inf, log
+from statistics import median
+from typing import NamedTuple
+
+ALLOWANCE = 1.0
+"""``k``: half of the shift, in spreads, that is looked for."""
+THRESHOLD = 11.0
+"""``h``."""
+CLIP = 3.0
+LEARNT_FROM = 16
+"""Samples of a level before anything can be said of a change from it."""
+LAG = 8
+MOST_LEARNT_FROM = 64
+LEAST_SPREAD = 0.02
+"""Of a logarithm: two percent is what equal measurements differ by on real clouds."""
+LEAST_SHIFT = 0.1
+"""Relative; a smaller change alters no decision."""
+QUARTILE_TO_SIGMA = 1.4826
+
+
+class Shift(NamedTuple):
+    """A change of level.
+
+    Attributes
+    ----------
+    position : int
+        Of the first sample of the new level.
+    found_at : int
+        Of the sample that settled it.
+    before, after : float
+        Median of the old level, and of the new one as far as it was seen.
+    """
+
+    position: int
+    found_at: int
+    before: float
+    after: float
+
+    @property
+    def ratio(self) -> float:
+        """New level over old."""
+        return self.after / self.before if self.before else inf
+
+
+def level_shifts(values: Sequence[float]) -> list[Shift]:
+    """Return every change of level in a series, oldest first.
+
+    Parameters
+    ----------
+    values : sequence of float
+        In the order of time; at least 0. A value of 0 counts as a thousandth of the median.
+    """
+    if len(values) <= LEARNT_FROM:
+        return []
+    floor = median(values) / 1000
+    if floor <= 0:
+        return []
+    logs = [log(max(value, floor)) for value in values]
+    shifts: list[Shift] = []
+    begin = 0
+    while (found := _next_shift(logs, begin)) is not None:
+        position, found_at, level = found
+        before, after = exp(level), exp(median(logs[position : found_at + 1]))
+        shifts.append(Shift(position, found_at, before, after))
+        begin = position
+    return shifts
+
+
+def _next_shift(logs: Sequence[float], begin: int) -> tuple[int, int, float] | None:
+    """Return the next change after a level begins: its position, where it was found, the level."""
+    first = begin + LEARNT_FROM
+    level = spread_below = spread_above = 0.0
+    above = below = 0.0
+    above_since = below_since = first
+    for at in range(first, len(logs)):
+        if (at - first) % LAG == 0:
+            # A sum that is on its way up says that these samples may not be usual.
+            last = min(at - LAG + 1, above_since, below_since) if at > first else first
+            learnt = logs[max(begin, last - MOST_LEARNT_FROM) : max(last, first)]
+            level, spread_below, spread_above = _usual(learnt)
+        off = logs[at] - level
+        z = max(-CLIP, min(CLIP, off / (spread_above if off > 0 else spread_below)))
+        if above <= 0:
+            above_since = at
+        if below <= 0:
+            below_since = at
+        above = max(0.0, above + z - ALLOWANCE)
+        below = max(0.0, below - z - ALLOWANCE)
+        for score, since in ((above, above_since), (below, below_since)):
+            if score > THRESHOLD:
+                position = _turn(logs, since, at, level)
+                if abs(exp(median(logs[position : at + 1]) - level) - 1) >= LEAST_SHIFT:
+                    return position, at, level
+                above = below = 0.0
+    return None
+
+
+def _turn(logs: Sequence[float], since: int, found_at: int, level: float) -> int:
+    """Return where the old level ends: what fits both levels best, by absolute deviations."""
+    new = median(logs[since : found_at + 1])
+    best, least, fit = since, 0.0, 0.0
+    for at in range(since, found_at):
+        fit += abs(logs[at] - level) - abs(logs[at] - new)
+        if fit < least:
+            best, least = at + 1, fit
+    return best
+
+
+def _usual(logs: Sequence[float]) -> tuple[float, float, float]:
+    """Return the level, and the spread below and above it: delays have a tail on one side."""
+    level = median(logs)
+    # The spread of few samples is itself uncertain: taken too small it would see changes.
+    allowance = QUARTILE_TO_SIGMA * (1 + 3 / len(logs))
+    ordered = sorted(logs)
+    quarter = (len(ordered) - 1) / 4
+    below = level - ordered[int(quarter)]
+    above = ordered[-1 - int(quarter)] - level
+    return level, max(below * allowance, LEAST_SPREAD), max(above * allowance, LEAST_SPREAD)

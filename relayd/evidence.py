@@ -1,0 +1,81 @@
+"""Which samples still say something: those since a leg last changed its level."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
+from typing import NamedTuple
+
+from probes.analysis.level_shift import LEARNT_FROM, level_shifts
+from probes.estimation import MOST_SAMPLES
+from probes.samples import Metric, Sample
+
+MOST_JUDGED = 256
+"""Newest samples of a leg and metric in which changes are looked for."""
+assert MOST_JUDGED >= MOST_SAMPLES
+_WITH_A_LEVEL = frozenset({"rtt_ms", "per_flow_mbps", "aggregate_mbps"})
+
+
+class LegShift(NamedTuple):
+    """A leg that changed.
+
+    Attributes
+    ----------
+    at_s, found_at_s : float
+        When the first sample of the new level was measured, and the one that settled it.
+    before, after : float
+        In the metric's unit.
+    """
+
+    src: str
+    dst: str
+    metric: Metric
+    at_s: float
+    found_at_s: float
+    before: float
+    after: float
+
+
+def since_last_changes(
+    samples: Iterable[Sample], on_shift: Callable[[LegShift], None] = lambda _: None
+) -> Iterator[Sample]:
+    """Yield samples without those from before their leg's last change of level.
+
+    Parameters
+    ----------
+    samples : iterable of Sample
+        Grouped by source, destination and metric, the oldest first.
+    on_shift : callable
+        Called with every change that is found.
+    """
+    for (_, _, metric), group in groupby(samples, lambda sample: sample[:3]):
+        newest: deque[Sample] = deque()
+        for sample in group:
+            newest.append(sample)
+            if len(newest) > MOST_JUDGED:
+                yield newest.popleft()
+        since_s = float("-inf")
+        if metric in _WITH_A_LEVEL and len(newest) > LEARNT_FROM:
+            for shift in _shifts(newest):
+                on_shift(shift)
+                since_s = shift.at_s
+        yield from (sample for sample in newest if sample.measured_at_s >= since_s)
+
+
+def _shifts(samples: Iterable[Sample]) -> Iterator[LegShift]:
+    """Yield the changes among samples that were taken the way the newest was."""
+    listed = list(samples)
+    alike = [sample for sample in listed if _way(sample) == _way(listed[-1])]
+    for shift in level_shifts([sample.value for sample in alike]):
+        first = alike[shift.position]
+        yield LegShift(
+            first.src, first.dst, first.metric, first.measured_at_s,
+            alike[shift.found_at].measured_at_s, shift.before, shift.after,
+        )  # fmt: skip
+
+
+def _way(sample: Sample) -> tuple[object, ...]:
+    """Return what must agree before two figures may be compared."""
+    tool = sample.tool.partition(" ")[0]
+    return (tool, sample.connections, sample.warmed_up, sample.src_vm, sample.dst_vm)

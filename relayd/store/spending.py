@@ -1,0 +1,69 @@
+"""What continuous probing has spent today, so that a day's budget holds whatever is killed."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Literal, TypeAlias
+
+from relayd.store.database import Database
+
+Kind: TypeAlias = Literal["light", "campaign"]
+
+
+def day_of(at_s: float) -> str:
+    """Return the UTC day of a time."""
+    return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%d")
+
+
+class Spending:
+    """The spending of a store, by UTC day.
+
+    Money is reserved before it is spent. A reservation counts as spent until it is settled; one
+    that a crash left behind stays so, which errs on the side of the budget.
+
+    Parameters
+    ----------
+    database : Database
+        Open for writing.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def committed_usd(self, day: str, kind: Kind | None = None) -> float:
+        """Return what is spent or reserved on a day, of one kind or of all."""
+        row = self._database.row(
+            "SELECT coalesce(sum(reserved_usd + spent_usd), 0) FROM watch_spending "
+            "WHERE day = ? AND (kind = ? OR ? = '')",
+            (day, kind or "", kind or ""),
+        )
+        return float(row[0])
+
+    def sent_gb(self, day: str) -> float:
+        """Return what was sent on a day, as far as it is settled."""
+        row = self._database.row(
+            "SELECT coalesce(sum(sent_gb), 0) FROM watch_spending WHERE day = ?", (day,)
+        )
+        return float(row[0])
+
+    def reserve(self, day: str, kind: Kind, usd: float, budget_usd: float) -> bool:
+        """Set money aside unless the day's budget does not allow it."""
+        with self._database.transaction():
+            if self.committed_usd(day) + usd > budget_usd:
+                return False
+            self._database.change(
+                "INSERT INTO watch_spending (day, kind, reserved_usd) VALUES (?, ?, ?) "
+                "ON CONFLICT (day, kind) DO UPDATE SET "
+                "reserved_usd = watch_spending.reserved_usd + excluded.reserved_usd",
+                (day, kind, usd),
+            )
+        return True
+
+    def settle(self, day: str, kind: Kind, reserved_usd: float, usd: float, sent_gb: float) -> None:
+        """Turn a reservation into what was really spent."""
+        with self._database.transaction():
+            self._database.change(
+                "UPDATE watch_spending SET reserved_usd = reserved_usd - ?, "
+                "spent_usd = spent_usd + ?, sent_gb = sent_gb + ? WHERE day = ? AND kind = ?",
+                (reserved_usd, usd, sent_gb, day, kind),
+            )

@@ -1,0 +1,1 @@
+"""Continuous operation: light probing, failover, frugal campaigns when due, and upkeep."""

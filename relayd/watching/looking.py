@@ -1,0 +1,158 @@
+"""Light probing of a fleet: every source in a rhythm of its own, and at once again where it counts.
+
+Within one interval of its beginning an outage is known: each source looks a little more often than
+that, by the time that it takes to look again until an outage is sure.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass, field
+
+from planner.errors import StoreError
+from planner.leg_states import Pair
+from probes.analysis.leg_health import Look, suspicious
+from probes.failures import ProbeError
+from probes.fleet.hosts import Fleet
+from probes.light import Manner, Observer
+from probes.sessions import Sessions
+from relayd.watching.legs import WatchedLegs
+from relayd.watching.purse import Purse
+
+OVERHEAD_S = 0.15
+"""What asking a host takes besides the look itself."""
+LEAST_SHARE = 0.5
+"""Of the interval, however long it takes to be sure."""
+MOST_AGAIN = 8
+JITTER = 0.1
+
+
+def period_s(interval_s: float, manner: Manner, looks: int) -> float:
+    """Return how often to look so that an outage is sure within an interval of its beginning."""
+    sure_s = looks * (manner.look_s + OVERHEAD_S)
+    return max(interval_s * LEAST_SHARE, interval_s - sure_s)
+
+
+@dataclass
+class Looking:
+    """Looks from every region at those that it is to watch.
+
+    Parameters
+    ----------
+    sessions : Sessions
+        Of its own: ending what is left over must not end a campaign's probes.
+    legs : WatchedLegs
+    purse : Purse
+    manner : Manner
+    period_s : float
+    usd_per_look : mapping
+        Pair of regions to what a look costs, the reply included.
+    on_looked : callable
+        Awaited after each source's looks.
+    """
+
+    sessions: Sessions
+    legs: WatchedLegs
+    purse: Purse
+    manner: Manner
+    period_s: float
+    usd_per_look: Mapping[Pair, float]
+    on_looked: Callable[[], Awaitable[None]]
+    on_note: Callable[[str], None] = lambda _: None
+    loaded: Callable[[], bool] = lambda: False
+    unreachable: dict[str, str] = field(default_factory=dict)
+    last_look_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._observer = Observer(self.sessions, self.manner, self._usual_ms)
+        self._hosts: dict[str, list[str]] = {}
+        for host in self.sessions.fleet:
+            self._hosts.setdefault(host.region, []).append(host.name)
+        self._random = random.Random()  # noqa: S311 - spreads starts, keeps no secret
+
+    def _usual_ms(self, src: str, dst: str) -> float:
+        fleet = self.sessions.fleet
+        return self.legs.usual_ms.get((fleet[src].region, fleet[dst].region), 0.0)
+
+    async def run(self) -> None:
+        """Look until cancelled."""
+        sources = dict.fromkeys(src for src, _ in self.legs.healths)
+        async with asyncio.TaskGroup() as group:
+            for region in sources:
+                group.create_task(self._watch(region))
+
+    async def _watch(self, region: str) -> None:
+        # Sources begin at different times, so that no region is looked at by all at once.
+        await asyncio.sleep(self._random.uniform(0, self.period_s / 2))
+        while True:
+            began_s = time.monotonic()
+            try:
+                await self._round(region)
+            except StoreError as error:
+                self.on_note(f"{error} Light probing waits.")
+            due_s = began_s + self.period_s * self._random.uniform(1 - JITTER, 1)
+            await asyncio.sleep(max(0.05, due_s - time.monotonic()))
+
+    async def _round(self, region: str) -> None:
+        """Look at all neighbours, and again at those of which one look does not say enough."""
+        targets = [dst for src, dst in self.legs.healths if src == region]
+        for number in range(1 + MOST_AGAIN):
+            looks = await self._look(region, targets)
+            if looks is None:
+                break
+            again = []
+            for dst, look in looks.items():
+                health = self.legs.looked((region, dst), look, loaded=self.loaded())
+                if suspicious(health, look, self.legs.policy):
+                    again.append(dst)
+                if dst in self.unreachable and (dst, region) in self.legs.healths:
+                    # A look needs both directions: it stands in for the host that is silent.
+                    self.legs.looked((dst, region), look, loaded=self.loaded())
+            if number == 0 or not again or self.legs.changed:
+                await self.on_looked()
+            targets = [dst for dst in again if (region, dst) in self.legs.answered]
+            if not targets:
+                break
+
+    async def _look(self, region: str, targets: Collection[str]) -> dict[str, Look] | None:
+        """Look from a region's first host that can be used; None if none can, or none may."""
+        cost_usd = sum(self.usd_per_look[region, dst] for dst in targets)
+        if not await self.purse.take(cost_usd, len(targets) * self.manner.look_gb):
+            return None
+        errors = []
+        for host in self._hosts[region]:
+            names = {self._hosts[dst][0]: dst for dst in targets}
+            # Not while making sure of an outage, which must be quick.
+            silent = frozenset(
+                name
+                for name, dst in names.items()
+                if self.legs.healths[region, dst].condition == "down"
+            )
+            try:
+                seen = await self._observer.look(host, list(names), silent)
+            except ProbeError as error:
+                if error.of_the_host:
+                    self.sessions.forget(host)
+                errors.append(error)
+                continue
+            self.last_look_s = time.time()
+            if self.unreachable.pop(region, None) is not None:
+                self.on_note(f"{region} can be asked again.")
+            return {names[name]: look for name, look in seen.items()}
+        if region not in self.unreachable:
+            self.on_note(f"{errors[-1]} Its legs are judged by what others see of it.")
+        self.unreachable[region] = errors[-1].problem
+        return None
+
+
+def region_pairs(fleet: Fleet, pairs: Collection[tuple[str, str]]) -> list[Pair]:
+    """Return the directed pairs of regions to watch: those of host pairs, or all."""
+    region_of = fleet.region_of
+    if pairs:
+        wanted = ((region_of[src], region_of[dst]) for src, dst in pairs)
+        return list(dict.fromkeys(pair for pair in wanted if pair[0] != pair[1]))
+    regions = list(dict.fromkeys(region_of.values()))
+    return [(src, dst) for src in regions for dst in regions if src != dst]

@@ -1,0 +1,90 @@
+"""The store of a watcher, in a thread of its own: waiting for a disk never holds up a probe."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import TypeVar
+
+from planner.errors import InputError, StoreError
+from relayd.store import Store, open_store
+from relayd.store.campaigns import Campaigns
+
+T = TypeVar("T")
+
+
+class StoreThread:
+    """One connection to a store, used from one thread.
+
+    Parameters
+    ----------
+    db : str or Path
+        Made where there is none.
+    """
+
+    def __init__(self, db: str | Path) -> None:
+        self.db = db
+        self._pool = ThreadPoolExecutor(1, "relayd-watch-store")
+        self._store: Store | None = None
+        self._alone: ExitStack | None = None
+
+    async def __aenter__(self) -> StoreThread:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            await self._in_thread(self._close)
+        finally:
+            self._pool.shutdown(wait=True)
+
+    async def do(self, use: Callable[[Store], T]) -> T:
+        """Use the store, and wait for the result.
+
+        Raises
+        ------
+        StoreError
+            If the database can't be used just now.
+        """
+        return await self._in_thread(lambda: use(self._opened()))
+
+    async def become_the_only_one(self) -> bool:
+        """Be the only prober on this store until closed; False if there is another."""
+
+        def enter() -> bool:
+            if self._alone is None:
+                stack = ExitStack()
+                try:
+                    stack.enter_context(Campaigns(self._opened()).alone())
+                except StoreError:
+                    raise
+                except InputError:
+                    return False
+                self._alone = stack
+            return True
+
+        return await self._in_thread(enter)
+
+    async def _in_thread(self, use: Callable[[], T]) -> T:
+        # A step that has begun is finished even if nobody waits for it any more: shielded, so
+        # that a cancelled watcher does not close a connection in use.
+        return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._pool, use))
+
+    def _opened(self) -> Store:
+        if self._store is None:
+            self._store = open_store(self.db, mode="create")
+        return self._store
+
+    def _close(self) -> None:
+        if self._alone is not None:
+            self._alone.close()
+        if self._store is not None:
+            self._store.close()

@@ -1,0 +1,186 @@
+"""What keeps a watched store in order: snapshots, changes that are told, old samples made small."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import inf
+
+from planner.catalogue import Catalogue
+from planner.leg_states import Pair
+from planner.network import Network
+from probes.samples import Metric
+from relayd.evidence import LegShift
+from relayd.knowledge import Knowledge
+from relayd.snapshots import make_snapshot
+from relayd.store import Store, append, open_store
+from relayd.store.events import Events
+from relayd.store.leg_states import utc_text
+from relayd.store.level_shifts import LevelShifts
+from relayd.store.marks import Marks
+from relayd.store.retention import compact
+from relayd.store.samples import StoredSample
+from relayd.watching.legs import WatchedLegs
+from relayd.watching.options import DAY_S, WatchOptions
+from relayd.watching.storage import StoreThread
+
+COMPACTED = "compacted_s"
+THROUGHPUT: tuple[Metric, ...] = ("per_flow_mbps", "aggregate_mbps")
+
+
+@dataclass
+class Upkeep:
+    """Does now and then what is due.
+
+    Parameters
+    ----------
+    storage : StoreThread
+    catalogue : Catalogue
+    options : WatchOptions
+    legs : WatchedLegs
+    """
+
+    storage: StoreThread
+    catalogue: Catalogue
+    options: WatchOptions
+    legs: WatchedLegs
+    on_note: Callable[[str], None] = lambda _: None
+    snapshot_at_s: float = 0.0
+    snapshot_id: str = ""
+    _kept_at_s: float = field(default_factory=time.time)
+    _seen_id: int = -1
+    _measured_since_s: float = 0.0
+    _busy: asyncio.Task[None] | None = None
+
+    async def begin(self) -> None:
+        """Take over what is known."""
+        self._measured_since_s = time.time() - self.legs.policy.trust_rate_s
+        await self._expect_latest()
+
+    async def check(self, now_s: float) -> None:
+        """Do what is due; what takes long goes on in threads of its own."""
+        await self._keep_looks(now_s)
+        last_id, latest = await self.storage.do(
+            lambda store: (store.samples.last_id(), store.snapshots.latest())
+        )
+        if latest and latest.id != self.snapshot_id:
+            await self._expect_latest()  # by a campaign, an import, or another process
+        if last_id != self._seen_id:
+            self._seen_id = last_id
+            await self._judge_throughput(now_s)
+        if self._busy and self._busy.done():
+            self._busy.result()
+            self._busy = None
+        if self._busy is None:
+            known = latest.samples_through if latest else 0
+            age_s = now_s - latest.created_at_s if latest else inf
+            if last_id != known and age_s >= self.options.snapshot_every_s:
+                self._busy = asyncio.create_task(asyncio.to_thread(self._new_snapshot))
+            elif await self._compaction_is_due(now_s):
+                self._busy = asyncio.create_task(asyncio.to_thread(self._compact))
+
+    async def end(self) -> None:
+        """Keep what was seen, and wait for what is under way."""
+        await self._keep_looks(inf)
+        if self._busy:
+            await asyncio.wait([self._busy])
+
+    # ---- looks and throughput ------------------------------------------------------------------
+
+    async def _keep_looks(self, now_s: float) -> None:
+        # Soon at first: what round trips are usual must be known before any can be slow.
+        every_s = self.options.keep_every_s
+        if self.legs.without_usual:
+            every_s = min(every_s, 3 * self.options.interval_s)
+        if now_s - self._kept_at_s < every_s:
+            return
+        self._kept_at_s = time.time()
+        if samples := self.legs.take_samples():
+            await self.storage.do(lambda store: append(store, samples, "light probing"))
+
+    async def _judge_throughput(self, now_s: float) -> None:
+        since_s, self._measured_since_s = self._measured_since_s, now_s
+        pairs = list(self.legs.healths)
+        # A probe is stored some time after it began.
+        found = await self.storage.do(lambda store: _throughput(store, pairs, since_s - 600.0))
+        self.legs.measured(found)
+
+    async def _expect_latest(self) -> None:
+        # A connection of its own: a graph takes a while to read.
+        network, at_s = await asyncio.to_thread(self._latest)
+        if network is not None:
+            self.legs.expect(network)
+            self.snapshot_id, self.snapshot_at_s = network.snapshot.id, at_s
+
+    def _latest(self) -> tuple[Network | None, float]:
+        with open_store(self.storage.db, mode="read") as store:
+            latest = store.snapshots.latest()
+        if latest is None:
+            return None, 0.0
+        knowledge = Knowledge(self.catalogue, self.storage.db)  # type: ignore[arg-type]
+        try:
+            return knowledge.network(), latest.created_at_s
+        finally:
+            knowledge.forget()
+
+    # ---- in threads ----------------------------------------------------------------------------
+
+    def _new_snapshot(self) -> None:
+        shifts: list[LegShift] = []
+        with open_store(self.storage.db, mode="write") as store:
+            snapshot = make_snapshot(store, self.catalogue, on_shift=shifts.append)
+            with store.database.transaction():
+                events, known = Events(store.database), LevelShifts(store.database)
+                if snapshot:
+                    events.add("snapshot", snapshot.id, {"as_of": snapshot.as_of})
+                for shift in shifts:
+                    if known.add(shift):
+                        events.add("shift", f"{shift.src}>{shift.dst}", _detail(shift))
+            store.snapshots.prune(self.options.snapshots_kept)
+
+    async def _compaction_is_due(self, now_s: float) -> bool:
+        if self.options.retain_s == inf:
+            return False
+        last_s = await self.storage.do(lambda store: Marks(store.database).get(COMPACTED))
+        return last_s is None or now_s - last_s >= DAY_S
+
+    def _compact(self) -> None:
+        with open_store(self.storage.db, mode="write") as store:
+            done = compact(store, self.options.retain_s)
+            with store.database.transaction():
+                Marks(store.database).set(COMPACTED, time.time())
+        if done.samples:
+            self.on_note(f"Made {done.samples} old samples small: {done.summaries} summaries.")
+
+
+def _detail(shift: LegShift) -> dict[str, object]:
+    return {
+        "src": shift.src, "dst": shift.dst, "metric": shift.metric, "since": utc_text(shift.at_s),
+        "before": shift.before, "after": shift.after,
+    }  # fmt: skip
+
+
+def _throughput(store: Store, pairs: list[Pair], since_s: float) -> list[StoredSample]:
+    """Return the throughput samples of pairs since a time, the oldest first."""
+    database = store.database
+    regions = dict(database.rows("SELECT name, id FROM regions"))
+    metrics = dict(database.rows("SELECT name, id FROM metrics"))
+    found = []
+    for src, dst in pairs:
+        for metric in THROUGHPUT:
+            key = (regions.get(src), regions.get(dst), metrics.get(metric))
+            if None in key:
+                continue
+            if database.row(
+                "SELECT 1 FROM samples WHERE src_id = ? AND dst_id = ? AND metric_id = ? "
+                "AND measured_at_s >= ? LIMIT 1",
+                (*key, since_s),
+            ):
+                found += [
+                    stored
+                    for stored in store.samples.history(src, dst, metric)
+                    if stored.sample.measured_at_s >= since_s
+                ]
+    return sorted(found, key=lambda stored: stored.sample.measured_at_s)

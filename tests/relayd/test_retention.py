@@ -1,0 +1,196 @@
+"""Old samples become small: totals stay, estimates stay, and nothing else may take samples away."""
+
+from __future__ import annotations
+
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner.catalogue import Catalogue
+from planner.errors import InputError
+from planner.network import Snapshot
+from probes.estimation import THROUGHPUT, Estimator
+from probes.samples import Metric, Sample
+from relayd.catalogue import load_catalogue
+from relayd.evidence import MOST_JUDGED, since_last_changes
+from relayd.store import Batch, Store, append, open_store
+from relayd.store.ingest import ingest
+from relayd.store.retention import compact, summaries_of, vm_votes
+
+_NOW_S = 1.8e9
+_DAY_S = 86400.0
+_LEGS: tuple[tuple[str, str, Metric, float], ...] = (
+    ("aws:us-east-1", "gcp:us-east1", "rtt_ms", 12.0),
+    ("gcp:us-east1", "aws:us-east-1", "per_flow_mbps", 900.0),
+    ("aws:us-east-1", "azure:eastus", "aggregate_mbps", 4800.0),
+)
+
+
+@pytest.fixture(scope="module")
+def catalogue() -> Catalogue:
+    return load_catalogue()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with open_store(tmp_path / "relayd.db", mode="create") as opened:
+        yield opened
+
+
+def _series(seed: int, count: int, span_days: float, level_change: bool) -> list[Sample]:
+    random = Random(seed)
+    found = []
+    for src, dst, metric, usual in _LEGS:
+        for number in range(count):
+            share = number / count
+            value = usual * random.uniform(0.95, 1.05)
+            value *= 2 if level_change and share > 0.9 else 1
+            many = metric == "aggregate_mbps"
+            found.append(
+                Sample(
+                    src, dst, metric, value, _NOW_S - span_days * _DAY_S * (1 - share),
+                    "ping" if metric == "rtt_ms" else "iperf3 3.12",
+                    64 if many else 1 if metric == "per_flow_mbps" else None, 5.0, True,
+                    src_vm="m5.8xlarge" if share < 0.7 and src.startswith("aws") else "",
+                )
+            )  # fmt: skip
+    return found
+
+
+def _total(store: Store) -> tuple[int, float]:
+    """How many samples there ever were, and the sum of their values."""
+    (count, total) = store.database.row(
+        "SELECT (SELECT count(*) FROM samples) + (SELECT total(samples) FROM sample_summaries), "
+        "(SELECT total(value) FROM samples) + (SELECT total(total) FROM sample_summaries)"
+    )
+    return int(count), float(total)
+
+
+def _estimates(store: Store, catalogue: Catalogue) -> dict[object, object]:
+    estimator = Estimator(catalogue)
+    estimator.add(since_last_changes(store.samples.samples_for_estimates()))
+    for metric, *vote in vm_votes(store):
+        if metric in THROUGHPUT:
+            estimator.add_votes(*vote)
+    network = estimator.network(Snapshot("", "", ""))
+    ends = {end for src, dst, *_ in _LEGS for end in (src, dst)}
+    legs = {(leg.src, leg.dst): leg for leg in network if leg.src in ends and leg.dst in ends}
+    return {**legs, **{end: network.sites[end] for end in ends}}
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    count=st.sampled_from([3, 70, 300, 700]),
+    span_days=st.sampled_from([2.0, 45.0, 400.0]),
+    level_change=st.booleans(),
+    older_days=st.sampled_from([1.0, 30.0, 90.0]),
+    daily=st.booleans(),
+)
+def test_totals_and_estimates_are_as_before(
+    seed: int, count: int, span_days: float, level_change: bool, older_days: float, daily: bool
+) -> None:
+    catalogue = load_catalogue()
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        open_store(Path(folder) / "relayd.db", mode="create") as store,
+    ):
+        rows = _series(seed, count, span_days, level_change)
+        append(store, rows)
+        totals, estimates = _total(store), _estimates(store, catalogue)
+        done = compact(store, older_days * _DAY_S, period="day" if daily else "hour", now_s=_NOW_S)
+        again = _total(store)
+        assert again[0] == totals[0] == len(set(rows)) == store.samples.counts().samples
+        assert again[1] == pytest.approx(totals[1], rel=1e-12)
+        assert _estimates(store, catalogue) == estimates
+        old = [row for row in rows if row.measured_at_s < _NOW_S - older_days * _DAY_S]
+        assert done.samples <= len(old)
+        if count > MOST_JUDGED and span_days > older_days + 1:
+            assert done.samples > 0
+        assert done.summaries <= done.samples
+        # What is made small once stays as it is.
+        assert compact(store, older_days * _DAY_S, now_s=_NOW_S).samples == 0
+
+
+def test_a_summary_says_what_its_samples_did(store: Store) -> None:
+    hour_s = 1.7e9 // 3600 * 3600
+    old = [
+        Sample("aws:a", "gcp:b", "rtt_ms", float(value), hour_s + 10 * value, "ping")
+        for value in range(1, 12)
+    ]
+    newer = [
+        Sample("aws:a", "gcp:b", "rtt_ms", 5.0, _NOW_S - number, "ping")
+        for number in range(MOST_JUDGED)
+    ]
+    append(store, old + newer)
+    done = compact(store, 90 * _DAY_S, now_s=_NOW_S)
+    assert (done.samples, done.summaries, done.kept) == (11, 1, 0)
+    (summary,) = summaries_of(store, "aws:a", "gcp:b")
+    assert (summary.begin_s, summary.period_s, summary.samples) == (hour_s, 3600.0, 11)
+    assert (summary.least, summary.p10, summary.median, summary.p90, summary.most) == (
+        1.0, 2.0, 6.0, 10.0, 11.0,
+    )  # fmt: skip
+    assert summary.mean == 6.0
+    # A sample of that hour that arrives late gets a row of its own at the next run.
+    append(store, [old[0]._replace(value=3.5)])
+    assert compact(store, 90 * _DAY_S, now_s=_NOW_S).samples == 1
+    assert [found.samples for found in summaries_of(store, "aws:a", "gcp:b", "rtt_ms")] == [11, 1]
+
+
+def test_imported_files_stay_unless_asked_for(store: Store) -> None:
+    rows = [
+        Sample("aws:a", "gcp:b", "rtt_ms", 5.0, 1.7e9 + number, "ping")
+        for number in range(MOST_JUDGED + 40)
+    ]
+    ingest(store, Batch("old.csv", "csv", "0" * 64), rows)
+    done = compact(store, 90 * _DAY_S, now_s=_NOW_S)
+    assert (done.samples, done.kept) == (0, len(rows))
+    assert ingest(store, Batch("old.csv", "csv", "0" * 64), rows).accepted == 0
+    assert compact(store, 90 * _DAY_S, files_too=True, now_s=_NOW_S).samples == 40
+
+
+def test_samples_leave_on_this_way_only(store: Store) -> None:
+    append(store, _series(1, MOST_JUDGED + 50, 300.0, False))
+    database = store.database
+    for forbidden in (
+        "DELETE FROM samples",
+        "UPDATE samples SET value = 1",
+        "INSERT INTO compactions (at_s, older_than_s) VALUES (1, 1); DELETE FROM samples",
+    ):
+        with pytest.raises(sqlite3.IntegrityError, match="append-only"):
+            _in_one_transaction(store, *forbidden.split(";"))
+    compact(store, 90 * _DAY_S, now_s=_NOW_S)
+    for forbidden in (
+        "DELETE FROM samples",
+        "DELETE FROM sample_summaries",
+        "UPDATE sample_summaries SET samples = samples + 1",
+        "DELETE FROM compactions",
+        "INSERT INTO sample_summaries SELECT * FROM sample_summaries",
+        "UPDATE compactions SET samples = 1",
+    ):
+        with pytest.raises(sqlite3.IntegrityError, match=r"append-only|once"):
+            database.change(forbidden)
+    with pytest.raises(sqlite3.IntegrityError, match="counts what"):
+        _in_one_transaction(
+            store,
+            "INSERT INTO compactions (at_s, older_than_s) VALUES (1, 1)",
+            "UPDATE compactions SET samples = 7, summaries = 0 WHERE samples IS NULL",
+        )
+
+
+def _in_one_transaction(store: Store, *statements: str) -> None:
+    with store.database.transaction():
+        for statement in statements:
+            store.database.change(statement)
+
+
+@pytest.mark.parametrize("age_s", [0.0, -1.0, 3600.0, float("nan")])
+def test_todays_samples_are_not_for_compaction(store: Store, age_s: float) -> None:
+    with pytest.raises(InputError, match="at least one day"):
+        compact(store, age_s)
