@@ -15,6 +15,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from math import isfinite
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +33,8 @@ NEAREST_MS, FARTHEST_MS = 60.0, 250.0
 SCENARIOS = 24
 # A leg whose bounds are within this of its expected figure has nothing left to tell.
 KNOWN_WELL = 0.08
-LEAST_USD = 1e-6  # legs without a fee still take time
+LEAST_LOSS = 1e-6
+LEAST_PART = 1e-6  # legs without a fee still take time
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,20 +179,24 @@ def choose_legs(
     prices: Prices,
     *,
     budget_usd: float = float("inf"),
+    budget_gb: float = float("inf"),
     threshold: float = 0.01,
-    batch: int = 20,
+    batch: int = 10,
     connections: int = 64,
     margin: float = 0.1,
     duration_s: float = 5.0,
     seed: int = 0,
 ) -> Choice:
-    """Return the legs whose measurement is expected to save most regret for a dollar.
+    """Return the legs whose measurement is expected to save most regret for what it takes.
+
+    That is its part of the budgets, in dollars or in bytes, whichever is the larger; without
+    budgets, dollars.
 
     Parameters
     ----------
     region_of, network, prices
-    budget_usd : float
-        Most that the tasks may cost together.
+    budget_usd, budget_gb : float
+        Most that the tasks may cost and move together.
     threshold : float
         Stop once the expected regret is below this.
     batch : int
@@ -218,27 +225,39 @@ def choose_legs(
             usd = volume_gb * prices.egress_usd_per_gb(src, dst, max(volume_gb, 1e-9))
         except DataError:
             continue  # what it would cost is not known
-        offers.append(
-            (float(saving[i, j]) / max(usd, LEAST_USD), float(saving[i, j]), usd, src, dst)
-        )
-    offers.sort(key=lambda offer: (-offer[0], offer[3], offer[4]))
+        gain = float(saving[i, j])
+        part = max(usd / budget_usd, volume_gb / budget_gb) if isfinite(budget_gb) else usd
+        offers.append(_Offer(gain / max(part, LEAST_PART), gain, usd, volume_gb, src, dst))
+    offers.sort(key=lambda offer: (-offer.worth, offer.src, offer.dst))
     tasks: list[ProbeTask] = []
-    spent = saved = 0.0
-    for _, gain, usd, src, dst in offers:
+    spent = spent_gb = saved = 0.0
+    for offer in offers:
         if len(tasks) == batch:
             break
-        if spent + usd > budget_usd:
+        if spent + offer.usd > budget_usd or spent_gb + offer.volume_gb > budget_gb:
             continue
-        pair = (hosts_of[src], hosts_of[dst])
-        rate = network.leg(src, dst).rate_gbps(connections)
+        pair = (hosts_of[offer.src], hosts_of[offer.dst])
+        rate = network.leg(offer.src, offer.dst).rate_gbps(connections)
         tasks.append(ProbeTask("aggregate", (pair,), connections, duration_s, rate))
-        spent += usd
-        saved += gain
+        spent += offer.usd
+        spent_gb += offer.volume_gb
+        saved += offer.gain
     if not tasks:
         why = "the budget allows no further leg" if offers else "every leg that matters is known"
         return Choice([], regret, regret, 0.0, why)
     reason = f"an expected regret of {regret:.1%} is above {threshold:.1%}"
     return Choice(tasks, regret, max(0.0, regret - saved), spent, reason)
+
+
+class _Offer(NamedTuple):
+    """A leg that may be measured, and what for."""
+
+    worth: float
+    gain: float
+    usd: float
+    volume_gb: float
+    src: str
+    dst: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +302,7 @@ def _regret(
     would have been best.
     """
     count = len(rates.expected)
-    chosen = _choices(rates.expected, margin)
+    chosen = _sure_choices(rates, margin)
     blame = np.zeros((count, count))
     total = 0.0
     rows, columns = np.nonzero(rates.expected > 0)
@@ -299,16 +318,45 @@ def _regret(
         achieved, possible = _achieved(truth, chosen), _achieved(truth, best)
         loss = np.where(possible > 0, 1 - achieved / np.maximum(possible, 1e-12), 0.0)
         total += float(loss[rows, columns].mean())
-        for src, dst in zip(*np.nonzero(loss > 1e-6), strict=True):
-            legs = [
-                leg
-                for relay in (chosen[src, dst], best[src, dst])
-                for leg in (((src, dst),) if relay < 0 else ((src, relay), (relay, dst)))
-                if rates.unknown[leg]
-            ]
-            for leg in set(legs):
-                blame[leg] += loss[src, dst] / len(set(legs)) / len(rows)
+        for src, dst in zip(*np.nonzero(loss > LEAST_LOSS), strict=True):
+            legs = _to_settle(rates, truth, margin, int(src), int(dst), int(best[src, dst]))
+            for leg in legs:
+                blame[leg] += loss[src, dst] / len(legs) / len(rows)
     return total / SCENARIOS, blame / SCENARIOS
+
+
+def _to_settle(
+    rates: _Rates, truth: NDArray[np.float64], margin: float, src: int, dst: int, relay: int
+) -> list[tuple[int, int]]:
+    """Return the unmeasured legs that have to be known for a pair to get its best path.
+
+    The direct leg first: often its own figure settles it, since relays that promise much are
+    mostly known better. Then the leg of the relay that promises less, then the other.
+    """
+    if relay < 0:
+        return [(src, dst)] if rates.unknown[src, dst] else []
+    by_promise = sorted(((src, relay), (relay, dst)), key=lambda leg: float(rates.low[leg]))
+    low = {leg: float(rates.low[leg]) for leg in by_promise}
+    direct_gbps = float(rates.high[src, dst])
+    legs: list[tuple[int, int]] = []
+    for leg in ((src, dst), *by_promise):
+        if min(low.values()) > direct_gbps * (1 + margin):
+            break
+        if not rates.unknown[leg]:
+            continue
+        legs.append(leg)
+        if leg in low:
+            low[leg] = float(truth[leg])
+        else:
+            direct_gbps = float(truth[leg])
+    return legs
+
+
+def _sure_choices(rates: _Rates, margin: float) -> NDArray[np.intp]:
+    """Return what relayd would choose: the best relay if its low bound beats direct's high one."""
+    choice = _choices(rates.expected, 0.0)
+    surely = _achieved(rates.low, choice) > rates.high * (1 + margin)
+    return np.where(surely, choice, -1)
 
 
 def _choices(rates: NDArray[np.float64], margin: float) -> NDArray[np.intp]:
