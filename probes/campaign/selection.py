@@ -25,6 +25,7 @@ from planner.errors import DataError
 from planner.network import Network
 from planner.pricing import Prices
 from planner.units import BITS_PER_BYTE
+from probes.campaign.allowance import UNLIMITED, Allowance
 from probes.campaign.tasks import ProbeTask
 
 # Where one flow shows the receiver's window: far enough to be limited by it, near enough for
@@ -178,8 +179,7 @@ def choose_legs(
     network: Network,
     prices: Prices,
     *,
-    budget_usd: float = float("inf"),
-    budget_gb: float = float("inf"),
+    allowance: Allowance = UNLIMITED,
     threshold: float = 0.01,
     batch: int = 10,
     connections: int = 64,
@@ -189,13 +189,13 @@ def choose_legs(
 ) -> Choice:
     """Return the legs whose measurement is expected to save most regret for what it takes.
 
-    That is its part of the budgets, in dollars or in bytes, whichever is the larger; without
-    budgets, dollars.
+    That is its part of the allowance, in dollars or in bytes, whichever is the larger; where
+    bytes are not limited, dollars.
 
     Parameters
     ----------
     region_of, network, prices
-    budget_usd, budget_gb : float
+    allowance : Allowance
         Most that the tasks may cost and move together.
     threshold : float
         Stop once the expected regret is below this.
@@ -226,15 +226,16 @@ def choose_legs(
         except DataError:
             continue  # what it would cost is not known
         gain = float(saving[i, j])
-        part = max(usd / budget_usd, volume_gb / budget_gb) if isfinite(budget_gb) else usd
-        offers.append(_Offer(gain / max(part, LEAST_PART), gain, usd, volume_gb, src, dst))
+        offers.append(
+            _Offer(gain / _part(usd, volume_gb, allowance), gain, usd, volume_gb, src, dst)
+        )
     offers.sort(key=lambda offer: (-offer.worth, offer.src, offer.dst))
     tasks: list[ProbeTask] = []
     spent = spent_gb = saved = 0.0
     for offer in offers:
         if len(tasks) == batch:
             break
-        if spent + offer.usd > budget_usd or spent_gb + offer.volume_gb > budget_gb:
+        if spent + offer.usd > allowance.usd or spent_gb + offer.volume_gb > allowance.gb:
             continue
         pair = (hosts_of[offer.src], hosts_of[offer.dst])
         rate = network.leg(offer.src, offer.dst).rate_gbps(connections)
@@ -243,10 +244,20 @@ def choose_legs(
         spent_gb += offer.volume_gb
         saved += offer.gain
     if not tasks:
-        why = "the budget allows no further leg" if offers else "every leg that matters is known"
+        why = "every leg that matters is known"
+        if offers:
+            why = f"{allowance.name} allows no further leg; the expected regret is {regret:.1%}"
         return Choice([], regret, regret, 0.0, why)
     reason = f"an expected regret of {regret:.1%} is above {threshold:.1%}"
     return Choice(tasks, regret, max(0.0, regret - saved), spent, reason)
+
+
+def _part(usd: float, volume_gb: float, allowance: Allowance) -> float:
+    """Return what a leg takes: of the allowance, where bytes are limited; else in dollars."""
+    if not isfinite(allowance.gb):
+        return max(usd, LEAST_PART)
+    parts = (usd / max(allowance.usd, LEAST_PART), volume_gb / max(allowance.gb, LEAST_PART))
+    return max(*parts, LEAST_PART)
 
 
 class _Offer(NamedTuple):

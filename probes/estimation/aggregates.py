@@ -146,9 +146,7 @@ class MeasuredLaw:
 
     def _law(self, src: str, dst: str, rtt_ms: Estimate) -> Estimate | None:
         source, destination = self._sites[src], self._sites[dst]
-        proportion = _proportion(
-            source.egress_gbps.expected, self._typed[src].egress_gbps.expected
-        )
+        proportion = _proportion(source.egress_gbps.expected, self._typed[src].egress_gbps.expected)
         return aggregate_estimate(source, destination, rtt_ms, proportion)
 
     def _neighbours(self, src: str, dst: str) -> list[float]:
@@ -170,9 +168,7 @@ class MeasuredLaw:
         return self._rtts_ms.get((src, dst)) or USUAL_RTT_MS
 
     def _cap_gbps(self, src: str, dst: str) -> float:
-        return min(
-            self._sites[src].egress_gbps.expected, self._sites[dst].ingress_gbps.expected
-        )
+        return min(self._sites[src].egress_gbps.expected, self._sites[dst].ingress_gbps.expected)
 
 
 def _shift_of(classes: Mapping[int, Mapping[Pair, float]], number: int) -> _Shift | None:

@@ -24,11 +24,20 @@ class Estimator:
     chosen : mapping, optional
         Region or provider to VM type. Without it, a region's VM type is the one that most of
         its throughput samples name, else the catalogue's default.
+    stated_gbps : mapping, optional
+        Region to the egress and ingress cap of its VM where that is not as its type has it; None
+        where it is. They hold until caps are measured.
     """
 
-    def __init__(self, catalogue: Catalogue, chosen: Mapping[str, str] = {}) -> None:
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        chosen: Mapping[str, str] = {},
+        stated_gbps: Mapping[str, tuple[float | None, float | None]] = {},
+    ) -> None:
         self.catalogue = catalogue
         self.chosen = dict(chosen)
+        self._stated_gbps = dict(stated_gbps)
         self._samples = Samples()
 
     def add(self, samples: Iterable[Sample]) -> None:
@@ -49,7 +58,7 @@ class Estimator:
         rtts = round_trips_ms(names, samples, catalogue)
         flows = measured_flows(typed, samples, rtts)
         aggregates, connections = measured_aggregates(typed, samples, rtts)
-        sites = with_caps(typed, samples, aggregates)
+        sites = with_caps(typed, samples, aggregates, self._stated_gbps)
         sites = with_windows(sites, samples, rtts, catalogue)
         law = MeasuredLaw(sites, typed, rtts, aggregates)
         legs: dict[str, dict[str, Leg]] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from planner.baseline import flow_cap_gbps, flow_estimate
+from planner.baseline import CAP_ERROR, flow_cap_gbps, flow_estimate
 from planner.catalogue import Catalogue
 from planner.network import Estimate, Site
 from planner.throughput import flow_share_of_steady, window_from_flow_mb
@@ -64,6 +64,13 @@ def inferred_flow(
     estimate = flow_estimate(window, rtt_ms, flow_cap_gbps(source, catalogue))
     if window.source != "baseline" or rtt_ms.source == "measured":
         estimate = replace(no_surer_than(estimate, FLOW_INFERENCE_ERROR), source="inferred")
+    cap_mbps = MBPS_PER_GBPS * min(source.egress_gbps.expected, destination.ingress_gbps.expected)
+    if estimate.expected > cap_mbps:
+        # The VMs' caps hold for one flow as for many.
+        estimate = replace(
+            estimate, low=min(estimate.low, cap_mbps * (1 - CAP_ERROR)), expected=cap_mbps,
+            high=max(cap_mbps, min(estimate.high, cap_mbps * (1 + CAP_ERROR))),
+        )  # fmt: skip
     if aggregate.source != "measured":
         return estimate
     most_mbps = aggregate.expected * MBPS_PER_GBPS

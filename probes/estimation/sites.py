@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
 
-from planner.baseline import flow_cap_gbps
+from planner.baseline import CAP_ERROR, flow_cap_gbps
 from planner.catalogue import Catalogue
 from planner.network import Estimate, Site
 from planner.throughput import window_from_flow_mb
@@ -27,11 +27,15 @@ CALIBRATION_SHARE_OF_CAP = 0.8
 
 
 def with_caps(
-    sites: Mapping[str, Site], samples: Samples, aggregates: Mapping[Pair, Estimate]
+    sites: Mapping[str, Site],
+    samples: Samples,
+    aggregates: Mapping[Pair, Estimate],
+    stated_gbps: Mapping[str, tuple[float | None, float | None]],
 ) -> dict[str, Site]:
     """Take over measured caps, and raise those that a leg has exceeded.
 
-    A VM without a measured cap has that of others of its type.
+    A VM without a measured cap has the one that was stated for it, else that of others of its
+    type.
     """
     egress: dict[str, Estimate] = {}
     ingress: dict[str, Estimate] = {}
@@ -43,9 +47,10 @@ def with_caps(
     measured_in = _measured_caps("ingress_cap_mbps", sites, samples)
     capped = {}
     for name, site in sites.items():
-        if cap := measured_out.get(name) or measured_out.get(site.vm_type):
+        stated_out, stated_in = map(_stated, stated_gbps.get(name, (None, None)))
+        if cap := measured_out.get(name) or stated_out or measured_out.get(site.vm_type):
             site = replace(site, egress_gbps=cap)
-        if cap := measured_in.get(name) or measured_in.get(site.vm_type):
+        if cap := measured_in.get(name) or stated_in or measured_in.get(site.vm_type):
             site = replace(site, ingress_gbps=cap)
         out, into = egress.get(name), ingress.get(name)
         if out and out.expected > site.egress_gbps.expected:
@@ -56,9 +61,15 @@ def with_caps(
     return capped
 
 
-def _measured_caps(
-    metric: str, sites: Mapping[str, Site], samples: Samples
-) -> dict[str, Estimate]:
+def _stated(cap_gbps: float | None) -> Estimate | None:
+    if cap_gbps is None:
+        return None
+    return Estimate(
+        cap_gbps / (1 + CAP_ERROR), cap_gbps, cap_gbps * (1 + CAP_ERROR), basis="the fleet file"
+    )
+
+
+def _measured_caps(metric: str, sites: Mapping[str, Site], samples: Samples) -> dict[str, Estimate]:
     """Return caps in Gbit/s by region, and by VM type for the regions without one."""
     by_type: dict[str, list[tuple[float, float]]] = defaultdict(list)
     caps: dict[str, Estimate] = {}

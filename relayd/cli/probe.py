@@ -311,6 +311,7 @@ def _conclude(
             "egress_usd": report.usd,
             "duration_s": round(report.duration_s, 3),
             "busy_s": round(report.busy_s, 3),
+            "critical_s": round(report.critical_s, 3),
             "snapshot": report.snapshot
             and {"id": report.snapshot.id, "as_of": report.snapshot.as_of},
             "db": str(path),
