@@ -46,6 +46,7 @@ def achieved(
     objective: Objective,
     *,
     volume_gb: float = 500.0,
+    connections: int = 64,
 ) -> Achieved:
     """Compare plans for all ordered pairs, one VM a region, as `relayd plan` makes them.
 
@@ -55,13 +56,16 @@ def achieved(
         Of the same regions in the same order.
     prices_of : callable
     objective : Objective
-    volume_gb : float
+    volume_gb, connections
+        Of each transfer.
     """
     known = exact(truth)
     per_usd, rates = [], []
     totals = [0.0, 0.0]
     for src, dst in permutations(truth.sites, 2):
-        request = TransferRequest(src, dst, volume_gb=volume_gb, objective=objective)
+        request = TransferRequest(
+            src, dst, volume_gb=volume_gb, objective=objective, connections=connections
+        )
         judge = Decider(request, known, prices_of(known))
         best = judge.decide().chosen.allocation
         made = Decider(request, believed, prices_of(believed)).decide().chosen.allocation

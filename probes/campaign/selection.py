@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from math import isfinite
+from math import ceil, isfinite
 from typing import NamedTuple
 
 import numpy as np
@@ -34,6 +34,11 @@ NEAREST_MS, FARTHEST_MS = 60.0, 250.0
 SCENARIOS = 24
 # A leg whose bounds are within this of its expected figure has nothing left to tell.
 KNOWN_WELL = 0.08
+# A cap probe asks for so much more than the cap, with at least so many connections a peer, from
+# peers that promise almost as much as the best.
+OVERLOAD = 3.0
+LEAST_CONNECTIONS = 8
+ALMOST = 0.9
 LEAST_LOSS = 1e-6
 LEAST_PART = 1e-6  # legs without a fee still take time
 
@@ -126,7 +131,8 @@ def cap_tasks(
 ) -> list[ProbeTask]:
     """Return one-to-many and many-to-one probes, for some hosts of each VM type.
 
-    Peers are those to which the legs promise most, so that together they can exceed the cap.
+    Peers are the nearest of those whose legs promise most, so that together they can exceed the
+    cap with few connections: :data:`OVERLOAD` times what fills it, were it for windows alone.
 
     Parameters
     ----------
@@ -136,6 +142,8 @@ def cap_tasks(
         Hosts of each VM type.
     peers : int
         Hosts at the other end, at most.
+    connections : int
+        To each of them, at most.
     """
     by_type: dict[str, list[str]] = defaultdict(list)
     for host, region in region_of.items():
@@ -149,11 +157,12 @@ def cap_tasks(
                     continue  # one leg alone can't tell a cap from a path
                 site = network.sites[region_of[host]]
                 cap = site.egress_gbps if outwards else site.ingress_gbps
-                rates = [
-                    network.leg(region_of[a], region_of[b]).rate_gbps(connections) for a, b in pairs
-                ]
-                expected = min(sum(rates), cap.expected)
-                tasks.append(ProbeTask("caps", tuple(pairs), connections, duration_s, expected))
+                legs = [network.leg(region_of[a], region_of[b]) for a, b in pairs]
+                flows_gbps = sum(leg.rate_gbps(1, "low") for leg in legs)
+                needed = ceil(OVERLOAD * cap.expected / flows_gbps) if flows_gbps else connections
+                each = min(connections, max(LEAST_CONNECTIONS, needed))
+                expected = min(sum(leg.rate_gbps(each) for leg in legs), cap.expected)
+                tasks.append(ProbeTask("caps", tuple(pairs), each, duration_s, expected))
     return tasks
 
 
@@ -165,13 +174,17 @@ def _best_peers(
     connections: int,
     outwards: bool,
 ) -> list[tuple[str, str]]:
-    found = []
+    rates: list[tuple[float, float, tuple[str, str]]] = []
     for peer, region in region_of.items():
         pair = (host, peer) if outwards else (peer, host)
         leg = network.legs.get(region_of[pair[0]], {}).get(region_of[pair[1]])
         if region != region_of[host] and leg:
-            found.append((-leg.rate_gbps(connections), pair))
-    return [pair for _, pair in sorted(found)[:peers]]
+            rates.append((leg.rate_gbps(connections), leg.rtt_ms.expected, pair))
+    most = max((rate for rate, _, _ in rates), default=0.0)
+    good = [item for item in rates if item[0] >= ALMOST * most]
+    good.sort(key=lambda item: (item[1], item[2]))
+    rest = sorted(set(rates).difference(good), key=lambda item: (-item[0], item[2]))
+    return [pair for _, _, pair in (*good, *rest)[:peers]]
 
 
 def choose_legs(
