@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import re
 from dataclasses import dataclass
 from functools import cache
-from itertools import permutations
+from itertools import permutations, product
+from pathlib import Path
 
 import pytest
 
@@ -114,11 +116,12 @@ def frugal() -> Frugal:
     )  # fmt: skip
 
 
-def as_good_as_the_truth(believed: Network, objective: Objective) -> Achieved:
+@cache
+def plans_on(measured: str, objective: Objective) -> Achieved:
+    """What plans achieve of those on the truth, with nothing measured or frugally."""
     truth = network_of(list(grid()[2].values()))
-    found = achieved(believed, truth, lambda n: CataloguePrices(CATALOGUE, n), objective)
-    print(f"{objective}: {found}")
-    return found
+    believed = frugal().network if measured == "frugally" else network_of([])
+    return achieved(believed, truth, lambda n: CataloguePrices(CATALOGUE, n), objective)
 
 
 def test_frugal_plans_are_nearly_as_good_for_a_twentieth_of_the_bytes() -> None:
@@ -127,7 +130,7 @@ def test_frugal_plans_are_nearly_as_good_for_a_twentieth_of_the_bytes() -> None:
     assert found.legs >= 20
     assert found.share_of_bytes <= 1 / 20
     assert found.share_of_usd <= 1 / 20
-    plans = as_good_as_the_truth(found.network, "value")
+    plans = plans_on("frugally", "value")
     assert plans.per_usd >= 0.98
     assert plans.per_usd_p10 >= 0.98
     assert plans.rate >= 0.98
@@ -135,13 +138,27 @@ def test_frugal_plans_are_nearly_as_good_for_a_twentieth_of_the_bytes() -> None:
 
 def test_measuring_frugally_pays_where_speed_is_all_that_counts() -> None:
     """Relays are then worth their fees wherever they are sure to gain, so knowing matters."""
-    before = as_good_as_the_truth(network_of([]), "time")
-    after = as_good_as_the_truth(frugal().network, "time")
+    before = plans_on("nothing", "time")
+    after = plans_on("frugally", "time")
     assert after.total_rate > before.total_rate
     # A quarter of what ignorance costs in speed, for a twenty-fifth of the bytes.
     assert 1 - after.rate < 0.8 * (1 - before.rate)
     assert after.rate_p10 > before.rate_p10
     assert after.per_usd >= before.per_usd
+
+
+def test_the_docs_have_these_figures() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "measuring-method.md").read_text()
+    found = frugal()
+    objectives: tuple[Objective, ...] = ("value", "time")
+    for objective, how in product(objectives, ("nothing", "frugally")):
+        plans = plans_on(how, objective)
+        (row,) = re.findall(rf"^\| `{objective}` \| {how} \| (.*) \|$", page, re.MULTILINE)
+        shown = [float(cell.removesuffix(" %")) for cell in row.split(" | ")]
+        figures = (plans.per_usd, plans.per_usd_p10, plans.rate, plans.rate_p10)
+        assert shown == pytest.approx([100 * figure for figure in figures], abs=0.1)
+    parts = (round(1 / found.share_of_bytes), round(1 / found.share_of_usd))
+    assert f"{found.legs} legs, for 1/{parts[0]} of the bytes and 1/{parts[1]} of the" in page
 
 
 def test_a_small_fleet_may_spend_what_a_few_legs_take() -> None:
