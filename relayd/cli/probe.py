@@ -226,6 +226,7 @@ def _limits(options: argparse.Namespace, kept_budget_usd: float | None) -> Limit
         budget_usd=kept_budget_usd,
         deadline_s=time.monotonic() + 60 * parse_minutes(options.max_minutes),
         at_once=at_once,
+        pings_at_once=min(Limits().pings_at_once, 2 * at_once),
     )
 
 
