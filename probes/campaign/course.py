@@ -20,7 +20,8 @@ from probes.fleet.hosts import Fleet
 
 MOST_STAGES = 200
 """Rounds of choosing legs; far more than any budget allows."""
-BATCH = 10
+BATCH = 20
+BATCH_OF_HOST = 2
 RTT_S = 2.0
 ALL_AT_ONCE = 1_000_000
 
@@ -181,7 +182,8 @@ def stage_tasks(
         )  # fmt: skip
     choice = choose_legs(
         region_of, network, known.prices, allowance=left,
-        threshold=wish.threshold, batch=batch, connections=wish.connections,
+        threshold=wish.threshold, batch=batch,
+        batch_of_host=BATCH_OF_HOST * max(1, batch // BATCH), connections=wish.connections,
         duration_s=wish.aggregate_s,
     )  # fmt: skip
     # What failed a moment ago would be chosen again and again.

@@ -11,7 +11,7 @@ expected figures gives. Truth is drawn between the bounds of each estimate.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -194,7 +194,8 @@ def choose_legs(
     *,
     allowance: Allowance = UNLIMITED,
     threshold: float = 0.01,
-    batch: int = 10,
+    batch: int = 20,
+    batch_of_host: int = 2,
     connections: int = 64,
     margin: float = 0.1,
     duration_s: float = 5.0,
@@ -214,6 +215,9 @@ def choose_legs(
         Stop once the expected regret is below this.
     batch : int
         Most tasks at a time: each batch changes what the next should be.
+    batch_of_host : int
+        Most of them with the same host, which runs them one after the other. They would also tell
+        much the same.
     connections, duration_s
         Of each probe.
     margin : float
@@ -245,14 +249,18 @@ def choose_legs(
     offers.sort(key=lambda offer: (-offer.worth, offer.src, offer.dst))
     tasks: list[ProbeTask] = []
     spent = spent_gb = saved = 0.0
+    seats: Counter[str] = Counter()
     for offer in offers:
         if len(tasks) == batch:
             break
+        if max(seats[offer.src], seats[offer.dst]) >= batch_of_host:
+            continue
         if spent + offer.usd > allowance.usd or spent_gb + offer.volume_gb > allowance.gb:
             continue
         pair = (hosts_of[offer.src], hosts_of[offer.dst])
         rate = network.leg(offer.src, offer.dst).rate_gbps(connections)
         tasks.append(ProbeTask("aggregate", (pair,), connections, duration_s, rate))
+        seats.update((offer.src, offer.dst))
         spent += offer.usd
         spent_gb += offer.volume_gb
         saved += offer.gain
