@@ -65,6 +65,10 @@ class Check:
         """Note a value that must not exceed a limit."""
         self._add(what, f"<= {limit:g} {unit}", f"{value:.3g} {unit}", value <= limit, value)
 
+    def at_least(self, what: str, value: float, limit: float, unit: str) -> None:
+        """Note a value that must reach a limit."""
+        self._add(what, f">= {limit:g} {unit}", f"{value:.3g} {unit}", value >= limit, value)
+
     def within(self, what: str, value: float, low: float, high: float) -> None:
         """Note a ratio that must lie in a range."""
         self._add(what, f"{low:g} to {high:g}", f"{value:.3f}", low <= value <= high, value)
@@ -77,6 +81,15 @@ class Check:
         self.findings.append(Finding(what, promised, found, held, value))
         mark = "" if held else "   NOT HELD"
         print(f"{what:<62} {promised:>12}  {found:>14}{mark}", flush=True)
+
+
+def write_table(path: Path, mark: str, findings: Sequence[Finding]) -> None:
+    """Put findings as a table between two marks of a document."""
+    head, _, rest = path.read_text().partition(f"<!-- {mark} -->")
+    _, _, tail = rest.partition(f"<!-- /{mark} -->")
+    table = "| what | promised | found |\n|---|---|---|\n"
+    table += "".join(f"| {f.what.strip()} | {f.promised} | {f.found} |\n" for f in findings)
+    path.write_text(f"{head}<!-- {mark} -->\n{table}<!-- /{mark} -->{tail}")
 
 
 def forty() -> Topology:
@@ -339,14 +352,7 @@ def main() -> int:
         ]
         Path(options.json).write_text(json.dumps(found, indent=2) + "\n")
     if options.docs:
-        path = Path(options.docs)
-        head, _, rest = path.read_text().partition("<!-- lab-check -->")
-        _, _, tail = rest.partition("<!-- /lab-check -->")
-        table = "| what | promised | found |\n|---|---|---|\n"
-        table += "".join(
-            f"| {f.what.strip()} | {f.promised} | {f.found} |\n" for f in check.findings
-        )
-        path.write_text(f"{head}<!-- lab-check -->\n{table}<!-- /lab-check -->{tail}")
+        write_table(Path(options.docs), "lab-check", check.findings)
     return 0 if all(finding.held for finding in check.findings) else 1
 
 

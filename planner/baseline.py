@@ -8,6 +8,7 @@ start. Bounds are the 90th percentile of each model's error on that grid.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import inf, sqrt
@@ -23,6 +24,8 @@ AS_OF = "2022-05-01"
 WINDOW_ERROR = 0.33  # a receiver of the type, but with settings not seen: 3 MB +- a third
 CAP_ERROR = 0.06
 UNKNOWN_ERROR = 0.5
+# Near regions are on the same continent, and there the laws are close to what was measured.
+CLASSES_MS = (20.0, 40.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +39,16 @@ class AggregateLaw:
         0 where distance does not matter.
     error : float
         90th percentile of the relative error on the 2022 grid.
+    near_errors : tuple of float
+        The same for legs in each of the classes :data:`CLASSES_MS`, where at least 19 legs of the
+        grid are in it and they differ from the rest.
     """
 
     limit_gbps: float
     error: float
     scale_gbps: float = inf
     exponent: float = 0.0
+    near_errors: tuple[float, ...] = ()
 
     def steady_gbps(self, rtt_ms: float) -> float:
         """Return the throughput at a round-trip time."""
@@ -50,6 +57,10 @@ class AggregateLaw:
         far_gbps: float = self.scale_gbps * (rtt_ms / 100.0) ** self.exponent
         return min(self.limit_gbps, far_gbps)
 
+    def error_of_class(self, number: int) -> float:
+        """Return the error in a class of distance."""
+        return self.near_errors[number] if number < len(self.near_errors) else self.error
+
 
 # From provider to provider. Azure's egress to other clouds differs so much from pair to pair
 # that its error exceeds the value: measuring it is the first advice.
@@ -57,10 +68,10 @@ AGGREGATE_LAWS: dict[tuple[str, str], AggregateLaw] = {
     ("aws", "aws"): AggregateLaw(4.84, 0.06),
     ("aws", "azure"): AggregateLaw(4.86, 0.06),
     ("aws", "gcp"): AggregateLaw(5.02, 0.06),
-    ("azure", "azure"): AggregateLaw(15.65, 0.24),
-    ("azure", "aws"): AggregateLaw(9.6, 1.07, scale_gbps=4.3, exponent=-0.51),
-    ("azure", "gcp"): AggregateLaw(15.7, 0.67, scale_gbps=7.9, exponent=-0.51),
-    ("gcp", "aws"): AggregateLaw(6.51, 0.34),
+    ("azure", "azure"): AggregateLaw(15.65, 0.24, near_errors=(0.05,)),
+    ("azure", "aws"): AggregateLaw(9.6, 1.07, 4.3, -0.51, near_errors=(0.05, 0.22)),
+    ("azure", "gcp"): AggregateLaw(15.7, 0.67, 7.9, -0.51, near_errors=(0.07, 0.16)),
+    ("gcp", "aws"): AggregateLaw(6.51, 0.34, near_errors=(0.10, 0.11)),
     ("gcp", "azure"): AggregateLaw(6.87, 0.12),
     ("gcp", "gcp"): AggregateLaw(6.84, 0.15),
 }
@@ -124,10 +135,18 @@ def flow_estimate(window_mb: Estimate, rtt_ms: Estimate, cap_gbps: float) -> Est
     )
 
 
-def aggregate_estimate(src: Site, dst: Site, rtt_ms: Estimate) -> Estimate | None:
+def distance_class(rtt_ms: Estimate) -> int:
+    """Return which of the classes of distance a leg is in; the farther one where it may be."""
+    return bisect_right(CLASSES_MS, rtt_ms.high)
+
+
+def aggregate_estimate(
+    src: Site, dst: Site, rtt_ms: Estimate, proportion: float = 1.0
+) -> Estimate | None:
     """Return one VM pair's saturated throughput from the providers' law and both caps.
 
-    None where neither is known.
+    None where neither is known. A VM of another size than those that the law is of is taken to
+    reach this proportion of it.
     """
     providers = (src.region.partition(":")[0], dst.region.partition(":")[0])
     cap = min(src.egress_gbps.expected, dst.ingress_gbps.expected)
@@ -138,9 +157,11 @@ def aggregate_estimate(src: Site, dst: Site, rtt_ms: Estimate) -> Estimate | Non
         return Estimate(
             cap * (1 - UNKNOWN_ERROR), cap, cap, basis="VM caps; nothing known of the path"
         )
-    steady = law.steady_gbps(rtt_ms.expected)
+    steady = law.steady_gbps(rtt_ms.expected) * proportion
     # VM types whose cap is above the law's VMs are held to the law: it is all that was seen.
-    error = law.error if steady <= cap else CAP_ERROR
+    error = law.error_of_class(distance_class(rtt_ms))
+    if steady > cap:  # the path may carry less than the law says, and even less than the cap
+        error = max(CAP_ERROR, cap * (1 + error) / steady - 1)
     expected = min(steady, cap)
     return Estimate(
         expected / (1 + error),

@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
+from math import ceil
 
 from planner.catalogue import Catalogue
 from planner.network import Network, Snapshot
 from planner.pricing import CataloguePrices, Prices
+from planner.units import MBPS_PER_GBPS
 from probes.campaign.costing import CampaignCost, Meter, campaign_cost
-from probes.campaign.course import ALL_AT_ONCE, Ending, Knowledge, Wish, run_course, stage_tasks
+from probes.campaign.course import (
+    ALL_AT_ONCE,
+    Ending,
+    Knowledge,
+    Wish,
+    allowance_of,
+    run_course,
+    stage_tasks,
+)
+from probes.campaign.critical_path import critical_path_s
 from probes.campaign.engine import Engine, Limits, Progress
 from probes.campaign.probing import Prober, task_s
 from probes.campaign.rounds import Round, schedule
@@ -57,13 +69,24 @@ class Forecast:
 
 @dataclass(frozen=True)
 class Report:
-    """What a campaign did."""
+    """What a campaign did.
+
+    Attributes
+    ----------
+    duration_s : float
+        From beginning to end.
+    busy_s : float
+        Of the tools, over all probes.
+    critical_s : float
+        What it would have taken had the tools alone taken time.
+    """
 
     ending: Ending
     sent_gb: float
     usd: float
     duration_s: float
     busy_s: float
+    critical_s: float
     snapshot: Snapshot | None
 
 
@@ -95,10 +118,15 @@ class Measuring:
             for host in fleet
             if host.egress_usd_per_gb is not None
         }
+        self._stated_gbps = {
+            host.region: (_gbps(host.egress_mbps), _gbps(host.ingress_mbps))
+            for host in fleet
+            if host.egress_mbps or host.ingress_mbps
+        }
 
     def network(self) -> Network:
         """Return the graph of the fleet's regions as the samples so far give it."""
-        estimator = Estimator(self.catalogue, self._vm_types)
+        estimator = Estimator(self.catalogue, self._vm_types, self._stated_gbps)
         if self._store and (last := self._store.samples.last_id()):
             estimator.add(self._store.samples.samples_for_estimates(through=last))
         return _within(self._complete(estimator), {host.region for host in self.fleet})
@@ -124,9 +152,12 @@ class Measuring:
         known = self.knowledge()
         network = known.network()
         tasks: list[ProbeTask] = []
+        allowance = allowance_of(wish, known, network, budget_usd)
         for stage in ("rtt", "per-flow", "caps", "aggregate 1"):
             if stage.split()[0] in wish.phases:
-                found, _ = stage_tasks(stage, wish, known, network, budget_usd, batch=ALL_AT_ONCE)
+                so_far = self._cost(schedule(tasks, gap_s=ROUND_GAP_S))
+                left = allowance.after(so_far.egress_usd, so_far.volume_gb)
+                found, _ = stage_tasks(stage, wish, known, network, left, batch=ALL_AT_ONCE)
                 tasks += found
         rounds = schedule(tasks, gap_s=ROUND_GAP_S)
         everything = Wish(phases=("aggregate",), thorough=True)
@@ -201,14 +232,32 @@ class Measuring:
             campaign.finish()
         sent_gb, usd = campaign.spent()
         snapshot = make_snapshot(self._store, self.catalogue)
-        return Report(ending, sent_gb, usd, time.monotonic() - began_s, engine.busy_s, snapshot)
+        return Report(
+            ending, sent_gb, usd, time.monotonic() - began_s, engine.busy_s,
+            critical_path_s(ending.outcomes, limits), snapshot,
+        )  # fmt: skip
 
 
 def rounds_s(rounds: list[Round], rtt_ms: Callable[[str, str], float]) -> float:
     """Return how long rounds take, with what the tools do before and after measuring."""
-    return sum(
-        max(task_s(task, rtt_ms) for task in one_round.tasks) + ROUND_GAP_S for one_round in rounds
-    )
+    return sum(_round_s(one_round, rtt_ms) for one_round in rounds)
+
+
+def _round_s(one_round: Round, rtt_ms: Callable[[str, str], float]) -> float:
+    longest_s = max(task_s(task, rtt_ms) for task in one_round.tasks)
+    in_turn = 1
+    if one_round.phase == "rtt":  # a host sends some at a time, and so do all together
+        usual = Limits()
+        of_host = max(Counter(task.pairs[0][0] for task in one_round.tasks).values())
+        in_turn = max(
+            ceil(of_host / usual.pings_of_host),
+            ceil(len(one_round.tasks) / usual.pings_at_once),
+        )
+    return in_turn * longest_s + ROUND_GAP_S
+
+
+def _gbps(mbps: float | None) -> float | None:
+    return None if mbps is None else mbps / MBPS_PER_GBPS
 
 
 class _OverriddenPrices:

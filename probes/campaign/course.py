@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
+from math import isfinite
 
 from planner.errors import InputError
 from planner.network import Network
 from planner.pricing import Prices
+from probes.campaign.allowance import UNLIMITED, Allowance, frugal_allowance
 from probes.campaign.costing import all_pairs_tasks
 from probes.campaign.engine import Engine
 from probes.campaign.selection import cap_tasks, choose_legs, per_flow_tasks, rtt_tasks
@@ -19,6 +21,7 @@ from probes.fleet.hosts import Fleet
 MOST_STAGES = 200
 """Rounds of choosing legs; far more than any budget allows."""
 BATCH = 20
+BATCH_OF_HOST = 2
 RTT_S = 2.0
 ALL_AT_ONCE = 1_000_000
 
@@ -107,6 +110,9 @@ async def run_course(
 
     Parameters
     ----------
+    budget_usd : float
+        Without one, a campaign that chooses legs itself keeps to
+        :mod:`probes.campaign.allowance`.
     refresh : callable
         Given the graph before each stage, for whoever needs round-trip times.
 
@@ -121,9 +127,10 @@ async def run_course(
         refresh(network)
         probes = [probe for probe in log.probes() if probe.stage == stage]
         if not probes:
-            left_usd = budget_usd - engine.progress.usd
+            left = allowance_of(wish, known, network, budget_usd)
+            left = left.after(engine.progress.usd, engine.progress.sent_gb)
             failed = {pair for p in log.probes() if p.status == "failed" for pair in p.task.pairs}
-            tasks, reason = stage_tasks(stage, wish, known, network, left_usd, failed)
+            tasks, reason = stage_tasks(stage, wish, known, network, left, failed)
             ending.reason = reason or ending.reason
             if not tasks:
                 if stage.startswith("aggregate"):
@@ -150,7 +157,7 @@ def stage_tasks(
     wish: Wish,
     known: Knowledge,
     network: Network,
-    budget_usd: float = float("inf"),
+    left: Allowance = UNLIMITED,
     failed: frozenset[tuple[str, str]] | set[tuple[str, str]] = frozenset(),
     *,
     batch: int = BATCH,
@@ -174,13 +181,23 @@ def stage_tasks(
             [], "every pair that was asked for"
         )  # fmt: skip
     choice = choose_legs(
-        region_of, network, known.prices, budget_usd=max(0.0, budget_usd),
-        threshold=wish.threshold, batch=batch, connections=wish.connections,
+        region_of, network, known.prices, allowance=left,
+        threshold=wish.threshold, batch=batch,
+        batch_of_host=BATCH_OF_HOST * max(1, batch // BATCH), connections=wish.connections,
         duration_s=wish.aggregate_s,
     )  # fmt: skip
     # What failed a moment ago would be chosen again and again.
     fresh = [task for task in choice.tasks if not set(task.pairs) & set(failed)]
     return fresh, choice.reason
+
+
+def allowance_of(wish: Wish, known: Knowledge, network: Network, budget_usd: float) -> Allowance:
+    """Return what a campaign may spend: the budget, else what frugality allows."""
+    if isfinite(budget_usd) or wish.pairs or wish.thorough:
+        return Allowance(budget_usd)
+    everything = replace(wish, thorough=True)
+    tasks = _pairwise("aggregate", everything, known.fleet.region_of, network)
+    return frugal_allowance(tasks, known.fleet.region_of, known.prices)
 
 
 def parse_pairs(words: Sequence[str], fleet: Fleet) -> tuple[tuple[str, str], ...]:

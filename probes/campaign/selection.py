@@ -11,10 +11,12 @@ expected figures gives. Truth is drawn between the bounds of each estimate.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from math import ceil, isfinite
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +25,7 @@ from planner.errors import DataError
 from planner.network import Network
 from planner.pricing import Prices
 from planner.units import BITS_PER_BYTE
+from probes.campaign.allowance import UNLIMITED, Allowance
 from probes.campaign.tasks import ProbeTask
 
 # Where one flow shows the receiver's window: far enough to be limited by it, near enough for
@@ -31,7 +34,13 @@ NEAREST_MS, FARTHEST_MS = 60.0, 250.0
 SCENARIOS = 24
 # A leg whose bounds are within this of its expected figure has nothing left to tell.
 KNOWN_WELL = 0.08
-LEAST_USD = 1e-6  # legs without a fee still take time
+# A cap probe asks for so much more than the cap, with at least so many connections a peer, from
+# peers that promise almost as much as the best.
+OVERLOAD = 3.0
+LEAST_CONNECTIONS = 8
+ALMOST = 0.9
+LEAST_LOSS = 1e-6
+LEAST_PART = 1e-6  # legs without a fee still take time
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +131,8 @@ def cap_tasks(
 ) -> list[ProbeTask]:
     """Return one-to-many and many-to-one probes, for some hosts of each VM type.
 
-    Peers are those to which the legs promise most, so that together they can exceed the cap.
+    Peers are the nearest of those whose legs promise most, so that together they can exceed the
+    cap with few connections: :data:`OVERLOAD` times what fills it, were it for windows alone.
 
     Parameters
     ----------
@@ -132,6 +142,8 @@ def cap_tasks(
         Hosts of each VM type.
     peers : int
         Hosts at the other end, at most.
+    connections : int
+        To each of them, at most.
     """
     by_type: dict[str, list[str]] = defaultdict(list)
     for host, region in region_of.items():
@@ -145,11 +157,12 @@ def cap_tasks(
                     continue  # one leg alone can't tell a cap from a path
                 site = network.sites[region_of[host]]
                 cap = site.egress_gbps if outwards else site.ingress_gbps
-                rates = [
-                    network.leg(region_of[a], region_of[b]).rate_gbps(connections) for a, b in pairs
-                ]
-                expected = min(sum(rates), cap.expected)
-                tasks.append(ProbeTask("caps", tuple(pairs), connections, duration_s, expected))
+                legs = [network.leg(region_of[a], region_of[b]) for a, b in pairs]
+                flows_gbps = sum(leg.rate_gbps(1, "low") for leg in legs)
+                needed = ceil(OVERLOAD * cap.expected / flows_gbps) if flows_gbps else connections
+                each = min(connections, max(LEAST_CONNECTIONS, needed))
+                expected = min(sum(leg.rate_gbps(each) for leg in legs), cap.expected)
+                tasks.append(ProbeTask("caps", tuple(pairs), each, duration_s, expected))
     return tasks
 
 
@@ -161,13 +174,17 @@ def _best_peers(
     connections: int,
     outwards: bool,
 ) -> list[tuple[str, str]]:
-    found = []
+    rates: list[tuple[float, float, tuple[str, str]]] = []
     for peer, region in region_of.items():
         pair = (host, peer) if outwards else (peer, host)
         leg = network.legs.get(region_of[pair[0]], {}).get(region_of[pair[1]])
         if region != region_of[host] and leg:
-            found.append((-leg.rate_gbps(connections), pair))
-    return [pair for _, pair in sorted(found)[:peers]]
+            rates.append((leg.rate_gbps(connections), leg.rtt_ms.expected, pair))
+    most = max((rate for rate, _, _ in rates), default=0.0)
+    good = [item for item in rates if item[0] >= ALMOST * most]
+    good.sort(key=lambda item: (item[1], item[2]))
+    rest = sorted(set(rates).difference(good), key=lambda item: (-item[0], item[2]))
+    return [pair for _, _, pair in (*good, *rest)[:peers]]
 
 
 def choose_legs(
@@ -175,25 +192,32 @@ def choose_legs(
     network: Network,
     prices: Prices,
     *,
-    budget_usd: float = float("inf"),
+    allowance: Allowance = UNLIMITED,
     threshold: float = 0.01,
     batch: int = 20,
+    batch_of_host: int = 2,
     connections: int = 64,
     margin: float = 0.1,
     duration_s: float = 5.0,
     seed: int = 0,
 ) -> Choice:
-    """Return the legs whose measurement is expected to save most regret for a dollar.
+    """Return the legs whose measurement is expected to save most regret for what it takes.
+
+    That is its part of the allowance, in dollars or in bytes, whichever is the larger; where
+    bytes are not limited, dollars.
 
     Parameters
     ----------
     region_of, network, prices
-    budget_usd : float
-        Most that the tasks may cost together.
+    allowance : Allowance
+        Most that the tasks may cost and move together.
     threshold : float
         Stop once the expected regret is below this.
     batch : int
         Most tasks at a time: each batch changes what the next should be.
+    batch_of_host : int
+        Most of them with the same host, which runs them one after the other. They would also tell
+        much the same.
     connections, duration_s
         Of each probe.
     margin : float
@@ -218,27 +242,54 @@ def choose_legs(
             usd = volume_gb * prices.egress_usd_per_gb(src, dst, max(volume_gb, 1e-9))
         except DataError:
             continue  # what it would cost is not known
+        gain = float(saving[i, j])
         offers.append(
-            (float(saving[i, j]) / max(usd, LEAST_USD), float(saving[i, j]), usd, src, dst)
+            _Offer(gain / _part(usd, volume_gb, allowance), gain, usd, volume_gb, src, dst)
         )
-    offers.sort(key=lambda offer: (-offer[0], offer[3], offer[4]))
+    offers.sort(key=lambda offer: (-offer.worth, offer.src, offer.dst))
     tasks: list[ProbeTask] = []
-    spent = saved = 0.0
-    for _, gain, usd, src, dst in offers:
+    spent = spent_gb = saved = 0.0
+    seats: Counter[str] = Counter()
+    for offer in offers:
         if len(tasks) == batch:
             break
-        if spent + usd > budget_usd:
+        if max(seats[offer.src], seats[offer.dst]) >= batch_of_host:
             continue
-        pair = (hosts_of[src], hosts_of[dst])
-        rate = network.leg(src, dst).rate_gbps(connections)
+        if spent + offer.usd > allowance.usd or spent_gb + offer.volume_gb > allowance.gb:
+            continue
+        pair = (hosts_of[offer.src], hosts_of[offer.dst])
+        rate = network.leg(offer.src, offer.dst).rate_gbps(connections)
         tasks.append(ProbeTask("aggregate", (pair,), connections, duration_s, rate))
-        spent += usd
-        saved += gain
+        seats.update((offer.src, offer.dst))
+        spent += offer.usd
+        spent_gb += offer.volume_gb
+        saved += offer.gain
     if not tasks:
-        why = "the budget allows no further leg" if offers else "every leg that matters is known"
+        why = "every leg that matters is known"
+        if offers:
+            why = f"{allowance.name} allows no further leg; the expected regret is {regret:.1%}"
         return Choice([], regret, regret, 0.0, why)
     reason = f"an expected regret of {regret:.1%} is above {threshold:.1%}"
     return Choice(tasks, regret, max(0.0, regret - saved), spent, reason)
+
+
+def _part(usd: float, volume_gb: float, allowance: Allowance) -> float:
+    """Return what a leg takes: of the allowance, where bytes are limited; else in dollars."""
+    if not isfinite(allowance.gb):
+        return max(usd, LEAST_PART)
+    parts = (usd / max(allowance.usd, LEAST_PART), volume_gb / max(allowance.gb, LEAST_PART))
+    return max(*parts, LEAST_PART)
+
+
+class _Offer(NamedTuple):
+    """A leg that may be measured, and what for."""
+
+    worth: float
+    gain: float
+    usd: float
+    volume_gb: float
+    src: str
+    dst: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +334,7 @@ def _regret(
     would have been best.
     """
     count = len(rates.expected)
-    chosen = _choices(rates.expected, margin)
+    chosen = _sure_choices(rates, margin)
     blame = np.zeros((count, count))
     total = 0.0
     rows, columns = np.nonzero(rates.expected > 0)
@@ -299,16 +350,45 @@ def _regret(
         achieved, possible = _achieved(truth, chosen), _achieved(truth, best)
         loss = np.where(possible > 0, 1 - achieved / np.maximum(possible, 1e-12), 0.0)
         total += float(loss[rows, columns].mean())
-        for src, dst in zip(*np.nonzero(loss > 1e-6), strict=True):
-            legs = [
-                leg
-                for relay in (chosen[src, dst], best[src, dst])
-                for leg in (((src, dst),) if relay < 0 else ((src, relay), (relay, dst)))
-                if rates.unknown[leg]
-            ]
-            for leg in set(legs):
-                blame[leg] += loss[src, dst] / len(set(legs)) / len(rows)
+        for src, dst in zip(*np.nonzero(loss > LEAST_LOSS), strict=True):
+            legs = _to_settle(rates, truth, margin, int(src), int(dst), int(best[src, dst]))
+            for leg in legs:
+                blame[leg] += loss[src, dst] / len(legs) / len(rows)
     return total / SCENARIOS, blame / SCENARIOS
+
+
+def _to_settle(
+    rates: _Rates, truth: NDArray[np.float64], margin: float, src: int, dst: int, relay: int
+) -> list[tuple[int, int]]:
+    """Return the unmeasured legs that have to be known for a pair to get its best path.
+
+    The direct leg first: often its own figure settles it, since relays that promise much are
+    mostly known better. Then the leg of the relay that promises less, then the other.
+    """
+    if relay < 0:
+        return [(src, dst)] if rates.unknown[src, dst] else []
+    by_promise = sorted(((src, relay), (relay, dst)), key=lambda leg: float(rates.low[leg]))
+    low = {leg: float(rates.low[leg]) for leg in by_promise}
+    direct_gbps = float(rates.high[src, dst])
+    legs: list[tuple[int, int]] = []
+    for leg in ((src, dst), *by_promise):
+        if min(low.values()) > direct_gbps * (1 + margin):
+            break
+        if not rates.unknown[leg]:
+            continue
+        legs.append(leg)
+        if leg in low:
+            low[leg] = float(truth[leg])
+        else:
+            direct_gbps = float(truth[leg])
+    return legs
+
+
+def _sure_choices(rates: _Rates, margin: float) -> NDArray[np.intp]:
+    """Return what relayd would choose: the best relay if its low bound beats direct's high one."""
+    choice = _choices(rates.expected, 0.0)
+    surely = _achieved(rates.low, choice) > rates.high * (1 + margin)
+    return np.where(surely, choice, -1)
 
 
 def _choices(rates: NDArray[np.float64], margin: float) -> NDArray[np.intp]:

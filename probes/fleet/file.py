@@ -80,6 +80,8 @@ class _Host(_Login):
     public_address: str = ""
     probe_ports: tuple[Port, Port] = PROBE_PORTS
     egress_usd_per_gb: float | None = Field(default=None, ge=0, le=100, allow_inf_nan=False)
+    egress_mbps: float | None = Field(default=None, gt=0, le=1e6, allow_inf_nan=False)
+    ingress_mbps: float | None = Field(default=None, gt=0, le=1e6, allow_inf_nan=False)
 
     @field_validator("region")
     @classmethod
@@ -193,6 +195,7 @@ def _host(entry: _Host, label: str, file: _File, folder: Path) -> Host:
         public_address=public or ("" if entry.private_address else entry.host),
         first_port=entry.probe_ports[0], last_port=entry.probe_ports[1],
         egress_usd_per_gb=entry.egress_usd_per_gb,
+        egress_mbps=entry.egress_mbps, ingress_mbps=entry.ingress_mbps,
     )  # fmt: skip
 
 

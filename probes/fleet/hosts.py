@@ -41,6 +41,9 @@ class Host:
         Ports on which probes may listen.
     egress_usd_per_gb : float | None
         Overrides the catalogue's price.
+    egress_mbps, ingress_mbps : float | None
+        The VM's caps over all peers, where it differs from its type; to forecast by until they
+        are measured.
     """
 
     name: str
@@ -58,6 +61,8 @@ class Host:
     first_port: int = PROBE_PORTS[0]
     last_port: int = PROBE_PORTS[1]
     egress_usd_per_gb: float | None = None
+    egress_mbps: float | None = None
+    ingress_mbps: float | None = None
 
     @property
     def provider(self) -> str:

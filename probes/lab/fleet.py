@@ -21,6 +21,8 @@ class FleetHost:
         What the machine is, or ``""``.
     private_address, public_address : str
         What other hosts reach it by.
+    egress_mbps, ingress_mbps : float
+        What the VM can send and take, in Mbit/s of payload.
     """
 
     region: str
@@ -32,6 +34,8 @@ class FleetHost:
     vm_type: str
     private_address: str
     public_address: str
+    egress_mbps: float
+    ingress_mbps: float
 
 
 def fleet_toml(hosts: list[FleetHost], comment: str) -> str:
@@ -44,7 +48,7 @@ def fleet_toml(hosts: list[FleetHost], comment: str) -> str:
 
 
 def _toml(value: Any) -> str:
-    if isinstance(value, int):
+    if isinstance(value, int | float):
         return str(value)
     escaped = str(value).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'

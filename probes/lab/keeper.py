@@ -41,7 +41,7 @@ from probes.lab.linux import (
     start_time_of,
 )
 from probes.lab.sites import Login, SiteProcess, site_process, site_script, start_site
-from probes.lab.topology import Topology, private_address, public_address
+from probes.lab.topology import GOODPUT_SHARE, Topology, private_address, public_address
 
 WORKERS = 2
 """Forked processes that carry packets; more than two gain nothing on two processors."""
@@ -188,6 +188,8 @@ class Keeper:
                     vm_type=site.vm_type,
                     private_address=addresses[0],
                     public_address=addresses[1],
+                    egress_mbps=round(site.egress_mbps * GOODPUT_SHARE, 3),
+                    ingress_mbps=round(site.ingress_mbps * GOODPUT_SHARE, 3),
                 )
             )
             for key in (name, f"{name}.pub"):

@@ -24,6 +24,7 @@ CONNECT_TIMEOUT_MS = 5_000
 # Opening streams, and the exchange of results at the end, take round trips of their own; a full
 # queue on the way makes both slow.
 MARGIN_S = 15.0
+LONGEST_ROUND_TRIP_S = 0.5
 
 
 class Iperf3:
@@ -60,8 +61,12 @@ class Iperf3:
         return command
 
     def limit_s(self, test: Test) -> float:
-        """Return how long a test may take with all around it."""
-        return test.duration_s + test.omit_s + MARGIN_S
+        """Return how long a test may take with all around it.
+
+        It opens its connections one after the other, a round trip each.
+        """
+        opening_s = test.connections * LONGEST_ROUND_TRIP_S
+        return test.duration_s + test.omit_s + opening_s + MARGIN_S
 
     def read(self, output: Output, test: Test, measured_at_s: float) -> Result:
         """Read the JSON document; see :class:`~probes.tools.interface.Tool`."""

@@ -222,6 +222,7 @@ def _limits(options: argparse.Namespace, kept_budget_usd: float | None) -> Limit
         budget_usd=kept_budget_usd,
         deadline_s=time.monotonic() + 60 * parse_minutes(options.max_minutes),
         at_once=at_once,
+        pings_at_once=min(Limits().pings_at_once, 2 * at_once),
     )
 
 
@@ -307,6 +308,7 @@ def _conclude(
             "egress_usd": report.usd,
             "duration_s": round(report.duration_s, 3),
             "busy_s": round(report.busy_s, 3),
+            "critical_s": round(report.critical_s, 3),
             "snapshot": report.snapshot
             and {"id": report.snapshot.id, "as_of": report.snapshot.as_of},
             "db": str(place),

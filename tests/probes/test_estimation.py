@@ -202,3 +202,109 @@ def test_single_flows_held_out_are_predicted() -> None:
     assert len(errors) > 300
     assert errors[len(errors) // 2] < 0.04
     assert errors[int(0.9 * len(errors))] < 0.12
+
+
+def test_neighbours_tell_of_a_leg_more_than_its_providers_do() -> None:
+    """From Europe to the American west it is slow here, from Asia as the law has it."""
+    pairs = [
+        (src, dst)
+        for src in ("azure:westeurope", "azure:koreacentral")
+        for dst in ("aws:us-west-1", "aws:sa-east-1")
+    ]
+    before = estimated()
+    measured = [
+        sample(
+            1000 * before.leg(*pair).aggregate_gbps.expected * (0.4 if pair == pairs[0] else 1.0),
+            "aggregate_mbps", *pair, connections=64,
+        )
+        for pair in pairs
+    ]  # fmt: skip
+    after = estimated(*measured)
+    for src, dst, share in (
+        ("azure:northeurope", "aws:us-west-2", 0.4),
+        ("azure:japaneast", "aws:us-west-2", 1.0),
+        ("azure:brazilsouth", "aws:ap-south-1", 1.0),
+    ):
+        now, was = (n.leg(src, dst).aggregate_gbps for n in (after, before))
+        assert now.source == "inferred"
+        assert now.expected == pytest.approx(share * was.expected, rel=0.01), (src, dst)
+    near = after.leg("azure:northeurope", "aws:us-west-2").aggregate_gbps
+    far = after.leg("azure:brazilsouth", "aws:ap-south-1").aggregate_gbps
+    assert near.high / near.low < far.high / far.low
+
+
+def test_too_few_legs_of_a_distance_have_no_spread_of_their_own() -> None:
+    regions = [r.id for r in CATALOGUE.regions.values() if r.baseline]
+    before = estimated()
+    far = [
+        leg for leg in before
+        if leg.src.startswith("gcp:") and leg.dst.startswith("aws:") and leg.rtt_ms.low > 40
+    ]  # fmt: skip
+    for count, own in ((7, False), (8, True)):
+        measured = [
+            sample(1000 * leg.aggregate_gbps.expected, "aggregate_mbps", leg.src, leg.dst,
+                   connections=64)
+            for leg in far[:count]
+        ]  # fmt: skip
+        leg = estimated(*measured).leg(far[-1].src, far[-1].dst).aggregate_gbps
+        assert len(regions) == 40
+        assert (leg.expected / leg.low - 1 < 0.1) is own
+
+
+@pytest.mark.parametrize("how", ["stated", "measured"])
+def test_a_law_holds_in_proportion_for_vms_of_another_size(how: str) -> None:
+    src, dst, share = "azure:koreacentral", "aws:us-west-1", 0.02
+    full = estimated()
+    estimator = Estimator(
+        CATALOGUE,
+        stated_gbps={
+            name: (share * site.egress_gbps.expected, share * site.ingress_gbps.expected)
+            for name, site in full.sites.items()
+        } if how == "stated" else {},
+    )  # fmt: skip
+    estimator.add(
+        sample(1000 * share * getattr(full.sites[name], side).expected, metric, name, name)
+        for name in ((src, dst) if how == "measured" else ())
+        for metric, side in (
+            ("egress_cap_mbps", "egress_gbps"), ("ingress_cap_mbps", "ingress_gbps"))
+    )  # fmt: skip
+    leg, was = estimator.network(Snapshot("t", "", "")).leg(src, dst), full.leg(src, dst)
+    assert leg.aggregate_gbps.expected == pytest.approx(share * was.aggregate_gbps.expected)
+    assert leg.aggregate_gbps.low == pytest.approx(share * was.aggregate_gbps.low)
+    assert leg.per_flow_mbps.expected <= share * 1000 * full.sites[src].egress_gbps.expected
+
+
+def test_aggregates_held_out_are_predicted_better_than_by_the_law_alone() -> None:
+    """A fifth of Azure's legs to AWS, January 2022 grid: the others' median error falls."""
+    with shared("rtt_2022-04.csv").open(newline="") as file:
+        rtts = [
+            sample(float(row["rtt_clean_ms"]), "rtt_ms", row["src"], row["dst"])
+            for row in csv.DictReader(file)
+            if row["rtt_clean_ms"]
+        ]
+    tests = []
+    with shared("aggregate_2022-01.csv").open(newline="") as file:
+        for row in csv.DictReader(file):
+            ours = row["src"].startswith("azure:") and row["dst"].startswith("aws:")
+            if ours and (got := row["throughput_received_gbps"]):
+                tests.append(
+                    sample(1000 * float(got), "aggregate_mbps", row["src"], row["dst"],
+                           connections=64, duration_s=5.0)
+                )  # fmt: skip
+    truth, law = estimated(*rtts, *tests), estimated(*rtts)
+    tests = [one for one in tests if one.dst in law.legs[one.src]]
+    errors: dict[str, list[float]] = {"law": [], "learned": []}
+    inside = []
+    for seed in range(3):
+        order = random.Random(seed).sample(tests, len(tests))
+        learned = estimated(*rtts, *order[: len(tests) // 5])
+        for one in order[len(tests) // 5 :]:
+            true = truth.leg(one.src, one.dst).aggregate_gbps.expected
+            for name, network in (("law", law), ("learned", learned)):
+                found = network.leg(one.src, one.dst).aggregate_gbps
+                errors[name].append(abs(found.expected / true - 1))
+            inside.append(found.low * 0.98 <= true <= found.high * 1.02)
+    assert len(inside) > 500
+    middle = {name: sorted(values)[len(values) // 2] for name, values in errors.items()}
+    assert middle["learned"] < 0.85 * middle["law"]
+    assert sum(inside) / len(inside) > 0.8

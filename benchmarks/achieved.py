@@ -1,0 +1,122 @@
+"""What plans made on beliefs really achieve, beside plans made on the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import permutations
+from statistics import fmean
+
+from planner.decision import Decider
+from planner.network import Estimate, Network, exactly
+from planner.pricing import Prices
+from planner.request import Objective, TransferRequest
+from planner.transfer import Allocation
+from planner.units import duration_s
+
+
+@dataclass(frozen=True, slots=True)
+class Achieved:
+    """Shares of what plans on the truth achieve; 1 is all of it.
+
+    A plan on beliefs may get more for a dollar than one on the truth that pays for speed; by pair,
+    that counts as 1 and makes up for nothing elsewhere.
+
+    Attributes
+    ----------
+    per_usd, per_usd_p10 : float
+        Throughput per dollar, each pair at most 1: mean and 10th percentile.
+    rate, rate_p10 : float
+        Throughput, each pair at most 1: mean and 10th percentile.
+    total_rate : float
+        Throughput summed over all pairs.
+    """
+
+    per_usd: float
+    per_usd_p10: float
+    rate: float
+    rate_p10: float
+    total_rate: float
+
+
+def achieved(
+    believed: Network,
+    truth: Network,
+    prices_of: Callable[[Network], Prices],
+    objective: Objective,
+    *,
+    volume_gb: float = 500.0,
+    connections: int = 64,
+) -> Achieved:
+    """Compare plans for all ordered pairs, one VM a region, as `relayd plan` makes them.
+
+    Parameters
+    ----------
+    believed, truth : Network
+        Of the same regions in the same order.
+    prices_of : callable
+    objective : Objective
+    volume_gb, connections
+        Of each transfer.
+    """
+    known = exact(truth)
+    per_usd, rates = [], []
+    totals = [0.0, 0.0]
+    for src, dst in permutations(truth.sites, 2):
+        request = TransferRequest(
+            src, dst, volume_gb=volume_gb, objective=objective, connections=connections
+        )
+        judge = Decider(request, known, prices_of(known))
+        best = judge.decide().chosen.allocation
+        made = Decider(request, believed, prices_of(believed)).decide().chosen.allocation
+        best_gbps, best_usd = _outcome(judge, best)
+        made_gbps, made_usd = _outcome(judge, made)
+        rates.append(min(1.0, made_gbps / best_gbps))
+        per_usd.append(min(1.0, made_gbps / made_usd * best_usd / best_gbps))
+        totals[0] += made_gbps
+        totals[1] += best_gbps
+    return Achieved(fmean(per_usd), _p10(per_usd), fmean(rates), _p10(rates), totals[0] / totals[1])
+
+
+def exact(network: Network) -> Network:
+    """Return a network whose expected figures are certain."""
+
+    def sure(estimate: Estimate) -> Estimate:
+        return exactly(estimate.expected)
+
+    sites = {
+        name: replace(
+            site, egress_gbps=sure(site.egress_gbps), ingress_gbps=sure(site.ingress_gbps),
+            window_mb=sure(site.window_mb),
+        )
+        for name, site in network.sites.items()
+    }  # fmt: skip
+    legs = {
+        src: {
+            dst: replace(
+                leg, rtt_ms=sure(leg.rtt_ms), per_flow_mbps=sure(leg.per_flow_mbps),
+                aggregate_gbps=sure(leg.aggregate_gbps),
+            )
+            for dst, leg in row.items()
+        }
+        for src, row in network.legs.items()
+    }  # fmt: skip
+    return Network(sites, legs, network.snapshot)
+
+
+def _outcome(judge: Decider, allocation: Allocation) -> tuple[float, float]:
+    """Return the rate in Gbit/s and the cost in USD that an allocation really has."""
+    # Of the two, one is the planned rate and the other what is possible.
+    slower_gbps, faster_gbps = (judge.rate_at(allocation, "low"), judge.rate_at(allocation, "high"))
+    gbps = slower_gbps if slower_gbps < allocation.rate_gbps else faster_gbps
+    request = judge.request
+
+    def paid_s(rate_gbps: float) -> float:
+        return duration_s(request.volume_gb, rate_gbps) + request.vm_start_s
+
+    vm_usd = allocation.vm_usd * paid_s(gbps) / paid_s(allocation.rate_gbps)
+    return gbps, allocation.egress_usd + vm_usd
+
+
+def _p10(values: list[float]) -> float:
+    return sorted(values)[int(0.1 * (len(values) - 1))]

@@ -1,0 +1,275 @@
+"""Measures what a frugal campaign finds, moves and takes: the second half of ``make lab-check``.
+
+Brings up a lab on which Azure's egress differs from pair to pair, measures it with ``relayd
+probe`` as a user would, and holds what was found against what the lab was built with: round-trip
+times, single flows, aggregates, caps, and the plans for all pairs. Takes about ten minutes with
+forty regions and needs root. Exits with 1 where a promise is not held. ``--docs FILE`` puts the
+table between the marks in a document.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import relayd
+from benchmarks.achieved import achieved
+from benchmarks.lab_check import Check, quantile, write_table
+from planner import backbone
+from planner.catalogue import Catalogue
+from planner.errors import RelaydError
+from planner.network import Estimate, Leg, Network, Site, Snapshot, exactly
+from planner.pricing import CataloguePrices
+from planner.units import BITS_PER_BYTE, MBPS_PER_GBPS
+from probes.campaign.costing import Meter, all_pairs_tasks
+from probes.campaign.rounds import fewest_rounds
+from probes.lab.controller import Lab
+from probes.lab.profiles import load_profile, topology_of
+from probes.lab.topology import GOODPUT_SHARE, Topology
+from relayd.catalogue import built_in_folder, load_catalogue
+
+ROOT = Path(__file__).resolve().parents[1]
+SCALED_KEYS = ("egress_mbps", "ingress_mbps")
+
+
+def run(*words: str, allowed: Sequence[int] = (0,)) -> dict[str, Any]:
+    """Run the command line with ``--json``; progress goes where ours does."""
+    done = subprocess.run(
+        [sys.executable, "-m", "relayd", *words, "--json"], cwd=ROOT, stdout=subprocess.PIPE,
+        text=True,
+    )  # fmt: skip
+    if done.returncode not in allowed:
+        raise RelaydError(f"`relayd {' '.join(words)}` exited with {done.returncode}.")
+    content: dict[str, Any] = json.loads(done.stdout)
+    return content
+
+
+def true_network(topology: Topology) -> Network:
+    """Return a lab as a graph, in the rates that it stands for: those before scaling."""
+    names = [site.region for site in topology.sites]
+    to_gbps = 1 / topology.scale / MBPS_PER_GBPS
+    sites = {
+        site.region: Site(
+            site.region, site.vm_type, exactly(site.egress_mbps * GOODPUT_SHARE * to_gbps),
+            exactly(site.ingress_mbps * GOODPUT_SHARE * to_gbps),
+            exactly(site.window_bytes / topology.scale / 1e6),
+        )
+        for site in topology.sites
+    }  # fmt: skip
+    legs: dict[str, dict[str, Leg]] = {name: {} for name in names}
+    for i, src in enumerate(names):
+        for j, dst in enumerate(names):
+            if i != j:
+                legs[src][dst] = Leg(
+                    src, dst, exactly(topology.rtt_ms[i][j]),
+                    exactly(topology.expected_flow_mbps(i, j) / topology.scale),
+                    exactly(topology.expected_aggregate_mbps(i, j) * to_gbps),
+                )  # fmt: skip
+    return Network(sites, legs, Snapshot("truth", "", ""))
+
+
+def unscaled(network: Network, regions: Sequence[str], scale: float) -> Network:
+    """Return what was measured of a lab in the rates that it stands for."""
+
+    def larger(estimate: Estimate) -> Estimate:
+        return replace(
+            estimate, low=estimate.low / scale, expected=estimate.expected / scale,
+            high=estimate.high / scale,
+        )  # fmt: skip
+
+    part = network.restricted_to(regions)
+    sites = {
+        name: replace(
+            site, egress_gbps=larger(site.egress_gbps), ingress_gbps=larger(site.ingress_gbps),
+            window_mb=larger(site.window_mb),
+        )
+        for name, site in part.sites.items()
+    }  # fmt: skip
+    legs = {
+        src: {
+            dst: replace(
+                leg, per_flow_mbps=larger(leg.per_flow_mbps),
+                aggregate_gbps=larger(leg.aggregate_gbps),
+            )
+            for dst, leg in row.items()
+        }
+        for src, row in part.legs.items()
+    }  # fmt: skip
+    return Network(sites, legs, part.snapshot)
+
+
+def check_forecasts(check: Check, fleet: Path, folder: Path, regions: int) -> None:
+    """Bytes, dollars and rounds, before anything runs, at the rates of the clouds."""
+    at_cloud_rates = folder / "fleet-at-cloud-rates.toml"
+    kept = [line for line in fleet.read_text().splitlines() if not line.startswith(SCALED_KEYS)]
+    at_cloud_rates.write_text("\n".join(kept) + "\n")
+    words = ["probe", "--fleet", str(at_cloud_rates), "--db", str(folder / "none.db"), "--dry-run"]
+    forecast = run(*words)
+    frugal, everything = forecast["campaign"], forecast["all_pairs"]
+    check.note("forecast at cloud rates: frugal, at most", frugal["volume_gb"], "GB")
+    check.note("  all pairs, 64 connections, 5 s", everything["volume_gb"], "GB")
+    for key, unit in (("volume_gb", "bytes"), ("egress_usd", "dollars")):
+        fewer = everything[key] / frugal[key]
+        check.at_least(f"  {unit}: all pairs over frugal", fewer, 20 if regions >= 40 else 1, "x")
+    names = [str(number) for number in range(regions)]
+    bound = fewest_rounds(all_pairs_tasks(names, lambda _s, _d: 1.0))
+    thorough = run(*words, "--thorough", "--phases", "aggregate")["campaign"]
+    check.at_most(
+        "rounds of thorough mode (the bound of edge colouring)", thorough["rounds"], bound, ""
+    )
+
+
+def check_accuracy(check: Check, found: Network, truth: Network, connections: int) -> None:
+    """Compare what was measured with what the lab was built with."""
+    legs = [(leg, truth.leg(leg.src, leg.dst)) for leg in found]
+    off = [
+        abs(leg.rtt_ms.expected - true.rtt_ms.expected) / (0.5 + 0.01 * true.rtt_ms.expected)
+        for leg, true in legs
+        if leg.rtt_ms.source == "measured"
+    ]
+    check.note("round-trip times measured", len(off), "legs")
+    check.at_most("  worst error, in parts of 0.5 ms + 1 %", max(off), 1, "")
+    flows = [
+        abs(leg.per_flow_mbps.expected / true.per_flow_mbps.expected - 1) * 100
+        for leg, true in legs
+        if leg.per_flow_mbps.source == "measured"
+    ]
+    # Connections of short windows may not fill a long path: so much is what they reach.
+    aggregates = [
+        abs(leg.aggregate_gbps.expected / true.rate_gbps(connections) - 1) * 100
+        for leg, true in legs
+        if leg.aggregate_gbps.source == "measured"
+    ]
+    for name, errors in (("single flows", flows), ("aggregates", aggregates)):
+        check.note(f"{name} measured", len(errors), "legs")
+        if errors:
+            check.at_most("  median error", median(errors), 3, "%")
+            check.at_most("  90th percentile", quantile(errors, 0.9), 8, "%")
+    caps = [
+        abs(getattr(site, side).expected / getattr(truth.sites[name], side).expected - 1) * 100
+        for name, site in found.sites.items()
+        for side in ("egress_gbps", "ingress_gbps")
+        if getattr(site, side).source == "measured"
+    ]
+    check.note("caps measured", len(caps), "")
+    if caps:
+        check.at_most("  worst error", max(caps), 3, "%")
+
+
+def check_campaign(
+    check: Check,
+    lab: Lab,
+    folder: Path,
+    *words: str,
+    connections: int = 64,
+    probe_s: float = 5.0,
+    parallel: int = 8,
+) -> None:
+    """Measure frugally and hold it against the truth.
+
+    Parameters
+    ----------
+    check, lab, folder
+    words : str
+        Further options of ``relayd probe``.
+    connections, probe_s, parallel
+        Of a probe the most connections and the length; how many run at once.
+    """
+    topology, catalogue = lab.topology(), load_catalogue()
+    regions = [site.region for site in topology.sites]
+    fleet, db = lab.fleet_file, folder / "store.db"
+    report = run(
+        "probe", "--fleet", str(fleet), "--db", str(db), "--yes",
+        "--connections", str(connections), "--aggregate-time", f"{probe_s:g}s",
+        "--parallel", str(parallel), *words,
+    )  # fmt: skip
+    check.at_most("probes that failed", len(report["failed"]), 0, "")
+    truth = true_network(topology)
+    found = unscaled(relayd.open(db).network.restricted_to(regions), regions, topology.scale)
+    check_accuracy(check, found, truth, connections)
+    everything_gb, everything_usd = cost_of_all(
+        truth, catalogue, topology.scale, connections, probe_s
+    )
+    check.note("campaign", report["duration_s"], "s")
+    bytes_fewer = everything_gb / report["sent_gb"]
+    dollars_fewer = everything_usd / report["egress_usd"]
+    least = 20 if len(regions) >= 40 else 1
+    check.at_least("  bytes: all pairs over what was moved", bytes_fewer, least, "x")
+    check.at_least("  dollars: all pairs over what was spent", dollars_fewer, least, "x")
+    overhead = report["duration_s"] / report["critical_s"] - 1
+    check.at_most("  orchestration, over the tools' own time", overhead * 100, 15, "%")
+    for objective in ("value", "time"):
+        plans = achieved(
+            found, truth, lambda n: CataloguePrices(catalogue, n), objective,
+            connections=connections,
+        )  # fmt: skip
+        name = f"plans for all pairs, objective {objective}"
+        if objective == "value":
+            check.at_least(f"{name}: throughput per dollar", plans.per_usd * 100, 98, "%")
+        else:
+            check.note(f"{name}: throughput per dollar", plans.per_usd * 100, "%")
+        check.note("  10th percentile of pairs", plans.per_usd_p10 * 100, "%")
+        check.note("  throughput", plans.rate * 100, "%")
+    print(f"\nIt stopped because {report['reason'] or 'all was measured'}.")
+
+
+def cost_of_all(
+    truth: Network, catalogue: Catalogue, scale: float, connections: int, probe_s: float
+) -> tuple[float, float]:
+    """Return GB and USD of measuring all pairs of the lab."""
+    meter, volume_gb, usd = Meter(catalogue), 0.0, 0.0
+    for leg in truth:
+        gb = leg.rate_gbps(connections) * scale * probe_s / BITS_PER_BYTE
+        volume_gb += gb
+        usd += meter.add(leg.src, leg.dst, gb)
+    return volume_gb, usd
+
+
+def main() -> int:
+    """Bring a lab up, measure it, compare."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--regions", type=int, default=40)
+    parser.add_argument("--profile", default="skyplane-2022")
+    parser.add_argument("--scale", type=float, help="in place of the profile's")
+    parser.add_argument("--parallel", type=int, default=8, help="bandwidth probes at once")
+    parser.add_argument("--docs", metavar="FILE", help="put the table between the marks there")
+    options = parser.parse_args()
+    print(f"{platform.system()} {platform.release()}, {os.cpu_count()} processors\n")
+    check = Check()
+    profile = load_profile(built_in_folder() / f"lab-{options.profile}.toml")
+    topology = topology_of(
+        profile, load_catalogue(), backbone.rtt_ms, regions=options.regions, scale=options.scale
+    )
+    lab = Lab(f"check-campaign-{os.getpid()}")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        try:
+            lab.up(topology, ends_with_caller=True)
+            fit = run("fleet", "check", "--fleet", str(lab.fleet_file), allowed=(0, 5))
+            check.note("hosts looked at by fleet check", len(fit["hosts"]), "")
+            check_forecasts(check, lab.fleet_file, folder, len(topology.sites))
+            check_campaign(check, lab, folder, parallel=options.parallel)
+        except RelaydError as error:
+            print(f"campaign-check: {error}", file=sys.stderr)
+            return 1
+        finally:
+            lab.down()
+    if options.docs:
+        write_table(Path(options.docs), "campaign-check", check.findings)
+    return 0 if all(finding.held for finding in check.findings) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,23 @@
+"""From samples to a graph: what each leg carries, how surely, and from what it was inferred.
+
+- Round-trip time (:mod:`.round_trips`): the median of a leg's pings; else of the opposite direction
+  (routes are nearly symmetric); else of other clouds' pings between the same two cities; else the
+  backbone model.
+- One flow (:mod:`.flows`): the median of its steady values; else ``window / RTT`` with the
+  receiver's window calibrated by whatever flows into it were measured, else into VMs of its type.
+- VM caps (:mod:`.sites`): the median of one-to-many and many-to-one probes; else those of VMs of
+  the same type.
+- Aggregate (:mod:`.aggregates`): the median of steady values with enough connections; else the
+  providers' law, shifted by what was measured between those providers at such distances, under
+  the VMs' caps.
+
+A measured leg always beats an inferred one, and that the baseline. Bounds come from errors seen
+on real clouds and from the spread of repeated samples (:mod:`.bounds`).
+"""
+
+from __future__ import annotations
+
+from probes.estimation.estimator import Estimator
+from probes.estimation.series import MOST_SAMPLES, THROUGHPUT
+
+__all__ = ["MOST_SAMPLES", "THROUGHPUT", "Estimator"]

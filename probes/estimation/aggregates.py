@@ -1,0 +1,194 @@
+"""What many connections of one VM pair carry: measured, or from the providers' law.
+
+A law (:data:`planner.baseline.AGGREGATE_LAWS`) is what VMs of one provider reached towards another
+provider's, by distance. Measured legs shift it, those in the same class of distance, and most of
+all those between the same two parts of the world: on the January 2022 grid, another pair of Azure
+and AWS regions within 40 ms at both ends tells a far leg within 20 % in the median, the law alone
+within 40 %.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import isfinite
+
+from planner.baseline import aggregate_estimate, distance_class
+from planner.network import Estimate, Site
+from planner.throughput import bundle_share_of_steady
+from planner.units import MBPS_PER_GBPS
+from probes.estimation.bounds import from_values, median
+from probes.estimation.series import Pair, Samples, taken_with
+
+# Relative error of one measurement with 64 connections, 90th percentile on the January 2022 grid.
+AGGREGATE_NOISE = 0.05
+# With fewer measured legs, a class of distance has no median or no spread of its own.
+LEAST_LEGS_TO_SHIFT = 3
+LEAST_LEGS_FOR_SPREAD = 8
+# Legs between the same two parts of the world: both ends this near. They help where the law is far
+# off (Azure's egress to other clouds) and nowhere else, and leave so much of its error.
+NEIGHBOUR_MS = 40.0
+NEIGHBOUR_FROM_ERROR = 0.5
+NEIGHBOUR_SHARE_OF_ERROR = 0.6
+OTHER_SIZE = 2.0
+"""A VM whose cap differs more from its type's is not of the size that a law is of."""
+USUAL_RTT_MS = Estimate(100.0, 100.0, 100.0)
+"""Where no place is known: a law needs some distance."""
+
+
+def measured_aggregates(
+    sites: Mapping[str, Site], samples: Samples, rtts_ms: Mapping[Pair, Estimate]
+) -> tuple[dict[Pair, Estimate], dict[Pair, int]]:
+    """Return saturated throughput in Gbit/s, where measured, and with how many connections."""
+    found: dict[Pair, Estimate] = {}
+    connections: dict[Pair, int] = {}
+    for pair, series in samples.of("aggregate_mbps").items():
+        rtt = rtts_ms.get(pair)
+        counted = [s for s in series.recent() if taken_with(s, sites)]
+        if not counted:
+            continue
+        most = max(s.connections or 0 for s in counted)
+        values = []
+        for sample in counted:
+            if (sample.connections or 0) < most:
+                continue  # fewer connections may not have saturated the pair
+            value = sample.value / MBPS_PER_GBPS
+            if rtt and not sample.warmed_up and sample.duration_s:
+                value /= bundle_share_of_steady(rtt.expected, sample.duration_s)
+            values.append((value, sample.measured_at_s))
+        estimate = from_values(values, AGGREGATE_NOISE, "measured")
+        connections[pair] = most
+        found[pair] = replace(estimate, basis=f"{most} connections" if most else "")
+    return found, connections
+
+
+@dataclass(frozen=True, slots=True)
+class _Shift:
+    """How measured legs of one kind differ from the law.
+
+    Attributes
+    ----------
+    ratio : float
+        Median of measured over law.
+    spread : float | None
+        90th percentile of the relative difference from that; None where legs are too few.
+    """
+
+    ratio: float
+    spread: float | None
+
+
+class MeasuredLaw:
+    """The providers' law, as far as measured legs bear it out.
+
+    Parameters
+    ----------
+    sites : mapping
+        With caps measured where they were.
+    typed : mapping
+        The same sites with the caps of their VM types. Where a cap was found to be less than half
+        of that, or more than twice, the VM is not of the size that the law is of, and the law
+        holds in proportion.
+    rtts_ms : mapping
+    aggregates : mapping
+        Measured, by leg.
+    """
+
+    def __init__(
+        self,
+        sites: Mapping[str, Site],
+        typed: Mapping[str, Site],
+        rtts_ms: Mapping[Pair, Estimate],
+        aggregates: Mapping[Pair, Estimate],
+    ) -> None:
+        self._sites = sites
+        self._typed = typed
+        self._rtts_ms = rtts_ms
+        self._ratios: dict[Pair, dict[int, dict[Pair, float]]] = defaultdict(
+            lambda: defaultdict(dict)
+        )
+        for (src, dst), estimate in aggregates.items():
+            law = self._law(src, dst, self._rtt(src, dst))
+            if law is not None:
+                of_class = self._ratios[_providers(src, dst)][self._class(src, dst)]
+                of_class[src, dst] = estimate.expected / law.expected
+        self._shifts = {
+            (providers, number): shift
+            for providers, classes in self._ratios.items()
+            for number in range(max(classes) + 1)
+            if (shift := _shift_of(classes, number))
+        }
+
+    def aggregate(self, src: str, dst: str, rtt_ms: Estimate) -> Estimate | None:
+        """Return the saturated throughput to expect of a leg, or None where nothing is known."""
+        law = self._law(src, dst, rtt_ms)
+        shift = self._shifts.get((_providers(src, dst), self._class(src, dst)))
+        if law is None or shift is None:
+            return law
+        cap = self._cap_gbps(src, dst)
+        law_error = law.expected / law.low - 1
+        ratio = shift.ratio
+        error = law_error if shift.spread is None else shift.spread
+        basis = "other pairs of these providers at such distances"
+        if law_error >= NEIGHBOUR_FROM_ERROR and (near := self._neighbours(src, dst)):
+            ratio, error = median(near), law_error * NEIGHBOUR_SHARE_OF_ERROR
+            basis = "other pairs between the same parts of the world"
+        error = max(error, AGGREGATE_NOISE)
+        expected = min(law.expected * ratio, cap)
+        return Estimate(
+            expected / (1 + error),
+            expected,
+            max(expected, min(expected * (1 + error), cap)),
+            "inferred",
+            basis=basis,
+        )
+
+    def _law(self, src: str, dst: str, rtt_ms: Estimate) -> Estimate | None:
+        source, destination = self._sites[src], self._sites[dst]
+        proportion = _proportion(source.egress_gbps.expected, self._typed[src].egress_gbps.expected)
+        return aggregate_estimate(source, destination, rtt_ms, proportion)
+
+    def _neighbours(self, src: str, dst: str) -> list[float]:
+        """Return the ratios of measured legs whose ends are both near this leg's."""
+        legs = self._ratios[_providers(src, dst)][self._class(src, dst)]
+        return [
+            ratio
+            for (other_src, other_dst), ratio in legs.items()
+            if self._near(src, other_src) and self._near(dst, other_dst)
+        ]
+
+    def _near(self, region: str, other: str) -> bool:
+        return region == other or self._rtt(region, other).expected < NEIGHBOUR_MS
+
+    def _class(self, src: str, dst: str) -> int:
+        return distance_class(self._rtt(src, dst))
+
+    def _rtt(self, src: str, dst: str) -> Estimate:
+        return self._rtts_ms.get((src, dst)) or USUAL_RTT_MS
+
+    def _cap_gbps(self, src: str, dst: str) -> float:
+        return min(self._sites[src].egress_gbps.expected, self._sites[dst].ingress_gbps.expected)
+
+
+def _shift_of(classes: Mapping[int, Mapping[Pair, float]], number: int) -> _Shift | None:
+    """Return the shift of a class of distance; where it has few legs, of all classes together."""
+    ratios = list(classes.get(number, {}).values())
+    if len(ratios) < LEAST_LEGS_TO_SHIFT:
+        ratios = [ratio for legs in classes.values() for ratio in legs.values()]
+    middle = median(ratios)
+    if len(classes.get(number, {})) < LEAST_LEGS_FOR_SPREAD:
+        return _Shift(middle, None)
+    errors = sorted(max(ratio / middle, middle / ratio) - 1 for ratio in ratios)
+    return _Shift(middle, errors[int(0.9 * (len(errors) - 1))])
+
+
+def _proportion(found_gbps: float, of_type_gbps: float) -> float:
+    if not isfinite(of_type_gbps):
+        return 1.0
+    share = found_gbps / of_type_gbps
+    return share if not 1 / OTHER_SIZE <= share <= OTHER_SIZE else 1.0
+
+
+def _providers(src: str, dst: str) -> Pair:
+    return src.partition(":")[0], dst.partition(":")[0]

@@ -1,0 +1,93 @@
+"""Collects samples and builds the graph that they give."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from planner.baseline import baseline_site
+from planner.catalogue import Catalogue
+from planner.network import Estimate, Leg, Network, Snapshot
+from probes.estimation.aggregates import MeasuredLaw, measured_aggregates
+from probes.estimation.flows import inferred_flow, measured_flows
+from probes.estimation.round_trips import RTT_OF_NO_PLACE, loss_pct, round_trips_ms
+from probes.estimation.series import Samples
+from probes.estimation.sites import with_caps, with_windows
+from probes.samples import Sample
+
+
+class Estimator:
+    """Collects samples, then builds a network from them.
+
+    Parameters
+    ----------
+    catalogue : Catalogue
+    chosen : mapping, optional
+        Region or provider to VM type. Without it, a region's VM type is the one that most of
+        its throughput samples name, else the catalogue's default.
+    stated_gbps : mapping, optional
+        Region to the egress and ingress cap of its VM where that is not as its type has it; None
+        where it is. They hold until caps are measured.
+    """
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        chosen: Mapping[str, str] = {},
+        stated_gbps: Mapping[str, tuple[float | None, float | None]] = {},
+    ) -> None:
+        self.catalogue = catalogue
+        self.chosen = dict(chosen)
+        self._stated_gbps = dict(stated_gbps)
+        self._samples = Samples()
+
+    def add(self, samples: Iterable[Sample]) -> None:
+        """Take in samples; those of one leg and metric oldest first."""
+        self._samples.add(samples)
+
+    def add_votes(self, src: str, dst: str, src_vm: str, dst_vm: str, count: int) -> None:
+        """Count throughput samples that are no longer there for the VM types that they name."""
+        self._samples.add_votes(src, dst, src_vm, dst_vm, count)
+
+    @property
+    def newest_s(self) -> float:
+        """Time of the newest sample, seconds since 1970; 0 where there is none."""
+        return self._samples.newest_s
+
+    def network(self, snapshot: Snapshot) -> Network:
+        """Return the graph of all catalogue regions and all measured ones."""
+        catalogue, samples = self.catalogue, self._samples
+        names = [region.id for region in catalogue.regions.values() if region.baseline]
+        names += sorted(samples.regions().difference(names))
+        typed = {name: baseline_site(name, catalogue, self._vm_types(name)) for name in names}
+        rtts = round_trips_ms(names, samples, catalogue)
+        flows = measured_flows(typed, samples, rtts)
+        aggregates, connections = measured_aggregates(typed, samples, rtts)
+        sites = with_caps(typed, samples, aggregates, self._stated_gbps)
+        sites = with_windows(sites, samples, rtts, catalogue)
+        law = MeasuredLaw(sites, typed, rtts, aggregates)
+        legs: dict[str, dict[str, Leg]] = {}
+        for src in names:
+            row: dict[str, Leg] = {}
+            for dst in names:
+                pair = (src, dst)
+                rtt: Estimate | None = rtts.get(pair)
+                if rtt is None and (pair in aggregates or pair in flows):
+                    rtt = RTT_OF_NO_PLACE
+                if src == dst or rtt is None:
+                    continue
+                aggregate = aggregates.get(pair) or law.aggregate(src, dst, rtt)
+                if aggregate is None:
+                    continue  # no VM type, no law: nothing to go by
+                flow = flows.get(pair) or inferred_flow(
+                    sites[src], sites[dst], rtt, aggregate, connections.get(pair), catalogue
+                )
+                row[dst] = Leg(src, dst, rtt, flow, aggregate, loss_pct(pair, samples))
+            legs[src] = row
+        return Network(sites, legs, snapshot)
+
+    def _vm_types(self, region: str) -> Mapping[str, str]:
+        """Return the VM type to assume in a region: told, or named by most samples."""
+        if region in self.chosen or region.partition(":")[0] in self.chosen:
+            return self.chosen
+        voted = self._samples.vm_type(region, self.catalogue)
+        return {region: voted} if voted else self.chosen

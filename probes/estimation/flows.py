@@ -1,0 +1,96 @@
+"""What one flow of a leg carries: measured, or from the receiver's window."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from planner.baseline import CAP_ERROR, flow_cap_gbps, flow_estimate
+from planner.catalogue import Catalogue
+from planner.network import Estimate, Site
+from planner.throughput import flow_share_of_steady, window_from_flow_mb
+from planner.units import MBPS_PER_GBPS
+from probes.estimation.bounds import from_values, no_surer_than
+from probes.estimation.series import Pair, Samples, taken_with
+
+# Relative errors, 90th percentiles on the single-flow survey of February 2022: of repeating a
+# measurement, and of inference on regions held out.
+FLOW_NOISE = 0.095
+FLOW_INFERENCE_ERROR = 0.07
+
+
+def measured_flows(
+    sites: Mapping[str, Site], samples: Samples, rtts_ms: Mapping[Pair, Estimate]
+) -> dict[Pair, Estimate]:
+    """Return the steady throughput of one flow in Mbit/s, where measured."""
+    flows = {}
+    for pair, series in samples.of("per_flow_mbps").items():
+        rtt = rtts_ms.get(pair)
+        values = []
+        for sample in series.recent():
+            if not taken_with(sample, sites):
+                continue
+            value = sample.value
+            if rtt and not sample.warmed_up and sample.duration_s:
+                window = window_from_flow_mb(value, rtt.expected, sample.duration_s)
+                value /= flow_share_of_steady(window, rtt.expected, sample.duration_s)
+            values.append((value, sample.measured_at_s))
+        if values:
+            flows[pair] = from_values(values, FLOW_NOISE, "measured")
+    return flows
+
+
+def inferred_flow(
+    source: Site,
+    destination: Site,
+    rtt_ms: Estimate,
+    aggregate: Estimate,
+    connections: int | None,
+    catalogue: Catalogue,
+) -> Estimate:
+    """Return one flow's throughput in Mbit/s from the window and from what many flows carried.
+
+    Parameters
+    ----------
+    source, destination : Site
+        With their windows calibrated.
+    rtt_ms, aggregate : Estimate
+        Of the leg.
+    connections : int | None
+        With which the aggregate was measured, if it was.
+    catalogue : Catalogue
+    """
+    window = destination.window_mb
+    estimate = flow_estimate(window, rtt_ms, flow_cap_gbps(source, catalogue))
+    if window.source != "baseline" or rtt_ms.source == "measured":
+        estimate = replace(no_surer_than(estimate, FLOW_INFERENCE_ERROR), source="inferred")
+    cap_mbps = MBPS_PER_GBPS * min(source.egress_gbps.expected, destination.ingress_gbps.expected)
+    if estimate.expected > cap_mbps:
+        # The VMs' caps hold for one flow as for many.
+        estimate = replace(
+            estimate, low=min(estimate.low, cap_mbps * (1 - CAP_ERROR)), expected=cap_mbps,
+            high=max(cap_mbps, min(estimate.high, cap_mbps * (1 + CAP_ERROR))),
+        )  # fmt: skip
+    if aggregate.source != "measured":
+        return estimate
+    most_mbps = aggregate.expected * MBPS_PER_GBPS
+    if estimate.expected > most_mbps:
+        # One of the flows can't carry more than all of them together.
+        estimate = replace(
+            estimate, low=min(estimate.low, most_mbps), expected=most_mbps,
+            high=max(most_mbps, aggregate.high * MBPS_PER_GBPS),
+        )  # fmt: skip
+    if not connections:
+        return estimate
+    # k connections together carried this much, so one alone carries at least a k-th.
+    least_mbps = most_mbps / connections
+    if least_mbps <= estimate.expected:
+        return estimate
+    return Estimate(
+        max(estimate.low, aggregate.low * MBPS_PER_GBPS / connections),
+        least_mbps,
+        max(estimate.high, aggregate.high * MBPS_PER_GBPS / connections),
+        "inferred",
+        aggregate.measured_at_s,
+        basis=f"a {connections}th of the aggregate of {connections} connections",
+    )

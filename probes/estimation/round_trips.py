@@ -1,0 +1,69 @@
+"""Round-trip times and loss: measured, or from what is nearest to a measurement."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from planner.baseline import baseline_rtt_ms
+from planner.catalogue import Catalogue
+from planner.network import Estimate
+from probes.estimation.bounds import from_values, inferred_from, median
+from probes.estimation.series import Pair, Samples
+
+# Relative error of a median of pings, seen when repeating it; and those of inference from the
+# opposite direction and from other clouds in the same two cities. All 90th percentiles.
+RTT_NOISE = 0.02
+OPPOSITE_DIRECTION_ERROR = 0.05
+SAME_CITIES_ERROR = 0.16
+# Of a measured leg between regions whose places are not known: anywhere on Earth.
+RTT_OF_NO_PLACE = Estimate(5.0, 100.0, 400.0, basis="places not known")
+ALL_LOST_PCT = 100.0
+
+
+def round_trips_ms(
+    names: Sequence[str], samples: Samples, catalogue: Catalogue
+) -> dict[Pair, Estimate]:
+    """Return the round-trip time of each pair of regions of which anything is known."""
+    own: dict[Pair, Estimate] = {}
+    by_cities: dict[Pair, list[tuple[float, float]]] = defaultdict(list)
+    region = catalogue.region
+    for (src, dst), series in samples.of("rtt_ms").items():
+        values = [(s.value, s.measured_at_s) for s in series.recent()]
+        own[src, dst] = from_values(values, RTT_NOISE, "measured")
+        cities = (region(src).city, region(dst).city)
+        if all(cities):
+            by_cities[cities].append((own[src, dst].expected, values[-1][1]))
+            by_cities[cities[::-1]].append((own[src, dst].expected, values[-1][1]))
+    rtts: dict[Pair, Estimate] = {}
+    for src in names:
+        for dst in names:
+            if src == dst:
+                continue
+            cities = (region(src).city, region(dst).city)
+            found: Estimate | None
+            if (src, dst) in own:
+                found = own[src, dst]
+            elif (dst, src) in own:
+                found = inferred_from(
+                    own[dst, src], OPPOSITE_DIRECTION_ERROR, "the opposite direction"
+                )
+            elif cities in by_cities:
+                found = inferred_from(
+                    from_values(by_cities[cities], RTT_NOISE, "inferred"),
+                    SAME_CITIES_ERROR,
+                    f"other regions in {cities[0]} and {cities[1]}",
+                )
+            else:
+                found = baseline_rtt_ms(region(src), region(dst))
+            if found is not None:
+                rtts[src, dst] = found
+    return rtts
+
+
+def loss_pct(pair: Pair, samples: Samples) -> float | None:
+    """Return a leg's packet loss, where measured."""
+    series = samples.of("loss_pct").get(pair)
+    # All lost is what a filter for ICMP looks like: it says nothing of the path's loss.
+    answered = [s.value for s in series.recent() if s.value < ALL_LOST_PCT] if series else []
+    return median(answered) if answered else None

@@ -1,0 +1,138 @@
+"""A site's caps and window: measured, or as measured on other VMs of its type."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import replace
+
+from planner.baseline import CAP_ERROR, flow_cap_gbps
+from planner.catalogue import Catalogue
+from planner.network import Estimate, Site
+from planner.throughput import window_from_flow_mb
+from planner.units import MBPS_PER_GBPS
+from probes.estimation.bounds import from_values, no_surer_than
+from probes.estimation.flows import FLOW_NOISE
+from probes.estimation.series import Pair, Samples, taken_with
+from probes.samples import Sample
+
+CAP_NOISE = 0.05
+MOST_OPEN_CAP = 1.25
+"""A cap whose upper bound is further above its value was not reached."""
+WINDOW_SPREAD_OF_TYPE = 0.15
+# A flow calibrates the window only where the window limits it: far enough, and below the cap.
+CALIBRATION_RTT_MS = 20.0
+CALIBRATION_SHARE_OF_CAP = 0.8
+
+
+def with_caps(
+    sites: Mapping[str, Site],
+    samples: Samples,
+    aggregates: Mapping[Pair, Estimate],
+    stated_gbps: Mapping[str, tuple[float | None, float | None]],
+) -> dict[str, Site]:
+    """Take over measured caps, and raise those that a leg has exceeded.
+
+    A VM without a measured cap has the one that was stated for it, else that of others of its
+    type.
+    """
+    egress: dict[str, Estimate] = {}
+    ingress: dict[str, Estimate] = {}
+    for (src, dst), estimate in aggregates.items():
+        for region, most in ((src, egress), (dst, ingress)):
+            if region not in most or estimate.expected > most[region].expected:
+                most[region] = estimate
+    measured_out = _measured_caps("egress_cap_mbps", sites, samples)
+    measured_in = _measured_caps("ingress_cap_mbps", sites, samples)
+    capped = {}
+    for name, site in sites.items():
+        stated_out, stated_in = map(_stated, stated_gbps.get(name, (None, None)))
+        if cap := measured_out.get(name) or stated_out or measured_out.get(site.vm_type):
+            site = replace(site, egress_gbps=cap)
+        if cap := measured_in.get(name) or stated_in or measured_in.get(site.vm_type):
+            site = replace(site, ingress_gbps=cap)
+        out, into = egress.get(name), ingress.get(name)
+        if out and out.expected > site.egress_gbps.expected:
+            site = replace(site, egress_gbps=out)
+        if into and into.expected > site.ingress_gbps.expected:
+            site = replace(site, ingress_gbps=into)
+        capped[name] = site
+    return capped
+
+
+def _stated(cap_gbps: float | None) -> Estimate | None:
+    if cap_gbps is None:
+        return None
+    return Estimate(
+        cap_gbps / (1 + CAP_ERROR), cap_gbps, cap_gbps * (1 + CAP_ERROR), basis="the fleet file"
+    )
+
+
+def _measured_caps(metric: str, sites: Mapping[str, Site], samples: Samples) -> dict[str, Estimate]:
+    """Return caps in Gbit/s by region, and by VM type for the regions without one."""
+    by_type: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    caps: dict[str, Estimate] = {}
+    for (region, _), series in samples.of(metric).items():
+        values = [
+            (s.value / MBPS_PER_GBPS, s.measured_at_s)
+            for s in series.recent()
+            if taken_with(s, sites) and not _is_lower_bound(s)
+        ]
+        if values:
+            caps[region] = from_values(values, CAP_NOISE, "measured")
+            by_type[sites[region].vm_type] += values
+    for vm_type, values in by_type.items():
+        if vm_type:
+            estimate = no_surer_than(from_values(values, CAP_NOISE, "inferred"), CAP_NOISE)
+            caps[vm_type] = replace(estimate, samples=0, basis=f"caps of other {vm_type}")
+    return caps
+
+
+def with_windows(
+    sites: Mapping[str, Site],
+    samples: Samples,
+    rtts_ms: Mapping[Pair, Estimate],
+    catalogue: Catalogue,
+) -> dict[str, Site]:
+    """Calibrate each receiver's window by the flows into it, else by others of its type."""
+    by_region: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    by_type: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for (src, dst), series in samples.of("per_flow_mbps").items():
+        rtt = rtts_ms.get((src, dst))
+        if rtt is None or rtt.expected < CALIBRATION_RTT_MS:
+            continue
+        cap_mbps = MBPS_PER_GBPS * min(
+            flow_cap_gbps(sites[src], catalogue),
+            sites[src].egress_gbps.expected,
+            sites[dst].ingress_gbps.expected,
+        )
+        for sample in series.recent():
+            if not taken_with(sample, sites) or sample.value > CALIBRATION_SHARE_OF_CAP * cap_mbps:
+                continue
+            duration_s = None if sample.warmed_up else sample.duration_s
+            window = window_from_flow_mb(sample.value, rtt.expected, duration_s)
+            by_region[dst].append((window, sample.measured_at_s))
+            by_type[sites[dst].vm_type].append((window, sample.measured_at_s))
+    calibrated = {}
+    for name, site in sites.items():
+        if name in by_region:
+            estimate = from_values(by_region[name], FLOW_NOISE, "measured")
+            estimate = replace(estimate, basis="flows into this region")
+            site = replace(site, window_mb=estimate)
+        elif site.vm_type in by_type:
+            estimate = from_values(by_type[site.vm_type], WINDOW_SPREAD_OF_TYPE, "inferred")
+            estimate = no_surer_than(estimate, WINDOW_SPREAD_OF_TYPE)
+            site = replace(
+                site, window_mb=replace(estimate, basis=f"flows into other {site.vm_type}")
+            )
+        calibrated[name] = site
+    return calibrated
+
+
+def _is_lower_bound(sample: Sample) -> bool:
+    """Whether a cap probe did not load the VM fully, so that its cap may be much higher."""
+    if not sample.detail:
+        return False
+    high_mbps = json.loads(sample.detail).get("high_mbps")
+    return high_mbps is not None and high_mbps > sample.value * MOST_OPEN_CAP

@@ -1,0 +1,25 @@
+"""A frugal campaign on a small lab: true figures, good plans, little overhead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks.campaign_check import check_campaign
+from benchmarks.lab_check import Check
+from planner import backbone
+from probes.lab.controller import Lab
+from probes.lab.profiles import load_profile, topology_of
+from relayd.catalogue import built_in_folder, load_catalogue
+
+
+def test_a_frugal_campaign_keeps_its_promises(lab_of: Callable[..., Lab], tmp_path: Path) -> None:
+    """The same as ``make lab-check`` with forty regions, on two of each provider."""
+    profile = load_profile(built_in_folder() / "lab-skyplane-2022.toml")
+    lab = lab_of(topology_of(profile, load_catalogue(), backbone.rtt_ms, regions=6), "frugal")
+    check = Check()
+    check_campaign(
+        check, lab, tmp_path, "--flow-time", "5s", connections=16, probe_s=4.0, parallel=3
+    )
+    assert not [finding for finding in check.findings if not finding.held]
+    assert {"caps measured", "single flows measured"} <= {f.what for f in check.findings}

@@ -1,0 +1,63 @@
+"""What a campaign is told to take before it runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from planner.baseline import baseline_network
+from probes.campaign.course import Wish
+from probes.campaign.rounds import fewest_rounds
+from probes.fleet.hosts import Fleet, Host
+from relayd.catalogue import load_catalogue
+from relayd.measuring import Measuring
+
+CATALOGUE = load_catalogue()
+REGIONS = [region.id for region in CATALOGUE.regions.values() if region.baseline]
+THOROUGH = Wish(phases=("aggregate",), thorough=True)
+
+
+def fleet_of(regions: list[str], scale: float | None = None) -> Fleet:
+    """One host a region; with a scale, each with so much of its type's caps."""
+    sites = baseline_network(CATALOGUE).sites
+    hosts = {}
+    for number, region in enumerate(regions):
+        caps = [
+            None if scale is None else 1000 * scale * cap.expected
+            for cap in (sites[region].egress_gbps, sites[region].ingress_gbps)
+        ]
+        hosts[region] = Host(
+            region, region, f"192.0.2.{number}", 22, "u", None, Path("known_hosts"),
+            egress_mbps=caps[0], ingress_mbps=caps[1],
+        )  # fmt: skip
+    return Fleet(hosts)
+
+
+def test_frugal_is_a_twentieth_of_all_pairs_of_forty_regions() -> None:
+    measuring = Measuring(fleet_of(REGIONS), CATALOGUE, None)
+    forecast = measuring.forecast(Wish())
+    assert len(REGIONS) == 40
+    assert forecast.everything.volume_gb > 4_000
+    assert forecast.cost.volume_gb <= forecast.everything.volume_gb / 20
+    assert forecast.cost.egress_usd <= forecast.everything.egress_usd / 20
+    assert forecast.duration_s < forecast.everything_s / 2
+    told = measuring.forecast(Wish(), budget_usd=100.0)
+    assert forecast.cost.egress_usd < told.cost.egress_usd <= 101.0
+
+
+@pytest.mark.parametrize("count", [7, 40])
+def test_thorough_takes_as_few_rounds_as_colouring_allows(count: int) -> None:
+    forecast = Measuring(fleet_of(REGIONS[:count]), CATALOGUE, None).forecast(THOROUGH)
+    tasks = [task for r in forecast.rounds for task in r.tasks]
+    assert len(tasks) == count * (count - 1)
+    assert len(forecast.rounds) == fewest_rounds(tasks) == 2 * (count - 1 + count % 2)
+
+
+def test_hosts_with_caps_of_their_own_are_forecast_by_them() -> None:
+    full, small = (
+        Measuring(fleet_of(REGIONS[::4], scale), CATALOGUE, None).forecast(THOROUGH).cost
+        for scale in (None, 0.02)
+    )
+    assert small.volume_gb == pytest.approx(0.02 * full.volume_gb, rel=0.1)
+    assert small.egress_usd == pytest.approx(0.02 * full.egress_usd, rel=0.1)
