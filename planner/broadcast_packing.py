@@ -29,7 +29,7 @@ import numpy as np
 
 from planner.broadcast_request import BroadcastProblem
 from planner.site_resources import Floats
-from planner.steiner import EXACT_TERMINALS, Arcs, least_tree, near_trees, weight_of
+from planner.steiner import Arcs, least_tree, near_trees, weight_of
 
 GAP = 1e-3
 MOST_ROUNDS = 200
@@ -143,7 +143,11 @@ def least_time(trees: Trees, gap: float = GAP) -> Packing:
 
 
 def least_cost(
-    trees: Trees, deadline: Deadline, gap: float = GAP, most_rounds: int = MOST_ROUNDS
+    trees: Trees,
+    deadline: Deadline,
+    gap: float = GAP,
+    most_rounds: int = MOST_ROUNDS,
+    enough: float = np.inf,
 ) -> Packing | None:
     """Return a packing in a time whose fees and VMs are within a gap of the least, if any can be.
 
@@ -154,8 +158,10 @@ def least_cost(
     deadline : Deadline
     most_rounds : int
         With few, the packing is good but its bound may be loose.
+    enough : float
+        A bound, in USD, above which it is of no interest.
     """
-    found = _Program(trees, deadline).solve(gap, most_rounds)
+    found = _Program(trees, deadline).solve(gap, most_rounds, enough)
     return found if np.isfinite(found.objective) else None
 
 
@@ -264,9 +270,9 @@ class _Program:
 
     # ---- columns ---------------------------------------------------------------------------
 
-    def solve(self, gap: float, most_rounds: int) -> Packing:
+    def solve(self, gap: float, most_rounds: int, enough: float = np.inf) -> Packing:
         """Add trees until the gap is reached; with no rounds, solve over the trees at hand."""
-        problem = self.problem
+        problem, enough = self.problem, enough / self.unit
         ends = problem.root, problem.terminals
         bound = 0.0
         best_prices = center = self._first_prices()
@@ -294,13 +300,13 @@ class _Program:
                 if proven > bound:
                     bound, best_prices, center = proven, tried, tried
                 fresh.append(arcs)
-                if value - bound <= gap * abs(bound):
+                if value - bound <= gap * abs(bound) or bound > enough:
                     break
                 if self._welcome([arcs]):
                     break
             else:
                 break  # no tree that the program lacks
-            if value - bound <= gap * abs(bound):
+            if value - bound <= gap * abs(bound) or bound > enough:
                 break
             value = self._optimum()
         return self._packing(value, bound, best_prices)
@@ -367,6 +373,3 @@ class _Program:
             bound * self.unit,
             row_prices,
         )
-
-
-assert EXACT_TERMINALS >= QUICK_FIRST

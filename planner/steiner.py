@@ -75,9 +75,7 @@ def closure(weights: Floats) -> Closure:
     return Closure(distance, last)
 
 
-def least_tree(
-    weights: Floats, root: int, terminals: Sequence[int]
-) -> tuple[Arcs, float]:
+def least_tree(weights: Floats, root: int, terminals: Sequence[int]) -> tuple[Arcs, float]:
     """Return a tree from the root to all terminals, and what no tree is lighter than.
 
     The tree is a lightest one, and the bound its weight, for up to :data:`EXACT_TERMINALS`; beyond,

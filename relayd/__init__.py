@@ -13,6 +13,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from planner.broadcast_plan import BroadcastPlan
+    from planner.broadcast_request import BroadcastRequest
     from planner.errors import (
         AmbiguousRegionError,
         CatalogueError,
@@ -37,6 +39,8 @@ __version__ = "0.1.0"
 # Imported on first use: `import relayd` costs nothing, and a command line loads what it needs.
 _HOME = {
     "AmbiguousRegionError": "planner.errors",
+    "BroadcastPlan": "planner.broadcast_plan",
+    "BroadcastRequest": "planner.broadcast_request",
     "CatalogueError": "planner.errors",
     "DataError": "planner.errors",
     "FormatError": "planner.errors",
@@ -57,6 +61,8 @@ _HOME = {
 
 __all__ = [
     "AmbiguousRegionError",
+    "BroadcastPlan",
+    "BroadcastRequest",
     "CatalogueError",
     "DataError",
     "FormatError",

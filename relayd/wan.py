@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from planner.broadcast_plan import BroadcastPlan
+    from planner.broadcast_request import BroadcastObjective
     from planner.shuffle_plan import ShufflePlan
     from planner.shuffle_request import ShuffleObjective
 
@@ -271,6 +273,46 @@ class Wan:
         return plan_shuffle(
             self, demands_gb, Circumstances(**common), regions=regions, objective=objective,
             deadline_s=deadline_s, relays=relays, frontier=frontier,
+        )  # fmt: skip
+
+    def broadcast(
+        self,
+        src: str,
+        destinations: Sequence[str],
+        *,
+        volume_gb: float = DEFAULT_VOLUME_GB,
+        objective: BroadcastObjective = "value",
+        time_value_usd_per_h: float = DEFAULT_TIME_VALUE_USD_PER_H,
+        deadline_s: float | None = None,
+        relays: str = "any",
+        frontier: bool = False,
+        **common: Unpack[CommonOptions],
+    ) -> BroadcastPlan:
+        """Recommend how to bring one volume to several regions, forwarding copies where it pays.
+
+        Parameters
+        ----------
+        src : str
+            Region id, bare region name, alias or city.
+        destinations : sequence of str
+        volume_gb, objective, time_value_usd_per_h, deadline_s, relays
+            See :class:`planner.broadcast_request.BroadcastRequest`.
+        frontier : bool
+            Whether to add the cost-time frontier.
+        **common
+            See :class:`relayd.questions.circumstances.Circumstances`.
+
+        Raises
+        ------
+        InputError, InfeasibleError, DataError
+            See :mod:`planner.errors`.
+        """
+        from relayd.questions.broadcast import plan_broadcast
+
+        return plan_broadcast(
+            self, src, destinations, Circumstances(**common), volume_gb=volume_gb,
+            objective=objective, time_value_usd_per_h=time_value_usd_per_h, deadline_s=deadline_s,
+            relays=relays, frontier=frontier,
         )  # fmt: skip
 
     # ---- what is known -------------------------------------------------------------------

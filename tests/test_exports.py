@@ -21,6 +21,8 @@ ERRORS = {
 
 def test_relayd() -> None:
     names = {
+        "BroadcastPlan",
+        "BroadcastRequest",
         "Matrix",
         "Network",
         "Plan",
