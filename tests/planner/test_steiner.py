@@ -107,7 +107,7 @@ def test_bounds_are_below_and_trees_above_the_optimum(seed: int, n: int, missing
 def test_many_terminals_get_a_tree_and_a_bound_close_to_it() -> None:
     ratios = []
     for seed in range(5):
-        weights = graph(2 * seed, 40)
+        weights = np.random.default_rng(seed).uniform(0.1, 1, (40, 40))
         terminals = list(range(1, EXACT_TERMINALS + 12))
         arcs, bound = least_tree(weights, 0, terminals)
         check_tree(arcs, 0, terminals)
@@ -121,7 +121,9 @@ def test_a_steiner_point_is_used_where_it_pays() -> None:
     weights = np.full((4, 4), inf)
     weights[0, 1] = weights[0, 2] = 3.0
     weights[0, 3] = weights[3, 1] = weights[3, 2] = 1.0
-    assert least_tree(weights, 0, [1, 2]) == (((0, 3), (3, 1), (3, 2)), pytest.approx(3.0))
+    arcs, bound = least_tree(weights, 0, [1, 2])
+    assert sorted(arcs) == [(0, 3), (3, 1), (3, 2)]
+    assert bound == pytest.approx(3.0)
     assert least_tree(weights, 0, [1])[0] == ((0, 3), (3, 1))
     weights[0, 1] = 2.0  # as light, and one hop fewer
     assert least_tree(weights, 0, [1])[0] == ((0, 1),)
