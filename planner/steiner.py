@@ -44,7 +44,7 @@ class Closure:
 
     def path(self, start: int, end: int) -> list[Arc]:
         """Return the arcs of the shortest path, from its end to its start."""
-        arcs = []
+        arcs: list[Arc] = []
         while end != start:
             before = int(self.last[start, end])
             assert before >= 0

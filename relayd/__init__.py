@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     )
     from planner.network import Network
     from planner.plan import Plan
+    from planner.replanning_answer import Replan
     from planner.request import TransferRequest
     from planner.shuffle_plan import ShufflePlan
     from planner.shuffle_request import ShuffleRequest
@@ -50,6 +51,7 @@ _HOME = {
     "Network": "planner.network",
     "Plan": "planner.plan",
     "RelaydError": "planner.errors",
+    "Replan": "planner.replanning_answer",
     "ShufflePlan": "planner.shuffle_plan",
     "ShuffleRequest": "planner.shuffle_request",
     "StoreError": "planner.errors",
@@ -72,6 +74,7 @@ __all__ = [
     "Network",
     "Plan",
     "RelaydError",
+    "Replan",
     "ShufflePlan",
     "ShuffleRequest",
     "StoreError",

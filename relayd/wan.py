@@ -13,7 +13,7 @@ from planner.baseline import with_vm_types
 from planner.catalogue import Catalogue, Region
 from planner.errors import DataError, InputError
 from planner.network import Leg, Network, Site, Snapshot
-from planner.plan import Plan
+from planner.plan import Answer, Plan
 from planner.pricing import CataloguePrices
 from planner.request import (
     DEFAULT_CONNECTIONS,
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from planner.broadcast_plan import BroadcastPlan
     from planner.broadcast_request import BroadcastObjective
+    from planner.replanning_answer import Replan
     from planner.shuffle_plan import ShufflePlan
     from planner.shuffle_request import ShuffleObjective
 
@@ -313,6 +314,42 @@ class Wan:
             self, src, destinations, Circumstances(**common), volume_gb=volume_gb,
             objective=objective, time_value_usd_per_h=time_value_usd_per_h, deadline_s=deadline_s,
             relays=relays, frontier=frontier,
+        )  # fmt: skip
+
+    def replan(
+        self,
+        plan: Answer | Mapping[str, Any] | str,
+        *,
+        moved_gb: float | Mapping[tuple[str, str], float],
+        elapsed_s: float,
+        changes: int = 0,
+        month_to_date_gb: Mapping[str, float] = {},
+        vm_types: Mapping[str, str] = {},
+    ) -> Replan:
+        """Say whether to keep to a plan in progress or to change, on the newest numbers.
+
+        Parameters
+        ----------
+        plan : Plan, ShufflePlan, BroadcastPlan, mapping or str
+            The plan, or its JSON.
+        moved_gb, elapsed_s
+            What has arrived, and since when; see
+            :func:`planner.replanning_progress.in_progress`.
+        changes : int
+            How often the plan was changed before: each asks for another margin.
+        month_to_date_gb, vm_types
+            See :class:`relayd.questions.circumstances.Circumstances`.
+
+        Raises
+        ------
+        InputError, DataError
+            See :mod:`planner.errors`.
+        """
+        from relayd.questions.replanning import replan_in_progress
+
+        return replan_in_progress(
+            self, plan, Circumstances(month_to_date_gb=month_to_date_gb, vm_types=vm_types),
+            moved_gb=moved_gb, elapsed_s=elapsed_s, changes=changes,
         )  # fmt: skip
 
     # ---- what is known -------------------------------------------------------------------

@@ -26,6 +26,7 @@ def test_relayd() -> None:
         "Matrix",
         "Network",
         "Plan",
+        "Replan",
         "ShufflePlan",
         "ShuffleRequest",
         "TransferRequest",

@@ -68,6 +68,14 @@ def build_parser() -> argparse.ArgumentParser:
             "recommend how to bring one volume to several regions",
         )
     )
+    _replan(
+        _command(
+            commands,
+            "replan",
+            "relayd.cli.replanning:run",
+            "say whether to keep to a plan in progress",
+        )
+    )
     _command(commands, "regions", "relayd.cli.listing:regions", "list regions and aliases")
     links = _command(commands, "links", "relayd.cli.listing:links", "list legs with estimates")
     links.add_argument("--src", help="only legs out of this region")
@@ -237,6 +245,28 @@ def _broadcast(parser: argparse.ArgumentParser) -> None:
     shown = parser.add_argument_group("answer")
     shown.add_argument("--frontier", action="store_true", help="add the cost-time frontier")
     shown.add_argument("--trees", action="store_true", help="list every tree")
+
+
+def _replan(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("plan", metavar="PLAN", help="a plan as --json printed it; - reads it")
+    parser.add_argument(
+        "--moved", metavar="SIZE", action="append", required=True,
+        help="what has arrived, such as 120GB; of a shuffle also 'SRC>DST=50GB', repeatable",
+    )  # fmt: skip
+    parser.add_argument(
+        "--elapsed", metavar="TIME", required=True, help="since sending began, such as 10min"
+    )
+    parser.add_argument(
+        "--changes", metavar="N", default="0", help="how often it was changed before (default 0)"
+    )
+    parser.add_argument(
+        "--month-to-date", metavar="SIZE", action="append", default=[],
+        help="volume billed this month, such as 40TB or aws=40TB; repeatable",
+    )  # fmt: skip
+    parser.add_argument(
+        "--vm-type", metavar="WHERE=TYPE", action="append", default=[],
+        help="such as aws=t2.micro, by provider or region; repeatable",
+    )  # fmt: skip
 
 
 def _rules(limits: argparse._ArgumentGroup) -> None:
