@@ -44,6 +44,9 @@ WORTH_S = 5.0
 WORTH_USD = 0.05
 # Observed rates this far outside the plan's own say that the estimates are out of date.
 SURPRISE = 0.8
+# Until a deadline leaves room for starting VMs and getting up to speed.
+DEADLINE_ROUNDS = 4
+OVERSHOOT = 1.2
 
 
 @dataclass(frozen=True)
@@ -127,12 +130,7 @@ class _Replanner:
     def _keep(self) -> _Way:
         course = self.progress.course
         span = course.transfer_s(self.network, self.request.connections)
-        fast_s = span.low
-        observed = self.progress.observed_gbps
-        if observed and self.progress.kind != "shuffle":
-            # It may be faster than the estimates say: it has been.
-            fast_s = min(fast_s, 8 * self.progress.remaining_gb / observed)
-        times = (fast_s, span.expected, span.high)
+        times = (span.low, span.expected, span.high)
         egress_usd = course.egress_usd(self.prices)
         hourly_usd = course.vm_usd_per_h(self.prices)
         costs = tuple(Cost.of(egress_usd, hourly_usd * time_s / S_PER_H) for time_s in times)
@@ -180,10 +178,26 @@ class _Replanner:
             on_running = replace(on_running, relays="any")
         found: list[tuple[Answer, Course]] = []
         for request in (asked, on_running):
-            answer = self._recommended(request)
+            answer = self._in_time(request)
             if answer:
                 found.append((answer, self._course(answer)))
         return found
+
+    def _in_time(self, request: AnyRequest) -> Answer | None:
+        """Return a plan that keeps the deadline with all that changing to it takes, if any does."""
+        answer = self._recommended(request)
+        left_s = request.deadline_s
+        for _ in range(DEADLINE_ROUNDS):
+            changed = self._change(self._course(answer)) if answer else None
+            if changed is None or left_s is None or request.deadline_s is None:
+                break
+            late_s = changed[0].times_s[1] - left_s
+            sooner_s = request.deadline_s - late_s * OVERSHOOT
+            if late_s <= 0 or sooner_s <= 0:
+                break
+            request = replace(request, deadline_s=sooner_s)
+            answer = self._recommended(request)
+        return answer
 
     def _limits_left(self) -> AnyRequest:
         """Return the request with what is left of its deadline and budget."""
@@ -326,19 +340,28 @@ class _Replanner:
             return
         low = float(plan.get("throughput_gbps_low") or self.progress.planned_gbps)
         high = float(plan.get("throughput_gbps_high") or self.progress.planned_gbps)
+        planned = gbps_text(self.progress.planned_gbps)
         if not low * SURPRISE <= observed <= high / SURPRISE:
-            slowest = max(
-                self.progress.course.legs_gb,
-                key=lambda leg: (
-                    self.progress.course.legs_gb[leg]
-                    / max(self.network.leg(*leg).rate_gbps(self.request.connections), 1e-12)
-                ),
-            )
+            src, dst = self._tightest_leg()
             self.warnings.append(
-                f"it has moved at {gbps_text(observed)} Gbit/s where the plan says "
-                f"{gbps_text(self.progress.planned_gbps)}; measure {slowest[0]} -> {slowest[1]}, "
-                "so that the decision rests on what is"
+                f"it has moved at {gbps_text(observed)} Gbit/s where the plan says {planned}; "
+                f"measure {src} -> {dst}, so that the decision rests on what is"
             )
+        now = 8 * self.progress.remaining_gb / max(self.keep.times_s[0], 1e-12)
+        if self.progress.kind != "shuffle" and observed * SURPRISE > now:
+            self.warnings.append(
+                f"today's numbers give the plan at most {gbps_text(now)} Gbit/s, and it has moved "
+                f"at {gbps_text(observed)}; where it still does, keep to it and measure again"
+            )
+
+    def _tightest_leg(self) -> tuple[str, str]:
+        legs = self.progress.course.legs_gb
+
+        def need_s(leg: tuple[str, str]) -> float:
+            rate = self.network.leg(*leg).rate_gbps(self.request.connections)
+            return legs[leg] / rate if rate > 0 else inf
+
+        return max(legs, key=need_s)
 
     def _reason(self, verdict: ReplanVerdict, way: _Way | None, gain: Range | None) -> str:
         if way is None or gain is None:
