@@ -13,6 +13,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from planner.broadcast_plan import BroadcastPlan
+    from planner.broadcast_request import BroadcastRequest
     from planner.errors import (
         AmbiguousRegionError,
         CatalogueError,
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     )
     from planner.network import Network
     from planner.plan import Plan
+    from planner.replanning_answer import Replan
     from planner.request import TransferRequest
     from planner.shuffle_plan import ShufflePlan
     from planner.shuffle_request import ShuffleRequest
@@ -41,6 +44,8 @@ __version__ = "0.1.0"
 _HOME = {
     "AmbiguousRegionError": "planner.errors",
     "AsyncWan": "relayd.client.asynchronous",
+    "BroadcastPlan": "planner.broadcast_plan",
+    "BroadcastRequest": "planner.broadcast_request",
     "CatalogueError": "planner.errors",
     "DataError": "planner.errors",
     "FormatError": "planner.errors",
@@ -52,6 +57,7 @@ _HOME = {
     "RelaydError": "planner.errors",
     "RemoteWan": "relayd.client.blocking",
     "ServiceError": "relayd.client.errors",
+    "Replan": "planner.replanning_answer",
     "ShufflePlan": "planner.shuffle_plan",
     "ShuffleRequest": "planner.shuffle_request",
     "StoreError": "planner.errors",
@@ -64,6 +70,8 @@ _HOME = {
 __all__ = [
     "AmbiguousRegionError",
     "AsyncWan",
+    "BroadcastPlan",
+    "BroadcastRequest",
     "CatalogueError",
     "DataError",
     "FormatError",
@@ -75,6 +83,7 @@ __all__ = [
     "RelaydError",
     "RemoteWan",
     "ServiceError",
+    "Replan",
     "ShufflePlan",
     "ShuffleRequest",
     "StoreError",

@@ -12,7 +12,7 @@ from planner.baseline import with_vm_types
 from planner.catalogue import Catalogue, Region
 from planner.errors import DataError, InputError
 from planner.network import Leg, Network, Site, Snapshot
-from planner.plan import Plan
+from planner.plan import Answer, Plan
 from planner.pricing import CataloguePrices
 from planner.request import (
     DEFAULT_CONNECTIONS,
@@ -29,7 +29,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from planner.broadcast_plan import BroadcastPlan
+    from planner.broadcast_request import BroadcastObjective
     from planner.leg_states import LegState
+    from planner.replanning_answer import Replan
     from planner.shuffle_plan import ShufflePlan
     from planner.shuffle_request import ShuffleObjective
 
@@ -301,6 +304,82 @@ class Wan:
         return plan_shuffle(
             self, demands_gb, Circumstances(**common), regions=regions, objective=objective,
             deadline_s=deadline_s, relays=relays, frontier=frontier,
+        )  # fmt: skip
+
+    def broadcast(
+        self,
+        src: str,
+        destinations: Sequence[str],
+        *,
+        volume_gb: float = DEFAULT_VOLUME_GB,
+        objective: BroadcastObjective = "value",
+        time_value_usd_per_h: float = DEFAULT_TIME_VALUE_USD_PER_H,
+        deadline_s: float | None = None,
+        relays: str = "any",
+        frontier: bool = False,
+        **common: Unpack[CommonOptions],
+    ) -> BroadcastPlan:
+        """Recommend how to bring one volume to several regions, forwarding copies where it pays.
+
+        Parameters
+        ----------
+        src : str
+            Region id, bare region name, alias or city.
+        destinations : sequence of str
+        volume_gb, objective, time_value_usd_per_h, deadline_s, relays
+            See :class:`planner.broadcast_request.BroadcastRequest`.
+        frontier : bool
+            Whether to add the cost-time frontier.
+        **common
+            See :class:`relayd.questions.circumstances.Circumstances`.
+
+        Raises
+        ------
+        InputError, InfeasibleError, DataError
+            See :mod:`planner.errors`.
+        """
+        from relayd.questions.broadcast import plan_broadcast
+
+        return plan_broadcast(
+            self, src, destinations, Circumstances(**common), volume_gb=volume_gb,
+            objective=objective, time_value_usd_per_h=time_value_usd_per_h, deadline_s=deadline_s,
+            relays=relays, frontier=frontier,
+        )  # fmt: skip
+
+    def replan(
+        self,
+        plan: Answer | Mapping[str, Any] | str,
+        *,
+        moved_gb: float | Mapping[tuple[str, str], float],
+        elapsed_s: float,
+        changes: int = 0,
+        month_to_date_gb: Mapping[str, float] = {},
+        vm_types: Mapping[str, str] = {},
+    ) -> Replan:
+        """Say whether to keep to a plan in progress or to change, on the newest numbers.
+
+        Parameters
+        ----------
+        plan : Plan, ShufflePlan, BroadcastPlan, mapping or str
+            The plan, or its JSON.
+        moved_gb, elapsed_s
+            What has arrived, and since when; see
+            :func:`planner.replanning_progress.in_progress`.
+        changes : int
+            How often the plan was changed before: each asks for another margin.
+        month_to_date_gb, vm_types
+            See :class:`relayd.questions.circumstances.Circumstances`.
+
+        Raises
+        ------
+        InputError, DataError
+            See :mod:`planner.errors`.
+        """
+        from relayd.questions.replanning import replan_in_progress
+
+        return replan_in_progress(
+            self, plan, Circumstances(month_to_date_gb=month_to_date_gb, vm_types=vm_types),
+            moved_gb=moved_gb, elapsed_s=elapsed_s, changes=changes,
         )  # fmt: skip
 
     # ---- what is known -------------------------------------------------------------------

@@ -21,9 +21,12 @@ ERRORS = {
 
 def test_relayd() -> None:
     names = {
+        "BroadcastPlan",
+        "BroadcastRequest",
         "Matrix",
         "Network",
         "Plan",
+        "Replan",
         "ShufflePlan",
         "ShuffleRequest",
         "TransferRequest",

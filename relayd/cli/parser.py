@@ -17,6 +17,7 @@ FORMATS = ("iperf3", "ping", "nuttcp", "skyplane-throughput", "skyplane-latency"
 METRICS = ("per-flow", "aggregate", "rtt", "fee", "relay-gain")
 OBJECTIVES = ("value", "time", "cost", "latency")
 SHUFFLE_OBJECTIVES = ("time", "cost")
+BROADCAST_OBJECTIVES = ("value", "time", "cost")
 
 
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
@@ -57,6 +58,22 @@ def build_parser() -> argparse.ArgumentParser:
     _shuffle(
         _command(
             commands, "shuffle", "relayd.cli.shuffle:run", "recommend how to run many transfers"
+        )
+    )
+    _broadcast(
+        _command(
+            commands,
+            "broadcast",
+            "relayd.cli.broadcast:run",
+            "recommend how to bring one volume to several regions",
+        )
+    )
+    _replan(
+        _command(
+            commands,
+            "replan",
+            "relayd.cli.replanning:run",
+            "say whether to keep to a plan in progress",
         )
     )
     _command(commands, "regions", "relayd.cli.listing:regions", "list regions and aliases")
@@ -214,6 +231,67 @@ def _shuffle(parser: argparse.ArgumentParser) -> None:
     shown = parser.add_argument_group("answer")
     shown.add_argument("--frontier", action="store_true", help="add the cost-time frontier")
     shown.add_argument("--pairs", action="store_true", help="list every pair, with its paths")
+
+
+def _broadcast(parser: argparse.ArgumentParser) -> None:
+    ask = parser.add_argument_group("broadcast")
+    ask.add_argument("--src", required=True, help="region, alias or city to send from")
+    ask.add_argument(
+        "--dst", required=True, action="append", help="region, alias or city to send to; repeatable"
+    )
+    ask.add_argument("--volume", metavar="SIZE", help="of one copy, such as 50GB (default 100GB)")
+    goal = parser.add_argument_group("goal")
+    goal.add_argument(
+        "--objective", choices=BROADCAST_OBJECTIVES, default="value",
+        help="value: cost plus time (default); time: the last destination has all as soon as "
+        "possible; cost: least cost",
+    )  # fmt: skip
+    goal.add_argument(
+        "--time-value", metavar="USD/H", help="what an hour is worth (default 20usd/h)"
+    )
+    goal.add_argument("--deadline", metavar="TIME", help="latest end, such as 2h")
+    goal.add_argument(
+        "--margin", metavar="SHARE", help="what forwarding must surely gain (default 0.1)"
+    )
+    limits = parser.add_argument_group("limits")
+    limits.add_argument(
+        "--vms", metavar="N", action="append", default=[],
+        help="most VMs a region (default 1), or REGION=N for one; may be repeated",
+    )  # fmt: skip
+    limits.add_argument(
+        "--connections", metavar="N", help="TCP connections that a VM opens in all (default 64)"
+    )
+    limits.add_argument(
+        "--relays", choices=("any", "ends", "none"), default="any",
+        help="who forwards: any region (default), destinations alone, or nobody",
+    )  # fmt: skip
+    _rules(limits)
+    _prices(parser)
+    shown = parser.add_argument_group("answer")
+    shown.add_argument("--frontier", action="store_true", help="add the cost-time frontier")
+    shown.add_argument("--trees", action="store_true", help="list every tree")
+
+
+def _replan(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("plan", metavar="PLAN", help="a plan as --json printed it; - reads it")
+    parser.add_argument(
+        "--moved", metavar="SIZE", action="append", required=True,
+        help="what has arrived, such as 120GB; of a shuffle also 'SRC>DST=50GB', repeatable",
+    )  # fmt: skip
+    parser.add_argument(
+        "--elapsed", metavar="TIME", required=True, help="since sending began, such as 10min"
+    )
+    parser.add_argument(
+        "--changes", metavar="N", default="0", help="how often it was changed before (default 0)"
+    )
+    parser.add_argument(
+        "--month-to-date", metavar="SIZE", action="append", default=[],
+        help="volume billed this month, such as 40TB or aws=40TB; repeatable",
+    )  # fmt: skip
+    parser.add_argument(
+        "--vm-type", metavar="WHERE=TYPE", action="append", default=[],
+        help="such as aws=t2.micro, by provider or region; repeatable",
+    )  # fmt: skip
 
 
 def _rules(limits: argparse._ArgumentGroup) -> None:

@@ -1,0 +1,130 @@
+"""Whether forwarding is worth it: the margin between direct and what the search prefers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+
+from planner.broadcast_candidates import Candidate, best_of, fullest_row
+from planner.broadcast_packing import among
+from planner.broadcast_request import BroadcastProblem, BroadcastRequest
+from planner.broadcast_search import Search
+from planner.errors import DataError, InfeasibleError
+
+
+@dataclass(frozen=True)
+class BroadcastDecision:
+    """What was decided.
+
+    Attributes
+    ----------
+    chosen : Candidate
+    optimum : Candidate
+        What the search preferred on expected figures, chosen or not.
+    gap : float
+        Of the optimum over the proven bound.
+    gain, gain_low : float | None
+        Of the optimum over direct; None if direct is missing or too late.
+    """
+
+    chosen: Candidate
+    optimum: Candidate
+    gap: float
+    gain: float | None
+    gain_low: float | None
+
+
+class BroadcastDecider:
+    """Decides one broadcast."""
+
+    def __init__(self, request: BroadcastRequest, problem: BroadcastProblem) -> None:
+        self.request, self.problem = request, problem
+        self.search = Search(request, problem)
+        self.evaluate = self.search.evaluate
+
+    def decide(self) -> BroadcastDecision:
+        """Return the decision.
+
+        Raises
+        ------
+        InfeasibleError
+            If no plan meets the deadline.
+        DataError
+            If nobody may forward and a destination has no direct leg.
+        """
+        search, request = self.search, self.request
+        star = search.star
+        if request.relays == "none":
+            if star is None:
+                raise DataError("A destination has no direct leg, and nobody may forward.")
+            optimum, bound = star, star.value  # there is no other way
+        elif request.objective == "time":
+            optimum = search.least_duration()
+            bound = search.bound_s
+        else:
+            found, bound = search.least_value()
+            optimum = found or search.least_duration()
+        self._refuse_late(optimum)
+        gap = max(0.0, optimum.value / bound - 1) if bound > 0 else 0.0
+        chosen = self._surely_worth(optimum)
+        gain = low = None
+        if star and not self._late(star):
+            gain = star.value / optimum.value if optimum.value > 0 else 1.0
+            low = 1.0 if optimum is star else self.evaluate.surely_better(optimum, star)
+        return BroadcastDecision(chosen, optimum, gap, gain, low)
+
+    def _surely_worth(self, optimum: Candidate) -> Candidate:
+        """Return the plainest candidate that the optimum does not surely beat by the margin.
+
+        Plain is direct; then destinations that forward; then relays that cost VMs of their own.
+        """
+        star, least = self.search.star, 1 + self.request.margin
+        plainer = [star] if star and not self._late(star) and optimum is not star else []
+        if self.relays(optimum) and (own := self._without_relays()):
+            plainer.append(own)
+        for plain in plainer:
+            if self.evaluate.surely_better(optimum, plain) < least:
+                return plain
+        return optimum
+
+    def _without_relays(self) -> Candidate | None:
+        """Return the best candidate in which only destinations forward."""
+        trees = self.search.trees
+        own = [i for i, entered in enumerate(trees.entered) if not entered.any()]
+        found = [c for c in self.search.found if not self.relays(c)]
+        if own and self.request.hour_usd == inf:
+            packed = self.evaluate.candidate(among(trees, own))
+            found += [packed] if not self._late(packed) else []
+        return best_of(found) if found else None
+
+    def _late(self, candidate: Candidate) -> bool:
+        return candidate.duration_s > (self.request.deadline_s or inf) * (1 + 1e-12)
+
+    def _refuse_late(self, optimum: Candidate) -> None:
+        if not self._late(optimum):
+            return
+        fastest = self.search.least_duration() if self.request.relays != "none" else optimum
+        if not self._late(fastest):
+            return
+        region, kind = fullest_row(self.problem, fastest)
+        raise InfeasibleError(
+            f"the deadline of {self.request.deadline_s:.0f} s is below the "
+            f"{fastest.duration_s:.0f} s that these VMs need (the limit is {kind} at {region})",
+            f"Allow at least {fastest.duration_s:.0f} s, or raise --vms there.",
+        )
+
+    def relays(self, candidate: Candidate) -> tuple[str, ...]:
+        """Return the regions that only forward."""
+        entered = candidate.legs_gbit.sum(axis=0) > 0
+        return tuple(self._named(entered & self.search.trees.is_relay))
+
+    def forwarding(self, candidate: Candidate) -> tuple[str, ...]:
+        """Return the regions that send on what they receive."""
+        sends = candidate.legs_gbit.sum(axis=1) > 0
+        sends[self.problem.root] = False
+        return tuple(self._named(sends))
+
+    def _named(self, which: np.ndarray) -> list[str]:
+        return [self.problem.regions[site] for site in np.nonzero(which)[0].tolist()]

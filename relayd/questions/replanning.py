@@ -1,0 +1,58 @@
+"""A plan in progress: keep to it, or change."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from planner.errors import InputError
+from planner.plan import Answer
+from planner.replanning import replan
+from planner.replanning_answer import Replan
+from planner.replanning_progress import in_progress
+from relayd.questions.circumstances import Circumstances
+
+if TYPE_CHECKING:
+    from relayd.wan import Wan
+
+
+def replan_in_progress(
+    wan: Wan,
+    plan: Answer | Mapping[str, Any] | str,
+    circumstances: Circumstances,
+    *,
+    moved_gb: float | Mapping[tuple[str, str], float],
+    elapsed_s: float,
+    changes: int,
+) -> Replan:
+    """Answer :meth:`relayd.wan.Wan.replan`."""
+    content = _content(plan)
+    moved = moved_gb
+    if isinstance(moved_gb, Mapping):
+        moved = {
+            (wan.resolve(src, "moved").region_id, wan.resolve(dst, "moved").region_id): gb
+            for (src, dst), gb in moved_gb.items()
+        }
+    regions = in_progress(content, moved, elapsed_s).course.regions
+    network = wan.network_of(regions, circumstances.checked_vm_types(wan))
+    prices = circumstances.prices(wan, network)
+    return replan(content, moved, elapsed_s, network, prices, changes=changes)
+
+
+def _content(plan: Answer | Mapping[str, Any] | str) -> Mapping[str, Any]:
+    if isinstance(plan, Answer):
+        return plan.model_dump("json")
+    if isinstance(plan, str):
+        try:
+            found = json.loads(plan)
+        except ValueError as fault:
+            raise InputError(
+                "plan", f"is not JSON: {fault}", remedy="Give what `--json` printed."
+            ) from None
+        return _content(found)
+    if not isinstance(plan, Mapping):
+        raise InputError(
+            "plan", "is not a plan", value=type(plan).__name__, remedy="Give a plan or its JSON."
+        )
+    return plan
