@@ -47,7 +47,7 @@ def test_commands_print_what_is_shown(page: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "page",
-    [page for page in PAGES if page.name != "client.md"],  # needs a service: test_client_docs.py
+    [page for page in PAGES if page.name != "client.md"],  # needs a service: tests/service/
     ids=lambda page: page.name,
 )
 def test_python_examples_run(page: Path, tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ def _receiver() -> Iterator[tuple[str, list[tuple[dict[str, Any], str]]]]:
     refused: list[int] = []
 
     class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:  # noqa: N802 - the library's name
+        def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             at = self.headers[SIGNATURE].partition(",")[0].removeprefix("t=")
             expected = hmac.new(_SECRET.encode(), f"{at}.".encode() + body, sha256).hexdigest()

@@ -97,13 +97,16 @@ class Served:
 
 
 @contextmanager
-def served(db: Path, *options: str, environment: Mapping[str, str] | None = None) -> Iterator[Served]:
+def served(
+    db: Path, *options: str, environment: Mapping[str, str] | None = None
+) -> Iterator[Served]:
     """Run a service for a while; a fault in its log fails the test."""
     service = Served(db, *options, environment=environment)
     try:
         yield service
     finally:
-        service.stop()
+        if service.process.returncode is None:
+            service.stop()
     faults = [line for line in service.lines() if line["level"] == "error"]
     assert not faults, faults
     assert "Traceback" not in "".join(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.relayd.serving import serving
+from tests.service.running import served
 
 _PAGE = Path(__file__).parents[2] / "docs" / "client.md"
 
@@ -17,9 +17,9 @@ def test_every_example_of_the_page_runs(tmp_path: Path, capsys: pytest.CaptureFi
     blocks = re.findall(r"```python\n(.*?)```", _PAGE.read_text(), re.DOTALL)
     assert len(blocks) >= 5
     names: dict[str, Any] = {}
-    with serving(tmp_path / "store.db") as (url, _):
+    with served(tmp_path / "store.db") as service:
         for block in blocks:
-            exec(block.replace("http://127.0.0.1:8080", url), names)
+            exec(block.replace("http://127.0.0.1:8080", service.url), names)
         names["wan"].close()
         names["mirror"].close()
     said = capsys.readouterr().out
