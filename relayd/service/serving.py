@@ -73,6 +73,7 @@ async def start(
         make_app(service), access_log=None, keepalive_timeout=settings.idle_timeout_s,
         max_line_size=MOST_LINE, max_field_size=MOST_LINE, max_headers=MOST_HEADERS,
         shutdown_timeout=settings.shutdown_s, handler_cancellation=False,
+        auto_decompress=False,  # bodies are taken as they are or not at all
     )  # fmt: skip
     await runner.setup()
     web_server = runner.server

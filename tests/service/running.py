@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from http.client import HTTPMessage
 from itertools import permutations
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,7 +27,7 @@ class Answer(NamedTuple):
     """What came back."""
 
     status: int
-    headers: Mapping[str, str]
+    headers: HTTPMessage
     content: bytes
 
     @property
@@ -68,7 +69,7 @@ class Served:
         try:
             connection.request(method, path, body, sent)
             response = connection.getresponse()
-            return Answer(response.status, dict(response.getheaders()), response.read())
+            return Answer(response.status, response.headers, response.read())
         finally:
             connection.close()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote, urlencode
 
 import pytest
@@ -19,7 +20,7 @@ PAIR = {"src": "us-east", "dst": "sa"}
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    ends=st.permutations(REGIONS).map(lambda names: names[:2]),
+    ends=st.permutations(REGIONS[:3]).map(lambda names: names[:2]),
     volume_gb=st.floats(0.001, 1e6),
     objective=st.sampled_from(["value", "time", "cost", "latency"]),
     vms=st.integers(1, 12),
@@ -31,15 +32,17 @@ def test_a_plan_is_the_librarys(
     service: Served, measured: Path, ends: list[str], volume_gb: float, objective: str, vms: int,
     connections: int, avoid: list[str], frontier: bool,
 ) -> None:  # fmt: skip
-    asked = {
+    asked: dict[str, Any] = {
         "src": ends[0], "dst": ends[1], "volume_gb": volume_gb, "objective": objective,
-        "vms": vms, "connections": connections, "avoid": [r for r in avoid if r not in ends],
+        "vms": vms, "connections": connections, "avoid": avoid,
         "frontier": frontier,
     }  # fmt: skip
     expected = relayd.open(measured).plan(**asked).model_dump("json")
     posted = service.ask("POST", "/v1/plans", asked)
     got = service.get("/v1/plans?" + urlencode({**asked, "frontier": str(frontier).lower()}, True))
-    again = service.get("/v1/plans?" + urlencode({**asked, "frontier": str(frontier).lower()}, True))
+    again = service.get(
+        "/v1/plans?" + urlencode({**asked, "frontier": str(frontier).lower()}, True)
+    )
     batch = service.ask("POST", "/v1/plans/batch", {"plans": [asked]}).json
     for answer in (posted.json, got.json, again.json, batch["results"][0]["plan"]):
         assert answer == expected
