@@ -1,4 +1,4 @@
-"""Legs that are down or degraded: plans go around them, say so, and cost nothing where all is well."""
+"""Legs that are down or degraded: plans go around them and say so; nothing changes without any."""
 
 from __future__ import annotations
 

@@ -226,7 +226,7 @@ def test_what_is_kept_is_taken_up_again(store: Store) -> None:
     assert late.take_news() == ([], {_PAIR})  # to be forgotten
 
 
-# ---- changes of level ------------------------------------------------------------------------------
+# ---- changes of level ----------------------------------------------------------------------------
 
 
 def test_estimates_rest_on_what_was_measured_since_the_change(store: Store) -> None:
