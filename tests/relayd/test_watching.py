@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -28,6 +29,8 @@ from probes.analysis.leg_health import Health, Look, Policy
 from probes.fleet.hosts import Fleet, Host
 from probes.samples import Sample
 from relayd.catalogue import load_catalogue
+from relayd.cli.parser import parse
+from relayd.cli.watch import watch_options
 from relayd.evidence import LegShift
 from relayd.knowledge import Knowledge
 from relayd.snapshots import make_snapshot
@@ -43,6 +46,7 @@ from relayd.watching.storage import StoreThread
 from relayd.watching.telling import Telling
 from relayd.watching.watcher import Watcher
 from relayd.watching.webhook import DeliveryError, Webhook, retry_s
+from tests.relayd.conftest import Outcome
 
 _ROOT = Path(__file__).parents[2]
 _PAIR = ("aws:us-east-1", "aws:sa-east-1")
@@ -418,3 +422,60 @@ def test_events_are_told_in_order_each_until_it_is_taken(store: Store, db: Path)
         asyncio.run(tell(url, lambda telling: telling.delivered == 2))
         assert asked == ["/hook 4", "/hook 6"]
     assert retry_s(1) < retry_s(3) < retry_s(99) == 300.0
+
+
+# ---- commands ------------------------------------------------------------------------------------
+
+
+def test_the_example_unit_is_understood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    unit = (_ROOT / "configs" / "relayd-watch.service").read_text()
+    (line,) = [line for line in unit.splitlines() if line.startswith("ExecStart=")]
+    options = parse(shlex.split(line.partition("=")[2])[1:])
+    with pytest.raises(InputError, match="RELAYD_WEBHOOK_SECRET"):
+        watch_options(options, _fleet(tmp_path))
+    monkeypatch.setenv("RELAYD_WEBHOOK_SECRET", _SECRET)
+    found = watch_options(options, _fleet(tmp_path))
+    assert (found.daily_budget_usd, found.interval_s, found.policy.hold_s) == (2.0, 30.0, 150.0)
+    assert found.quiet == QuietHours(22 * 3600.0, 6 * 3600.0)
+    assert found.webhook
+    assert found.webhook.place == "https://ops.example.com/relayd"
+
+
+@pytest.mark.parametrize(
+    ("words", "field"),
+    [
+        (["--daily-budget", "much"], "--daily-budget"),
+        (["--daily-budget", "1usd", "--interval", "1s"], "--interval"),
+        (["--daily-budget", "1usd", "--interval", "never"], "--interval"),
+        (["--daily-budget", "1usd", "--hold", "some"], "--hold"),
+        (["--daily-budget", "1usd", "--campaign-every", "1s"], "--campaign-every"),
+        (["--daily-budget", "1usd", "--retain", "1h"], "--retain"),
+        (["--daily-budget", "1usd", "--pairs", "a>b"], "--pairs"),
+        (["--daily-budget", "1usd", "--quiet-hours", "at night"], "--quiet-hours"),
+    ],
+)
+def test_wrong_words_name_the_option(tmp_path: Path, words: list[str], field: str) -> None:
+    options = parse(["watch", *words])
+    with pytest.raises(InputError) as refused:
+        watch_options(options, _fleet(tmp_path))
+    assert str(refused.value).startswith(field)
+
+
+def test_compact_from_a_shell(store: Store, db: Path, relayd: Callable[..., Outcome]) -> None:
+    rows = [
+        Sample(*_PAIR, "rtt_ms", 120.0, 1.6e9 + 60 * number, "relayd-watch")
+        for number in range(1000)
+    ]
+    append(store, rows)
+    done = relayd("store", "compact", "--older-than", "90d", "--db", db, "--json")
+    assert (done.code, json.loads(done.out)) == (
+        0, {"samples": 744, "summaries": 13, "kept": 256},
+    )  # fmt: skip
+    again = relayd("store", "compact", "--older-than", "90d", "--period", "day", "--db", db)
+    assert again.out.splitlines() == [
+        "Made 0 samples small: 0 summaries, one a day",
+        "256 as old stay: estimates rest on them, or they are of imported files",
+    ]
+    refused = relayd("store", "compact", "--older-than", "3h", "--db", db)
+    assert (refused.code, "--older-than" in refused.err) == (2, True)
+    assert relayd("store", "compact", "--older-than", "9d", "--db", "/nowhere").code == 2
