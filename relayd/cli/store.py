@@ -22,9 +22,10 @@ def compact(options: argparse.Namespace) -> int:
         print(json.dumps({"samples": done.samples, "summaries": done.summaries,
                           "kept": done.kept}))  # fmt: skip
         return 0
-    print(f"Made {done.samples} samples small: {done.summaries} summaries, one an {options.period}"
-          if options.period == "hour" else
-          f"Made {done.samples} samples small: {done.summaries} summaries, one a day")  # fmt: skip
+    print(
+        f"Made {done.samples} samples small: {done.summaries} summaries, one "
+        f"{'an hour' if options.period == 'hour' else 'a day'}"
+    )
     if done.kept:
         print(f"{done.kept} as old stay: estimates rest on them, or they are of imported files")
     return 0

@@ -82,6 +82,7 @@ class LegStates:
             Until when they are to be believed unless they are kept again.
         """
         for (src, dst), health in healths.items():
+            # A round trip counts against the leg only where it is what is wrong.
             slow = health.rtt_ms if "round trips" in health.reason else None
             self._database.change(
                 _UPSERT,
@@ -97,6 +98,10 @@ class LegStates:
                 "DELETE FROM leg_states WHERE src_id = ? AND dst_id = ?",
                 (region_id(self._database, src), region_id(self._database, dst)),
             )
+
+    def forget_before(self, at_s: float) -> None:
+        """Forget states that were to be believed until some time ago: nobody watches these legs."""
+        self._database.change("DELETE FROM leg_states WHERE valid_until_s < ?", (at_s,))
 
 
 def utc_text(at_s: float) -> str:

@@ -74,7 +74,8 @@ class WatchedLegs:
             if pair not in self.healths:
                 continue
             self.answered.add(pair)
-            health = Health(**row.health)
+            # What another version kept besides is no loss.
+            health = Health(**{k: v for k, v in row.health.items() if k in Health.__slots__})
             if row.valid_until_s < now_s:
                 # Too long ago: it must be seen again, but what was well for a while counts anew.
                 health = Health()

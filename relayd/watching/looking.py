@@ -23,16 +23,19 @@ from relayd.watching.legs import WatchedLegs
 from relayd.watching.purse import Purse
 
 OVERHEAD_S = 0.15
-"""What asking a host takes besides the look itself."""
-LEAST_SHARE = 0.5
+"""What asking a host takes besides the look itself, until it is known better."""
+LEAST_SHARE = 0.3
 """Of the interval, however long it takes to be sure."""
+LEARNING = 0.2
 MOST_AGAIN = 8
 JITTER = 0.1
 
 
-def period_s(interval_s: float, manner: Manner, looks: int) -> float:
+def period_s(
+    interval_s: float, manner: Manner, looks: int, overhead_s: float = OVERHEAD_S
+) -> float:
     """Return how often to look so that an outage is sure within an interval of its beginning."""
-    sure_s = looks * (manner.look_s + OVERHEAD_S)
+    sure_s = looks * (manner.look_s + overhead_s)
     return max(interval_s * LEAST_SHARE, interval_s - sure_s)
 
 
@@ -47,7 +50,10 @@ class Looking:
     legs : WatchedLegs
     purse : Purse
     manner : Manner
-    period_s : float
+    interval_s : float
+        Within which an outage is to be noticed.
+    least_period_s : float
+        What the budget allows.
     usd_per_look : mapping
         Pair of regions to what a look costs, the reply included.
     on_looked : callable
@@ -58,13 +64,15 @@ class Looking:
     legs: WatchedLegs
     purse: Purse
     manner: Manner
-    period_s: float
+    interval_s: float
+    least_period_s: float
     usd_per_look: Mapping[Pair, float]
     on_looked: Callable[[], Awaitable[None]]
     on_note: Callable[[str], None] = lambda _: None
     loaded: Callable[[], bool] = lambda: False
     unreachable: dict[str, str] = field(default_factory=dict)
     last_look_s: float = 0.0
+    overhead_s: float = OVERHEAD_S
 
     def __post_init__(self) -> None:
         self._observer = Observer(self.sessions, self.manner, self._usual_ms)
@@ -72,6 +80,13 @@ class Looking:
         for host in self.sessions.fleet:
             self._hosts.setdefault(host.region, []).append(host.name)
         self._random = random.Random()  # noqa: S311 - spreads starts, keeps no secret
+
+    @property
+    def period_s(self) -> float:
+        """How often each source looks."""
+        looks = self.legs.policy.looks
+        every_s = period_s(self.interval_s, self.manner, looks, self.overhead_s)
+        return max(self.least_period_s, every_s)
 
     def _usual_ms(self, src: str, dst: str) -> float:
         fleet = self.sessions.fleet
@@ -131,6 +146,7 @@ class Looking:
                 for name, dst in names.items()
                 if self.legs.healths[region, dst].condition == "down"
             )
+            began_s = time.monotonic()
             try:
                 seen = await self._observer.look(host, list(names), silent)
             except ProbeError as error:
@@ -139,6 +155,9 @@ class Looking:
                 errors.append(error)
                 continue
             self.last_look_s = time.time()
+            if not silent:
+                extra_s = time.monotonic() - began_s - self.manner.look_s
+                self.overhead_s += LEARNING * (max(OVERHEAD_S, extra_s) - self.overhead_s)
             if self.unreachable.pop(region, None) is not None:
                 self.on_note(f"{region} can be asked again.")
             return {names[name]: look for name, look in seen.items()}

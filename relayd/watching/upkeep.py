@@ -17,7 +17,7 @@ from relayd.knowledge import Knowledge
 from relayd.snapshots import make_snapshot
 from relayd.store import Store, append, open_store
 from relayd.store.events import Events
-from relayd.store.leg_states import utc_text
+from relayd.store.leg_states import LegStates, utc_text
 from relayd.store.level_shifts import LevelShifts
 from relayd.store.marks import Marks
 from relayd.store.retention import compact
@@ -49,6 +49,7 @@ class Upkeep:
     on_note: Callable[[str], None] = lambda _: None
     snapshot_at_s: float = 0.0
     snapshot_id: str = ""
+    _began_s: float = field(default_factory=time.time)
     _kept_at_s: float = field(default_factory=time.time)
     _seen_id: int = -1
     _measured_since_s: float = 0.0
@@ -71,8 +72,8 @@ class Upkeep:
             self._seen_id = last_id
             await self._judge_throughput(now_s)
         if self._busy and self._busy.done():
-            self._busy.result()
-            self._busy = None
+            ended, self._busy = self._busy, None
+            ended.result()  # a store that is busy is told, and asked again next time
         if self._busy is None:
             known = latest.samples_through if latest else 0
             age_s = now_s - latest.created_at_s if latest else inf
@@ -86,13 +87,14 @@ class Upkeep:
         await self._keep_looks(inf)
         if self._busy:
             await asyncio.wait([self._busy])
+            self._busy.exception()  # there is no next time
 
     # ---- looks and throughput ------------------------------------------------------------------
 
     async def _keep_looks(self, now_s: float) -> None:
         # Soon at first: what round trips are usual must be known before any can be slow.
         every_s = self.options.keep_every_s
-        if self.legs.without_usual:
+        if self.legs.without_usual and now_s - self._began_s < every_s:
             every_s = min(every_s, 3 * self.options.interval_s)
         if now_s - self._kept_at_s < every_s:
             return
@@ -151,6 +153,7 @@ class Upkeep:
             done = compact(store, self.options.retain_s)
             with store.database.transaction():
                 Marks(store.database).set(COMPACTED, time.time())
+                LegStates(store.database).forget_before(time.time() - DAY_S)
         if done.samples:
             self.on_note(f"Made {done.samples} old samples small: {done.summaries} summaries.")
 

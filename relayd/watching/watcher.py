@@ -201,8 +201,9 @@ class Watcher:
         every_s = period_s(options.interval_s, manner, options.policy.looks)
         per_round_usd = sum(usd_per_look.values())
         most_usd = LIGHT_SHARE * options.daily_budget_usd
+        least_s = 0.0
         if per_round_usd * DAY_S / every_s > most_usd > 0:
-            every_s = per_round_usd * DAY_S / most_usd
+            least_s = every_s = per_round_usd * DAY_S / most_usd
             self.on_note(
                 f"Light probing of {len(legs.healths)} legs every {options.interval_s:g} s would "
                 f"take over half of the daily budget: it is done every {every_s:.0f} s."
@@ -223,8 +224,8 @@ class Watcher:
                 await self._keep(parts)
 
         parts.looking = Looking(
-            sessions, legs, purse, manner, every_s, usd_per_look, on_looked, self.on_note,
-            loaded=lambda: bool(campaigning.running),
+            sessions, legs, purse, manner, options.interval_s, least_s, usd_per_look, on_looked,
+            self.on_note, loaded=lambda: bool(campaigning.running),
         )  # fmt: skip
         return parts
 

@@ -1,0 +1,481 @@
+"""Continuous operation without a lab: money, hours, roles, the webhook, and states in answers."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from math import inf
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import relayd
+from planner.errors import InputError
+from probes.analysis.leg_health import Health, Look, Policy
+from probes.fleet.hosts import Fleet, Host
+from probes.samples import Sample
+from relayd.catalogue import load_catalogue
+from relayd.cli.parser import parse
+from relayd.cli.watch import watch_options
+from relayd.evidence import LegShift
+from relayd.knowledge import Knowledge
+from relayd.snapshots import make_snapshot
+from relayd.store import Store, append, open_store
+from relayd.store.events import Event, Events
+from relayd.store.leg_states import LegStates
+from relayd.store.level_shifts import LevelShifts
+from relayd.store.spending import Spending
+from relayd.watching.legs import WatchedLegs
+from relayd.watching.options import DAY_S, QuietHours, WatchOptions, day_left_s
+from relayd.watching.purse import Purse
+from relayd.watching.storage import StoreThread
+from relayd.watching.telling import Telling
+from relayd.watching.watcher import Watcher
+from relayd.watching.webhook import DeliveryError, Webhook, retry_s
+from tests.relayd.conftest import Outcome
+
+_ROOT = Path(__file__).parents[2]
+_PAIR = ("aws:us-east-1", "aws:sa-east-1")
+_DOWN = Health("down", 1.8e9, "3 probes in a row got no reply", silent=3)
+_SECRET = "0123456789abcdef"
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Path:
+    path = tmp_path / "relayd.db"
+    open_store(path, mode="create").close()
+    return path
+
+
+@pytest.fixture
+def store(db: Path) -> Iterator[Store]:
+    with open_store(db, mode="write") as opened:
+        yield opened
+
+
+def _keep(store: Store, health: Health | None, until_s: float) -> None:
+    with store.database.transaction():
+        LegStates(store.database).keep(
+            {_PAIR: health} if health else {}, [] if health else [_PAIR], until_s
+        )
+
+
+# ---- states in answers ---------------------------------------------------------------------------
+
+
+def test_answers_go_by_states_until_they_are_taken_back_or_too_old(store: Store, db: Path) -> None:
+    wan = relayd.open(db)
+    ask = ("us-east", "aws:sa-east-1")
+    usual = wan.plan(*ask, relays="none")
+    _keep(store, _DOWN, time.time() + 60)
+    assert wan.plan(*ask).verdict == usual.verdict  # as it was read
+    assert list(wan.refresh_leg_states()) == [_PAIR]
+    plan = wan.plan(*ask)
+    assert plan.verdict == "relay"
+    assert f"{_PAIR[0]} -> {_PAIR[1]} is down since 2027-01-15T08:00:00Z" in plan.reason
+    assert relayd.open(db).plan(*ask).reason == plan.reason
+    # VM types are another model of the same leg, which is as dead.
+    assert wan.plan(*ask, vm_types={"aws": "t2.micro"}).verdict == "relay"
+    assert wan.matrix("aggregate")[_PAIR] == 0
+    shuffled = wan.shuffle({_PAIR: 10.0})
+    assert any("is down since" in warning for warning in shuffled.warnings)
+    _keep(store, None, 0)
+    wan.refresh()
+    assert wan.plan(*ask, relays="none").reason == usual.reason
+    _keep(store, _DOWN, time.time() - 1)
+    assert relayd.open(db).plan(*ask, relays="none").reason == usual.reason
+
+
+def test_a_store_without_states_loads_nothing_for_them(db: Path) -> None:
+    program = (
+        "import sys, relayd\n"
+        f"relayd.open({str(db)!r}).plan('us-east', 'sa')\n"
+        "sys.exit(any(m in sys.modules for m in "
+        "('planner.leg_states', 'relayd.store.leg_states', 'relayd.watching')))"
+    )
+    assert subprocess.run([sys.executable, "-c", program], cwd=_ROOT).returncode == 0
+
+
+# ---- money and hours -----------------------------------------------------------------------------
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(st.floats(0, 3), st.floats(0, 1), st.booleans()), max_size=25))
+def test_reservations_never_exceed_the_budget(steps: list[tuple[float, float, bool]]) -> None:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        open_store(Path(folder) / "relayd.db", mode="create") as store,
+    ):
+        spending = Spending(store.database)
+        for usd, share, settled in steps:
+            before = spending.committed_usd("2026-01-01")
+            granted = spending.reserve("2026-01-01", "light", usd, 5.0)
+            assert granted == (before + usd <= 5.0)
+            if granted and settled:  # what a crash leaves unsettled stays committed
+                spending.settle("2026-01-01", "light", usd, usd * share, 0.1)
+                assert spending.committed_usd("2026-01-01") == pytest.approx(before + usd * share)
+            assert spending.committed_usd("2026-01-01") <= 5.0 + 1e-9
+        assert spending.committed_usd("2026-01-02") == 0
+
+
+def test_a_purse_stops_at_the_budget_also_after_a_crash(db: Path) -> None:
+    async def spend(budget_usd: float, *, orderly: bool) -> int:
+        async with StoreThread(db) as storage:
+            purse = Purse(storage, budget_usd, block_usd=0.1)
+            taken = 0
+            while await purse.take(0.01, 0.001):
+                taken += 1
+                if not orderly and taken == 15:
+                    return taken  # as if killed: nothing is settled
+            await purse.settle()
+            assert purse.empty
+            return taken
+
+    async def story() -> tuple[int, int]:
+        return await spend(1.0, orderly=False), await spend(1.0, orderly=True)
+
+    first, second = asyncio.run(story())
+    assert first == 15
+    # The first block was settled; what is left of the second is given up.
+    assert second == 80
+    with open_store(db, mode="read") as store:
+        (reserved, spent) = store.database.row(
+            "SELECT sum(reserved_usd), sum(spent_usd) FROM watch_spending"
+        )
+    assert (reserved, spent) == (pytest.approx(0.1), pytest.approx(0.9))
+
+
+@given(st.integers(0, 1439), st.integers(0, 1439), st.floats(0, 2e9))
+def test_quiet_hours(begin_min: int, end_min: int, at_s: float) -> None:
+    text = f"{begin_min // 60:02}:{begin_min % 60:02}-{end_min // 60:02}:{end_min % 60:02}"
+    if begin_min == end_min:
+        with pytest.raises(InputError, match="same time"):
+            QuietHours.parse(text)
+        return
+    quiet = QuietHours.parse(text)
+    left_s, begins_s = quiet.left_s(at_s), quiet.begins_in_s(at_s)
+    assert (left_s > 0) == (begins_s == 0)
+    minute = at_s % DAY_S / 60
+    inside = (
+        begin_min <= minute < end_min
+        if begin_min < end_min
+        else minute >= begin_min or minute < end_min
+    )
+    assert (left_s > 0) == inside
+    assert 0 < day_left_s(at_s) <= DAY_S
+
+
+@pytest.mark.parametrize("text", ["", "22-06", "25:00-06:00", "22:60-06:00", "22:00", "a:b-c:d"])
+def test_wrong_hours_are_refused(text: str) -> None:
+    with pytest.raises(InputError, match="time of day"):
+        QuietHours.parse(text)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"daily_budget_usd": -1.0}, {"daily_budget_usd": inf}, {"daily_budget_usd": float("nan")},
+        {"interval_s": 0.0}, {"interval_s": float("nan")}, {"interval_s": 1e9},
+        {"hold_intervals": 0}, {"campaign_every_s": 0.0}, {"retain_s": 60.0},
+    ],
+)  # fmt: skip
+def test_wrong_options_are_refused(fields: dict[str, float]) -> None:
+    with pytest.raises(InputError):
+        WatchOptions(**{"daily_budget_usd": 1.0, **fields})  # type: ignore[arg-type]
+
+
+# ---- legs ----------------------------------------------------------------------------------------
+
+
+def test_silence_of_a_leg_that_never_answered_may_be_a_filter() -> None:
+    legs = WatchedLegs([("a", "b"), ("b", "a")], Policy())
+    for at_s in range(10):
+        legs.looked(("a", "b"), Look(at_s, 3, 0))
+        legs.looked(("b", "a"), Look(at_s, 3, 3 if at_s < 5 else 0, 10.0 if at_s < 5 else None))
+    assert legs.counts() == {"watched": 2, "up": 0, "degraded": 0, "down": 1, "unanswered": 1}
+    news, changed = legs.take_news()
+    assert [(item.src, item.dst, item.before, item.health.condition) for item in news] == [
+        ("b", "a", "up", "down")
+    ]
+    assert changed == {("b", "a")}
+    samples = {sample.metric: sample for sample in legs.take_samples()}
+    assert samples["rtt_ms"].value == 10.0
+    assert samples["loss_pct"].value == 50.0
+
+
+def test_what_is_kept_is_taken_up_again(store: Store) -> None:
+    _keep(store, _DOWN, time.time() + 60)
+    legs = WatchedLegs([_PAIR], Policy())
+    legs.resume(LegStates(store.database).kept(), time.time())
+    assert legs.healths[_PAIR] == _DOWN
+    legs.looked(_PAIR, Look(time.time(), 3, 0))
+    assert legs.take_news() == ([], set())  # known already
+    late = WatchedLegs([_PAIR], Policy())
+    late.resume(LegStates(store.database).kept(), time.time() + 3600)
+    assert late.healths[_PAIR].condition == "up"
+    assert late.take_news() == ([], {_PAIR})  # to be forgotten
+
+
+# ---- changes of level ----------------------------------------------------------------------------
+
+
+def test_estimates_rest_on_what_was_measured_since_the_change(store: Store) -> None:
+    random = Random(1)
+    rows = [
+        Sample(*_PAIR, "rtt_ms", random.uniform(0.98, 1.02) * (120.0 if n < 60 else 180.0),
+               1.7e9 + 600 * n, "relayd-watch")
+        for n in range(75)
+    ]  # fmt: skip
+    append(store, rows)
+    catalogue = load_catalogue()
+    shifts: list[LegShift] = []
+    make_snapshot(store, catalogue, on_shift=shifts.append)
+    found = [(shift.before, shift.after) for shift in shifts]
+    assert found == [(pytest.approx(120, rel=0.02), pytest.approx(180, rel=0.02))]
+    leg = Knowledge(catalogue, store.path).network(_PAIR).leg(*_PAIR)
+    assert leg.rtt_ms.expected == pytest.approx(180, rel=0.02)
+    assert leg.rtt_ms.samples == pytest.approx(15, abs=2)
+    # It is told once, however often it is found.
+    known = LevelShifts(store.database)
+    with store.database.transaction():
+        assert [known.add(shifts[0]), known.add(shifts[0])] == [True, False]
+        moved = shifts[0]._replace(at_s=shifts[0].at_s + 600)
+        assert not known.add(moved)
+        later = shifts[0]._replace(at_s=shifts[0].found_at_s + 600, found_at_s=2e9)
+        assert known.add(later)
+    assert len(known.open()) == 2
+    with store.database.transaction():
+        known.close(*_PAIR)
+    assert known.open() == []
+
+
+# ---- roles ---------------------------------------------------------------------------------------
+
+
+def _fleet(folder: Path) -> Fleet:
+    hosts = {
+        name: Host(name, name, "127.0.0.1", 1, "nobody", None, folder / "known_hosts",
+                   public_address=f"127.0.2.{number}")
+        for number, name in enumerate(_PAIR, 1)
+    }  # fmt: skip
+    return Fleet(hosts)
+
+
+def test_one_watches_and_another_takes_over_when_it_is_killed(db: Path, tmp_path: Path) -> None:
+    code = (
+        "import asyncio, sys\n"
+        "from relayd.watching.storage import StoreThread\n"
+        "async def hold():\n"
+        "    async with StoreThread(sys.argv[1]) as storage:\n"
+        "        assert await storage.become_the_only_one()\n"
+        "        print('alone', flush=True)\n"
+        "        await asyncio.sleep(600)\n"
+        "asyncio.run(hold())\n"
+    )
+    notes: list[str] = []
+
+    async def story(other: subprocess.Popen[str]) -> list[str]:
+        watcher = Watcher(db, _fleet(tmp_path), load_catalogue(),
+                          WatchOptions(1.0, campaign_every_s=inf), notes.append)  # fmt: skip
+        stop, roles = asyncio.Event(), []
+        running = asyncio.create_task(watcher.run(stop))
+
+        async def role(name: str) -> None:
+            async with asyncio.timeout(30):
+                while watcher.status()["role"] != name:
+                    await asyncio.sleep(0.05)
+            roles.append(name)
+
+        await role("standby")
+        os.kill(other.pid, signal.SIGKILL)
+        await role("prober")
+        # No host can be reached: that is told, and is no reason to end.
+        async with asyncio.timeout(30):
+            while len(watcher.status().get("unreachable", {})) < 2:
+                await asyncio.sleep(0.05)
+        stop.set()
+        await running
+        await role("stopped")
+        return roles
+
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(db)], cwd=_ROOT, stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout
+        assert other.stdout.readline() == "alone\n"
+        assert asyncio.run(story(other)) == ["standby", "prober", "stopped"]
+    assert any("standing by" in note for note in notes)
+
+
+def test_a_watcher_needs_two_regions(db: Path, tmp_path: Path) -> None:
+    fleet = Fleet({"aws:us-east-1": _fleet(tmp_path)["aws:us-east-1"]})
+    with pytest.raises(InputError, match="fewer than two regions"):
+        Watcher(db, fleet, load_catalogue(), WatchOptions(1.0))
+
+
+# ---- the webhook ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://example.com/x", "ftp://example.com", "example.com", "https://", "https://u:p@h/x",
+        "https://h/x#y", "https://h/a b", "https://h/\r\nX: y", "https://h:99999/", "http://[::1",
+        "file:///etc/passwd", "http://127.0.0.1.example.com/",
+    ],
+)  # fmt: skip
+def test_only_addresses_that_are_safe_to_tell(url: str) -> None:
+    with pytest.raises(InputError, match="--webhook") as refused:
+        Webhook(url, _SECRET)
+    assert "u:p@" not in str(refused.value)
+
+
+def test_a_secret_is_needed_and_never_shown() -> None:
+    with pytest.raises(InputError, match="16 characters"):
+        Webhook("https://example.com", "short")
+    assert _SECRET not in repr(Webhook("https://example.com/x?key=1", _SECRET))
+    assert Webhook("https://example.com/x?key=1", _SECRET).place == "https://example.com/x"
+
+
+@contextlib.contextmanager
+def _server(answers: list[tuple[int, dict[str, str]]]) -> Iterator[tuple[str, list[str]]]:
+    """A server that gives these answers in turn, the last one again and again."""
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            status, headers = answers[min(len(asked), len(answers) - 1)]
+            asked.append(f"{self.path} {json.loads(body)['id']}")
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.end_headers()
+
+        do_GET = do_POST  # noqa: N815 - the library's name
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/hook", asked
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def test_redirects_are_not_followed_and_proxies_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    event = Event(7, 1.8e9, "leg", "a>b", {})
+    with _server([(200, {})]) as (elsewhere, asked_elsewhere):
+        monkeypatch.setenv("http_proxy", elsewhere)
+        with _server([(307, {"Location": elsewhere})]) as (url, asked):
+            with pytest.raises(DeliveryError, match="answered 307"):
+                Webhook(url, _SECRET).post(event)
+            assert asked == ["/hook 7"]
+        assert asked_elsewhere == []
+    with pytest.raises(DeliveryError, match="can't be reached"):
+        Webhook(url, _SECRET).post(event)
+
+
+def test_events_are_told_in_order_each_until_it_is_taken(store: Store, db: Path) -> None:
+    events = Events(store.database)
+    events.add("leg", "old>news", {})  # before there was a webhook
+
+    async def tell(url: str, until: Callable[[Telling], bool]) -> None:
+        async with StoreThread(db) as storage:
+            telling = Telling(storage, Webhook(url, _SECRET))
+            await telling.begin()
+            running = asyncio.create_task(telling.run())
+            if first:
+                for subject in ("a>b", "b>c", "c>d"):
+                    events.add("leg", subject, {"to": "down"})
+                    events.add("snapshot", "s", {})  # not for the webhook
+            async with asyncio.timeout(30):
+                while not until(telling):
+                    await asyncio.sleep(0.02)
+            running.cancel()
+
+    first = True
+    with _server([(500, {}), (500, {}), (204, {}), (503, {})]) as (url, asked):
+        asyncio.run(tell(url, lambda telling: telling.delivered == 1 and telling.failures > 0))
+        assert asked[:4] == ["/hook 2"] * 3 + ["/hook 4"]
+    first = False
+    with _server([(200, {})]) as (url, asked):  # after a restart
+        asyncio.run(tell(url, lambda telling: telling.delivered == 2))
+        assert asked == ["/hook 4", "/hook 6"]
+    assert retry_s(1) < retry_s(3) < retry_s(99) == 300.0
+
+
+# ---- commands ------------------------------------------------------------------------------------
+
+
+def test_the_example_unit_is_understood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    unit = (_ROOT / "configs" / "relayd-watch.service").read_text()
+    (line,) = [line for line in unit.splitlines() if line.startswith("ExecStart=")]
+    options = parse(shlex.split(line.partition("=")[2])[1:])
+    with pytest.raises(InputError, match="RELAYD_WEBHOOK_SECRET"):
+        watch_options(options, _fleet(tmp_path))
+    monkeypatch.setenv("RELAYD_WEBHOOK_SECRET", _SECRET)
+    found = watch_options(options, _fleet(tmp_path))
+    assert (found.daily_budget_usd, found.interval_s, found.policy.hold_s) == (2.0, 30.0, 150.0)
+    assert found.quiet == QuietHours(22 * 3600.0, 6 * 3600.0)
+    assert found.webhook
+    assert found.webhook.place == "https://ops.example.com/relayd"
+
+
+@pytest.mark.parametrize(
+    ("words", "field"),
+    [
+        (["--daily-budget", "much"], "--daily-budget"),
+        (["--daily-budget", "1usd", "--interval", "1s"], "--interval"),
+        (["--daily-budget", "1usd", "--interval", "never"], "--interval"),
+        (["--daily-budget", "1usd", "--hold", "some"], "--hold"),
+        (["--daily-budget", "1usd", "--campaign-every", "1s"], "--campaign-every"),
+        (["--daily-budget", "1usd", "--retain", "1h"], "--retain"),
+        (["--daily-budget", "1usd", "--pairs", "a>b"], "--pairs"),
+        (["--daily-budget", "1usd", "--quiet-hours", "at night"], "--quiet-hours"),
+    ],
+)
+def test_wrong_words_name_the_option(tmp_path: Path, words: list[str], field: str) -> None:
+    options = parse(["watch", *words])
+    with pytest.raises(InputError) as refused:
+        watch_options(options, _fleet(tmp_path))
+    assert str(refused.value).startswith(field)
+
+
+def test_compact_from_a_shell(store: Store, db: Path, relayd: Callable[..., Outcome]) -> None:
+    rows = [
+        Sample(*_PAIR, "rtt_ms", 120.0, 1.6e9 + 60 * number, "relayd-watch")
+        for number in range(1000)
+    ]
+    append(store, rows)
+    done = relayd("store", "compact", "--older-than", "90d", "--db", db, "--json")
+    assert (done.code, json.loads(done.out)) == (
+        0, {"samples": 744, "summaries": 13, "kept": 256},
+    )  # fmt: skip
+    again = relayd("store", "compact", "--older-than", "90d", "--period", "day", "--db", db)
+    assert again.out.splitlines() == [
+        "Made 0 samples small: 0 summaries, one a day",
+        "256 as old stay: estimates rest on them, or they are of imported files",
+    ]
+    refused = relayd("store", "compact", "--older-than", "3h", "--db", db)
+    assert (refused.code, "--older-than" in refused.err) == (2, True)
+    assert relayd("store", "compact", "--older-than", "9d", "--db", "/nowhere").code == 2
