@@ -1,29 +1,34 @@
 """ICMP round-trip time, jitter and loss.
 
-One packet goes first and is set apart: it pays for address resolution and cold caches. The rest
-is asked for quietly (``-q``), because lines of single replies are rounded to 1 ms above 100 ms
-while the summary has microseconds.
+One packet goes first and is set apart: it pays for address resolution and cold caches. Of the
+rest, the median counts: a busy machine delays some. Lines of single replies are rounded, to 1 ms
+above 100 ms, while the summary's mean has microseconds; so the value is the mean, held within
+what the median was rounded from.
 """
 
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from planner.errors import FormatError
 from probes.failures import ProbeError
 from probes.importers import ping as importer
+from probes.samples import Sample
 from probes.sessions import Output
 from probes.tools.interface import Result, Test, only_samples
 
 INTERVAL_S = 0.2
 """The shortest that ping lets anyone but root choose (iputils before 2021)."""
 WAIT_S = 2
+ROUNDING_MS = ((100.0, 0.5), (10.0, 0.05), (1.0, 0.005))
+"""From which round-trip time on a printed one may be off by how much."""
 PACKET_GB = 2 * 98e-9
 
 # $1 address, $2 count, $3 interval, $4 seconds to wait for a reply.
 _SCRIPT = """\
 ping -n -q -c 1 -W "$4" "$1"
-exec ping -n -q -c "$2" -i "$3" -W "$4" "$1"
+exec ping -n -c "$2" -i "$3" -W "$4" "$1"
 """
 
 
@@ -70,5 +75,20 @@ class Ping:
         for sample in found:
             detail = json.loads(sample.detail)
             detail.pop("first_included", None)
-            settled.append(test.settled(sample, measured_at_s)._replace(detail=json.dumps(detail)))
+            settled.append(
+                test.settled(sample, measured_at_s)._replace(
+                    value=_precise(sample, detail), detail=json.dumps(detail)
+                )
+            )
         return Result(tuple(settled), self._count(test) * PACKET_GB)
+
+
+def _precise(sample: Sample, detail: dict[str, Any]) -> float:
+    """Return a sample's value without the rounding of single replies."""
+    if sample.metric == "jitter_ms":
+        return float(detail.get("mdev_ms", sample.value))
+    if sample.metric != "rtt_ms" or "avg_ms" not in detail:
+        return sample.value
+    # iputils prints three figures.
+    half_ms = next((half for over, half in ROUNDING_MS if sample.value >= over), 0.0005)
+    return min(max(float(detail["avg_ms"]), sample.value - half_ms), sample.value + half_ms)
