@@ -15,12 +15,23 @@ from statistics import median
 import numpy as np
 
 from planner.broadcast import recommend_broadcast
-from planner.broadcast_request import BroadcastProblem, BroadcastRequest, broadcast_problem
+from planner.broadcast_request import (
+    BroadcastObjective,
+    BroadcastProblem,
+    BroadcastRequest,
+    broadcast_problem,
+)
 from planner.pricing import FlatPrices, Prices
 from tests.planner.grid import january_grid
 
 RELAYS = 14
-CASES = ("fees alone (caps loose)", "cost", "value", "time")
+OBJECTIVES: dict[str, BroadcastObjective] = {
+    "fees alone (caps loose)": "cost",
+    "cost": "cost",
+    "value": "value",
+    "time": "time",
+}
+CASES = tuple(OBJECTIVES)
 
 
 def main() -> None:
@@ -44,7 +55,7 @@ def main() -> None:
                 src, *ends = (
                     grid.regions[i] for i in random.choice(len(grid.regions), count + 1, False)
                 )
-                objective = "cost" if case == CASES[0] else case
+                objective = OBJECTIVES[case]
                 request = BroadcastRequest(src, tuple(ends), 500.0, objective, margin=0.0)
                 if seed == 0:
                     recommend_broadcast(request, network, prices)  # imports
