@@ -122,6 +122,9 @@ class BroadcastRequest:
     def described(self) -> dict[str, Any]:
         """Return what was asked, as plain values."""
         described = {item.name: getattr(self, item.name) for item in fields(self)}
+        for name in ("volume_gb", "margin", "vm_start_s", "time_value_usd_per_h", "deadline_s"):
+            if described[name] is not None:
+                described[name] = float(described[name])  # 500 asks the same as 500.0
         described["destinations"] = list(self.destinations)
         described["forbidden"] = sorted(self.forbidden)
         described["vms_in"] = dict(self.vms_in)

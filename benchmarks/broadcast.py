@@ -1,0 +1,143 @@
+"""Speed of broadcasts to 10 of the 63 regions measured in January 2022.
+
+``python -m benchmarks.broadcast``; run it with ``OPENBLAS_NUM_THREADS=1``, as ``relayd broadcast``
+runs. Beside the whole answer stands, in the same run, a flow to each destination over the ends and
+the 14 cheapest relays through OR-Tools: as a mixed-integer program for least fees (CBC), as a
+linear program for least time (GLOP). Needs the shared measurements (tests/shared_data.py).
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from statistics import median
+
+import numpy as np
+
+from planner.broadcast import recommend_broadcast
+from planner.broadcast_request import (
+    BroadcastObjective,
+    BroadcastProblem,
+    BroadcastRequest,
+    broadcast_problem,
+)
+from planner.pricing import FlatPrices, Prices
+from tests.planner.grid import january_grid
+
+RELAYS = 14
+OBJECTIVES: dict[str, BroadcastObjective] = {
+    "fees alone (caps loose)": "cost",
+    "cost": "cost",
+    "value": "value",
+    "time": "time",
+}
+CASES = tuple(OBJECTIVES)
+
+
+def main() -> None:
+    """Print a table: milliseconds, medians and worst over seeds, and what is proven."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--destinations", type=int, nargs="+", default=[5, 10])
+    parser.add_argument("--full", type=int, default=2, help="seeds on which OR-Tools runs too")
+    options = parser.parse_args()
+    grid = january_grid()
+    network, priced = grid.network(), grid.prices()
+    free = FlatPrices(grid.regions, grid.matrix(grid.usd_per_gb, max(grid.usd_per_gb.values())))
+    print(f"{'destinations':13}{'':25}{'whole answer ms':>19}{'gap, worst':>12}{'trees':>7}"
+          f"{'of plain':>10}{'OR-Tools ms':>13}{'it finds':>10}")  # fmt: skip
+    for count in options.destinations:
+        for case in CASES:
+            prices: Prices = free if case == CASES[0] else priced
+            times, gaps, trees, shares, full, theirs = [], [], [], [], [], []
+            for seed in range(options.seeds):
+                random = np.random.default_rng(seed)
+                src, *ends = (
+                    grid.regions[i] for i in random.choice(len(grid.regions), count + 1, False)
+                )
+                objective = OBJECTIVES[case]
+                request = BroadcastRequest(src, tuple(ends), 500.0, objective, margin=0.0)
+                if seed == 0:
+                    recommend_broadcast(request, network, prices)  # imports
+                start = time.perf_counter()
+                plan = recommend_broadcast(request, network, prices)
+                times.append(time.perf_counter() - start)
+                gaps.append(plan.gap)
+                trees.append(len(plan.trees))
+                plain = [option for option in (plan.direct, plan.best_relay) if option]
+                ours = plan.duration_s if case == "time" else plan.cost_usd.total
+                best = min(
+                    option.duration_s if case == "time" else option.cost_usd.total
+                    for option in plain
+                )
+                shares.append(ours / best)
+                if seed < options.full and case in (CASES[0], "time"):
+                    problem = broadcast_problem(request, network, prices)
+                    start = time.perf_counter()
+                    value = _by_flows(problem, least_time=case == "time")
+                    full.append(time.perf_counter() - start)
+                    mine = 4000.0 / plan.throughput_gbps if case == "time" else plan.cost_usd.egress
+                    theirs.append(value / mine)
+            print(
+                f"{count:<13}{case:25}{_ms(times):>19}{max(gaps):12.2%}{median(trees):7.0f}"
+                f"{median(shares):10.2f}"
+                + (f"{1e3 * median(full):13.0f}{median(theirs):9.3f}x" if full else "")
+            )
+
+
+def _by_flows(problem: BroadcastProblem, *, least_time: bool) -> float:
+    """Return the least seconds, or the least fees in USD, of flows to every destination."""
+    from ortools.linear_solver import pywraplp
+
+    ends = [problem.root, *problem.terminals]
+    fees = np.where(np.isfinite(problem.usd_per_gbit), problem.usd_per_gbit, 9e9)
+    order = np.argsort(fees[ends].min(axis=0) + fees[:, ends].min(axis=1), kind="stable")
+    sites = ends + [i for i in order.tolist() if i not in ends][:RELAYS]
+    arcs = [
+        (u, v) for u in sites for v in sites
+        if problem.resources.rate_gbps[u, v] > 0 and v != problem.root
+    ]  # fmt: skip
+    solver = pywraplp.Solver.CreateSolver("GLOP" if least_time else "CBC")
+    many = solver.infinity()
+    objective = solver.Objective()
+    objective.SetMinimization()
+    legs = {
+        arc: solver.NumVar(0, many, "") if least_time else solver.IntVar(0, 1, "") for arc in arcs
+    }
+    for terminal in problem.terminals:
+        balance = {
+            site: solver.Constraint(*[{problem.root: -1.0, terminal: 1.0}.get(site, 0.0)] * 2)
+            for site in sites
+        }
+        for (u, v), leg in legs.items():
+            flow = solver.NumVar(0, 1, "")
+            balance[u].SetCoefficient(flow, -1)
+            balance[v].SetCoefficient(flow, 1)
+            carried = solver.Constraint(-many, 0)
+            carried.SetCoefficient(flow, 1)
+            carried.SetCoefficient(leg, -1)
+    if least_time:
+        resources, duration = problem.resources, solver.NumVar(0, many, "")
+        objective.SetCoefficient(duration, 1)
+        for site in sites:
+            for kind in range(4):
+                row = solver.Constraint(-many, 0)
+                row.SetCoefficient(duration, -float(resources.vms[site]))
+                for (u, v), leg in legs.items():
+                    if (u, v)[kind % 2] == site:
+                        pair = resources.rate_gbps[u, v]
+                        by = (pair, pair, resources.egress_gbps[u], resources.ingress_gbps[v])
+                        row.SetCoefficient(leg, float(problem.volume_gbit / by[kind]))
+    else:
+        for arc, leg in legs.items():
+            objective.SetCoefficient(leg, float(problem.usd_per_gbit[arc]) * problem.volume_gbit)
+    assert solver.Solve() == pywraplp.Solver.OPTIMAL
+    return float(objective.Value())
+
+
+def _ms(times_s: list[float]) -> str:
+    return f"{1e3 * median(times_s):.0f} (worst {1e3 * max(times_s):.0f})"
+
+
+if __name__ == "__main__":
+    main()
