@@ -30,6 +30,7 @@ WHOLE = 1.0 - 1e-7
 NEARLY_WHOLE = 1.0 - 1e-6
 # Next to nothing, as solvers leave it: of a transfer's volume, in one slot over one path.
 SLIVER = 1e-8
+RELAY_SLIVER = 1e-6
 MOST_ROUNDS = 200
 MOST_COLUMNS_A_ROUND = 4000
 
@@ -350,7 +351,8 @@ class ScheduleProgram:
             if number in self._in:
                 rate = float(self.values[variable])
                 share = rate * self.lengths_s[slot] / self.commodities[number].volume_gbit
-                if share > SLIVER:
+                least = SLIVER if hop == self.commodities[number].dst else RELAY_SLIVER
+                if share > least:
                     found.append(Flow(number, slot, hop, rate))
                     moved[number] += share
         return [

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from planner.schedule_plan import SchedulePlan
+    from planner.schedule_request import RatesBound
     from planner.shuffle_plan import ShufflePlan
     from planner.shuffle_request import ShuffleObjective
 
@@ -271,6 +273,46 @@ class Wan:
         return plan_shuffle(
             self, demands_gb, Circumstances(**common), regions=regions, objective=objective,
             deadline_s=deadline_s, relays=relays, frontier=frontier,
+        )  # fmt: skip
+
+    def schedule(
+        self,
+        transfers: Any = None,
+        *,
+        existing: SchedulePlan | None = None,
+        now_s: float = 0.0,
+        rates: RatesBound = "expected",
+        relays: str = "any",
+        explain: int = 10,
+        **common: Unpack[CommonOptions],
+    ) -> SchedulePlan:
+        """Admit transfers with deadlines, and say at what rate each sends when over what.
+
+        Parameters
+        ----------
+        transfers : iterable of mappings or TimedTransfer, or a data frame
+            See :func:`planner.schedule_request.timed_transfers`.
+        existing : SchedulePlan, optional
+            A schedule in progress, whose promises are kept; see
+            :func:`planner.schedule_document.schedule_from` for one that was stored as JSON.
+        now_s : float
+            Time on the schedule's clock; what was to be sent before is taken as sent.
+        rates, relays, explain
+            See :class:`planner.schedule_request.ScheduleRequest`.
+        **common
+            See :class:`relayd.questions.circumstances.Circumstances`. Relays are used where a
+            deadline needs them or fees are lower, so ``margin`` has no part.
+
+        Raises
+        ------
+        InputError, DataError
+            See :mod:`planner.errors`. A transfer that can't be admitted is not an error.
+        """
+        from relayd.questions.schedule import plan_schedule
+
+        return plan_schedule(
+            self, transfers, Circumstances(**common), existing=existing, now_s=now_s, rates=rates,
+            relays=relays, explain=explain,
         )  # fmt: skip
 
     # ---- what is known -------------------------------------------------------------------

@@ -59,6 +59,11 @@ def build_parser() -> argparse.ArgumentParser:
             commands, "shuffle", "relayd.cli.shuffle:run", "recommend how to run many transfers"
         )
     )
+    _schedule(
+        _command(
+            commands, "schedule", "relayd.cli.schedule:run", "admit transfers with deadlines"
+        )
+    )
     _command(commands, "regions", "relayd.cli.listing:regions", "list regions and aliases")
     links = _command(commands, "links", "relayd.cli.listing:links", "list legs with estimates")
     links.add_argument("--src", help="only legs out of this region")
@@ -189,6 +194,42 @@ def _shuffle(parser: argparse.ArgumentParser) -> None:
     shown = parser.add_argument_group("answer")
     shown.add_argument("--frontier", action="store_true", help="add the cost-time frontier")
     shown.add_argument("--pairs", action="store_true", help="list every pair, with its paths")
+
+
+def _schedule(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "transfers", metavar="FILE",
+        help="CSV or JSON: id, src, dst, volume, start, deadline, priority, value_usd; - reads CSV",
+    )  # fmt: skip
+    goal = parser.add_argument_group("schedule")
+    goal.add_argument(
+        "--after", metavar="FILE", help="a schedule in progress (its JSON), whose promises are kept"
+    )
+    goal.add_argument("--now", metavar="TIME", help="on the schedule's clock, such as 90min")
+    goal.add_argument(
+        "--rates", choices=("expected", "low"), default="expected",
+        help="what promises rest on: expected figures (default), or their low bounds",
+    )  # fmt: skip
+    goal.add_argument(
+        "--explain", metavar="N", help="say what would do for the first N refused (default 10)"
+    )
+    _shared_vms(parser)
+    shown = parser.add_argument_group("answer")
+    shown.add_argument("--periods", action="store_true", help="list rates and paths over time")
+
+
+def _shared_vms(parser: argparse.ArgumentParser) -> None:
+    limits = parser.add_argument_group("limits")
+    limits.add_argument(
+        "--vms", metavar="N", action="append", default=[],
+        help="VMs in each region (default 1), or REGION=N for one; may be repeated",
+    )  # fmt: skip
+    limits.add_argument(
+        "--connections", metavar="N", help="TCP connections that a VM opens in all (default 64)"
+    )
+    limits.add_argument("--relays", choices=("any", "none"), default="any")
+    _rules(limits)
+    _prices(parser)
 
 
 def _rules(limits: argparse._ArgumentGroup) -> None:
