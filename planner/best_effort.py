@@ -84,8 +84,10 @@ def fill_what_is_left(
         sending = active & (rates > 0)
         ends_s[sending] = now + left[sending] / rates[sending]
         until = min(until, float(ends_s.min()))
-        for number in np.nonzero(sending)[0].tolist():
-            found.append(Share(number, now, until, float(rates[number])))
+        found += [
+            Share(number, now, until, float(rates[number]))
+            for number in np.nonzero(sending)[0].tolist()
+        ]
         left = np.where(ends_s <= until, 0.0, left - rates * (until - now))
         left[left < DONE * volumes] = 0.0
         now = until

@@ -171,9 +171,7 @@ class TasksRequest:
                     value=volume,
                 )  # fmt: skip
         if not 0 <= self.time_limit_s <= 3600:
-            raise InputError(
-                "time_limit", "must be from 0 s to an hour", value=self.time_limit_s
-            )
+            raise InputError("time_limit", "must be from 0 s to an hour", value=self.time_limit_s)
 
     def described(self) -> dict[str, Any]:
         """Return what was asked, as plain values."""

@@ -233,9 +233,10 @@ class _Reduce:
         request = self.request
         ramp_s = self._ramp_s(self.may.astype(float))
         most_s = None if request.deadline_s is None else request.deadline_s - ramp_s
-        if request.budget_usd is not None and self._solve(
-            links, least="fees", most_usd=request.budget_usd
-        ) is None:
+        if (
+            request.budget_usd is not None
+            and self._solve(links, least="fees", most_usd=request.budget_usd) is None
+        ):
             cheapest = self._solve(links, least="fees")
             assert cheapest
             usd = float(self.fees @ cheapest.fractions)
@@ -322,9 +323,7 @@ class _Reduce:
         found.append(min(single, key=lambda option: option.duration_s))
         return found
 
-    def _reason(
-        self, options: list[ReduceOption], bottlenecks: tuple[Bottleneck, ...]
-    ) -> str:
+    def _reason(self, options: list[ReduceOption], bottlenecks: tuple[Bottleneck, ...]) -> str:
         made = options[0]
         equal = next(option for option in options if option.name == "equal")
         text = (
@@ -373,13 +372,10 @@ class _Reduce:
         found = []
         for site in sites[:MORE_VMS_SHOWN]:
             more = self.resources.with_vm_at(site)
-            solved = self._solve(
-                "hose", least="time", most_usd=request.budget_usd, resources=more
-            )
+            solved = self._solve("hose", least="time", most_usd=request.budget_usd, resources=more)
             assert solved
             duration_s = more.time_s(self._legs(solved.fractions)) + self._ramp_s(solved.fractions)
             saved_s = made.duration_s - duration_s
             if saved_s > BINDING * made.duration_s:
                 found.append(OneMoreVm(self.regions[site], duration_s, saved_s))
         return tuple(sorted(found, key=lambda option: -option.saved_s))
-

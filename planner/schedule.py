@@ -117,7 +117,8 @@ class _Schedule:
         order = sorted(range(len(self.timed)), key=self._turn)
         admitted = admit(program, order)
         self.admitted = {self.timed[number] for number in admitted}
-        for number in [number for number in order if number not in admitted][: self.request.explain]:
+        refused = [number for number in order if number not in admitted]
+        for number in refused[: self.request.explain]:
             self.remedies[self.timed[number]] = remedies(program, number, regions)
         if not admitted:
             return
@@ -301,13 +302,10 @@ def _reason(transfers: Sequence[TransferSchedule]) -> str:
         return "Every deadline can be met." if len(timed) > 1 else "The deadline can be met."
     names = ", ".join(refused[:5]) + (", ..." if len(refused) > 5 else "")
     return (
-        f"{len(timed) - len(refused)} of {len(timed)} deadlines can be met together. No schedule on "
-        f"these VMs also meets that of {names} without breaking one that goes first."
+        f"{len(timed) - len(refused)} of {len(timed)} deadlines can be met together. No schedule "
+        f"on these VMs also meets that of {names} without breaking one that goes first."
     )
 
 
 def _no_cost() -> Cost:
     return Cost.of(0.0, 0.0)
-
-
-

@@ -234,9 +234,7 @@ class ScheduleProgram:
         Each counts a little less than the one before it.
         """
         many = len(numbers)
-        weights = {
-            self.shares[number]: at / many - 2.0 for at, number in enumerate(numbers)
-        }
+        weights = {self.shares[number]: at / many - 2.0 for at, number in enumerate(numbers)}
         self._aim(weights)
         self._optimise(enough=sum(weights.values()) + (1.0 - WHOLE) / 2)
         return [float(self.values[self.shares[number]]) for number in numbers]
@@ -271,9 +269,7 @@ class ScheduleProgram:
             Site to the most that it may get.
         """
         for site, variable in enumerate(self.more_vms):
-            self._all_variables[variable].SetBounds(
-                0.0, fixed.get(site, self._solver.infinity())
-            )
+            self._all_variables[variable].SetBounds(0.0, fixed.get(site, self._solver.infinity()))
         self._aim(dict.fromkeys(self.more_vms, 1.0))
         found = self._optimise(may_fail=True)
         more = np.array([self.values[variable] for variable in self.more_vms])
@@ -355,9 +351,7 @@ class ScheduleProgram:
                 if share > least:
                     found.append(Flow(number, slot, hop, rate))
                     moved[number] += share
-        return [
-            replace(flow, rate_gbps=flow.rate_gbps / moved[flow.commodity]) for flow in found
-        ]
+        return [replace(flow, rate_gbps=flow.rate_gbps / moved[flow.commodity]) for flow in found]
 
     # ---- solving -------------------------------------------------------------------------
 

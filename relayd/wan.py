@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from planner.placement_plan import ReducePlacement, TaskPlacement
+    from planner.placement_request import Links, PlacementObjective
     from planner.schedule_plan import SchedulePlan
     from planner.schedule_request import RatesBound
     from planner.shuffle_plan import ShufflePlan
@@ -314,6 +316,80 @@ class Wan:
             self, transfers, Circumstances(**common), existing=existing, now_s=now_s, rates=rates,
             relays=relays, explain=explain,
         )  # fmt: skip
+
+    def place_reduce(
+        self,
+        input_gb: Any,
+        *,
+        selectivity: float = 1.0,
+        links: Links = "hose",
+        objective: PlacementObjective = "time",
+        budget_usd: float | None = None,
+        deadline_s: float | None = None,
+        reduce_in: Sequence[str] = (),
+        **common: Unpack[CommonOptions],
+    ) -> ReducePlacement:
+        """Recommend which fraction of a reduce stage to run in which region.
+
+        Parameters
+        ----------
+        input_gb : mapping, series, or rows of region and GB
+        selectivity, links, objective, budget_usd, deadline_s
+            See :class:`planner.placement_request.ReduceRequest`.
+        reduce_in : sequence of str
+            Regions that may reduce; those with input if empty.
+        **common
+            See :class:`relayd.questions.circumstances.Circumstances`. Rules say where to reduce;
+            nothing is relayed.
+
+        Raises
+        ------
+        InputError, InfeasibleError, DataError
+            See :mod:`planner.errors`.
+        """
+        from relayd.questions.placement import place_reduce
+
+        return place_reduce(
+            self, input_gb, Circumstances(**common), selectivity=selectivity, links=links,
+            objective=objective, budget_usd=budget_usd, deadline_s=deadline_s, reduce_in=reduce_in,
+        )  # fmt: skip
+
+    def place_tasks(
+        self,
+        tasks: Any,
+        traffic_gb: Any,
+        vms: Any,
+        *,
+        time_limit_s: float = 10.0,
+        **common: Unpack[CommonOptions],
+    ) -> TaskPlacement:
+        """Recommend on which VM to run which task, so that their transfers end soonest.
+
+        Parameters
+        ----------
+        tasks : mapping or sequence
+            Task to the CPUs that it takes; or names, or mappings of ``id`` and ``cpus``.
+        traffic_gb : mapping, sequence, data frame or array
+            GB by source and destination task, in the shapes of
+            :func:`planner.demands.demands_gb`; an array is in the order of the tasks.
+        vms : sequence
+            Mappings of ``id``, ``region`` and ``cpus``.
+        time_limit_s : float
+            For the exact search; 0 leaves it out.
+        **common
+            See :class:`relayd.questions.circumstances.Circumstances`; of it, connections, prices
+            and VM types take part.
+
+        Raises
+        ------
+        InputError, InfeasibleError, DataError
+            See :mod:`planner.errors`.
+        """
+        from relayd.questions.placement import place_tasks
+
+        return place_tasks(
+            self, tasks, traffic_gb, vms, Circumstances(**common), time_limit_s=time_limit_s
+        )
 
     # ---- what is known -------------------------------------------------------------------
 
