@@ -32,7 +32,11 @@ if TYPE_CHECKING:
     from planner.broadcast_plan import BroadcastPlan
     from planner.broadcast_request import BroadcastObjective
     from planner.leg_states import LegState
+    from planner.placement_plan import ReducePlacement, TaskPlacement
+    from planner.placement_request import Links, PlacementObjective
     from planner.replanning_answer import Replan
+    from planner.schedule_plan import SchedulePlan
+    from planner.schedule_request import RatesBound
     from planner.shuffle_plan import ShufflePlan
     from planner.shuffle_request import ShuffleObjective
 
@@ -381,6 +385,120 @@ class Wan:
             self, plan, Circumstances(month_to_date_gb=month_to_date_gb, vm_types=vm_types),
             moved_gb=moved_gb, elapsed_s=elapsed_s, changes=changes,
         )  # fmt: skip
+
+    def schedule(
+        self,
+        transfers: Any = None,
+        *,
+        existing: SchedulePlan | None = None,
+        now_s: float = 0.0,
+        rates: RatesBound = "expected",
+        relays: str = "any",
+        explain: int = 10,
+        **common: Unpack[CommonOptions],
+    ) -> SchedulePlan:
+        """Admit transfers with deadlines, and say at what rate each sends when over what.
+
+        Parameters
+        ----------
+        transfers : iterable of mappings or TimedTransfer, or a data frame
+            See :func:`planner.schedule_request.timed_transfers`.
+        existing : SchedulePlan, optional
+            A schedule in progress, whose promises are kept; see
+            :func:`planner.schedule_document.schedule_from` for one that was stored as JSON.
+        now_s : float
+            Time on the schedule's clock; what was to be sent before is taken as sent.
+        rates, relays, explain
+            See :class:`planner.schedule_request.ScheduleRequest`.
+        **common
+            See :class:`relayd.questions.circumstances.Circumstances`. Relays are used where a
+            deadline needs them or fees are lower, so ``margin`` has no part.
+
+        Raises
+        ------
+        InputError, DataError
+            See :mod:`planner.errors`. A transfer that can't be admitted is not an error.
+        """
+        from relayd.questions.schedule import plan_schedule
+
+        return plan_schedule(
+            self, transfers, Circumstances(**common), existing=existing, now_s=now_s, rates=rates,
+            relays=relays, explain=explain,
+        )  # fmt: skip
+
+    def place_reduce(
+        self,
+        input_gb: Any,
+        *,
+        selectivity: float = 1.0,
+        links: Links = "hose",
+        objective: PlacementObjective = "time",
+        budget_usd: float | None = None,
+        deadline_s: float | None = None,
+        reduce_in: Sequence[str] = (),
+        **common: Unpack[CommonOptions],
+    ) -> ReducePlacement:
+        """Recommend which fraction of a reduce stage to run in which region.
+
+        Parameters
+        ----------
+        input_gb : mapping, series, or rows of region and GB
+        selectivity, links, objective, budget_usd, deadline_s
+            See :class:`planner.placement_request.ReduceRequest`.
+        reduce_in : sequence of str
+            Regions that may reduce; those with input if empty.
+        **common
+            See :class:`relayd.questions.circumstances.Circumstances`. Rules say where to reduce;
+            nothing is relayed.
+
+        Raises
+        ------
+        InputError, InfeasibleError, DataError
+            See :mod:`planner.errors`.
+        """
+        from relayd.questions.placement import place_reduce
+
+        return place_reduce(
+            self, input_gb, Circumstances(**common), selectivity=selectivity, links=links,
+            objective=objective, budget_usd=budget_usd, deadline_s=deadline_s, reduce_in=reduce_in,
+        )  # fmt: skip
+
+    def place_tasks(
+        self,
+        tasks: Any,
+        traffic_gb: Any,
+        vms: Any,
+        *,
+        time_limit_s: float = 10.0,
+        **common: Unpack[CommonOptions],
+    ) -> TaskPlacement:
+        """Recommend on which VM to run which task, so that their transfers end soonest.
+
+        Parameters
+        ----------
+        tasks : mapping or sequence
+            Task to the CPUs that it takes; or names, or mappings of ``id`` and ``cpus``.
+        traffic_gb : mapping, sequence, data frame or array
+            GB by source and destination task, in the shapes of
+            :func:`planner.demands.demands_gb`; an array is in the order of the tasks.
+        vms : sequence
+            Mappings of ``id``, ``region`` and ``cpus``.
+        time_limit_s : float
+            For the exact search; 0 leaves it out.
+        **common
+            See :class:`relayd.questions.circumstances.Circumstances`; of it, connections, prices
+            and VM types take part.
+
+        Raises
+        ------
+        InputError, InfeasibleError, DataError
+            See :mod:`planner.errors`.
+        """
+        from relayd.questions.placement import place_tasks
+
+        return place_tasks(
+            self, tasks, traffic_gb, vms, Circumstances(**common), time_limit_s=time_limit_s
+        )
 
     # ---- what is known -------------------------------------------------------------------
 

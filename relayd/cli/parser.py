@@ -76,6 +76,10 @@ def build_parser() -> argparse.ArgumentParser:
             "say whether to keep to a plan in progress",
         )
     )
+    _schedule(
+        _command(commands, "schedule", "relayd.cli.schedule:run", "admit transfers with deadlines")
+    )
+    _place(commands)
     _command(commands, "regions", "relayd.cli.listing:regions", "list regions and aliases")
     links = _command(commands, "links", "relayd.cli.listing:links", "list legs with estimates")
     links.add_argument("--src", help="only legs out of this region")
@@ -292,6 +296,79 @@ def _replan(parser: argparse.ArgumentParser) -> None:
         "--vm-type", metavar="WHERE=TYPE", action="append", default=[],
         help="such as aws=t2.micro, by provider or region; repeatable",
     )  # fmt: skip
+
+
+def _schedule(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "transfers", metavar="FILE",
+        help="CSV or JSON: id, src, dst, volume, start, deadline, priority, value_usd; - reads CSV",
+    )  # fmt: skip
+    goal = parser.add_argument_group("schedule")
+    goal.add_argument(
+        "--after", metavar="FILE", help="a schedule in progress (its JSON), whose promises are kept"
+    )
+    goal.add_argument("--now", metavar="TIME", help="on the schedule's clock, such as 90min")
+    goal.add_argument(
+        "--rates", choices=("expected", "low"), default="expected",
+        help="what promises rest on: expected figures (default), or their low bounds",
+    )  # fmt: skip
+    goal.add_argument(
+        "--explain", metavar="N", help="say what would do for the first N refused (default 10)"
+    )
+    _shared_vms(parser)
+    shown = parser.add_argument_group("answer")
+    shown.add_argument("--periods", action="store_true", help="list rates and paths over time")
+
+
+def _place(commands: Any) -> None:
+    place = commands.add_parser(
+        "place", help="recommend where to reduce or run tasks", allow_abbrev=False,
+        description="Recommend where to reduce, or on which VMs to run tasks.",
+    )  # fmt: skip
+    what = place.add_subparsers(title="what to place", metavar="WHAT", required=True)
+    reduce = _command(
+        what, "reduce", "relayd.cli.place:reduce", "say which region reduces which fraction"
+    )
+    reduce.add_argument(
+        "input", metavar="FILE", help="CSV of region and input_gb, or JSON; - reads CSV"
+    )
+    goal = reduce.add_argument_group("goal")
+    goal.add_argument("--selectivity", metavar="SHARE", help="GB shuffled for a GB (default 1)")
+    goal.add_argument(
+        "--links", choices=("hose", "heterogeneous"), default="hose",
+        help="hose: all limits of VMs (default); heterogeneous: each pair by itself",
+    )  # fmt: skip
+    goal.add_argument("--objective", choices=SHUFFLE_OBJECTIVES, default="time")
+    goal.add_argument("--budget", metavar="USD", help="most to spend on egress fees")
+    goal.add_argument("--deadline", metavar="TIME", help="latest end of the shuffle")
+    goal.add_argument(
+        "--reduce-in", metavar="REGION", action="append", default=[],
+        help="a region that may reduce (default: those with input); repeatable",
+    )  # fmt: skip
+    _shared_vms(reduce, relays=False)
+    tasks = _command(what, "tasks", "relayd.cli.place:tasks", "say which VM runs which task")
+    tasks.add_argument("tasks", metavar="FILE", help="JSON of tasks, traffic and vms")
+    limits = tasks.add_argument_group("limits")
+    limits.add_argument(
+        "--connections", metavar="N", help="TCP connections that a VM opens in all (default 64)"
+    )
+    limits.add_argument("--time-limit", metavar="TIME", help="for the exact search (default 10s)")
+    _prices(tasks)
+
+
+def _shared_vms(parser: argparse.ArgumentParser, *, relays: bool = True) -> None:
+    limits = parser.add_argument_group("limits")
+    limits.add_argument(
+        "--vms", metavar="N", action="append", default=[],
+        help="VMs in each region (default 1), or REGION=N for one; may be repeated",
+    )  # fmt: skip
+    limits.add_argument(
+        "--connections", metavar="N", help="TCP connections that a VM opens in all (default 64)"
+    )
+    if relays:
+        limits.add_argument("--relays", choices=("any", "none"), default="any")
+    _rules(limits)
+    _prices(parser)
 
 
 def _rules(limits: argparse._ArgumentGroup) -> None:

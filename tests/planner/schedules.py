@@ -1,0 +1,234 @@
+"""Schedules once more, for tests: random instances, and models that share no solver.
+
+The full program over all slots and paths through SciPy's HiGHS, one transfer decided at a time; and
+a check of a schedule's periods against every cap at every moment.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import inf
+
+import numpy as np
+from scipy.optimize import linprog
+from scipy.sparse import coo_matrix
+
+from planner.network import Network
+from planner.pricing import FlatPrices
+from planner.schedule import recommend_schedule
+from planner.schedule_plan import SchedulePlan
+from planner.schedule_request import ScheduleRequest, TimedTransfer
+from planner.site_resources import Floats
+
+Entry = tuple[int, int, float]
+
+
+@dataclass(frozen=True)
+class World:
+    """A network without distances, its fees, and VMs."""
+
+    rate: Floats
+    egress: Floats
+    ingress: Floats
+    vms: np.ndarray
+    fees: Floats
+    may_relay: np.ndarray
+
+    @property
+    def names(self) -> list[str]:
+        return [f"r{i:02d}" for i in range(len(self.rate))]
+
+    def schedule(self, *transfers: TimedTransfer, **more: object) -> SchedulePlan:
+        names = self.names
+        network = Network.from_matrices(
+            names, self.rate, rtt_ms=0.0, egress_gbps=list(self.egress),
+            ingress_gbps=list(self.ingress),
+        )  # fmt: skip
+        existing = {key: more.pop(key) for key in ("existing", "now_s") if key in more}
+        request = ScheduleRequest(
+            tuple(transfers), vms_in={n: int(v) for n, v in zip(names, self.vms, strict=True)},
+            forbidden=frozenset(n for n, may in zip(names, self.may_relay, strict=True) if not may),
+            **more,  # type: ignore[arg-type]
+        )  # fmt: skip
+        prices = FlatPrices(names, self.fees, 1.0)
+        return recommend_schedule(request, network, prices, **existing)  # type: ignore[arg-type]
+
+    def with_vms(self, more: dict[str, int]) -> World:
+        vms = self.vms.copy()
+        for name, count in more.items():
+            vms[self.names.index(name)] += count
+        return replace(self, vms=vms)
+
+    def loads(self, src: int, hop: int, dst: int) -> dict[int, float]:
+        n = len(self.rate)
+        found: dict[int, float] = {}
+        for u, v in [(src, dst)] if hop == dst else [(src, hop), (hop, dst)]:
+            for row, load in (
+                (u, 1 / self.rate[u, v]), (n + v, 1 / self.rate[u, v]),
+                (2 * n + u, 1 / self.egress[u]), (3 * n + v, 1 / self.ingress[v]),
+            ):  # fmt: skip
+                found[row] = found.get(row, 0.0) + load
+        return found
+
+    def paths(self, src: int, dst: int) -> list[int]:
+        return [
+            k for k in range(len(self.rate))
+            if k != src and self.rate[src, k] > 0
+            and (k == dst or (self.rate[k, dst] > 0 and self.may_relay[k]))
+        ]  # fmt: skip
+
+
+def world(seed: int) -> World:
+    """Three to six sites, with caps that bind or not, missing legs, several VMs."""
+    random = np.random.default_rng(seed)
+    n = int(random.integers(3, 7))
+    rate = random.uniform(0.5, 10, (n, n)) * random.uniform(0.5, 2, (n, 1))
+    rate[(random.random((n, n)) < 0.15) & (seed % 3 == 0)] = 0.0
+    np.fill_diagonal(rate, 0.0)
+    rate[0, 1] = rate[0, 1] or 3.0
+    return World(
+        rate, random.uniform(3, 12, n), random.uniform(3, 12, n), random.integers(1, 3, n),
+        random.choice([0.01, 0.02, 0.09], (n, n)), random.random(n) < 0.8,
+    )  # fmt: skip
+
+
+def transfers(of: World, seed: int, count: int, fill: float) -> list[TimedTransfer]:
+    """Return transfers that ask for about a share of what their own windows could carry."""
+    random = np.random.default_rng(1000 + seed)
+    found = []
+    n = len(of.rate)
+    while len(found) < count:
+        src, dst = (int(i) for i in random.choice(n, 2, replace=False))
+        if not of.paths(src, dst):
+            continue
+        start = float(random.uniform(0, 3000))
+        window = float(random.uniform(60, 2000))
+        fastest = max(1 / max(of.loads(src, k, dst).values()) for k in of.paths(src, dst))
+        volume = fill * random.uniform(0.05, 1.0) * fastest * window / 8
+        found.append(
+            TimedTransfer(
+                f"t{len(found)}", of.names[src], of.names[dst], float(volume), start,
+                start + window, int(random.integers(0, 3)),
+            )
+        )  # fmt: skip
+    return found
+
+
+@dataclass
+class Full:
+    """The whole program: every transfer, slot and path."""
+
+    of: World
+    asked: list[TimedTransfer]
+
+    def __post_init__(self) -> None:
+        cuts = {t.start_s for t in self.asked} | {t.deadline_s for t in self.asked}
+        self.cuts = np.array(sorted(time for time in cuts if time is not None))
+        self.columns: list[tuple[int, int, int]] = []
+        entries: list[Entry] = []
+        rows = 4 * len(self.of.rate)
+        self.slots = len(self.cuts) - 1
+        for number, transfer in enumerate(self.asked):
+            i, j = self.ends(transfer)
+            for slot in range(self.slots):
+                if self.cuts[slot] < transfer.start_s:
+                    continue
+                if self.cuts[slot + 1] > (transfer.deadline_s or inf):
+                    continue
+                for hop in self.of.paths(i, j):
+                    column = len(self.columns)
+                    self.columns.append((number, slot, hop))
+                    entries += [
+                        (slot * rows + row, column, load)
+                        for row, load in self.of.loads(i, hop, j).items()
+                    ]
+        row, column, value = zip(*entries, strict=True)
+        shape = (self.slots * rows, len(self.columns))
+        self.caps = coo_matrix((value, (row, column)), shape=shape).tocsr()
+        lengths = np.diff(self.cuts)
+        # Variables are volumes in Gbit.
+        self.limits = (lengths[:, None] * np.tile(self.of.vms, 4)[None, :]).ravel()
+        owner = np.array([c[0] for c in self.columns])
+        self.moved = coo_matrix(
+            (np.ones(len(owner)), (owner, np.arange(len(owner)))),
+            shape=(len(self.asked), len(owner)),
+        ).tocsr()
+        self.volumes = np.array([8 * t.volume_gb for t in self.asked])
+
+    def ends(self, transfer: TimedTransfer) -> tuple[int, int]:
+        return self.of.names.index(transfer.src), self.of.names.index(transfer.dst)
+
+    def solve(self, cost: Floats, whole: set[int], partly: int | None = None) -> float:
+        """Return the least cost with some moved whole, and one as far as it goes; inf if not."""
+        most = np.array([v if n in whole or n == partly else 0.0 for n, v in
+                         enumerate(self.volumes)])  # fmt: skip
+        least = np.array([v if n in whole else 0.0 for n, v in enumerate(self.volumes)])
+        from scipy.sparse import vstack
+
+        solved = linprog(
+            cost, A_ub=vstack([self.caps, self.moved, -self.moved]),
+            b_ub=np.concatenate([self.limits, most, -least]), method="highs",
+        )  # fmt: skip
+        assert solved.status in {0, 2}, solved.message
+        return float(solved.fun) if solved.status == 0 else inf
+
+    def most_moved_gbit(self, whole: set[int], number: int) -> float:
+        cost = np.array([-1.0 if c[0] == number else 0.0 for c in self.columns])
+        return -self.solve(cost, whole, number)
+
+    def admitted(self) -> set[int]:
+        found: set[int] = set()
+        order = sorted(
+            range(len(self.asked)),
+            key=lambda n: (-self.asked[n].priority, self.asked[n].deadline_s, n),
+        )
+        for number in order:
+            if self.most_moved_gbit(found, number) >= self.volumes[number] * (1 - 1e-6):
+                found.add(number)
+        return found
+
+    def least_fees(self, whole: set[int]) -> float:
+        fees = []
+        for number, _, hop in self.columns:
+            i, j = self.ends(self.asked[number])
+            legs = [(i, j)] if hop == j else [(i, hop), (hop, j)]
+            fees.append(sum(self.of.fees[leg] for leg in legs) / 8)
+        return self.solve(np.array(fees), whole)
+
+
+def assert_kept(of: World, plan: SchedulePlan) -> None:
+    """Check caps at every moment, windows, volumes and promises."""
+    names = of.names
+    events: list[tuple[float, float, dict[int, float]]] = []
+    for transfer in plan.transfers:
+        if transfer.verdict == "refused":
+            assert not transfer.periods
+            continue
+        moved = sum(p.throughput_gbps * (p.end_s - p.start_s) for p in transfer.periods) / 8
+        assert abs(moved - transfer.volume_gb) <= 1e-6 * transfer.volume_gb
+        assert transfer.end_s is not None
+        before = 0.0
+        for period in transfer.periods:
+            assert before - 1e-9 <= period.start_s < period.end_s
+            assert period.start_s >= transfer.start_s - 1e-9
+            before = period.end_s
+            carried = sum(path.throughput_gbps for path in period.paths)
+            assert abs(carried - period.throughput_gbps) <= 1e-9 * carried
+            for path in period.paths:
+                assert (path.regions[0], path.regions[-1]) == (transfer.src, transfer.dst)
+                i, j = names.index(transfer.src), names.index(transfer.dst)
+                hop = names.index(path.regions[1])
+                assert hop in of.paths(i, j)
+                loads = {r: x * path.throughput_gbps for r, x in of.loads(i, hop, j).items()}
+                events.append((period.start_s, period.end_s, loads))
+        assert transfer.end_s == before
+        if transfer.verdict == "admitted":
+            assert transfer.deadline_s is not None
+            assert transfer.end_s <= transfer.deadline_s * (1 + 1e-9)
+    times = np.unique([time for event in events for time in event[:2]])
+    used = np.zeros((max(0, len(times) - 1), 4 * len(names)))
+    for start, end, loads in events:
+        first, last = np.searchsorted(times, (start, end))
+        for row, load in loads.items():
+            used[first:last, row] += load
+    assert (used <= np.tile(of.vms, 4) * (1 + 1e-5)).all(), used.max()
