@@ -5,21 +5,34 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Unpack
 
+from planner.broadcast_plan import BroadcastPlan
 from planner.catalogue import Catalogue, Region
 from planner.demands import demands_gb as read_demands
 from planner.errors import RelaydError
 from planner.network import Leg, Network, Site, Snapshot
-from planner.plan import Plan
+from planner.placement_plan import ReducePlacement, TaskPlacement
+from planner.plan import Answer, Plan
+from planner.replanning_answer import Replan
+from planner.schedule_plan import SchedulePlan
+from planner.schedule_request import timed_transfers
 from planner.shuffle_plan import ShufflePlan
 from probes.samples import Sample
 from relayd.catalogue import catalogue_of
 from relayd.client.answers import Ingested, answer_of, matrix_of
 from relayd.client.connection import Connection
 from relayd.client.errors import error_of
-from relayd.client.options import ShuffleOptions, TransferOptions, as_json
+from relayd.client.options import (
+    BroadcastOptions,
+    ReduceOptions,
+    ScheduleOptions,
+    ShuffleOptions,
+    TransferOptions,
+    as_json,
+)
 from relayd.graph_document import leg_of, network_of
 from relayd.store.events import Event
 
@@ -122,6 +135,81 @@ class AsyncWan:
         ]
         body = {"demands": demands, **as_json(options)}
         return answer_of(ShufflePlan, await self._connection.post("/v1/shuffles", body))
+
+    async def broadcast(
+        self, src: str, destinations: Sequence[str], **options: Unpack[BroadcastOptions]
+    ) -> BroadcastPlan:
+        """Recommend how to bring one volume to several; see :meth:`relayd.wan.Wan.broadcast`."""
+        body = {"src": src, "destinations": list(destinations), **as_json(options)}
+        return answer_of(BroadcastPlan, await self._connection.post("/v1/broadcasts", body))
+
+    async def schedule(
+        self,
+        transfers: Any = None,
+        *,
+        existing: SchedulePlan | None = None,
+        **options: Unpack[ScheduleOptions],
+    ) -> SchedulePlan:
+        """Admit transfers with deadlines; see :meth:`relayd.wan.Wan.schedule`."""
+        given = () if transfers is None and existing else timed_transfers(transfers)
+        body = {"transfers": [asdict(transfer) for transfer in given], **as_json(options)}
+        if existing is not None:
+            body["existing"] = existing.model_dump("json")
+        return answer_of(SchedulePlan, await self._connection.post("/v1/schedules", body))
+
+    async def place_reduce(
+        self, input_gb: Mapping[str, float], **options: Unpack[ReduceOptions]
+    ) -> ReducePlacement:
+        """Recommend where to reduce; see :meth:`relayd.wan.Wan.place_reduce`."""
+        body = {"input_gb": dict(input_gb), **as_json(options)}
+        content = await self._connection.post("/v1/placements/reduce", body)
+        return answer_of(ReducePlacement, content)
+
+    async def place_tasks(
+        self,
+        tasks: Mapping[str, float] | Sequence[str],
+        traffic_gb: Any,
+        vms: Sequence[Mapping[str, Any]],
+        *,
+        time_limit_s: float | None = None,
+        connections: int | None = None,
+    ) -> TaskPlacement:
+        """Recommend on which VM to run which task; see :meth:`relayd.wan.Wan.place_tasks`."""
+        cpus = tasks if isinstance(tasks, Mapping) else dict.fromkeys(tasks, 1.0)
+        body = as_json({"time_limit_s": time_limit_s, "connections": connections})
+        body |= {
+            "tasks": [{"id": task, "cpus": count} for task, count in cpus.items()],
+            "traffic": [
+                {"src": src, "dst": dst, "volume_gb": gb}
+                for (src, dst), gb in read_demands(traffic_gb, list(cpus)).items()
+            ],
+            "vms": [dict(machine) for machine in vms],
+        }
+        content = await self._connection.post("/v1/placements/tasks", body)
+        return answer_of(TaskPlacement, content)
+
+    async def replan(
+        self,
+        plan: Answer,
+        *,
+        moved_gb: float | Mapping[tuple[str, str], float],
+        elapsed_s: float,
+        changes: int = 0,
+        month_to_date_gb: Mapping[str, float] = {},
+        vm_types: Mapping[str, str] = {},
+    ) -> Replan:
+        """Say whether to keep to a plan in progress; see :meth:`relayd.wan.Wan.replan`."""
+        moved = (
+            [{"src": s, "dst": d, "volume_gb": gb} for (s, d), gb in moved_gb.items()]
+            if isinstance(moved_gb, Mapping)
+            else moved_gb
+        )
+        body = {
+            "plan": plan.model_dump("json"), "moved_gb": moved, "elapsed_s": elapsed_s,
+            "changes": changes, "month_to_date_gb": dict(month_to_date_gb),
+            "vm_types": dict(vm_types),
+        }  # fmt: skip
+        return answer_of(Replan, await self._connection.post("/v1/replans", body))
 
     # ---- what is known -------------------------------------------------------------------
 

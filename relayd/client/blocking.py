@@ -17,15 +17,25 @@ from collections.abc import (
 )
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
+from planner.broadcast_plan import BroadcastPlan
 from planner.catalogue import Region
 from planner.errors import RelaydError
 from planner.network import Leg, Network, Site, Snapshot
-from planner.plan import Plan
+from planner.placement_plan import ReducePlacement, TaskPlacement
+from planner.plan import Answer, Plan
+from planner.replanning_answer import Replan
+from planner.schedule_plan import SchedulePlan
 from planner.shuffle_plan import ShufflePlan
 from probes.samples import Sample
 from relayd.client.answers import Ingested
 from relayd.client.asynchronous import AsyncWan
-from relayd.client.options import ShuffleOptions, TransferOptions
+from relayd.client.options import (
+    BroadcastOptions,
+    ReduceOptions,
+    ScheduleOptions,
+    ShuffleOptions,
+    TransferOptions,
+)
 from relayd.store.events import Event
 
 if TYPE_CHECKING:
@@ -155,6 +165,62 @@ class RemoteWan:
     ) -> ShufflePlan:
         """Recommend how to run many transfers at once; see :meth:`relayd.wan.Wan.shuffle`."""
         return self._run(self._asked().shuffle(demands_gb, regions=regions, **options))
+
+    def broadcast(
+        self, src: str, destinations: Sequence[str], **options: Unpack[BroadcastOptions]
+    ) -> BroadcastPlan:
+        """Recommend how to bring one volume to several; see :meth:`relayd.wan.Wan.broadcast`."""
+        return self._run(self._asked().broadcast(src, destinations, **options))
+
+    def schedule(
+        self,
+        transfers: Any = None,
+        *,
+        existing: SchedulePlan | None = None,
+        **options: Unpack[ScheduleOptions],
+    ) -> SchedulePlan:
+        """Admit transfers with deadlines; see :meth:`relayd.wan.Wan.schedule`."""
+        return self._run(self._asked().schedule(transfers, existing=existing, **options))
+
+    def place_reduce(
+        self, input_gb: Mapping[str, float], **options: Unpack[ReduceOptions]
+    ) -> ReducePlacement:
+        """Recommend where to reduce; see :meth:`relayd.wan.Wan.place_reduce`."""
+        return self._run(self._asked().place_reduce(input_gb, **options))
+
+    def place_tasks(
+        self,
+        tasks: Mapping[str, float] | Sequence[str],
+        traffic_gb: Any,
+        vms: Sequence[Mapping[str, Any]],
+        *,
+        time_limit_s: float | None = None,
+        connections: int | None = None,
+    ) -> TaskPlacement:
+        """Recommend on which VM to run which task; see :meth:`relayd.wan.Wan.place_tasks`."""
+        return self._run(
+            self._asked().place_tasks(
+                tasks, traffic_gb, vms, time_limit_s=time_limit_s, connections=connections
+            )
+        )
+
+    def replan(
+        self,
+        plan: Answer,
+        *,
+        moved_gb: float | Mapping[tuple[str, str], float],
+        elapsed_s: float,
+        changes: int = 0,
+        month_to_date_gb: Mapping[str, float] = {},
+        vm_types: Mapping[str, str] = {},
+    ) -> Replan:
+        """Say whether to keep to a plan in progress; see :meth:`relayd.wan.Wan.replan`."""
+        return self._run(
+            self._asked().replan(
+                plan, moved_gb=moved_gb, elapsed_s=elapsed_s, changes=changes,
+                month_to_date_gb=month_to_date_gb, vm_types=vm_types,
+            )
+        )  # fmt: skip
 
     # ---- what is known -------------------------------------------------------------------
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import isinf
 from typing import Any
 
+from planner.broadcast_request import BroadcastObjective
+from planner.placement_request import Links, PlacementObjective
 from planner.request import Objective
+from planner.schedule_request import RatesBound
 from planner.shuffle_request import ShuffleObjective
 from relayd.questions.circumstances import CommonOptions
 
@@ -32,6 +35,37 @@ class ShuffleOptions(CommonOptions, total=False):
     deadline_s: float | None
     relays: str
     frontier: bool
+
+
+class BroadcastOptions(CommonOptions, total=False):
+    """Of :meth:`relayd.wan.Wan.broadcast`."""
+
+    volume_gb: float
+    objective: BroadcastObjective
+    time_value_usd_per_h: float
+    deadline_s: float | None
+    relays: str
+    frontier: bool
+
+
+class ScheduleOptions(CommonOptions, total=False):
+    """Of :meth:`relayd.wan.Wan.schedule`."""
+
+    now_s: float
+    rates: RatesBound
+    relays: str
+    explain: int
+
+
+class ReduceOptions(CommonOptions, total=False):
+    """Of :meth:`relayd.wan.Wan.place_reduce`."""
+
+    selectivity: float
+    links: Links
+    objective: PlacementObjective
+    budget_usd: float | None
+    deadline_s: float | None
+    reduce_in: Sequence[str]
 
 
 def as_json(options: Mapping[str, Any]) -> dict[str, Any]:

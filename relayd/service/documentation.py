@@ -18,6 +18,27 @@ EXAMPLES: dict[str, Any] = {
             {"src": "aws:us-east-1", "dst": "gcp:us-east1", "volume_gb": 50},
         ]
     },
+    "BroadcastQuestion": {
+        "src": "aws:us-east-1", "destinations": ["aws:eu-west-1", "gcp:asia-east1"], "volume_gb": 50
+    },
+    "ScheduleQuestion": {
+        "transfers": [
+            {
+                "id": "backup", "src": "aws:us-east-1", "dst": "aws:eu-west-1", "volume_gb": 2000,
+                "deadline_s": 7200,
+            }
+        ]
+    },
+    "ReduceQuestion": {"input_gb": {"aws:us-east-1": 100, "aws:eu-west-1": 40}},
+    "TasksQuestion": {
+        "tasks": [{"id": "map"}, {"id": "reduce"}],
+        "traffic": [{"src": "map", "dst": "reduce", "volume_gb": 20}],
+        "vms": [
+            {"id": "vm1", "region": "aws:us-east-1", "cpus": 1},
+            {"id": "vm2", "region": "aws:eu-west-1", "cpus": 1},
+            {"id": "vm3", "region": "aws:us-east-2", "cpus": 1},
+        ],
+    },
     "SamplesGiven": {
         "samples": [
             {

@@ -30,7 +30,13 @@ from relayd.__main__ import main
 from relayd.client.asynchronous import AsyncWan
 from relayd.client.blocking import Loop, RemoteWan
 from relayd.client.mirror import MirroredWan
-from relayd.client.options import ShuffleOptions, TransferOptions
+from relayd.client.options import (
+    BroadcastOptions,
+    ReduceOptions,
+    ScheduleOptions,
+    ShuffleOptions,
+    TransferOptions,
+)
 from relayd.wan import Wan
 from tests.service.running import ROOT, Served, eventually, served
 
@@ -96,6 +102,40 @@ QUESTIONS: dict[str, Ask] = {
     ),
     "shuffle": lambda wan: wan.shuffle(
         {("azure:eastus", "aws:ap-northeast-1"): 50, ("azure:japaneast", "aws:ap-northeast-1"): 80}
+    ),
+    "broadcast": lambda wan: wan.broadcast(
+        "azure:eastus", ["azure:japaneast", "aws:ap-northeast-1"], volume_gb=40, objective="time"
+    ),
+    "schedule": lambda wan: wan.schedule(
+        [
+            {"id": "a", "src": "us-east", "dst": "sa", "volume_gb": 500, "deadline_s": 3600},
+            {"id": "b", "src": "us-east", "dst": "eu", "volume_gb": 9e4, "deadline_s": 3600},
+            {"id": "c", "src": "azure:eastus", "dst": "eu", "volume_gb": 50, "priority": 2},
+        ],
+        vms=2,
+    ),
+    "schedule more": lambda wan: wan.schedule(
+        [{"id": "b", "src": "us-east", "dst": "eu", "volume_gb": 200, "deadline_s": 7200}],
+        existing=wan.schedule(
+            [{"id": "a", "src": "us-east", "dst": "sa", "volume_gb": 500, "deadline_s": 3600}]
+        ),
+        now_s=600.0,
+    ),
+    "reduce": lambda wan: wan.place_reduce(
+        {"us-east": 100, "azure:japaneast": 300, "eu": 50}, links="heterogeneous", selectivity=0.5
+    ),
+    "tasks": lambda wan: wan.place_tasks(
+        {"map": 1, "reduce": 2}, {("map", "reduce"): 20.0},
+        [{"id": n, "region": r, "cpus": 2} for n, r in (("x", "us-east"), ("y", "sa"))],
+        time_limit_s=5.0,
+    ),
+    "replan": lambda wan: wan.replan(
+        wan.plan("azure:eastus", "aws:ap-northeast-1", volume_gb=900, objective="time"),
+        moved_gb=100.0, elapsed_s=400.0,
+    ),
+    "replan shuffle": lambda wan: wan.replan(
+        wan.shuffle({("us-east", "sa"): 50, ("us-east", "azure:japaneast"): 80}),
+        moved_gb={("aws:us-east-1", "aws:sa-east-1"): 10.0}, elapsed_s=90.0,
     ),
     "links": lambda wan: list(wan.links("azure:eastus")),
     "all links": lambda wan: list(wan.links()),
@@ -163,13 +203,20 @@ def test_many_questions_in_one_call(local: Wan, remote: RemoteWan) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "method"), [(TransferOptions, Wan.plan), (ShuffleOptions, Wan.shuffle)]
+    ("options", "method"),
+    [
+        (TransferOptions, Wan.plan),
+        (ShuffleOptions, Wan.shuffle),
+        (BroadcastOptions, Wan.broadcast),
+        (ScheduleOptions, Wan.schedule),
+        (ReduceOptions, Wan.place_reduce),
+    ],
 )
 def test_keywords_are_those_of_a_local_store(options: Any, method: Any) -> None:
     own = {
         name
         for name, parameter in inspect.signature(method).parameters.items()
-        if parameter.kind is parameter.KEYWORD_ONLY and name != "regions"
+        if parameter.kind is parameter.KEYWORD_ONLY and name not in {"regions", "existing"}
     }
     common = inspect.get_annotations(relayd.wan.CommonOptions)  # type: ignore[attr-defined]
     assert set(inspect.get_annotations(options)) - set(common) == own

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field
 
+from planner.plan import Answer
 from planner.request import MOST_VOLUME_GB
 from relayd.service.models.common import Asked, Name
 from relayd.service.models.plans import Circumstances, Places, Positive
+from relayd.service.models.questions import Question
+from relayd.wan import Wan
 
 MOST_DEMANDS = 10_000
 
@@ -21,7 +24,7 @@ class Demand(Asked):
     volume_gb: float = Field(ge=0, le=MOST_VOLUME_GB)
 
 
-class ShuffleQuestion(Circumstances, Places):
+class ShuffleQuestion(Circumstances, Places, Question):
     """Many transfers that start together."""
 
     demands: list[Demand] = Field(min_length=1, max_length=MOST_DEMANDS)
@@ -32,10 +35,7 @@ class ShuffleQuestion(Circumstances, Places):
     relays: Literal["any", "none"] = "any"
     frontier: bool = Field(False, description="Whether to add the cost-time frontier.")
 
-    def demands_gb(self) -> list[tuple[str, str, float]]:
-        """Return the demands as :meth:`relayd.wan.Wan.shuffle` takes them."""
-        return [(demand.src, demand.dst, demand.volume_gb) for demand in self.demands]
-
-    def keywords(self) -> dict[str, Any]:
-        """Return everything else that was said, as its keywords."""
-        return self.model_dump(exclude_unset=True, exclude={"demands"})
+    def ask(self, wan: Wan) -> Answer:
+        """Return a :class:`~planner.shuffle_plan.ShufflePlan`."""
+        demands_gb = [(demand.src, demand.dst, demand.volume_gb) for demand in self.demands]
+        return wan.shuffle(demands_gb, **self.said("demands"))

@@ -10,16 +10,16 @@ from relayd.service.routes import (
     links,
     operations,
     plans,
+    questions,
     regions,
     samples,
-    shuffles,
     snapshots,
 )
 from relayd.service.routes.table import Route
 
 ROUTES: tuple[Route, ...] = (
     *plans.ROUTES,
-    *shuffles.ROUTES,
+    *questions.ROUTES,
     *regions.ROUTES,
     *links.ROUTES,
     *snapshots.ROUTES,

@@ -70,6 +70,8 @@ class Route:
         Not subject to rate limits.
     also : tuple
         Models that the body's model refers to by name.
+    called : str
+        The operation's id, where one handler has several; else the handler's name.
     """
 
     method: str
@@ -90,11 +92,12 @@ class Route:
     etag: bool = False
     unlimited: bool = False
     also: tuple[type[BaseModel], ...] = ()
+    called: str = ""
 
     @property
     def name(self) -> str:
         """The operation's id."""
-        return self.handler.__name__
+        return self.called or self.handler.__name__
 
     @property
     def parameters(self) -> tuple[str, ...]:
