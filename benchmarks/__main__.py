@@ -5,7 +5,15 @@ from __future__ import annotations
 import subprocess
 import sys
 
-NAMES = ("planning", "all_pairs", "importing", "start_up", "shuffle", "broadcast")
+NAMES = (
+    "planning",
+    "all_pairs",
+    "importing",
+    "start_up",
+    "shuffle",
+    "broadcast",
+    "service",
+)
 
 
 def main() -> int:

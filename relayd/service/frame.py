@@ -60,6 +60,7 @@ class Frame:
             request_id = self._request_id(request)
             request[ID_KEY] = request_id
             caller: object = None
+            service.in_flight += 1
             try:
                 caller = access.caller(request, scope)
                 if is_limited and (wait_s := limits.wait_s(caller, began_s)):
@@ -70,6 +71,10 @@ class Frame:
                 if problem.status == 500:
                     log.error("fault", error, request_id=request_id, route=template)
                 response = _as_response(problem, request_id)
+            finally:
+                service.in_flight -= 1
+            if service.is_stopping:
+                response.force_close()
             if not response.prepared:
                 own = response.headers
                 if _LAST not in own:

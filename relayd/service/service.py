@@ -59,6 +59,7 @@ class Service:
         self.store = StoreAccess(db)
         self.openapi = document()
         self.is_stopping = False
+        self.in_flight = 0
         self.campaigning = Campaigning(settings.fleet, db, catalogues, log)
         self._open_wan = open_wan
         self._current: Current | None = None
@@ -152,6 +153,7 @@ class Service:
     def _add_gauges(self) -> None:
         add = self.metrics.gauge
         nothing = float("nan")
+        add("http_in_flight", "Requests being answered.", lambda: self.in_flight)
         add("snapshot_age_seconds", "Age of the newest sample that answers rest on.",
             lambda: nothing if (age := self.snapshot_age_s()) is None else age)  # fmt: skip
         add("plan_cache_bytes", "Memory of answers kept.", lambda: self.current.plans.used_bytes)

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import signal
 import ssl
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ MOST_LINE = 8190
 """Bytes of a request line, and of a header."""
 MOST_HEADERS = 64
 BACKLOG = 1024
+LOOK_EVERY_S = 0.02
 
 
 class Running:
@@ -50,6 +52,10 @@ class Running:
         """Accept nothing more, let requests in flight finish, close."""
         await self.service.let_go()
         self._server.close()
+        # aiohttp stops reading at once, also bodies of requests that it has begun to answer.
+        deadline_s = time.monotonic() + self.service.settings.shutdown_s
+        while self.service.in_flight and time.monotonic() < deadline_s:
+            await asyncio.sleep(LOOK_EVERY_S)
         await self._runner.cleanup()
         await self.service.end()
 

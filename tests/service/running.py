@@ -78,7 +78,7 @@ class Served:
 
     def lines(self) -> list[dict[str, Any]]:
         """Return the log so far."""
-        return [json.loads(line) for line in self.log.read_text().splitlines() if line[:1] == "{"]
+        return [json.loads(line) for line in self.log.read_text().split("\n") if line[:1] == "{"]
 
     def stop(self) -> int:
         """End it as a service manager does; returns its exit code."""
@@ -111,7 +111,7 @@ def served(
     faults = [line for line in service.lines() if line["level"] == "error"]
     assert not faults, faults
     assert "Traceback" not in "".join(
-        line for line in service.log.read_text().splitlines() if line[:1] != "{"
+        line for line in service.log.read_text().split("\n") if line[:1] != "{"
     )
 
 

@@ -1,0 +1,270 @@
+"""The service under load, beside a bare aiohttp handler that returns a fixed body of that size.
+
+``python -m benchmarks.service [SECONDS]``; needs wrk. Each server runs on one core and wrk on
+another, one after the other and again, so that both see the same machine.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+from benchmarks.grid import BESIDE_THE_REPOSITORY
+from benchmarks.importing import write_file
+from benchmarks.table import show
+
+ROUNDS = 3
+CONNECTIONS = 16
+BATCH = 1000
+SHARE_OF_CAPACITY = 0.7
+PATH = "/v1/plans?src=aws:us-east-1&dst=azure:westeurope&volume_gb=500"
+BARE = """
+import sys
+from aiohttp import web
+body = open(sys.argv[1], "rb").read()
+async def handler(request):
+    return web.Response(body=body, content_type="application/json")
+app = web.Application()
+app.router.add_get("/v1/plans", handler)
+web.run_app(app, host="127.0.0.1", port=int(sys.argv[2]), access_log=None, print=None)
+"""
+DISTINCT = """
+local names = {{ {names} }}
+local asked = 0
+math.randomseed({seed})
+request = function()
+  asked = asked + 1
+  local a, b = math.random(#names), math.random(#names - 1)
+  if b >= a then b = b + 1 end
+  return wrk.format("GET", "/v1/plans?src=" .. names[a] .. "&dst=" .. names[b] ..
+                    "&volume_gb=" .. (10 + asked / 64))
+end
+"""
+PACED = """
+math.randomseed(1)
+delay = function() return math.random(0, {most_ms}) end
+"""
+
+
+class Load(NamedTuple):
+    """What wrk saw."""
+
+    per_s: float
+    p50_ms: float
+    p99_ms: float
+    bad: str
+    cpu_us: float
+
+
+def main(seconds: int = 4) -> int:
+    """Print the table."""
+    if shutil.which("wrk") is None:
+        print("This needs wrk (Debian: apt-get install wrk).")
+        return 0
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        db, what = make_store(folder)
+        with service(db) as (port, pid):
+            body = ask(port, PATH)
+            (folder / "body").write_bytes(body)
+            with bare(folder / "body", port + 1) as bare_pid:
+                measure(folder, port, pid, bare_pid, seconds, len(body), what)
+    return 0
+
+
+def measure(
+    folder: Path, port: int, pid: int, bare_pid: int, seconds: int, size: int, what: str
+) -> None:
+    """Load both servers in turn, and print what they did."""
+    known, plain = [], []
+    for _ in range(ROUNDS):
+        plain.append(load(port + 1, PATH, bare_pid, seconds))
+        known.append(load(port, PATH, pid, seconds))
+    ratios = [ours.per_s / theirs.per_s for ours, theirs in zip(known, plain, strict=True)]
+    by_cpu = [theirs.cpu_us / ours.cpu_us for ours, theirs in zip(known, plain, strict=True)]
+    names = [r["id"] for r in json.loads(ask(port, "/v1/regions"))["regions"]]
+    distinct = []
+    for seed in range(ROUNDS):
+        script = folder / f"distinct{seed}.lua"
+        quoted = ", ".join(f'"{name}"' for name in names)
+        script.write_text(DISTINCT.format(names=quoted, seed=seed + int(time.time())))
+        distinct.append(load(port, "/", pid, seconds, "-s", str(script)))
+    capacity = statistics.median(run.per_s for run in known)
+    paced = folder / "paced.lua"
+    connections = 64
+    paced.write_text(
+        PACED.format(most_ms=round(2e3 * connections / (SHARE_OF_CAPACITY * capacity)))
+    )
+    calm = load(port, PATH, pid, seconds, "-s", str(paced), connections=connections)
+    batches = [batch_s(port, names, seed) for seed in range(ROUNDS + 1)][1:]
+    rows = [
+        _row("bare handler", plain, ""),
+        _row("GET /v1/plans, known", known, f"{statistics.median(ratios):.0%} of bare (60 %)"),
+        _row("GET /v1/plans, distinct", distinct, "1,500/s a core"),
+        _row(f"known, at {calm.per_s / capacity:.0%} of capacity", [calm],
+             f"p99 {calm.p99_ms / calm.p50_ms:.1f} x p50 (4)"),
+        (f"batch of {BATCH:,} plans", f"{BATCH / statistics.median(batches):,.0f} plans/s", "", "",
+         "", "3,000 plans/s"),
+    ]  # fmt: skip
+    header = ("", "a second", "p50", "p99", "CPU", "target")
+    show(f"The service, answers of {size:,} bytes; {what}", header, rows)
+    print(f"  Processor time of bare over ours: {statistics.median(by_cpu):.0%}.")
+    for run in (*plain, *known, *distinct, calm):
+        assert not run.bad, run.bad
+
+
+def _row(what: str, runs: list[Load], target: str) -> tuple[str, ...]:
+    middle = sorted(runs)[len(runs) // 2]
+    return (
+        what, f"{middle.per_s:,.0f}", f"{middle.p50_ms:.2f} ms", f"{middle.p99_ms:.2f} ms",
+        f"{middle.cpu_us:.0f} us", target,
+    )  # fmt: skip
+
+
+def load(port: int, path: str, pid: int, seconds: int, *more: str, connections: int = 0) -> Load:
+    """Load one server from another core; processor time is that of the server a request."""
+    before_s = cpu_s(pid)
+    command = [
+        "wrk", "-t1", f"-c{connections or CONNECTIONS}", f"-d{seconds}s", "--latency", *more,
+        f"http://127.0.0.1:{port}{path}",
+    ]  # fmt: skip
+    said = on_core(-1, command)
+    used_s = cpu_s(pid) - before_s
+    requests = int(_found(r"(\d+) requests in", said))
+    bad = re.search(r"Non-2xx.*|Socket errors.*", said)
+    return Load(
+        float(_found(r"Requests/sec:\s+([\d.]+)", said)), _ms(_found(r"50%\s+(\S+)", said)),
+        _ms(_found(r"99%\s+(\S+)", said)), bad[0] if bad else "", used_s / requests * 1e6,
+    )  # fmt: skip
+
+
+def batch_s(port: int, names: list[str], seed: int) -> float:
+    """Return how long one batch takes."""
+    random = Random(seed)
+    plans = []
+    for _ in range(BATCH):
+        src, dst = random.sample(names, 2)
+        plans.append({"src": src, "dst": dst, "volume_gb": random.uniform(10, 5000)})
+    content = json.dumps({"plans": plans}).encode()
+    began_s = time.perf_counter()
+    answer = ask(port, "/v1/plans/batch", content)
+    took_s = time.perf_counter() - began_s
+    assert answer.count(b'"problem":null') == BATCH
+    return took_s
+
+
+def make_store(folder: Path) -> tuple[Path, str]:
+    """Return a store with the grid that was measured, else with a synthetic one."""
+    db = folder / "grid.db"
+    data = Path(os.environ.get("RELAYD_SHARED_DATA", BESIDE_THE_REPOSITORY)) / "skyplane"
+    what = "63 measured regions"
+    throughput, latency = data / "throughput_2022-01.csv", data / "latency_2022-04.csv"
+    files = [("skyplane-throughput", throughput), ("skyplane-latency", latency)]
+    if not throughput.exists():
+        what = "63 synthetic regions"
+        files = [("skyplane-throughput", folder / "synthetic.csv")]
+        write_file(files[0][1], 63 * 62)
+    for form, path in files:
+        subprocess.run(
+            [sys.executable, "-m", "relayd", "import", form, str(path), "--db", str(db)],
+            check=True, capture_output=True,
+        )  # fmt: skip
+    return db, what
+
+
+@contextmanager
+def service(db: Path) -> Iterator[tuple[int, int]]:
+    """Run the service; its log goes to a file, as in production."""
+    with db.with_suffix(".log").open("w") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "relayd", "serve", "--port", "0", "--db", str(db)],
+            stdout=subprocess.PIPE, stderr=log, text=True,
+        )  # fmt: skip
+        assert process.stdout
+        said = process.stdout.readline()
+        pin(process.pid, 0)  # its workers, which have started, may use all cores
+        try:
+            yield int(_found(r":(\d+) ", said)), process.pid
+        finally:
+            process.terminate()
+            process.wait()
+            process.stdout.close()
+
+
+@contextmanager
+def bare(body: Path, port: int) -> Iterator[int]:
+    """Run the handler to compare with."""
+    process = subprocess.Popen([sys.executable, "-c", BARE, str(body), str(port)])
+    pin(process.pid, 0)
+    try:
+        for _ in range(200):
+            try:
+                ask(port, "/v1/plans")
+                break
+            except OSError:
+                time.sleep(0.05)
+        yield process.pid
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def on_core(core: int, command: list[str]) -> str:
+    """Run a command on one core; returns what it printed."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    pin(process.pid, core)
+    said, _ = process.communicate()
+    assert process.returncode == 0, said
+    return said
+
+
+def pin(pid: int, core: int) -> None:
+    """Keep a process to one of the cores, where there is a choice."""
+    if hasattr(os, "sched_setaffinity"):
+        cores = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(pid, {cores[core]})
+
+
+def cpu_s(pid: int) -> float:
+    """Return the processor time that a process has used (Linux)."""
+    numbers = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(numbers[11]) + int(numbers[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def ask(port: int, path: str, content: bytes | None = None) -> bytes:
+    """Ask once."""
+    headers = {"Content-Type": "application/json"} if content else {}
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", content, headers)
+    with urllib.request.urlopen(request) as response:
+        answer: bytes = response.read()
+    return answer
+
+
+def _found(pattern: str, text: str) -> str:
+    match = re.search(pattern, text)
+    assert match, text
+    return match[1]
+
+
+def _ms(text: str) -> float:
+    for unit, size in (("us", 1e-3), ("ms", 1.0), ("s", 1e3)):
+        if text.endswith(unit):
+            return float(text.removesuffix(unit)) * size
+    raise ValueError(text)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*(int(word) for word in sys.argv[1:])))

@@ -1,0 +1,93 @@
+"""The stability promise: paths, keys and parameters under /v1 may be added, never lost.
+
+``contract.txt`` is what was promised so far, one line each. After adding to the API, run
+``python -m tests.contract.test_contract`` to add to the promise; lines are never removed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from relayd.service.openapi import document
+
+CONTRACT = Path(__file__).with_name("contract.txt")
+
+
+def promised() -> Iterator[str]:
+    """Yield a line for each thing that a client may rely on."""
+    api = json.loads(document())
+    schemas = api["components"]["schemas"]
+    for path, methods in api["paths"].items():
+        if path in ("/docs.js", "/docs.css", "/"):
+            continue
+        for method, operation in methods.items():
+            yield f"{method.upper()} {path} needs {operation.get('x-scope', 'nothing')}"
+            for parameter in operation.get("parameters", []):
+                name = f"{method.upper()} {path} {parameter['in']} {parameter['name']}"
+                yield f"{name}: {_kind(parameter['schema'])}"
+            for kind in operation.get("requestBody", {}).get("content", {}):
+                yield f"{method.upper()} {path} takes {kind}"
+            for status, answer in operation["responses"].items():
+                for kind, content in answer.get("content", {}).items():
+                    if int(status) < 300:
+                        yield f"{method.upper()} {path} gives {kind} {_kind(content['schema'])}"
+    for name, schema in schemas.items():
+        for key, value in schema.get("properties", {}).items():
+            yield f"{name}.{key}: {_kind(value)}"
+
+
+def needed() -> set[str]:
+    """Return what a client must send: here, it is additions that break."""
+    api = json.loads(document())
+    asked = ("Request", "Question", "Given", "Batch", "Demand")
+    bodies = {
+        f"must send {name}.{key}"
+        for name, schema in api["components"]["schemas"].items() if name.endswith(asked)
+        for key in schema.get("required", [])
+    }  # fmt: skip
+    parameters = {
+        f"must send {method.upper()} {path} {parameter['name']}"
+        for path, methods in api["paths"].items()
+        for method, operation in methods.items()
+        for parameter in operation.get("parameters", []) if parameter["required"]
+    }  # fmt: skip
+    return bodies | parameters
+
+
+def _kind(schema: dict[str, Any]) -> str:
+    if "$ref" in schema:
+        return str(schema["$ref"]).rpartition("/")[2]
+    if "anyOf" in schema:
+        return " or ".join(sorted(_kind(option) for option in schema["anyOf"]))
+    if schema.get("type") == "array":
+        return f"list of {_kind(schema.get('items', {}))}"
+    return str(schema.get("type", "any"))
+
+
+def test_nothing_that_was_promised_is_gone() -> None:
+    lines = CONTRACT.read_text().splitlines()
+    may = {line for line in lines if not line.startswith("must send")}
+    assert len(may) > 200
+    assert may - set(promised()) == set()
+
+
+def test_nothing_more_is_asked_of_clients_than_was() -> None:
+    must = {line for line in CONTRACT.read_text().splitlines() if line.startswith("must send")}
+    assert needed() - must == set()
+
+
+def test_the_contract_is_up_to_date() -> None:
+    assert set(promised()) | needed() <= set(CONTRACT.read_text().splitlines())
+
+
+def main() -> None:
+    """Add what is new to the promise."""
+    old = set(CONTRACT.read_text().splitlines()) if CONTRACT.exists() else set()
+    CONTRACT.write_text("\n".join(sorted(old | set(promised()) | needed())) + "\n")
+
+
+if __name__ == "__main__":
+    main()
