@@ -304,6 +304,24 @@ def test_a_broken_connection_is_an_error_once(
     assert store.samples.counts().samples == 9
 
 
+def test_a_stream_that_breaks_is_an_error_and_not_an_end(
+    store: Store, postgresql_spot: PostgresqlSpot
+) -> None:
+    append(store, _rows(12_000))
+    streaming = store.samples.samples_for_estimates()
+    next(streaming)
+    _end_sessions(postgresql_spot)
+    with pytest.raises(StoreError, match="the next attempt connects anew"):
+        list(streaming)
+    assert len(list(store.samples.samples_for_estimates())) == 12_000
+    left = store.samples.samples_for_estimates()
+    next(left)
+    store.close()
+    with pytest.raises(StoreError, match="is closed"):
+        store.samples.counts()
+    left.close()  # type: ignore[attr-defined]
+
+
 def test_nothing_of_a_broken_transaction_is_stored_also_by_who_goes_on(
     store: Store, postgresql_spot: PostgresqlSpot
 ) -> None:
