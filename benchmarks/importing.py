@@ -1,7 +1,9 @@
 """Import of a large file into a fresh store, beside a bare loop of ``csv.reader`` over it.
 
 ``python -m benchmarks.importing [ROWS]``; each side runs in an interpreter of its own, so that
-its peak of memory is its own.
+its peak of memory is its own. A PostgreSQL server is started where one can be had, with
+``fsync`` and ``synchronous_commit`` on, on the same machine; so it has a core less to itself
+than a server elsewhere, and no network in between.
 """
 
 from __future__ import annotations
@@ -12,11 +14,17 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from itertools import cycle, islice, permutations
 from pathlib import Path
 from random import Random
+from typing import TYPE_CHECKING
 
 from benchmarks.table import peak_mb, show
+
+if TYPE_CHECKING:
+    from tests.postgresql import PostgresqlServer
 
 ROWS = 1_000_000
 HEADER = (
@@ -47,14 +55,14 @@ def write_file(path: Path, rows: int) -> None:
             )
 
 
-def import_file(path: Path) -> int:
-    """Import into a fresh store beside the file; return the number of samples."""
+def import_file(path: Path, where: str) -> int:
+    """Import into a fresh store; return the number of samples."""
     from probes.importers import ImportOptions, read
     from relayd.store import Batch, content_digest, open_store
     from relayd.store.ingest import ingest
 
     options = ImportOptions(name=path.name, measured_at_s=1.64e9)
-    with open_store(path.with_suffix(".db"), mode="create") as store, path.open("rb") as stream:
+    with open_store(where, mode="create") as store, path.open("rb") as stream:
         batch = Batch(path.name, "skyplane-throughput", content_digest(path), {})
         return ingest(store, batch, read("skyplane-throughput", stream, options)).accepted
 
@@ -65,46 +73,65 @@ def read_file(path: Path) -> int:
         return sum(1 for _ in csv.reader(file)) - 1
 
 
-def run_one(what: str, path: Path) -> None:
+def run_one(what: str, path: Path, where: str) -> None:
     """Run one side and print what it took as JSON."""
     before_mb = peak_mb()
     start = time.perf_counter()
-    count = import_file(path) if what == "import" else read_file(path)
+    count = import_file(path, where) if what == "import" else read_file(path)
     seconds = time.perf_counter() - start
     print(json.dumps({"rows": count, "s": seconds, "mb": peak_mb(), "before_mb": before_mb}))
 
 
-def in_own_interpreter(what: str, path: Path) -> dict[str, float]:
+def in_own_interpreter(what: str, path: Path, where: str) -> dict[str, float]:
     """Run one side in a fresh interpreter."""
-    command = [sys.executable, "-m", "benchmarks.importing", what, str(path)]
+    command = [sys.executable, "-m", "benchmarks.importing", what, str(path), where]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     found: dict[str, float] = json.loads(done.stdout)
     return found
 
 
+@contextmanager
+def server() -> Iterator[PostgresqlServer | None]:
+    """Run a PostgreSQL server; None where none can be had."""
+    # Not in the processes whose memory is measured.
+    import pytest
+
+    from tests.postgresql import running_server
+
+    with ExitStack() as stack:
+        try:
+            found = stack.enter_context(running_server())
+        except pytest.skip.Exception as reason:
+            print(f"PostgreSQL is left out: {reason}", file=sys.stderr)
+            found = None
+        yield found
+
+
 def main(rows: int = ROWS) -> None:
     """Print the table."""
     lines = []
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, server() as postgresql:
         for count in (rows // 10, rows):
             path = Path(folder) / f"{count}.csv"
             write_file(path, count)
-            for what, name, target in (
-                ("import", "import into a store", "100,000 rows/s"),
-                ("read", "csv.reader alone", ""),
-            ):
-                found = in_own_interpreter(what, path)
+            sides = [("import", "import into SQLite", str(path.with_suffix(".db")), 100_000)]
+            if postgresql:
+                address = postgresql.url(postgresql.new_database())
+                sides.append(("import", "import into PostgreSQL", address, 50_000))
+            sides.append(("read", "csv.reader alone", "", 0))
+            for what, name, where, target in sides:
+                found = in_own_interpreter(what, path, where)
                 assert found["rows"] == count, found
                 lines.append(
                     (name, f"{count:,}", f"{found['s']:.2f} s", f"{count / found['s']:,.0f}",
-                     f"{found['mb']:.0f} MB", target)
+                     f"{found['mb']:.0f} MB", f"{target:,} rows/s" if target else "")
                 )  # fmt: skip
     header = ("", "rows", "time", "rows/s", "peak memory", "target")
     show("Import of a skyplane-throughput file (synthetic)", header, lines)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 3:
-        run_one(sys.argv[1], Path(sys.argv[2]))
+    if len(sys.argv) == 4:
+        run_one(sys.argv[1], Path(sys.argv[2]), sys.argv[3])
     else:
         main(*(int(rows) for rows in sys.argv[1:]))

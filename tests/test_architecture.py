@@ -26,7 +26,9 @@ IMPURE = {
     "shutil", "signal", "socket", "sqlite3", "ssl", "subprocess", "sys", "tempfile", "threading",
     "time", "tomllib", "urllib", "uuid",
 }  # fmt: skip
-HEAVY = ("numpy", "pydantic", "networkx", "ortools", "aiohttp", "asyncssh", "scipy", "pandas")
+HEAVY = (
+    "numpy", "pydantic", "networkx", "ortools", "aiohttp", "asyncssh", "scipy", "pandas", "psycopg",
+)  # fmt: skip
 
 
 def modules(package: str) -> list[Path]:

@@ -70,16 +70,7 @@ def connect(address: Address, *, read_only: bool = False, **parameters: int) -> 
     StoreError
         If it can't be reached, or is no server that a store can be on.
     """
-    try:
-        written = conninfo_to_dict(address.reveal())
-    except psycopg.Error:
-        # The error may hold a part of the password.
-        raise failure(
-            address,
-            "is not an address of PostgreSQL",
-            "Write postgresql://USER@HOST:PORT/DATABASE; encode special characters of a password "
-            "(%40 for @), or leave it to ~/.pgpass or PGPASSWORD.",
-        ) from None
+    written = _parameters(address)
     try:
         settings: dict[str, Any] = {**_USUAL, **written, "client_encoding": "utf8", **parameters}
         connection = psycopg.connect(autocommit=True, **settings)
@@ -106,6 +97,28 @@ def connect(address: Address, *, read_only: bool = False, **parameters: int) -> 
             "Create the schema, or name another: ?options=-c%20search_path%3Drelayd.",
         )
     return Session(connection, row[0])
+
+
+def _parameters(address: Address) -> dict[str, Any]:
+    """Return what an address says, unless a password in it was taken for something else.
+
+    Errors of the driver would then show it: they name the host, port or database they failed at.
+    """
+    try:
+        written = conninfo_to_dict(address.reveal())
+    except psycopg.Error:
+        written = None
+    if written is not None:
+        names = f"{written.get('host', '')}{written.get('hostaddr', '')}{written.get('dbname', '')}"
+        ports = str(written.get("port", "")).replace(",", "")
+        if "@" not in names and (not ports or ports.isdecimal()):
+            return dict(written)
+    raise failure(
+        address,
+        "is not an address of PostgreSQL",
+        "Write postgresql://USER@HOST:PORT/DATABASE; encode special characters of a password "
+        "(%40 for @), or leave it to ~/.pgpass or PGPASSWORD.",
+    )
 
 
 def _check(address: Address, connection: psycopg.Connection[Any]) -> None:

@@ -1,0 +1,70 @@
+"""A proxy on the way to a server, which breaks the connection at a chosen moment."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from contextlib import suppress
+from typing import Self
+
+
+class Proxy:
+    """Forwards connections to a port of this machine.
+
+    Attributes
+    ----------
+    port : int
+        Where it listens.
+    cuts : int
+        How many connections it has broken.
+    """
+
+    def __init__(self, server_port: int) -> None:
+        self._server_port = server_port
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listening.getsockname()[1]
+        self.cuts = 0
+        self._words: bytes | None = None
+        self._forward = False
+        self._open: list[socket.socket] = [self._listening]
+        self._threads = [threading.Thread(target=self._accept)]
+
+    def cut_at(self, words: bytes, *, forward: bool) -> None:
+        """Break the next connection on which a client says this, heard by the server or not."""
+        self._words, self._forward = words, forward
+
+    def __enter__(self) -> Self:
+        self._threads[0].start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for one in self._open:
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+            one.close()
+        for thread in self._threads:
+            thread.join()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self._listening.accept()
+                server = socket.create_connection(("127.0.0.1", self._server_port))
+                self._open += [client, server]
+                for pair in ((client, server), (server, client)):
+                    thread = threading.Thread(target=self._pump, args=(*pair, pair[0] is client))
+                    self._threads.append(thread)
+                    thread.start()
+
+    def _pump(self, source: socket.socket, sink: socket.socket, from_client: bool) -> None:
+        with suppress(OSError):
+            while content := source.recv(65536):
+                if from_client and self._words is not None and self._words in content:
+                    self._words = None
+                    self.cuts += 1
+                    source.shutdown(socket.SHUT_RDWR)  # the answer finds nobody
+                    if not self._forward:
+                        break
+                sink.sendall(content)
+        with suppress(OSError):
+            sink.shutdown(socket.SHUT_WR)
