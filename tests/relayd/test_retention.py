@@ -75,13 +75,14 @@ def _total(store: Store) -> tuple[int, float]:
 def _estimates(store: Store, catalogue: Catalogue) -> dict[object, object]:
     estimator = Estimator(catalogue)
     estimator.add(since_last_changes(store.samples.samples_for_estimates()))
-    for metric, *vote in vm_votes(store):
+    for metric, src, dst, src_vm, dst_vm, count in vm_votes(store):
         if metric in THROUGHPUT:
-            estimator.add_votes(*vote)
+            estimator.add_votes(src, dst, src_vm, dst_vm, count)
     network = estimator.network(Snapshot("", "", ""))
     ends = {end for src, dst, *_ in _LEGS for end in (src, dst)}
-    legs = {(leg.src, leg.dst): leg for leg in network if leg.src in ends and leg.dst in ends}
-    return {**legs, **{end: network.sites[end] for end in ends}}
+    found: dict[object, object] = {end: network.sites[end] for end in ends}
+    found |= {(leg.src, leg.dst): leg for leg in network if leg.src in ends and leg.dst in ends}
+    return found
 
 
 @settings(max_examples=12, deadline=None)
