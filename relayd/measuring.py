@@ -31,6 +31,7 @@ from probes.estimation import Estimator
 from probes.fleet.hosts import Fleet
 from probes.sessions import Patience, Sessions
 from probes.tools.interface import Tool
+from relayd.evidence import since_last_changes
 from relayd.snapshots import make_snapshot
 from relayd.store import Store
 from relayd.store.campaigns import Campaigns, StoredCampaign
@@ -128,7 +129,8 @@ class Measuring:
         """Return the graph of the fleet's regions as the samples so far give it."""
         estimator = Estimator(self.catalogue, self._vm_types, self._stated_gbps)
         if self._store and (last := self._store.samples.last_id()):
-            estimator.add(self._store.samples.samples_for_estimates(through=last))
+            samples = self._store.samples.samples_for_estimates(through=last)
+            estimator.add(since_last_changes(samples))
         return _within(self._complete(estimator), {host.region for host in self.fleet})
 
     def _complete(self, estimator: Estimator) -> Network:

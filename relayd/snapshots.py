@@ -42,9 +42,9 @@ def make_snapshot(
     estimator = Estimator(catalogue)
     samples = store.samples.samples_for_estimates(through=samples_through)
     estimator.add(since_last_changes(samples, on_shift))
-    for metric, *vote in vm_votes(store):
+    for metric, src, dst, src_vm, dst_vm, count in vm_votes(store):
         if metric in THROUGHPUT:
-            estimator.add_votes(*vote)
+            estimator.add_votes(src, dst, src_vm, dst_vm, count)
     network = estimator.network(Snapshot("", "", ""))
     created_at_s = time.time()
     as_of_s = estimator.newest_s

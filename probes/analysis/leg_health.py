@@ -96,6 +96,8 @@ class Health:
         Why it is not up, as a clause.
     silent, slow : int
         Looks in a row without a reply, and with a slow one.
+    silent_sent, silent_lost : int
+        Packets of the silent ones, and how many of them count as lost once there is a reply.
     bad_since_s : float
         The first of these.
     well_since_s : float | None
@@ -116,6 +118,8 @@ class Health:
     since_s: float = 0.0
     reason: str = ""
     silent: int = 0
+    silent_sent: int = 0
+    silent_lost: int = 0
     slow: int = 0
     bad_since_s: float = 0.0
     well_since_s: float | None = None
@@ -163,19 +167,22 @@ def after_look(
         health = replace(
             health,
             silent=health.silent + 1,
+            silent_sent=health.silent_sent + look.sent,
+            silent_lost=health.silent_lost + min(look.sent, MOST_LOSSES_OF_A_LOOK),
             bad_since_s=health.bad_since_s if health.silent or health.slow else look.at_s,
             well_since_s=None,
         )
         if health.condition != "down" and health.silent >= policy.looks:
+            health = replace(health, loss_score=0.0, loss_sent=0, loss_lost=0)
             return _changed(
                 health, "down", health.bad_since_s,
                 f"{health.silent} probes in a row got no reply",
             )  # fmt: skip
         return health
-    health = replace(health, silent=0, rtt_ms=look.rtt_ms)
     if not loaded:
         health = _with_slowness(health, look, policy, usual_rtt_ms)
         health = _with_losses(health, look)
+    health = replace(health, silent=0, silent_sent=0, silent_lost=0, rtt_ms=look.rtt_ms)
     return _settled(health, look.at_s, policy, usual_rtt_ms)
 
 
@@ -212,15 +219,21 @@ def _with_slowness(health: Health, look: Look, policy: Policy, usual_ms: float |
 
 
 def _with_losses(health: Health, look: Look) -> Health:
-    lost = look.sent - look.received
-    score = health.loss_score + min(lost, MOST_LOSSES_OF_A_LOOK) * _LOST + look.received * _KEPT
+    lost, sent = look.sent - look.received, look.sent
+    counted = min(lost, MOST_LOSSES_OF_A_LOOK)
+    if health.condition != "down":
+        # Silence that was no outage was loss; that of an outage says nothing of what follows.
+        counted += health.silent_lost
+        lost += health.silent_sent
+        sent += health.silent_sent
+    score = health.loss_score + counted * _LOST + look.received * _KEPT
     if score <= 0:
         return replace(health, loss_score=0.0, loss_sent=0, loss_lost=0)
     return replace(
         health,
         # No more than is needed for an alarm twice over: a leg must be able to recover.
         loss_score=min(score, 2 * LOSS_ALARM),
-        loss_sent=health.loss_sent + look.sent,
+        loss_sent=health.loss_sent + sent,
         loss_lost=health.loss_lost + lost,
     )
 

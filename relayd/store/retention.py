@@ -172,7 +172,7 @@ def vm_votes(store: Store) -> Iterator[tuple[str, str, str, str, str, int]]:
         "JOIN metrics ON metrics.id = metric_id "
         "GROUP BY metrics.name, src.name, dst.name, src_vm, dst_vm"
     ):
-        yield tuple(row)  # type: ignore[misc]
+        yield tuple(row)
 
 
 class _Run:

@@ -33,6 +33,7 @@ AGAIN_S = 3600.0
 """Before another try of a campaign that failed as a whole."""
 BETWEEN_S = 600.0
 """Least time between campaigns."""
+COLLAPSED_AGAIN_S = 1800.0
 MOST_CHANGED_LEGS = 20
 SHARE_OF_LEFT = 0.8
 """Of the money left: a probe may send more than was expected of it."""
@@ -74,6 +75,8 @@ class Campaigning:
     options : WatchOptions
     light_usd_per_day : float
         What light probing takes of the budget.
+    collapsed : callable
+        Returns the legs whose throughput had collapsed when measured, before a time.
     """
 
     storage: StoreThread
@@ -81,6 +84,7 @@ class Campaigning:
     catalogue: Catalogue
     options: WatchOptions
     light_usd_per_day: float
+    collapsed: Callable[[float], list[tuple[str, str]]] = lambda _: []
     on_note: Callable[[str], None] = lambda _: None
     running: str = ""
     progress: dict[str, Any] = field(default_factory=dict)
@@ -114,7 +118,7 @@ class Campaigning:
             changed = tuple((src, dst) for src, dst in options.get("changed", ()))
             return Due("one was not finished", wish_from_json(options["wish"]), changed,
                        unfinished.row.id)  # fmt: skip
-        if due := self._changed(store):
+        if due := self._changed(store, now_s):
             return due
         last_s = marks.get(LAST)
         if last_s is None:
@@ -125,8 +129,10 @@ class Campaigning:
             return None
         return Due("measurements have come of age", self.options.wish)
 
-    def _changed(self, store: Store) -> Due | None:
-        legs = dict.fromkeys((c.src, c.dst) for c in LevelShifts(store.database).open())
+    def _changed(self, store: Store, now_s: float) -> Due | None:
+        changed = [(change.src, change.dst) for change in LevelShifts(store.database).open()]
+        # A collapse is looked into again: it may be over, and only a measurement can tell.
+        legs = dict.fromkeys([*changed, *self.collapsed(now_s - COLLAPSED_AGAIN_S)])
         first: dict[str, str] = {}
         for host in self.fleet:
             first.setdefault(host.region, host.name)

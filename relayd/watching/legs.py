@@ -139,6 +139,14 @@ class WatchedLegs:
             self.changed.add(pair)
         return after
 
+    def collapsed(self, before_s: float) -> list[Pair]:
+        """Return the legs whose throughput had collapsed when measured, before a time."""
+        return [
+            pair
+            for pair, health in self.healths.items()
+            if health.rate_share < 1 and health.rate_at_s < before_s
+        ]
+
     # ---- what is to be kept -------------------------------------------------------------------
 
     def unusual(self) -> dict[Pair, Health]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 
 from relayd.store import Store
@@ -31,6 +32,8 @@ class Purse:
         self._spent_usd = 0.0
         self._sent_gb = 0.0
         self._refused_day = ""
+        # Sources look at the same time, and must not each reserve a block.
+        self._lock = asyncio.Lock()
 
     async def take(self, usd: float, sent_gb: float) -> bool:
         """Spend on a probe that is about to be sent; False if the day's budget is used up.
@@ -40,6 +43,10 @@ class Purse:
         StoreError
             If the store can't reserve more just now.
         """
+        async with self._lock:
+            return await self._take(usd, sent_gb)
+
+    async def _take(self, usd: float, sent_gb: float) -> bool:
         today = day_of(time.time())
         if today != self._day or self._spent_usd + usd > self._reserved_usd:
             await self.settle()

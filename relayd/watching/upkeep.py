@@ -66,11 +66,12 @@ class Upkeep:
         last_id, latest = await self.storage.do(
             lambda store: (store.samples.last_id(), store.snapshots.latest())
         )
-        if latest and latest.id != self.snapshot_id:
-            await self._expect_latest()  # by a campaign, an import, or another process
         if last_id != self._seen_id:
+            # First, while what is expected does not rest on these samples yet.
             self._seen_id = last_id
             await self._judge_throughput(now_s)
+        if latest and latest.id != self.snapshot_id:
+            await self._expect_latest()  # by a campaign, an import, or another process
         if self._busy and self._busy.done():
             ended, self._busy = self._busy, None
             ended.result()  # a store that is busy is told, and asked again next time

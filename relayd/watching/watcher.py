@@ -211,8 +211,9 @@ class Watcher:
         light_usd_per_day = per_round_usd * DAY_S / every_s
         purse = Purse(storage, options.daily_budget_usd, light_usd_per_day * BLOCK_S / DAY_S)
         campaigning = Campaigning(
-            storage, self.fleet, self.catalogue, options, light_usd_per_day, self.on_note
-        )
+            storage, self.fleet, self.catalogue, options, light_usd_per_day, legs.collapsed,
+            self.on_note,
+        )  # fmt: skip
         telling = None
         if options.webhook:
             telling = Telling(storage, options.webhook, self.on_note)

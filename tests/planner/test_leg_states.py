@@ -110,7 +110,7 @@ def test_no_plan_uses_a_leg_that_is_down_and_none_gets_better(
         usual = _network().leg(leg.src, leg.dst)
         for connections in (1, 64):
             for bound in ("low", "expected", "high"):
-                assert leg.rate_gbps(connections, bound) <= usual.rate_gbps(connections, bound)  # type: ignore[arg-type]
+                assert leg.rate_gbps(connections, bound) <= usual.rate_gbps(connections, bound)
         if (state := states.get((leg.src, leg.dst))) and state.condition == "down":
             assert leg.rate_gbps(64, "high") == 0
     try:

@@ -51,7 +51,7 @@ def test_conditions_follow_runs_of_looks(kinds: list[str]) -> None:
                 assert run == [SILENT] * _POLICY.looks
                 assert health.since_s <= (at - _POLICY.looks + 1) * _EVERY_S
             elif condition == "up":
-                assert GOOD not in run
+                assert GOOD not in run or "are lost" in health.reason
             else:
                 # What leaves has been well for as long as it must hold.
                 held = int(_POLICY.hold_s / _EVERY_S)
@@ -96,6 +96,16 @@ def test_loss_degrades_and_its_share_is_known(seed: int, share: float) -> None:
     for number in range(400):
         health = after_look(health, _look(1e4 + number * _EVERY_S, GOOD), _POLICY, _USUAL_MS)
     assert (health.condition, health.loss_share) == ("up", 0.0)
+
+
+def test_silence_that_is_no_outage_is_loss() -> None:
+    kinds = [SILENT, SILENT, GOOD, SILENT, GOOD, SILENT, SILENT, GOOD]
+    health = _through(kinds)[-1]
+    assert health.condition == "degraded"
+    assert health.loss_share == 15 / 24
+    # An outage is not: what comes back from one is as good as new.
+    recovered = _through([SILENT] * 20 + [GOOD] * 10)[-1]
+    assert (recovered.condition, recovered.loss_score) == ("up", 0.0)
 
 
 def test_usual_loss_is_no_alarm() -> None:

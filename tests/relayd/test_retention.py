@@ -21,7 +21,7 @@ from relayd.catalogue import load_catalogue
 from relayd.evidence import MOST_JUDGED, since_last_changes
 from relayd.store import Batch, Store, append, open_store
 from relayd.store.ingest import ingest
-from relayd.store.retention import compact, summaries_of, vm_votes
+from relayd.store.retention import Period, compact, summaries_of, vm_votes
 
 _NOW_S = 1.8e9
 _DAY_S = 86400.0
@@ -75,13 +75,14 @@ def _total(store: Store) -> tuple[int, float]:
 def _estimates(store: Store, catalogue: Catalogue) -> dict[object, object]:
     estimator = Estimator(catalogue)
     estimator.add(since_last_changes(store.samples.samples_for_estimates()))
-    for metric, *vote in vm_votes(store):
+    for metric, src, dst, src_vm, dst_vm, count in vm_votes(store):
         if metric in THROUGHPUT:
-            estimator.add_votes(*vote)
+            estimator.add_votes(src, dst, src_vm, dst_vm, count)
     network = estimator.network(Snapshot("", "", ""))
     ends = {end for src, dst, *_ in _LEGS for end in (src, dst)}
-    legs = {(leg.src, leg.dst): leg for leg in network if leg.src in ends and leg.dst in ends}
-    return {**legs, **{end: network.sites[end] for end in ends}}
+    found: dict[object, object] = {end: network.sites[end] for end in ends}
+    found |= {(leg.src, leg.dst): leg for leg in network if leg.src in ends and leg.dst in ends}
+    return found
 
 
 @settings(max_examples=12, deadline=None)
@@ -104,7 +105,8 @@ def test_totals_and_estimates_are_as_before(
         rows = _series(seed, count, span_days, level_change)
         append(store, rows)
         totals, estimates = _total(store), _estimates(store, catalogue)
-        done = compact(store, older_days * _DAY_S, period="day" if daily else "hour", now_s=_NOW_S)
+        period: Period = "day" if daily else "hour"
+        done = compact(store, older_days * _DAY_S, period=period, now_s=_NOW_S)
         again = _total(store)
         assert again[0] == totals[0] == len(set(rows)) == store.samples.counts().samples
         assert again[1] == pytest.approx(totals[1], rel=1e-12)
@@ -115,7 +117,8 @@ def test_totals_and_estimates_are_as_before(
             assert done.samples > 0
         assert done.summaries <= done.samples
         # What is made small once stays as it is.
-        assert compact(store, older_days * _DAY_S, now_s=_NOW_S).samples == 0
+        twice = compact(store, older_days * _DAY_S, period=period, now_s=_NOW_S)
+        assert twice.samples == 0
 
 
 def test_a_summary_says_what_its_samples_did(store: Store) -> None:

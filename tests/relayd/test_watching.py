@@ -244,8 +244,9 @@ def test_estimates_rest_on_what_was_measured_since_the_change(store: Store) -> N
     catalogue = load_catalogue()
     shifts: list[LegShift] = []
     make_snapshot(store, catalogue, on_shift=shifts.append)
-    found = [(shift.before, shift.after) for shift in shifts]
-    assert found == [(pytest.approx(120, rel=0.02), pytest.approx(180, rel=0.02))]
+    (shift,) = shifts
+    assert shift.before == pytest.approx(120, rel=0.02)
+    assert shift.after == pytest.approx(180, rel=0.02)
     leg = Knowledge(catalogue, store.path).network(_PAIR).leg(*_PAIR)
     assert leg.rtt_ms.expected == pytest.approx(180, rel=0.02)
     assert leg.rtt_ms.samples == pytest.approx(15, abs=2)
@@ -319,6 +320,46 @@ def test_one_watches_and_another_takes_over_when_it_is_killed(db: Path, tmp_path
         assert other.stdout.readline() == "alone\n"
         assert asyncio.run(story(other)) == ["standby", "prober", "stopped"]
     assert any("standing by" in note for note in notes)
+
+
+def test_what_is_imported_becomes_a_snapshot_and_a_collapse_a_state(
+    db: Path, tmp_path: Path
+) -> None:
+    now_s = time.time()
+    usual = Sample(*_PAIR, "aggregate_mbps", 4000.0, now_s - 5, "iperf3", 64, 60.0, True)
+    catalogue = load_catalogue()
+    with open_store(db, mode="write") as store:
+        append(store, [usual._replace(measured_at_s=now_s - 9e4 - n) for n in range(3)])
+        make_snapshot(store, catalogue)
+
+    async def story() -> None:
+        options = WatchOptions(
+            1.0, interval_s=2.0, campaign_every_s=inf, snapshot_every_s=0.0, snapshots_kept=1
+        )
+        watcher = Watcher(db, _fleet(tmp_path), catalogue, options)
+        stop = asyncio.Event()
+        running = asyncio.create_task(watcher.run(stop))
+        try:
+            async with asyncio.timeout(60):
+                while not (first := watcher.status().get("snapshot")):
+                    await asyncio.sleep(0.05)
+                with open_store(db, mode="write") as store:
+                    append(store, [usual._replace(value=40.0)], "import")
+                while watcher.status()["snapshot"] == first or not watcher.status()["not_up"]:
+                    await asyncio.sleep(0.05)
+        finally:
+            stop.set()
+            await running
+        (state,) = watcher.status()["not_up"]
+        assert state["reason"] == "throughput fell to 1% of what was expected"
+
+    asyncio.run(story())
+    with open_store(db, mode="read") as store:
+        assert len(store.snapshots.list()) == 1
+        kinds = [event.kind for event in Events(store.database).after(0)]
+    assert {"leg", "snapshot"} <= set(kinds)
+    reason = relayd.open(db).plan(*_PAIR).reason
+    assert f"{_PAIR[0]} -> {_PAIR[1]} is degraded since" in reason
 
 
 def test_a_watcher_needs_two_regions(db: Path, tmp_path: Path) -> None:
