@@ -37,7 +37,7 @@ KNOWN_WELL = 0.08
 # A cap probe asks for so much more than the cap, with at least so many connections a peer, from
 # peers that promise almost as much as the best.
 OVERLOAD = 3.0
-LEAST_CONNECTIONS = 8
+LEAST_CONNECTIONS = 16
 ALMOST = 0.9
 LEAST_LOSS = 1e-6
 LEAST_PART = 1e-6  # legs without a fee still take time
