@@ -96,8 +96,7 @@ def unscaled(network: Network, regions: Sequence[str], scale: float) -> Network:
             site, egress_gbps=larger(site.egress_gbps), ingress_gbps=larger(site.ingress_gbps),
             window_mb=larger(site.window_mb),
         )
-        for name in regions
-        if (site := part.sites[name])
+        for name, site in sorted(part.sites.items())
     }  # fmt: skip
     legs = {
         src: {
