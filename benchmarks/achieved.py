@@ -60,6 +60,8 @@ def achieved(
         Of each transfer.
     """
     known = exact(truth)
+    # Allocations name relays by their place.
+    assert list(believed.sites) == list(known.sites)
     per_usd, rates = [], []
     totals = [0.0, 0.0]
     for src, dst in permutations(truth.sites, 2):

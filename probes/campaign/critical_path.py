@@ -21,7 +21,8 @@ def critical_path_s(outcomes: Sequence[Outcome], limits: Limits) -> float:
     Parameters
     ----------
     outcomes : sequence of Outcome
-        In the order in which they ended, so that none comes before one it waited for.
+        In the order in which they ended. They are replayed in the order in which they began, as
+        far as their samples tell.
     limits : Limits
         Under which they ran.
     """
@@ -29,7 +30,11 @@ def critical_path_s(outcomes: Sequence[Outcome], limits: Limits) -> float:
     for outcome in outcomes:
         if outcome.busy_s > 0:
             stages.setdefault(outcome.probe.stage, []).append(outcome)
-    return sum(_stage_s(stage, limits) for stage in stages.values())
+    return sum(_stage_s(sorted(stage, key=_began_s), limits) for stage in stages.values())
+
+
+def _began_s(outcome: Outcome) -> float:
+    return min((sample.measured_at_s for sample in outcome.samples), default=0.0)
 
 
 def _stage_s(outcomes: Sequence[Outcome], limits: Limits) -> float:

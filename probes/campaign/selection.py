@@ -2,11 +2,6 @@
 
 The order of a campaign: :func:`rtt_tasks`, :func:`per_flow_tasks`, :func:`cap_tasks`, then
 :func:`choose_legs` again and again, each time with the network that the samples so far give.
-
-**Regret** is what a scheduler loses by acting on expected figures: over all ordered pairs of the
-fleet's regions, the mean of ``1 - achieved / best`` throughput, where *best* is what direct or the
-best single relay would give if the truth were known, and *achieved* what the choice made on
-expected figures gives. Truth is drawn between the bounds of each estimate.
 """
 
 from __future__ import annotations
@@ -19,27 +14,23 @@ from math import ceil, isfinite
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.errors import DataError
 from planner.network import Network
 from planner.pricing import Prices
 from planner.units import BITS_PER_BYTE
 from probes.campaign.allowance import UNLIMITED, Allowance
+from probes.campaign.regret import Rates, expected_regret
 from probes.campaign.tasks import ProbeTask
 
 # Where one flow shows the receiver's window: far enough to be limited by it, near enough for
 # many round trips in a short test.
 NEAREST_MS, FARTHEST_MS = 60.0, 250.0
-SCENARIOS = 24
-# A leg whose bounds are within this of its expected figure has nothing left to tell.
-KNOWN_WELL = 0.08
 # A cap probe asks for so much more than the cap, with at least so many connections a peer, from
 # peers that promise almost as much as the best.
 OVERLOAD = 3.0
-LEAST_CONNECTIONS = 8
+LEAST_CONNECTIONS = 16
 ALMOST = 0.9
-LEAST_LOSS = 1e-6
 LEAST_PART = 1e-6  # legs without a fee still take time
 
 
@@ -221,7 +212,7 @@ def choose_legs(
     connections, duration_s
         Of each probe.
     margin : float
-        What a relay must gain on expected figures before it is taken.
+        What a relay must surely gain before it is taken.
     seed : int
         Of the draws between bounds.
     """
@@ -229,8 +220,8 @@ def choose_legs(
     for host, region in region_of.items():
         hosts_of.setdefault(region, host)
     regions = [region for region in network.sites if region in hosts_of]
-    rates = _Rates.of(network, regions, connections)
-    regret, saving = _regret(rates, margin, np.random.default_rng(seed))
+    rates = Rates.of(network, regions, connections)
+    regret, saving = expected_regret(rates, margin, np.random.default_rng(seed))
     if regret < threshold:
         return Choice([], regret, regret, 0.0, f"the expected regret of {regret:.1%} is low enough")
     offers = []
@@ -290,122 +281,3 @@ class _Offer(NamedTuple):
     volume_gb: float
     src: str
     dst: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Rates:
-    """Rates of one VM pair, shape (n, n), capped at both VMs; 0 where there is no leg."""
-
-    low: NDArray[np.float64]
-    expected: NDArray[np.float64]
-    high: NDArray[np.float64]
-    unknown: NDArray[np.bool_]
-
-    @classmethod
-    def of(cls, network: Network, regions: Sequence[str], connections: int) -> _Rates:
-        count = len(regions)
-        figures = {name: np.zeros((count, count)) for name in ("low", "expected", "high")}
-        unknown = np.zeros((count, count), dtype=bool)
-        for i, src in enumerate(regions):
-            for j, dst in enumerate(regions):
-                leg = network.legs.get(src, {}).get(dst)
-                if i == j or leg is None:
-                    continue
-                cap = min(
-                    network.sites[src].egress_gbps.expected,
-                    network.sites[dst].ingress_gbps.expected,
-                )
-                for name, values in figures.items():
-                    values[i, j] = min(leg.rate_gbps(connections, name), cap)  # type: ignore[arg-type]
-                wide = figures["high"][i, j] - figures["low"][i, j]
-                unknown[i, j] = (
-                    leg.aggregate_gbps.source != "measured"
-                    and wide > KNOWN_WELL * figures["expected"][i, j]
-                )
-        return cls(figures["low"], figures["expected"], figures["high"], unknown)
-
-
-def _regret(
-    rates: _Rates, margin: float, random: np.random.Generator
-) -> tuple[float, NDArray[np.float64]]:
-    """Return the expected regret, and how much of it each unmeasured leg is to blame for.
-
-    The blame for a pair's loss is shared among the unmeasured legs of what was chosen and of what
-    would have been best.
-    """
-    count = len(rates.expected)
-    chosen = _sure_choices(rates, margin)
-    blame = np.zeros((count, count))
-    total = 0.0
-    rows, columns = np.nonzero(rates.expected > 0)
-    if not len(rows):
-        return 0.0, blame
-    # Figures of real paths spread by ratios, so the draw is even between logarithms.
-    low, high = np.log(np.maximum(rates.low, 1e-9)), np.log(np.maximum(rates.high, 1e-9))
-    for _ in range(SCENARIOS):
-        truth = np.exp(low + (high - low) * random.random((count, count)))
-        truth = np.where(rates.unknown, truth, rates.expected)
-        truth[rates.expected <= 0] = 0.0
-        best = _choices(truth, 0.0)
-        achieved, possible = _achieved(truth, chosen), _achieved(truth, best)
-        loss = np.where(possible > 0, 1 - achieved / np.maximum(possible, 1e-12), 0.0)
-        total += float(loss[rows, columns].mean())
-        for src, dst in zip(*np.nonzero(loss > LEAST_LOSS), strict=True):
-            legs = _to_settle(rates, truth, margin, int(src), int(dst), int(best[src, dst]))
-            for leg in legs:
-                blame[leg] += loss[src, dst] / len(legs) / len(rows)
-    return total / SCENARIOS, blame / SCENARIOS
-
-
-def _to_settle(
-    rates: _Rates, truth: NDArray[np.float64], margin: float, src: int, dst: int, relay: int
-) -> list[tuple[int, int]]:
-    """Return the unmeasured legs that have to be known for a pair to get its best path.
-
-    The direct leg first: often its own figure settles it, since relays that promise much are
-    mostly known better. Then the leg of the relay that promises less, then the other.
-    """
-    if relay < 0:
-        return [(src, dst)] if rates.unknown[src, dst] else []
-    by_promise = sorted(((src, relay), (relay, dst)), key=lambda leg: float(rates.low[leg]))
-    low = {leg: float(rates.low[leg]) for leg in by_promise}
-    direct_gbps = float(rates.high[src, dst])
-    legs: list[tuple[int, int]] = []
-    for leg in ((src, dst), *by_promise):
-        if min(low.values()) > direct_gbps * (1 + margin):
-            break
-        if not rates.unknown[leg]:
-            continue
-        legs.append(leg)
-        if leg in low:
-            low[leg] = float(truth[leg])
-        else:
-            direct_gbps = float(truth[leg])
-    return legs
-
-
-def _sure_choices(rates: _Rates, margin: float) -> NDArray[np.intp]:
-    """Return what relayd would choose: the best relay if its low bound beats direct's high one."""
-    choice = _choices(rates.expected, 0.0)
-    surely = _achieved(rates.low, choice) > rates.high * (1 + margin)
-    return np.where(surely, choice, -1)
-
-
-def _choices(rates: NDArray[np.float64], margin: float) -> NDArray[np.intp]:
-    """Return, for each pair, the relay of greatest rate if it beats direct by the margin, or -1."""
-    count = len(rates)
-    choice = np.full((count, count), -1, dtype=np.intp)
-    into = np.ascontiguousarray(rates.T)
-    for src in range(count):
-        through = np.minimum(into, rates[src])
-        relay = through.argmax(axis=1)
-        gains = through[np.arange(count), relay] > rates[src] * (1 + margin)
-        choice[src] = np.where(gains, relay, -1)
-    return choice
-
-
-def _achieved(rates: NDArray[np.float64], choice: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Return what each pair gets by its choice."""
-    rows, columns = np.indices(rates.shape)
-    relayed = np.minimum(rates[rows, choice], rates[choice, columns])
-    return np.where(choice < 0, rates, relayed)

@@ -14,7 +14,7 @@ from relayd.catalogue import built_in_folder, load_catalogue
 
 # Azure's egress to AWS differs from pair to pair, and a relay helps some of them.
 _REGIONS = (
-    "azure:eastus", "azure:koreacentral", "azure:westeurope", "aws:us-west-1", "aws:eu-central-1",
+    "azure:eastus", "azure:westus", "azure:westeurope", "aws:us-west-1", "aws:eu-central-1",
 )  # fmt: skip
 
 

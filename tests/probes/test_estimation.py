@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import random
 from collections import defaultdict
+from itertools import product
 
 import pytest
 from hypothesis import given, settings
@@ -262,12 +263,12 @@ def test_a_law_holds_in_proportion_for_vms_of_another_size(how: str) -> None:
             for name, site in full.sites.items()
         } if how == "stated" else {},
     )  # fmt: skip
-    estimator.add(
-        sample(1000 * share * getattr(full.sites[name], side).expected, metric, name, name)
-        for name in ((src, dst) if how == "measured" else ())
-        for metric, side in (
-            ("egress_cap_mbps", "egress_gbps"), ("ingress_cap_mbps", "ingress_gbps"))
+    sides: tuple[tuple[Metric, str], ...] = (
+        ("egress_cap_mbps", "egress_gbps"), ("ingress_cap_mbps", "ingress_gbps"),
     )  # fmt: skip
+    for name, (metric, side) in product((src, dst) if how == "measured" else (), sides):
+        mbps = 1000 * share * getattr(full.sites[name], side).expected
+        estimator.add([sample(mbps, metric, name, name)])
     leg, was = estimator.network(Snapshot("t", "", "")).leg(src, dst), full.leg(src, dst)
     assert leg.aggregate_gbps.expected == pytest.approx(share * was.aggregate_gbps.expected)
     assert leg.aggregate_gbps.low == pytest.approx(share * was.aggregate_gbps.low)

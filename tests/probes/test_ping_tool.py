@@ -49,7 +49,7 @@ def output(*replies_ms: str, summary: str) -> Output:
 def test_a_late_reply_does_not_move_the_round_trip_time(
     replies_ms: list[str], summary: str, rtt_ms: float
 ) -> None:
-    test = ProbeTest(*HOSTS, "192.0.2.2", connections=0, duration_s=1.0)
+    test = ProbeTest(HOSTS[0], HOSTS[1], "192.0.2.2", connections=0, duration_s=1.0)
     result = Ping().read(output(*replies_ms, summary=summary), test, 1.0e9)
     found = {sample.metric: sample.value for sample in result.samples}
     assert found["rtt_ms"] == pytest.approx(rtt_ms, abs=0.06)

@@ -1,0 +1,143 @@
+"""Expected regret: what acting on expected figures loses, and which legs are to blame.
+
+Regret is what a scheduler loses by acting on expected figures: over all ordered pairs of the
+fleet's regions, the mean of ``1 - achieved / best`` throughput, where *best* is what direct or the
+best single relay would give if the truth were known, and *achieved* what relayd's choice gives: the
+relay of greatest expected rate, if its low bound beats the high one of direct by the margin. Truth
+is drawn between the bounds of each estimate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.network import Network
+
+SCENARIOS = 24
+# A leg whose bounds are within this of its expected figure has nothing left to tell.
+KNOWN_WELL = 0.08
+LEAST_LOSS = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Rates of one VM pair, shape (n, n), capped at both VMs; 0 where there is no leg."""
+
+    low: NDArray[np.float64]
+    expected: NDArray[np.float64]
+    high: NDArray[np.float64]
+    unknown: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, network: Network, regions: Sequence[str], connections: int) -> Rates:
+        """Return the rates between some regions of a network."""
+        count = len(regions)
+        figures = {name: np.zeros((count, count)) for name in ("low", "expected", "high")}
+        unknown = np.zeros((count, count), dtype=bool)
+        for i, src in enumerate(regions):
+            for j, dst in enumerate(regions):
+                leg = network.legs.get(src, {}).get(dst)
+                if i == j or leg is None:
+                    continue
+                cap = min(
+                    network.sites[src].egress_gbps.expected,
+                    network.sites[dst].ingress_gbps.expected,
+                )
+                for name, values in figures.items():
+                    values[i, j] = min(leg.rate_gbps(connections, name), cap)  # type: ignore[arg-type]
+                wide = figures["high"][i, j] - figures["low"][i, j]
+                unknown[i, j] = (
+                    leg.aggregate_gbps.source != "measured"
+                    and wide > KNOWN_WELL * figures["expected"][i, j]
+                )
+        return cls(figures["low"], figures["expected"], figures["high"], unknown)
+
+
+def expected_regret(
+    rates: Rates, margin: float, random: np.random.Generator
+) -> tuple[float, NDArray[np.float64]]:
+    """Return the expected regret, and how much of it each unmeasured leg is to blame for.
+
+    The blame for a pair's loss is shared among the legs that would have to be known for it to get
+    its best path.
+    """
+    count = len(rates.expected)
+    chosen = _sure_choices(rates, margin)
+    blame = np.zeros((count, count))
+    total = 0.0
+    rows, columns = np.nonzero(rates.expected > 0)
+    if not len(rows):
+        return 0.0, blame
+    # Figures of real paths spread by ratios, so the draw is even between logarithms.
+    low, high = np.log(np.maximum(rates.low, 1e-9)), np.log(np.maximum(rates.high, 1e-9))
+    for _ in range(SCENARIOS):
+        truth = np.exp(low + (high - low) * random.random((count, count)))
+        truth = np.where(rates.unknown, truth, rates.expected)
+        truth[rates.expected <= 0] = 0.0
+        best = _choices(truth, 0.0)
+        achieved, possible = _achieved(truth, chosen), _achieved(truth, best)
+        loss = np.where(possible > 0, 1 - achieved / np.maximum(possible, 1e-12), 0.0)
+        total += float(loss[rows, columns].mean())
+        for src, dst in zip(*np.nonzero(loss > LEAST_LOSS), strict=True):
+            legs = _to_settle(rates, truth, margin, int(src), int(dst), int(best[src, dst]))
+            for leg in legs:
+                blame[leg] += loss[src, dst] / len(legs) / len(rows)
+    return total / SCENARIOS, blame / SCENARIOS
+
+
+def _to_settle(
+    rates: Rates, truth: NDArray[np.float64], margin: float, src: int, dst: int, relay: int
+) -> list[tuple[int, int]]:
+    """Return the unmeasured legs that have to be known for a pair to get its best path.
+
+    The direct leg first: often its own figure settles it, since relays that promise much are
+    mostly known better. Then the leg of the relay that promises less, then the other.
+    """
+    if relay < 0:
+        return [(src, dst)] if rates.unknown[src, dst] else []
+    by_promise = sorted(((src, relay), (relay, dst)), key=lambda leg: float(rates.low[leg]))
+    low = {leg: float(rates.low[leg]) for leg in by_promise}
+    direct_gbps = float(rates.high[src, dst])
+    legs: list[tuple[int, int]] = []
+    for leg in ((src, dst), *by_promise):
+        if min(low.values()) > direct_gbps * (1 + margin):
+            break
+        if not rates.unknown[leg]:
+            continue
+        legs.append(leg)
+        if leg in low:
+            low[leg] = float(truth[leg])
+        else:
+            direct_gbps = float(truth[leg])
+    return legs
+
+
+def _sure_choices(rates: Rates, margin: float) -> NDArray[np.intp]:
+    """Return what relayd would choose: the best relay if its low bound beats direct's high one."""
+    choice = _choices(rates.expected, 0.0)
+    surely = _achieved(rates.low, choice) > rates.high * (1 + margin)
+    return np.where(surely, choice, -1)
+
+
+def _choices(rates: NDArray[np.float64], margin: float) -> NDArray[np.intp]:
+    """Return, for each pair, the relay of greatest rate if it beats direct by the margin, or -1."""
+    count = len(rates)
+    choice = np.full((count, count), -1, dtype=np.intp)
+    into = np.ascontiguousarray(rates.T)
+    for src in range(count):
+        through = np.minimum(into, rates[src])
+        relay = through.argmax(axis=1)
+        gains = through[np.arange(count), relay] > rates[src] * (1 + margin)
+        choice[src] = np.where(gains, relay, -1)
+    return choice
+
+
+def _achieved(rates: NDArray[np.float64], choice: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Return what each pair gets by its choice."""
+    rows, columns = np.indices(rates.shape)
+    relayed = np.minimum(rates[rows, choice], rates[choice, columns])
+    return np.where(choice < 0, rates, relayed)
