@@ -60,7 +60,7 @@ class BroadcastDecider:
             if star is None:
                 raise DataError("A destination has no direct leg, and nobody may forward.")
             optimum, bound = star, star.value  # there is no other way
-        elif request.objective == "time":
+        elif request.hour_usd == inf:
             optimum = search.least_duration()
             bound = search.bound_s
         else:

@@ -26,12 +26,13 @@ from planner.broadcast_packing import (
 )
 from planner.broadcast_request import BroadcastProblem, BroadcastRequest
 from planner.site_resources import Floats
-from planner.steiner import Arcs, least_tree, near_trees, weight_of
+from planner.steiner import EXACT_TERMINALS, Arcs, least_tree, near_trees, weight_of
 from planner.units import S_PER_H
 
-# Proven this near to the optimum, the search ends: estimates are good to several percent.
-ENOUGH = 5e-3
-MOST_INTERVALS = 12
+# Proven this near to the optimum, the search ends: estimates are good to several percent. After
+# some intervals, less will do.
+ENOUGH, GOOD = 5e-3, 1e-2
+INTERVALS, MOST_INTERVALS = 12, 36
 CLOSE = 1.5e-3
 ROUNDS = 40
 # Getting up to speed worth looking for shallower trees, as a share of the duration; how round trips
@@ -218,6 +219,8 @@ class Search:
         open_intervals: list[tuple[float, float, float]] = []
         count = 0
         closed = inf
+        # Beyond what is solved exactly, more intervals bring no better bounds.
+        most = MOST_INTERVALS if len(self.problem.terminals) <= EXACT_TERMINALS else INTERVALS // 2
 
         def add(least_s: float, most_s: float) -> None:
             nonlocal count
@@ -233,13 +236,12 @@ class Search:
             add(middle_s, end_s)
         while open_intervals:
             bound, least_s, most_s = heappop(open_intervals)
-            value = best_of(self.found).value if self.found else inf
-            if value <= bound * (1 + ENOUGH) or count >= MOST_INTERVALS or (
-                most_s <= least_s * (1 + ENOUGH)
-            ):  # fmt: skip
+            gap = best_of(self.found).value / bound - 1 if self.found and bound > 0 else inf
+            if gap <= ENOUGH or count >= most or (count >= INTERVALS and gap <= GOOD):
                 closed = min(closed, bound)
-                if value <= bound * (1 + ENOUGH) or count >= MOST_INTERVALS:
-                    break
+                break
+            if most_s <= least_s * (1 + ENOUGH):  # too short to matter
+                closed = min(closed, bound)
                 continue
             middle_s = (least_s * most_s) ** 0.5
             add(least_s, middle_s)

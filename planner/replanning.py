@@ -13,15 +13,15 @@ further change must gain another margin on top.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
 from typing import Any
 
 from planner.errors import DataError, InfeasibleError, InputError
 from planner.network import Network
-from planner.plan import Answer, Cost
+from planner.plan import Answer
 from planner.pricing import Prices
-from planner.replanning_answer import ChangeCost, Continuation, Range, Replan, ReplanVerdict
+from planner.replanning_answer import ChangeCost, Range, Replan, ReplanVerdict
 from planner.replanning_course import (
     Course,
     course_of_broadcast,
@@ -35,6 +35,7 @@ from planner.replanning_progress import (
     in_progress,
     without_limits,
 )
+from planner.replanning_ways import Reckoner, Way, difference, gain_of
 from planner.request import TransferRequest
 from planner.shuffle_request import ShuffleRequest
 from planner.units import S_PER_H, gbps_text
@@ -47,27 +48,6 @@ SURPRISE = 0.8
 # Until a deadline leaves room for starting VMs and getting up to speed.
 DEADLINE_ROUNDS = 4
 OVERSHOOT = 1.2
-
-
-@dataclass(frozen=True)
-class _Way:
-    """A way from now to the end, at three speeds: fast, expected, slow."""
-
-    times_s: tuple[float, float, float]
-    costs: tuple[Cost, Cost, Cost]
-    course: Course
-
-    def values(self, hour_usd: float) -> tuple[float, ...]:
-        if hour_usd == inf:
-            return self.times_s
-        return tuple(
-            cost.total + hour_usd * time_s / S_PER_H
-            for time_s, cost in zip(self.times_s, self.costs, strict=True)
-        )
-
-    def shown(self) -> Continuation:
-        fast, expected, slow = self.times_s
-        return Continuation(expected, fast, slow, self.costs[1])
 
 
 def replan(
@@ -123,45 +103,13 @@ class _Replanner:
         self.request = progress.request
         self.needed = 1 + self.request.margin * (1 + changes)
         self.warnings: list[str] = []
-        self.keep = self._keep()
+        self.reckoner = Reckoner(network, prices, self.request.connections, self.request.vm_start_s)
+        self.keep = self.reckoner.keep(progress.course)
 
-    # ---- the two ways ------------------------------------------------------------------------
+    # ---- other plans -------------------------------------------------------------------------
 
-    def _keep(self) -> _Way:
-        course = self.progress.course
-        span = course.transfer_s(self.network, self.request.connections)
-        times = (span.low, span.expected, span.high)
-        egress_usd = course.egress_usd(self.prices)
-        hourly_usd = course.vm_usd_per_h(self.prices)
-        costs = tuple(Cost.of(egress_usd, hourly_usd * time_s / S_PER_H) for time_s in times)
-        return _Way(times, (costs[0], costs[1], costs[2]), course)
-
-    def _change(self, new: Course) -> tuple[_Way, ChangeCost] | None:
-        """Return what changing to another course takes; None if the old one ends before that."""
-        old, prices = self.progress.course, self.prices
-        regions = dict.fromkeys([*old.vms, *new.vms])
-        start = {r: n for r in regions if (n := new.vms.get(r, 0) - old.vms.get(r, 0)) > 0}
-        stop = {r: n for r in regions if (n := old.vms.get(r, 0) - new.vms.get(r, 0)) > 0}
-        wait_s = self.request.vm_start_s if start else 0.0
-        ramp_s = new.ramp_up_s(self.network, old.routes)
-        span = new.transfer_s(self.network, self.request.connections)
-        hourly_old, hourly_new = old.vm_usd_per_h(prices), new.vm_usd_per_h(prices)
-        starting = sum(n * prices.vm_usd_per_h(region) for region, n in start.items())
-        old_usd, new_usd = old.egress_usd(prices), new.egress_usd(prices)
-        times, costs = [], []
-        # At each speed of the new one, the old one goes on as expected until the VMs are there.
-        expected_s = self.keep.times_s[1]
-        moved = wait_s / expected_s if expected_s > 0 else 1.0
-        if moved >= 1:
-            return None
-        for time_s in span:
-            rest_s = (1 - moved) * time_s + ramp_s
-            times.append(wait_s + rest_s)
-            vm_usd = ((hourly_old + starting) * wait_s + hourly_new * rest_s) / S_PER_H
-            costs.append(Cost.of(moved * old_usd + (1 - moved) * new_usd, vm_usd))
-        usd = (starting * wait_s + hourly_new * ramp_s) / S_PER_H
-        way = _Way((times[0], times[1], times[2]), (costs[0], costs[1], costs[2]), new)
-        return way, ChangeCost(start, stop, wait_s, ramp_s, usd)
+    def _change(self, new: Course) -> tuple[Way, ChangeCost] | None:
+        return self.reckoner.change(self.progress.course, new, self.keep)
 
     def _others(self) -> list[tuple[Answer, Course]]:
         """Return other plans for what is left: the best, and the best on VMs that run already."""
@@ -248,7 +196,7 @@ class _Replanner:
 
     def answer(self) -> Replan:
         progress = self.progress
-        best: tuple[Answer, _Way, ChangeCost] | None = None
+        best: tuple[Answer, Way, ChangeCost] | None = None
         for other, course in self._others():
             if self._same(course):
                 continue
@@ -264,9 +212,9 @@ class _Replanner:
         gain = saving_s = saving_usd = None
         if best:
             way = best[1]
-            gain = self._gain(way)
-            saving_s = _difference(self.keep.times_s, way.times_s)
-            saving_usd = _difference(
+            gain = gain_of(way, self.keep, progress.hour_usd)
+            saving_s = difference(self.keep.times_s, way.times_s)
+            saving_usd = difference(
                 tuple(c.total for c in self.keep.costs), tuple(c.total for c in way.costs)
             )
             if self._worth(way, gain, saving_s, saving_usd):
@@ -306,20 +254,7 @@ class _Replanner:
             for leg in legs
         )
 
-    def _gain(self, way: _Way) -> Range:
-        kept = self.keep.values(self.progress.hour_usd)
-        changed = way.values(self.progress.hour_usd)
-
-        def ratio(over: float, of: float) -> float:
-            if of > 0:
-                return over / of if over < inf or of < inf else 1.0
-            return 1.0
-
-        return Range(
-            ratio(kept[1], changed[1]), ratio(kept[0], changed[2]), ratio(kept[2], changed[0])
-        )
-
-    def _worth(self, way: _Way, gain: Range, saving_s: Range, saving_usd: Range) -> bool:
+    def _worth(self, way: Way, gain: Range, saving_s: Range, saving_usd: Range) -> bool:
         if self.request.deadline_s is not None:
             left_s = self.request.deadline_s - self.progress.elapsed_s
             kept, changed = self.keep.times_s, way.times_s
@@ -363,7 +298,7 @@ class _Replanner:
 
         return max(legs, key=need_s)
 
-    def _reason(self, verdict: ReplanVerdict, way: _Way | None, gain: Range | None) -> str:
+    def _reason(self, verdict: ReplanVerdict, way: Way | None, gain: Range | None) -> str:
         if way is None or gain is None:
             return "No other plan is better on today's numbers."
         saved_s = self.keep.times_s[1] - way.times_s[1]
@@ -387,11 +322,6 @@ class _Replanner:
             f"Changing {brings}, but surely only {gain.low:.2f}x better, below the "
             f"{self.needed:.2f}x that keep noise from flipping plans."
         )
-
-
-def _difference(kept: tuple[float, ...], changed: tuple[float, ...]) -> Range:
-    """Return what changing saves: as expected, and at the bounds against and for it."""
-    return Range(kept[1] - changed[1], kept[0] - changed[2], kept[2] - changed[0])
 
 
 def _recommend(request: AnyRequest, network: Network, prices: Prices) -> Answer:

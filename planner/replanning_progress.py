@@ -176,6 +176,8 @@ def _as_planned(
     volumes: Mapping[Pair, float], rates: Mapping[Pair, float], moved_gb: float
 ) -> dict[Pair, float]:
     """Return each pair's part of what was moved, at the rates of the plan."""
+    if moved_gb <= 0:
+        return {}
     low_s, high_s = 0.0, max((8 * gb / rates[pair] for pair, gb in volumes.items()), default=0.0)
     for _ in range(HALVINGS):
         middle_s = (low_s + high_s) / 2

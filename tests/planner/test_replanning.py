@@ -151,6 +151,22 @@ def test_a_deadline_about_to_be_missed_is_a_reason() -> None:
     assert any("deadline has passed" in warning for warning in past.warnings)
 
 
+def test_what_is_left_of_a_budget_binds_the_new_plan() -> None:
+    net, shifted = network(flat(5.0)), network(flat(0.5))
+    free = replan(transfer(net), 300.0, 480.0, shifted, PRICES)
+    assert free.plan is not None
+    assert free.change is not None
+    # Spent: 300 GB at 0.02, two VMs for nine minutes. Left: too little to relay everything.
+    spent_usd = 300 * 0.02 + 2 * 540 / 3600
+    assert free.change.cost_usd.total > 28.0
+    bound = replan(transfer(net, budget_usd=28.0 + spent_usd), 300.0, 480.0, shifted, PRICES)
+    assert bound.plan is not None
+    assert bound.plan["request"]["budget_usd"] == pytest.approx(28.0, rel=1e-3)
+    assert bound.plan["cost_usd"]["total"] <= 28.0 * (1 + 1e-3)
+    gone = replan(transfer(net, budget_usd=21.0), 300.0, 48_000.0, shifted, PRICES)
+    assert any("budget is spent" in warning for warning in gone.warnings)
+
+
 def test_shuffles_and_broadcasts_are_followed_too() -> None:
     demands = {("a", "b"): 500.0, ("b", "a"): 100.0, ("c", "b"): 50.0}
     before, after = network(flat(5.0)), network(flat(0.4))
