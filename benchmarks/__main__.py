@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-NAMES = ("planning", "all_pairs", "importing", "start_up", "shuffle")
+NAMES = ("planning", "all_pairs", "importing", "start_up", "shuffle", "schedule")
 
 
 def main() -> int:
