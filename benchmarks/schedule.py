@@ -1,9 +1,10 @@
 """Speed of schedules on the January 2022 grid: ``python -m benchmarks.schedule``.
 
 Transfers over a day between sites, each with a window of half an hour to six hours that starts and
-ends on a quarter of an hour, and one in ten without a deadline, at three levels of demand. The time to admit and schedule stands beside the
-linear program of the same transfers over direct paths alone in OR-Tools GLOP, built and solved
-once: no admission, no relays. Needs the measured grid (tests/shared_data.py).
+ends on a quarter of an hour, and one in ten without a deadline, at three levels of demand. The time
+to admit and schedule stands beside the linear program of the same transfers over direct paths alone
+in OR-Tools GLOP, built and solved once: no admission, no relays. Needs the measured grid
+(tests/shared_data.py).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from planner.schedule_windows import Pending, windows
 from tests.planner.grid import january_grid
 
 DAY_S = 86_400.0
-LEVELS = {"light": 0.1, "busy": 0.3, "full": 0.6}
+LEVELS = {"light": 0.05, "busy": 0.1, "overfull": 0.2}
 NO_DEADLINE = 10
 STEP_S = 900.0
 

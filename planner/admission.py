@@ -17,8 +17,9 @@ from planner.schedule_program import WHOLE, ScheduleProgram
 def admit(program: ScheduleProgram, order: Sequence[int]) -> set[int]:
     """Return the transfers that are admitted, in a program where they are then `in`.
 
-    All that are undecided are tried together, over the paths that are known so far. Those before the first that does not fit whole are
-    then admitted, as they fit side by side; that one is tried alone, which settles it.
+    All that are undecided are tried together, over the paths that are known so far. Those before
+    the first that does not fit whole are then admitted, as they fit side by side; that one is tried
+    alone, over all paths, which settles it.
 
     Parameters
     ----------
