@@ -13,6 +13,7 @@ NAMES = (
     "shuffle",
     "broadcast",
     "service",
+    "schedule",
 )
 
 

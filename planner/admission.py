@@ -17,8 +17,9 @@ from planner.schedule_program import WHOLE, ScheduleProgram
 def admit(program: ScheduleProgram, order: Sequence[int]) -> set[int]:
     """Return the transfers that are admitted, in a program where they are then `in`.
 
-    All that are undecided are tried together. Those before the first that does not fit whole are
-    then admitted, as they fit side by side; that one is tried alone, which settles it.
+    All that are undecided are tried together, over the paths that are known so far. Those before
+    the first that does not fit whole are then admitted, as they fit side by side; that one is tried
+    alone, over all paths, which settles it.
 
     Parameters
     ----------
@@ -32,7 +33,7 @@ def admit(program: ScheduleProgram, order: Sequence[int]) -> set[int]:
     while position < len(order):
         tried = list(order[position:])
         program.put(tried, "wanted")
-        shares = program.most_moved(tried)
+        shares = program.together(tried)
         fit = next((at for at, share in enumerate(shares) if share < WHOLE), len(tried))
         program.put(tried[fit:], "out")
         program.put(tried[:fit], "in")
@@ -41,7 +42,7 @@ def admit(program: ScheduleProgram, order: Sequence[int]) -> set[int]:
         if fit == len(tried):
             break
         program.put([tried[fit]], "wanted")
-        if program.most_moved([tried[fit]])[0] >= WHOLE:
+        if program.fits(tried[fit]):
             program.put([tried[fit]], "in")
             admitted.add(tried[fit])
         else:

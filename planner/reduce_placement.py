@@ -84,7 +84,7 @@ class _Reduce:
                 "import the missing legs, or let more regions reduce."
             )
         self.left_out = [region for region in wanted if region not in reachable]
-        demands = {}
+        demands: dict[tuple[str, str], float] = {}
         for src, volume in volumes.items():
             others = [region for region in reachable if region != src]
             demands |= {(src, dst): volume / len(others) for dst in others}

@@ -149,15 +149,17 @@ class _Schedule:
             for hop, rate in rates[number].items():
                 for row, load in self.program.path(commodity.src, hop, commodity.dst)[0].items():
                     loads[at, row] += load * rate
-        start_s = float(self.found.cuts_s[slot])
+        start_s, stop_s = (float(cut) for cut in self.found.cuts_s[slot : slot + 2])
         row_vms = self.found.resources.row_vms
         length_s = self.program.lengths_s[slot]
         for begin_s, end_s, speeds in hastened(loads, row_vms, length_s):
+            # To the digit, or rounding would make two slots overlap.
+            until_s = stop_s if end_s >= length_s else min(stop_s, start_s + end_s)
             for at, number in enumerate(numbers):
                 if speeds[at] > 0:
                     at_once = {hop: rate * float(speeds[at]) for hop, rate in rates[number].items()}
                     self.sending.append(
-                        Sending(self.timed[number], start_s + begin_s, start_s + end_s,
+                        Sending(self.timed[number], start_s + begin_s, until_s,
                                 self._ends(self.timed[number]), at_once)
                     )  # fmt: skip
 

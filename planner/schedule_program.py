@@ -32,7 +32,13 @@ NEARLY_WHOLE = 1.0 - 1e-6
 SLIVER = 1e-8
 RELAY_SLIVER = 1e-6
 MOST_ROUNDS = 200
-MOST_COLUMNS_A_ROUND = 4000
+MOST_COLUMNS_A_ROUND = 500
+PAYS_ENOUGH = 0.2
+# Fees are the least within this; times, which only decide among routings of the same fees, are
+# early rather than earliest.
+FEES_GAP = 1e-6
+TIME_GAP = 1e-3
+TIME_ROUNDS = 5
 
 
 @dataclass(frozen=True)
@@ -228,16 +234,28 @@ class ScheduleProgram:
 
     # ---- questions -----------------------------------------------------------------------
 
-    def most_moved(self, numbers: Sequence[int]) -> list[float]:
-        """Return the shares of wanted transfers that can be moved, greatest in sum.
+    def together(self, numbers: Sequence[int]) -> list[float]:
+        """Return shares of wanted transfers that can be moved side by side, great in sum.
 
-        Each counts a little less than the one before it.
+        Each counts a little less than the one before it. No relays are added to those there are.
         """
         many = len(numbers)
         weights = {self.shares[number]: at / many - 2.0 for at, number in enumerate(numbers)}
         self._aim(weights)
-        self._optimise(enough=sum(weights.values()) + (1.0 - WHOLE) / 2)
+        self._optimise(rounds=1)
         return [float(self.values[self.shares[number]]) for number in numbers]
+
+    def fits(self, number: int) -> bool:
+        """Whether a wanted transfer can be moved whole beside all that is in."""
+        self._aim({self.shares[number]: -1.0})
+        value, _ = self._optimise(enough=-WHOLE)
+        return bool(-value >= WHOLE)
+
+    def most_moved(self, number: int) -> float:
+        """Return the greatest share of a wanted transfer that can be moved."""
+        self._aim({self.shares[number]: -1.0})
+        self._optimise(enough=-WHOLE, settled_at=None)
+        return float(self.values[self.shares[number]])
 
     def least_fees(self) -> tuple[float, float]:
         """Return the least fees of what is in, and a bound on them that is proven."""
@@ -247,7 +265,7 @@ class ScheduleProgram:
         )
         self._usd_scale = cheapest or 1.0
         self._aim_at_columns(1.0 / self._usd_scale, 0.0)
-        least, bound = self._optimise()
+        least, bound = self._optimise(gap=FEES_GAP)
         return least * self._usd_scale, bound * self._usd_scale
 
     def earliest(self, fees_usd: float) -> None:
@@ -258,7 +276,7 @@ class ScheduleProgram:
             fees = self._fees_of(number, hop) * self.lengths_s[slot] / self._usd_scale
             self._fees_row.SetCoefficient(self._all_variables[variable], fees)
         self._aim_at_columns(0.0, 1.0 / max(float(self.cuts_s[-1]), 1e-9))
-        self._optimise(fees_row=row)
+        self._optimise(fees_row=row, gap=TIME_GAP, rounds=TIME_ROUNDS)
 
     def fewest_vms(self, fixed: dict[int, float]) -> tuple[Floats, float] | None:
         """Return how many VMs more, in fractions, let all that is in be moved; and their sum.
@@ -298,7 +316,7 @@ class ScheduleProgram:
         return max(
             slot
             for owner, slot, _, variable in self._columns
-            if owner == number and self.values[variable] * self.lengths_s[slot] > SLIVER * volume
+            if owner == number and self._value(variable) * self.lengths_s[slot] > SLIVER * volume
         )
 
     def least_part(self, number: int, slot: int) -> float:
@@ -323,7 +341,7 @@ class ScheduleProgram:
         for who, hop in sorted(known):
             self._column(who, extra, hop)
         self._aim({divided: 1.0})
-        part, _ = self._optimise()
+        part = float(self._optimise()[0])
         self._all_variables[divided].SetBounds(0.0, 0.0)
         self._alive[extra].clear()
         self._split = None
@@ -345,13 +363,17 @@ class ScheduleProgram:
         moved: dict[int, float] = dict.fromkeys(self._in, 0.0)
         for number, slot, hop, variable in self._columns:
             if number in self._in:
-                rate = float(self.values[variable])
+                rate = self._value(variable)
                 share = rate * self.lengths_s[slot] / self.commodities[number].volume_gbit
                 least = SLIVER if hop == self.commodities[number].dst else RELAY_SLIVER
                 if share > least:
                     found.append(Flow(number, slot, hop, rate))
                     moved[number] += share
         return [replace(flow, rate_gbps=flow.rate_gbps / moved[flow.commodity]) for flow in found]
+
+    def _value(self, variable: int) -> float:
+        """Return a variable's last value; 0 if it came after the last solution."""
+        return float(self.values[variable]) if variable < len(self.values) else 0.0
 
     # ---- solving -------------------------------------------------------------------------
 
@@ -415,6 +437,9 @@ class ScheduleProgram:
         *,
         fees_row: int | None = None,
         enough: float | None = None,
+        settled_at: float | None = -WHOLE,
+        gap: float = 0.0,
+        rounds: int = MOST_ROUNDS,
         may_fail: bool = False,
     ) -> Any:
         """Solve, adding relays while they pay; return the objective and a bound on it.
@@ -425,14 +450,20 @@ class ScheduleProgram:
             The row that limits fees.
         enough : float, optional
             An objective that is good enough.
+        settled_at : float, optional
+            With `enough`: stop as soon as the bound is above this.
+        gap : float
+            Of the objective, at which to stop.
+        rounds : int
+            Most times to solve.
         """
-        for _ in range(MOST_ROUNDS):
+        for number in range(rounds):
             value = self._solve()
             if value is None and may_fail:
                 return None
             if value is None:
-                for number in self._in:
-                    self._all_variables[self.shares[number]].SetLb(NEARLY_WHOLE)
+                for who in self._in:
+                    self._all_variables[self.shares[who]].SetLb(NEARLY_WHOLE)
                 value = self._solve()
             if value is None:
                 raise RelaydError("What was admitted is not found to fit any more.")
@@ -440,8 +471,12 @@ class ScheduleProgram:
                 return value, value
             limit = float(self.prices[fees_row]) / self._usd_scale if fees_row is not None else 0.0
             added, below = self._add_relays(self._weights[0] - limit, self._weights[1])
-            if not added:
+            last = not added or -below <= gap * abs(value)
+            if enough is not None and settled_at is not None and value + below > settled_at:
+                last = True
+            if last or number == rounds - 1:
                 break
+        assert value is not None
         return value, value + below
 
     def _add_relays(self, fees_weight: float, time_weight: float) -> tuple[int, float]:
@@ -481,6 +516,8 @@ class ScheduleProgram:
                 if (number, slot, hop) not in self._known:
                     found.append((float(least[at]), number, slot, hop))
         found.sort()
-        for _, number, slot, hop in found[:MOST_COLUMNS_A_ROUND]:
-            self._column(number, slot, hop)
+        # Columns that pay little now mostly do not pay at the next prices, and slow the solver.
+        for worth_now, number, slot, hop in found[:MOST_COLUMNS_A_ROUND]:
+            if worth_now <= PAYS_ENOUGH * found[0][0]:
+                self._column(number, slot, hop)
         return len(found), float(best_of.sum())

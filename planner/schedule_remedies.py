@@ -28,7 +28,7 @@ def remedies(program: ScheduleProgram, number: int, regions: tuple[str, ...]) ->
     """
     commodity = program.commodities[number]
     program.put([number], "wanted")
-    (share,) = program.most_moved([number]) if commodity.last >= commodity.first else (0.0,)
+    share = program.most_moved(number) if commodity.last >= commodity.first else 0.0
     more_vms = _more_vms(program, number, regions)
     deadline_s = _earliest_end_s(program, number)
     program.let_send_until(number, commodity.last)
@@ -49,13 +49,13 @@ def _earliest_end_s(program: ScheduleProgram, number: int) -> float:
     middle = late - 1  # mostly that is the last one already
     while late - too_early > 1:
         program.let_send_until(number, middle)
-        if program.most_moved([number])[0] >= WHOLE:
+        if program.fits(number):
             late = program.last_slot(number)
         else:
             too_early = middle
         middle = (late + too_early) // 2
     program.let_send_until(number, late)
-    program.most_moved([number])  # leaves the relays that it takes
+    program.fits(number)  # leaves the relays that it takes
     program.put([number], "in")
     part = program.least_part(number, late)
     start_s, end_s = program.cuts_s[late], program.cuts_s[late + 1]

@@ -126,7 +126,7 @@ class ScheduleRequest:
     def __post_init__(self) -> None:
         if self.rates not in RATES_BOUNDS:
             raise InputError("rates", f"must be {' or '.join(RATES_BOUNDS)}", value=self.rates)
-        if not isinstance(self.explain, int) or self.explain < 0:
+        if self.explain < 0:
             raise InputError("explain", "must be a whole number, 0 or more", value=self.explain)
         if len(self.transfers) > MOST_TRANSFERS:
             raise InputError(

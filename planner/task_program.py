@@ -146,7 +146,7 @@ def best_assignment(
     if status not in {pywraplp.Solver.OPTIMAL, pywraplp.Solver.FEASIBLE}:
         return start, 0.0
     bound_s = max(0.0, solver.Objective().BestBound() * scale)
-    found = np.array([max(range(m), key=lambda u, of=of: of[u].solution_value()) for of in on])
+    found = np.array([[variable.solution_value() for variable in of] for of in on]).argmax(axis=1)
     if not problem.fits(found) or problem.time_s(found) >= start_s:
         return start, min(bound_s, start_s)
     return found, min(bound_s, problem.time_s(found))

@@ -467,7 +467,7 @@ class Wan:
         self,
         tasks: Any,
         traffic_gb: Any,
-        vms: Any,
+        machines: Any,
         *,
         time_limit_s: float = 10.0,
         **common: Unpack[CommonOptions],
@@ -481,8 +481,8 @@ class Wan:
         traffic_gb : mapping, sequence, data frame or array
             GB by source and destination task, in the shapes of
             :func:`planner.demands.demands_gb`; an array is in the order of the tasks.
-        vms : sequence
-            Mappings of ``id``, ``region`` and ``cpus``.
+        machines : sequence
+            VMs, as mappings of ``id``, ``region`` and ``cpus``.
         time_limit_s : float
             For the exact search; 0 leaves it out.
         **common
@@ -497,7 +497,7 @@ class Wan:
         from relayd.questions.placement import place_tasks
 
         return place_tasks(
-            self, tasks, traffic_gb, vms, Circumstances(**common), time_limit_s=time_limit_s
+            self, tasks, traffic_gb, machines, Circumstances(**common), time_limit_s=time_limit_s
         )
 
     # ---- what is known -------------------------------------------------------------------

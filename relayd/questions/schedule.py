@@ -38,8 +38,8 @@ def plan_schedule(
         replace(t, src=found[t.src].region_id, dst=found[t.dst].region_id) for t in asked
     )
     ends = {f"transfers ({name})": resolution.region_id for name, resolution in found.items()}
-    for transfer in existing.transfers if existing else ():
-        ends |= {f"transfer {transfer.id}, {end}": getattr(transfer, end) for end in ("src", "dst")}
+    for known in existing.transfers if existing else ():
+        ends |= {f"transfer {known.id}, {end}": getattr(known, end) for end in ("src", "dst")}
     request = ScheduleRequest(
         resolved,
         vms=circumstances.vms,

@@ -95,7 +95,7 @@ def world(seed: int) -> World:
 def transfers(of: World, seed: int, count: int, fill: float) -> list[TimedTransfer]:
     """Return transfers that ask for about a share of what their own windows could carry."""
     random = np.random.default_rng(1000 + seed)
-    found = []
+    found: list[TimedTransfer] = []
     n = len(of.rate)
     while len(found) < count:
         src, dst = (int(i) for i in random.choice(n, 2, replace=False))
@@ -142,9 +142,9 @@ class Full:
                         (slot * rows + row, column, load)
                         for row, load in self.of.loads(i, hop, j).items()
                     ]
-        row, column, value = zip(*entries, strict=True)
+        row_of, column_of, loads = zip(*entries, strict=True)
         shape = (self.slots * rows, len(self.columns))
-        self.caps = coo_matrix((value, (row, column)), shape=shape).tocsr()
+        self.caps = coo_matrix((loads, (row_of, column_of)), shape=shape).tocsr()
         lengths = np.diff(self.cuts)
         # Variables are volumes in Gbit.
         self.limits = (lengths[:, None] * np.tile(self.of.vms, 4)[None, :]).ravel()

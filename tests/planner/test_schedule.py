@@ -76,8 +76,8 @@ def test_remedies_do_when_applied_and_less_would_not(seed: int) -> None:
 
 # ---- known answers -------------------------------------------------------------------------
 
-PAIR = [[0, 4], [4, 0]]
-DETOUR = [[0, 1, 5], [1, 0, 5], [5, 5, 0]]
+PAIR = [[0.0, 4.0], [4.0, 0.0]]
+DETOUR = [[0.0, 1.0, 5.0], [1.0, 0.0, 5.0], [5.0, 5.0, 0.0]]
 
 
 def of_rates(gbps: list[list[float]], vms: int = 1) -> World:
@@ -154,7 +154,7 @@ def test_of_equals_what_is_worth_more_a_gb_goes_first() -> None:
 
 
 def test_best_effort_takes_what_is_left_and_never_waits_while_there_is_room() -> None:
-    of = of_rates([[0, 4, 4], [4, 0, 4], [4, 4, 0]])
+    of = of_rates([[0.0, 4.0, 4.0], [4.0, 0.0, 4.0], [4.0, 4.0, 0.0]])
     plan = of.schedule(
         transfer("timed", 100, deadline_s=200.0),
         transfer("high", 50, priority=2), transfer("low", 50, priority=1),

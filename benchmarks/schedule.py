@@ -1,0 +1,115 @@
+"""Speed of schedules on the January 2022 grid: ``python -m benchmarks.schedule``.
+
+Transfers over a day between sites, each with a window of half an hour to six hours that starts and
+ends on a quarter of an hour, and one in ten without a deadline, at three levels of demand. The time
+to admit and schedule stands beside the linear program of the same transfers over direct paths alone
+in OR-Tools GLOP, built and solved once: no admission, no relays. Needs the measured grid
+(tests/shared_data.py).
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from statistics import median
+
+import numpy as np
+
+from benchmarks.table import show
+from planner.network import Network
+from planner.schedule import recommend_schedule
+from planner.schedule_program import ScheduleProgram
+from planner.schedule_request import ScheduleRequest, TimedTransfer
+from planner.schedule_windows import Pending, windows
+from tests.planner.grid import january_grid
+
+DAY_S = 86_400.0
+LEVELS = {"light": 0.05, "busy": 0.1, "overfull": 0.2}
+NO_DEADLINE = 10
+STEP_S = 900.0
+
+
+def instance(seed: int, count: int, sites: int, fill: float) -> tuple[Network, ScheduleRequest]:
+    """Return transfers that ask for a share of what all sites together can send in a day."""
+    random = np.random.default_rng(seed)
+    grid = january_grid()
+    names = sorted(random.choice(grid.regions, sites, replace=False).tolist())
+    network = grid.network().restricted_to(names)
+    sizes = random.pareto(1.8, count) + 0.2
+    sizes *= fill * DAY_S / 8 * sum(network.caps()[0]) / sizes.sum()
+    found: list[TimedTransfer] = []
+    while len(found) < count:
+        src, dst = random.choice(names, 2, replace=False).tolist()
+        rate = network.rates(64).out_of(src)[network.index[dst]]
+        if not rate:
+            continue
+        start = STEP_S * int(random.uniform(0, 0.8 * DAY_S) / STEP_S)
+        window = STEP_S * int(random.uniform(1800, 6 * 3600) / STEP_S)
+        number = len(found)
+        found.append(
+            TimedTransfer(
+                str(number), src, dst, float(min(sizes[number], 0.9 * window * rate / 8)),
+                float(start), float(start + window) if number % NO_DEADLINE else None,
+                int(random.integers(0, 3)),
+            )
+        )  # fmt: skip
+    return network, ScheduleRequest(tuple(found))
+
+
+def main() -> None:
+    """Print a table: seconds, medians and worst over seeds."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--transfers", type=int, default=200)
+    parser.add_argument("--sites", type=int, default=20)
+    options = parser.parse_args()
+    prices = january_grid().prices()
+    rows = []
+    for name, fill in LEVELS.items():
+        plain, whole, explained, refused = [], [], [], []
+        for seed in range(options.seeds):
+            network, request = instance(seed, options.transfers, options.sites, fill)
+            start = time.perf_counter()
+            pending = [Pending(t, t.volume_gb) for t in request.transfers]
+            direct = ScheduleRequest(request.transfers, relays="none")
+            figures = windows(direct, pending, 0.0, network, prices)
+            program = ScheduleProgram(
+                figures.resources,
+                figures.problem.usd_per_gbit,
+                figures.cuts_s,
+                figures.commodities,
+            )
+            everyone = list(range(len(figures.commodities)))
+            program.put(everyone, "wanted")
+            program.together(everyone)
+            plain.append(time.perf_counter() - start)
+            start = time.perf_counter()
+            quick = ScheduleRequest(request.transfers, explain=0)
+            plan = recommend_schedule(quick, network, prices)
+            whole.append(time.perf_counter() - start)
+            refused.append(plan.refused)
+            if plan.refused:
+                start = time.perf_counter()
+                one = ScheduleRequest(request.transfers, explain=1)
+                recommend_schedule(one, network, prices)
+                explained.append(time.perf_counter() - start - whole[-1])
+        rows.append(
+            (
+                name, _s(whole), f"{median(refused):.0f}", _s(explained) if explained else "-",
+                _s(plain),
+            )
+        )  # fmt: skip
+    show(
+        f"{options.transfers} transfers over a day between {options.sites} sites, {options.seeds} "
+        "draws: median (worst)",
+        ("demand", "schedule", "refused", "each explained", "one direct program"),
+        rows,
+    )
+
+
+def _s(times_s: list[float]) -> str:
+    return f"{median(times_s):.2f} s ({max(times_s):.2f} s)"
+
+
+if __name__ == "__main__":
+    main()
