@@ -8,6 +8,7 @@ while the summary has microseconds.
 from __future__ import annotations
 
 import json
+import re
 
 from planner.errors import FormatError
 from probes.failures import ProbeError
@@ -25,6 +26,8 @@ _SCRIPT = """\
 ping -n -q -c 1 -W "$4" "$1"
 exec ping -n -q -c "$2" -i "$3" -W "$4" "$1"
 """
+
+_FIRST = re.compile(rb"= ([\d.]{1,12})/[\d.]+/[\d.]+/[\d.]+ ms")
 
 
 class Ping:
@@ -70,5 +73,7 @@ class Ping:
         for sample in found:
             detail = json.loads(sample.detail)
             detail.pop("first_included", None)
+            if first_ms := _FIRST.search(first):
+                detail["first_ms"] = float(first_ms[1])
             settled.append(test.settled(sample, measured_at_s)._replace(detail=json.dumps(detail)))
         return Result(tuple(settled), self._count(test) * PACKET_GB)
