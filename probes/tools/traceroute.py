@@ -55,7 +55,7 @@ class Traceroute:
             words = output.last_words or "it said nothing"
             raise ProbeError(test.src.name, "tool", f"traceroute failed: {words}")
         arrived = path[-1] is not None and len(path) < MOST_HOPS and not ended
-        detail = {"hops": len(path) if arrived else None, "path": path}
+        detail: dict[str, object] = {"hops": len(path) if arrived else None, "path": path}
         if not arrived:
             return Result((), detail=detail)
         sample = Sample(
