@@ -20,7 +20,7 @@ _CAP_MBPS = 16.0
 
 def _topology() -> Topology:
     sites = tuple(Site(name, _CAP_MBPS, _CAP_MBPS, 60_000, vm_type="t3.small") for name in _REGIONS)
-    rtts = tuple(tuple(0.0 if i == j else 20.0 for j in range(7)) for i in range(7))
+    rtts = tuple(tuple(0.0 if i == j else 20.0 for j in range(6)) for i in range(6))
     return Topology(sites, rtts)
 
 
@@ -48,11 +48,12 @@ def test_each_failure_costs_only_its_own_probes(lab_of: Callable[..., Lab], tmp_
     lab.set_host(lost, {"state": "blackhole"})
     fill = "dd if=/dev/zero of=/tmp/full bs=1k count=64 2>/dev/null; [ -s /tmp/full ]"
     in_site(lab, full, "sh", "-c", f"mount -t tmpfs -o size=16k tmpfs /tmp; {fill}")
-    in_site(lab, busy, "iperf3", "-s", "-D", "-p", "5201", "-I", "/tmp/pid")
+    in_site(lab, busy, "iperf3", "-s", "-D", "-p", "5201")
+    end = "for p in /proc/[0-9]*; do grep -qx iperf3 $p/comm && kill ${p#/proc/}; done; true"
     try:
-        bad = {(good[0], full), (good[1], lost), (good[2], changed), (busy, good[0])}
+        bad = {(good[0], full), (good[1], lost), (good[0], changed), (busy, good[0])}
         # A server is needed where the data come from, so the busy one still receives.
-        pairs = [*bad, (good[0], good[1]), (good[1], good[2]), (good[2], good[0]), (good[0], busy)]
+        pairs = [*bad, (good[0], good[1]), (good[1], good[0]), (good[0], busy)]
         words = [word for a, b in pairs for word in ("--pairs", f"{a}>{b}")]
         code, report = probe(fleet, db, "--phases", "per-flow", "--flow-time", "4s", *words)
         assert code == 5
@@ -65,7 +66,7 @@ def test_each_failure_costs_only_its_own_probes(lab_of: Callable[..., Lab], tmp_
         assert {(src, dst) for src, dst, *_ in kept(db, "per_flow_mbps")} == set(pairs) - bad
         assert not [region for region in good if left_on(lab, region)]
 
-        in_site(lab, busy, "sh", "-c", "tr -d '\\0' < /tmp/pid | xargs kill; rm /tmp/pid")
+        in_site(lab, busy, "sh", "-c", end)
         in_site(lab, full, "umount", "/tmp")
         lab.clear()
         fleet.write_text(lab.fleet_file.read_text())
@@ -78,7 +79,7 @@ def test_each_failure_costs_only_its_own_probes(lab_of: Callable[..., Lab], tmp_
 
 def test_an_unlucky_vm_is_found_and_no_other(lab_of: Callable[..., Lab], tmp_path: Path) -> None:
     lab = lab_of(_topology(), "failures")
-    wish = ["--phases", "rtt,caps", "--thorough", "--connections", "6", "--aggregate-time", "5s"]
+    wish = ["--phases", "rtt,caps", "--thorough", "--connections", "4", "--aggregate-time", "4s"]
     even, uneven = tmp_path / "even.db", tmp_path / "uneven.db"
     none = relayd("fleet", "caps", "--db", even)
     assert (none.returncode, none.stdout) == (4, "")
@@ -90,9 +91,9 @@ def test_an_unlucky_vm_is_found_and_no_other(lab_of: Callable[..., Lab], tmp_pat
         assert (code, report["failed"]) == (0, [])
         found = {(cap["host"], cap["cap"]): cap for cap in report["recreate"]}
         assert set(found) == {(_REGIONS[3], "egress")}
-        assert found[_REGIONS[3], "egress"]["odds"] == 1.0
+        assert found[_REGIONS[3], "egress"]["odds"] > 0.99
         listed = json.loads(relayd("fleet", "caps", "--db", uneven, "--json").stdout)["caps"]
-        assert len(listed) == 14
+        assert len(listed) == 12
         assert [cap["host"] for cap in listed if cap["recreate"]] == [_REGIONS[3]]
         text = relayd("fleet", "caps", "--db", uneven).stdout
         assert f"recreate {_REGIONS[3]}" in text
