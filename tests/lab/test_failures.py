@@ -13,7 +13,6 @@ from tests.probes.machines import make_key
 
 _REGIONS = tuple(f"aws:{name}" for name in (
     "us-east-1", "us-west-2", "eu-west-1", "sa-east-1", "ap-south-1", "ap-northeast-1",
-    "eu-central-1",
 ))  # fmt: skip
 _CAP_MBPS = 16.0
 
