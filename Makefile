@@ -45,6 +45,7 @@ bench: setup  ## Measure speed, side by side with references
 lab-check: setup  ## Measure what a lab can do on this machine (needs root, takes minutes)
 	$(BIN)/python benchmarks/lab_check.py
 	$(BIN)/python benchmarks/campaign_check.py
+	scripts/demo_lab.sh $(BIN)/relayd 40 5
 
 clean:  ## Remove what the other targets made
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis dist build

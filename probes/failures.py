@@ -16,14 +16,15 @@ Cause: TypeAlias = Literal[
     "filtered",  # nothing comes back
     "timeout",
     "tool",  # the tool says that it failed
+    "setting",  # a setting of the system can't be changed
     "output",  # the tool says something that can't be a measurement
 ]
 
 # Trying again right away gives the same answer.
-_LASTING: frozenset[Cause] = frozenset({"host-key", "login", "missing-tool", "no-space"})
+_LASTING: frozenset[Cause] = frozenset({"host-key", "login", "missing-tool", "no-space", "setting"})
 # It is the host that fails, whatever is asked of it.
 _OF_THE_HOST: frozenset[Cause] = frozenset(
-    {"unreachable", "host-key", "login", "missing-tool", "no-space"}
+    {"unreachable", "host-key", "login", "missing-tool", "no-space", "setting"}
 )
 
 

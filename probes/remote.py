@@ -8,6 +8,9 @@ nothing at all. So every tool runs
   At the next contact the leases of the same controller and host are found, what still runs of
   them is ended, and the files are removed.
 
+Settings of the system that a campaign was asked to change are kept on record beside the leases, and
+restored at the same moments.
+
 The scripts are fixed; everything that varies reaches them as arguments. They are POSIX shell, so
 that they run wherever there is a ``sh`` (dash, bash, BusyBox).
 """
@@ -15,7 +18,7 @@ that they run wherever there is a ``sh`` (dash, bash, BusyBox).
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 
 LEASE_FAILED = 121
@@ -29,6 +32,10 @@ umask 077
 dir=/tmp/relayd-$(id -u)
 usable() { [ -d "$dir" ] && [ ! -L "$dir" ] && [ -O "$dir" ]; }
 # 22nd field of /proc/PID/stat; the second may hold blanks and brackets.
+put() { # value, file under /proc/sys
+    { printf '%s\\n' "$1" > "$2"; } 2>/dev/null || printf '%s\\n' "$1" |
+        sudo -n tee "$2" >/dev/null 2>&1
+}
 started() { set -- ${1##*) }; [ "$1" = Z ] || echo "${20}"; }
 read -r boot < /proc/sys/kernel/random/boot_id
 """
@@ -51,7 +58,8 @@ exec timeout -k 2 "$limit" "$@"
 """
 )
 
-# $1 how names of the leases to end begin. Prints how many processes were still there.
+# $1 how names of the leases to end begin. Prints how many processes were still there. Settings of
+# the system are restored where all leases of a controller end.
 _END = (
     _FOLDER
     + """\
@@ -80,8 +88,55 @@ for lease in "$dir"/*; do
     fi
     rm -f "$lease"
 done
+# Settings of the system go back to what they were, unless someone has changed them since. A boot
+# did that already.
+record=$dir/.settings-$1
+if [ -f "$record" ] && [ ! -L "$record" ]; then
+    failed=
+    while read -r of file before ours; do
+        [ "$of" = "$boot" ] && [ "$(cat "$file")" = "$ours" ] || continue
+        put "$before" "$file" || failed=yes
+    done < "$record"
+    [ "$failed" ] || rm -f "$record"
+fi
 rmdir "$dir" 2>/dev/null
 echo "$ended"
+"""
+)
+
+# $1 how names of this controller's leases begin, then files under /proc/sys and their new values.
+# What was there is on record before anything changes. Sizes are only raised.
+_CHANGE = (
+    _FOLDER
+    + """\
+mkdir "$dir" 2>/dev/null
+usable || { echo "relayd: $dir is not a folder of this user" >&2; exit 121; }
+record=$dir/.settings-$1
+shift
+for other in "$dir"/.settings-*; do
+    [ -f "$other" ] || continue
+    read -r of file before ours < "$other"
+    [ "$of" = "$boot" ] || { rm -f "$other"; continue; }
+    echo "another campaign has changed $file of this host" >&2; exit 1
+done
+changes=
+while [ "$#" -ge 2 ]; do
+    file=$1 ours=$2
+    shift 2
+    before=$(cat "$file") || exit 1
+    case $before$ours in
+    *[!0-9]*) [ "$before" != "$ours" ] || continue ;;
+    *) [ "$before" -lt "$ours" ] || continue ;;
+    esac
+    changes="$changes$boot $file $before $ours
+"
+done
+[ "$changes" ] || exit 0
+printf %s "$changes" > "$record" || { echo "relayd: $record can't be written" >&2; exit 121; }
+while read -r of file before ours; do
+    put "$ours" "$file" && [ "$(cat "$file")" = "$ours" ] || {
+        echo "$file can't be set to $ours" >&2; exit 1; }
+done < "$record"
 """
 )
 
@@ -112,6 +167,12 @@ def leased(lease: str, limit_s: float, command: Sequence[str]) -> list[str]:
 def end_leases(beginning: str) -> list[str]:
     """Return the command that ends what is left of leases and removes them."""
     return ["sh", "-c", _END, "relayd", beginning]
+
+
+def change_settings(beginning: str, sysctls: Mapping[str, str]) -> list[str]:
+    """Return the command that changes settings of the system until :func:`end_leases`."""
+    pairs = [w for name, v in sysctls.items() for w in (f"/proc/sys/{name.replace('.', '/')}", v)]
+    return ["sh", "-c", _CHANGE, "relayd", beginning, *pairs]
 
 
 def wait_for_listener(port: int) -> list[str]:

@@ -11,6 +11,7 @@ Metric: TypeAlias = Literal[
     "loss_pct",
     "jitter_ms",
     "udp_mbps",
+    "route_hops",  # routers on the way and the destination itself
     "egress_cap_mbps",  # of one VM over all destinations together; src and dst are its region
     "ingress_cap_mbps",
 ]

@@ -12,7 +12,7 @@ import itertools
 import os
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from types import TracebackType
@@ -25,6 +25,7 @@ from probes.remote import (
     LEASE_FAILED,
     NOT_FOUND,
     TIMED_OUT,
+    change_settings,
     end_leases,
     leased,
     leases_of,
@@ -212,6 +213,23 @@ class Session:
         text = output.stdout.strip()
         return int(text) if text.isdigit() else 0
 
+    async def change(self, sysctls: Mapping[str, str]) -> None:
+        """Change settings of the system until this controller leaves the host, or meets it again.
+
+        Raises
+        ------
+        ProbeError
+            If this is not possible; what was changed by then is restored.
+        """
+        output = await self.ask(change_settings(self._leases, sysctls))
+        if output.status != 0:
+            await self.end()
+            raise ProbeError(
+                self.host.name, "no-space" if output.status == LEASE_FAILED else "setting",
+                f"its settings can't be changed ({output.last_words})",
+                "This needs root, by login or `sudo -n`; else leave --change-sysctls out.",
+            )  # fmt: skip
+
     async def sweep(self) -> None:
         """End what an earlier run of this controller has left on the host."""
         self.leftovers += await self.end()
@@ -308,6 +326,8 @@ class Sessions:
         Names this controller for good, so that a later run finds what this one leaves.
     at_once : int
         How many connections may be in the making at a time.
+    sysctls : mapping
+        Settings that hosts are to have for as long as they are connected to.
     """
 
     def __init__(
@@ -318,6 +338,7 @@ class Sessions:
         at_once: int = 64,
         patience: Patience | None = None,
         on_contact: Callable[[str, int], None] | None = None,
+        sysctls: Mapping[str, str] = {},
     ) -> None:
         self.fleet = fleet
         self._owner = owner
@@ -327,6 +348,7 @@ class Sessions:
         self._jumps: dict[str, asyncssh.SSHClientConnection] = {}
         self._locks: dict[str, asyncio.Lock] = {}
         self._on_contact = on_contact
+        self._sysctls = sysctls
 
     async def __aenter__(self) -> Sessions:
         return self
@@ -361,7 +383,13 @@ class Sessions:
             async with self._making:
                 connection = await connect(host, self._patience, tunnel)
             session = Session(host, connection, self._owner, self._patience)
-            await session.sweep()
+            try:
+                await session.sweep()
+                if self._sysctls:
+                    await session.change(self._sysctls)
+            except BaseException:
+                await session.close()
+                raise
             if self._on_contact:
                 self._on_contact(name, session.leftovers)
             self._sessions[name] = session

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from math import ceil
 
 from planner.catalogue import Catalogue
-from planner.network import Network, Snapshot
+from planner.network import Leg, Network, Snapshot
 from planner.pricing import CataloguePrices, Prices
 from planner.units import MBPS_PER_GBPS
 from probes.campaign.costing import CampaignCost, Meter, campaign_cost
@@ -24,13 +24,14 @@ from probes.campaign.course import (
 )
 from probes.campaign.critical_path import critical_path_s
 from probes.campaign.engine import Engine, Limits, Progress
-from probes.campaign.probing import Prober, task_s
+from probes.campaign.method import Method
+from probes.campaign.probing import AS_ASKED, Prober, task_s, warm_up_s
+from probes.campaign.ramping import with_ramps
 from probes.campaign.rounds import Round, schedule
 from probes.campaign.tasks import ProbeTask
 from probes.estimation import Estimator
 from probes.fleet.hosts import Fleet
 from probes.sessions import Patience, Sessions
-from probes.tools.interface import Tool
 from relayd.evidence import since_last_changes
 from relayd.snapshots import make_snapshot
 from relayd.store import Store
@@ -149,7 +150,9 @@ class Measuring:
         """Return a meter that prices what is sent."""
         return Meter(self.catalogue, usd_per_gb=self._usd_per_gb)
 
-    def forecast(self, wish: Wish, budget_usd: float = float("inf")) -> Forecast:
+    def forecast(
+        self, wish: Wish, budget_usd: float = float("inf"), *, method: Method = AS_ASKED
+    ) -> Forecast:
         """Return what a campaign is expected to do, at most: stages are chosen as if now."""
         known = self.knowledge()
         network = known.network()
@@ -160,7 +163,7 @@ class Measuring:
                 so_far = self._cost(schedule(tasks, gap_s=ROUND_GAP_S))
                 left = allowance.after(so_far.egress_usd, so_far.volume_gb)
                 found, _ = stage_tasks(stage, wish, known, network, left, batch=ALL_AT_ONCE)
-                tasks += found
+                tasks += self._shaped(found, method, network, ())
         rounds = schedule(tasks, gap_s=ROUND_GAP_S)
         everything = Wish(phases=("aggregate",), thorough=True)
         all_tasks, _ = stage_tasks("aggregate 1", everything, known, network)
@@ -174,6 +177,20 @@ class Measuring:
             },
             self._cost(all_rounds), rounds_s(all_rounds, rtt_ms),
         )  # fmt: skip
+
+    def _shaped(
+        self, tasks: Sequence[ProbeTask], method: Method, network: Network,
+        before: Iterable[ProbeTask],
+    ) -> list[ProbeTask]:  # fmt: skip
+        """Return tasks with ramps and UDP as the method has them."""
+        rtt_ms, region = self._rtt_ms(network), self.fleet.region_of
+
+        def leg(src: str, dst: str) -> Leg | None:
+            return network.legs.get(region[src], {}).get(region[dst])
+
+        return with_ramps(
+            tasks, method, self.fleet, leg, before, lambda task: warm_up_s(task, rtt_ms)
+        )
 
     def _rtt_ms(self, network: Network) -> Callable[[str, str], float]:
         def rtt_ms(src: str, dst: str) -> float:
@@ -194,9 +211,7 @@ class Measuring:
         wish: Wish,
         limits: Limits,
         *,
-        ramp: bool = False,
-        window_bytes: int = 0,
-        tool: str = "iperf3",
+        method: Method = AS_ASKED,
         patience: Patience | None = None,
         on_progress: Callable[[Progress], None] = lambda _: None,
         on_note: Callable[[str], None] = lambda _: None,
@@ -213,22 +228,26 @@ class Measuring:
         def refresh(network: Network) -> None:
             newest[0] = network
 
+        def shape(tasks: Sequence[ProbeTask]) -> list[ProbeTask]:
+            before = [probe.task for probe in campaign.probes()]
+            return self._shaped(tasks, method, newest[0], before)
+
         def contact(name: str, leftovers: int) -> None:
             if leftovers:
                 on_note(f"{name}: ended {leftovers} processes that an earlier run had left.")
 
         owner = Campaigns(self._store).controller
-        async with Sessions(self.fleet, owner, patience=patience, on_contact=contact) as sessions:
-            prober = Prober(
-                sessions, rtt_ms, ramp=ramp, window_bytes=window_bytes, tool=_tool(tool)
-            )
+        async with Sessions(
+            self.fleet, owner, patience=patience, on_contact=contact, sysctls=method.sysctls
+        ) as sessions:
+            prober = Prober(sessions, rtt_ms, method)
             engine = Engine(
                 sessions, prober, campaign, self.meter(), limits,
                 on_progress=on_progress, on_note=on_note,
             )  # fmt: skip
             ending = await run_course(
                 wish, known, campaign, engine,
-                budget_usd=limits.budget_usd, refresh=refresh,
+                budget_usd=limits.budget_usd, refresh=refresh, shape=shape,
             )  # fmt: skip
         if not ending.failed and not ending.left_out:
             campaign.finish()
@@ -276,16 +295,6 @@ class _OverriddenPrices:
 
     def vm_usd_per_h(self, region: str) -> float:
         return self._prices.vm_usd_per_h(region)
-
-
-def _tool(name: str) -> Tool:
-    if name == "nuttcp":
-        from probes.tools.nuttcp import Nuttcp
-
-        return Nuttcp()
-    from probes.tools.iperf3 import Iperf3
-
-    return Iperf3()
 
 
 def _within(network: Network, regions: Iterable[str]) -> Network:

@@ -73,6 +73,12 @@ _AZURE_2015 = "GLOBECOM 2015 (throughput variability in Azure), medium VMs outsi
 IRELAND_MEDIUM = Reference("azure:A2", (200.0, 450.0, 650.0), (0.7, 0.1, 0.2), _AZURE_2015)
 SAO_PAULO_MEDIUM = Reference("azure:A2", (200.0, 760.0), (0.9, 0.1), _AZURE_2015)
 
+PUBLISHED = {
+    ("azure:A2", "azure:northeurope"): IRELAND_MEDIUM,
+    ("azure:A2", "azure:brazilsouth"): SAO_PAULO_MEDIUM,
+}
+"""VM type and region to what a paper says of them, for where too few of one's own are known."""
+
 
 @dataclass(frozen=True, slots=True)
 class Relocation:

@@ -105,6 +105,7 @@ async def run_course(
     *,
     budget_usd: float = float("inf"),
     refresh: Callable[[Network], None] = lambda _: None,
+    shape: Callable[[list[ProbeTask]], list[ProbeTask]] = list,
 ) -> Ending:
     """Run a campaign to its end, or the rest of one that was interrupted.
 
@@ -115,6 +116,8 @@ async def run_course(
         :mod:`probes.campaign.allowance`.
     refresh : callable
         Given the graph before each stage, for whoever needs round-trip times.
+    shape : callable
+        Gives the tasks of a stage their ramps, or whatever else the method asks for.
 
     Raises
     ------
@@ -136,7 +139,7 @@ async def run_course(
                 if stage.startswith("aggregate"):
                     break
                 continue
-            probes = list(log.plan(stage, tasks))
+            probes = list(log.plan(stage, shape(tasks)))
         todo = [probe for probe in probes if probe.status != "done"]
         members, gone = _members(todo, known.fleet)
         if gone:
@@ -175,7 +178,8 @@ def stage_tasks(
     if stage == "caps":
         if wish.pairs:
             return [], ""
-        return cap_tasks(region_of, network, connections=_per_peer(wish)), ""
+        per_type = len(region_of) if wish.thorough else 1
+        return cap_tasks(region_of, network, per_type=per_type, connections=_per_peer(wish)), ""
     if wish.pairs or wish.thorough:
         return (_pairwise("aggregate", wish, region_of, network), "") if stage.endswith("1") else (
             [], "every pair that was asked for"

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 
 from planner.errors import StoreError
 from probes.campaign.costing import Meter
-from probes.campaign.probing import Findings, Prober
+from probes.campaign.findings import Findings
+from probes.campaign.probing import Prober
 from probes.campaign.rounds import schedule
 from probes.campaign.state import CampaignLog, Outcome, Probe
 from probes.failures import ProbeError

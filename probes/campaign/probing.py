@@ -8,22 +8,26 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
+from planner.units import MBPS_PER_GBPS
 from probes.analysis.caps import cap_estimate
 from probes.analysis.ramp import fit_ramp, next_connections
-from probes.analysis.steady_state import SteadyState, steady_state
 from probes.analysis.stopping import may_stop
+from probes.campaign.findings import Findings, fastest_mbps, settled, steady_mbps
+from probes.campaign.method import Method
+from probes.campaign.ramping import RAMP_STEP_S, UDP_OVER_TCP, Saturation, sender_kind
 from probes.campaign.tasks import ProbeTask
 from probes.failures import ProbeError
-from probes.importers.steady import Interval
 from probes.samples import Metric, Sample
 from probes.sessions import Sessions
 from probes.tools.interface import Result, Test, Tool
-from probes.tools.iperf3 import Iperf3
+from probes.tools.iperf3 import MOST_STREAMS, Iperf3
+from probes.tools.nuttcp import Nuttcp
 from probes.tools.ping import Ping
 from probes.tools.running import Ports, make_test, prepared, run, run_client
 from probes.tools.tcp_connect import TcpConnect
+from probes.tools.traceroute import Traceroute
 
 # A window opens within about nine round trips (log2(4 MB / 14.6 kB) + 1); many flows share the
 # way up and need fewer.
@@ -33,9 +37,14 @@ LEAST_OMIT_S = 1
 LEAST_MEASURED_S = 3
 FIRST_LOOK_S = 5
 """Intervals of 1 s of which the median is known well enough if they agree."""
-RAMP_STEP_S = 3
 EXCHANGE_ROUND_TRIPS = 8
-MBPS_PER_GBPS = 1000.0
+STEADY_SHARE = 0.95
+"""The last step of a ramp counts unless fewer connections brought clearly more."""
+AS_ASKED = Method(ramp="never")
+"""As many connections as each task says."""
+UDP_WINDOW_S = 5.0
+MOST_MBPS_OF_STREAM = 1_000.0
+"""One UDP stream is one sender's loop, a system call a datagram."""
 
 
 def task_s(task: ProbeTask, rtt_ms: Callable[[str, str], float]) -> float:
@@ -47,26 +56,20 @@ def task_s(task: ProbeTask, rtt_ms: Callable[[str, str], float]) -> float:
     if task.phase == "rtt":
         return task.duration_s
     rtt_s = max(rtt_ms(src, dst) for src, dst in task.pairs) / 1e3
-    return task.duration_s + (task.connections + EXCHANGE_ROUND_TRIPS) * rtt_s
+    round_trips = task.connections + EXCHANGE_ROUND_TRIPS
+    if task.ramp:  # 1 + 2 + 4 + ... connections, one exchange a step
+        round_trips = 2 * task.connections + EXCHANGE_ROUND_TRIPS * task.connections.bit_length()
+    if task.udp_s:
+        round_trips += 1 + EXCHANGE_ROUND_TRIPS
+    return task.duration_s + round_trips * rtt_s
 
 
-@dataclass
-class Findings:
-    """What a probe has found and moved so far; filled in as it runs, so that a failure keeps it.
-
-    Attributes
-    ----------
-    samples : list of Sample
-    sent : list of (source host, destination host, GB)
-    busy_s : float
-        How long tools were at work.
-    notes : list of str
-    """
-
-    samples: list[Sample] = field(default_factory=list)
-    sent: list[tuple[str, str, float]] = field(default_factory=list)
-    busy_s: float = 0.0
-    notes: list[str] = field(default_factory=list)
+def warm_up_s(task: ProbeTask, rtt_ms: Callable[[str, str], float]) -> int:
+    """Return the warm-up of one test in whole seconds; at most half of the task."""
+    round_trips = ROUND_TRIPS_OF_ONE_FLOW if task.phase == "per-flow" else ROUND_TRIPS_OF_MANY
+    rtt_s = max(rtt_ms(src, dst) for src, dst in task.pairs) / 1e3
+    most_s = max(LEAST_OMIT_S, int((task.duration_s - task.udp_s) / 2))
+    return min(most_s, max(LEAST_OMIT_S, math.ceil(round_trips * rtt_s)))
 
 
 class Prober:
@@ -77,29 +80,21 @@ class Prober:
     sessions : Sessions
     rtt_ms : callable
         Source and destination host to the round-trip time to expect; sizes the warm-up.
-    ramp : bool
-        Whether ``aggregate`` tries 1, 2, 4, ... connections, or the largest number at once.
-    tool : Tool, optional
-        For throughput; iperf3 unless told otherwise.
-    window_bytes : int
-        TCP window to ask for; 0 leaves the systems' own.
+    method : Method
     """
 
     def __init__(
         self,
         sessions: Sessions,
         rtt_ms: Callable[[str, str], float],
-        *,
-        ramp: bool = False,
-        tool: Tool | None = None,
-        window_bytes: int = 0,
+        method: Method = AS_ASKED,
     ) -> None:
         self._sessions = sessions
         self._rtt_ms = rtt_ms
-        self._ramp = ramp
-        self._tool: Tool = tool or Iperf3()
-        self._window_bytes = window_bytes
+        self._method = method
+        self._tool: Tool = Nuttcp() if method.tool == "nuttcp" else Iperf3()
         self._ports = Ports()
+        self._saturations: dict[str, Saturation] = {}
 
     async def probe(self, task: ProbeTask, findings: Findings) -> None:
         """Run a probe; what it finds is added to the findings.
@@ -140,17 +135,32 @@ class Prober:
         findings.samples += result.samples
         findings.busy_s += time.monotonic() - began_s
         findings.sent += [(src, dst, result.sent_gb / 2), (dst, src, result.sent_gb / 2)]
+        if self._method.trace:
+            await self._route(test, findings)
+
+    async def _route(self, test: Test, findings: Findings) -> None:
+        """Trace a route; that this is not possible takes nothing from the round-trip time."""
+        try:
+            result = await run(self._sessions, self._ports, Traceroute(), test)
+        except ProbeError as error:
+            findings.notes.append(f"no route: {error.problem}")
+            return
+        findings.samples += result.samples
+        if not result.samples:
+            path = result.detail["path"]
+            assert isinstance(path, list)
+            findings.notes.append(f"no answer of the destination to traceroute in {len(path)} hops")
 
     # ---- throughput of one pair ---------------------------------------------------------------
 
     async def _one_flow(self, task: ProbeTask, findings: Findings) -> None:
         ((src, dst),) = task.pairs
-        omit_s = self._omit_s(task, ROUND_TRIPS_OF_ONE_FLOW)
+        omit_s = warm_up_s(task, self._rtt_ms)
         measured_s = max(LEAST_MEASURED_S, round(task.duration_s) - omit_s)
         results: list[Result] = []
         left_s = measured_s
         while left_s > 0:
-            now_s = min(left_s, FIRST_LOOK_S) if not results else left_s
+            now_s = left_s if results or self._method.full_time else min(left_s, FIRST_LOOK_S)
             # A remainder of a second or two would cost a warm-up of its own.
             if left_s - now_s < LEAST_MEASURED_S:
                 now_s = left_s
@@ -158,31 +168,70 @@ class Prober:
             left_s -= now_s
             if may_stop([interval.mbps for result in results for interval in result.intervals]):
                 break
-        findings.samples.append(_settled(results, findings))
+        findings.samples.append(settled(results, findings))
 
     async def _many_flows(self, task: ProbeTask, findings: Findings) -> None:
         ((src, dst),) = task.pairs
-        omit_s = self._omit_s(task, ROUND_TRIPS_OF_MANY)
-        if not self._ramp:
-            measured_s = max(LEAST_MEASURED_S, round(task.duration_s) - omit_s)
-            result = await self._throughput(
-                task, findings, src, dst, task.connections, measured_s, omit_s
+        omit_s = warm_up_s(task, self._rtt_ms)
+        whole_s = max(LEAST_MEASURED_S, round(task.duration_s - task.udp_s) - omit_s)
+        kind = sender_kind(self._sessions.fleet, src)
+        rtt_ms = self._rtt_ms(src, dst)
+        known = None if task.ramp else self._saturations.get(kind)
+        tested: dict[int, Result] = {}
+        rates: dict[int, float] = {}
+        count: int | None = task.connections
+        if task.ramp:
+            count = 1
+        elif known:
+            count = known.connections(rtt_ms, task.connections)
+        while count is not None:
+            measured_s = RAMP_STEP_S if task.ramp else whole_s
+            tested[count] = await self._throughput(
+                task, findings, src, dst, count, measured_s, omit_s
             )
-            findings.samples.append(_settled([result], findings))
+            rates[count] = steady_mbps(tested[count])
+            if known and count == min(rates) and known.suffices(count, rates[count], rtt_ms):
+                break
+            count = next_connections(rates, most=task.connections)
+        best = max(rates, key=rates.__getitem__)
+        counted = max(rates) if rates[max(rates)] >= STEADY_SHARE * rates[best] else best
+        sample = settled([tested[counted]], findings)
+        if len(rates) > 1:
+            ramp = fit_ramp(rates)
+            detail = (json.loads(sample.detail) if sample.detail else {}) | {
+                "ramp": {str(number): round(mbps, 3) for number, mbps in rates.items()},
+                "saturated": ramp.saturated,
+            }
+            sample = sample._replace(detail=json.dumps(detail))
+            if task.ramp and ramp.saturated:
+                self._saturations[kind] = Saturation(ramp, rtt_ms)
+        findings.samples.append(sample)
+        if task.udp_s:
+            await self._udp(task, findings, src, dst, sample.value)
+
+    async def _udp(
+        self, task: ProbeTask, findings: Findings, src: str, dst: str, tcp_mbps: float
+    ) -> None:  # fmt: skip
+        """Offer more than TCP reached, and see what arrives; a failure leaves TCP's figure."""
+        offered_mbps = UDP_OVER_TCP * tcp_mbps
+        streams = min(MOST_STREAMS, math.ceil(offered_mbps / MOST_MBPS_OF_STREAM))
+        test = replace(
+            make_test(self._sessions.fleet, self._tool, src, dst), connections=streams,
+            duration_s=task.udp_s, udp_mbps=offered_mbps,
+        )  # fmt: skip
+        try:
+            result = await self._run(task, findings, test)
+        except ProbeError as error:
+            if error.of_the_host:
+                raise
+            findings.notes.append(f"no UDP capacity: {error.problem}")
             return
-        measured: dict[int, float] = {}
-        last: Result | None = None
-        while (count := next_connections(measured, most=task.connections)) is not None:
-            last = await self._throughput(task, findings, src, dst, count, RAMP_STEP_S, omit_s)
-            measured[count] = last.samples[0].value
-        assert last
-        sample = _settled([last], findings)
-        ramp = fit_ramp(measured)
-        detail = json.loads(sample.detail) | {
-            "ramp": {str(count): round(mbps, 3) for count, mbps in measured.items()},
-            "saturated": ramp.saturated,
-        }
-        findings.samples.append(sample._replace(detail=json.dumps(detail)))
+        sample = result.samples[0]
+        fastest = fastest_mbps(result.intervals, UDP_WINDOW_S)
+        detail = json.loads(sample.detail) | {"mean_mbps": sample.value, "window_s": UDP_WINDOW_S}
+        findings.samples.append(
+            sample._replace(value=fastest or sample.value, detail=json.dumps(detail))
+        )
 
     # ---- caps ---------------------------------------------------------------------------------
 
@@ -191,17 +240,14 @@ class Prober:
         sources = {src for src, _ in task.pairs}
         outward = len(sources) == 1
         hub = task.pairs[0][0] if outward else task.pairs[0][1]
-        omit_s = max(self._omit_s(task, ROUND_TRIPS_OF_MANY), 2)
+        omit_s = max(warm_up_s(task, self._rtt_ms), 2)
         measured_s = max(LEAST_MEASURED_S, round(task.duration_s) - omit_s)
         fleet = self._sessions.fleet
         began_s = time.time()
         async with AsyncExitStack() as servers:
             tests: list[Test] = []
             for src, dst in task.pairs:
-                test = replace(
-                    make_test(fleet, self._tool, src, dst), connections=task.connections,
-                    duration_s=measured_s, omit_s=omit_s, window_bytes=self._window_bytes,
-                )  # fmt: skip
+                test = self._test(src, dst, task.connections, measured_s, omit_s)
                 tests.append(
                     await servers.enter_async_context(
                         prepared(self._sessions, self._ports, self._tool, test)
@@ -226,7 +272,7 @@ class Prober:
         for (src, dst), result in zip(task.pairs, results, strict=True):
             findings.sent.append((src, dst, result.sent_gb))
             peer = dst if outward else src
-            together[peer] = _steady_mbps([result])
+            together[peer] = steady_mbps(result)
         if not sum(together.values()):
             raise ProbeError(hub, "output", "nothing got through while all peers were loaded")
         estimate = cap_estimate(together, dict.fromkeys(together), measured_at_s=began_s)
@@ -234,6 +280,7 @@ class Prober:
         metric: Metric = "egress_cap_mbps" if outward else "ingress_cap_mbps"
         first = results[0].samples[0]
         detail = {
+            "host": hub,
             "together_mbps": {fleet[peer].region: round(v, 3) for peer, v in together.items()},
             "low_mbps": round(estimate.low * MBPS_PER_GBPS, 3),
             "high_mbps": round(estimate.high * MBPS_PER_GBPS, 3),
@@ -253,10 +300,21 @@ class Prober:
         self, task: ProbeTask, findings: Findings, src: str, dst: str, connections: int,
         measured_s: float, omit_s: float,
     ) -> Result:  # fmt: skip
-        test = replace(
+        test = self._test(src, dst, connections, measured_s, omit_s)
+        return await self._run(task, findings, test)
+
+    def _test(
+        self, src: str, dst: str, connections: int, measured_s: float, omit_s: float
+    ) -> Test:  # fmt: skip
+        # Where the tool can't ask for an algorithm, the host has been told to use it.
+        algorithm = self._method.congestion_control if self._method.tool == "iperf3" else ""
+        return replace(
             make_test(self._sessions.fleet, self._tool, src, dst), connections=connections,
-            duration_s=measured_s, omit_s=omit_s, window_bytes=self._window_bytes,
+            duration_s=measured_s, omit_s=omit_s, window_bytes=self._method.window_bytes,
+            congestion_control=algorithm,
         )  # fmt: skip
+
+    async def _run(self, task: ProbeTask, findings: Findings, test: Test) -> Result:
         async with prepared(self._sessions, self._ports, self._tool, test) as ready:
             began_s = time.monotonic()
             try:
@@ -265,14 +323,8 @@ class Prober:
                 self._charge_lost(task, findings, time.monotonic() - began_s, task.pairs)
                 raise
             findings.busy_s += time.monotonic() - began_s
-        findings.sent.append((src, dst, result.sent_gb))
+        findings.sent.append((test.src.name, test.dst.name, result.sent_gb))
         return result
-
-    def _omit_s(self, task: ProbeTask, round_trips: float) -> int:
-        """Return the warm-up in whole seconds; at most half of the task."""
-        rtt_s = max(self._rtt_ms(src, dst) for src, dst in task.pairs) / 1e3
-        most_s = max(LEAST_OMIT_S, int(task.duration_s / 2))
-        return min(most_s, max(LEAST_OMIT_S, math.ceil(round_trips * rtt_s)))
 
     def _charge_lost(
         self, task: ProbeTask, findings: Findings, elapsed_s: float,
@@ -281,53 +333,6 @@ class Prober:
         """Charge a test that failed for what it may have moved: no one is left who counted."""
         share = task.expected_gbps * min(elapsed_s, task.duration_s) / 8 / len(pairs)
         findings.sent += [(src, dst, share) for src, dst in pairs]
-
-
-def _settled(results: Sequence[Result], findings: Findings) -> Sample:
-    """Return one sample of one or more runs of the same test."""
-    sample = results[0].samples[0]
-    intervals = [interval for result in results for interval in result.intervals]
-    steady = _steady(results)
-    if steady is None:
-        return sample
-    detail = json.loads(sample.detail) if sample.detail else {}
-    detail |= {
-        "intervals": len(intervals), "low_mbps": round(steady.low_mbps, 3),
-        "high_mbps": round(steady.high_mbps, 3),
-    }  # fmt: skip
-    if steady.findings:
-        detail["findings"] = [
-            {
-                "pattern": found.pattern, "at_s": round(found.at_s, 3),
-                "at_gb": round(found.at_gb, 6), "before_mbps": round(found.before_mbps, 3),
-                "after_mbps": round(found.after_mbps, 3),
-            }
-            for found in steady.findings
-        ]  # fmt: skip
-        findings.notes += [
-            f"{found.pattern} from {found.before_mbps:.4g} to {found.after_mbps:.4g} Mbit/s "
-            f"after {found.at_s:.0f} s"
-            for found in steady.findings
-            if found.pattern != "slow-start"
-        ]
-    mbps = steady.mbps
-    if sample.connections == 1 and not steady.findings:
-        # One flow sends a window a round trip. A second holds few of them, and a median of such
-        # counts is off by up to one; the mean over all seconds is off by much less.
-        mbps = sum(i.mbps * i.seconds for i in intervals) / sum(i.seconds for i in intervals)
-    return sample._replace(
-        value=mbps, duration_s=steady.duration_s, warmed_up=True, detail=json.dumps(detail)
-    )
-
-
-def _steady_mbps(results: Sequence[Result]) -> float:
-    steady = _steady(results)
-    return steady.mbps if steady else results[0].samples[0].value
-
-
-def _steady(results: Sequence[Result]) -> SteadyState | None:
-    intervals: list[Interval] = [i for result in results for i in result.intervals]
-    return steady_state(intervals, warmed_up=True) if intervals else None
 
 
 def _first(group: BaseExceptionGroup[ProbeError]) -> ProbeError:

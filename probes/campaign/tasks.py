@@ -21,11 +21,15 @@ class ProbeTask:
         measures an egress cap, many sources to one destination an ingress cap.
     connections : int
         Parallel TCP connections a pair; 1 for per-flow, 0 for rtt. For ``aggregate`` the largest
-        number of the ramp.
+        number that is tried.
     duration_s : float
         Of the measurement at its longest, warm-up included.
     expected_gbps : float
-        Rate to expect over all pairs together, for costing.
+        Rate to expect over all pairs together and in the mean of the time, for costing.
+    ramp : bool
+        Whether 1, 2, 4, ... connections are tried (:mod:`probes.campaign.ramping`).
+    udp_s : float
+        For how much of ``duration_s`` UDP is offered, after TCP was measured.
     """
 
     phase: Phase
@@ -33,6 +37,8 @@ class ProbeTask:
     connections: int
     duration_s: float
     expected_gbps: float = 0.0
+    ramp: bool = False
+    udp_s: float = 0.0
 
     @property
     def hosts(self) -> frozenset[str]:

@@ -31,6 +31,8 @@ class Test:
         Measured time, and time before it that is left out.
     window_bytes : int
         TCP window to ask for; 0 leaves the system's.
+    congestion_control : str
+        Algorithm of TCP to ask for; ``""`` leaves the system's.
     udp_mbps : float
         Rate to offer over UDP; 0 for TCP.
     """
@@ -45,6 +47,7 @@ class Test:
     duration_s: float = 10.0
     omit_s: float = 0.0
     window_bytes: int = 0
+    congestion_control: str = ""
     udp_mbps: float = 0.0
 
     def options(self, measured_at_s: float, *, client_at_dst: bool = False) -> ImportOptions:
@@ -130,16 +133,22 @@ _CAUSES: tuple[tuple[str, Cause], ...] = (
 )
 
 
+_REMEDIES: tuple[tuple[str, str], ...] = (
+    ("socket buffer size", "Ask for a smaller --tcp-window, or let --change-sysctls raise "
+     "net.core.rmem_max and wmem_max for the length of the campaign."),
+    ("tcp_congestion", "Load the algorithm's module on the host (`modprobe tcp_bbr`), or name one "
+     "of /proc/sys/net/ipv4/tcp_available_congestion_control."),
+)  # fmt: skip
+
+
 def failure(host: Host, tool: str, words: str) -> ProbeError:
     """Return the error for what a tool says about its failure."""
     lower = words.lower()
     cause: Cause = next((cause for part, cause in _CAUSES if part in lower), "tool")
     said = words if words.lower().startswith(tool) else f"{tool} failed: {words or 'silently'}"
-    remedy = (
-        "Open the probe ports between the fleet's hosts (`probe_ports` in the fleet file)."
-        if cause == "filtered" and tool in ("iperf3", "nuttcp")
-        else ""
-    )
+    remedy = next((remedy for part, remedy in _REMEDIES if part in lower), "")
+    if cause == "filtered" and tool in ("iperf3", "nuttcp"):
+        remedy = "Open the probe ports between the fleet's hosts (`probe_ports` in the fleet file)."
     return ProbeError(host.name, cause, said, remedy)
 
 

@@ -55,6 +55,8 @@ class Iperf3:
             command += ["-O", str(max(1, round(test.omit_s)))]
         if test.window_bytes:
             command += ["-w", str(test.window_bytes)]
+        if test.congestion_control:
+            command += ["-C", test.congestion_control]
         if test.udp_mbps:
             per_stream_bps = round(test.udp_mbps * 1e6 / test.connections)
             command += ["-u", "-b", str(per_stream_bps)]

@@ -1,14 +1,17 @@
 """nuttcp (6 or newer): TCP with one or more streams; the receiver's count.
 
 The server runs in one-shot mode and prints nothing when it listens. Streams use one data port
-each, from the port after the control port on.
+each, from the port after the control port on. It can't leave out a warm-up, so the first intervals
+are left out here; the last one is part of the total only.
 """
 
 from __future__ import annotations
 
 from planner.errors import FormatError
 from probes.failures import ProbeError
+from probes.importers import limits
 from probes.importers import nuttcp as importer
+from probes.importers.steady import Interval
 from probes.sessions import Output
 from probes.tools.interface import Result, Test, failure, only_samples
 
@@ -53,7 +56,22 @@ class Nuttcp:
             raise ProbeError(test.src.name, "output", f"nuttcp: {error.problem}") from None
         found = only_samples(test.src, self.name, outcomes)
         sent_gb = sum(_volume_gb(line) for line in text.splitlines() if b"real_seconds=" in line)
-        return Result(tuple(test.settled(s, measured_at_s) for s in found), sent_gb)
+        settled = tuple(test.settled(s, measured_at_s) for s in found)
+        return Result(settled, sent_gb, _intervals(text, test.omit_s))
+
+
+def _intervals(text: bytes, omit_s: float) -> tuple[Interval, ...]:
+    """Return the intervals after the warm-up; the total's line says ``real_seconds``."""
+    found, passed_s = [], 0.0
+    for line in text.decode(errors="replace").splitlines():
+        pairs = dict(word.partition("=")[::2] for word in line.split())
+        seconds, mbps = (limits.number(pairs.get(key, "")) for key in ("real_sec", "rate_Mbps"))
+        if not seconds or mbps is None or seconds < 0 or mbps < 0:
+            continue
+        passed_s += seconds
+        if passed_s > omit_s + seconds / 2:
+            found.append(Interval(seconds, mbps))
+    return tuple(found)
 
 
 def _volume_gb(line: bytes) -> float:

@@ -9,6 +9,7 @@ what the median was rounded from.
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from planner.errors import FormatError
@@ -30,6 +31,8 @@ _SCRIPT = """\
 ping -n -q -c 1 -W "$4" "$1"
 exec ping -n -c "$2" -i "$3" -W "$4" "$1"
 """
+
+_FIRST = re.compile(rb"= ([\d.]{1,12})/[\d.]+/[\d.]+/[\d.]+ ms")
 
 
 class Ping:
@@ -75,6 +78,8 @@ class Ping:
         for sample in found:
             detail = json.loads(sample.detail)
             detail.pop("first_included", None)
+            if first_ms := _FIRST.search(first):
+                detail["first_ms"] = float(first_ms[1])
             settled.append(
                 test.settled(sample, measured_at_s)._replace(
                     value=_precise(sample, detail), detail=json.dumps(detail)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 from probes.failures import ProbeError
+from probes.samples import Sample
 from probes.sessions import Output
 from probes.tools.interface import Result, Test
 
@@ -37,10 +39,11 @@ class Traceroute:
         """Return how long it may take where nothing answers."""
         return MOST_HOPS * WAIT_S + 5
 
-    def read(self, output: Output, test: Test, measured_at_s: float) -> Result:  # noqa: ARG002
-        """Read the hops: ``{"hops": 14 | None, "path": [address | None]}``; no samples.
+    def read(self, output: Output, test: Test, measured_at_s: float) -> Result:
+        """Read the hops: ``{"hops": 14 | None, "path": [address | None]}``.
 
-        ``hops`` is None where the destination itself did not answer, as behind many firewalls.
+        ``hops`` is None where the destination itself did not answer, as behind many firewalls;
+        there is no sample then.
         """
         path: list[str | None] = []
         ended = ""
@@ -52,4 +55,12 @@ class Traceroute:
             words = output.last_words or "it said nothing"
             raise ProbeError(test.src.name, "tool", f"traceroute failed: {words}")
         arrived = path[-1] is not None and len(path) < MOST_HOPS and not ended
-        return Result((), detail={"hops": len(path) if arrived else None, "path": path})
+        detail: dict[str, object] = {"hops": len(path) if arrived else None, "path": path}
+        if not arrived:
+            return Result((), detail=detail)
+        sample = Sample(
+            test.src.region, test.dst.region, "route_hops", float(len(path)), measured_at_s,
+            self.name, src_vm=test.src.vm_type, dst_vm=test.dst.vm_type,
+            detail=json.dumps({"path": path}),
+        )  # fmt: skip
+        return Result((test.settled(sample, measured_at_s),), detail=detail)

@@ -14,13 +14,18 @@ from pathlib import Path
 
 from planner.errors import InputError
 from probes.failures import ProbeError
-from probes.fleet.check import Report, check_fleet, unknown_hosts
+from probes.fleet.check import Finding, Report, check_fleet, unknown_hosts
 from probes.fleet.file import load_fleet
 from probes.fleet.hosts import Fleet
 from probes.fleet.installing import install, install_commands
 from probes.fleet.trust import offered_keys, store_key
 from probes.sessions import Sessions
+from relayd.catalogue import load_catalogue
+from relayd.cli.caps import CAP_NAMES, measured_caps
+from relayd.cli.options import store_place
 from relayd.cli.text import left_table
+from relayd.settings import load_settings
+from relayd.store import open_store
 
 PARTLY = 5
 
@@ -30,6 +35,7 @@ def check(options: argparse.Namespace) -> int:
     fleet = load_fleet(fleet_path(options))
     allow_many_connections()
     reports = asyncio.run(_check(fleet, options))
+    _add_caps(reports, options)
     if options.json:
         print(json.dumps(_as_json(reports), indent=2))
     else:
@@ -79,6 +85,22 @@ async def _check(fleet: Fleet, options: argparse.Namespace) -> list[Report]:
         count = f"{len(unknown)} host{'s' if len(unknown) > 1 else ''}"
         print(f"{count} without a key on record: add --trust-new.", file=sys.stderr)
     return reports
+
+
+def _add_caps(reports: list[Report], options: argparse.Namespace) -> None:
+    """Add what campaigns have found of the hosts' caps, where there is a store."""
+    settings = load_settings()
+    path = store_place(options, settings)
+    if not path.exists():
+        return
+    folders = (*settings.catalogues, *(Path(name) for name in options.catalogue))
+    with open_store(path, mode="read") as store:
+        found = measured_caps(store, load_catalogue(folders))
+    for cap in found:
+        for report in reports:
+            if cap.recreate and report.host.name == cap.host and report.host.region == cap.region:
+                problem = f"{cap.mbps:.4g} Mbit/s, its {CAP_NAMES[cap.metric]} cap, is little"
+                report.findings.append(Finding("warning", problem, cap.text))
 
 
 async def _trust(fleet: Fleet, options: argparse.Namespace) -> None:

@@ -166,6 +166,7 @@ def _exec(options: argparse.Namespace) -> int:
     from planner.errors import InputError
     from probes.lab.controller import Lab
 
+    _options_after_region(options)
     words = options.words[1:] if options.words[:1] == ["--"] else options.words
     if not words:
         raise InputError(
@@ -173,6 +174,20 @@ def _exec(options: argparse.Namespace) -> int:
         )
     command = Lab(**_named(options)).command(options.region, words)
     return subprocess.run(command).returncode  # noqa: S603 - what the user asked for
+
+
+def _options_after_region(options: argparse.Namespace) -> None:
+    """Take the options that stand between region and command out of the words of the command.
+
+    To argparse, all that follows the region is one remainder; but no command begins with a dash.
+    """
+    if options.words[:1] == ["--"] or not "".join(options.words[:1]).startswith("-"):
+        return
+    parser = argparse.ArgumentParser("relayd lab exec REGION", add_help=False, allow_abbrev=False)
+    parser.add_argument("--name", default=options.name)
+    parser.add_argument("--json", action="store_true", default=options.json)
+    parser.add_argument("words", nargs=argparse.REMAINDER, metavar="-- COMMAND")
+    parser.parse_args(options.words, options)
 
 
 def _set(options: argparse.Namespace) -> int:

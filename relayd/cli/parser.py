@@ -116,6 +116,7 @@ def build_parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     actions = fleet.add_subparsers(title="actions", metavar="ACTION", required=True)
     _fleet_check(_command(actions, "check", "relayd.cli.fleet:check", "test every host at once"))
+    _command(actions, "caps", "relayd.cli.caps:caps", "show slow VMs that it may pay to recreate")
     _probe(_command(commands, "probe", "relayd.cli.probe:run", "measure with the fleet"))
     _serve(_command(commands, "serve", "relayd.cli.serve:run", "answer questions over HTTP"))
     token = commands.add_parser(
@@ -447,13 +448,29 @@ def _probe(parser: argparse.ArgumentParser) -> None:
         "--phases", metavar="LIST", help="of rtt,per-flow,aggregate,caps (default all)"
     )
     what.add_argument("--thorough", action="store_true", help="all pairs")
-    what.add_argument("--connections", metavar="N", help="most TCP connections (default 64)")
     what.add_argument(
-        "--ramp", action="store_true", help="try 1, 2, 4, ... connections instead of the most"
-    )
+        "--connections", metavar="N",
+        help="TCP connections of a pair (default: as many as saturate it, at most 64)",
+    )  # fmt: skip
+    what.add_argument(
+        "--ramp", action="store_true",
+        help="try 1, 2, 4, ... connections on every pair, not once a kind of sender",
+    )  # fmt: skip
     what.add_argument("--tool", choices=("iperf3", "nuttcp"), default="iperf3")
     what.add_argument("--flow-time", metavar="TIME", help="of a one-flow probe (default 10s)")
     what.add_argument("--aggregate-time", metavar="TIME", help="of a many-flow probe (default 5s)")
+    what.add_argument(
+        "--full-time", action="store_true", help="end no one-flow probe early: shows late changes"
+    )
+    what.add_argument("--udp", action="store_true", help="UDP capacity too, after each many-flow")
+    what.add_argument("--trace", action="store_true", help="the hops of each route too")
+    tcp = parser.add_argument_group("TCP")
+    tcp.add_argument("--tcp-window", metavar="SIZE", help="to ask for, such as 8M")
+    tcp.add_argument("--congestion-control", metavar="NAME", help="to ask for, such as cubic")
+    tcp.add_argument(
+        "--change-sysctls", action="store_true",
+        help="change, as root and for the campaign only, what a socket can't ask for",
+    )  # fmt: skip
     limits = parser.add_argument_group("limits")
     limits.add_argument("--dry-run", action="store_true", help="only say what it would take")
     limits.add_argument("--budget", metavar="USD", help="most to spend on egress, such as 5usd")

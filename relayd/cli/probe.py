@@ -9,23 +9,31 @@ import signal
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from planner.errors import InputError
 from planner.units import parse_duration_s, parse_money_usd
 from probes.campaign.costing import CampaignCost
 from probes.campaign.course import Wish, parse_pairs
 from probes.campaign.engine import Limits, Progress
+from probes.campaign.method import Method
 from probes.campaign.tasks import PHASES
 from probes.fleet.file import load_fleet
 from relayd.catalogue import load_catalogue
+from relayd.cli.caps import cap_json, measured_caps, recreate_lines
 from relayd.cli.fleet import agreed, allow_many_connections, fleet_path
 from relayd.cli.options import store_place, whole_number
+from relayd.cli.probe_method import kept_method, may_change, method_of
 from relayd.cli.text import duration, table, usd, volume
 from relayd.measuring import Forecast, Measuring, Report, wish_from_json, wish_to_json
 from relayd.settings import load_settings
 from relayd.store import Place, open_if_there, open_store
 from relayd.store.campaigns import Campaigns, StoredCampaign
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from probes.analysis.fleet_caps import VmCap
 
 PARTLY = 5
 LINE_EVERY_S = 10.0
@@ -43,6 +51,7 @@ def run(options: argparse.Namespace) -> int:
     place = store_place(options, settings)
     if options.dry_run:
         return _dry_run(options, Measuring(fleet, catalogue, open_if_there(place)))
+    found: list[VmCap] = []
     with open_store(place, mode="create") as store:
         campaigns = Campaigns(store)
         with campaigns.alone():
@@ -53,23 +62,25 @@ def run(options: argparse.Namespace) -> int:
                     print("Nothing to resume: the last campaign was finished.", file=sys.stderr)
                     return 0
                 kept = campaign.row.options
-                wish = wish_from_json(kept["wish"])
+                wish, method = wish_from_json(kept["wish"]), kept_method(kept)
                 _say(f"Resuming campaign {campaign.row.id}")
             else:
                 if campaign is not None:
                     _say(f"Campaign {campaign.row.id} is unfinished: --resume goes on with it")
-                wish = _wish(options, measuring)
+                wish, method = _wish(options, measuring), method_of(options)
                 _limits(options, None)  # a wrong limit is told before anything is asked
-                forecast = measuring.forecast(wish, _budget(options))
+                forecast = measuring.forecast(wish, _budget(options), method=method)
                 _print_forecast(forecast, sys.stderr)
-                if not agreed("Measure?", options, "--yes"):
+                if not (agreed("Measure?", options, "--yes") and may_change(method, options)):
                     return 0
-                kept = {"wish": wish_to_json(wish), "tool": options.tool,
-                        "ramp": options.ramp,
+                kept = {"wish": wish_to_json(wish), "method": method.to_json(),
                         "budget_usd": options.budget and _budget(options)}  # fmt: skip
                 campaign = campaigns.begin(kept)
-            report = _measure(options, measuring, campaign, wish, kept)
-    return _conclude(options, campaign, report, place)
+            report = _measure(options, measuring, campaign, wish, method, kept)
+            found = measured_caps(store, catalogue)
+    hosts = {host.name for host in fleet}
+    slow = [cap for cap in found if cap.recreate and cap.host in hosts]
+    return _conclude(options, campaign, report, place, slow)
 
 
 def _budget(options: argparse.Namespace) -> float:
@@ -114,8 +125,8 @@ def _wish(options: argparse.Namespace, measuring: Measuring) -> Wish:
 
 
 def _dry_run(options: argparse.Namespace, measuring: Measuring) -> int:
-    wish = _wish(options, measuring)
-    forecast = measuring.forecast(wish, _budget(options))
+    wish, method = _wish(options, measuring), method_of(options)
+    forecast = measuring.forecast(wish, _budget(options), method=method)
     if options.json:
         print(json.dumps(_forecast_json(forecast), indent=2))
     else:
@@ -184,7 +195,7 @@ def _forecast_json(forecast: Forecast) -> dict[str, Any]:
 
 def _measure(
     options: argparse.Namespace, measuring: Measuring, campaign: StoredCampaign, wish: Wish,
-    kept: dict[str, Any],
+    method: Method, kept: dict[str, Any],
 ) -> Report:  # fmt: skip
     limits = _limits(options, kept.get("budget_usd"))
     shown = _Shown()
@@ -196,8 +207,8 @@ def _measure(
         assert task
         loop.add_signal_handler(signal.SIGTERM, task.cancel)
         return await measuring.run(
-            campaign, wish, limits, ramp=bool(kept.get("ramp")),
-            tool=kept.get("tool", "iperf3"), on_progress=shown.progress, on_note=shown.note,
+            campaign, wish, limits, method=method,
+            on_progress=shown.progress, on_note=shown.note,
         )  # fmt: skip
 
     allow_many_connections()
@@ -284,7 +295,8 @@ def _say(text: str) -> None:
 
 
 def _conclude(
-    options: argparse.Namespace, campaign: StoredCampaign, report: Report, place: Place
+    options: argparse.Namespace, campaign: StoredCampaign, report: Report, place: Place,
+    slow: Sequence[VmCap],
 ) -> int:  # fmt: skip
     ending = report.ending
     done = sum(not outcome.problem for outcome in ending.outcomes)
@@ -302,6 +314,15 @@ def _conclude(
                 for o in ending.failed
             ],
             "left_out": ending.left_out,
+            "notes": [
+                {
+                    "stage": o.probe.stage, "pairs": [list(pair) for pair in o.probe.task.pairs],
+                    "note": note,
+                }
+                for o in ending.outcomes
+                for note in o.notes
+            ],
+            "recreate": [cap_json(cap) for cap in slow],
             "reason": ending.reason,
             "samples": samples,
             "sent_gb": report.sent_gb,
@@ -321,7 +342,7 @@ def _conclude(
         )
         if ending.reason:
             print(f"Stopped because: {ending.reason}")
-        for line in _listed(report):
+        for line in (*_listed(report), *recreate_lines(slow)):
             print(line)
         if report.snapshot:
             print(f"Snapshot {report.snapshot.id}, as of {report.snapshot.as_of}, in {place}")

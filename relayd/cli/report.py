@@ -11,8 +11,9 @@ from pathlib import Path
 from planner.errors import InputError
 from planner.units import parse_duration_s
 from relayd.catalogue import load_catalogue
+from relayd.cli.options import store_place
 from relayd.settings import load_settings
-from relayd.store import default_path, open_store
+from relayd.store import open_store
 
 
 def run(options: argparse.Namespace) -> int:
@@ -24,7 +25,7 @@ def run(options: argparse.Namespace) -> int:
     settings = load_settings()
     catalogue = load_catalogue((*settings.catalogues, *map(Path, options.catalogue)))
     since_s = time.time() - parse_duration_s(options.since, "--since") if options.since else None
-    path = options.db or settings.db or default_path()
+    path = store_place(options, settings)
     kind = "json" if options.json else options.format or _kind_of(options.output)
     with open_store(path, mode="read") as store:
         report = make_report(store, catalogue, since_s=since_s)

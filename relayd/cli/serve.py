@@ -43,9 +43,8 @@ def _given(options: argparse.Namespace) -> Mapping[str, Any]:
 
 
 def _places(options: argparse.Namespace) -> tuple[Path, list[Path]]:
-    from relayd.store import default_path
-
-    db = Path(options.db) if options.db else load_settings().db or default_path()
+    
+    db = store_place(options, load_settings())
     return db, [Path(name) for name in options.catalogue]
 
 
@@ -56,6 +55,7 @@ def _say_where(running: Running) -> None:
 def _check(settings: ServiceSettings, db: Path, catalogues: tuple[Path, ...]) -> int:
     """Print the effective settings, and on standard error all that is wrong with them."""
     from relayd.catalogue import load_catalogue
+from relayd.cli.options import store_place
     from relayd.store import open_store
 
     print(f"# store: {db}{'' if db.exists() else ' (will be made)'}")

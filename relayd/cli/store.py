@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import argparse
 import json
-from pathlib import Path
 
 from planner.units import parse_duration_s
 from relayd.settings import load_settings
-from relayd.store import default_path, open_store
+from relayd.store import open_store
 from relayd.store.retention import compact as make_small
 
 
 def compact(options: argparse.Namespace) -> int:
     """Make samples older than a time span small, and say what became of them."""
     older_than_s = parse_duration_s(options.older_than, "--older-than")
-    path = Path(options.db) if options.db else load_settings().db or default_path()
+    path = store_place(options, load_settings())
     with open_store(path, mode="write") as store:
         done = make_small(store, older_than_s, period=options.period, files_too=options.files)
     if options.json:

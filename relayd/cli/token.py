@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from pathlib import Path
 
 from planner.units import parse_duration_s
-from relayd.cli.options import whole_number
+from relayd.cli.options import store_place, whole_number
 from relayd.cli.text import left_table
 from relayd.settings import load_settings
-from relayd.store import Store, default_path, open_store
+from relayd.store import Store, open_store
 from relayd.store.opening import Mode
 from relayd.store.tokens import Token, Tokens
 
@@ -65,7 +64,7 @@ def revoke(options: argparse.Namespace) -> int:
 
 
 def _store(options: argparse.Namespace, mode: Mode) -> Store:
-    path = Path(options.db) if options.db else load_settings().db or default_path()
+    path = store_place(options, load_settings())
     return open_store(path, mode=mode)
 
 

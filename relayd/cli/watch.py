@@ -20,10 +20,9 @@ from probes.fleet.file import load_fleet
 from probes.fleet.hosts import Fleet
 from relayd.catalogue import load_catalogue
 from relayd.cli.fleet import allow_many_connections, fleet_path
-from relayd.cli.options import whole_number
+from relayd.cli.options import store_place, whole_number
 from relayd.cli.text import usd
 from relayd.settings import load_settings
-from relayd.store import default_path
 from relayd.watching.options import QuietHours, WatchOptions
 from relayd.watching.watcher import Watcher
 from relayd.watching.webhook import Webhook
@@ -36,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
     settings = load_settings()
     catalogue = load_catalogue((*settings.catalogues, *(Path(name) for name in options.catalogue)))
     fleet = load_fleet(fleet_path(options))
-    path = Path(options.db) if options.db else settings.db or default_path()
+    path = store_place(options, settings)
     watcher = Watcher(path, fleet, catalogue, watch_options(options, fleet), _say)
     allow_many_connections()
     status = asyncio.run(_until_stopped(watcher))

@@ -38,6 +38,10 @@ def test_a_lab_from_up_to_down(machine: None, command: Any) -> None:
     assert command("up", "--regions", "3")[0] == 2  # other regions, same name
     code, out, _ = command("exec", "aws:sa-east-1", "--", "sh", "-c", "hostname; exit 3")
     assert (code, out) == (3, "aws-sa-east-1\n")
+    # Options may also follow the region; what follows `--` is the command's own.
+    assert command("exec", "aws:sa-east-1", "--name", "lab", "--", "hostname")[1] == out
+    assert command("exec", "aws:sa-east-1", "--", "echo", "--name", "x")[1] == "--name x\n"
+    assert command("exec", "aws:sa-east-1", "--name", "other", "hostname")[0] == 2
     assert command("set", "link", regions[0], "sa-east-1", "loss_pct=100", "--one-way")[0] == 0
     assert command("set", "host", "all", "icmp=filtered")[0] == 0
     _, out, _ = command("status", "--json")

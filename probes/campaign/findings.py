@@ -1,0 +1,103 @@
+"""What a probe has found: one sample of its runs, and what is worth telling of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from probes.analysis.steady_state import Finding, SteadyState, steady_state
+from probes.importers.steady import Interval
+from probes.samples import Sample
+from probes.tools.interface import Result
+
+
+@dataclass
+class Findings:
+    """What a probe has found and moved so far; filled in as it runs, so that a failure keeps it.
+
+    Attributes
+    ----------
+    samples : list of Sample
+    sent : list of (source host, destination host, GB)
+    busy_s : float
+        How long tools were at work.
+    notes : list of str
+    """
+
+    samples: list[Sample] = field(default_factory=list)
+    sent: list[tuple[str, str, float]] = field(default_factory=list)
+    busy_s: float = 0.0
+    notes: list[str] = field(default_factory=list)
+
+
+def settled(results: Sequence[Result], findings: Findings) -> Sample:
+    """Return one sample of one or more runs of the same test; notes what else they show."""
+    sample = results[0].samples[0]
+    found = steady(results)
+    if found is None:
+        return sample
+    detail = json.loads(sample.detail) if sample.detail else {}
+    detail |= {
+        "intervals": sum(len(result.intervals) for result in results),
+        "low_mbps": round(found.low_mbps, 3), "high_mbps": round(found.high_mbps, 3),
+    }  # fmt: skip
+    if found.findings:
+        detail["findings"] = [_rounded(change) for change in found.findings]
+        findings.notes += [
+            f"{change.pattern} from {change.before_mbps:.4g} to {change.after_mbps:.4g} Mbit/s "
+            f"after {change.at_s:.0f} s and {volume_text(change.at_gb)}"
+            for change in found.findings
+            if change.pattern != "slow-start"
+        ]
+    mbps = found.mbps
+    if sample.connections == 1 and not found.findings:
+        # One flow sends a window a round trip. A second holds few of them, and a median of such
+        # counts is off by up to one; the mean over all seconds is off by much less.
+        intervals = [interval for result in results for interval in result.intervals]
+        mbps = sum(i.mbps * i.seconds for i in intervals) / sum(i.seconds for i in intervals)
+    return sample._replace(
+        value=mbps, duration_s=found.duration_s, warmed_up=True, detail=json.dumps(detail)
+    )
+
+
+def steady_mbps(result: Result) -> float:
+    """Return the steady rate of a run, or its mean where the intervals can't tell."""
+    found = steady([result])
+    return found.mbps if found else result.samples[0].value
+
+
+def steady(results: Sequence[Result]) -> SteadyState | None:
+    """Return what the intervals of runs of one test show, one after the other."""
+    intervals = [interval for result in results for interval in result.intervals]
+    return steady_state(intervals, warmed_up=True) if intervals else None
+
+
+def fastest_mbps(intervals: Sequence[Interval], window_s: float) -> float | None:
+    """Return the highest mean rate over any so many seconds in a row; None if they are fewer.
+
+    This is how the capacity of a path is read from UDP (HotCloud 2018): cross traffic and a burst
+    that is lost lower a mean, nothing raises it.
+    """
+    best: float | None = None
+    for first in range(len(intervals)):
+        seconds = megabits = 0.0
+        for interval in intervals[first:]:
+            seconds += interval.seconds
+            megabits += interval.seconds * interval.mbps
+            if seconds >= window_s * 0.99:
+                best = max(best or 0.0, megabits / seconds)
+                break
+    return best
+
+
+def volume_text(volume_gb: float) -> str:
+    """Return a volume for a sentence."""
+    return f"{volume_gb:.3g} GB" if volume_gb >= 1 else f"{volume_gb * 1e3:.3g} MB"
+
+
+def _rounded(change: Finding) -> dict[str, object]:
+    return {
+        "pattern": change.pattern, "at_s": round(change.at_s, 3), "at_gb": round(change.at_gb, 6),
+        "before_mbps": round(change.before_mbps, 3), "after_mbps": round(change.after_mbps, 3),
+    }  # fmt: skip

@@ -1,0 +1,88 @@
+"""How a campaign measures: the tool, and what was asked of it beyond the usual."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal, TypeAlias
+
+from planner.errors import InputError
+
+RampMode: TypeAlias = Literal["first", "every", "never"]
+
+SMALLEST_WINDOW_BYTES, LARGEST_WINDOW_BYTES = 4_096, 2**30
+_ALGORITHM = re.compile(r"[a-z][a-z0-9_]{0,14}")  # TCP_CA_NAME_MAX is 16, with its end
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """How to measure.
+
+    Attributes
+    ----------
+    tool : {"iperf3", "nuttcp"}
+        For throughput.
+    ramp : {"first", "every", "never"}
+        Which probes of many connections try 1, 2, 4, ...: the first of each kind of sender, every
+        one, or none.
+    full_time : bool
+        Whether one-flow probes last their whole time even where the median is known sooner: a
+        rate that falls late is only seen so.
+    udp, trace : bool
+        Whether UDP capacity and the routes' hops are measured too.
+    window_bytes : int
+        TCP window to ask for; 0 leaves the systems' own.
+    congestion_control : str
+        TCP's algorithm to ask for; ``""`` leaves the systems' own.
+    change_sysctls : bool
+        Whether what a socket can't ask for is changed for the whole host meanwhile, as root.
+    """
+
+    tool: str = "iperf3"
+    ramp: RampMode = "first"
+    full_time: bool = False
+    udp: bool = False
+    trace: bool = False
+    window_bytes: int = 0
+    congestion_control: str = ""
+    change_sysctls: bool = False
+
+    def __post_init__(self) -> None:
+        window = self.window_bytes
+        if window and not SMALLEST_WINDOW_BYTES <= window <= LARGEST_WINDOW_BYTES:
+            raise InputError("--tcp-window", "must be between 4 KiB and 1 GiB", value=window)
+        algorithm = self.congestion_control
+        if algorithm and not _ALGORITHM.fullmatch(algorithm):
+            raise InputError(
+                "--congestion-control", "is not the name of an algorithm", value=algorithm,
+                remedy="Such as cubic, reno or bbr.",
+            )  # fmt: skip
+        if self.tool != "iperf3" and (self.udp or (algorithm and not self.change_sysctls)):
+            what = "--udp" if self.udp else "--congestion-control"
+            raise InputError(
+                what, f"is more than {self.tool} can do", remedy="Use iperf3"
+                + ("." if self.udp else ", or add --change-sysctls."),
+            )  # fmt: skip
+
+    @property
+    def sysctls(self) -> dict[str, str]:
+        """What is to be changed on each host, and to what; only what a socket can't ask for.
+
+        A socket gets twice the bytes that it asks for, within ``rmem_max`` and ``wmem_max``.
+        """
+        wanted: dict[str, str] = {}
+        if self.change_sysctls and self.window_bytes:
+            wanted["net.core.rmem_max"] = wanted["net.core.wmem_max"] = str(self.window_bytes)
+        if self.change_sysctls and self.congestion_control and self.tool != "iperf3":
+            wanted["net.ipv4.tcp_congestion_control"] = self.congestion_control
+        return wanted
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the method as plain values, to be kept with its campaign."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> Method:
+        """Return the method that :meth:`to_json` was called on, or an older release's."""
+        known = {field.name for field in fields(cls)}
+        return cls(**{name: value for name, value in content.items() if name in known})

@@ -1,0 +1,180 @@
+"""How a campaign measures: ramps once a kind of sender, windows of UDP, slow VMs, wrong wishes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.catalogue import Catalogue
+from planner.errors import InputError
+from planner.network import Estimate, Leg
+from probes.analysis.fleet_caps import vm_caps
+from probes.analysis.ramp import fit_ramp, next_connections
+from probes.campaign.costing import task_volume_gb
+from probes.campaign.findings import fastest_mbps
+from probes.campaign.method import Method
+from probes.campaign.ramping import UDP_S, Saturation, with_ramps
+from probes.campaign.state import task_from_json, task_to_json
+from probes.campaign.tasks import ProbeTask
+from probes.fleet.hosts import Fleet, Host
+from probes.importers.steady import Interval
+from probes.samples import Sample
+from relayd.catalogue import load_catalogue
+from relayd.cli.probe_method import kept_method, window_bytes
+
+_NAMES = ("aws:a", "aws:b", "gcp:c", "gcp:d")
+
+
+def _fleet() -> Fleet:
+    return Fleet({
+        name: Host(name, name, f"192.0.2.{number}", 22, "u", None, Path("k"))
+        for number, name in enumerate(_NAMES, start=1)
+    })  # fmt: skip
+
+
+def _leg(src: str, dst: str) -> Leg:
+    def sure(value: float) -> Estimate:
+        return Estimate(value, value, value)
+
+    return Leg(src, dst, sure(100.0), sure(500.0), sure(4.0))
+
+
+def _tasks() -> list[ProbeTask]:
+    pairs = [(a, b) for a in _NAMES for b in _NAMES if a != b]
+    return [ProbeTask("aggregate", (pair,), 64, 5.0, 4.0) for pair in pairs]
+
+
+@given(
+    flow_mbps=st.floats(1, 500), knee=st.floats(1, 40), rtt_ms=st.floats(5, 300),
+    other_ms=st.floats(5, 300), window=st.floats(0.5, 2), share=st.floats(0.3, 1),
+)  # fmt: skip
+def test_what_a_ramp_has_shown_saturates_other_legs_too(
+    flow_mbps: float, knee: float, rtt_ms: float, other_ms: float, window: float, share: float
+) -> None:
+    """Also where the other receiver has another window, or its path carries less."""
+    most = 128
+
+    def climb(flow: float, saturated: float, start: int, known: Saturation | None, ms: float) -> (
+        dict[int, float]
+    ):  # fmt: skip
+        rates: dict[int, float] = {}
+        count: int | None = start
+        while count is not None:
+            rates[count] = min(count * flow, saturated)
+            if known and count == start and known.suffices(count, rates[count], ms):
+                break
+            count = next_connections(rates, most=most)
+        return rates
+
+    ramp = fit_ramp(climb(flow_mbps, knee * flow_mbps, 1, None, rtt_ms))
+    if not ramp.saturated:
+        return
+    known = Saturation(ramp, rtt_ms)
+    flow = flow_mbps * window * rtt_ms / other_ms
+    saturated = knee * flow_mbps * share
+    rates = climb(flow, saturated, known.connections(other_ms, most), known, other_ms)
+    assert max(rates.values()) >= 0.9 * min(saturated, most * flow)
+
+
+def test_the_first_leg_of_each_kind_of_sender_is_ramped_and_reckoned_with() -> None:
+    fleet, tasks = _fleet(), _tasks()
+    shaped = with_ramps(tasks, Method(), fleet, _leg, (), lambda _: 1.0)
+    ramped = [task for task in shaped if task.ramp]
+    assert [task.pairs[0][0] for task in ramped] == ["aws:a", "gcp:c"]
+    # 1, 2, 4, 8, 16 connections of 0.5 Gbit/s under a cap of 4, four seconds each.
+    assert ramped[0].duration_s == 5 * 4.0
+    assert task_volume_gb(ramped[0]) == pytest.approx((0.5 + 1 + 2 + 4 + 4) * 4 / 8)
+    assert [t for t in shaped if not t.ramp] == [
+        t for t in tasks if t.pairs not in {r.pairs for r in ramped}
+    ]
+    assert with_ramps(tasks, Method(), fleet, _leg, ramped, lambda _: 1.0) == tasks
+    assert with_ramps(tasks, Method(ramp="never"), fleet, _leg, (), lambda _: 1.0) == tasks
+    every = with_ramps(tasks, Method(ramp="every", udp=True), fleet, _leg, (), lambda _: 1.0)
+    assert all(task.ramp and task.udp_s == UDP_S for task in every)
+    assert task_volume_gb(every[0]) > task_volume_gb(ramped[0])
+    assert task_from_json(json.loads(json.dumps(task_to_json(every[0])))) == every[0]
+
+
+@given(st.lists(st.floats(0, 1e4), min_size=5, max_size=40))
+def test_the_fastest_window_is_between_mean_and_best_second(rates: list[float]) -> None:
+    found = fastest_mbps([Interval(1.0, rate) for rate in rates], 5.0)
+    assert found is not None
+    assert min(rates) - 1e-6 <= found <= max(rates) + 1e-6
+    assert found >= sum(rates[:5]) / 5 - 1e-6
+    assert fastest_mbps([Interval(1.0, rate) for rate in rates[:4]], 5.0) is None
+
+
+@pytest.fixture(scope="module")
+def catalogue() -> Catalogue:
+    return load_catalogue(())
+
+
+def _cap(host: str, mbps: float, at_s: float = 1.0, **changes: object) -> Sample:
+    sample = Sample(
+        "aws:us-east-1", "aws:us-east-1", "egress_cap_mbps", mbps, at_s, "iperf3 3.12",
+        src_vm="t2.micro", dst_vm="t2.micro", detail=json.dumps({"host": host, "high_mbps": mbps}),
+    )  # fmt: skip
+    return sample._replace(**changes)  # type: ignore[arg-type]
+
+
+def test_a_slow_vm_stands_out_once_enough_others_are_known(catalogue: Catalogue) -> None:
+    caps = [_cap(f"vm{number}", 400 + number) for number in range(5)]
+    slow = _cap("slow", 200)
+    assert not any(cap.recreate for cap in vm_caps(caps, catalogue))
+    assert all(cap.advice is None for cap in vm_caps([*caps[:4], slow], catalogue))
+    first, *others = vm_caps([*caps, slow], catalogue)
+    assert (first.host, first.recreate, first.nominal_mbps) == ("slow", True, 430.0)
+    assert not any(cap.recreate for cap in others)
+    # A newer measurement replaces an older one; a lower bound is no cap.
+    newer = _cap("slow", 405, at_s=2.0)
+    assert not any(cap.recreate for cap in vm_caps([newer, *caps, slow], catalogue))
+    bound = _cap("slow", 200, detail=json.dumps({"host": "slow", "high_mbps": 500}))
+    assert len(vm_caps([*caps, bound], catalogue)) == 5
+
+
+def test_a_published_distribution_stands_in_for_others(catalogue: Catalogue) -> None:
+    sample = _cap("vm", 200, src="azure:northeurope", dst="azure:northeurope", src_vm="A2")
+    (cap,) = vm_caps([sample], catalogue)
+    assert cap.advice
+    assert cap.advice.odds == pytest.approx(0.3)
+    assert "GLOBECOM" in cap.text
+
+
+@pytest.mark.parametrize(
+    ("wish", "says"),
+    [
+        ({"window_bytes": 100}, "--tcp-window"),
+        ({"congestion_control": "cubic; reboot"}, "--congestion-control"),
+        ({"tool": "nuttcp", "congestion_control": "reno"}, "--change-sysctls"),
+        ({"tool": "nuttcp", "udp": True}, "--udp"),
+    ],
+)
+def test_what_a_tool_cannot_do_is_told_before_anything_runs(
+    wish: dict[str, object], says: str
+) -> None:
+    with pytest.raises(InputError, match=says):
+        replace(Method(), **wish)  # type: ignore[arg-type]
+
+
+def test_only_what_a_socket_cannot_ask_for_is_changed() -> None:
+    asked = Method(window_bytes=2**23, congestion_control="bbr")
+    assert asked.sysctls == {}
+    allowed = replace(asked, change_sysctls=True).sysctls
+    assert allowed == {"net.core.rmem_max": "8388608", "net.core.wmem_max": "8388608"}
+    nuttcp = Method(tool="nuttcp", congestion_control="bbr", change_sysctls=True)
+    assert nuttcp.sysctls == {"net.ipv4.tcp_congestion_control": "bbr"}
+
+
+def test_methods_are_kept_and_older_campaigns_still_read() -> None:
+    method = Method(udp=True, window_bytes=2**20)
+    assert kept_method({"method": json.loads(json.dumps(method.to_json()))}) == method
+    assert kept_method({"ramp": True, "tool": "nuttcp"}) == Method(tool="nuttcp", ramp="every")
+    assert kept_method({}).ramp == "never"
+    assert [window_bytes(text) for text in ("8M", "64k", "8MB", "4096")] == [
+        2**23, 2**16, 8_000_000, 4096,
+    ]  # fmt: skip
