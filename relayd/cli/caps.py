@@ -13,7 +13,7 @@ from relayd.catalogue import load_catalogue
 from relayd.cli.options import store_place
 from relayd.cli.text import left_table
 from relayd.settings import load_settings
-from relayd.store import open_store
+from relayd.store import open_if_there
 
 if TYPE_CHECKING:
     from planner.catalogue import Catalogue
@@ -27,10 +27,9 @@ def caps(options: argparse.Namespace) -> int:
     """Print the measured caps beside those of their type."""
     settings = load_settings()
     catalogue = load_catalogue((*settings.catalogues, *(Path(name) for name in options.catalogue)))
-    path = store_place(options, settings)
     found: list[VmCap] = []
-    if path.exists():
-        with open_store(path, mode="read") as store:
+    if store := open_if_there(store_place(options, settings)):
+        with store:
             found = measured_caps(store, catalogue)
     if not found:
         raise DataError(

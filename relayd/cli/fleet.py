@@ -25,7 +25,7 @@ from relayd.cli.caps import CAP_NAMES, measured_caps
 from relayd.cli.options import store_place
 from relayd.cli.text import left_table
 from relayd.settings import load_settings
-from relayd.store import open_store
+from relayd.store import open_if_there
 
 PARTLY = 5
 
@@ -90,11 +90,11 @@ async def _check(fleet: Fleet, options: argparse.Namespace) -> list[Report]:
 def _add_caps(reports: list[Report], options: argparse.Namespace) -> None:
     """Add what campaigns have found of the hosts' caps, where there is a store."""
     settings = load_settings()
-    path = store_place(options, settings)
-    if not path.exists():
+    store = open_if_there(store_place(options, settings))
+    if store is None:
         return
     folders = (*settings.catalogues, *(Path(name) for name in options.catalogue))
-    with open_store(path, mode="read") as store:
+    with store:
         found = measured_caps(store, load_catalogue(folders))
     for cap in found:
         for report in reports:

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planner.errors import RelaydError
+from relayd.cli.options import store_place
 from relayd.service.settings import ServiceSettings, load_service_settings
 from relayd.settings import load_settings
+from relayd.store import Place
 
 if TYPE_CHECKING:
     from relayd.service.serving import Running
@@ -42,8 +44,7 @@ def _given(options: argparse.Namespace) -> Mapping[str, Any]:
     return {name: value for name, value in given.items() if value not in (None, False)}
 
 
-def _places(options: argparse.Namespace) -> tuple[Path, list[Path]]:
-    
+def _places(options: argparse.Namespace) -> tuple[Place, list[Path]]:
     db = store_place(options, load_settings())
     return db, [Path(name) for name in options.catalogue]
 
@@ -52,20 +53,20 @@ def _say_where(running: Running) -> None:
     print(f"relayd serves at {running.url} (documentation: {running.url}/docs)", flush=True)
 
 
-def _check(settings: ServiceSettings, db: Path, catalogues: tuple[Path, ...]) -> int:
+def _check(settings: ServiceSettings, db: Place, catalogues: tuple[Path, ...]) -> int:
     """Print the effective settings, and on standard error all that is wrong with them."""
     from relayd.catalogue import load_catalogue
-from relayd.cli.options import store_place
     from relayd.store import open_store
 
-    print(f"# store: {db}{'' if db.exists() else ' (will be made)'}")
+    there = not isinstance(db, Path) or db.exists()
+    print(f"# store: {db}{'' if there else ' (will be made)'}")
     print(settings.as_toml())
     problems: list[RelaydError] = list(settings.problems())
     try:
         load_catalogue(catalogues)
     except RelaydError as error:
         problems.append(error)
-    if db.exists():
+    if there:
         try:
             open_store(db, mode="write").close()
         except RelaydError as error:

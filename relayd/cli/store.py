@@ -6,6 +6,7 @@ import argparse
 import json
 
 from planner.units import parse_duration_s
+from relayd.cli.options import store_place
 from relayd.settings import load_settings
 from relayd.store import open_store
 from relayd.store.retention import compact as make_small

@@ -18,6 +18,7 @@ from typing import Any
 from planner.errors import InputError, RelaydError
 from probes.campaign.course import Wish, parse_pairs
 from probes.campaign.engine import Limits, Progress
+from probes.campaign.method import Method
 from probes.campaign.tasks import PHASES
 from probes.fleet.file import load_fleet
 from relayd.catalogue import load_catalogue
@@ -68,7 +69,7 @@ def _campaign(
         connections=request["connections"],
     )
     return campaigns.begin(
-        {"wish": wish_to_json(wish), "tool": "iperf3", "ramp": False,
+        {"wish": wish_to_json(wish), "method": Method().to_json(),
          "budget_usd": request["budget_usd"]}
     )  # fmt: skip
 
@@ -103,7 +104,7 @@ async def _run(
         report = await measuring.run(
             campaign, wish_from_json(campaign.row.options["wish"]),
             Limits(budget_usd=request["budget_usd"], deadline_s=deadline_s),
-            tool=campaign.row.options.get("tool", "iperf3"), on_progress=progress,
+            method=Method.from_json(campaign.row.options.get("method", {})), on_progress=progress,
         )  # fmt: skip
     except asyncio.CancelledError:
         events.add(SUBJECT, number, {"status": "interrupted"})

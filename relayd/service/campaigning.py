@@ -13,6 +13,8 @@ from typing import Any
 
 from relayd.service.logs import Log
 from relayd.service.problems import ProblemError
+from relayd.store import Place
+from relayd.store.places import Address
 
 BEGINS_WITHIN_S = 60.0
 ENDS_WITHIN_S = 30.0
@@ -25,12 +27,12 @@ class Campaigning:
     ----------
     fleet : Path | None
         Without one there are no campaigns.
-    db : Path
+    db : Path or Address
     catalogues : sequence of Path
     log : Log
     """
 
-    def __init__(self, fleet: Path | None, db: Path, catalogues: Sequence[Path], log: Log) -> None:
+    def __init__(self, fleet: Path | None, db: Place, catalogues: Sequence[Path], log: Log) -> None:
         self._fleet = fleet
         self._db = db
         self._catalogues = catalogues
@@ -61,7 +63,8 @@ class Campaigning:
     async def _begin(self, request: dict[str, Any]) -> int:
         content = {
             "fleet": str(self._fleet),
-            "db": str(self._db),
+            # Over a pipe, where nobody else reads the password that an address may hold.
+            "db": self._db.reveal() if isinstance(self._db, Address) else str(self._db),
             "catalogues": [str(path) for path in self._catalogues],
             "request": request,
         }

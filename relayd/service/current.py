@@ -19,6 +19,7 @@ from relayd.service.answers import SNAPSHOT_AS_OF, SNAPSHOT_ID
 from relayd.service.headers import SECURITY_HEADERS
 from relayd.service.plan_cache import PlanCache
 from relayd.service.routes.table import JSON
+from relayd.store import Place
 from relayd.wan import Wan
 
 # Ages count in whole days, so a graph that was read an hour ago says the same but once a day.
@@ -94,6 +95,6 @@ def read_current(
     return Current(in_memory, version, wan.catalogue, network, PlanCache(cache_bytes), at_s)
 
 
-def opener(db: Path, catalogues: Sequence[Path]) -> Callable[[], Wan]:
+def opener(db: Place, catalogues: Sequence[Path]) -> Callable[[], Wan]:
     """Return what opens a store afresh."""
     return lambda: Wan(load_catalogue(catalogues), db)

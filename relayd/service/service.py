@@ -23,7 +23,7 @@ from relayd.service.settings import ServiceSettings
 from relayd.service.snapshotting import Snapshotting
 from relayd.service.store_access import StoreAccess
 from relayd.service.workers import Workers
-from relayd.store import SnapshotRow, Store
+from relayd.store import Place, SnapshotRow, Store
 from relayd.store.tokens import Token, Tokens
 from relayd.wan import Wan
 
@@ -34,7 +34,7 @@ class Service:
     Parameters
     ----------
     settings : ServiceSettings
-    db : Path
+    db : Path or Address
         The store; made where there is none.
     catalogues : sequence of Path
         A user's own catalogue files.
@@ -46,7 +46,7 @@ class Service:
     def __init__(
         self,
         settings: ServiceSettings,
-        db: Path,
+        db: Place,
         catalogues: Sequence[Path],
         open_wan: Callable[[], Wan],
         log: Log,

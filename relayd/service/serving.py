@@ -22,6 +22,7 @@ from relayd.service.logs import Log, ToLog
 from relayd.service.problems import MEDIA_TYPE, ProblemError, encoded
 from relayd.service.service import Service
 from relayd.service.settings import ServiceSettings
+from relayd.store import Place
 
 MOST_LINE = 8190
 """Bytes of a request line, and of a header."""
@@ -61,7 +62,7 @@ class Running:
 
 
 async def start(
-    settings: ServiceSettings, db: Path, catalogues: Sequence[Path] = (), log: Log | None = None
+    settings: ServiceSettings, db: Place, catalogues: Sequence[Path] = (), log: Log | None = None
 ) -> Running:
     """Begin to serve.
 
@@ -103,7 +104,7 @@ async def start(
 
 
 async def serve(
-    settings: ServiceSettings, db: Path, catalogues: Sequence[Path],
+    settings: ServiceSettings, db: Place, catalogues: Sequence[Path],
     ready: Callable[[Running], None],
 ) -> None:  # fmt: skip
     """Serve until a signal (SIGTERM, SIGINT) says to stop."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 from planner.errors import RelaydError
 from relayd.service.logs import Log
 from relayd.service.problems import ProblemError
 from relayd.service.workers import Workers
+from relayd.store import Place
 from relayd.wan import Wan
 
 FIRST_AFTER_S = 1.0
@@ -24,13 +24,13 @@ class Snapshotting:
     ----------
     workers : Workers
         Estimating all legs takes a second or more, so it is done there.
-    path : Path
+    path : Path or Address
         The store.
     every_s : float
         0 for never: somebody else makes them.
     """
 
-    def __init__(self, workers: Workers, path: Path, every_s: float, log: Log) -> None:
+    def __init__(self, workers: Workers, path: Place, every_s: float, log: Log) -> None:
         self._workers = workers
         self._path = path
         self._every_s = every_s
@@ -49,7 +49,7 @@ class Snapshotting:
             self._wanted.clear()
             began_s = time.monotonic()
             try:
-                name = await self._workers.ask(version(), make, str(self._path))
+                name = await self._workers.ask(version(), make, self._path)
                 self._log.info(
                     "made snapshot", snapshot=name, seconds=round(time.monotonic() - began_s, 3)
                 )
@@ -59,7 +59,7 @@ class Snapshotting:
             await asyncio.sleep(self._every_s)
 
 
-def make(wan: Wan, path: str) -> str | None:
+def make(wan: Wan, path: Place) -> str | None:
     """Make a snapshot in a worker; returns its id."""
     from relayd.snapshots import make_snapshot
     from relayd.store import open_store

@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import TypeVar
 
 from planner.errors import StoreError
 from relayd.service.problems import ProblemError
-from relayd.store import Store, open_store
+from relayd.store import Place, Store, open_store
 from relayd.store.opening import Mode
 
 T = TypeVar("T")
@@ -25,10 +24,10 @@ class StoreAccess:
 
     Parameters
     ----------
-    path : Path
+    path : Path or Address
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Place) -> None:
         self.path = path
         self._reader = _Side(path, "read")
         self._writer = _Side(path, "create")
@@ -61,7 +60,7 @@ class StoreAccess:
 
 
 class _Side:
-    def __init__(self, path: Path, mode: Mode) -> None:
+    def __init__(self, path: Place, mode: Mode) -> None:
         self._path = path
         self._mode: Mode = mode
         self._store: Store | None = None

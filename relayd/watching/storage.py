@@ -6,12 +6,11 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
 from planner.errors import InputError, StoreError
-from relayd.store import Store, open_store
+from relayd.store import Place, Store, open_store
 from relayd.store.campaigns import Campaigns
 
 T = TypeVar("T")
@@ -22,11 +21,11 @@ class StoreThread:
 
     Parameters
     ----------
-    db : str or Path
+    db : str, Path or Address
         Made where there is none.
     """
 
-    def __init__(self, db: str | Path) -> None:
+    def __init__(self, db: str | Place) -> None:
         self.db = db
         self._pool = ThreadPoolExecutor(1, "relayd-watch-store")
         self._store: Store | None = None

@@ -7,7 +7,6 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from planner.catalogue import Catalogue
@@ -16,7 +15,7 @@ from probes.fleet.hosts import Fleet
 from probes.light import manner_for
 from probes.sessions import Patience, Sessions
 from relayd.measuring import Measuring
-from relayd.store import Store
+from relayd.store import Place, Store
 from relayd.store.campaigns import Campaigns
 from relayd.store.events import Events
 from relayd.store.leg_states import LegStates, utc_text
@@ -49,7 +48,7 @@ class Watcher:
 
     Parameters
     ----------
-    db : str or Path
+    db : str, Path or Address
         The store.
     fleet : Fleet
     catalogue : Catalogue
@@ -58,7 +57,7 @@ class Watcher:
         Called with a line about something worth telling.
     """
 
-    db: str | Path
+    db: str | Place
     fleet: Fleet
     catalogue: Catalogue
     options: WatchOptions

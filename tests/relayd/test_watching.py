@@ -247,7 +247,7 @@ def test_estimates_rest_on_what_was_measured_since_the_change(store: Store) -> N
     (shift,) = shifts
     assert shift.before == pytest.approx(120, rel=0.02)
     assert shift.after == pytest.approx(180, rel=0.02)
-    leg = Knowledge(catalogue, store.path).network(_PAIR).leg(*_PAIR)
+    leg = Knowledge(catalogue, store.place).network(_PAIR).leg(*_PAIR)
     assert leg.rtt_ms.expected == pytest.approx(180, rel=0.02)
     assert leg.rtt_ms.samples == pytest.approx(15, abs=2)
     # It is told once, however often it is found.
