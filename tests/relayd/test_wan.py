@@ -102,8 +102,8 @@ def test_a_month_of_traffic_moves_to_a_cheaper_tier() -> None:
 def test_opening_says_what_is_wrong(tmp_path: Path) -> None:
     with pytest.raises(relayd.StoreError, match="does not exist"):
         relayd.open(tmp_path / "nothing.db").plan("us-east", "sa")
-    with pytest.raises(relayd.InputError, match="address"):
-        relayd.open("postgresql://localhost/x")
+    with pytest.raises(relayd.StoreError, match="address of ftp"):
+        relayd.open("ftp://localhost/x").plan("us-east", "sa")
     with pytest.raises(relayd.CatalogueError, match="can't be read"):
         relayd.open(catalogues=[tmp_path / "none.toml"])
 
