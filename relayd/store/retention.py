@@ -193,7 +193,7 @@ class _Run:
         samples = summaries = 0
         with database.transaction():
             number = database.change(
-                "INSERT INTO compactions (at_s, older_than_s) VALUES (?, ?)",
+                "INSERT INTO compactions (at_s, older_than_s) VALUES (?, ?) RETURNING id",
                 (self._now_s, self._before_s),
             )
             for key in series:

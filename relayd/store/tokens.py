@@ -99,7 +99,7 @@ class Tokens:
         with self._database.transaction():
             self._database.change(
                 "INSERT INTO tokens (name, digest, scopes, created_at_s, expires_at_s) "
-                "VALUES (?, ?, ?, ?, ?)",
+                "VALUES (?, ?, ?, ?, ?) RETURNING id",
                 (name, digest_of(token), json.dumps(ordered), now_s, expires_at_s),
             )
         return token
