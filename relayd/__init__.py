@@ -25,8 +25,11 @@ if TYPE_CHECKING:
         UnknownRegionError,
     )
     from planner.network import Network
+    from planner.placement_plan import ReducePlacement, TaskPlacement
     from planner.plan import Plan
     from planner.request import TransferRequest
+    from planner.schedule_plan import SchedulePlan
+    from planner.schedule_request import TimedTransfer
     from planner.shuffle_plan import ShufflePlan
     from planner.shuffle_request import ShuffleRequest
     from relayd.opening import open  # noqa: A004 - relayd.open() is what a user writes
@@ -45,10 +48,14 @@ _HOME = {
     "Matrix": "relayd.wan",
     "Network": "planner.network",
     "Plan": "planner.plan",
+    "ReducePlacement": "planner.placement_plan",
     "RelaydError": "planner.errors",
+    "SchedulePlan": "planner.schedule_plan",
     "ShufflePlan": "planner.shuffle_plan",
     "ShuffleRequest": "planner.shuffle_request",
     "StoreError": "planner.errors",
+    "TaskPlacement": "planner.placement_plan",
+    "TimedTransfer": "planner.schedule_request",
     "TransferRequest": "planner.request",
     "UnknownRegionError": "planner.errors",
     "Wan": "relayd.wan",
@@ -65,10 +72,14 @@ __all__ = [
     "Matrix",
     "Network",
     "Plan",
+    "ReducePlacement",
     "RelaydError",
+    "SchedulePlan",
     "ShufflePlan",
     "ShuffleRequest",
     "StoreError",
+    "TaskPlacement",
+    "TimedTransfer",
     "TransferRequest",
     "UnknownRegionError",
     "Wan",
