@@ -63,9 +63,9 @@ def fill_what_is_left(
     for number, transfer in enumerate(waiting):
         for row, load in transfer.loads.items():
             matrix[number, row] = load
-    volumes = np.array([transfer.volume_gbit for transfer in waiting])
+    volumes = np.array([transfer.volume_gbit for transfer in waiting], dtype=float)
     left = volumes.copy()
-    starts = np.array([transfer.start_s for transfer in waiting])
+    starts = np.array([transfer.start_s for transfer in waiting], dtype=float)
     priorities = np.array([transfer.priority for transfer in waiting])
     changes = np.unique(np.concatenate([cuts_s, starts]))
     found: list[Share] = []

@@ -327,7 +327,7 @@ class _Reduce:
         made = options[0]
         equal = next(option for option in options if option.name == "equal")
         text = (
-            f"Ends {equal.duration_s / made.duration_s:.2f}x as soon as equal fractions, for "
+            f"Ends {equal.duration_s / made.duration_s:.2f}x as fast as equal fractions, for "
             f"{made.cost_usd.total - equal.cost_usd.total:+.2f} USD."
             if made.duration_s
             else "Nothing has to be moved."

@@ -67,6 +67,7 @@ def recommend_schedule(
     """
     if not 0 <= now_s < float("inf"):
         raise InputError("now", "must be a time of 0 s or later", value=now_s)
+    now_s = float(now_s)
     progress = Progress.of(existing, now_s)
     for transfer in request.transfers:
         if transfer.id in progress.ids:

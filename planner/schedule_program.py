@@ -118,7 +118,8 @@ class ScheduleProgram:
         self._weights = 0.0, 0.0
         self._src = np.array([commodity.src for commodity in self.commodities], dtype=np.int64)
         self._dst = np.array([commodity.dst for commodity in self.commodities], dtype=np.int64)
-        self._volumes = np.array([commodity.volume_gbit for commodity in self.commodities])
+        volumes = [commodity.volume_gbit for commodity in self.commodities]
+        self._volumes = np.array(volumes, dtype=float)
         self._may_hop = np.zeros((len(self.commodities), resources.count), dtype=bool)
         for number, commodity in enumerate(self.commodities):
             self._may_hop[number, commodity.hops] = True

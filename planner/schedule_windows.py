@@ -104,7 +104,8 @@ def windows(
         starts.append(max(now_s, begin_s + ramp_s))
     timed = [number for number, item in enumerate(pending) if item.transfer.deadline_s is not None]
     ends = [item.transfer.deadline_s for item in pending if item.transfer.deadline_s is not None]
-    cuts = np.unique([now_s, *(starts[number] for number in timed), *ends])
+    times = [now_s, *(starts[number] for number in timed), *ends]
+    cuts = np.unique(np.array(times, dtype=float))
     cuts = cuts[cuts >= now_s]
     longest_s = 0.0
     commodities = []

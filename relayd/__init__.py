@@ -27,9 +27,12 @@ if TYPE_CHECKING:
         UnknownRegionError,
     )
     from planner.network import Network
+    from planner.placement_plan import ReducePlacement, TaskPlacement
     from planner.plan import Plan
     from planner.replanning_answer import Replan
     from planner.request import TransferRequest
+    from planner.schedule_plan import SchedulePlan
+    from planner.schedule_request import TimedTransfer
     from planner.shuffle_plan import ShufflePlan
     from planner.shuffle_request import ShuffleRequest
     from relayd.client.asynchronous import AsyncWan
@@ -54,13 +57,17 @@ _HOME = {
     "Matrix": "relayd.wan",
     "Network": "planner.network",
     "Plan": "planner.plan",
+    "ReducePlacement": "planner.placement_plan",
     "RelaydError": "planner.errors",
     "RemoteWan": "relayd.client.blocking",
     "ServiceError": "relayd.client.errors",
     "Replan": "planner.replanning_answer",
+    "SchedulePlan": "planner.schedule_plan",
     "ShufflePlan": "planner.shuffle_plan",
     "ShuffleRequest": "planner.shuffle_request",
     "StoreError": "planner.errors",
+    "TaskPlacement": "planner.placement_plan",
+    "TimedTransfer": "planner.schedule_request",
     "TransferRequest": "planner.request",
     "UnknownRegionError": "planner.errors",
     "Wan": "relayd.wan",
@@ -80,13 +87,17 @@ __all__ = [
     "Matrix",
     "Network",
     "Plan",
+    "ReducePlacement",
     "RelaydError",
     "RemoteWan",
     "Replan",
+    "SchedulePlan",
     "ServiceError",
     "ShufflePlan",
     "ShuffleRequest",
     "StoreError",
+    "TaskPlacement",
+    "TimedTransfer",
     "TransferRequest",
     "UnknownRegionError",
     "Wan",

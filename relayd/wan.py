@@ -390,7 +390,7 @@ class Wan:
         self,
         transfers: Any = None,
         *,
-        existing: SchedulePlan | None = None,
+        existing: SchedulePlan | Mapping[str, Any] | None = None,
         now_s: float = 0.0,
         rates: RatesBound = "expected",
         relays: str = "any",
@@ -403,9 +403,8 @@ class Wan:
         ----------
         transfers : iterable of mappings or TimedTransfer, or a data frame
             See :func:`planner.schedule_request.timed_transfers`.
-        existing : SchedulePlan, optional
-            A schedule in progress, whose promises are kept; see
-            :func:`planner.schedule_document.schedule_from` for one that was stored as JSON.
+        existing : SchedulePlan or mapping, optional
+            A schedule in progress, whose promises are kept; or what its JSON holds.
         now_s : float
             Time on the schedule's clock; what was to be sent before is taken as sent.
         rates, relays, explain

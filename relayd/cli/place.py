@@ -60,8 +60,8 @@ def reduce_text(placement: ReducePlacement) -> str:
         ("promised", *(text.duration(option.promised_s) for option in placement.options)),
         ("really takes", *(text.duration(option.duration_s) for option in placement.options)),
         ("moved", *(text.volume(option.moved_gb) for option in placement.options)),
-        ("$ egress", *(text.usd(option.cost_usd.egress) for option in placement.options)),
-        ("$ total", *(text.usd(option.cost_usd.total) for option in placement.options)),
+        ("egress, USD", *(text.usd(option.cost_usd.egress) for option in placement.options)),
+        ("total, USD", *(text.usd(option.cost_usd.total) for option in placement.options)),
     ]
     table = text.table(("", *columns), rows)
     blocks = [

@@ -153,9 +153,9 @@ def _remedies(transfer: TransferSchedule) -> str:
     if remedies.more_vms:
         more = remedies.more_vms
         count = sum(more.vms.values())
-        where = ", ".join(f"{n} at {region}" for region, n in more.vms.items())
+        where = ", ".join(f"{n} more at {region}" for region, n in more.vms.items())
         proven = "" if count == more.at_least else f" (no fewer than {more.at_least} would do)"
-        ways.append(f"{where} more in VMs{proven}")
+        ways.append(f"VMs: {where}{proven}")
     if remedies.volume_gb:
         ways.append(f"at most {text.volume(remedies.volume_gb)} by its deadline")
     return "; or ".join(ways)

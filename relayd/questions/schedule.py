@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from planner.errors import InputError
 from planner.schedule import recommend_schedule
+from planner.schedule_document import schedule_from
 from planner.schedule_plan import SchedulePlan
 from planner.schedule_request import ScheduleRequest, timed_transfers
 from relayd.questions.circumstances import Circumstances
@@ -20,11 +22,13 @@ def plan_schedule(
     transfers: Any,
     circumstances: Circumstances,
     *,
-    existing: SchedulePlan | None,
+    existing: SchedulePlan | Mapping[str, Any] | None,
     now_s: float,
     **goal: Any,
 ) -> SchedulePlan:
     """Answer :meth:`relayd.wan.Wan.schedule`; ``goal`` goes to the request as it is."""
+    if isinstance(existing, Mapping):
+        existing = schedule_from(existing)
     asked = () if transfers is None and existing else timed_transfers(transfers)
     names = dict.fromkeys(name for t in asked for name in (t.src, t.dst))
     found = {name: wan.resolve(name, "transfers") for name in names}

@@ -59,9 +59,7 @@ def by_program(
                     row[v] = gbit[u] / of.rate[u, v] / min(of.vms[u], of.vms[v])
                     rows.append(row)
     a_ub = np.column_stack([np.array(rows), -np.ones(len(rows))])
-    fees = np.array(
-        [sum(volumes[i] * of.fees[i, j] for i in range(n) if i != j) for j in range(n)]
-    )
+    fees = np.array([sum(volumes[i] * of.fees[i, j] for i in range(n) if i != j) for j in range(n)])
     b_ub = np.zeros(len(rows))
     if budget_usd is not None:
         a_ub = np.vstack([a_ub, np.append(fees, 0.0)])

@@ -166,6 +166,9 @@ def test_best_effort_takes_what_is_left_and_never_waits_while_there_is_room() ->
         "timed": pytest.approx(200), "high": pytest.approx(300), "low": pytest.approx(400),
         "elsewhere": pytest.approx(100),
     }  # fmt: skip
+    # Whole numbers are as good as others.
+    whole = of.schedule(transfer("a", 50, start_s=1), existing=plan, now_s=500)
+    assert whole.transfer("a").end_s == pytest.approx(600)
     equals = of.schedule(transfer("a", 50), transfer("b", 100))
     assert [t.end_s for t in equals.transfers] == pytest.approx([200, 300])
 
