@@ -67,6 +67,11 @@ class BroadcastDecider:
         else:
             found, bound = search.least_value()
             optimum = found or search.least_duration()
+            if self._late(optimum):  # trees found on the way steer the search: once more without
+                plain = replace(request, objective="time", deadline_s=None)
+                quick = Search(plain, self.problem).least_duration()
+                packing = Packing(quick.trees, quick.shares, quick.value, 0.0, np.zeros(0))
+                optimum = self.evaluate.candidate(packing, quick.transfer_s)
         self._refuse_late(optimum)
         gap = max(0.0, optimum.value / bound - 1) if bound > 0 else 0.0
         chosen = self._surely_worth(optimum)
