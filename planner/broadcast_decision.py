@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 import numpy as np
 
-from planner.broadcast_candidates import Candidate, best_of, fullest_row
-from planner.broadcast_packing import among
+from planner.broadcast_candidates import Candidate, fullest_row
+from planner.broadcast_packing import Packing
 from planner.broadcast_request import BroadcastProblem, BroadcastRequest
 from planner.broadcast_search import Search
 from planner.errors import DataError, InfeasibleError
+from planner.steiner import closure
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,11 @@ class BroadcastDecider:
         else:
             found, bound = search.least_value()
             optimum = found or search.least_duration()
+            if self._late(optimum):  # trees found on the way steer the search: once more without
+                plain = replace(request, objective="time", deadline_s=None)
+                quick = Search(plain, self.problem).least_duration()
+                packing = Packing(quick.trees, quick.shares, quick.value, 0.0, np.zeros(0))
+                optimum = self.evaluate.candidate(packing, quick.transfer_s)
         self._refuse_late(optimum)
         gap = max(0.0, optimum.value / bound - 1) if bound > 0 else 0.0
         chosen = self._surely_worth(optimum)
@@ -90,14 +96,19 @@ class BroadcastDecider:
         return optimum
 
     def _without_relays(self) -> Candidate | None:
-        """Return the best candidate in which only destinations forward."""
-        trees = self.search.trees
-        own = [i for i, entered in enumerate(trees.entered) if not entered.any()]
-        found = [c for c in self.search.found if not self.relays(c)]
-        if own and self.request.hour_usd == inf:
-            packed = self.evaluate.candidate(among(trees, own))
-            found += [packed] if not self._late(packed) else []
-        return best_of(found) if found else None
+        """Return the best candidate in which only destinations forward, if any keeps the limits."""
+        problem, sites = self.problem.of_ends()
+        reached = closure(problem.usd_per_gbit).distance[problem.root, list(problem.terminals)]
+        if not np.isfinite(reached).all():
+            return None
+        search = Search(replace(self.request, relays="ends"), problem)
+        quickest = self.request.hour_usd == inf
+        found = search.least_duration() if quickest else search.least_value()[0]
+        if found is None or self._late(found):
+            return None
+        trees = tuple(tuple((sites[u], sites[v]) for u, v in arcs) for arcs in found.trees)
+        packing = Packing(trees, found.shares, found.value, 0.0, np.zeros(0))
+        return self.evaluate.candidate(packing, found.transfer_s)
 
     def _late(self, candidate: Candidate) -> bool:
         return candidate.duration_s > (self.request.deadline_s or inf) * (1 + 1e-12)

@@ -169,6 +169,32 @@ class BroadcastProblem:
     vm_usd_per_h: Floats
     saturated_gbps: Floats
 
+    def of_ends(self) -> tuple[BroadcastProblem, list[int]]:
+        """Return the problem without relays, and the position here of each site there."""
+        sites = sorted([self.root, *self.terminals])
+        square = np.ix_(sites, sites)
+
+        def part(of: SiteResources) -> SiteResources:
+            return SiteResources(
+                of.rate_gbps[square], of.egress_gbps[sites], of.ingress_gbps[sites],
+                of.vms[sites], of.may_relay[sites],
+            )  # fmt: skip
+
+        problem = BroadcastProblem(
+            tuple(self.regions[site] for site in sites),
+            sites.index(self.root),
+            tuple(sites.index(site) for site in self.terminals),
+            self.volume_gbit,
+            part(self.resources),
+            part(self.low),
+            part(self.high),
+            self.usd_per_gbit[square],
+            self.rtt_ms[square],
+            self.vm_usd_per_h[sites],
+            self.saturated_gbps[square],
+        )
+        return problem, sites
+
 
 def broadcast_problem(
     request: BroadcastRequest, network: Network, prices: Prices

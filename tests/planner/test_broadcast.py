@@ -237,6 +237,20 @@ def test_relays_must_surely_gain_the_margin() -> None:
     assert any(advice.action.startswith("Measure") for advice in plan.advice)
 
 
+def test_destinations_forward_where_a_relay_gains_too_little() -> None:
+    drawn = line(sites=5)
+    drawn = replace(drawn, egress=np.array([5.0, 2.5, 2.5, 2.5, 5.0]), destinations=3)
+    relayed = solve(drawn, "time")
+    assert "r4" in relayed.vms
+    assert relayed.throughput_gbps > 1.1 * 12.5 / 3
+    plan = solve(drawn, "time", margin=0.5)
+    check(plan, drawn)
+    assert set(plan.vms) == {"r0", "r1", "r2", "r3"}
+    assert plan.throughput_gbps == pytest.approx(12.5 / 3, rel=WITHIN)
+    assert plan.optimum is not None
+    assert plan.optimum.duration_s == pytest.approx(relayed.duration_s, rel=1e-6)
+
+
 def test_deadlines_are_kept_or_refused() -> None:
     drawn = line()
     with pytest.raises(InfeasibleError, match="Allow at least 160 s"):
