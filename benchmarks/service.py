@@ -146,8 +146,8 @@ def load(port: int, path: str, pid: int, seconds: int, *more: str, connections: 
     requests = int(_found(r"(\d+) requests in", said))
     bad = re.search(r"Non-2xx.*|Socket errors.*", said)
     return Load(
-        float(_found(r"Requests/sec:\s+([\d.]+)", said)), _ms(_found(r"50%\s+(\S+)", said)),
-        _ms(_found(r"99%\s+(\S+)", said)), bad[0] if bad else "", used_s / requests * 1e6,
+        float(_found(r"Requests/sec:\s+([\d.]+)", said)), _ms(_found(r"\n +50% +(\S+)", said)),
+        _ms(_found(r"\n +99% +(\S+)", said)), bad[0] if bad else "", used_s / requests * 1e6,
     )  # fmt: skip
 
 

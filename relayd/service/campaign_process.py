@@ -12,6 +12,8 @@ import json
 import signal
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +23,11 @@ from probes.campaign.engine import Limits, Progress
 from probes.campaign.method import Method
 from probes.campaign.tasks import PHASES
 from probes.fleet.file import load_fleet
+from probes.fleet.hosts import Fleet
 from relayd.catalogue import load_catalogue
 from relayd.cli.fleet import allow_many_connections
 from relayd.measuring import Measuring, Report, wish_from_json, wish_to_json
-from relayd.service.problems import problem_of
+from relayd.service.problems import ProblemError, problem_of
 from relayd.store import Store, open_store
 from relayd.store.campaigns import Campaigns, StoredCampaign
 from relayd.store.events import Events
@@ -38,19 +41,43 @@ def main() -> int:
     asked = json.load(sys.stdin)
     try:
         catalogue = load_catalogue([Path(name) for name in asked["catalogues"]])
-        fleet = load_fleet(Path(asked["fleet"]))
+        fleet = _fleet(Path(asked["fleet"]))
         with open_store(asked["db"], mode="create") as store:
             campaigns = Campaigns(store)
-            with campaigns.alone():
+            with _alone(campaigns):
                 measuring = Measuring(fleet, catalogue, store)
                 campaign = _campaign(campaigns, measuring, asked["request"])
                 _say({"id": campaign.row.id})
                 asyncio.run(_run(store, measuring, campaign, asked["request"]))
-    except RelaydError as error:
+    except (RelaydError, ProblemError) as error:
         problem = problem_of(error)
         _say({"status": problem.status, "problem": problem.content})
-        return error.exit_code
+        return 1
     return 0
+
+
+def _fleet(path: Path) -> Fleet:
+    """Read the fleet file; what is wrong with it is not the fault of who asked."""
+    try:
+        return load_fleet(path)
+    except InputError as error:
+        print(f"relayd: {error}", file=sys.stderr)  # noqa: T201 - the operator's log
+        raise ProblemError(
+            503, "unavailable", "The fleet file of this service can't be used; its log says why."
+        ) from None
+
+
+@contextmanager
+def _alone(campaigns: Campaigns) -> Iterator[None]:
+    """Be the only campaign on the store, also beside `relayd probe`."""
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(campaigns.alone())
+        except InputError:
+            raise ProblemError(
+                409, "conflict", "Another process is running a campaign on the same store."
+            ) from None
+        yield
 
 
 def _campaign(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -50,7 +51,7 @@ def test_every_route_with_data_needs_its_scope(store: Path) -> None:
         for route in ROUTES:
             path = route.path.replace("{src}", "us-east").replace("{dst}", "sa")
             path = path.replace("{id}", "1")
-            body = {} if route.method == "POST" else None
+            body: dict[str, object] | None = {} if route.method == "POST" else None
             bare = service.ask(route.method, path, body)
             if route.scope is None:
                 assert bare.status in (200, 307), path
@@ -83,7 +84,7 @@ def test_forged_tokens(guarded: Served, header: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def guarded(measured: Path, tmp_path_factory: pytest.TempPathFactory):  # type: ignore[no-untyped-def]
+def guarded(measured: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     store = tmp_path_factory.mktemp("guarded") / "relayd.db"
     store.write_bytes(measured.read_bytes())
     with served(store, "--require-tokens") as service:

@@ -1,0 +1,74 @@
+"""Campaigns by the service: started, seen, told, ended; here with hosts that nobody answers at."""
+
+from __future__ import annotations
+
+import json
+import socket
+from pathlib import Path
+
+import pytest
+
+from tests.service.running import eventually, run, served
+from tests.service.test_samples import read_events
+
+ASKED = {"budget_usd": 1.0, "phases": ["rtt"]}
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Path:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]  # closed again, so logins are refused
+    hosts = "".join(
+        f'[[host]]\nregion = "{region}"\nhost = "127.0.0.{n}"\nport = {port}\n'
+        f'public_address = "127.0.0.{n}"\nuser = "nobody"\nknown_hosts = "known"\n\n'
+        for n, region in enumerate(("aws:us-east-1", "aws:sa-east-1"), 1)
+    )
+    (tmp_path / "known").touch()
+    path = tmp_path / "fleet.toml"
+    path.write_text(hosts)
+    return path
+
+
+def test_a_campaign_is_started_seen_and_told(store: Path, fleet: Path) -> None:
+    with served(store, "--fleet", str(fleet)) as service:
+        answer = service.ask("POST", "/v1/campaigns", ASKED)
+        assert answer.status == 202, answer.content
+        number = answer.json["campaign"]["id"]
+        assert answer.headers["Location"] == f"/v1/campaigns/{number}"
+        ended = eventually(
+            lambda: (found := service.get(f"/v1/campaigns/{number}").json["campaign"])
+            and not found["is_running"] and found
+        )  # fmt: skip
+        assert ended["probes"]["done"] == 0
+        assert ended["probes"]["failed"] > 0
+        assert ended["finished_at_s"] is None  # there is something left to do
+        assert ended["usd"] == 0
+        listed = service.get("/v1/campaigns").json["campaigns"]
+        assert [campaign["id"] for campaign in listed] == [number]
+        told = [
+            event for event in read_events(service, "/v1/events?after=1", 2)
+            if event["kind"] == "campaign"
+        ]  # fmt: skip
+        assert told[0]["detail"]["status"] == "started"
+        assert {event["subject"] for event in told} == {str(number)}
+        again = service.ask("POST", "/v1/campaigns", {**ASKED, "resume": True})
+        assert (again.status, again.json["campaign"]["id"]) == (202, number)
+
+
+def test_one_campaign_at_a_time_and_clear_refusals(store: Path, fleet: Path) -> None:
+    with served(store, "--fleet", str(fleet)) as service:
+        wrong = service.ask("POST", "/v1/campaigns", {**ASKED, "pairs": ["aws:us-east-1>mars"]})
+        assert (wrong.status, wrong.json["kind"]) == (422, "input")
+        nothing = service.ask("POST", "/v1/campaigns", {**ASKED, "resume": True})
+        assert nothing.status == 422
+        assert service.ask("POST", "/v1/campaigns", {}).json["field"] == "budget_usd"
+        first = service.ask("POST", "/v1/campaigns", ASKED)
+        assert first.status == 202, first.content
+        second = service.ask("POST", "/v1/campaigns", ASKED)
+        assert second.status in (202, 409)  # the first may have ended already
+        if second.status == 409:
+            assert "running" in json.dumps(second.json)
+    # The service is gone, and with it what it started.
+    done = run("plan", "--src", "us-east", "--dst", "sa", db=store)
+    assert done.returncode == 0
