@@ -88,6 +88,12 @@ class Looking:
         every_s = period_s(self.interval_s, self.manner, looks, self.overhead_s)
         return max(self.least_period_s, every_s)
 
+    @property
+    def noticed_within_s(self) -> float:
+        """Within which an outage is noticed at most, at the pace at which hosts answer now."""
+        look_s = self.manner.look_s + self.overhead_s
+        return self.period_s + self.legs.policy.looks * look_s
+
     def _usual_ms(self, src: str, dst: str) -> float:
         fleet = self.sessions.fleet
         return self.legs.usual_ms.get((fleet[src].region, fleet[dst].region), 0.0)
@@ -156,8 +162,10 @@ class Looking:
                 continue
             self.last_look_s = time.time()
             if not silent:
-                extra_s = time.monotonic() - began_s - self.manner.look_s
-                self.overhead_s += LEARNING * (max(OVERHEAD_S, extra_s) - self.overhead_s)
+                lost = any(look.received < look.sent for look in seen.values())
+                quick_s = self.manner.look_s - (0.0 if lost else self.manner.wait_s)
+                extra_s = max(OVERHEAD_S, time.monotonic() - began_s - quick_s)
+                self.overhead_s += LEARNING * (extra_s - self.overhead_s)
             if self.unreachable.pop(region, None) is not None:
                 self.on_note(f"{region} can be asked again.")
             return {names[name]: look for name, look in seen.items()}

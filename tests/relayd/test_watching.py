@@ -27,6 +27,7 @@ import relayd
 from planner.errors import InputError
 from probes.analysis.leg_health import Health, Look, Policy
 from probes.fleet.hosts import Fleet, Host
+from probes.light import manner_for
 from probes.samples import Sample
 from relayd.catalogue import load_catalogue
 from relayd.cli.parser import parse
@@ -40,6 +41,7 @@ from relayd.store.leg_states import LegStates
 from relayd.store.level_shifts import LevelShifts
 from relayd.store.spending import Spending
 from relayd.watching.legs import WatchedLegs
+from relayd.watching.looking import LEAST_SHARE, OVERHEAD_S, period_s
 from relayd.watching.options import DAY_S, QuietHours, WatchOptions, day_left_s
 from relayd.watching.purse import Purse
 from relayd.watching.storage import StoreThread
@@ -215,6 +217,22 @@ def test_silence_of_a_leg_that_never_answered_may_be_a_filter() -> None:
     samples = {sample.metric: sample for sample in legs.take_samples()}
     assert samples["rtt_ms"].value == 10.0
     assert samples["loss_pct"].value == 50.0
+
+
+@given(st.floats(2, 3600), st.floats(0, 350), st.integers(2, 5))
+def test_an_outage_is_sure_within_an_interval(
+    interval_s: float, longest_ms: float, looks: int
+) -> None:
+    manner = manner_for(interval_s, longest_ms)
+    every_s = period_s(interval_s, manner, looks)
+    assert every_s >= LEAST_SHARE * interval_s
+    assert manner.wait_s >= 1.5 * longest_ms / 1e3 - 1e-3
+    # Where there is room at all: with a few seconds, far hosts take longer.
+    if interval_s >= 10 or (interval_s >= 5 and looks <= 3 and longest_ms <= 250):
+        sure_s = looks * (manner.look_s + OVERHEAD_S)
+        assert every_s + sure_s <= interval_s + 1e-9 or every_s == LEAST_SHARE * interval_s
+    if interval_s >= 10 and looks == 3:
+        assert every_s + looks * (manner.look_s + OVERHEAD_S) <= interval_s + 1e-9
 
 
 def test_what_is_kept_is_taken_up_again(store: Store) -> None:
