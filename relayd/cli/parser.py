@@ -302,7 +302,8 @@ def _watch(parser: argparse.ArgumentParser) -> None:
         help="only these; `*` is every host; repeatable",
     )  # fmt: skip
     what.add_argument(
-        "--hold", metavar="N",
+        "--hold",
+        metavar="N",
         help="intervals that a leg must be well before it is used again (default 5)",
     )
     limits = parser.add_argument_group("limits")

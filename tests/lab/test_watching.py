@@ -158,7 +158,8 @@ def _receiver() -> Iterator[tuple[str, list[tuple[dict[str, Any], str]]]]:
 
 def _soon_s(watcher: Watcher) -> float:
     """Within which an outage is to be known: an interval, unless the machine is too busy for it."""
-    return max(_INTERVAL_S, watcher.status()["outages_noticed_within_s"]) + _MOMENT_S
+    noticed_s: float = watcher.status()["outages_noticed_within_s"]
+    return max(_INTERVAL_S, noticed_s) + _MOMENT_S
 
 
 def test_verdicts_leave_a_leg_that_dies_and_come_back(lab: Lab, db: Path) -> None:
