@@ -77,6 +77,7 @@ class Looking:
     def __post_init__(self) -> None:
         self._observer = Observer(self.sessions, self.manner, self._usual_ms)
         self._hosts: dict[str, list[str]] = {}
+        self._stopped = False
         for host in self.sessions.fleet:
             self._hosts.setdefault(host.region, []).append(host.name)
         self._random = random.Random()  # noqa: S311 - spreads starts, keeps no secret
@@ -142,7 +143,11 @@ class Looking:
         """Look from a region's first host that can be used; None if none can, or none may."""
         cost_usd = sum(self.usd_per_look[region, dst] for dst in targets)
         if not await self.purse.take(cost_usd, len(targets) * self.manner.look_gb):
+            if not self._stopped:
+                self.on_note("The budget of today is used up: nothing is sent until midnight UTC.")
+            self._stopped = True
             return None
+        self._stopped = False
         errors = []
         for host in self._hosts[region]:
             names = {self._hosts[dst][0]: dst for dst in targets}

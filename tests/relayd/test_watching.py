@@ -380,6 +380,27 @@ def test_what_is_imported_becomes_a_snapshot_and_a_collapse_a_state(
     assert f"{_PAIR[0]} -> {_PAIR[1]} is degraded since" in reason
 
 
+def test_without_a_budget_nothing_is_asked(db: Path, tmp_path: Path) -> None:
+    notes: list[str] = []
+
+    async def story() -> None:
+        options = WatchOptions(0.0, interval_s=2.0)
+        watcher = Watcher(db, _fleet(tmp_path), load_catalogue(), options, notes.append)
+        stop = asyncio.Event()
+        running = asyncio.create_task(watcher.run(stop))
+        async with asyncio.timeout(60):
+            while not watcher.status().get("budget_used_up"):
+                await asyncio.sleep(0.05)
+        await asyncio.sleep(1)
+        stop.set()
+        await running
+        # The hosts do not exist: asking one would have been noticed.
+        assert watcher.status()["unreachable"] == {}
+
+    asyncio.run(story())
+    assert notes == ["The budget of today is used up: nothing is sent until midnight UTC."]
+
+
 def test_a_watcher_needs_two_regions(db: Path, tmp_path: Path) -> None:
     fleet = Fleet({"aws:us-east-1": _fleet(tmp_path)["aws:us-east-1"]})
     with pytest.raises(InputError, match="fewer than two regions"):
