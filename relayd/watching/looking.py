@@ -77,6 +77,7 @@ class Looking:
     def __post_init__(self) -> None:
         self._observer = Observer(self.sessions, self.manner, self._usual_ms)
         self._hosts: dict[str, list[str]] = {}
+        self._stopped = False
         for host in self.sessions.fleet:
             self._hosts.setdefault(host.region, []).append(host.name)
         self._random = random.Random()  # noqa: S311 - spreads starts, keeps no secret
@@ -87,6 +88,12 @@ class Looking:
         looks = self.legs.policy.looks
         every_s = period_s(self.interval_s, self.manner, looks, self.overhead_s)
         return max(self.least_period_s, every_s)
+
+    @property
+    def noticed_within_s(self) -> float:
+        """Within which an outage is noticed at most, at the pace at which hosts answer now."""
+        look_s = self.manner.look_s + self.overhead_s
+        return self.period_s + self.legs.policy.looks * look_s
 
     def _usual_ms(self, src: str, dst: str) -> float:
         fleet = self.sessions.fleet
@@ -136,7 +143,11 @@ class Looking:
         """Look from a region's first host that can be used; None if none can, or none may."""
         cost_usd = sum(self.usd_per_look[region, dst] for dst in targets)
         if not await self.purse.take(cost_usd, len(targets) * self.manner.look_gb):
+            if not self._stopped:
+                self.on_note("The budget of today is used up: nothing is sent until midnight UTC.")
+            self._stopped = True
             return None
+        self._stopped = False
         errors = []
         for host in self._hosts[region]:
             names = {self._hosts[dst][0]: dst for dst in targets}
@@ -156,8 +167,10 @@ class Looking:
                 continue
             self.last_look_s = time.time()
             if not silent:
-                extra_s = time.monotonic() - began_s - self.manner.look_s
-                self.overhead_s += LEARNING * (max(OVERHEAD_S, extra_s) - self.overhead_s)
+                lost = any(look.received < look.sent for look in seen.values())
+                quick_s = self.manner.look_s - (0.0 if lost else self.manner.wait_s)
+                extra_s = max(OVERHEAD_S, time.monotonic() - began_s - quick_s)
+                self.overhead_s += LEARNING * (extra_s - self.overhead_s)
             if self.unreachable.pop(region, None) is not None:
                 self.on_note(f"{region} can be asked again.")
             return {names[name]: look for name, look in seen.items()}

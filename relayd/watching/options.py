@@ -100,8 +100,8 @@ class WatchOptions:
     quiet: QuietHours | None = None
     webhook: Webhook | None = None
     keep_every_s: float = 600.0
-    snapshot_every_s: float = 300.0
-    snapshots_kept: int = 100
+    snapshot_every_s: float = 900.0
+    snapshots_kept: int = 300
     retain_s: float = 90 * DAY_S
 
     def __post_init__(self) -> None:

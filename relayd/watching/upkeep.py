@@ -78,7 +78,7 @@ class Upkeep:
         if self._busy is None:
             known = latest.samples_through if latest else 0
             age_s = now_s - latest.created_at_s if latest else inf
-            if last_id != known and age_s >= self.options.snapshot_every_s:
+            if last_id != known and age_s >= self._snapshot_every_s(now_s):
                 self._busy = asyncio.create_task(asyncio.to_thread(self._new_snapshot))
             elif await self._compaction_is_due(now_s):
                 self._busy = asyncio.create_task(asyncio.to_thread(self._compact))
@@ -95,13 +95,21 @@ class Upkeep:
     async def _keep_looks(self, now_s: float) -> None:
         # Soon at first: what round trips are usual must be known before any can be slow.
         every_s = self.options.keep_every_s
-        if self.legs.without_usual and now_s - self._began_s < every_s:
+        if self._learning(now_s):
             every_s = min(every_s, 3 * self.options.interval_s)
         if now_s - self._kept_at_s < every_s:
             return
         self._kept_at_s = time.time()
         if samples := self.legs.take_samples():
             await self.storage.do(lambda store: append(store, samples, "light probing"))
+
+    def _learning(self, now_s: float) -> bool:
+        """Whether it has just begun, and there are legs whose usual round trip is not known."""
+        return self.legs.without_usual > 0 and now_s - self._began_s < self.options.keep_every_s
+
+    def _snapshot_every_s(self, now_s: float) -> float:
+        every_s = self.options.snapshot_every_s
+        return min(every_s, 6 * self.options.interval_s) if self._learning(now_s) else every_s
 
     async def _judge_throughput(self, now_s: float) -> None:
         since_s, self._measured_since_s = self._measured_since_s, now_s

@@ -113,6 +113,7 @@ class Watcher:
             ],
             "unreachable": dict(looking.unreachable),
             "looks_every_s": looking.period_s,
+            "outages_noticed_within_s": looking.noticed_within_s,
             "last_look_age_s": now_s - looking.last_look_s if looking.last_look_s else None,
             "spent_today_usd": self._spent_usd,
             "sent_today_gb": self._sent_gb,

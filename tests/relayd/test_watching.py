@@ -27,6 +27,7 @@ import relayd
 from planner.errors import InputError
 from probes.analysis.leg_health import Health, Look, Policy
 from probes.fleet.hosts import Fleet, Host
+from probes.light import manner_for
 from probes.samples import Sample
 from relayd.catalogue import load_catalogue
 from relayd.cli.parser import parse
@@ -40,6 +41,7 @@ from relayd.store.leg_states import LegStates
 from relayd.store.level_shifts import LevelShifts
 from relayd.store.spending import Spending
 from relayd.watching.legs import WatchedLegs
+from relayd.watching.looking import LEAST_SHARE, OVERHEAD_S, period_s
 from relayd.watching.options import DAY_S, QuietHours, WatchOptions, day_left_s
 from relayd.watching.purse import Purse
 from relayd.watching.storage import StoreThread
@@ -217,6 +219,22 @@ def test_silence_of_a_leg_that_never_answered_may_be_a_filter() -> None:
     assert samples["loss_pct"].value == 50.0
 
 
+@given(st.floats(2, 3600), st.floats(0, 350), st.integers(2, 5))
+def test_an_outage_is_sure_within_an_interval(
+    interval_s: float, longest_ms: float, looks: int
+) -> None:
+    manner = manner_for(interval_s, longest_ms)
+    every_s = period_s(interval_s, manner, looks)
+    assert every_s >= LEAST_SHARE * interval_s
+    assert manner.wait_s >= 1.5 * longest_ms / 1e3 - 1e-3
+    # Where there is room at all: with a few seconds, far hosts take longer.
+    if interval_s >= 10 or (interval_s >= 5 and looks <= 3 and longest_ms <= 250):
+        sure_s = looks * (manner.look_s + OVERHEAD_S)
+        assert every_s + sure_s <= interval_s + 1e-9 or every_s == LEAST_SHARE * interval_s
+    if interval_s >= 10 and looks == 3:
+        assert every_s + looks * (manner.look_s + OVERHEAD_S) <= interval_s + 1e-9
+
+
 def test_what_is_kept_is_taken_up_again(store: Store) -> None:
     _keep(store, _DOWN, time.time() + 60)
     legs = WatchedLegs([_PAIR], Policy())
@@ -360,6 +378,27 @@ def test_what_is_imported_becomes_a_snapshot_and_a_collapse_a_state(
     assert {"leg", "snapshot"} <= set(kinds)
     reason = relayd.open(db).plan(*_PAIR).reason
     assert f"{_PAIR[0]} -> {_PAIR[1]} is degraded since" in reason
+
+
+def test_without_a_budget_nothing_is_asked(db: Path, tmp_path: Path) -> None:
+    notes: list[str] = []
+
+    async def story() -> None:
+        options = WatchOptions(0.0, interval_s=2.0)
+        watcher = Watcher(db, _fleet(tmp_path), load_catalogue(), options, notes.append)
+        stop = asyncio.Event()
+        running = asyncio.create_task(watcher.run(stop))
+        async with asyncio.timeout(60):
+            while not watcher.status().get("budget_used_up"):
+                await asyncio.sleep(0.05)
+        await asyncio.sleep(1)
+        stop.set()
+        await running
+        # The hosts do not exist: asking one would have been noticed.
+        assert watcher.status()["unreachable"] == {}
+
+    asyncio.run(story())
+    assert notes == ["The budget of today is used up: nothing is sent until midnight UTC."]
 
 
 def test_a_watcher_needs_two_regions(db: Path, tmp_path: Path) -> None:
