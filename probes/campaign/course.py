@@ -200,8 +200,11 @@ def allowance_of(wish: Wish, known: Knowledge, network: Network, budget_usd: flo
     if isfinite(budget_usd) or wish.pairs or wish.thorough:
         return Allowance(budget_usd)
     everything = replace(wish, thorough=True)
-    tasks = _pairwise("aggregate", everything, known.fleet.region_of, network)
-    return frugal_allowance(tasks, known.fleet.region_of, known.prices)
+    # A pair of regions is measured once, however many hosts they have.
+    hosts = {region: host for host, region in reversed(known.fleet.region_of.items())}
+    region_of = {host: region for region, host in reversed(hosts.items())}
+    tasks = _pairwise("aggregate", everything, region_of, network)
+    return frugal_allowance(tasks, region_of, known.prices)
 
 
 def parse_pairs(words: Sequence[str], fleet: Fleet) -> tuple[tuple[str, str], ...]:

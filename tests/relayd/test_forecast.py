@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from math import inf
 from pathlib import Path
 
 import pytest
 
 from planner.baseline import baseline_network
-from probes.campaign.course import Wish
+from probes.campaign.course import Wish, allowance_of
 from probes.campaign.rounds import fewest_rounds
 from probes.fleet.hosts import Fleet, Host
 from relayd.catalogue import load_catalogue
@@ -61,3 +63,17 @@ def test_hosts_with_caps_of_their_own_are_forecast_by_them() -> None:
     )
     assert small.volume_gb == pytest.approx(0.02 * full.volume_gb, rel=0.1)
     assert small.egress_usd == pytest.approx(0.02 * full.egress_usd, rel=0.1)
+
+
+def test_further_hosts_of_a_region_do_not_raise_what_may_be_spent() -> None:
+    one = fleet_of(REGIONS)
+    more = Fleet(
+        dict(one.hosts) | {f"{name}#2": replace(host, name=f"{name}#2", host=f"{host.host}.2")
+                           for name, host in one.hosts.items()}
+    )  # fmt: skip
+    allowed = []
+    for fleet in (one, more):
+        known = Measuring(fleet, CATALOGUE, None).knowledge()
+        allowed.append(allowance_of(Wish(), known, known.network(), inf))
+    assert allowed[0].gb == pytest.approx(allowed[1].gb)
+    assert allowed[0].usd == pytest.approx(allowed[1].usd)
