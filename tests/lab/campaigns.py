@@ -56,9 +56,7 @@ def in_site(lab: Lab, region: str, *words: str) -> str:
 
 def left_on(lab: Lab, region: str) -> list[str]:
     """Names of tools that run in a site, and files of ours in it."""
-    script = (
-        "for p in /proc/[0-9]*; do cat $p/comm; done 2>/dev/null; find /tmp/relayd-* 2>/dev/null"
-    )
+    script = "for p in /proc/[0-9]*; do cat $p/comm; done; find /tmp/relayd-* -mindepth 1"
     listed = subprocess.run(
         lab.command(region, ["sh", "-c", script]), capture_output=True, text=True
     ).stdout.split()

@@ -7,7 +7,6 @@ import os
 import signal
 import sqlite3
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -19,14 +18,12 @@ import pytest
 from planner.units import BITS_PER_BYTE
 from probes.lab.controller import Lab
 from probes.lab.topology import GOODPUT_SHARE, Site, Topology
+from tests.lab.campaigns import RELAYD, ROOT, left_on, probe
 
-_ROOT = Path(__file__).parents[2]
-_RELAYD = [sys.executable, "-m", "relayd"]
 _PROVIDERS = ("aws:us-east-1", "aws:sa-east-1", "azure:eastus", "azure:westeurope",
               "gcp:us-east1", "gcp:asia-east1", "aws:eu-west-1", "azure:japaneast",
               "gcp:europe-west1", "aws:ap-south-1", "azure:brazilsouth",
               "gcp:us-west1")  # fmt: skip
-_TOOLS = ("iperf3", "ping", "timeout")
 
 
 def _topology(count: int) -> Topology:
@@ -44,18 +41,6 @@ def _topology(count: int) -> Topology:
     return Topology(sites, rtts)
 
 
-def _run(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*_RELAYD, *words], cwd=_ROOT, capture_output=True, text=True, timeout=400
-    )
-
-
-def _probe(lab: Lab, db: Path, *words: str) -> tuple[int, dict[str, Any]]:
-    done = _run("probe", "--fleet", str(lab.fleet_file), "--db", str(db), "--json", *words)
-    assert done.returncode in (0, 5), done.stderr
-    return done.returncode, json.loads(done.stdout)
-
-
 def _samples(db: Path, metric: str) -> dict[tuple[str, str], list[float]]:
     connection = sqlite3.connect(db)
     try:
@@ -69,17 +54,6 @@ def _samples(db: Path, metric: str) -> dict[tuple[str, str], list[float]]:
         connection.close()
 
 
-def _left_on(lab: Lab, region: str) -> list[str]:
-    """Names of tools that run in a site, and files that belong to them."""
-    script = (
-        "for p in /proc/[0-9]*; do cat $p/comm; done 2>/dev/null; ls /tmp/relayd-*/* 2>/dev/null"
-    )
-    listed = subprocess.run(
-        lab.command(region, ["sh", "-c", script]), capture_output=True, text=True
-    ).stdout.split()
-    return [word for word in listed if word in _TOOLS or word.startswith("/tmp/relayd")]
-
-
 def _errors(found: dict[tuple[str, str], list[float]], truth: Any) -> list[float]:
     return sorted(abs(median(values) / truth(src, dst) - 1) for (src, dst), values in found.items())
 
@@ -89,7 +63,7 @@ def test_figures_are_true(lab_of: Callable[..., Lab], tmp_path: Path) -> None:
     lab = lab_of(topology, "accuracy")
     db = tmp_path / "store.db"
     index = {site.region: number for number, site in enumerate(topology.sites)}
-    code, report = _probe(lab, db, "--pairs", "*>*", "--connections", "16", "--yes",
+    code, report = probe(lab, db, "--pairs", "*>*", "--connections", "16", "--yes",
                           "--flow-time", "8s", "--aggregate-time", "6s")  # fmt: skip
     assert (code, report["failed"]) == (0, [])
 
@@ -113,10 +87,10 @@ def test_figures_are_true(lab_of: Callable[..., Lab], tmp_path: Path) -> None:
         assert len(errors) == 12
         assert median(errors) < 0.03, metric
         assert errors[round(0.9 * 11)] < 0.08, metric
-    assert not any(_left_on(lab, site.region) for site in topology.sites)
+    assert not any(left_on(lab, site.region) for site in topology.sites)
     # Few enough connections that 1, 2, 4, ... end before 64: eight fill the pipe.
     pair = f"{_PROVIDERS[0]}>{_PROVIDERS[1]}"
-    code, _ = _probe(lab, db, "--phases", "aggregate", "--ramp", "--pairs", pair, "--yes")
+    code, _ = probe(lab, db, "--phases", "aggregate", "--ramp", "--pairs", pair, "--yes")
     connection = sqlite3.connect(db)
     try:
         query = "SELECT connections, detail FROM measurements ORDER BY id DESC LIMIT 1"
@@ -132,7 +106,7 @@ def test_caps_are_true(lab_of: Callable[..., Lab], tmp_path: Path) -> None:
     topology = _topology(4)
     lab = lab_of(topology, "accuracy")
     db = tmp_path / "store.db"
-    code, report = _probe(lab, db, "--phases", "rtt,caps", "--connections", "8", "--yes",
+    code, report = probe(lab, db, "--phases", "rtt,caps", "--connections", "8", "--yes",
                           "--aggregate-time", "6s")  # fmt: skip
     assert (code, report["failed"]) == (0, [])
     sites = {site.region: site for site in topology.sites}
@@ -153,7 +127,7 @@ def test_filtered_pings_are_replaced_by_handshakes(
     try:
         db = tmp_path / "store.db"
         pair = f"{_PROVIDERS[0]}>{_PROVIDERS[1]}"
-        code, _ = _probe(lab, db, "--phases", "rtt", "--pairs", pair, "--yes")
+        code, _ = probe(lab, db, "--phases", "rtt", "--pairs", pair, "--yes")
         assert code == 0
         ((value,),) = _samples(db, "rtt_ms").values()
         assert abs(value - topology.rtt_ms[0][1]) < 1.0
@@ -175,7 +149,7 @@ def _done(db: Path) -> int:
 
 def _kill_when(done: int, db: Path, command: list[str]) -> set[tuple[int, str]]:
     """Run a campaign, kill it once so many probes are done; returns those acknowledged then."""
-    controller = subprocess.Popen(command, cwd=_ROOT, stderr=subprocess.DEVNULL)
+    controller = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 120
     while _done(db) < done:
         assert controller.poll() is None
@@ -209,28 +183,28 @@ def test_a_campaign_survives_everything(lab_of: Callable[..., Lab], tmp_path: Pa
     words = ["probe", "--fleet", str(lab.fleet_file), "--db", str(db), "--json", "--yes"]
     wish = ["--phases", "rtt,per-flow", "--flow-time", "4s"]
     wish += [word for src, dst in pairs for word in ("--pairs", f"{src}>{dst}")]
-    first = _kill_when(12, db, [*_RELAYD, *words, *wish])
+    first = _kill_when(12, db, [*RELAYD, *words, *wish])
     for region in dead:
         lab.set_host(region, {"state": "blackhole"})
     lab.set_host(hanging, {"ssh": "hang"})
-    second = _kill_when(26, db, [*_RELAYD, *words, "--resume"])
+    second = _kill_when(26, db, [*RELAYD, *words, "--resume"])
     assert first <= second
 
-    code, report = _probe(lab, db, "--resume")
+    code, report = probe(lab, db, "--resume")
     assert code == 5
     bad = {*dead, hanging}
-    failed = {(*probe["pairs"][0], probe["stage"]) for probe in report["failed"]}
+    failed = {(*one["pairs"][0], one["stage"]) for one in report["failed"]}
     assert failed
     assert all({src, dst} & bad for src, dst, _ in failed)
     kept = _acknowledged(db)
     assert second <= kept
-    assert not [r for r in names if r not in bad and _left_on(lab, r)]
+    assert not [r for r in names if r not in bad and left_on(lab, r)]
 
     lab.clear()
-    code, report = _probe(lab, db, "--resume")
+    code, report = probe(lab, db, "--resume")
     assert (code, report["failed"]) == (0, [])
     assert kept <= _acknowledged(db)
-    assert not [region for region in names if _left_on(lab, region)]
+    assert not [region for region in names if left_on(lab, region)]
     for metric in ("rtt_ms", "per_flow_mbps"):
         found = _samples(db, metric)
         assert set(found) == set(pairs)
@@ -245,7 +219,7 @@ def test_limits_hold_and_what_is_left_out_can_follow(
     db = tmp_path / "store.db"
     pair = f"{_PROVIDERS[0]}>{_PROVIDERS[2]}"
     wish = ["--phases", "per-flow", "--flow-time", "4s", "--pairs", pair, "--yes"]
-    code, report = _probe(lab, db, *wish, *words)
+    code, report = probe(lab, db, *wish, *words)
     assert (code, report["left_out"], report["samples"]) == (5, 1, 0)
-    code, report = _probe(lab, db, "--resume", "--budget", "9usd")
+    code, report = probe(lab, db, "--resume", "--budget", "9usd")
     assert (code, report["left_out"], report["samples"]) == (0, 0, 1)
