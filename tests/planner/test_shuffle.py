@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -138,6 +138,25 @@ def test_times_and_fees_are_those_of_a_linear_program_over_all_paths(seed: int) 
     assert fees <= least_usd * (1 + WITHIN)
 
 
+@pytest.mark.parametrize("seed", range(0, 100, 5))
+def test_taking_up_a_routing_with_one_more_vm_finds_the_optimum_too(seed: int) -> None:
+    given = instance(seed)
+    columns = given.columns()
+    fast = least_time(columns, GAP / 2)
+    assert fast.resumable is not None
+    site = int(columns.resources.rows[fast.row_prices.argmax()]) % columns.resources.count
+    more = columns.resources.with_vm_at(site)
+    count, before = fast.resumable.columns, len(columns.fees)
+    again = least_time(columns.with_resources(more, count), GAP / 2, fast.resumable)
+    least_s = by_all_paths(replace(given, vms=more.vms))
+    assert again.bound * (1 - 1e-6) <= least_s <= again.objective * (1 + 1e-6)
+    assert more.time_s(legs_of(again.paths_gbit)) <= least_s * (1 + WITHIN)
+    assert again.objective <= fast.objective * (1 + GAP)
+    # Columns found for other VMs do not count as known to the first problem.
+    assert len(columns.fees) == before
+    assert len(columns._seen) == before
+
+
 # ---- known answers -------------------------------------------------------------------------
 
 
@@ -170,6 +189,7 @@ def test_a_slow_path_goes_through_a_relay_and_pays_twice() -> None:
     assert found.verdict == "relayed"
     assert found.duration_s == pytest.approx(160, rel=WITHIN)
     assert found.cost_usd.egress == pytest.approx(4.0)
+    assert found.bound_usd == pytest.approx(2.0)  # direct, at leisure
     assert found.vms == {"a": 1, "b": 1, "c": 1}
     (pair,) = found.pairs
     assert pair.paths[0].regions == ("a", "c", "b")
