@@ -12,7 +12,7 @@ help:  ## Show this list
 $(BIN)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev --group examples
 	@touch $@
 
 setup: $(BIN)/.installed  ## Make the virtual environment

@@ -17,6 +17,7 @@ need traceroute traceroute
 need haproxy haproxy
 need socat socat
 need busybox busybox
+need java default-jre-headless
 
 [ -n "$missing" ] || exit 0
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
