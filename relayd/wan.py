@@ -27,6 +27,7 @@ from relayd.questions.transfer import plan_transfer
 
 if TYPE_CHECKING:
     import numpy as np
+    import pandas as pd
     from numpy.typing import NDArray
 
     from planner.shuffle_plan import ShufflePlan
@@ -66,6 +67,12 @@ class Matrix:
         """Return the value of one pair of region ids."""
         src, dst = pair
         return float(self.values[self.regions.index(src), self.regions.index(dst)])
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return it as a data frame, sources as index and destinations as columns (pandas)."""
+        import pandas
+
+        return pandas.DataFrame(self.values, list(self.regions), list(self.regions))
 
 
 class Wan:
