@@ -121,16 +121,19 @@ def count_words(data: Mapping[str, Sequence[str]], wan: relayd.Wan) -> Outcome:
     return Outcome(counts, {b: region for b, (region, _) in enumerate(found)}, placement)
 
 
-def main() -> None:
-    """Run it on the baseline network and say what was decided."""
-    outcome = count_words(DATA, relayd.open())
+def report(outcome: Outcome) -> str:
+    """Return what was decided, for people."""
     placement = outcome.placement
-    for region, share in placement.shares.items():
-        buckets = sum(where == region for where in outcome.region_of_bucket.values())
-        print(f"{region}: {share:.0%} of the keys, {buckets} of {BUCKETS} buckets reduced there")
-    print(f"shuffle: {placement.plan.duration_s:.0f} s, evenly {placement.evenly.duration_s:.0f} s")
-    print("most frequent:", ", ".join(f"{w} {n}" for w, n in sorted(outcome.counts.items())[:3]))
+    where = list(outcome.region_of_bucket.values())
+    lines = [
+        f"{region}: {share:.0%} of the keys, {where.count(region)} of {BUCKETS} buckets"
+        for region, share in placement.shares.items()
+    ]
+    plan, evenly = placement.plan.duration_s, placement.evenly.duration_s
+    lines.append(f"shuffle: {plan:.0f} s; evenly: {evenly:.0f} s")
+    words = ", ".join(f"{word} {count}" for word, count in outcome.counts.most_common(3))
+    return "\n".join([*lines, f"most frequent: {words}"])
 
 
 if __name__ == "__main__":
-    main()
+    print(report(count_words(DATA, relayd.open())))

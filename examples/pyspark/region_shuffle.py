@@ -83,15 +83,16 @@ def count_words(data: Mapping[str, Sequence[str]], wan: relayd.Wan) -> Outcome:
     return Outcome(counts, held, placement)
 
 
-def main() -> None:
-    """Run it on the baseline network and say what was decided."""
-    outcome = count_words(DATA, relayd.open())
+def report(outcome: Outcome) -> str:
+    """Return what was decided, for people."""
     placement = outcome.placement
-    for region, share in placement.shares.items():
-        words = ", ".join(sorted(outcome.words_of_region[region]))
-        print(f"{region}: {share:.0%} of the keys; {words}")
-    print(f"shuffle: {placement.plan.duration_s:.0f} s, evenly {placement.evenly.duration_s:.0f} s")
+    lines = [
+        f"{region}: {share:.0%} of the keys: {', '.join(sorted(outcome.words_of_region[region]))}"
+        for region, share in placement.shares.items()
+    ]
+    plan, evenly = placement.plan.duration_s, placement.evenly.duration_s
+    return "\n".join([*lines, f"shuffle: {plan:.0f} s; evenly: {evenly:.0f} s"])
 
 
 if __name__ == "__main__":
-    main()
+    print(report(count_words(DATA, relayd.open())))
