@@ -199,6 +199,7 @@ def main() -> None:
     text = write_table(text, "sizes", size_rows(sizes))
     text = write_table(text, "providers", provider_rows(providers))
     PAGE.write_text(text)
+    # Only here: the numbers need no matplotlib.
     from scripts.draw_shuffle_study import draw_fees, draw_gains
 
     draw_gains(sizes, PAGE.with_name("shuffle-study-gains.svg"))

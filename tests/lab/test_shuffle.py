@@ -47,6 +47,8 @@ VOLUME_MB = np.array(
 )
 NAMES = [f"lab:{i}" for i in range(len(RTT_MS))]
 FIRST_PORT = 5300
+# Acknowledgements of what a site receives share its egress cap: 52 bytes for two segments.
+FOR_DATA = 0.97
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ def planned(topology: Topology) -> ShufflePlan:
         for j in range(n):
             if i != j:
                 flow[i, j] = topology.expected_flow_mbps(i, j)
-                pair[i, j] = topology.expected_aggregate_mbps(i, j) / 1000
+                pair[i, j] = FOR_DATA * topology.expected_aggregate_mbps(i, j) / 1000
     demands = {
         (NAMES[i], NAMES[j]): VOLUME_MB[i, j] / 1000
         for i, j in zip(*np.nonzero(VOLUME_MB), strict=True)
@@ -85,7 +87,10 @@ def planned(topology: Topology) -> ShufflePlan:
 
 
 def run_s(lab: Lab, streams: Sequence[Stream]) -> float:
-    """Run all streams at once; return when the last has ended, setting up included."""
+    """Run all streams at once; return when the last has arrived, setting up included.
+
+    Without rates, when the last was sent, which is a little sooner.
+    """
     forwards: dict[str, dict[int, str]] = defaultdict(dict)
     for port, stream in enumerate(streams, FIRST_PORT):
         if len(stream.regions) == 3:
@@ -108,13 +113,15 @@ def run_s(lab: Lab, streams: Sequence[Stream]) -> float:
             clients.append(stack.enter_context(running(lab, stream.regions[0], ask)))
         reports = [json.loads(client.communicate(timeout=90)[0]) for client in clients]
         took_s = time.monotonic() - begun_s
+    still_s = 0.0
     for stream, report in zip(streams, reports, strict=True):
         assert "error" not in report, report["error"]
-        assert report["end"]["sum_sent"]["bytes"] >= stream.volume_bytes, (stream, report["end"])
-        # What is still on its way when iperf3 stops to count is some windows.
+        # iperf3 ends when all is handed to TCP: what had not arrived by then needs its time too.
         missing = stream.volume_bytes - report["end"]["sum_received"]["bytes"]
-        assert missing <= 4 * stream.flows * WINDOW_BYTES, (stream, missing)
-    return took_s
+        assert missing <= 0.2 * stream.volume_bytes + stream.flows * WINDOW_BYTES, (stream, missing)
+        if stream.mbps is not None:
+            still_s = max(still_s, 8e-6 * missing / stream.mbps)
+    return took_s + still_s
 
 
 @contextmanager
