@@ -13,6 +13,8 @@ mpl.use("svg")
 import matplotlib.pyplot as plt
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from scripts.shuffle_study import Case
 
 # Okabe and Ito's palette, told apart by colour-blind people too; shapes differ as well.
@@ -99,7 +101,7 @@ def draw_fees(cases: Sequence[Case], file: Path) -> None:
     _save(figure, file)
 
 
-def _save(figure: plt.Figure, file: Path) -> None:
+def _save(figure: Figure, file: Path) -> None:
     figure.tight_layout()
     figure.savefig(file, metadata={"Date": None, "Creator": None})
     plt.close(figure)

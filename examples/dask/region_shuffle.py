@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from zlib import crc32
@@ -49,7 +49,7 @@ class ReduceWhere(SchedulerPlugin):
         for worker in scheduler.workers.values():
             for region in worker.resources:
                 where.setdefault(region, []).append(worker.address)
-        pinned = {}
+        pinned: dict[Any, Collection[str] | str | None] = {}
         for key in graph["tasks"]:
             kind, _, number = str(key).partition("-")
             if kind == "reduce":

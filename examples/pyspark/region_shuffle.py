@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from zlib import crc32
 
@@ -37,7 +37,9 @@ class Outcome:
     placement: Placement
 
 
-def partition_function(region_of_bucket: Sequence[str], regions: Sequence[str]) -> object:
+def partition_function(
+    region_of_bucket: Sequence[str], regions: Sequence[str]
+) -> Callable[[str], int]:
     """Return what gives a key its partition: the place of its bucket's region in the list."""
     partition_of_bucket = [regions.index(region) for region in region_of_bucket]
     count = len(partition_of_bucket)
