@@ -42,9 +42,9 @@ DEMANDS: dict[str, Demands] = {
 def main() -> None:
     """Print a table: milliseconds, medians and worst over seeds."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--sites", type=int, nargs="+", default=[12, 40])
-    parser.add_argument("--full", type=int, default=2, help="seeds on which GLOP runs too")
+    parser.add_argument("--full", type=int, default=3, help="seeds on which GLOP runs too")
     options = parser.parse_args()
     grid = january_grid()
     network, prices = grid.network(), grid.prices()
