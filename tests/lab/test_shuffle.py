@@ -19,9 +19,8 @@ from planner.shuffle import recommend_shuffle
 from planner.shuffle_plan import ShufflePlan
 from planner.shuffle_request import ShuffleRequest
 from probes.lab.controller import Lab
-from probes.lab.measuring import running
+from probes.lab.measuring import lateness_of, running
 from probes.lab.topology import Site, Topology, private_address
-from tests.lab.quiet import undisturbed
 
 CAP_MBPS, WINDOW_BYTES, CONNECTIONS = 20, 30_408, 15
 # Two continents of two sites each, far apart; the last two lie between them and have time.
@@ -47,6 +46,8 @@ VOLUME_MB = np.array(
 )
 NAMES = [f"lab:{i}" for i in range(len(RTT_MS))]
 FIRST_PORT = 5300
+# 3 % of the least distance over which much goes.
+LATE_MS = 3.0
 # Acknowledgements of what a site receives share its egress cap: 52 bytes for two segments.
 FOR_DATA = 0.97
 
@@ -166,9 +167,17 @@ def test_a_planned_shuffle_ends_when_predicted_and_before_all_at_once(lab: Lab) 
     at_once = [
         Stream((pair.src, pair.dst), round(pair.volume_gb * 1e9), each) for pair in plan.pairs
     ]
-    # Distances of 30 ms and more hide what little later a busy emulator passes packets on; only
-    # starting so many programs takes its time, and only the planned rates are predicted.
-    planned_s = undisturbed(lab, lambda: run_s(lab, as_planned))
+    planned_s = in_time(lab, lambda: run_s(lab, as_planned))
     at_once_s = run_s(lab, at_once)
     assert abs(planned_s / plan.duration_s - 1) <= 0.10
     assert planned_s < at_once_s * 0.9
+
+
+def in_time(lab: Lab, measure: Callable[[], float], attempts: int = 2) -> float:
+    """Measure while the emulator is late by little next to the distances that matter here."""
+    for _ in range(attempts):
+        with lateness_of(lab) as lateness:
+            found = measure()
+        if (lateness.p95_ms or 0.0) <= LATE_MS:
+            return found
+    pytest.skip(f"the machine is too busy: packets were up to {lateness.p95_ms:.1f} ms late")

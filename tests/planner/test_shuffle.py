@@ -331,21 +331,22 @@ def simulate(resources: SiteResources, volumes: Floats, paths: Floats, throttle:
     left, end = volumes.copy(), np.zeros_like(volumes)
     with np.errstate(divide="ignore", invalid="ignore"):
         shares = np.nan_to_num(paths / volumes[:, None, :])
-    n = resources.count
+    relayed = ~np.eye(resources.count, dtype=bool)
+    speed = np.where(resources.rate_gbps > 0, resources.rate_gbps, np.inf)
     for step in range(steps):
         rates = shares * np.where(left > 0, throttle, 0.0)[:, None, :]
         for _ in range(20):  # every full row cuts what passes it in proportion
-            legs = legs_of(rates)
-            over = np.zeros(4 * n)
-            over[resources.rows] = resources.loads(legs) / resources.row_vms
-            if over.max() <= 1 + 1e-9:
+            # What every leg carries: all first hops, and second hops of what is relayed.
+            legs = rates.sum(axis=2) + np.where(relayed, rates.sum(axis=0), 0.0)
+            connections = np.where(legs > 0, legs / speed, 0.0)
+            out = np.maximum(connections.sum(axis=1), legs.sum(axis=1) / resources.egress_gbps)
+            into = np.maximum(connections.sum(axis=0), legs.sum(axis=0) / resources.ingress_gbps)
+            out, into = (np.maximum(1.0, over / resources.vms) for over in (out, into))
+            if max(out.max(), into.max()) <= 1 + 1e-9:
                 break
-            out = np.maximum(1.0, np.maximum(over[:n], over[2 * n : 3 * n]))
-            into = np.maximum(1.0, np.maximum(over[n : 2 * n], over[3 * n :]))
             first = np.maximum(out[:, None], into[None, :])
             cut = np.broadcast_to(first[:, :, None], rates.shape).copy()
             second = np.maximum(out[:, None], into[None, :])
-            relayed = ~np.eye(n, dtype=bool)
             cut = np.where(relayed[None], np.maximum(cut, second[None]), cut)
             rates = rates / cut
         moved = rates.sum(axis=1) * step_s
