@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import time
 from collections import defaultdict
@@ -36,12 +37,12 @@ RTT_MS = np.array(
 )
 VOLUME_MB = np.array(
     [
-        [0, 2, 12, 7, 1, 1],
-        [2, 0, 5, 12, 1, 1],
-        [5, 2, 0, 1, 1, 1],
-        [2, 5, 2, 0, 1, 1],
-        [1, 1, 1, 1, 0, 1],
-        [1, 1, 1, 1, 1, 0],
+        [0, 4, 24, 14, 2, 2],
+        [4, 0, 10, 24, 2, 2],
+        [10, 4, 0, 2, 2, 2],
+        [4, 10, 4, 0, 2, 2],
+        [2, 2, 2, 2, 0, 2],
+        [2, 2, 2, 2, 2, 0],
     ]
 )
 NAMES = [f"lab:{i}" for i in range(len(RTT_MS))]
@@ -87,10 +88,11 @@ def planned(topology: Topology) -> ShufflePlan:
     return recommend_shuffle(request, network, FlatPrices(NAMES, 0.02, 1.0))
 
 
-def run_s(lab: Lab, streams: Sequence[Stream]) -> float:
+def run_s(lab: Lab, streams: Sequence[Stream], within_s: float = 90.0) -> float:
     """Run all streams at once; return when the last has arrived, setting up included.
 
-    Without rates, when the last was sent, which is a little sooner.
+    Without rates, when the last was sent, which is a little sooner; infinity if that is not within
+    so many seconds.
     """
     forwards: dict[str, dict[int, str]] = defaultdict(dict)
     for port, stream in enumerate(streams, FIRST_PORT):
@@ -112,7 +114,13 @@ def run_s(lab: Lab, streams: Sequence[Stream]) -> float:
                 # Otherwise every one of many iperf3 would wake up a thousand times a second.
                 ask += ["--pacing-timer", "20000"]
             clients.append(stack.enter_context(running(lab, stream.regions[0], ask)))
-        reports = [json.loads(client.communicate(timeout=90)[0]) for client in clients]
+        reports = []
+        for client in clients:
+            left_s = max(begun_s + within_s - time.monotonic(), 0.01)
+            try:
+                reports.append(json.loads(client.communicate(timeout=left_s)[0]))
+            except subprocess.TimeoutExpired:
+                return math.inf
         took_s = time.monotonic() - begun_s
     still_s = 0.0
     for stream, report in zip(streams, reports, strict=True):
@@ -168,9 +176,9 @@ def test_a_planned_shuffle_ends_when_predicted_and_before_all_at_once(lab: Lab) 
         Stream((pair.src, pair.dst), round(pair.volume_gb * 1e9), each) for pair in plan.pairs
     ]
     planned_s = in_time(lab, lambda: run_s(lab, as_planned))
-    at_once_s = run_s(lab, at_once)
-    assert abs(planned_s / plan.duration_s - 1) <= 0.10
-    assert planned_s < at_once_s * 0.9
+    assert abs(planned_s / plan.duration_s - 1) <= 0.10, (planned_s, plan.duration_s)
+    # What goes at once, without a plan, is not done a tenth later.
+    assert run_s(lab, at_once, within_s=1.1 * planned_s) == math.inf
 
 
 def in_time(lab: Lab, measure: Callable[[], float], attempts: int = 2) -> float:
