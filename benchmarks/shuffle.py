@@ -1,9 +1,8 @@
 """Speed of shuffles on the January 2022 grid: ``python -m benchmarks.shuffle``.
 
-Run it with ``OPENBLAS_NUM_THREADS=1``, as ``relayd shuffle`` runs: threads of the matrix library
-only wait for each other on busy cores. Column generation and the whole answer stand side by side
-with the linear program over all paths in OR-Tools GLOP in the same run. Needs the shared
-measurements (tests/shared_data.py).
+With one thread of the matrix library, as ``wan.shuffle`` plans. Column generation and the whole
+answer stand side by side with the linear program over all paths in OR-Tools GLOP in the same run.
+Needs the shared measurements (tests/shared_data.py).
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ from planner.path_program import route_over_all_paths
 from planner.shuffle import recommend_shuffle
 from planner.shuffle_request import ShuffleRequest, shuffle_problem
 from planner.site_resources import Floats, legs_of
+from relayd.matrix_threads import one_matrix_thread
 from tests.planner.grid import january_grid
 
 Demands = Callable[[np.random.Generator, int], Floats]
@@ -99,4 +99,5 @@ def _ms(times_s: list[float]) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    with one_matrix_thread():
+        main()
