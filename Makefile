@@ -12,7 +12,7 @@ help:  ## Show this list
 $(BIN)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev --group examples
 	@touch $@
 
 setup: $(BIN)/.installed  ## Make the virtual environment
@@ -42,6 +42,10 @@ format: setup  ## Put the code into its style
 bench: setup  ## Measure speed, side by side with references
 	$(BIN)/python -m benchmarks
 
+shuffle-study: setup  ## Make every number and figure of docs/shuffle-study.md again
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group study
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m scripts.shuffle_study
+
 lab-check: setup  ## Measure what a lab can do on this machine (needs root, takes minutes)
 	$(BIN)/python benchmarks/lab_check.py
 	$(BIN)/python benchmarks/campaign_check.py
@@ -51,4 +55,4 @@ clean:  ## Remove what the other targets made
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis dist build
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help setup demo demo-lab tools test lint format bench lab-check clean
+.PHONY: help setup demo demo-lab tools test lint format bench shuffle-study lab-check clean

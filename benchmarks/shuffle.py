@@ -1,9 +1,8 @@
 """Speed of shuffles on the January 2022 grid: ``python -m benchmarks.shuffle``.
 
-Run it with ``OPENBLAS_NUM_THREADS=1``, as ``relayd shuffle`` runs: threads of the matrix library
-only wait for each other on busy cores. Column generation and the whole answer stand side by side
-with the linear program over all paths in OR-Tools GLOP in the same run. Needs the shared
-measurements (tests/shared_data.py).
+With one thread of the matrix library, as ``wan.shuffle`` plans. Column generation and the whole
+answer stand side by side with the linear program over all paths in OR-Tools GLOP in the same run.
+Needs the shared measurements (tests/shared_data.py).
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ from planner.path_program import route_over_all_paths
 from planner.shuffle import recommend_shuffle
 from planner.shuffle_request import ShuffleRequest, shuffle_problem
 from planner.site_resources import Floats, legs_of
+from relayd.matrix_threads import one_matrix_thread
 from tests.planner.grid import january_grid
 
 Demands = Callable[[np.random.Generator, int], Floats]
@@ -42,9 +42,9 @@ DEMANDS: dict[str, Demands] = {
 def main() -> None:
     """Print a table: milliseconds, medians and worst over seeds."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--sites", type=int, nargs="+", default=[12, 40])
-    parser.add_argument("--full", type=int, default=2, help="seeds on which GLOP runs too")
+    parser.add_argument("--full", type=int, default=3, help="seeds on which GLOP runs too")
     options = parser.parse_args()
     grid = january_grid()
     network, prices = grid.network(), grid.prices()
@@ -99,4 +99,5 @@ def _ms(times_s: list[float]) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    with one_matrix_thread():
+        main()

@@ -9,13 +9,20 @@ that wait for nobody go faster (:func:`planner.rate_sharing.fill`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 
 import numpy as np
 
-from planner.column_generation import GAP, Columns, Routing, least_fees, least_time, without_slivers
+from planner.column_generation import (
+    GAP,
+    Columns,
+    Routing,
+    least_fees,
+    least_fees_at_leisure_usd,
+    least_time,
+    without_slivers,
+)
 from planner.errors import DataError, InfeasibleError
 from planner.network import Network
 from planner.plan import Bottleneck, Cost
@@ -40,6 +47,8 @@ from planner.units import BITS_PER_BYTE, S_PER_H
 TIME_GAP = 0.4 * GAP
 FEES_GAP = 5e-3
 FEES_STEPS = 30
+# Fees that may be this far from the least are worth a second round.
+FAR_FROM_LEAST = 2e-2
 FRONTIER_POINTS = 8
 FEES_ROUNDS = 2
 MORE_VMS_SHOWN = 3
@@ -168,7 +177,7 @@ class _Shuffle:
         limit_s = max(fast.bound * (1 + GAP), fast.objective)
         cheap = least_fees(self.columns, limit_s, fast, FEES_GAP, most_steps=FEES_STEPS)
         for _ in range(1, FEES_ROUNDS):
-            if cheap.gap <= FEES_GAP:
+            if cheap.gap <= FAR_FROM_LEAST:
                 break
             # From the middle of all columns found so far, it often gets further.
             again = least_fees(self.columns, limit_s, fast, FEES_GAP, most_steps=FEES_STEPS)
@@ -180,7 +189,7 @@ class _Shuffle:
         """Return the candidate of least fees in a time, and the bound on fees."""
         fast = self.fast()
         if transfer_s <= fast.objective:
-            return self._candidate(fast.paths_gbit), 0.0
+            return self._candidate(fast.paths_gbit), least_fees_at_leisure_usd(self.columns)
         cheap = least_fees(self.columns, transfer_s, fast)
         usd = max(cheap.objective, cheap.bound * (1 + GAP))
         return self._candidate(without_slivers(self.columns, cheap, transfer_s, usd)), cheap.bound
@@ -231,7 +240,7 @@ class _Shuffle:
         if deadline_s is not None and chosen.duration_s > deadline_s:
             chosen = min(chosen, relayed, key=lambda candidate: candidate.duration_s)
         self._refuse_late(chosen)
-        return chosen, low, 0.0
+        return chosen, low, least_fees_at_leisure_usd(self.columns)
 
     def _decide_cost(self) -> tuple[Candidate, float | None, float]:
         deadline_s = self.request.deadline_s
@@ -363,35 +372,33 @@ class _Shuffle:
         return Comparison(duration_s, Cost.of(self.direct.cost.egress, vm_usd))
 
     def _pairs(self, chosen: Candidate) -> tuple[PairPlan, ...]:
-        regions, problem = self.problem.regions, self.problem
-        connections = self.request.connections
-        pairs = []
-        for i, j in zip(*(axis.tolist() for axis in np.nonzero(self.moved)), strict=True):
-            rate = float(chosen.rate_gbps[i, j])
-            volume = float(self.volumes[i, j])
-            paths = []
-            for k in np.nonzero(chosen.paths_gbit[i, :, j])[0].tolist():
-                share = float(chosen.paths_gbit[i, k, j]) / volume
-                legs = [(i, k)] if k == j else [(i, k), (k, j)]
-                slowest = min(float(self.resources.rate_gbps[leg]) for leg in legs)
-                names = [regions[i], *([regions[k]] if k != j else []), regions[j]]
-                paths.append(
-                    ShufflePath(
-                        tuple(names),
-                        rate * share,
-                        share,
-                        max(1, round(connections * rate * share / slowest)),
-                        sum(float(problem.usd_per_gbit[leg]) for leg in legs) * BITS_PER_BYTE,
-                    )
-                )
-            paths.sort(key=lambda path: (len(path.regions), -path.share, path.regions))
-            pairs.append(
-                PairPlan(
-                    regions[i], regions[j], volume / BITS_PER_BYTE, rate,
-                    float(chosen.finish_s[i, j]), tuple(paths),
-                )
-            )  # fmt: skip
-        return tuple(pairs)
+        regions, rate_gbps = self.problem.regions, self.resources.rate_gbps
+        i, k, j = np.nonzero(chosen.paths_gbit)
+        relayed = k != j
+        share = chosen.paths_gbit[i, k, j] / self.volumes[i, j]
+        rank = np.argsort(np.argsort(regions))
+        order = np.lexsort((rank[k], -share, relayed, j, i))
+        i, k, j, relayed, share = i[order], k[order], j[order], relayed[order], share[order]
+        rate = chosen.rate_gbps[i, j] * share
+        slowest = np.minimum(rate_gbps[i, k], np.where(relayed, rate_gbps[k, j], np.inf))
+        connections = np.maximum(1, np.rint(self.request.connections * rate / slowest))
+        fees = self.problem.usd_per_gbit
+        usd_per_gb = (fees[i, k] + np.where(relayed, fees[k, j], 0.0)) * BITS_PER_BYTE
+        paths: dict[tuple[int, int], list[ShufflePath]] = {}
+        columns = (i, k, j, relayed, rate, share, connections.astype(int), usd_per_gb)
+        for a, via, b, is_relayed, *figures in zip(*(c.tolist() for c in columns), strict=True):
+            hops = (
+                (regions[a], regions[via], regions[b]) if is_relayed else (regions[a], regions[b])
+            )
+            paths.setdefault((a, b), []).append(ShufflePath(hops, *figures))
+        volume_gb = (self.volumes / BITS_PER_BYTE).tolist()
+        pair_gbps, finish_s = chosen.rate_gbps.tolist(), chosen.finish_s.tolist()
+        return tuple(
+            PairPlan(
+                regions[a], regions[b], volume_gb[a][b], pair_gbps[a][b], finish_s[a][b], tuple(own)
+            )
+            for (a, b), own in paths.items()
+        )
 
     def _vms(self, chosen: Candidate) -> dict[str, int]:
         return {
@@ -444,9 +451,10 @@ class _Shuffle:
             more = resources.with_vm_at(site)
             time_s = more.time_s(chosen.legs_gbit)
             if _relays(chosen):
-                columns = copy(self.columns)
-                columns.resources = more
-                time_s = min(time_s, least_time(columns, MORE_VMS_GAP).objective)
+                start = self.fast().resumable
+                known = start.columns if start else len(self.columns.fees)
+                columns = self.columns.with_resources(more, known)
+                time_s = min(time_s, least_time(columns, MORE_VMS_GAP, start).objective)
             saved_s = chosen.transfer_s - time_s
             if saved_s > BINDING * chosen.transfer_s:
                 found.append(OneMoreVm(self.problem.regions[site], time_s + overhead_s, saved_s))

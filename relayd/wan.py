@@ -27,6 +27,7 @@ from relayd.store.places import Place
 
 if TYPE_CHECKING:
     import numpy as np
+    import pandas as pd
     from numpy.typing import NDArray
 
     from planner.broadcast_plan import BroadcastPlan
@@ -76,6 +77,12 @@ class Matrix:
         """Return the value of one pair of region ids."""
         src, dst = pair
         return float(self.values[self.regions.index(src), self.regions.index(dst)])
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return it as a data frame, sources as index and destinations as columns (pandas)."""
+        import pandas
+
+        return pandas.DataFrame(self.values, list(self.regions), list(self.regions))
 
 
 class Wan:

@@ -19,6 +19,7 @@ need socat socat
 need busybox busybox
 # Debian keeps the server's programs apart from PATH, a folder for each version.
 PATH="$PATH:$(echo /usr/lib/postgresql/*/bin | tr ' ' ':')" need initdb postgresql
+need java default-jre-headless
 
 [ -n "$missing" ] || exit 0
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then

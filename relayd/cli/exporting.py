@@ -23,7 +23,7 @@ def run(options: argparse.Namespace) -> int:
     """Write the graph to a file or to standard output."""
     wan = wan_of(options)
     network = wan.network
-    write = {"json": write_json, "csv": write_csv, "graphml": write_graphml}[options.format]
+    write = WRITERS[options.format]
     if not options.output:
         write(network, sys.stdout)
         return 0
@@ -65,3 +65,45 @@ def write_graphml(network: Network, stream: TextIO) -> None:
     import networkx
 
     stream.writelines(line + "\n" for line in networkx.generate_graphml(network.to_networkx()))
+
+
+def write_adjacency(network: Network, stream: TextIO) -> None:
+    """Write what one VM pair reaches, Gbit/s, as a matrix with names above and to the left.
+
+    0 where there is no leg. ``pandas.read_csv(file, index_col=0)`` reads it.
+    """
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(["", *network.sites])
+    for src in network.sites:
+        legs = network.legs.get(src, {})
+        rates = [legs[dst].aggregate_gbps.expected if dst in legs else 0 for dst in network.sites]
+        writer.writerow([src, *rates])
+
+
+def write_node_link(network: Network, stream: TextIO) -> None:
+    """Write a topology as programs for WAN traffic engineering read it.
+
+    Node-link JSON of a directed graph with whole numbers as nodes, the name as ``label``, and a
+    ``capacity`` on every link (Gbit/s): the form of the topologies of NCFlow (Abuzaid et al.,
+    *Contracting Wide-area Network Topologies to Solve Flow Problems Quickly*, NSDI 2021,
+    github.com/netcontract/ncflow) and of ``networkx.node_link_graph(content, edges="links")``.
+    Such programs know no caps of nodes: a link's capacity is what it has alone.
+    """
+    import networkx
+
+    graph = network.to_networkx()
+    for src, dst, leg in graph.edges(data=True):
+        caps = (graph.nodes[src]["egress_gbps"], graph.nodes[dst]["ingress_gbps"])
+        leg["capacity"] = min(leg["aggregate_gbps"], *caps)
+    numbered = networkx.convert_node_labels_to_integers(graph, label_attribute="label")
+    json.dump(networkx.node_link_data(numbered, edges="links"), stream, indent=1)
+    stream.write("\n")
+
+
+WRITERS = {
+    "json": write_json,
+    "csv": write_csv,
+    "graphml": write_graphml,
+    "adjacency": write_adjacency,
+    "node-link": write_node_link,
+}

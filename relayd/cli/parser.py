@@ -100,7 +100,9 @@ def build_parser() -> argparse.ArgumentParser:
     _import(_command(commands, "import", "relayd.cli.importing:run", "import measurements"))
     export = _command(commands, "export", "relayd.cli.exporting:run", "export the graph")
     export.add_argument("what", choices=("graph",))
-    export.add_argument("--format", choices=("json", "csv", "graphml"), default="json")
+    export.add_argument(
+        "--format", choices=("json", "csv", "graphml", "adjacency", "node-link"), default="json"
+    )
     export.add_argument("--output", metavar="FILE", help="instead of standard output")
     report = _command(
         commands, "report", "relayd.cli.report:run", "analyse all samples, as papers do"

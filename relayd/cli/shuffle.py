@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from typing import Any
 
 from planner.shuffle_plan import Comparison, ShufflePlan
@@ -19,10 +18,6 @@ SHOWN_PAIRS = 8
 
 def run(options: argparse.Namespace) -> int:
     """Answer one request."""
-    # Matrices of a hundred rows gain nothing from threads, which wait for each other on busy cores.
-    # NumPy's libraries read these when it is first imported, which is later.
-    for library in ("OPENBLAS", "MKL", "OMP"):
-        os.environ.setdefault(f"{library}_NUM_THREADS", "1")
     plan = ask(options)
     print(plan.model_dump_json(indent=2) if options.json else human(plan, all_pairs=options.pairs))
     return 0

@@ -9,6 +9,7 @@ from planner.demands import demands_gb as read_demands
 from planner.shuffle import recommend_shuffle
 from planner.shuffle_plan import ShufflePlan
 from planner.shuffle_request import ShuffleRequest
+from relayd.matrix_threads import one_matrix_thread
 from relayd.questions.circumstances import Circumstances
 
 if TYPE_CHECKING:
@@ -56,10 +57,8 @@ def plan_shuffle(
         for pair, state in network.states.items()
         if pair in request.demands_gb
     ]
-    return recommend_shuffle(
-        request,
-        network,
-        circumstances.prices(wan, network),
-        with_frontier=frontier,
-        notes=tuple(notes),
-    )
+    prices = circumstances.prices(wan, network)
+    with one_matrix_thread():
+        return recommend_shuffle(
+            request, network, prices, with_frontier=frontier, notes=tuple(notes)
+        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -138,6 +138,25 @@ def test_times_and_fees_are_those_of_a_linear_program_over_all_paths(seed: int) 
     assert fees <= least_usd * (1 + WITHIN)
 
 
+@pytest.mark.parametrize("seed", range(0, 100, 5))
+def test_taking_up_a_routing_with_one_more_vm_finds_the_optimum_too(seed: int) -> None:
+    given = instance(seed)
+    columns = given.columns()
+    fast = least_time(columns, GAP / 2)
+    assert fast.resumable is not None
+    site = int(columns.resources.rows[fast.row_prices.argmax()]) % columns.resources.count
+    more = columns.resources.with_vm_at(site)
+    count, before = fast.resumable.columns, len(columns.fees)
+    again = least_time(columns.with_resources(more, count), GAP / 2, fast.resumable)
+    least_s = by_all_paths(replace(given, vms=more.vms))
+    assert again.bound * (1 - 1e-6) <= least_s <= again.objective * (1 + 1e-6)
+    assert more.time_s(legs_of(again.paths_gbit)) <= least_s * (1 + WITHIN)
+    assert again.objective <= fast.objective * (1 + GAP)
+    # Columns found for other VMs do not count as known to the first problem.
+    assert len(columns.fees) == before
+    assert len(columns._seen) == before
+
+
 # ---- known answers -------------------------------------------------------------------------
 
 
@@ -170,6 +189,7 @@ def test_a_slow_path_goes_through_a_relay_and_pays_twice() -> None:
     assert found.verdict == "relayed"
     assert found.duration_s == pytest.approx(160, rel=WITHIN)
     assert found.cost_usd.egress == pytest.approx(4.0)
+    assert found.bound_usd == pytest.approx(2.0)  # direct, at leisure
     assert found.vms == {"a": 1, "b": 1, "c": 1}
     (pair,) = found.pairs
     assert pair.paths[0].regions == ("a", "c", "b")
@@ -311,21 +331,22 @@ def simulate(resources: SiteResources, volumes: Floats, paths: Floats, throttle:
     left, end = volumes.copy(), np.zeros_like(volumes)
     with np.errstate(divide="ignore", invalid="ignore"):
         shares = np.nan_to_num(paths / volumes[:, None, :])
-    n = resources.count
+    relayed = ~np.eye(resources.count, dtype=bool)
+    speed = np.where(resources.rate_gbps > 0, resources.rate_gbps, np.inf)
     for step in range(steps):
         rates = shares * np.where(left > 0, throttle, 0.0)[:, None, :]
         for _ in range(20):  # every full row cuts what passes it in proportion
-            legs = legs_of(rates)
-            over = np.zeros(4 * n)
-            over[resources.rows] = resources.loads(legs) / resources.row_vms
-            if over.max() <= 1 + 1e-9:
+            # What every leg carries: all first hops, and second hops of what is relayed.
+            legs = rates.sum(axis=2) + np.where(relayed, rates.sum(axis=0), 0.0)
+            connections = np.where(legs > 0, legs / speed, 0.0)
+            out = np.maximum(connections.sum(axis=1), legs.sum(axis=1) / resources.egress_gbps)
+            into = np.maximum(connections.sum(axis=0), legs.sum(axis=0) / resources.ingress_gbps)
+            out, into = (np.maximum(1.0, over / resources.vms) for over in (out, into))
+            if max(out.max(), into.max()) <= 1 + 1e-9:
                 break
-            out = np.maximum(1.0, np.maximum(over[:n], over[2 * n : 3 * n]))
-            into = np.maximum(1.0, np.maximum(over[n : 2 * n], over[3 * n :]))
             first = np.maximum(out[:, None], into[None, :])
             cut = np.broadcast_to(first[:, :, None], rates.shape).copy()
             second = np.maximum(out[:, None], into[None, :])
-            relayed = ~np.eye(n, dtype=bool)
             cut = np.where(relayed[None], np.maximum(cut, second[None]), cut)
             rates = rates / cut
         moved = rates.sum(axis=1) * step_s

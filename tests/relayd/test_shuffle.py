@@ -8,8 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import relayd as library
+from relayd.matrix_threads import one_matrix_thread
 from tests.relayd.conftest import Outcome
 
 Relayd = Callable[..., Outcome]
@@ -144,3 +146,19 @@ def test_a_deadline_that_cannot_be_met_exits_with_3(tmp_path: Path, relayd: Rela
     assert outcome.code == 3
     assert "Allow at least" in outcome.err
     assert relayd("shuffle", tmp_path / "none.csv").code == 2
+
+
+def test_a_plan_leaves_the_matrix_library_with_the_threads_that_it_had() -> None:
+    def threads() -> list[int]:
+        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+    with threadpool_limits(2, user_api="blas"):
+        assert set(threads()) == {2}
+        with one_matrix_thread():
+            assert set(threads()) == {1}
+            library.open().shuffle({("aws:us-east-1", "azure:westeurope"): 10})
+            assert set(threads()) == {1}  # who is still inside keeps the limit
+        assert set(threads()) == {2}
+        with pytest.raises(library.InputError):
+            library.open().shuffle({("aws:us-east-1", "azure:westeurope"): -1})
+        assert set(threads()) == {2}

@@ -1,0 +1,1 @@
+"""Real engines that use what relayd decides; each runs on one machine."""

@@ -1,0 +1,1 @@
+"""Dask distributed: reduce where the wide-area network lets it end soonest."""

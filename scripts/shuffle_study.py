@@ -1,0 +1,211 @@
+"""Makes every number and figure of docs/shuffle-study.md: ``python -m scripts.shuffle_study``.
+
+Random sites of the January 2022 grid shuffle in two views: measured rates with 64 connections a VM,
+and one TCP flow for each transfer. Needs the shared measurements (tests/shared_data.py) and
+matplotlib (the ``study`` group).
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterable
+from functools import cache
+from itertools import groupby
+from typing import NamedTuple
+
+import numpy as np
+
+from planner.network import Network
+from planner.shuffle import recommend_shuffle
+from planner.shuffle_request import ShuffleRequest
+from planner.site_resources import Floats
+from planner.units import duration_s
+from scripts.console_blocks import ROOT
+from tests.planner.grid import january_grid
+
+PAGE = ROOT / "docs" / "shuffle-study.md"
+SIZES = (6, 12, 24, 40)
+SEEDS = 20
+# What a Linux receiver with default settings advertises at most: half of tcp_rmem's 6 MiB.
+WINDOW_MB = 3.0
+CONNECTIONS = 64
+PROVIDERS = ("aws", "azure", "gcp")
+NAMES = {"aws": "AWS", "azure": "Azure", "gcp": "GCP", "": "all three"}
+VIEWS = {"caps": "measured caps, 64 connections a VM", "flow": "one TCP flow a transfer"}
+Demands = Callable[[np.random.Generator, int], Floats]
+
+
+def _hot(random: np.random.Generator, n: int) -> Floats:
+    volumes = np.full((n, n), 10.0)
+    volumes[:, random.integers(n)] = 300.0
+    return volumes
+
+
+DEMANDS: dict[str, Demands] = {
+    "uniform": lambda _, n: np.full((n, n), 10.0),
+    "skewed": lambda random, n: 10 * (random.pareto(1.2, (n, n)) + 0.1),
+    "hot destination": _hot,
+}
+
+
+class Case(NamedTuple):
+    """One shuffle, planned.
+
+    Attributes
+    ----------
+    planning : float
+        Time without a plan over that of the best direct rates.
+    relaying : float
+        Time of the best direct rates over that with relays.
+    fees : float
+        Egress fees with relays over those without.
+    """
+
+    view: str
+    demands: str
+    provider: str
+    sites: int
+    planning: float
+    relaying: float
+    fees: float
+
+
+@cache
+def network(view: str) -> Network:
+    """Return the grid as one of the two views sees it."""
+    grid = january_grid()
+    if view == "caps":
+        return grid.network()
+    rtt_ms = np.maximum(grid.matrix(grid.rtt_ms, 100.0), 0.5)
+    return Network.from_matrices(
+        grid.regions,
+        grid.matrix(grid.pair_gbps, 0.0),
+        rtt_ms=rtt_ms,
+        per_flow_mbps=WINDOW_MB * 8 / rtt_ms * 1000,
+    )
+
+
+def case(view: str, demands: str, sites: int, seed: int, provider: str = "") -> Case:
+    """Plan one shuffle among random sites, of one provider or of all."""
+    random = np.random.default_rng(seed)
+    grid = january_grid()
+    of = [
+        region for region in grid.regions if region.startswith(f"{provider}:" if provider else "")
+    ]
+    chosen = random.choice(len(of), sites, replace=False)
+    regions = [of[i] for i in np.sort(chosen)]
+    volumes = DEMANDS[demands](random, sites)
+    part = network(view).restricted_to(regions)
+    request = ShuffleRequest(
+        {
+            (a, b): float(volumes[i, j])
+            for i, a in enumerate(regions)
+            for j, b in enumerate(regions)
+            if i != j and b in part.legs.get(a, {})
+        },
+        margin=0.0,
+        # One flow a transfer is as many as a VM has partners; a plan may give some several.
+        connections=CONNECTIONS if view == "caps" else sites - 1,
+    )
+    plan = recommend_shuffle(request, part, grid.prices())
+    direct = plan.direct
+    assert direct.duration_s
+    assert direct.cost_usd
+    without_s = plan.equal_share.duration_s
+    if view == "flow":
+        without_s = max(one_flow_each_s(request, part), direct.duration_s)
+    assert without_s
+    return Case(
+        view,
+        demands,
+        provider,
+        sites,
+        without_s / direct.duration_s,
+        direct.duration_s / plan.duration_s,
+        plan.cost_usd.egress / direct.cost_usd.egress,
+    )
+
+
+def one_flow_each_s(request: ShuffleRequest, part: Network) -> float:
+    """Return when the slowest transfer ends at the rate of one flow, caps apart."""
+    return max(
+        duration_s(gb, part.legs[src][dst].rate_gbps(1))
+        for (src, dst), gb in request.demands_gb.items()
+    )
+
+
+def by_size() -> list[Case]:
+    """Return the cases of the first table."""
+    return [
+        case(view, demands, sites, seed)
+        for view in VIEWS
+        for demands in DEMANDS
+        for sites in SIZES
+        for seed in range(SEEDS)
+    ]
+
+
+def by_provider() -> list[Case]:
+    """Return the cases of the second table: uniform demands among 12 sites."""
+    return [
+        case(view, "uniform", 12, seed, provider)
+        for view in VIEWS
+        for provider in ("", *PROVIDERS)
+        for seed in range(SEEDS)
+    ]
+
+
+def rows(cases: Iterable[Case], key: Callable[[Case], tuple[object, ...]]) -> list[str]:
+    """Return rows of a table: medians, and the lowest and highest decile of relaying."""
+    found = []
+    for names, group in groupby(cases, key):
+        some = list(group)
+        planning, relaying, fees = (
+            np.array([getattr(one, what) for one in some])
+            for what in ("planning", "relaying", "fees")
+        )
+        low, middle, high = np.quantile(relaying, [0.1, 0.5, 0.9])
+        worth = np.mean(relaying >= 1.1)
+        found.append(
+            f"| {' | '.join(map(str, names))} | {np.median(planning):.2f} | {middle:.2f} | "
+            f"{low:.2f} to {high:.2f} | {worth:.0%} | {np.median(planning * relaying):.2f} | "
+            f"{np.median(fees):.2f} |"
+        )
+    return found
+
+
+def size_rows(cases: Iterable[Case]) -> list[str]:
+    """Return the rows of the table by number of sites."""
+    return rows(cases, lambda one: (VIEWS[one.view], one.demands, one.sites))
+
+
+def provider_rows(cases: Iterable[Case]) -> list[str]:
+    """Return the rows of the table by provider."""
+    return rows(cases, lambda one: (VIEWS[one.view], NAMES[one.provider]))
+
+
+def write_table(text: str, name: str, lines: list[str]) -> str:
+    """Return the page with the rows between the marks of a table replaced."""
+    pattern = re.compile(rf"(<!-- {name} -->\n(?:\|.*\n){{2}})(?:\|.*\n)*(<!-- /{name} -->)")
+    assert pattern.search(text), name
+    return pattern.sub(lambda match: match[1] + "\n".join(lines) + "\n" + match[2], text)
+
+
+def main() -> None:
+    """Write the tables and the figures."""
+    sizes, providers = by_size(), by_provider()
+    text = PAGE.read_text()
+    text = write_table(text, "sizes", size_rows(sizes))
+    text = write_table(text, "providers", provider_rows(providers))
+    PAGE.write_text(text)
+    # Only here: the numbers need no matplotlib.
+    from scripts.draw_shuffle_study import draw_fees, draw_gains
+
+    draw_gains(sizes, PAGE.with_name("shuffle-study-gains.svg"))
+    draw_fees(sizes, PAGE.with_name("shuffle-study-fees.svg"))
+    print("\n".join([*size_rows(sizes), *provider_rows(providers)]), file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+"""Graphs that leave relayd are what other programs read, and come back as they were."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import relayd as library
+from planner.network import Network
+from tests.relayd.conftest import Outcome
+
+Relayd = Callable[..., Outcome]
+
+
+def test_an_adjacency_matrix_is_read_by_pandas_and_makes_the_same_network(
+    relayd: Relayd, tmp_path: Path
+) -> None:
+    pandas = pytest.importorskip("pandas", reason="needs pandas (the examples group)")
+    file = tmp_path / "adjacency.csv"
+    assert relayd("export", "graph", "--format", "adjacency", "--output", file).code == 0
+    frame = pandas.read_csv(file, index_col=0)
+    assert list(frame.index) == list(frame.columns)
+    again = Network.from_matrices(list(frame.index), frame.to_numpy())
+    network = library.open().network
+    for leg in network:
+        found = again.legs[leg.src][leg.dst].aggregate_gbps.expected
+        assert found == pytest.approx(leg.aggregate_gbps.expected)
+    assert len(list(again)) == len(list(network))
+
+
+def test_a_node_link_topology_is_read_by_networkx_and_a_flow_keeps_to_its_capacities(
+    relayd: Relayd,
+) -> None:
+    import networkx
+
+    outcome = relayd("export", "graph", "--format", "node-link")
+    assert outcome.code == 0
+    content = json.loads(outcome.out)
+    graph = networkx.node_link_graph(content, edges="links")
+    assert graph.is_directed()
+    assert sorted(graph) == list(range(40))
+    network = library.open().network
+    labels = dict(graph.nodes(data="label"))
+    for u, v, capacity in graph.edges(data="capacity"):
+        leg = network.legs[labels[u]][labels[v]]
+        assert 0 < capacity <= leg.aggregate_gbps.expected * (1 + 1e-9)
+        assert capacity <= network.sites[labels[u]].egress_gbps.expected
+    flow = networkx.maximum_flow_value(graph, 0, 1)
+    out = sum(capacity for _, _, capacity in graph.out_edges(0, data="capacity"))
+    assert graph.edges[0, 1]["capacity"] <= flow <= out * (1 + 1e-9)
+    again = Network.from_networkx(networkx.relabel_nodes(graph, labels))
+    assert list(again.sites) == list(network.sites)
+
+
+def test_a_matrix_as_data_frame_goes_into_a_shuffle() -> None:
+    pandas = pytest.importorskip("pandas", reason="needs pandas (the examples group)")
+    wan = library.open()
+    rates = wan.matrix("aggregate")
+    frame = rates.to_pandas()
+    src, dst = "aws:us-east-1", "azure:westeurope"
+    assert frame.loc[src, dst] == rates[src, dst]
+    assert frame.shape == rates.values.shape
+    some = list(rates.regions[:4])
+    demands = pandas.DataFrame(np.full((4, 4), 10.0), some, some)
+    plan = wan.shuffle(demands)
+    assert len(plan.pairs) == 12
+    assert wan.shuffle(demands.to_numpy(), regions=some).plan_id == plan.plan_id
