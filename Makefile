@@ -12,7 +12,12 @@ help:  ## Show this list
 $(BIN)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev --group examples
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
+	@touch $@
+
+# The engines that the examples run are large, and only their tests need them.
+$(BIN)/.engines: $(BIN)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group examples
 	@touch $@
 
 setup: $(BIN)/.installed  ## Make the virtual environment
@@ -27,7 +32,7 @@ demo-lab: setup tools  ## Emulate twelve datacenters, measure them, plan on that
 tools:  ## Install the programs that tests drive (iperf3, sshd, ...), where it may
 	@sh scripts/install_tools.sh
 
-test: setup tools  ## Set up and pass all tests
+test: setup tools $(BIN)/.engines  ## Set up and pass all tests
 	$(BIN)/python -m pytest
 
 lint: setup  ## Style and types
@@ -46,6 +51,9 @@ shuffle-study: setup  ## Make every number and figure of docs/shuffle-study.md a
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group study
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m scripts.shuffle_study
 
+soak: setup  ## Ask and feed a service for 15 minutes, and watch its memory
+	$(BIN)/python -m benchmarks.soak
+
 lab-check: setup  ## Measure what a lab can do on this machine (needs root, takes minutes)
 	$(BIN)/python benchmarks/lab_check.py
 	$(BIN)/python benchmarks/campaign_check.py
@@ -55,4 +63,4 @@ clean:  ## Remove what the other targets made
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis dist build
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help setup demo demo-lab tools test lint format bench shuffle-study lab-check clean
+.PHONY: help setup demo demo-lab tools test lint format bench shuffle-study soak lab-check clean
