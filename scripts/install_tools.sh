@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the programs that the lab's tests drive, where that is possible without asking:
+# Installs the programs that tests drive (most of them the lab's), where that is possible without asking:
 # as root, on a machine with apt. Says what is missing otherwise; those tests then say why they skip.
 set -eu
 
@@ -17,6 +17,9 @@ need traceroute traceroute
 need haproxy haproxy
 need socat socat
 need busybox busybox
+need curl curl
+need openssl openssl
+need pgrep procps
 
 [ -n "$missing" ] || exit 0
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
