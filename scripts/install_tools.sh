@@ -1,5 +1,6 @@
 #!/bin/sh
 # Installs the programs that tests drive, where that is possible without asking:
+# Installs the programs that tests drive (most of them the lab's), where that is possible without asking:
 # as root, on a machine with apt. Says what is missing otherwise; those tests then say why they skip.
 set -eu
 
@@ -20,6 +21,9 @@ need busybox busybox
 # Debian keeps the server's programs apart from PATH, a folder for each version.
 PATH="$PATH:$(echo /usr/lib/postgresql/*/bin | tr ' ' ':')" need initdb postgresql
 need java default-jre-headless
+need curl curl
+need openssl openssl
+need pgrep procps
 
 [ -n "$missing" ] || exit 0
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then

@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from planner.errors import RelaydError
 from relayd.service.access import Access
@@ -24,8 +25,12 @@ from relayd.service.snapshotting import Snapshotting
 from relayd.service.store_access import StoreAccess
 from relayd.service.workers import Workers
 from relayd.store import Place, SnapshotRow, Store
+from relayd.store.events import Events
 from relayd.store.tokens import Token, Tokens
 from relayd.wan import Wan
+
+LEG = "leg"
+"""Kind of events that say that a leg fails or recovers."""
 
 
 class Service:
@@ -64,6 +69,7 @@ class Service:
         self._open_wan = open_wan
         self._current: Current | None = None
         self._latest: SnapshotRow | None = None
+        self._last_event = 0
         self._tasks: list[asyncio.Task[None]] = []
         self.events = EventStream(self.store)
         self.workers = Workers(settings.workers or os.cpu_count() or 1, settings.answer_limit_s)
@@ -88,8 +94,9 @@ class Service:
             If the store or the catalogue can't be used.
         """
         await self.store.write(lambda store: store.snapshots.latest())  # makes or upgrades it
-        self._latest, tokens = await self.store.read(_state)
-        self.access.renew(tokens)
+        state = await self.store.read(lambda store: _state(store, None))
+        self._latest, self._last_event = state.latest, state.last_event
+        self.access.renew(state.tokens)
         await self._read()
         await self.workers.warm(self.current.version)
         self._add_gauges()
@@ -141,14 +148,16 @@ class Service:
 
     async def look(self) -> None:
         """Take up what is new in the store."""
-        latest, tokens = await self.store.read(_state)
-        self.access.renew(tokens)
+        seen = self._last_event
+        state = await self.store.read(lambda store: _state(store, seen))
+        self.access.renew(state.tokens)
         known = self._latest.id if self._latest else None
-        found = latest.id if latest else None
+        found = state.latest.id if state.latest else None
         stale = time.time() - self.current.read_at_s > RENEW_AFTER_S
-        if found != known or stale:
+        if found != known or state.legs_changed or stale:
             await self._read()
-            self._latest = latest
+            self._latest = state.latest
+        self._last_event = state.last_event  # only now: what failed is tried again
 
     def _add_gauges(self) -> None:
         add = self.metrics.gauge
@@ -163,5 +172,22 @@ class Service:
         add("store_queue", "Requests that wait for the store.", lambda: self.store.waiting)
 
 
-def _state(store: Store) -> tuple[SnapshotRow | None, list[Token]]:
-    return store.snapshots.latest(), Tokens(store.database).list()
+class _State(NamedTuple):
+    """What the store says at one look."""
+
+    latest: SnapshotRow | None
+    tokens: list[Token]
+    last_event: int
+    legs_changed: bool
+
+
+def _state(store: Store, seen: int | None) -> _State:
+    events = Events(store.database)
+    last = events.last_id()
+    new = events.after(seen) if seen is not None and last > seen else []
+    if new:
+        last = new[-1].id
+    return _State(
+        store.snapshots.latest(), Tokens(store.database).list(), last,
+        any(event.kind == LEG for event in new),
+    )  # fmt: skip

@@ -26,6 +26,7 @@ from relayd.wan import Wan
 
 T = TypeVar("T")
 _LOOK_FOR_PARENT_EVERY_S = 1.0
+VERSIONS_KEPT = 4
 
 
 class OutOfTimeError(Exception):
@@ -66,7 +67,9 @@ class Workers:
         with path.open("wb") as file:
             pickle.dump((catalogue, network.sites, network.legs, network.snapshot), file, 5)
         self._written[version] = path
-        for old in list(self._written)[:-2]:  # questions in flight may still name the one before
+        for old in list(self._written)[
+            :-VERSIONS_KEPT
+        ]:  # questions in flight may still name one before
             self._written.pop(old).unlink(missing_ok=True)
 
     async def warm(self, version: str) -> None:
@@ -85,6 +88,8 @@ class Workers:
         """
         if self.waiting >= self._most_waiting:
             raise _unavailable("Too many questions wait for an answer already.")
+        if version not in self._written:
+            raise _unavailable("What is known has changed several times since this was asked.")
         self.waiting += 1
         pool = self._pool
         try:
@@ -95,6 +100,8 @@ class Workers:
             if pool is self._pool:  # the first to notice
                 self._pool = self._new_pool()
             raise _unavailable("The process that was answering died.") from None
+        except FileNotFoundError:
+            raise _unavailable("What is known changed several times while this waited.") from None
         except OutOfTimeError:
             raise ProblemError(
                 503, "timeout",
@@ -171,6 +178,7 @@ def _answer(
             catalogue, sites, legs, snapshot = pickle.load(file)  # noqa: S301
         _known.clear()
         _known[path] = GivenWan(catalogue, Network(sites, legs, snapshot))
+        _ = _known[path].network  # widened for age here, once, not for each pair that is asked for
     signal.setitimer(signal.ITIMER_REAL, limit_s)
     try:
         return question(_known[path], *arguments)
