@@ -1,0 +1,56 @@
+"""What the commands of all families are made of."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+
+def command(commands: Any, name: str, handler: str, help_text: str) -> argparse.ArgumentParser:
+    """Add a command.
+
+    Parameters
+    ----------
+    commands
+        What ``add_subparsers`` returned.
+    handler : str
+        ``module:function``, imported when the command runs.
+    help_text : str
+        Without a capital and a full stop.
+    """
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=help_text, description=help_text[0].upper() + help_text[1:] + ".",
+        allow_abbrev=False,
+    )  # fmt: skip
+    parser.set_defaults(run=_late(handler))
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument(
+        "--db",
+        metavar="FILE|URL",
+        help="the store: a file, or postgresql://USER@HOST/DATABASE (default: a per-user file)",
+    )
+    parser.add_argument(
+        "--catalogue", metavar="FILE", action="append", default=[],
+        help="a catalogue file of your own; may be repeated",
+    )  # fmt: skip
+    return parser
+
+
+def group(commands: Any, name: str, help_text: str, title: str, metavar: str) -> Any:
+    """Add a command that has commands of its own; returns what those are added to."""
+    parser = commands.add_parser(
+        name, help=help_text, description=help_text[0].upper() + help_text[1:] + ".",
+        allow_abbrev=False,
+    )  # fmt: skip
+    return parser.add_subparsers(title=title, metavar=metavar, required=True)
+
+
+def _late(handler: str) -> Callable[[argparse.Namespace], int]:
+    module, _, function = handler.partition(":")
+
+    def run(options: argparse.Namespace) -> int:
+        return int(getattr(import_module(module), function)(options))
+
+    return run

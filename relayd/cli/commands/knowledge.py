@@ -1,0 +1,86 @@
+"""What is known: showing it, importing, exporting and reporting it, looking after it."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from relayd.cli.commands.command import command, group
+
+# Kept here, so that `--help` and completion need none of the modules that define them.
+FORMATS = ("iperf3", "ping", "nuttcp", "skyplane-throughput", "skyplane-latency", "csv")
+METRICS = ("per-flow", "aggregate", "rtt", "fee", "relay-gain")
+
+
+def add(commands: Any) -> None:
+    """Add the commands on what is known."""
+    command(commands, "regions", "relayd.cli.listing:regions", "list regions and aliases")
+    links = command(commands, "links", "relayd.cli.listing:links", "list legs with estimates")
+    links.add_argument("--src", help="only legs out of this region")
+    links.add_argument("--dst", help="only legs into this region")
+    matrix = command(
+        commands, "matrix", "relayd.cli.listing:matrix", "print one figure for all pairs"
+    )
+    matrix.add_argument("--metric", choices=METRICS, default="aggregate")
+    matrix.add_argument(
+        "--connections", metavar="N", help="for relay-gain: TCP connections a VM (default 64)"
+    )
+    matrix.add_argument(
+        "--measured", action="store_true", help="only regions whose throughput was measured"
+    )
+    matrix.add_argument(
+        "--summary", action="store_true", help="by pair of providers instead of by region"
+    )
+    _import(command(commands, "import", "relayd.cli.importing:run", "import measurements"))
+    export = command(commands, "export", "relayd.cli.exporting:run", "export the graph")
+    export.add_argument("what", choices=("graph",))
+    export.add_argument(
+        "--format", choices=("json", "csv", "graphml", "adjacency", "node-link"), default="json"
+    )
+    export.add_argument("--output", metavar="FILE", help="instead of standard output")
+    report = command(
+        commands, "report", "relayd.cli.report:run", "analyse all samples, as papers do"
+    )
+    report.add_argument(
+        "--format", choices=("md", "html", "json"), help="(default: by FILE's name)"
+    )
+    report.add_argument("--output", metavar="FILE", help="instead of standard output")
+    report.add_argument("--since", metavar="TIME", help="only the newest samples, such as 30d")
+    chores = group(commands, "store", "look after the store", "actions", "ACTION")
+    _compact(command(chores, "compact", "relayd.cli.store:compact", "make old samples small"))
+
+
+def _import(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("format", choices=FORMATS)
+    parser.add_argument("files", metavar="FILE", nargs="+")
+    parser.add_argument(
+        "--src", help="sending region, for files that name none (iperf3: the client's)"
+    )
+    parser.add_argument("--dst", help="receiving region, for files that name none")
+    parser.add_argument("--src-vm", metavar="TYPE", default="", help="VM type at the source")
+    parser.add_argument("--dst-vm", metavar="TYPE", default="", help="VM type at the destination")
+    parser.add_argument(
+        "--measured-at", metavar="TIME",
+        help="ISO 8601, for files without times (default: the file's modification time)",
+    )  # fmt: skip
+    parser.add_argument("--connections", metavar="N", help="where the file does not say")
+    parser.add_argument("--duration", metavar="TIME", help="where the file does not say")
+    parser.add_argument(
+        "--tier", action="append", default=[], metavar="NAME",
+        help="network tiers to keep of Skyplane files (default PREMIUM); repeatable",
+    )  # fmt: skip
+    parser.add_argument(
+        "--force", action="store_true", help="keep rows that a sanity test would reject"
+    )
+
+
+def _compact(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--older-than", metavar="TIME", required=True, help="such as 90d; at least a day"
+    )
+    parser.add_argument(
+        "--period", choices=("hour", "day"), default="hour", help="that one summary stands for"
+    )
+    parser.add_argument(
+        "--files", action="store_true", help="samples of imported files too; they stay otherwise"
+    )

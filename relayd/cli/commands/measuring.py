@@ -1,0 +1,113 @@
+"""Measuring: the fleet, campaigns, watching."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from relayd.cli.commands.command import command, group
+
+
+def add(commands: Any) -> None:
+    """Add the commands that measure."""
+    actions = group(commands, "fleet", "look after the hosts that measure", "actions", "ACTION")
+    _fleet_check(command(actions, "check", "relayd.cli.fleet:check", "test every host at once"))
+    command(actions, "caps", "relayd.cli.caps:caps", "show slow VMs that it may pay to recreate")
+    _probe(command(commands, "probe", "relayd.cli.probe:run", "measure with the fleet"))
+    _watch(command(commands, "watch", "relayd.cli.watch:run", "watch a fleet continuously"))
+
+
+def _fleet(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--fleet", metavar="FILE", help="the fleet file (default: RELAYD_FLEET)")
+    parser.add_argument("--yes", action="store_true", help="agree to what would be asked")
+
+
+def _fleet_check(parser: argparse.ArgumentParser) -> None:
+    _fleet(parser)
+    parser.add_argument(
+        "--trust-new", action="store_true",
+        help="show the keys of hosts that have none on record, ask, and store them",
+    )  # fmt: skip
+    parser.add_argument(
+        "--install-tools", action="store_true",
+        help="offer to install missing tools by the host's package manager",
+    )  # fmt: skip
+
+
+def _probe(parser: argparse.ArgumentParser) -> None:
+    _fleet(parser)
+    what = parser.add_argument_group("what to measure")
+    what.add_argument(
+        "--pairs", metavar="SRC>DST", action="append", default=[],
+        help="only these; `*` is every host; repeatable",
+    )  # fmt: skip
+    what.add_argument(
+        "--phases", metavar="LIST", help="of rtt,per-flow,aggregate,caps (default all)"
+    )
+    what.add_argument("--thorough", action="store_true", help="all pairs")
+    what.add_argument(
+        "--connections", metavar="N",
+        help="TCP connections of a pair (default: as many as saturate it, at most 64)",
+    )  # fmt: skip
+    what.add_argument(
+        "--ramp", action="store_true",
+        help="try 1, 2, 4, ... connections on every pair, not once a kind of sender",
+    )  # fmt: skip
+    what.add_argument("--tool", choices=("iperf3", "nuttcp"), default="iperf3")
+    what.add_argument("--flow-time", metavar="TIME", help="of a one-flow probe (default 10s)")
+    what.add_argument("--aggregate-time", metavar="TIME", help="of a many-flow probe (default 5s)")
+    what.add_argument(
+        "--full-time", action="store_true", help="end no one-flow probe early: shows late changes"
+    )
+    what.add_argument("--udp", action="store_true", help="UDP capacity too, after each many-flow")
+    what.add_argument("--trace", action="store_true", help="the hops of each route too")
+    tcp = parser.add_argument_group("TCP")
+    tcp.add_argument("--tcp-window", metavar="SIZE", help="to ask for, such as 8M")
+    tcp.add_argument("--congestion-control", metavar="NAME", help="to ask for, such as cubic")
+    tcp.add_argument(
+        "--change-sysctls", action="store_true",
+        help="change, as root and for the campaign only, what a socket can't ask for",
+    )  # fmt: skip
+    limits = parser.add_argument_group("limits")
+    limits.add_argument("--dry-run", action="store_true", help="only say what it would take")
+    limits.add_argument("--budget", metavar="USD", help="most to spend on egress, such as 5usd")
+    limits.add_argument("--max-minutes", metavar="N", help="begin nothing that ends later")
+    limits.add_argument("--parallel", metavar="N", help="most bandwidth probes at a time")
+    limits.add_argument(
+        "--resume", action="store_true", help="go on with a campaign that was interrupted"
+    )
+
+
+def _watch(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--fleet", metavar="FILE", help="the fleet file (default: RELAYD_FLEET)")
+    what = parser.add_argument_group("what to watch")
+    what.add_argument(
+        "--interval", metavar="TIME", help="within which to notice an outage (default 30s)"
+    )
+    what.add_argument(
+        "--pairs", metavar="SRC>DST", action="append", default=[],
+        help="only these; `*` is every host; repeatable",
+    )  # fmt: skip
+    what.add_argument(
+        "--hold",
+        metavar="N",
+        help="intervals that a leg must be well before it is used again (default 5)",
+    )
+    limits = parser.add_argument_group("limits")
+    limits.add_argument(
+        "--daily-budget", metavar="USD", required=True, help="most egress of a UTC day, as 2usd"
+    )
+    limits.add_argument(
+        "--campaign-every", metavar="TIME",
+        help="age at which a campaign is due, or never (default 7d)",
+    )  # fmt: skip
+    limits.add_argument(
+        "--quiet-hours", metavar="FROM-TO", help="UTC hours without throughput probes: 22:00-06:00"
+    )
+    limits.add_argument(
+        "--retain", metavar="TIME", help="age at which samples are made small, or never (90d)"
+    )
+    parser.add_argument(
+        "--webhook", metavar="URL",
+        help="tell this address of legs that fail and recover; signed with RELAYD_WEBHOOK_SECRET",
+    )  # fmt: skip

@@ -1,0 +1,50 @@
+"""The service and who may use it."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from relayd.cli.commands.command import command, group
+
+
+def add(commands: Any) -> None:
+    """Add the commands of the service."""
+    _serve(command(commands, "serve", "relayd.cli.serve:run", "answer questions over HTTP"))
+    _tokens(group(commands, "token", "say who may use the service", "actions", "ACTION"))
+
+
+def _serve(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--config", metavar="FILE", help="TOML with a table [serve]")
+    where = parser.add_argument_group("where")
+    where.add_argument("--host", help="address to listen at (default 127.0.0.1)")
+    where.add_argument("--port", metavar="N", help="default 8080; 0 takes a free one")
+    where.add_argument("--tls-cert", metavar="FILE", help="certificate, with its chain (PEM)")
+    where.add_argument("--tls-key", metavar="FILE", help="its key (PEM)")
+    where.add_argument(
+        "--insecure-public", action="store_true", help="listen publicly without TLS all the same"
+    )
+    how = parser.add_argument_group("how")
+    how.add_argument(
+        "--require-tokens", action="store_true", help="need tokens even before the first is made"
+    )
+    how.add_argument(
+        "--workers", metavar="N", help="processes for long questions (default: one a core)"
+    )
+    how.add_argument("--fleet", metavar="FILE", help="the fleet file of campaigns")
+    how.add_argument(
+        "--check", action="store_true", help="only print the settings and what is wrong with them"
+    )
+
+
+def _tokens(actions: Any) -> None:
+    create = command(actions, "create", "relayd.cli.token:create", "make a token, and show it once")
+    create.add_argument("name", help="who or what will use it")
+    create.add_argument(
+        "--scope", metavar="SCOPE", action="append", default=[],
+        help="read, plan, ingest, probe or admin; repeatable (default read and plan)",
+    )  # fmt: skip
+    create.add_argument("--expires", metavar="TIME", help="from now, such as 90d (default: never)")
+    command(actions, "list", "relayd.cli.token:listing", "list tokens")
+    revoke = command(actions, "revoke", "relayd.cli.token:revoke", "let a token be refused")
+    revoke.add_argument("number", help="as `relayd token list` shows it")
