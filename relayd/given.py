@@ -5,10 +5,11 @@ For processes and threads that share one state of knowledge, and for whoever kee
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from planner.baseline import baseline_leg, baseline_site
 from planner.catalogue import Catalogue
+from planner.leg_states import LegState, Pair
 from planner.network import Leg, Network
 from relayd.knowledge import Knowledge
 from relayd.wan import Wan
@@ -22,17 +23,26 @@ class GivenKnowledge(Knowledge):
     catalogue : Catalogue
     network : Network
         As :meth:`relayd.knowledge.Knowledge.network` returns it: bounds not yet widened for age.
+    states : mapping
+        Legs that are down or degraded now.
     """
 
-    def __init__(self, catalogue: Catalogue, network: Network) -> None:
+    def __init__(
+        self, catalogue: Catalogue, network: Network, states: Mapping[Pair, LegState] = {}
+    ) -> None:
         super().__init__(catalogue, None)
         self._network = network
+        self._states = states
         # As if it had been read: nothing is looked for in any store.
         self._snapshot = network.snapshot
         self._sites = network.sites
 
     def forget(self) -> None:
         """Do nothing: there is nothing newer."""
+
+    def leg_states(self, *, anew: bool = False) -> Mapping[Pair, LegState]:  # noqa: ARG002
+        """Return which legs are down or degraded."""
+        return self._states or {}
 
     def network(
         self,
@@ -63,14 +73,16 @@ class GivenKnowledge(Knowledge):
 class GivenWan(Wan):
     """A :class:`~relayd.wan.Wan` on a network at hand."""
 
-    def __init__(self, catalogue: Catalogue, network: Network) -> None:
+    def __init__(
+        self, catalogue: Catalogue, network: Network, states: Mapping[Pair, LegState] = {}
+    ) -> None:
         super().__init__(catalogue, None)
-        self._knowledge = GivenKnowledge(catalogue, network)
+        self._knowledge = GivenKnowledge(catalogue, network, states)
 
 
-def whole_network(wan: Wan) -> Network:
+def everything(wan: Wan) -> tuple[Network, Mapping[Pair, LegState]]:
     """Return all that a Wan knows, to be given to a :class:`GivenWan`, and close its store."""
     try:
-        return wan._knowledge.network()
+        return wan._knowledge.network(), wan._knowledge.leg_states()
     finally:
         wan._knowledge.forget()

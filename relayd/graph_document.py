@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from planner.errors import FormatError
+from planner.leg_states import LegState
 from planner.network import Estimate, Leg, Network, Site, Snapshot
 
 LEG_FIGURES = ("rtt_ms", "per_flow_mbps", "aggregate_gbps")
@@ -46,6 +47,12 @@ def network_of(document: Mapping[str, Any]) -> Network:
             "graph", f"is not a graph of this version of relayd ({error!r})",
             remedy="Use the same version on both sides.",
         ) from None  # fmt: skip
+
+
+def leg_states_of(document: Mapping[str, Any]) -> dict[tuple[str, str], LegState]:
+    """Return the legs of a document that are down or degraded."""
+    states = [LegState(**row) for row in document.get("leg_states", ())]
+    return {(state.src, state.dst): state for state in states}
 
 
 def leg_of(row: Mapping[str, Any]) -> Leg:

@@ -7,12 +7,13 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 from planner.broadcast_plan import BroadcastPlan
 from planner.catalogue import Catalogue, Region
 from planner.demands import demands_gb as read_demands
 from planner.errors import RelaydError
+from planner.leg_states import LegState, overlaid
 from planner.network import Leg, Network, Site, Snapshot
 from planner.placement_plan import ReducePlacement, TaskPlacement
 from planner.plan import Answer, Plan
@@ -33,7 +34,7 @@ from relayd.client.options import (
     TransferOptions,
     as_json,
 )
-from relayd.graph_document import leg_of, network_of
+from relayd.graph_document import leg_of, leg_states_of, network_of
 from relayd.store.events import Event
 
 if TYPE_CHECKING:
@@ -44,6 +45,13 @@ if TYPE_CHECKING:
 BATCH = 1000
 """Requests that go into one call of the service at most."""
 SAMPLES_A_CALL = 10_000
+
+
+class Graph(NamedTuple):
+    """What a service knows: estimates as they were made, and which legs are not as usual."""
+
+    network: Network
+    leg_states: dict[tuple[str, str], LegState]
 
 
 class AsyncWan:
@@ -254,14 +262,17 @@ class AsyncWan:
         return matrix_of(await self._connection.get("/v1/matrix", query))
 
     async def network(self) -> Network:
-        """Return the whole graph of estimates, bounds widened for their age."""
+        """Return the whole graph of estimates, bounds widened for age, and legs as they are now."""
         document = await self._connection.get("/v1/snapshots/current")
-        return network_of(document).aged(time.time())
+        return overlaid(network_of(document).aged(time.time()), leg_states_of(document))
 
-    async def network_if_changed(self, tag: str | None) -> tuple[Network | None, str | None]:
-        """Return the graph as it was made, and its tag; None in place of one that is as it was."""
+    async def graph_if_changed(self, tag: str | None) -> tuple[Graph | None, str | None]:
+        """Return the graph and its tag; None in place of one that is as it was."""
         content, tag = await self._connection.get_if_changed("/v1/snapshots/current", tag)
-        return (None if content is None else network_of(json.loads(content))), tag
+        if content is None:
+            return None, tag
+        document = json.loads(content)
+        return Graph(network_of(document), leg_states_of(document)), tag
 
     # ---- what is given and told ----------------------------------------------------------
 

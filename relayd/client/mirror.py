@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from planner.errors import RelaydError
 from planner.network import Snapshot
-from relayd.client.asynchronous import AsyncWan
+from relayd.client.asynchronous import AsyncWan, Graph
 from relayd.client.blocking import Loop
 from relayd.given import GivenKnowledge
 from relayd.wan import Wan
@@ -50,9 +50,9 @@ class MirroredWan(Wan):
         self._loop = Loop()
         self._refresh_s = refresh_s
         self._looking = threading.Lock()
-        catalogue, network, self._tag = self._loop.run(self._first())
+        catalogue, graph, self._tag = self._loop.run(self._first())
         super().__init__(catalogue, None)
-        self._take(catalogue, network)
+        self._take(catalogue, graph)
 
     def __repr__(self) -> str:
         """Say what it is a copy of."""
@@ -107,7 +107,7 @@ class MirroredWan(Wan):
 
     def _look(self) -> None:
         try:
-            found, tag = self._loop.run(self._remote.network_if_changed(self._tag))
+            found, tag = self._loop.run(self._remote.graph_if_changed(self._tag))
             if found is not None:
                 self._take(self._loop.run(self._remote.catalogue()), found)
                 self._tag = tag
@@ -118,17 +118,18 @@ class MirroredWan(Wan):
             self._confirmed_s = time.monotonic()
         self._looked_s = time.monotonic()
 
-    async def _first(self) -> tuple[Catalogue, Network, str | None]:
+    async def _first(self) -> tuple[Catalogue, Graph, str | None]:
         catalogue = await self._remote.catalogue()
-        network, tag = await self._remote.network_if_changed(None)
-        assert network is not None
-        return catalogue, network, tag
+        graph, tag = await self._remote.graph_if_changed(None)
+        assert graph is not None
+        return catalogue, graph, tag
 
-    def _take(self, catalogue: Catalogue, network: Network) -> None:
+    def _take(self, catalogue: Catalogue, graph: Graph) -> None:
         # In this order: who reads meanwhile gets the old graph or the new one, whole.
         self.catalogue = catalogue
-        self._knowledge = GivenKnowledge(catalogue, network)
+        self._knowledge = GivenKnowledge(catalogue, *graph)
         self._variants = {}
         self._parts = {}
-        self._whole = network.aged(time.time())
+        self._now = {}
+        self._whole = graph.network.aged(time.time())
         self._looked_s = self._confirmed_s = time.monotonic()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -12,9 +12,10 @@ from aiohttp import hdrs
 from multidict import CIMultiDict
 
 from planner.catalogue import Catalogue
+from planner.leg_states import LegState, Pair
 from planner.network import Leg, Network, Snapshot
 from relayd.catalogue import load_catalogue
-from relayd.given import GivenWan, whole_network
+from relayd.given import GivenWan, everything
 from relayd.service.answers import SNAPSHOT_AS_OF, SNAPSHOT_ID
 from relayd.service.headers import SECURITY_HEADERS
 from relayd.service.plan_cache import PlanCache
@@ -38,6 +39,8 @@ class Current:
         Of this very object; changes also when a snapshot is read again.
     network : Network
         As it was read, bounds not widened for age.
+    states : mapping
+        Legs that are down or degraded.
     plans : PlanCache
     pages : dict
         Larger answers as they were sent, by path and query.
@@ -49,6 +52,7 @@ class Current:
     version: str
     catalogue: Catalogue
     network: Network
+    states: Mapping[Pair, LegState]
     plans: PlanCache
     read_at_s: float
     pages: dict[str, bytes] = field(default_factory=dict)
@@ -87,12 +91,12 @@ def read_current(
 ) -> Current:
     """Read the newest snapshot; takes some 100 ms, so not on the event loop."""
     wan = open_wan()
-    network = whole_network(wan)
-    in_memory = GivenWan(wan.catalogue, network)
+    network, states = everything(wan)
+    in_memory = GivenWan(wan.catalogue, network, states)
     _ = in_memory.network  # widened for age here, once
     at_s = now_s()
     version = f"{network.snapshot.id}@{at_s:.6f}"
-    return Current(in_memory, version, wan.catalogue, network, PlanCache(cache_bytes), at_s)
+    return Current(in_memory, version, wan.catalogue, network, states, PlanCache(cache_bytes), at_s)
 
 
 def opener(db: Place, catalogues: Sequence[Path]) -> Callable[[], Wan]:

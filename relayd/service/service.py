@@ -6,11 +6,12 @@ import asyncio
 import contextlib
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from planner.errors import RelaydError
+from planner.leg_states import LegState, Pair
 from relayd.service.access import Access
 from relayd.service.campaigning import Campaigning
 from relayd.service.current import RENEW_AFTER_S, Current, read_current
@@ -23,14 +24,12 @@ from relayd.service.rate_limits import RateLimits
 from relayd.service.settings import ServiceSettings
 from relayd.service.snapshotting import Snapshotting
 from relayd.service.store_access import StoreAccess
+from relayd.service.watching import Watching
 from relayd.service.workers import Workers
 from relayd.store import Place, SnapshotRow, Store
-from relayd.store.events import Events
+from relayd.store.leg_states import LegStates
 from relayd.store.tokens import Token, Tokens
 from relayd.wan import Wan
-
-LEG = "leg"
-"""Kind of events that say that a leg fails or recovers."""
 
 
 class Service:
@@ -65,11 +64,11 @@ class Service:
         self.openapi = document()
         self.is_stopping = False
         self.in_flight = 0
+        self.watching = Watching(settings, db, catalogues, log)
         self.campaigning = Campaigning(settings.fleet, db, catalogues, log)
         self._open_wan = open_wan
         self._current: Current | None = None
         self._latest: SnapshotRow | None = None
-        self._last_event = 0
         self._tasks: list[asyncio.Task[None]] = []
         self.events = EventStream(self.store)
         self.workers = Workers(settings.workers or os.cpu_count() or 1, settings.answer_limit_s)
@@ -94,14 +93,15 @@ class Service:
             If the store or the catalogue can't be used.
         """
         await self.store.write(lambda store: store.snapshots.latest())  # makes or upgrades it
-        state = await self.store.read(lambda store: _state(store, None))
-        self._latest, self._last_event = state.latest, state.last_event
+        state = await self.store.read(_state)
+        self._latest = state.latest
         self.access.renew(state.tokens)
         await self._read()
         await self.workers.warm(self.current.version)
         self._add_gauges()
         for work in (
-            self._keep_up(), self._snapshotting.run(lambda: self.current.version)
+            self._keep_up(), self._snapshotting.run(lambda: self.current.version),
+            self.watching.run(),
         ):  # fmt: skip
             self._tasks.append(asyncio.create_task(work))
 
@@ -116,6 +116,7 @@ class Service:
 
     async def end(self) -> None:
         """Stop what it does by itself, finish what is being written, close."""
+        await self.watching.stop()
         for task in self._tasks:
             task.cancel()
         for task in self._tasks:
@@ -130,7 +131,11 @@ class Service:
         cache_bytes = int(self.settings.cache_mb * 1e6)
         current = await asyncio.to_thread(read_current, self._open_wan, cache_bytes)
         await asyncio.to_thread(
-            self.workers.give, current.version, current.catalogue, current.network
+            self.workers.give,
+            current.version,
+            current.catalogue,
+            current.network,
+            current.states,
         )
         self._current = current
         self.log.info("snapshot", snapshot=current.snapshot.id, as_of=current.snapshot.as_of)
@@ -148,16 +153,15 @@ class Service:
 
     async def look(self) -> None:
         """Take up what is new in the store."""
-        seen = self._last_event
-        state = await self.store.read(lambda store: _state(store, seen))
+        state = await self.store.read(_state)
         self.access.renew(state.tokens)
         known = self._latest.id if self._latest else None
         found = state.latest.id if state.latest else None
         stale = time.time() - self.current.read_at_s > RENEW_AFTER_S
-        if found != known or state.legs_changed or stale:
+        # States are compared, not only heard of: they also end by themselves, unconfirmed.
+        if found != known or state.leg_states != self.current.states or stale:
             await self._read()
             self._latest = state.latest
-        self._last_event = state.last_event  # only now: what failed is tried again
 
     def _add_gauges(self) -> None:
         add = self.metrics.gauge
@@ -169,6 +173,8 @@ class Service:
         add("plan_cache_entries", "Answers kept.", lambda: len(self.current.plans))
         add("worker_queue", "Questions that wait or run in workers.", lambda: self.workers.waiting)
         add("event_readers", "Readers of events.", lambda: self.events.readers)
+        for name, (meaning, read) in self.watching.gauges().items():
+            add(name, meaning, read)
         add("store_queue", "Requests that wait for the store.", lambda: self.store.waiting)
 
 
@@ -177,17 +183,12 @@ class _State(NamedTuple):
 
     latest: SnapshotRow | None
     tokens: list[Token]
-    last_event: int
-    legs_changed: bool
+    leg_states: Mapping[Pair, LegState]
 
 
-def _state(store: Store, seen: int | None) -> _State:
-    events = Events(store.database)
-    last = events.last_id()
-    new = events.after(seen) if seen is not None and last > seen else []
-    if new:
-        last = new[-1].id
+def _state(store: Store) -> _State:
     return _State(
-        store.snapshots.latest(), Tokens(store.database).list(), last,
-        any(event.kind == LEG for event in new),
-    )  # fmt: skip
+        store.snapshots.latest(),
+        Tokens(store.database).list(),
+        LegStates(store.database).now(time.time()),
+    )

@@ -32,6 +32,10 @@ _RANGES: dict[str, tuple[float, float]] = {
     "snapshot_max_age_s": (0, 1e10),
     "refresh_s": (0.05, 3600),
     "snapshot_every_s": (0, 1e9),
+    "watch_daily_budget_usd": (0, 1e9),
+    "watch_interval_s": (2, 3600),
+    "watch_campaign_every_s": (0, 1e10),
+    "watch_retain_s": (0, 1e10),
 }
 
 
@@ -80,7 +84,19 @@ class ServiceSettings:
     access_log : bool
         Whether to log each request.
     fleet : Path | None
-        The fleet file of campaigns.
+        The fleet file of campaigns, and of what is watched.
+    watch_daily_budget_usd : float
+        Most egress that watching the fleet may take in a UTC day; 0 watches nothing.
+    watch_interval_s : float
+        Within which to notice an outage.
+    watch_campaign_every_s : float
+        Age at which a campaign is due; 0 for none but after changes.
+    watch_quiet_hours : str
+        UTC hours without throughput probes, such as ``22:00-06:00``.
+    watch_webhook : str
+        Address to tell of legs that fail and recover, signed with ``RELAYD_WEBHOOK_SECRET``.
+    watch_retain_s : float
+        Age at which samples are made small; 0 for never.
     """
 
     host: str = "127.0.0.1"
@@ -107,6 +123,12 @@ class ServiceSettings:
     snapshot_every_s: float = 60.0
     access_log: bool = True
     fleet: Path | None = None
+    watch_daily_budget_usd: float = 0.0
+    watch_interval_s: float = 30.0
+    watch_campaign_every_s: float = 604_800.0
+    watch_quiet_hours: str = ""
+    watch_webhook: str = ""
+    watch_retain_s: float = 7_776_000.0
 
     def problems(self) -> list[InputError]:
         """Return all that is wrong with the settings, the gravest first."""
@@ -226,6 +248,18 @@ def _problems(settings: ServiceSettings) -> Any:
         path = getattr(settings, name)
         if path is not None and not os.access(path, os.R_OK):
             yield InputError(name, "is not a file that can be read", value=str(path))
+    if settings.watch_daily_budget_usd:
+        if not settings.fleet:
+            yield InputError(
+                "watch_daily_budget_usd", "needs a fleet to watch",
+                value=settings.watch_daily_budget_usd, remedy="Name a fleet file by `fleet`.",
+            )  # fmt: skip
+        from relayd.service.watching import watch_options
+
+        try:
+            watch_options(settings)
+        except InputError as error:
+            yield error
     for name, (least, most) in _RANGES.items():
         value = getattr(settings, name)
         if not least <= value <= most:

@@ -10,7 +10,7 @@ import signal
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from planner.catalogue import Catalogue
 from planner.errors import RelaydError
+from planner.leg_states import LegState, Pair
 from planner.network import Network
 from relayd.service.problems import ProblemError, problem_of
 from relayd.wan import Wan
@@ -61,11 +62,15 @@ class Workers:
             self.count, mp_context=get_context("spawn"), initializer=_begin, initargs=(os.getpid(),)
         )
 
-    def give(self, version: str, catalogue: Catalogue, network: Network) -> None:
+    def give(
+        self, version: str, catalogue: Catalogue, network: Network,
+        states: Mapping[Pair, LegState] = {},
+    ) -> None:  # fmt: skip
         """Let questions of a version be answered from a network; takes some 50 ms."""
         path = Path(self._folder.name) / f"{len(self._written)}-{time.monotonic_ns()}.pickle"
         with path.open("wb") as file:
-            pickle.dump((catalogue, network.sites, network.legs, network.snapshot), file, 5)
+            known = (catalogue, network.sites, network.legs, network.snapshot, dict(states))
+            pickle.dump(known, file, 5)
         self._written[version] = path
         for old in list(self._written)[
             :-VERSIONS_KEPT
@@ -175,9 +180,9 @@ def _answer(
 
         with Path(path).open("rb") as file:
             # Written by the service itself, in a folder that only its user may enter.
-            catalogue, sites, legs, snapshot = pickle.load(file)  # noqa: S301
+            catalogue, sites, legs, snapshot, states = pickle.load(file)  # noqa: S301
         _known.clear()
-        _known[path] = GivenWan(catalogue, Network(sites, legs, snapshot))
+        _known[path] = GivenWan(catalogue, Network(sites, legs, snapshot), states)
         _ = _known[path].network  # widened for age here, once, not for each pair that is asked for
     signal.setitimer(signal.ITIMER_REAL, limit_s)
     try:

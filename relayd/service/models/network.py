@@ -6,6 +6,7 @@ from typing import Any, Literal, TypeAlias
 
 from pydantic import Field
 
+from planner.leg_states import LegState
 from planner.network import Snapshot
 from planner.request import DEFAULT_CONNECTIONS, MOST_CONNECTIONS
 from probes.samples import Metric
@@ -147,6 +148,9 @@ class Graph(Answered):
     snapshot: Snapshot
     sites: list[Site]
     links: list[Link]
+    leg_states: list[LegState] = Field(
+        description="Legs that are down or degraded now; to be laid over the links' figures."
+    )
 
 
 class SnapshotSeen(Answered):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -26,3 +26,6 @@ class Readiness(Answered):
         description="Since its newest sample; null for a baseline."
     )
     checked_at_s: float
+    watch: dict[str, Any] | None = Field(
+        description="How the watcher of the fleet is; null where nothing is watched."
+    )

@@ -41,6 +41,7 @@ async def get_readyz(ask: Ask) -> web.Response:
         "snapshot": current.snapshot,
         "snapshot_age_s": age_s,
         "checked_at_s": time.time(),
+        "watch": service.watching.status(),
     }
     return json_answer(encoded(content), current.snapshot, status=503 if reasons else 200)
 

@@ -52,6 +52,7 @@ def _graph(current: Current) -> bytes:
             "snapshot": network.snapshot,
             "sites": list(network.sites.values()),
             "links": list(network),
+            "leg_states": list(current.states.values()),
         }
     )
 
