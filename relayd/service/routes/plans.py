@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from relayd.service.service import Service
 
 # A plan over few VMs takes half a millisecond, and handing it to another process and back takes
-# as long: it is made where it is asked. More VMs mean a longer search, on another core.
+# as long: it is made where it is asked. With more VMs, or several under a limit, the search may
+# take a hundred times as long, and that goes to another core.
 MOST_VMS_HERE = 8
 
 
@@ -89,8 +90,10 @@ def _key(asked: PlanRequest) -> str:
 
 
 def _is_quick(asked: PlanRequest) -> bool:
-    long = asked.vms > MOST_VMS_HERE or asked.vms_in or asked.vm_types or asked.frontier
-    return not long
+    if asked.vms > MOST_VMS_HERE or asked.vms_in or asked.vm_types or asked.frontier:
+        return False
+    limits = (asked.budget_usd, asked.deadline_s, asked.min_throughput_gbps)
+    return asked.vms == 1 or limits == (None, None, None)
 
 
 ROUTES = (
