@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from probes.analysis.level_shift import LEARNT_FROM, level_shifts
-from probes.estimation import MOST_SAMPLES
+from probes.estimation import MOST_SAMPLES, THROUGHPUT, Estimator
 from probes.samples import Metric, Sample
 
 MOST_JUDGED = 256
@@ -37,10 +37,14 @@ class LegShift(NamedTuple):
     after: float
 
 
-def since_last_changes(
-    samples: Iterable[Sample], on_shift: Callable[[LegShift], None] = lambda _: None
-) -> Iterator[Sample]:
-    """Yield samples without those from before their leg's last change of level.
+def add_current(
+    estimator: Estimator,
+    samples: Iterable[Sample],
+    on_shift: Callable[[LegShift], None] = lambda _: None,
+) -> None:
+    """Give an estimator the samples that still say something of their legs.
+
+    The others only have their vote on the VM type of a region.
 
     Parameters
     ----------
@@ -49,18 +53,44 @@ def since_last_changes(
     on_shift : callable
         Called with every change that is found.
     """
+
+    def on_old(sample: Sample) -> None:
+        if sample.metric in THROUGHPUT:
+            estimator.add_votes(sample.src, sample.dst, sample.src_vm, sample.dst_vm, 1)
+
+    estimator.add(since_last_changes(samples, on_shift, on_old))
+
+
+def since_last_changes(
+    samples: Iterable[Sample],
+    on_shift: Callable[[LegShift], None] = lambda _: None,
+    on_old: Callable[[Sample], None] = lambda _: None,
+) -> Iterator[Sample]:
+    """Yield the newest samples without those from before their leg's last change of level.
+
+    Parameters
+    ----------
+    samples, on_shift
+        See :func:`add_current`.
+    on_old : callable
+        Called with every sample that is left out.
+    """
     for (_, _, metric), group in groupby(samples, lambda sample: sample[:3]):
         newest: deque[Sample] = deque()
         for sample in group:
             newest.append(sample)
             if len(newest) > MOST_JUDGED:
-                yield newest.popleft()
+                on_old(newest.popleft())
         since_s = float("-inf")
         if metric in _WITH_A_LEVEL and len(newest) > LEARNT_FROM:
             for shift in _shifts(newest):
                 on_shift(shift)
                 since_s = shift.at_s
-        yield from (sample for sample in newest if sample.measured_at_s >= since_s)
+        for sample in newest:
+            if sample.measured_at_s >= since_s:
+                yield sample
+            else:
+                on_old(sample)
 
 
 def _shifts(samples: Iterable[Sample]) -> Iterator[LegShift]:

@@ -32,7 +32,7 @@ from probes.campaign.tasks import ProbeTask
 from probes.estimation import Estimator
 from probes.fleet.hosts import Fleet
 from probes.sessions import Patience, Sessions
-from relayd.evidence import since_last_changes
+from relayd.evidence import add_current
 from relayd.snapshots import make_snapshot
 from relayd.store import Store
 from relayd.store.campaigns import Campaigns, StoredCampaign
@@ -131,7 +131,7 @@ class Measuring:
         estimator = Estimator(self.catalogue, self._vm_types, self._stated_gbps)
         if self._store and (last := self._store.samples.last_id()):
             samples = self._store.samples.samples_for_estimates(through=last)
-            estimator.add(since_last_changes(samples))
+            add_current(estimator, samples)
         return _within(self._complete(estimator), {host.region for host in self.fleet})
 
     def _complete(self, estimator: Estimator) -> Network:

@@ -9,7 +9,7 @@ from hashlib import blake2b
 from planner.catalogue import Catalogue
 from planner.network import Network, Snapshot
 from probes.estimation import THROUGHPUT, Estimator
-from relayd.evidence import LegShift, since_last_changes
+from relayd.evidence import LegShift, add_current
 from relayd.knowledge import rows_of, snapshot_of
 from relayd.store import SnapshotRow, Store
 from relayd.store.events import Events
@@ -41,7 +41,7 @@ def make_snapshot(
         return snapshot_of(latest)
     estimator = Estimator(catalogue)
     samples = store.samples.samples_for_estimates(through=samples_through)
-    estimator.add(since_last_changes(samples, on_shift))
+    add_current(estimator, samples, on_shift)
     for metric, src, dst, src_vm, dst_vm, count in vm_votes(store):
         if metric in THROUGHPUT:
             estimator.add_votes(src, dst, src_vm, dst_vm, count)

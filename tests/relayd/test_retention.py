@@ -18,7 +18,7 @@ from planner.network import Snapshot
 from probes.estimation import THROUGHPUT, Estimator
 from probes.samples import Metric, Sample
 from relayd.catalogue import load_catalogue
-from relayd.evidence import MOST_JUDGED, since_last_changes
+from relayd.evidence import MOST_JUDGED, add_current
 from relayd.store import Batch, Store, append, open_store
 from relayd.store.ingest import ingest
 from relayd.store.retention import Period, compact, summaries_of, vm_votes
@@ -74,7 +74,7 @@ def _total(store: Store) -> tuple[int, float]:
 
 def _estimates(store: Store, catalogue: Catalogue) -> dict[object, object]:
     estimator = Estimator(catalogue)
-    estimator.add(since_last_changes(store.samples.samples_for_estimates()))
+    add_current(estimator, store.samples.samples_for_estimates())
     for metric, src, dst, src_vm, dst_vm, count in vm_votes(store):
         if metric in THROUGHPUT:
             estimator.add_votes(src, dst, src_vm, dst_vm, count)
