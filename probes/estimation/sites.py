@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
@@ -12,14 +11,12 @@ from planner.catalogue import Catalogue
 from planner.network import Estimate, Site
 from planner.throughput import window_from_flow_mb
 from planner.units import MBPS_PER_GBPS
+from probes.analysis.caps import OPEN_ABOVE
 from probes.estimation.bounds import from_values, no_surer_than
+from probes.estimation.caps import CAP_NOISE, measured_caps
 from probes.estimation.flows import FLOW_NOISE
 from probes.estimation.series import Pair, Samples, taken_with
-from probes.samples import Sample
 
-CAP_NOISE = 0.05
-MOST_OPEN_CAP = 1.25
-"""A cap whose upper bound is further above its value was not reached."""
 WINDOW_SPREAD_OF_TYPE = 0.15
 # A flow calibrates the window only where the window limits it: far enough, and below the cap.
 CALIBRATION_RTT_MS = 20.0
@@ -43,15 +40,19 @@ def with_caps(
         for region, most in ((src, egress), (dst, ingress)):
             if region not in most or estimate.expected > most[region].expected:
                 most[region] = estimate
-    measured_out = _measured_caps("egress_cap_mbps", sites, samples)
-    measured_in = _measured_caps("ingress_cap_mbps", sites, samples)
+    measured_out, measured_in = measured_caps(sites, samples)
     capped = {}
     for name, site in sites.items():
         stated_out, stated_in = map(_stated, stated_gbps.get(name, (None, None)))
-        if cap := measured_out.get(name) or stated_out or measured_out.get(site.vm_type):
+        if cap := measured_out.of.get(name) or stated_out or measured_out.of.get(site.vm_type):
             site = replace(site, egress_gbps=cap)
-        if cap := measured_in.get(name) or stated_in or measured_in.get(site.vm_type):
+        if cap := measured_in.of.get(name) or stated_in or measured_in.of.get(site.vm_type):
             site = replace(site, ingress_gbps=cap)
+        least_out, least_in = (m.at_least_gbps.get(name, 0.0) for m in (measured_out, measured_in))
+        if least_out > site.egress_gbps.expected:
+            site = replace(site, egress_gbps=_at_least(least_out))
+        if least_in > site.ingress_gbps.expected:
+            site = replace(site, ingress_gbps=_at_least(least_in))
         out, into = egress.get(name), ingress.get(name)
         if out and out.expected > site.egress_gbps.expected:
             site = replace(site, egress_gbps=out)
@@ -69,24 +70,12 @@ def _stated(cap_gbps: float | None) -> Estimate | None:
     )
 
 
-def _measured_caps(metric: str, sites: Mapping[str, Site], samples: Samples) -> dict[str, Estimate]:
-    """Return caps in Gbit/s by region, and by VM type for the regions without one."""
-    by_type: dict[str, list[tuple[float, float]]] = defaultdict(list)
-    caps: dict[str, Estimate] = {}
-    for (region, _), series in samples.of(metric).items():
-        values = [
-            (s.value / MBPS_PER_GBPS, s.measured_at_s)
-            for s in series.recent()
-            if taken_with(s, sites) and not _is_lower_bound(s)
-        ]
-        if values:
-            caps[region] = from_values(values, CAP_NOISE, "measured")
-            by_type[sites[region].vm_type] += values
-    for vm_type, values in by_type.items():
-        if vm_type:
-            estimate = no_surer_than(from_values(values, CAP_NOISE, "inferred"), CAP_NOISE)
-            caps[vm_type] = replace(estimate, samples=0, basis=f"caps of other {vm_type}")
-    return caps
+def _at_least(gbps: float) -> Estimate:
+    """Return a cap of which only a lower bound was measured."""
+    return Estimate(
+        gbps / (1 + CAP_NOISE), gbps, gbps * OPEN_ABOVE, "inferred",
+        basis="carried while its peers were the limit",
+    )  # fmt: skip
 
 
 def with_windows(
@@ -128,11 +117,3 @@ def with_windows(
             )
         calibrated[name] = site
     return calibrated
-
-
-def _is_lower_bound(sample: Sample) -> bool:
-    """Whether a cap probe did not load the VM fully, so that its cap may be much higher."""
-    if not sample.detail:
-        return False
-    high_mbps = json.loads(sample.detail).get("high_mbps")
-    return high_mbps is not None and high_mbps > sample.value * MOST_OPEN_CAP

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import random
 from collections import defaultdict
 from itertools import product
@@ -273,6 +274,34 @@ def test_a_law_holds_in_proportion_for_vms_of_another_size(how: str) -> None:
     assert leg.aggregate_gbps.expected == pytest.approx(share * was.aggregate_gbps.expected)
     assert leg.aggregate_gbps.low == pytest.approx(share * was.aggregate_gbps.low)
     assert leg.per_flow_mbps.expected <= share * 1000 * full.sites[src].egress_gbps.expected
+
+
+def test_a_cap_that_the_peers_held_back_is_a_lower_bound() -> None:
+    hub, small = "gcp:us-east1", ("aws:us-east-1", "aws:us-west-2", "aws:eu-west-1")
+    towards = dict.fromkeys(small, 440.0)
+
+    def cap(metric: Metric, region: str, mbps: float, peers: dict[str, float]) -> Sample:
+        found = sample(mbps, metric, region, region)
+        return found._replace(detail=json.dumps({"together_mbps": peers, "high_mbps": 1.05 * mbps}))
+
+    estimator = Estimator(CATALOGUE, stated_gbps={hub: (1.0, 1.0)})
+    estimator.add([cap("egress_cap_mbps", hub, sum(towards.values()), towards)])
+    # What the peers take in was shown by probes from many, which could have sent more.
+    for region in small:
+        estimator.add([cap("ingress_cap_mbps", region, 445.0, {hub: 300.0, small[0]: 145.0})])
+    network = estimator.network(Snapshot("t", "", ""))
+    for region in small:
+        assert network.sites[region].ingress_gbps.source == "measured"
+        assert network.sites[region].ingress_gbps.expected == pytest.approx(0.445)
+    held = network.sites[hub].egress_gbps
+    assert held.expected == pytest.approx(1.32)  # no less than it carried, whatever was stated
+    assert held.source == "inferred"
+    assert held.high >= 2 * held.expected
+
+    enough = {**towards, "azure:eastus": 440.0, "gcp:us-west1": 440.0}
+    estimator.add([cap("egress_cap_mbps", hub, 2000.0, dict.fromkeys(enough, 400.0))])
+    reached = estimator.network(Snapshot("t", "", "")).sites[hub].egress_gbps
+    assert (reached.source, reached.expected) == ("measured", pytest.approx(2.0))
 
 
 def test_aggregates_held_out_are_predicted_better_than_by_the_law_alone() -> None:
