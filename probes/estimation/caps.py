@@ -6,14 +6,15 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from math import inf
 from statistics import median
 from typing import Literal, TypeAlias
 
 from planner.network import Estimate, Site
-from planner.units import MBPS_PER_GBPS
+from planner.units import BITS_PER_BYTE, MBPS_PER_GBPS
 from probes.analysis.caps import HELD_BACK
 from probes.estimation.bounds import from_values, no_surer_than
-from probes.estimation.series import Samples, taken_with
+from probes.estimation.series import Pair, Samples, taken_with
 from probes.samples import Sample
 
 CAP_NOISE = 0.05
@@ -43,12 +44,21 @@ class MeasuredCaps:
     at_least_gbps: dict[str, float] = field(default_factory=dict)
 
 
-def measured_caps(sites: Mapping[str, Site], samples: Samples) -> tuple[MeasuredCaps, MeasuredCaps]:
+def measured_caps(
+    sites: Mapping[str, Site], samples: Samples, rtts_ms: Mapping[Pair, Estimate]
+) -> tuple[MeasuredCaps, MeasuredCaps]:
     """Return the caps outwards and inwards.
 
-    A VM that was loaded from or towards peers shows its cap only if they could have taken more
-    together. What they can take is known from their own probes, of the other direction: where the
-    sum came up to it, they were the limit, and the probe is a lower bound.
+    A VM that was loaded from or towards peers shows its cap only if the legs could have carried
+    more together. A leg carries what the peer's own probe of the other direction showed, and no
+    more than its connections' windows over its round-trip time. Where the sum came up to that, the
+    peers were the limit, and the probe is a lower bound.
+
+    Parameters
+    ----------
+    sites : mapping
+        With windows as flows have shown them.
+    samples, rtts_ms
     """
     probes: dict[CapMetric, list[Sample]] = {
         metric: [
@@ -67,7 +77,8 @@ def measured_caps(sites: Mapping[str, Site], samples: Samples) -> tuple[Measured
         caps = MeasuredCaps()
         for sample in probes[metric]:
             gbps = sample.value / MBPS_PER_GBPS
-            if _is_open(sample) or _peers_were_the_limit(sample, seen[opposite], sites, opposite):
+            could_gbps = _peers_could_gbps(sample, metric, seen[opposite], sites, rtts_ms)
+            if _is_open(sample) or gbps >= HELD_BACK * could_gbps:
                 at_least = caps.at_least_gbps.get(sample.src, 0.0)
                 caps.at_least_gbps[sample.src] = max(at_least, gbps)
             else:
@@ -99,20 +110,31 @@ def _is_open(sample: Sample) -> bool:
     return isinstance(high_mbps, int | float) and high_mbps > sample.value * MOST_OPEN_CAP
 
 
-def _peers_were_the_limit(
-    sample: Sample, seen: Mapping[str, float], sites: Mapping[str, Site], opposite: CapMetric
-) -> bool:
+def _peers_could_gbps(
+    sample: Sample,
+    metric: CapMetric,
+    seen_mbps: Mapping[str, float],
+    sites: Mapping[str, Site],
+    rtts_ms: Mapping[Pair, Estimate],
+) -> float:
+    """Return what the legs of a probe could carry together; infinity where that is not known."""
     peers = _detail(sample).get("together_mbps")
     if not isinstance(peers, dict) or not peers or not all(peer in sites for peer in peers):
-        return False
-    figure = "ingress_gbps" if opposite == "ingress_cap_mbps" else "egress_gbps"
-    could_take_mbps = 0.0
+        return inf
+    outward = metric == "egress_cap_mbps"
+    could_gbps = 0.0
     for peer in peers:
         site = sites[peer]
-        believed: Estimate = getattr(site, figure)
-        known = seen.get(peer, seen.get(site.vm_type))
-        could_take_mbps += believed.expected * MBPS_PER_GBPS if known is None else known
-    return sample.value >= HELD_BACK * could_take_mbps
+        believed = site.ingress_gbps if outward else site.egress_gbps
+        known_mbps = seen_mbps.get(peer, seen_mbps.get(site.vm_type))
+        peer_gbps = believed.expected if known_mbps is None else known_mbps / MBPS_PER_GBPS
+        pair = (sample.src, peer) if outward else (peer, sample.src)
+        if sample.connections and (rtt := rtts_ms.get(pair)) and rtt.expected > 0:
+            window_mb = sites[pair[1]].window_mb.expected
+            flow_gbps = BITS_PER_BYTE * window_mb / rtt.expected  # MB/ms is GB/s
+            peer_gbps = min(peer_gbps, sample.connections / len(peers) * flow_gbps)
+        could_gbps += peer_gbps
+    return could_gbps
 
 
 def _detail(sample: Sample) -> dict[str, object]:

@@ -62,7 +62,7 @@ class Estimator:
         rtts = round_trips_ms(names, samples, catalogue)
         flows = measured_flows(typed, samples, rtts)
         aggregates, connections = measured_aggregates(typed, samples, rtts)
-        sites = with_caps(typed, samples, aggregates, self._stated_gbps)
+        sites = with_caps(typed, samples, aggregates, self._stated_gbps, rtts, catalogue)
         sites = with_windows(sites, samples, rtts, catalogue)
         law = MeasuredLaw(sites, typed, rtts, aggregates)
         legs: dict[str, dict[str, Leg]] = {}

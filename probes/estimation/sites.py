@@ -28,6 +28,8 @@ def with_caps(
     samples: Samples,
     aggregates: Mapping[Pair, Estimate],
     stated_gbps: Mapping[str, tuple[float | None, float | None]],
+    rtts_ms: Mapping[Pair, Estimate],
+    catalogue: Catalogue,
 ) -> dict[str, Site]:
     """Take over measured caps, and raise those that a leg has exceeded.
 
@@ -40,7 +42,8 @@ def with_caps(
         for region, most in ((src, egress), (dst, ingress)):
             if region not in most or estimate.expected > most[region].expected:
                 most[region] = estimate
-    measured_out, measured_in = measured_caps(sites, samples)
+    calibrated = with_windows(sites, samples, rtts_ms, catalogue)
+    measured_out, measured_in = measured_caps(calibrated, samples, rtts_ms)
     capped = {}
     for name, site in sites.items():
         stated_out, stated_in = map(_stated, stated_gbps.get(name, (None, None)))
