@@ -21,6 +21,7 @@ ERRORS = {
 
 def test_relayd() -> None:
     names = {
+        "AsyncWan",
         "BroadcastPlan",
         "BroadcastRequest",
         "Matrix",
@@ -28,6 +29,7 @@ def test_relayd() -> None:
         "Plan",
         "Replan",
         "ReducePlacement",
+        "RemoteWan",
         "SchedulePlan",
         "ShufflePlan",
         "ShuffleRequest",
@@ -38,7 +40,7 @@ def test_relayd() -> None:
         "__version__",
         "open",
     }
-    assert set(relayd.__all__) == names | ERRORS
+    assert set(relayd.__all__) == names | ERRORS | {"ServiceError"}
     assert set(dir(relayd)) >= names
     for name in relayd.__all__:
         assert getattr(relayd, name) is not None
