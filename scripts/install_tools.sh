@@ -1,7 +1,4 @@
 #!/bin/sh
-# Installs the programs that tests drive, where that is possible without asking:
-# Installs the programs that tests drive (most of them the lab's), where that is possible without asking:
-# as root, on a machine with apt. Says what is missing otherwise; those tests then say why they skip.
 # Installs the programs that tests drive, where that is possible without asking: as root, on a
 # machine with apt. Says what is missing otherwise; those tests then say why they skip.
 set -eu

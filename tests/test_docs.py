@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -64,21 +66,42 @@ def test_python_examples_run(page: Path, tmp_path: Path) -> None:
             assert expected in done.stdout
 
 
+def commands(parser: argparse.ArgumentParser, name: str) -> Iterator[tuple[str, set[str]]]:
+    """Yield each command, however deep, with its options."""
+    yield name, {o for a in parser._actions for o in a.option_strings if o.startswith("--")}
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for word, inner in action.choices.items():
+                yield from commands(inner, f"{name} {word}")
+
+
 def test_every_command_option_format_and_metric_is_described() -> None:
     words = "\n".join(page.read_text() for page in PAGES)
-    commands = next(a for a in build_parser()._actions if a.choices and a.metavar == "COMMAND")
-    assert isinstance(commands.choices, dict)
-    for name, parser in commands.choices.items():
-        assert f"relayd {name}" in words, name
-        for action in parser._actions:
-            for option in action.option_strings:
-                if option.startswith("--") and option != "--help":
-                    assert option in words, f"{name} {option}"
+    for name, options in commands(build_parser(), "relayd"):
+        assert name in words, name
+        for option in options - {"--help"}:
+            assert re.search(rf"{option}(?![\w-])", words), f"{name} {option}"
     for name in (*FORMATS, *METRICS):
         assert name in words, name
 
 
+def anchor(heading: str) -> str:
+    """Return the anchor that a heading gets."""
+    return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
+
+
 def test_links_between_pages_lead_somewhere() -> None:
     for page in [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]:
-        for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text()):
-            assert (page.parent / target).exists(), f"{page.name}: {target}"
+        for target in re.findall(r"\]\((?!https?:)([^)]+)", page.read_text()):
+            name, _, part = target.partition("#")
+            other = page.parent / name if name else page
+            assert other.exists(), f"{page.name}: {target}"
+            if part:
+                headings = re.findall(r"^#+ (.+)$", other.read_text(), re.MULTILINE)
+                assert part in map(anchor, headings), f"{page.name}: {target}"
+
+
+def test_the_readme_lists_each_page_once() -> None:
+    readme = (ROOT / "README.md").read_text()
+    for page in (ROOT / "docs").glob("*.md"):
+        assert readme.count(f"](docs/{page.name})") == 1, page.name
