@@ -71,6 +71,13 @@ def _check(settings: ServiceSettings, db: Place, catalogues: tuple[Path, ...]) -
             open_store(db, mode="write").close()
         except RelaydError as error:
             problems.append(error)
+    if settings.fleet and not problems:
+        from probes.fleet.file import load_fleet
+
+        try:
+            load_fleet(settings.fleet)
+        except RelaydError as error:
+            problems.append(error)
     for problem in problems:
         print(f"relayd: {problem}", file=sys.stderr)
     return problems[0].exit_code if problems else 0

@@ -79,7 +79,7 @@ class AsyncWan:
     """
 
     def __init__(
-        self, url: str, *, token: str | None = None, timeout_s: float = 30.0, attempts: int = 4
+        self, url: str, *, token: str | None = None, timeout_s: float = 60.0, attempts: int = 4
     ) -> None:
         self._connection = Connection(url, token=token, timeout_s=timeout_s, attempts=attempts)
 

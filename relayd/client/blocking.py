@@ -110,7 +110,7 @@ class RemoteWan:
     """
 
     def __init__(
-        self, url: str, *, token: str | None = None, timeout_s: float = 30.0, attempts: int = 4
+        self, url: str, *, token: str | None = None, timeout_s: float = 60.0, attempts: int = 4
     ) -> None:
         self._options = {"token": token, "timeout_s": timeout_s, "attempts": attempts}
         self._url = url

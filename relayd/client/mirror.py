@@ -42,7 +42,7 @@ class MirroredWan(Wan):
     """
 
     def __init__(
-        self, url: str, *, token: str | None = None, timeout_s: float = 30.0, attempts: int = 4,
+        self, url: str, *, token: str | None = None, timeout_s: float = 60.0, attempts: int = 4,
         refresh_s: float = REFRESH_S,
     ) -> None:  # fmt: skip
         self.problem: RelaydError | None = None

@@ -30,10 +30,16 @@ class Campaigning:
     db : Path or Address
     catalogues : sequence of Path
     log : Log
+    watched : bool
+        Whether a watcher holds the fleet, so that there are no campaigns on request.
     """
 
-    def __init__(self, fleet: Path | None, db: Place, catalogues: Sequence[Path], log: Log) -> None:
+    def __init__(
+        self, fleet: Path | None, db: Place, catalogues: Sequence[Path], log: Log,
+        *, watched: bool = False,
+    ) -> None:  # fmt: skip
         self._fleet = fleet
+        self._watched = watched
         self._db = db
         self._catalogues = catalogues
         self._log = log
@@ -54,6 +60,11 @@ class Campaigning:
             raise ProblemError(
                 409, "conflict", "This service has no fleet: its operator names a fleet file by "
                 "`relayd serve --fleet FILE`.",
+            )  # fmt: skip
+        if self._watched:
+            raise ProblemError(
+                409, "conflict", "This service watches its fleet: it measures when that "
+                "is due, and within its daily budget.",
             )  # fmt: skip
         if self._beginning.locked() or self.running is not None:
             raise ProblemError(409, "conflict", "A campaign is running already.")

@@ -65,7 +65,9 @@ class Service:
         self.is_stopping = False
         self.in_flight = 0
         self.watching = Watching(settings, db, catalogues, log)
-        self.campaigning = Campaigning(settings.fleet, db, catalogues, log)
+        self.campaigning = Campaigning(
+            settings.fleet, db, catalogues, log, watched=self.watching.is_on
+        )
         self._open_wan = open_wan
         self._current: Current | None = None
         self._latest: SnapshotRow | None = None

@@ -82,6 +82,19 @@ class Watching:
         """Return how the watcher is; None where nothing is watched."""
         return self._watcher.status() if self._watcher else None
 
+    def health(self) -> dict[str, Any] | None:
+        """Return of it what may be told without a token: no host, no address, no money."""
+        status = self.status()
+        if status is None:
+            return None
+        legs = status.get("legs", {})
+        return {
+            "role": status["role"],
+            "last_look_age_s": status.get("last_look_age_s"),
+            "legs_down": legs.get("down"),
+            "legs_degraded": legs.get("degraded"),
+        }
+
     def gauges(self) -> dict[str, tuple[str, Callable[[], float]]]:
         """Return name to meaning and reading, for the metrics."""
         if not self.is_on:

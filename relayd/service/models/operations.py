@@ -16,6 +16,15 @@ class Health(Answered):
     status: Literal["ok"]
 
 
+class WatchHealth(Answered):
+    """How the watcher is, as far as anyone may know."""
+
+    role: str = Field(description="`prober`, `standby` or `stopped`.")
+    last_look_age_s: float | None = Field(description="Since the last light probe.")
+    legs_down: int | None
+    legs_degraded: int | None
+
+
 class Readiness(Answered):
     """Whether requests should be sent here."""
 
@@ -26,6 +35,15 @@ class Readiness(Answered):
         description="Since its newest sample; null for a baseline."
     )
     checked_at_s: float
-    watch: dict[str, Any] | None = Field(
+    watch: WatchHealth | None = Field(
         description="How the watcher of the fleet is; null where nothing is watched."
+    )
+
+
+class Watch(Answered):
+    """The watcher of the fleet."""
+
+    snapshot: Snapshot
+    watch: dict[str, Any] | None = Field(
+        description="Its role, legs, budget, campaigns and webhook; null where nothing is watched."
     )

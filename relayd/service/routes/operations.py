@@ -8,7 +8,7 @@ from aiohttp import hdrs, web
 
 from planner.errors import StoreError
 from relayd.service.answers import encoded, json_answer
-from relayd.service.models.operations import Health, Readiness
+from relayd.service.models.operations import Health, Readiness, Watch
 from relayd.service.problems import ProblemError
 from relayd.service.routes.table import Ask, Route
 
@@ -41,9 +41,16 @@ async def get_readyz(ask: Ask) -> web.Response:
         "snapshot": current.snapshot,
         "snapshot_age_s": age_s,
         "checked_at_s": time.time(),
-        "watch": service.watching.status(),
+        "watch": service.watching.health(),
     }
     return json_answer(encoded(content), current.snapshot, status=503 if reasons else 200)
+
+
+async def get_watch(ask: Ask) -> web.Response:
+    """Say how the fleet is watched, with hosts and money."""
+    current = ask.service.current
+    content = {"snapshot": current.snapshot, "watch": ask.service.watching.status()}
+    return json_answer(encoded(content), current.snapshot)
 
 
 async def get_metrics(ask: Ask) -> web.Response:
@@ -68,6 +75,7 @@ ROUTES = (
         "GET", "/readyz", get_readyz, "Should requests be sent here?",
         description="503 with the reasons where not.", answer=Readiness, unlimited=True,
     ),
+    Route("GET", "/v1/watch", get_watch, "How the fleet is watched", "read", answer=Watch),
     Route(
         "GET", "/metrics", get_metrics, "Prometheus metrics", "read", media_type=METRICS_TYPE,
         unlimited=True,
