@@ -53,9 +53,10 @@ class Direct:
     usd_per_gb: float
 
 
-@dataclass(frozen=True, slots=True)
+# Not frozen: a plan makes one for each of some 70 regions, and freezing triples the time of that.
+@dataclass(slots=True)
 class Relay:
-    """A path through one relay.
+    """A path through one relay; not changed once made.
 
     Attributes
     ----------
