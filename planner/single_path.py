@@ -40,6 +40,20 @@ def greatest_rate_gbps(transfer: Transfer, relay: Relay | None) -> float:
     return min(src.quota * min(pair, src.cap_gbps), dst.quota * min(pair, dst.cap_gbps))
 
 
+def greatest_rates_gbps(transfer: Transfer) -> list[float]:
+    """Return the same for each relay of a transfer, of which there may be many."""
+    src, dst = transfer.src, transfer.dst
+    src_vms, dst_vms = src.quota, dst.quota
+    caps_gbps = min(src_vms * src.cap_gbps, dst_vms * dst.cap_gbps)
+    return [
+        min(
+            caps_gbps, src_vms * relay.in_gbps, relay.quota * relay.vm_gbps,
+            dst_vms * relay.out_gbps,
+        )
+        for relay in transfer.relays
+    ]  # fmt: skip
+
+
 def best_on_path(
     transfer: Transfer,
     relay: Relay | None,
@@ -65,8 +79,10 @@ def best_on_path(
     if most <= 0 or at_least_gbps > most * (1 + EQUAL):
         return None
     least = at_least_gbps * (1 - EQUAL)
-    rates = {k * gbps for gbps, quota in stages for k in range(1, quota + 1)}
-    rates = {rate for rate in rates if least <= rate <= most} | {most}
+    rates = {most}
+    if any(quota > 1 for _, quota in stages):  # else some single VM is full, at the greatest rate
+        full = {k * gbps for gbps, quota in stages for k in range(1, quota + 1)}
+        rates |= {rate for rate in full if least <= rate <= most}
     src, dst = transfer.src, transfer.dst
     if relay is None:
         assert transfer.direct is not None
@@ -95,4 +111,4 @@ def best_on_path(
         return None
     if relay is None:
         return allocate(transfer, best_rate, {})
-    return allocate(transfer, 0.0, {relay.region: best_rate})
+    return allocate(transfer, 0.0, {relay.region: best_rate}, relays=[relay])

@@ -148,6 +148,7 @@ def allocate(
     relay_gbps: dict[int, float],
     *,
     stretch: bool = False,
+    relays: Sequence[Relay] | None = None,
 ) -> Allocation:
     """Return flows with the fewest VMs that carry them, and the cost of both.
 
@@ -160,9 +161,12 @@ def allocate(
     stretch : bool
         Whether to raise all flows in proportion until one of the VMs is full: the same VMs, for
         a shorter time.
+    relays : sequence of Relay, optional
+        Those of `relay_gbps`, from a caller that has them at hand.
     """
     src, dst, direct = transfer.src, transfer.dst, transfer.direct
-    relays = [r for r in transfer.relays if r.region in relay_gbps] if relay_gbps else []
+    if relays is None:
+        relays = [r for r in transfer.relays if r.region in relay_gbps] if relay_gbps else []
     rate = direct_gbps + sum(relay_gbps.values())
     out_use = in_use = egress_usd_gbps = 0.0
     if direct and direct_gbps:
