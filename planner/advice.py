@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import ceil, inf
 
 from planner.bottlenecks import Bottlenecks
@@ -11,6 +10,7 @@ from planner.decision import Decider, Decision
 from planner.plan import Advice
 from planner.single_path import best_on_path
 from planner.throughput import MBIT_PER_MB
+from planner.transfer import End, Transfer
 from planner.units import MBPS_PER_GBPS, S_PER_H, gbps_text
 
 WORTH_SAYING = 1.05  # an effect below five percent is no advice
@@ -77,10 +77,14 @@ class Adviser:
         transfer, direct = self.decision.transfer, self.decision.direct
         if direct is None:
             return []
-        more = replace(
-            transfer,
-            src=replace(transfer.src, quota=direct.allocation.src_vms + 1),
-            dst=replace(transfer.dst, quota=direct.allocation.dst_vms + 1),
+        src, dst, used = transfer.src, transfer.dst, direct.allocation
+        more = Transfer(
+            transfer.volume_gb,
+            End(src.cap_gbps, src.vm_usd_per_h, used.src_vms + 1),
+            End(dst.cap_gbps, dst.vm_usd_per_h, used.dst_vms + 1),
+            transfer.direct,
+            (),
+            transfer.vm_start_s,
         )
         faster = best_on_path(more, None, time_value_usd_per_h=inf)
         if faster is None or faster.rate_gbps < direct.allocation.rate_gbps * WORTH_SAYING:

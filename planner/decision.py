@@ -114,9 +114,7 @@ class _Figures(NamedTuple):
     def of(cls, request: TransferRequest, network: Network, bound: Bound) -> _Figures:
         rates, position = network.rates(request.connections, bound), network.index
         out_of, into = rates.out_of(request.src), rates.into(request.dst)
-        return cls(
-            position[request.src], position[request.dst], out_of, into, *network.caps(bound)
-        )
+        return cls(position[request.src], position[request.dst], out_of, into, *network.caps(bound))
 
 
 class Decider:
@@ -353,10 +351,11 @@ class Decider:
             return int((1 - rate / fastest_rate) / AS_FAST)
 
         enough = step(slowest_shown)
+        hardly = min(slowest_shown, fastest_rate * (1 - (enough + 1) * AS_FAST)) * (1 - EQUAL)
         ranked = [
             (at, relay.usd_per_gb, -rate, relay.region, relay)
             for rate, relay in able
-            if (at := step(rate)) <= enough
+            if rate >= hardly and (at := step(rate)) <= enough
         ]
         return [relay for *_, relay in sorted(ranked)[:shown]]
 

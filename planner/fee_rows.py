@@ -68,7 +68,7 @@ class FeeRows:
 
     def _row(self, pairs: Iterable[tuple[str, str]]) -> FeeRow:
         lists: list[tuple[tuple[Tier, ...], str]] = []
-        known: dict[tuple[int, str], int] = {}
+        known: dict[tuple[tuple[Tier, ...], str], int] = {}
         position = []
         for src, dst in pairs:
             try:
@@ -76,7 +76,7 @@ class FeeRows:
             except DataError:
                 tiers = ()
             # What has been billed differs by the source's provider, which tells tiers apart.
-            key = (id(tiers), src.partition(":")[0])
+            key = (tiers, src.partition(":")[0])
             if key not in known:
                 known[key] = len(lists)
                 lists.append((tiers, src))

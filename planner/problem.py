@@ -73,9 +73,7 @@ def _relays(request: TransferRequest, network: Network, prices: Prices) -> list[
             continue
         if only is not None and region != only:
             continue
-        vm_gbps = in_gbps if in_gbps < out_gbps else out_gbps
-        if cap_gbps < vm_gbps:
-            vm_gbps = cap_gbps
+        vm_gbps = min(in_gbps, out_gbps, cap_gbps)
         quota = vms_in.get(region, vms) if vms_in else vms
         relays.append(Relay(k, in_gbps, out_gbps, vm_gbps, usd_per_gb, vm_usd_per_h, quota))
     return relays

@@ -79,11 +79,13 @@ def best_on_path(
     if most <= 0 or at_least_gbps > most * (1 + EQUAL):
         return None
     least = at_least_gbps * (1 - EQUAL)
+    src, dst = transfer.src, transfer.dst
     rates = {most}
-    if any(quota > 1 for _, quota in stages):  # else some single VM is full, at the greatest rate
+    if src.quota > 1 or dst.quota > 1 or (relay and relay.quota > 1):
         full = {k * gbps for gbps, quota in stages for k in range(1, quota + 1)}
         rates |= {rate for rate in full if least <= rate <= most}
-    src, dst = transfer.src, transfer.dst
+    elif budget_usd == inf:  # one VM at each site is full at the greatest rate alone
+        return _at_rate(transfer, relay, most)
     if relay is None:
         assert transfer.direct is not None
         usd_per_gb, src_gbps, dst_gbps = transfer.direct.usd_per_gb, stages[0][0], stages[1][0]
@@ -109,6 +111,10 @@ def best_on_path(
             best_rate, best_value = rate, value
     if not best_rate:
         return None
+    return _at_rate(transfer, relay, best_rate)
+
+
+def _at_rate(transfer: Transfer, relay: Relay | None, rate_gbps: float) -> Allocation:
     if relay is None:
-        return allocate(transfer, best_rate, {})
-    return allocate(transfer, 0.0, {relay.region: best_rate}, relays=[relay])
+        return allocate(transfer, rate_gbps, {})
+    return allocate(transfer, 0.0, {relay.region: rate_gbps}, relays=[relay])
