@@ -17,15 +17,14 @@ from planner.infeasibility import why_infeasible
 from planner.network import Bound, Network
 from planner.pricing import Prices
 from planner.problem import transfer_problem
+from planner.relay_ranking import ranked_relays
 from planner.request import TransferRequest
-from planner.single_path import best_on_path, greatest_rates_gbps
+from planner.single_path import best_on_path
 from planner.throughput import ramp_up_s
 from planner.transfer import EQUAL, Allocation, Relay, Transfer
 from planner.unicast import fastest, least_value
 from planner.units import S_PER_H, duration_s
 
-# Relays as good as the best within this share are ranked by cost.
-AS_FAST = 0.01
 SHOWN_ALTERNATIVES = 5
 # What one more relay must bring: each is one more thing to run and to fail.
 SPLIT_GAIN = 0.01
@@ -225,8 +224,14 @@ class Decider:
         return self._best(lambda rate: self._on_path(None, rate))
 
     def _single_relays(self) -> list[Option]:
-        """Return single relays carrying everything, best first."""
-        return [o for relay in self._ranked_relays() if (o := self._relay_option(relay))]
+        """Return the few single relays worth showing, each carrying everything, best first."""
+        ranked = ranked_relays(
+            self.transfer,
+            SHOWN_ALTERNATIVES + 1,
+            at_least_gbps=self.request.least_rate_gbps(),
+            by_price=self.request.hour_usd == 0,
+        )
+        return [option for relay in ranked if (option := self._relay_option(relay))]
 
     def _optimum(self, direct: Option | None, single_relays: list[Option]) -> Option | None:
         """Return the best of all plans that the request allows."""
@@ -330,34 +335,6 @@ class Decider:
     def path_ramp_up_s(self, relay: int | None) -> float:
         """Return the time that a path takes to get up to speed."""
         return ramp_up_s(self.path_rtt_ms(relay))
-
-    def _ranked_relays(self) -> list[Relay]:
-        """Return the few single relays worth showing, best first under the objective."""
-        least = self.request.least_rate_gbps() * (1 - EQUAL)
-        rates = greatest_rates_gbps(self.transfer)
-        able = [item for item in zip(rates, self.transfer.relays, strict=True) if item[0] >= least]
-        if not able:
-            return []
-        shown = SHOWN_ALTERNATIVES + 1
-        if self.request.hour_usd == 0:
-            by_price = [(r.usd_per_gb, -rate, r.region, r) for rate, r in able]
-            return [relay for *_, relay in sorted(by_price)[:shown]]
-        # By speed in steps of about one percent, then by price. Only relays in the steps of the
-        # fastest few are put in order: a plan is ranked among some 70.
-        by_speed = sorted([rate for rate, _ in able], reverse=True)
-        fastest_rate, slowest_shown = by_speed[0], by_speed[min(shown, len(by_speed)) - 1]
-
-        def step(rate: float) -> int:
-            return int((1 - rate / fastest_rate) / AS_FAST)
-
-        enough = step(slowest_shown)
-        hardly = min(slowest_shown, fastest_rate * (1 - (enough + 1) * AS_FAST)) * (1 - EQUAL)
-        ranked = [
-            (at, relay.usd_per_gb, -rate, relay.region, relay)
-            for rate, relay in able
-            if rate >= hardly and (at := step(rate)) <= enough
-        ]
-        return [relay for *_, relay in sorted(ranked)[:shown]]
 
     # ---- bounds ------------------------------------------------------------------------------
 
