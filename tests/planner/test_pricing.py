@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from planner.catalogue import Tier
+from planner.catalogue import EgressPrice, Tier
 from planner.errors import DataError, InputError
 from planner.network import Network
 from planner.pricing import (
@@ -88,18 +89,23 @@ def test_answers_do_not_depend_on_what_was_asked_before(
 # One of each kind of price list, and a site that no list covers.
 PRICED = ("aws:us-east-1", "aws:sa-east-1", "azure:eastus", "azure:westeurope", "gcp:us-east1",
           "gcp:asia-east2", "own:rack")  # fmt: skip
+# And one that two providers have in common: the month still counts for each by itself.
+SHARED = EgressPrice("shared", ("aws:*", "gcp:*"), ("*",), (Tier(0.1, 1000.0), Tier(0.05, inf)))
 BILLED = st.dictionaries(st.sampled_from(["aws", "azure", "gcp", "*"]), st.floats(0, 1e6))
 
 
 @patient
 @given(
+    st.booleans(),
     st.permutations(PRICED),
     st.lists(st.tuples(st.floats(1e-6, 1e6), BILLED), min_size=1, max_size=3),
 )
 def test_rows_hold_what_each_pair_costs(
-    regions: list[str], asked: list[tuple[float, dict[str, float]]]
+    sharing: bool, regions: list[str], asked: list[tuple[float, dict[str, float]]]
 ) -> None:
     catalogue = load_catalogue()
+    if sharing:
+        catalogue = replace(catalogue, egress_prices=(*catalogue.egress_prices, SHARED))
     network = Network.from_matrices(regions, np.ones((len(regions), len(regions))))
     src, dst = regions[:2]
     for volume_gb, billed in asked:  # one network, several months: nothing may leak
