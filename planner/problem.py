@@ -55,11 +55,12 @@ def _relays(request: TransferRequest, network: Network, prices: Prices) -> list[
     """Return the regions that may relay, whose legs both carry something at a known price."""
     src, dst = request.src, request.dst
     rates = network.rates(request.connections)
+    out_of, into = rates.out_of(src), rates.into(dst)
     figures = zip(
         network.sites,
-        rates.out_of(src),
-        rates.into(dst),
-        network.forwarding_gbps,
+        out_of,
+        into,
+        map(min, out_of, into, network.forwarding_gbps),
         relayed_usd_per_gb(prices, network, src, dst, request.volume_gb),
         site_vms_usd_per_h(prices, network),
         strict=True,
@@ -67,13 +68,12 @@ def _relays(request: TransferRequest, network: Network, prices: Prices) -> list[
     only = request.relays if request.relays not in {"any", "one"} else None
     forbidden, vms, vms_in = request.forbidden, request.vms, request.vms_in
     relays = []
-    for k, (region, in_gbps, out_gbps, cap_gbps, usd_per_gb, vm_usd_per_h) in enumerate(figures):
+    for k, (region, in_gbps, out_gbps, vm_gbps, usd_per_gb, vm_usd_per_h) in enumerate(figures):
         # What a leg would cost may not be known: then it can't be recommended.
         if in_gbps <= 0 or out_gbps <= 0 or usd_per_gb == inf or region in forbidden:
             continue
         if only is not None and region != only:
             continue
-        vm_gbps = min(in_gbps, out_gbps, cap_gbps)
         quota = vms_in.get(region, vms) if vms_in else vms
         relays.append(Relay(k, in_gbps, out_gbps, vm_gbps, usd_per_gb, vm_usd_per_h, quota))
     return relays
