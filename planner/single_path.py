@@ -85,7 +85,12 @@ def best_on_path(
         full = {k * gbps for gbps, quota in stages for k in range(1, quota + 1)}
         rates |= {rate for rate in full if least <= rate <= most}
     elif budget_usd == inf:  # one VM at each site is full at the greatest rate alone
-        return _at_rate(transfer, relay, most)
+        only = _at_rate(transfer, relay, most)
+        if time_value_usd_per_h == inf:
+            return only
+        # A path that hardly carries anything may cost more than can be counted.
+        value_usd = only.cost_usd + time_value_usd_per_h * transfer.gbps_h / most
+        return only if value_usd < inf else None
     if relay is None:
         assert transfer.direct is not None
         usd_per_gb, src_gbps, dst_gbps = transfer.direct.usd_per_gb, stages[0][0], stages[1][0]
