@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import ceil, inf
 
 from planner.bottlenecks import Bottlenecks
@@ -11,6 +10,7 @@ from planner.decision import Decider, Decision
 from planner.plan import Advice
 from planner.single_path import best_on_path
 from planner.throughput import MBIT_PER_MB
+from planner.transfer import End, Transfer
 from planner.units import MBPS_PER_GBPS, S_PER_H, gbps_text
 
 WORTH_SAYING = 1.05  # an effect below five percent is no advice
@@ -77,10 +77,14 @@ class Adviser:
         transfer, direct = self.decision.transfer, self.decision.direct
         if direct is None:
             return []
-        more = replace(
-            transfer,
-            src=replace(transfer.src, quota=direct.allocation.src_vms + 1),
-            dst=replace(transfer.dst, quota=direct.allocation.dst_vms + 1),
+        src, dst, used = transfer.src, transfer.dst, direct.allocation
+        more = Transfer(
+            transfer.volume_gb,
+            End(src.cap_gbps, src.vm_usd_per_h, used.src_vms + 1),
+            End(dst.cap_gbps, dst.vm_usd_per_h, used.dst_vms + 1),
+            transfer.direct,
+            (),
+            transfer.vm_start_s,
         )
         faster = best_on_path(more, None, time_value_usd_per_h=inf)
         if faster is None or faster.rate_gbps < direct.allocation.rate_gbps * WORTH_SAYING:
@@ -140,32 +144,26 @@ class Adviser:
         """Say when no measured leg of a VM comes near its type's cap (GLOBECOM 2015, section V)."""
         if self.catalogue is None:
             return []
-        found = []
-        for end in (self.request.src, self.request.dst):
-            site = self.network.sites[end]
-            outwards = end == self.request.src
-            legs = (
-                list(self.network.legs[end].values())
-                if outwards
-                else [row[end] for row in self.network.legs.values() if end in row]
+        src = self.request.src
+        site = self.network.sites[src]
+        vm = self.catalogue.vm_types.get(site.vm_type)
+        cap = vm.egress_gbps if vm else 0.0
+        measured = []
+        for leg in self.network.legs[src].values():
+            if leg.aggregate_gbps.source == "measured":
+                measured.append(leg.aggregate_gbps.high)
+                if measured[-1] >= UNLUCKY_SHARE * cap:
+                    return []  # the usual case, most often by the first leg
+        if len(measured) < LEGS_TO_JUDGE_A_VM:
+            return []
+        return [
+            Advice(
+                f"Recreate the VM at {src}",
+                f"it reaches {gbps_text(max(measured))} Gbit/s at best, where a "
+                f"{site.vm_type} reaches {gbps_text(cap)}",
+                0.0,
             )
-            measured = [
-                leg.aggregate_gbps.high for leg in legs if leg.aggregate_gbps.source == "measured"
-            ]
-            vm = self.catalogue.vm_types.get(site.vm_type)
-            cap = (vm.egress_gbps if outwards else vm.ingress_gbps) if vm else 0.0
-            if outwards and len(measured) >= LEGS_TO_JUDGE_A_VM and (
-                max(measured) < UNLUCKY_SHARE * cap
-            ):  # fmt: skip
-                found.append(
-                    Advice(
-                        f"Recreate the VM at {end}",
-                        f"it reaches {gbps_text(max(measured))} Gbit/s at best, where a "
-                        f"{site.vm_type} reaches {gbps_text(cap)}",
-                        0.0,
-                    )
-                )
-        return found
+        ]
 
     def _measure(self) -> list[Advice]:
         """Say which leg to measure where the bounds leave the verdict open."""

@@ -10,22 +10,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from planner.errors import DataError, InfeasibleError
 from planner.infeasibility import why_infeasible
 from planner.network import Bound, Network
 from planner.pricing import Prices
 from planner.problem import transfer_problem
+from planner.relay_ranking import ranked_relays
 from planner.request import TransferRequest
-from planner.single_path import best_on_path, greatest_rate_gbps
+from planner.single_path import best_on_path
 from planner.throughput import ramp_up_s
 from planner.transfer import EQUAL, Allocation, Relay, Transfer
 from planner.unicast import fastest, least_value
 from planner.units import S_PER_H, duration_s
 
-# Relays as good as the best within this share are ranked by cost.
-AS_FAST = 0.01
 SHOWN_ALTERNATIVES = 5
 # What one more relay must bring: each is one more thing to run and to fail.
 SPLIT_GAIN = 0.01
@@ -100,6 +99,23 @@ class Decision:
     fastest_direct: Option | None = None
 
 
+class _Figures(NamedTuple):
+    """Positions of both ends, and what the network carries from and to them at one bound."""
+
+    src: int
+    dst: int
+    out_of_gbps: list[float]
+    into_gbps: list[float]
+    egress_gbps: list[float]
+    ingress_gbps: list[float]
+
+    @classmethod
+    def of(cls, request: TransferRequest, network: Network, bound: Bound) -> _Figures:
+        rates, position = network.rates(request.connections, bound), network.index
+        out_of, into = rates.out_of(request.src), rates.into(request.dst)
+        return cls(position[request.src], position[request.dst], out_of, into, *network.caps(bound))
+
+
 class Decider:
     """Decides one request on one network."""
 
@@ -109,6 +125,8 @@ class Decider:
         self.prices = prices
         self.transfer = transfer_problem(request, network, prices)
         self.regions = list(network.sites)
+        self._rtt_ms: dict[tuple[int | None, Bound], float] = {}
+        self._figures: dict[Bound, _Figures] = {}
 
     def decide(self) -> Decision:
         """Return the decision.
@@ -206,8 +224,14 @@ class Decider:
         return self._best(lambda rate: self._on_path(None, rate))
 
     def _single_relays(self) -> list[Option]:
-        """Return single relays carrying everything, best first."""
-        return [o for relay in self._ranked_relays() if (o := self._relay_option(relay))]
+        """Return the few single relays worth showing, each carrying everything, best first."""
+        ranked = ranked_relays(
+            self.transfer,
+            SHOWN_ALTERNATIVES + 1,
+            at_least_gbps=self.request.least_rate_gbps(),
+            by_price=self.request.hour_usd == 0,
+        )
+        return [option for relay in ranked if (option := self._relay_option(relay))]
 
     def _optimum(self, direct: Option | None, single_relays: list[Option]) -> Option | None:
         """Return the best of all plans that the request allows."""
@@ -296,56 +320,38 @@ class Decider:
 
     def path_rtt_ms(self, relay: int | None, bound: Bound = "expected") -> float:
         """Return the round-trip time of a path: the sum of its legs'."""
-        src, dst = self.request.src, self.request.dst
-        if relay is None:
-            return float(getattr(self.network.leg(src, dst).rtt_ms, bound))
-        via = self.regions[relay]
-        first, second = self.network.leg(src, via).rtt_ms, self.network.leg(via, dst).rtt_ms
-        return float(getattr(first, bound) + getattr(second, bound))
+        rtt_ms = self._rtt_ms.get((relay, bound))
+        if rtt_ms is None:
+            src, dst = self.request.src, self.request.dst
+            if relay is None:
+                rtt_ms = float(getattr(self.network.leg(src, dst).rtt_ms, bound))
+            else:
+                via = self.regions[relay]
+                first, second = self.network.leg(src, via), self.network.leg(via, dst)
+                rtt_ms = float(getattr(first.rtt_ms, bound) + getattr(second.rtt_ms, bound))
+            self._rtt_ms[relay, bound] = rtt_ms
+        return rtt_ms
 
     def path_ramp_up_s(self, relay: int | None) -> float:
         """Return the time that a path takes to get up to speed."""
         return ramp_up_s(self.path_rtt_ms(relay))
 
-    def _ranked_relays(self) -> list[Relay]:
-        """Return the few single relays worth showing, best first under the objective."""
-        transfer = self.transfer
-        least = self.request.least_rate_gbps()
-        rated = [(greatest_rate_gbps(transfer, relay), relay) for relay in transfer.relays]
-        able = [(rate, relay) for rate, relay in rated if rate >= least * (1 - EQUAL)]
-        if not able:
-            return []
-        if self.request.hour_usd == 0:
-            able.sort(key=lambda item: (item[1].usd_per_gb, -item[0], item[1].region))
-        else:
-            # By speed in steps of about one percent, then by price.
-            fastest_rate = max(rate for rate, _ in able)
-            able.sort(
-                key=lambda item: (
-                    int((1 - item[0] / fastest_rate) / AS_FAST),
-                    item[1].usd_per_gb,
-                    -item[0],
-                    item[1].region,
-                )
-            )
-        return [relay for _, relay in able[: SHOWN_ALTERNATIVES + 1]]
-
     # ---- bounds ------------------------------------------------------------------------------
 
     def rate_at(self, allocation: Allocation, bound: Bound) -> float:
         """Return the rate of the same VMs and path shares at the estimates' bounds."""
-        request, network, position = self.request, self.network, self.network.index
-        rates = network.rates(request.connections, bound)
-        out_of, into = rates.out_of(request.src), rates.into(request.dst)
-        egress_gbps, ingress_gbps = network.caps(bound)
+        figures = self._figures.get(bound)
+        if figures is None:
+            figures = self._figures[bound] = _Figures.of(self.request, self.network, bound)
+        src, dst, out_of, into, egress_gbps, ingress_gbps = figures
         rate = allocation.rate_gbps
         loads = [
-            rate / (egress_gbps[position[request.src]] * allocation.src_vms),
-            rate / (ingress_gbps[position[request.dst]] * allocation.dst_vms),
+            rate / (egress_gbps[src] * allocation.src_vms),
+            rate / (ingress_gbps[dst] * allocation.dst_vms),
         ]
         out_use = in_use = 0.0
         if allocation.direct_gbps:
-            pair_gbps = out_of[position[request.dst]]
+            pair_gbps = out_of[dst]
             if pair_gbps <= 0:
                 return 0.0
             out_use = in_use = allocation.direct_gbps / pair_gbps

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import networkx as nx
     import numpy as np
 
+    from planner.fee_rows import FeeRows
     from planner.leg_states import LegState
 
 Source: TypeAlias = Literal["measured", "inferred", "baseline"]
@@ -185,6 +186,19 @@ class Network:
         """Iterate over all legs, by source and destination."""
         for row in self.legs.values():
             yield from row.values()
+
+    @cached_property
+    def fee_rows(self) -> dict[int, FeeRows]:
+        """Prices laid out over these sites, by the catalogue's identity.
+
+        Filled by :func:`planner.fee_rows.fee_rows`.
+        """
+        return {}
+
+    @cached_property
+    def forwarding_gbps(self) -> list[float]:
+        """What one VM of every site passes on at most: the lower of its expected caps."""
+        return [min(caps) for caps in zip(*self.caps(), strict=True)]
 
     @cached_property
     def index(self) -> dict[str, int]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf
 from typing import TYPE_CHECKING, Protocol
 
 from planner.catalogue import Catalogue, Tier
-from planner.errors import InputError
+from planner.errors import DataError, InputError
+from planner.fee_rows import fee_rows
 from planner.network import Network
 
 if TYPE_CHECKING:
@@ -76,7 +78,27 @@ class CataloguePrices:
 
     def egress_usd_per_gb(self, src: str, dst: str, volume_gb: float) -> float:
         """Return the mean $/GB at the tier that the month has reached."""
-        tiers = self._catalogue.egress_price(src, dst).tiers
+        return self._mean(self._catalogue.egress_price(src, dst).tiers, src, volume_gb)
+
+    def are_of(self, network: Network) -> bool:
+        """Whether the network is the one that they were made for: rows are laid out on it."""
+        return network is self._network
+
+    def relayed_usd_per_gb(self, src: str, dst: str, volume_gb: float) -> list[float]:
+        """Return the mean $/GB through every site, as :func:`relayed_usd_per_gb` does."""
+        rows = fee_rows(self._catalogue, self._network)
+
+        def mean(tiers: tuple[Tier, ...], source: str) -> float:
+            return self._mean(tiers, source, volume_gb)
+
+        first, second = rows.out_of(src).usd_per_gb(mean), rows.into(dst).usd_per_gb(mean)
+        return [a + b for a, b in zip(first, second, strict=True)]
+
+    def site_vms_usd_per_h(self) -> list[float]:
+        """Return the price of one VM for an hour at every site."""
+        return fee_rows(self._catalogue, self._network).vm_usd_per_h
+
+    def _mean(self, tiers: tuple[Tier, ...], src: str, volume_gb: float) -> float:
         if len(tiers) == 1:
             return tiers[0].usd_per_gb
         billed = self._month_to_date_gb
@@ -141,3 +163,30 @@ class FlatPrices:
     def vm_usd_per_h(self, region: str) -> float:
         """Return the stated price; 0 for a region that was left out."""
         return self._vms.get(region, self._vm)
+
+
+def relayed_usd_per_gb(
+    prices: Prices, network: Network, src: str, dst: str, volume_gb: float
+) -> list[float]:
+    """Return the mean $/GB of both legs through every site of a network, in its order.
+
+    Infinity where the price of a leg is not known.
+    """
+    if isinstance(prices, CataloguePrices) and prices.are_of(network):
+        return prices.relayed_usd_per_gb(src, dst, volume_gb)
+
+    def through(region: str) -> float:
+        try:
+            fee = prices.egress_usd_per_gb(src, region, volume_gb)
+            return fee + prices.egress_usd_per_gb(region, dst, volume_gb)
+        except DataError:
+            return inf
+
+    return [through(region) for region in network.sites]
+
+
+def site_vms_usd_per_h(prices: Prices, network: Network) -> list[float]:
+    """Return the price of one VM for an hour at every site of a network, in its order."""
+    if isinstance(prices, CataloguePrices) and prices.are_of(network):
+        return prices.site_vms_usd_per_h()
+    return [prices.vm_usd_per_h(region) for region in network.sites]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from planner.errors import DataError, InputError
+from math import inf
+
+from planner.errors import InputError
 from planner.network import Network
-from planner.pricing import Prices
+from planner.pricing import Prices, relayed_usd_per_gb, site_vms_usd_per_h
 from planner.request import TransferRequest
 from planner.transfer import Direct, End, Relay, Transfer
 
@@ -31,38 +33,14 @@ def transfer_problem(request: TransferRequest, network: Network, prices: Prices)
                 value=region,
                 remedy="Measure it, import measurements, or add it to a catalogue file.",
             )
-    rates = network.rates(request.connections)
-    out_of, into = rates.out_of(src), rates.into(dst)
     egress_caps, ingress_caps = network.caps()
     index = network.index
     volume_gb = request.volume_gb
-    pair_gbps = out_of[index[dst]]
+    pair_gbps = network.rates(request.connections).out_of(src)[index[dst]]
     direct = (
         Direct(pair_gbps, prices.egress_usd_per_gb(src, dst, volume_gb)) if pair_gbps > 0 else None
     )
-    relays = []
-    for region, k in index.items() if request.relays != "none" else ():
-        in_gbps, out_gbps = out_of[k], into[k]
-        if in_gbps <= 0 or out_gbps <= 0 or region in request.forbidden:
-            continue
-        if request.relays not in {"any", "one", region}:
-            continue
-        try:
-            fee = prices.egress_usd_per_gb(src, region, volume_gb)
-            fee += prices.egress_usd_per_gb(region, dst, volume_gb)
-        except DataError:
-            continue  # what it would cost is not known, so it can't be recommended
-        relays.append(
-            Relay(
-                k,
-                in_gbps,
-                out_gbps,
-                min(in_gbps, out_gbps, ingress_caps[k], egress_caps[k]),
-                fee,
-                prices.vm_usd_per_h(region),
-                request.quota(region),
-            )
-        )
+    relays = _relays(request, network, prices) if request.relays != "none" else []
     return Transfer(
         volume_gb,
         End(egress_caps[index[src]], prices.vm_usd_per_h(src), request.quota(src)),
@@ -71,3 +49,31 @@ def transfer_problem(request: TransferRequest, network: Network, prices: Prices)
         relays,
         request.vm_start_s,
     )
+
+
+def _relays(request: TransferRequest, network: Network, prices: Prices) -> list[Relay]:
+    """Return the regions that may relay, whose legs both carry something at a known price."""
+    src, dst = request.src, request.dst
+    rates = network.rates(request.connections)
+    out_of, into = rates.out_of(src), rates.into(dst)
+    figures = zip(
+        network.sites,
+        out_of,
+        into,
+        map(min, out_of, into, network.forwarding_gbps),
+        relayed_usd_per_gb(prices, network, src, dst, request.volume_gb),
+        site_vms_usd_per_h(prices, network),
+        strict=True,
+    )
+    only = request.relays if request.relays not in {"any", "one"} else None
+    forbidden, vms, vms_in = request.forbidden, request.vms, request.vms_in
+    relays = []
+    for k, (region, in_gbps, out_gbps, vm_gbps, usd_per_gb, vm_usd_per_h) in enumerate(figures):
+        # What a leg would cost may not be known: then it can't be recommended.
+        if in_gbps <= 0 or out_gbps <= 0 or usd_per_gb == inf or region in forbidden:
+            continue
+        if only is not None and region != only:
+            continue
+        quota = vms_in.get(region, vms) if vms_in else vms
+        relays.append(Relay(k, in_gbps, out_gbps, vm_gbps, usd_per_gb, vm_usd_per_h, quota))
+    return relays

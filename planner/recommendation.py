@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from functools import cached_property
 from hashlib import blake2b
 from itertools import pairwise
 from math import inf
@@ -69,8 +70,7 @@ def recommend(
     allocation = chosen.allocation
     low = decider.rate_at(allocation, "low")
     high = decider.rate_at(allocation, "high")
-    builder = _Builder(decider)
-    against = decision.fastest_direct
+    builder = _Builder(decider, decision.fastest_direct)
     described = _described(request)
     return Plan(
         plan_id=_plan_id(described, network, allocation),
@@ -85,9 +85,9 @@ def recommend(
         cost_usd=Cost.of(allocation.egress_usd, allocation.vm_usd),
         paths=builder.paths(allocation),
         vms=builder.vms(allocation),
-        direct=builder.direct(decision.direct, against),
-        best_relay=builder.relay(decision.best_relay, against) if decision.best_relay else None,
-        alternatives=tuple(builder.relay(option, against) for option in decision.alternatives),
+        direct=builder.direct(decision.direct),
+        best_relay=builder.relay(decision.best_relay) if decision.best_relay else None,
+        alternatives=tuple(builder.relay(option) for option in decision.alternatives),
         bottlenecks=builder.bottlenecks.of_plan(decision),
         advice=Adviser(decider, decision, catalogue).advice(),
         warnings=notes + explanation.warnings(),
@@ -106,8 +106,9 @@ def verdict_of(allocation: Allocation) -> Verdict:
 class _Builder:
     """Turns positions and flows into names and paths."""
 
-    def __init__(self, decider: Decider) -> None:
+    def __init__(self, decider: Decider, fastest_direct: Option | None) -> None:
         self.decider = decider
+        self.fastest_direct = fastest_direct
         self.request = decider.request
         self.regions = decider.regions
         self.bottlenecks = Bottlenecks(decider)
@@ -149,8 +150,8 @@ class _Builder:
         counts[self.request.dst] = allocation.dst_vms
         return counts
 
-    def direct(self, option: Option | None, fastest: Option | None) -> DirectOption:
-        shown = option or fastest
+    def direct(self, option: Option | None) -> DirectOption:
+        shown = option or self.fastest_direct
         if shown is None:
             state = self.decider.network.states.get((self.request.src, self.request.dst))
             reason = f"the leg is down since {state.since}" if state else "nothing is known of it"
@@ -165,14 +166,20 @@ class _Builder:
             "" if option else "does not meet the request's limits",
         )
 
-    def relay(self, option: Option, direct: Option | None) -> RelayOption:
+    @cached_property
+    def _direct_gbps_high(self) -> float:
+        assert self.fastest_direct is not None
+        return self.decider.rate_at(self.fastest_direct.allocation, "high")
+
+    def relay(self, option: Option) -> RelayOption:
         (relay,) = option.relays
+        direct = self.fastest_direct
         allocation = option.allocation
         gain = gain_low = ratio = None
         if direct:
             gain = allocation.rate_gbps / direct.allocation.rate_gbps
             low = self.decider.rate_at(allocation, "low")
-            gain_low = low / self.decider.rate_at(direct.allocation, "high")
+            gain_low = low / self._direct_gbps_high
             if direct.allocation.cost_usd > 0:
                 ratio = allocation.cost_usd / direct.allocation.cost_usd
         return RelayOption(

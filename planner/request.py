@@ -129,8 +129,9 @@ class TransferRequest:
     @property
     def hour_usd(self) -> float:
         """What an hour is worth under the objective: infinity for time, 0 for cost."""
-        by_objective = {"time": inf, "cost": 0.0}
-        return by_objective.get(self.objective, self.time_value_usd_per_h)
+        if self.objective == "time":
+            return inf
+        return 0.0 if self.objective == "cost" else self.time_value_usd_per_h
 
     def least_rate_gbps(self, ramp_up_s: float = 0.0) -> float:
         """Return the rate that the limits demand; infinity if the deadline cannot be met."""

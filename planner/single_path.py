@@ -40,6 +40,20 @@ def greatest_rate_gbps(transfer: Transfer, relay: Relay | None) -> float:
     return min(src.quota * min(pair, src.cap_gbps), dst.quota * min(pair, dst.cap_gbps))
 
 
+def greatest_rates_gbps(transfer: Transfer) -> list[float]:
+    """Return the same for each relay of a transfer, of which there may be many."""
+    src, dst = transfer.src, transfer.dst
+    src_vms, dst_vms = src.quota, dst.quota
+    caps_gbps = min(src_vms * src.cap_gbps, dst_vms * dst.cap_gbps)
+    return [
+        min(
+            caps_gbps, src_vms * relay.in_gbps, relay.quota * relay.vm_gbps,
+            dst_vms * relay.out_gbps,
+        )
+        for relay in transfer.relays
+    ]  # fmt: skip
+
+
 def best_on_path(
     transfer: Transfer,
     relay: Relay | None,
@@ -65,9 +79,18 @@ def best_on_path(
     if most <= 0 or at_least_gbps > most * (1 + EQUAL):
         return None
     least = at_least_gbps * (1 - EQUAL)
-    rates = {k * gbps for gbps, quota in stages for k in range(1, quota + 1)}
-    rates = {rate for rate in rates if least <= rate <= most} | {most}
     src, dst = transfer.src, transfer.dst
+    rates = {most}
+    if src.quota > 1 or dst.quota > 1 or (relay and relay.quota > 1):
+        full = {k * gbps for gbps, quota in stages for k in range(1, quota + 1)}
+        rates |= {rate for rate in full if least <= rate <= most}
+    elif budget_usd == inf:  # one VM at each site is full at the greatest rate alone
+        only = _at_rate(transfer, relay, most)
+        if time_value_usd_per_h == inf:
+            return only
+        # A path that hardly carries anything may cost more than can be counted.
+        value_usd = only.cost_usd + time_value_usd_per_h * transfer.gbps_h / most
+        return only if value_usd < inf else None
     if relay is None:
         assert transfer.direct is not None
         usd_per_gb, src_gbps, dst_gbps = transfer.direct.usd_per_gb, stages[0][0], stages[1][0]
@@ -93,6 +116,10 @@ def best_on_path(
             best_rate, best_value = rate, value
     if not best_rate:
         return None
+    return _at_rate(transfer, relay, best_rate)
+
+
+def _at_rate(transfer: Transfer, relay: Relay | None, rate_gbps: float) -> Allocation:
     if relay is None:
-        return allocate(transfer, best_rate, {})
-    return allocate(transfer, 0.0, {relay.region: best_rate})
+        return allocate(transfer, rate_gbps, {})
+    return allocate(transfer, 0.0, {relay.region: rate_gbps}, relays=[relay])

@@ -53,9 +53,10 @@ class Direct:
     usd_per_gb: float
 
 
-@dataclass(frozen=True, slots=True)
+# Not frozen: a plan makes one for each of some 70 regions, and freezing triples the time of that.
+@dataclass(slots=True)
 class Relay:
-    """A path through one relay.
+    """A path through one relay; not changed once made.
 
     Attributes
     ----------
@@ -147,6 +148,7 @@ def allocate(
     relay_gbps: dict[int, float],
     *,
     stretch: bool = False,
+    relays: Sequence[Relay] | None = None,
 ) -> Allocation:
     """Return flows with the fewest VMs that carry them, and the cost of both.
 
@@ -159,9 +161,12 @@ def allocate(
     stretch : bool
         Whether to raise all flows in proportion until one of the VMs is full: the same VMs, for
         a shorter time.
+    relays : sequence of Relay, optional
+        Those of `relay_gbps`, from a caller that has them at hand.
     """
     src, dst, direct = transfer.src, transfer.dst, transfer.direct
-    relays = [r for r in transfer.relays if r.region in relay_gbps] if relay_gbps else []
+    if relays is None:
+        relays = [r for r in transfer.relays if r.region in relay_gbps] if relay_gbps else []
     rate = direct_gbps + sum(relay_gbps.values())
     out_use = in_use = egress_usd_gbps = 0.0
     if direct and direct_gbps:

@@ -109,6 +109,8 @@ class Circumstances:
 
     def checked_vm_types(self, wan: Wan) -> dict[str, str]:
         """Return region or provider to a VM type's id in the catalogue."""
+        if not self.vm_types:
+            return {}
         chosen = {}
         known = wan.catalogue.vm_types
         providers = {region.partition(":")[0] for region in wan.known_regions()}

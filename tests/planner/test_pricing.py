@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf
 
 import numpy as np
@@ -9,10 +10,16 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from planner.catalogue import Tier
-from planner.errors import InputError
+from planner.catalogue import EgressPrice, Tier
+from planner.errors import DataError, InputError
 from planner.network import Network
-from planner.pricing import CataloguePrices, FlatPrices, average_usd_per_gb
+from planner.pricing import (
+    CataloguePrices,
+    FlatPrices,
+    average_usd_per_gb,
+    relayed_usd_per_gb,
+    site_vms_usd_per_h,
+)
 from relayd.catalogue import load_catalogue
 from tests.planner.strategies import patient
 
@@ -77,6 +84,43 @@ def test_answers_do_not_depend_on_what_was_asked_before(
     for volume in [*volumes, *data.draw(st.permutations(volumes))]:
         expected = average_usd_per_gb(tiers, volume)
         assert kept.egress_usd_per_gb(regions[0], regions[1], volume) == expected
+
+
+# One of each kind of price list, and a site that no list covers.
+PRICED = ("aws:us-east-1", "aws:sa-east-1", "azure:eastus", "azure:westeurope", "gcp:us-east1",
+          "gcp:asia-east2", "own:rack")  # fmt: skip
+# And one that two providers have in common: the month still counts for each by itself.
+SHARED = EgressPrice("shared", ("aws:*", "gcp:*"), ("*",), (Tier(0.1, 1000.0), Tier(0.05, inf)))
+BILLED = st.dictionaries(st.sampled_from(["aws", "azure", "gcp", "*"]), st.floats(0, 1e6))
+
+
+@patient
+@given(
+    st.booleans(),
+    st.permutations(PRICED),
+    st.lists(st.tuples(st.floats(1e-6, 1e6), BILLED), min_size=1, max_size=3),
+)
+def test_rows_hold_what_each_pair_costs(
+    sharing: bool, regions: list[str], asked: list[tuple[float, dict[str, float]]]
+) -> None:
+    catalogue = load_catalogue()
+    if sharing:
+        catalogue = replace(catalogue, egress_prices=(*catalogue.egress_prices, SHARED))
+    network = Network.from_matrices(regions, np.ones((len(regions), len(regions))))
+    src, dst = regions[:2]
+    for volume_gb, billed in asked:  # one network, several months: nothing may leak
+        price_list = CataloguePrices(catalogue, network, billed)
+        found = relayed_usd_per_gb(price_list, network, src, dst, volume_gb)
+        for region, fee in zip(network.sites, found, strict=True):
+            try:
+                first = price_list.egress_usd_per_gb(src, region, volume_gb)
+                second = price_list.egress_usd_per_gb(region, dst, volume_gb)
+            except DataError:
+                assert fee == inf
+            else:
+                assert fee == first + second
+        hourly = [price_list.vm_usd_per_h(region) for region in network.sites]
+        assert site_vms_usd_per_h(price_list, network) == hourly
 
 
 def test_flat_prices_by_pair_and_region() -> None:

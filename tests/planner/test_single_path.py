@@ -8,7 +8,7 @@ from math import inf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.single_path import best_on_path, greatest_rate_gbps
+from planner.single_path import best_on_path, greatest_rate_gbps, greatest_rates_gbps
 from planner.transfer import Relay, Transfer
 from tests.planner import independent
 from tests.planner.independent import near
@@ -81,3 +81,10 @@ def test_equals_trying_every_number_of_vms(
             hours = 8 * transfer.volume_gb / found.rate_gbps / 3600
             value = hours if time_value == inf else found.cost_usd + time_value * hours
             assert value == near(expected)
+
+
+@patient
+@given(transfers())
+def test_rates_of_all_relays_are_those_of_each(transfer: Transfer) -> None:
+    each = [greatest_rate_gbps(transfer, relay) for relay in transfer.relays]
+    assert [near(rate) for rate in each] == greatest_rates_gbps(transfer)
