@@ -22,6 +22,8 @@ SEGMENT_BYTES = 1448
 LOSS_CONSTANT = sqrt(1.5)
 """``C`` of Mathis, Semke, Mahdavi and Ott, "The macroscopic behavior of the TCP congestion
 avoidance algorithm", Computer Communication Review 27(3), 1997."""
+LEAST_RATE_SHARE = 1e-6
+"""A leg that carries less of its usual rate is as good as down."""
 NOTHING = Estimate(0.0, 0.0, 0.0, "measured")
 
 
@@ -90,7 +92,7 @@ def loss_bound_mbps(loss_share: float, rtt_ms: float) -> float:
 
 
 def _as_now(leg: Leg, state: LegState) -> Leg:
-    if state.condition == "down":
+    if state.condition == "down" or state.rate_share < LEAST_RATE_SHARE:
         nothing = replace(NOTHING, measured_at_s=leg.aggregate_gbps.measured_at_s)
         return replace(leg, per_flow_mbps=nothing, aggregate_gbps=nothing)
     rtt = leg.rtt_ms
