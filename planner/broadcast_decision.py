@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import inf
 
@@ -67,11 +68,9 @@ class BroadcastDecider:
         else:
             found, bound = search.least_value()
             optimum = found or search.least_duration()
-            if self._late(optimum):  # trees found on the way steer the search: once more without
-                plain = replace(request, objective="time", deadline_s=None)
-                quick = Search(plain, self.problem).least_duration()
-                packing = Packing(quick.trees, quick.shares, quick.value, 0.0, np.zeros(0))
-                optimum = self.evaluate.candidate(packing, quick.transfer_s)
+        if self._late(optimum) and request.relays != "none":
+            in_time = (quick for quick in self._quickest() if not self._late(quick))
+            optimum = next(in_time, optimum)
         self._refuse_late(optimum)
         gap = max(0.0, optimum.value / bound - 1) if bound > 0 else 0.0
         chosen = self._surely_worth(optimum)
@@ -81,6 +80,18 @@ class BroadcastDecider:
             low = 1.0 if optimum is star else self.evaluate.surely_better(optimum, star)
         return BroadcastDecision(chosen, optimum, gap, gain, low)
 
+    def _quickest(self) -> Iterator[Candidate]:
+        """Yield what a plan for least time may choose, for a deadline that only it meets."""
+        plain = replace(self.request, objective="time", deadline_s=None)
+        # Trees found on the way steer the search: once more without.
+        quick = Search(plain, self.problem).least_duration()
+        packing = Packing(quick.trees, quick.shares, quick.value, 0.0, np.zeros(0))
+        yield self.evaluate.candidate(packing, quick.transfer_s)
+        if own := self._without_relays(plain):
+            yield own
+        if self.search.star:
+            yield self.search.star
+
     def _surely_worth(self, optimum: Candidate) -> Candidate:
         """Return the plainest candidate that the optimum does not surely beat by the margin.
 
@@ -88,21 +99,21 @@ class BroadcastDecider:
         """
         star, least = self.search.star, 1 + self.request.margin
         plainer = [star] if star and not self._late(star) and optimum is not star else []
-        if self.relays(optimum) and (own := self._without_relays()):
+        if self.relays(optimum) and (own := self._without_relays(self.request)):
             plainer.append(own)
         for plain in plainer:
             if self.evaluate.surely_better(optimum, plain) < least:
                 return plain
         return optimum
 
-    def _without_relays(self) -> Candidate | None:
+    def _without_relays(self, request: BroadcastRequest) -> Candidate | None:
         """Return the best candidate in which only destinations forward, if any keeps the limits."""
         problem, sites = self.problem.of_ends()
         reached = closure(problem.usd_per_gbit).distance[problem.root, list(problem.terminals)]
         if not np.isfinite(reached).all():
             return None
-        search = Search(replace(self.request, relays="ends"), problem)
-        quickest = self.request.hour_usd == inf
+        search = Search(replace(request, relays="ends"), problem)
+        quickest = request.hour_usd == inf
         found = search.least_duration() if quickest else search.least_value()[0]
         if found is None or self._late(found):
             return None
@@ -111,7 +122,7 @@ class BroadcastDecider:
         return self.evaluate.candidate(packing, found.transfer_s)
 
     def _late(self, candidate: Candidate) -> bool:
-        return candidate.duration_s > (self.request.deadline_s or inf) * (1 + 1e-12)
+        return candidate.duration_s > (self.request.deadline_s or inf) * (1 + 1e-9)
 
     def _refuse_late(self, optimum: Candidate) -> None:
         if not self._late(optimum):

@@ -325,7 +325,7 @@ def test_wrong_requests_are_named(further: dict[str, object], words: str) -> Non
     seed=st.integers(0, 10**6),
     n=st.integers(3, 9),
     objective=st.sampled_from(OBJECTIVES),
-    stretch=st.sampled_from([None, 1.01, 1.3, 3.0]),  # least time is known to 1 %
+    stretch=st.sampled_from([None, 1.0, 1.3, 3.0]),
 )
 def test_every_plan_keeps_its_promises(
     seed: int, n: int, objective: BroadcastObjective, stretch: float | None
