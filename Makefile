@@ -33,7 +33,7 @@ tools:  ## Install the programs that tests drive (iperf3, sshd, ...), where it m
 	@sh scripts/install_tools.sh
 
 test: setup tools $(BIN)/.engines  ## Set up and pass all tests
-	@scripts/run_tests.sh $(BIN)/python
+	$(BIN)/python -m pytest
 
 lint: setup  ## Style and types
 	$(BIN)/ruff format --check .

@@ -25,6 +25,8 @@ from planner.units import BITS_PER_BYTE, S_PER_H
 
 # Figures are good to several percent: 1e-9 relative is equality.
 EQUAL = 1e-9
+# What rates that were backed off from an edge by EQUAL may add up to beyond a whole VM.
+ROUNDING = 1e-7
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +141,7 @@ class Allocation:
 
 def whole_vms(load: float) -> int:
     """Return the whole number of VMs that a load needs, forgiving rounding errors; at least 1."""
-    return max(1, ceil(load - EQUAL * (1.0 + load)))
+    return max(1, ceil(load - ROUNDING * (1.0 + load)))
 
 
 def allocate(
