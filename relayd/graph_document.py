@@ -2,16 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from planner.catalogue import Catalogue, Region
 from planner.errors import FormatError
 from planner.leg_states import LegState
 from planner.network import Estimate, Leg, Network, Site, Snapshot
 
 LEG_FIGURES = ("rtt_ms", "per_flow_mbps", "aggregate_gbps")
 SITE_FIGURES = ("egress_gbps", "ingress_gbps", "window_mb")
+
+
+def aliases_by_region(catalogue: Catalogue) -> dict[str, list[str]]:
+    """Return the aliases that each region goes by."""
+    found: dict[str, list[str]] = {}
+    for alias, members in catalogue.aliases.items():
+        for member in members:
+            found.setdefault(member, []).append(alias)
+    return found
+
+
+def region_as_json(region: Region, vm_type: str, aliases: Sequence[str]) -> dict[str, Any]:
+    """Return a region as JSON types, with the VM type used there and its aliases."""
+    return {
+        "id": region.id,
+        "provider": region.provider,
+        "city": region.city,
+        "country": region.country,
+        "continent": region.continent,
+        "latitude_deg": region.latitude_deg,
+        "longitude_deg": region.longitude_deg,
+        "vm_type": vm_type,
+        "aliases": list(aliases),
+    }
 
 
 def document_of(network: Network) -> dict[str, Any]:

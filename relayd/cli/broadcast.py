@@ -16,7 +16,7 @@ from planner.units import (
 )
 from relayd.cli import text
 from relayd.cli.options import assignments, number, wan_of, whole_number
-from relayd.cli.plan import filled
+from relayd.cli.text import filled, notes_block
 from relayd.settings import load_settings
 
 SHOWN_TREES = 3
@@ -113,9 +113,7 @@ def human(plan: BroadcastPlan, *, all_trees: bool = False) -> str:
             f"{_proof(plan)} Snapshot {snapshot.id} ({snapshot.source}), as of {snapshot.as_of}."
         )
     )
-    if plan.warnings:
-        notes = [filled(f"Note: {note}", indent="  ") for note in plan.warnings]
-        blocks.append(text.styled("\n".join(notes), text.YELLOW))
+    blocks += notes_block(plan.warnings)
     return "\n\n".join(blocks)
 
 

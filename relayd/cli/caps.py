@@ -5,12 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planner.errors import DataError
-from relayd.catalogue import load_catalogue
-from relayd.cli.options import store_place
+from relayd.cli.options import catalogue_of, store_place
 from relayd.cli.text import left_table
 from relayd.settings import load_settings
 from relayd.store import open_if_there
@@ -26,7 +24,7 @@ CAP_NAMES = {"egress_cap_mbps": "egress", "ingress_cap_mbps": "ingress"}
 def caps(options: argparse.Namespace) -> int:
     """Print the measured caps beside those of their type."""
     settings = load_settings()
-    catalogue = load_catalogue((*settings.catalogues, *(Path(name) for name in options.catalogue)))
+    catalogue = catalogue_of(options, settings)
     found: list[VmCap] = []
     if store := open_if_there(store_place(options, settings)):
         with store:

@@ -20,9 +20,8 @@ from probes.fleet.hosts import Fleet
 from probes.fleet.installing import install, install_commands
 from probes.fleet.trust import offered_keys, store_key
 from probes.sessions import Sessions
-from relayd.catalogue import load_catalogue
 from relayd.cli.caps import CAP_NAMES, measured_caps
-from relayd.cli.options import store_place
+from relayd.cli.options import catalogue_of, store_place
 from relayd.cli.text import left_table
 from relayd.settings import load_settings
 from relayd.store import open_if_there
@@ -93,9 +92,8 @@ def _add_caps(reports: list[Report], options: argparse.Namespace) -> None:
     store = open_if_there(store_place(options, settings))
     if store is None:
         return
-    folders = (*settings.catalogues, *(Path(name) for name in options.catalogue))
     with store:
-        found = measured_caps(store, load_catalogue(folders))
+        found = measured_caps(store, catalogue_of(options, settings))
     for cap in found:
         for report in reports:
             if cap.recreate and report.host.name == cap.host and report.host.region == cap.region:

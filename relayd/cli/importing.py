@@ -15,8 +15,7 @@ from planner.catalogue import Catalogue
 from planner.errors import InputError
 from planner.units import parse_duration_s
 from probes.importers import ImportOptions, read
-from relayd.catalogue import load_catalogue
-from relayd.cli.options import store_place, whole_number
+from relayd.cli.options import catalogue_of, store_place, whole_number
 from relayd.settings import load_settings
 from relayd.snapshots import make_snapshot
 from relayd.store import Store, open_store
@@ -29,7 +28,7 @@ FINISHED_IN_PART = 5
 def run(options: argparse.Namespace) -> int:
     """Import each file whole or not at all, then take a snapshot."""
     settings = load_settings()
-    catalogue = load_catalogue((*settings.catalogues, *(Path(name) for name in options.catalogue)))
+    catalogue = catalogue_of(options, settings)
     paths = [_readable(name) for name in options.files]
     place = store_place(options, settings)
     reports = []

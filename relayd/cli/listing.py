@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from planner.network import Estimate
 from relayd.cli import text
 from relayd.cli.options import wan_of, whole_number
-from relayd.graph_document import leg_as_json
+from relayd.graph_document import aliases_by_region, leg_as_json, region_as_json
 
 if TYPE_CHECKING:
     from relayd.wan import Matrix
@@ -21,25 +21,12 @@ if TYPE_CHECKING:
 def regions(options: argparse.Namespace) -> int:
     """List regions with their aliases."""
     wan = wan_of(options)
-    aliases: dict[str, list[str]] = {}
-    for alias, members in wan.catalogue.aliases.items():
-        for member in members:
-            aliases.setdefault(member, []).append(alias)
+    aliases = aliases_by_region(wan.catalogue)
     sites = wan.sites()
     known = wan.regions()
     if options.json:
         listed = [
-            {
-                "id": region.id,
-                "provider": region.provider,
-                "city": region.city,
-                "country": region.country,
-                "continent": region.continent,
-                "latitude_deg": region.latitude_deg,
-                "longitude_deg": region.longitude_deg,
-                "vm_type": sites[region.id].vm_type,
-                "aliases": aliases.get(region.id, []),
-            }
+            region_as_json(region, sites[region.id].vm_type, aliases.get(region.id, []))
             for region in known
         ]
         print(json.dumps({"snapshot": asdict(wan.snapshot), "regions": listed}, indent=2))

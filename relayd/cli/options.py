@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from planner.catalogue import Catalogue
 from planner.errors import InputError
+from relayd.catalogue import load_catalogue
 from relayd.opening import open_with
 from relayd.settings import Settings, load_settings
 from relayd.store import Place, default_path, place
@@ -24,6 +26,11 @@ def wan_of(options: argparse.Namespace) -> Wan:
 def store_place(options: argparse.Namespace, settings: Settings) -> Place:
     """Return where the store is that a command reads and writes."""
     return place(options.db) if options.db else settings.db or default_path()
+
+
+def catalogue_of(options: argparse.Namespace, settings: Settings) -> Catalogue:
+    """Return the catalogue with the files of the settings and of the command line."""
+    return load_catalogue((*settings.catalogues, *(Path(name) for name in options.catalogue)))
 
 
 def whole_number(text: str, field: str) -> int:

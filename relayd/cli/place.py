@@ -11,7 +11,7 @@ from planner.units import parse_duration_s, parse_money_usd, parse_volume_gb
 from relayd.cli import text
 from relayd.cli.many import common_options, one_thread
 from relayd.cli.options import assignments, number, wan_of, whole_number
-from relayd.cli.plan import filled
+from relayd.cli.text import filled, notes_block
 from relayd.row_files import read_json, read_rows
 from relayd.settings import load_settings
 
@@ -87,7 +87,7 @@ def reduce_text(placement: ReducePlacement) -> str:
             f"({snapshot.source}), as of {snapshot.as_of}."
         )
     )
-    return "\n\n".join([*blocks, *_notes(placement.warnings)])
+    return "\n\n".join([*blocks, *notes_block(placement.warnings)])
 
 
 def tasks(options: argparse.Namespace) -> int:
@@ -161,11 +161,4 @@ def tasks_text(placement: TaskPlacement) -> str:
         ),
         filled(f"Snapshot {snapshot.id} ({snapshot.source}), as of {snapshot.as_of}."),
     ]
-    return "\n\n".join([*blocks, *_notes(placement.warnings)])
-
-
-def _notes(warnings: tuple[str, ...]) -> list[str]:
-    if not warnings:
-        return []
-    notes = [filled(f"Note: {note}", indent="  ") for note in warnings]
-    return [text.styled("\n".join(notes), text.YELLOW)]
+    return "\n\n".join([*blocks, *notes_block(placement.warnings)])

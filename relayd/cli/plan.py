@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import textwrap
 from collections.abc import Callable
 from typing import Any
 
@@ -18,10 +17,9 @@ from planner.units import (
 )
 from relayd.cli import text
 from relayd.cli.options import assignments, number, wan_of, whole_number
+from relayd.cli.text import filled, notes_block
 from relayd.settings import Settings, load_settings
 from relayd.wan import Wan
-
-WIDTH = 96
 
 
 def run(options: argparse.Namespace) -> int:
@@ -104,9 +102,7 @@ def human(plan: Plan, *, volume_assumed: bool = False) -> str:
         blocks.append(text.styled("What would help", text.BOLD) + "\n" + "\n".join(_advice(plan)))
     sure = f"{plan.confidence} Snapshot {plan.snapshot.id} ({plan.snapshot.source}), as of "
     blocks.append(filled(sure + f"{plan.snapshot.as_of}."))
-    if plan.warnings:
-        notes = [filled(f"Note: {note}", indent="  ") for note in plan.warnings]
-        blocks.append(text.styled("\n".join(notes), text.YELLOW))
+    blocks += notes_block(plan.warnings)
     return "\n\n".join(blocks)
 
 
@@ -205,9 +201,3 @@ def _advice(plan: Plan) -> list[str]:
         cost = f"{sign}${text.usd(abs(advice.cost_usd))}" if advice.cost_usd else "free"
         lines.append(filled(f"- {advice.action}: {advice.effect} ({cost})", indent="  "))
     return lines
-
-
-def filled(words: str, indent: str = "") -> str:
-    """Return words in lines of the terminal's width."""
-    return textwrap.fill(words, WIDTH, subsequent_indent=indent, break_long_words=False,
-                         break_on_hyphens=False)  # fmt: skip

@@ -8,7 +8,6 @@ import json
 import signal
 import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planner.errors import InputError
@@ -19,10 +18,9 @@ from probes.campaign.engine import Limits, Progress
 from probes.campaign.method import Method
 from probes.campaign.tasks import PHASES
 from probes.fleet.file import load_fleet
-from relayd.catalogue import load_catalogue
 from relayd.cli.caps import cap_json, measured_caps, recreate_lines
 from relayd.cli.fleet import agreed, allow_many_connections, fleet_path
-from relayd.cli.options import store_place, whole_number
+from relayd.cli.options import catalogue_of, store_place, whole_number
 from relayd.cli.probe_method import kept_method, may_change, method_of
 from relayd.cli.text import duration, table, usd, volume
 from relayd.measuring import Forecast, Measuring, Report, wish_from_json, wish_to_json
@@ -44,7 +42,7 @@ SHOWN_REGIONS = 12
 def run(options: argparse.Namespace) -> int:
     """Forecast, ask, measure; 5 if something is left to do."""
     settings = load_settings()
-    catalogue = load_catalogue((*settings.catalogues, *(Path(name) for name in options.catalogue)))
+    catalogue = catalogue_of(options, settings)
     fleet = load_fleet(fleet_path(options))
     if len({host.region for host in fleet}) < 2:
         raise InputError(fleet.name, "has fewer than two regions", remedy="Add hosts of others.")

@@ -12,7 +12,7 @@ from planner.replanning_answer import Continuation, Range, Replan
 from planner.units import gbps_text, parse_duration_s, parse_volume_gb
 from relayd.cli import text
 from relayd.cli.options import assignments, wan_of, whole_number
-from relayd.cli.plan import filled
+from relayd.cli.text import filled, notes_block
 
 
 def run(options: argparse.Namespace) -> int:
@@ -90,9 +90,7 @@ def human(answer: Replan) -> str:
             f"({snapshot.source}), as of {snapshot.as_of}."
         )
     )
-    if answer.warnings:
-        notes = [filled(f"Note: {note}", indent="  ") for note in answer.warnings]
-        blocks.append(text.styled("\n".join(notes), text.YELLOW))
+    blocks += notes_block(answer.warnings)
     return "\n\n".join(blocks)
 
 

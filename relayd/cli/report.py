@@ -10,8 +10,7 @@ from pathlib import Path
 
 from planner.errors import InputError
 from planner.units import parse_duration_s
-from relayd.catalogue import load_catalogue
-from relayd.cli.options import store_place
+from relayd.cli.options import catalogue_of, store_place
 from relayd.settings import load_settings
 from relayd.store import open_store
 
@@ -23,7 +22,7 @@ def run(options: argparse.Namespace) -> int:
     from relayd.reporting.markdown import markdown
 
     settings = load_settings()
-    catalogue = load_catalogue((*settings.catalogues, *map(Path, options.catalogue)))
+    catalogue = catalogue_of(options, settings)
     since_s = time.time() - parse_duration_s(options.since, "--since") if options.since else None
     path = store_place(options, settings)
     kind = "json" if options.json else options.format or _kind_of(options.output)

@@ -11,7 +11,7 @@ from planner.units import gbps_text, parse_duration_s
 from relayd.cli import text
 from relayd.cli.many import common_options, one_thread
 from relayd.cli.options import wan_of, whole_number
-from relayd.cli.plan import filled
+from relayd.cli.text import filled, notes_block
 from relayd.row_files import read_json, read_rows
 
 BAR = 40
@@ -74,9 +74,7 @@ def human(plan: SchedulePlan, *, periods: bool = False) -> str:
             f"caps. Snapshot {snapshot.id} ({snapshot.source}), as of {snapshot.as_of}."
         )
     )
-    if plan.warnings:
-        notes = [filled(f"Note: {note}", indent="  ") for note in plan.warnings]
-        blocks.append(text.styled("\n".join(notes), text.YELLOW))
+    blocks += notes_block(plan.warnings)
     return "\n\n".join(blocks)
 
 

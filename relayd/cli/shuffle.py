@@ -9,7 +9,7 @@ from planner.shuffle_plan import Comparison, ShufflePlan
 from planner.units import gbps_text, parse_duration_s, parse_volume_gb
 from relayd.cli import text
 from relayd.cli.options import assignments, number, wan_of, whole_number
-from relayd.cli.plan import filled
+from relayd.cli.text import filled, notes_block
 from relayd.demand_files import read_demands
 from relayd.settings import load_settings
 
@@ -99,9 +99,7 @@ def human(plan: ShufflePlan, *, all_pairs: bool = False) -> str:
             f"as of {snapshot.as_of}."
         )
     )
-    if plan.warnings:
-        notes = [filled(f"Note: {note}", indent="  ") for note in plan.warnings]
-        blocks.append(text.styled("\n".join(notes), text.YELLOW))
+    blocks += notes_block(plan.warnings)
     return "\n\n".join(blocks)
 
 

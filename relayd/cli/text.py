@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+import textwrap
 from collections.abc import Sequence
 from math import isfinite
 from typing import TextIO
 
 BOLD, DIM, GREEN, YELLOW = "1", "2", "32", "33"
+WIDTH = 96
 
 
 def styled(text: str, style: str, stream: TextIO | None = None) -> str:
@@ -73,3 +75,17 @@ def usd(amount: float) -> str:
     if amount and abs(amount) < 0.1:
         return f"{amount:.4f}"
     return f"{amount:,.2f}"
+
+
+def filled(words: str, indent: str = "") -> str:
+    """Return words in lines of the terminal's width."""
+    return textwrap.fill(words, WIDTH, subsequent_indent=indent, break_long_words=False,
+                         break_on_hyphens=False)  # fmt: skip
+
+
+def notes_block(warnings: Sequence[str]) -> list[str]:
+    """Return the block of an answer's notes; none where there are no notes."""
+    if not warnings:
+        return []
+    notes = [filled(f"Note: {note}", indent="  ") for note in warnings]
+    return [styled("\n".join(notes), YELLOW)]

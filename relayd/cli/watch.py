@@ -10,7 +10,6 @@ import signal
 import sys
 import time
 from math import inf
-from pathlib import Path
 from typing import Any
 
 from planner.errors import InputError
@@ -18,9 +17,8 @@ from planner.units import parse_duration_s, parse_money_usd
 from probes.campaign.course import parse_pairs
 from probes.fleet.file import load_fleet
 from probes.fleet.hosts import Fleet
-from relayd.catalogue import load_catalogue
 from relayd.cli.fleet import allow_many_connections, fleet_path
-from relayd.cli.options import store_place, whole_number
+from relayd.cli.options import catalogue_of, store_place, whole_number
 from relayd.cli.text import usd
 from relayd.settings import load_settings
 from relayd.watching.options import QuietHours, WatchOptions
@@ -33,7 +31,7 @@ SECRET = "RELAYD_WEBHOOK_SECRET"  # noqa: S105 - the variable's name
 def run(options: argparse.Namespace) -> int:
     """Watch until SIGINT or SIGTERM; notes on standard error, the last status on output."""
     settings = load_settings()
-    catalogue = load_catalogue((*settings.catalogues, *(Path(name) for name in options.catalogue)))
+    catalogue = catalogue_of(options, settings)
     fleet = load_fleet(fleet_path(options))
     path = store_place(options, settings)
     watcher = Watcher(path, fleet, catalogue, watch_options(options, fleet), _say)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from aiohttp import web
 
+from relayd.graph_document import aliases_by_region, region_as_json
 from relayd.service.answers import encoded, tagged_answer
 from relayd.service.current import Current
 from relayd.service.models.network import Regions
@@ -20,22 +21,9 @@ async def get_regions(ask: Ask) -> web.Response:
 def _regions(current: Current) -> bytes:
     wan = current.wan
     sites = wan.sites()
-    aliases: dict[str, list[str]] = {}
-    for alias, members in wan.catalogue.aliases.items():
-        for member in members:
-            aliases.setdefault(member, []).append(alias)
+    aliases = aliases_by_region(wan.catalogue)
     listed = [
-        {
-            "id": region.id,
-            "provider": region.provider,
-            "city": region.city,
-            "country": region.country,
-            "continent": region.continent,
-            "latitude_deg": region.latitude_deg,
-            "longitude_deg": region.longitude_deg,
-            "vm_type": sites[region.id].vm_type,
-            "aliases": aliases.get(region.id, []),
-        }
+        region_as_json(region, sites[region.id].vm_type, aliases.get(region.id, []))
         for region in wan.regions()
     ]
     named = {alias: list(members) for alias, members in wan.catalogue.aliases.items()}
