@@ -85,7 +85,6 @@ class Watcher:
         async with StoreThread(self.db) as storage:
             try:
                 if await self._become_prober(storage, stop):
-                    self._role = "prober"
                     await self._probe(storage, stop)
             finally:
                 self._role = "stopped"
@@ -152,7 +151,8 @@ class Watcher:
         patience = Patience(connect_s=min(10.0, max(3.0, self.options.interval_s)))
         async with Sessions(self.fleet, f"{owner}-watch", patience=patience) as sessions:
             parts = await self._prepared(storage, sessions, campaigns_due)
-            self._parts = parts
+            # A prober can say from the first moment which hosts it can't reach.
+            self._parts, self._role = parts, "prober"
             running = [
                 asyncio.create_task(parts.looking.run()),
                 asyncio.create_task(self._now_and_then(parts)),
