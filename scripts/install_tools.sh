@@ -22,6 +22,7 @@ PATH="$PATH:$(echo /usr/lib/postgresql/*/bin | tr ' ' ':')" need initdb postgres
 need java default-jre-headless
 need curl curl
 need openssl openssl
+need chromium chromium
 need pgrep procps
 
 [ -n "$missing" ] || exit 0

@@ -49,7 +49,8 @@ def _endpoint(
     async def endpoint(request: web.Request) -> web.StreamResponse:
         if quick is not None and (known := quick(service, request)) is not None:
             return known
-        query = read_query(request, route.query)
+        # The query of a page is its script's to read.
+        query = read_query(request, route.query) if route.listed else None
         body = None
         if route.body is not None and not route.raw_body:
             body = await read_body(request, route.body, most_bytes, timeout_s)

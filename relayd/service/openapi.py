@@ -49,7 +49,8 @@ def document() -> bytes:
     """Return the description as JSON."""
     from relayd.service.routes.all import ROUTES
 
-    return json.dumps(described(ROUTES), indent=1).encode()
+    listed = tuple(route for route in ROUTES if route.listed)
+    return json.dumps(described(listed), indent=1).encode()
 
 
 def described(routes: tuple[Route, ...]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from relayd.service.routes import (
     campaigns,
     catalogue,
+    dashboard,
     documentation,
     events,
     links,
@@ -28,5 +29,6 @@ ROUTES: tuple[Route, ...] = (
     *campaigns.ROUTES,
     *events.ROUTES,
     *documentation.ROUTES,
+    *dashboard.ROUTES,
     *operations.ROUTES,
 )

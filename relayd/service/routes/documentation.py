@@ -33,12 +33,6 @@ async def get_docs_style(ask: Ask) -> web.Response:  # noqa: ARG001
     return _text((PAGES / "docs.css").read_bytes(), CSS)
 
 
-async def get_root(ask: Ask) -> web.Response:  # noqa: ARG001
-    """Lead to the documentation."""
-    headers = {hdrs.LOCATION: "docs", hdrs.CONTENT_TYPE: "text/html; charset=utf-8"}
-    return web.Response(body=b'<a href="docs">docs</a>', status=307, headers=headers)
-
-
 def _text(content: bytes, kind: str) -> web.Response:
     headers = {
         hdrs.CONTENT_TYPE: f"{kind}; charset=utf-8",
@@ -50,7 +44,6 @@ def _text(content: bytes, kind: str) -> web.Response:
 
 ROUTES = (
     Route("GET", "/docs", get_docs, "This documentation", media_type=HTML),
-    Route("GET", "/docs.js", get_docs_script, "Its script", media_type=JAVASCRIPT),
-    Route("GET", "/docs.css", get_docs_style, "Its style", media_type=CSS),
-    Route("GET", "/", get_root, "Leads to the documentation", media_type=HTML, success=307),
+    Route("GET", "/docs.js", get_docs_script, "Its script", media_type=JAVASCRIPT, listed=False),
+    Route("GET", "/docs.css", get_docs_style, "Its style", media_type=CSS, listed=False),
 )

@@ -72,6 +72,8 @@ class Route:
         Models that the body's model refers to by name.
     called : str
         The operation's id, where one handler has several; else the handler's name.
+    listed : bool
+        Whether the description of the API tells of it; pages for people are not part of it.
     """
 
     method: str
@@ -93,6 +95,7 @@ class Route:
     unlimited: bool = False
     also: tuple[type[BaseModel], ...] = ()
     called: str = ""
+    listed: bool = True
 
     @property
     def name(self) -> str:

@@ -1,0 +1,115 @@
+// Asks the service that sent this page. Errors are the problem documents of the API (RFC 9457).
+
+const TOKEN = "relayd-token";
+
+export class Problem extends Error {
+  constructor(status, content) {
+    super(content.detail || content.title || `The service answered ${status}.`);
+    this.status = status;
+    this.kind = content.kind ?? "";
+    this.field = content.field ?? "";
+    this.requestId = content.request_id ?? "";
+  }
+}
+
+export const keptToken = () => sessionStorage.getItem(TOKEN) ?? "";
+export function keepToken(token) {
+  if (token) sessionStorage.setItem(TOKEN, token);
+  else sessionStorage.removeItem(TOKEN);
+}
+
+let askForToken = null;
+// shell.js shows the dialog; one dialog answers all requests that wait.
+export function onUnauthorized(ask) {
+  askForToken = ask;
+}
+
+async function send(path, options) {
+  const headers = { ...options.headers };
+  if (keptToken()) headers.Authorization = `Bearer ${keptToken()}`;
+  let response;
+  try {
+    response = await fetch(path, { ...options, headers });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Problem(0, { detail: "The service does not answer. Is it still running?" });
+  }
+  if (response.status === 401 && askForToken && (await askForToken())) return send(path, options);
+  return response;
+}
+
+async function content(response) {
+  if (response.ok) return response.json();
+  const body = await response.json().catch(() => ({}));
+  throw new Problem(response.status, body);
+}
+
+function address(path, parameters) {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(parameters)) {
+    if (value === undefined || value === null || value === "") continue;
+    for (const each of Array.isArray(value) ? value : [value]) query.append(name, each);
+  }
+  const text = query.toString();
+  return text ? `${path}?${text}` : path;
+}
+
+// Paths are relative ("v1/links"), so that a prefix of a reverse proxy does no harm.
+export async function get(path, parameters = {}, { signal } = {}) {
+  return content(await send(address(path, parameters), { signal }));
+}
+
+export async function post(path, body, { signal } = {}) {
+  const headers = { "Content-Type": "application/json" };
+  return content(await send(path, { method: "POST", headers, body: JSON.stringify(body), signal }));
+}
+
+// All entries of a paged list, at most `most`; `key` names the list in the answer.
+export async function all(path, key, parameters = {}, { most = 20000, signal } = {}) {
+  const found = [];
+  let cursor;
+  do {
+    const page = await get(path, { limit: 1000, ...parameters, cursor }, { signal });
+    found.push(...page[key]);
+    cursor = page.next_cursor;
+  } while (cursor && found.length < most);
+  return found;
+}
+
+// Server-sent events, for ever: EventSource can send no token, so they are read by hand.
+// `heard({ id, kind, data })` for each; `onState(true | false)` as the stream comes and goes.
+export function events(heard, onState = () => {}) {
+  const stop = new AbortController();
+  let last = "";
+  async function read() {
+    const headers = last ? { "Last-Event-ID": last } : {};
+    const response = await send("v1/events", { headers, signal: stop.signal });
+    if (!response.ok) throw new Problem(response.status, await response.json().catch(() => ({})));
+    onState(true);
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    let text = "";
+    for (let part = await reader.read(); !part.done; part = await reader.read()) {
+      text += part.value;
+      const blocks = text.split("\n\n");
+      text = blocks.pop();
+      for (const block of blocks) {
+        const fields = Object.fromEntries(block.split("\n").filter((line) => line && !line.startsWith(":"))
+          .map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 1).trimStart()]));
+        if (fields.id) last = fields.id;
+        if (fields.data) heard({ id: fields.id, kind: fields.event, data: JSON.parse(fields.data) });
+      }
+    }
+  }
+  (async () => {
+    while (!stop.signal.aborted) {
+      try {
+        await read();
+      } catch (error) {
+        if (error.name === "AbortError") return;
+      }
+      onState(false);
+      await new Promise((resolve) => setTimeout(resolve, 3000));
+    }
+  })();
+  return () => stop.abort();
+}

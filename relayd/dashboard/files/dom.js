@@ -1,0 +1,60 @@
+// Builds elements. Text is always text, never markup: what a region or a host is called is data.
+
+// element("td", { class: "number" }, "4.9 Gbit/s"); on: { click: f } adds listeners.
+export function element(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name === "on") {
+      for (const [event, heard] of Object.entries(value)) made.addEventListener(event, heard);
+    } else if (name === "dataset") {
+      Object.assign(made.dataset, value);
+    } else {
+      made.setAttribute(name, value === true ? "" : String(value));
+    }
+  }
+  made.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  return made;
+}
+
+export function replace(parent, ...children) {
+  parent.replaceChildren(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  return parent;
+}
+
+// A table of facts: pairs of a name and a value (text or element).
+export function facts(pairs) {
+  return element("dl", { class: "facts" }, pairs.map(([name, value]) => [element("dt", {}, name), element("dd", {}, value)]));
+}
+
+// columns: [{ title, unit, number: true, value: row => sortable, shown: row => text or element }]
+// Headings sort; the order is said to screen readers by aria-sort.
+export function sortable(caption, columns, rows, { order = 0, descending = false, key } = {}) {
+  const body = element("tbody");
+  const heads = columns.map((column, at) => element("th", { scope: "col", class: column.number ? "number" : null },
+    element("button", { class: "sort", type: "button", on: { click: () => sort(at) } }, column.title),
+    column.unit ? element("small", { class: "muted" }, ` ${column.unit}`) : null));
+  let by = order;
+  let falling = descending;
+  const made = new Map(rows.map((row) => [row, element("tr", key ? { dataset: { key: key(row) } } : {},
+    columns.map((column) => element("td", { class: column.number ? "number" : null }, (column.shown ?? column.value)(row) ?? "")))]));
+  function put() {
+    const value = columns[by].value;
+    const missing = (each) => each === null || each === undefined || Number.isNaN(each);
+    const sorted = [...rows].sort((a, b) => {
+      const [x, y] = [value(a), value(b)];
+      if (missing(x) || missing(y)) return missing(x) - missing(y);
+      return (typeof x === "number" ? x - y : String(x).localeCompare(String(y))) * (falling ? -1 : 1);
+    });
+    heads.forEach((head, at) => head.setAttribute("aria-sort", at === by ? (falling ? "descending" : "ascending") : "none"));
+    body.replaceChildren(...sorted.map((row) => made.get(row)));
+  }
+  function sort(at) {
+    falling = at === by ? !falling : Boolean(columns[at].number);
+    by = at;
+    put();
+  }
+  put();
+  return element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
+    element("table", {}, element("caption", {}, caption), element("thead", {}, element("tr", {}, heads)), body));
+}

@@ -1,0 +1,41 @@
+// Figures as people read them: three digits, with their unit.
+
+function digits(value) {
+  const size = Math.abs(value);
+  if (size >= 1000) return Math.round(value).toLocaleString("en-US");
+  return String(Number(value.toPrecision(3)));
+}
+
+export const UNKNOWN = "–";
+const known = (value) => value !== null && value !== undefined && !Number.isNaN(value);
+const withUnit = (unit) => (value) => (known(value) ? `${digits(value)} ${unit}` : UNKNOWN);
+
+export const figure = (value) => (known(value) ? digits(value) : UNKNOWN);
+export const gbps = withUnit("Gbit/s");
+export const mbps = withUnit("Mbit/s");
+export const ms = withUnit("ms");
+export const percent = withUnit("%");
+export const times = (value) => (known(value) ? `${value.toFixed(2)}×` : UNKNOWN);
+export const usd = (value) => (known(value) ? `$${value < 0.1 && value > 0 ? Number(value.toPrecision(2)) : value.toLocaleString("en-US", { minimumFractionDigits: 2, maximumFractionDigits: 2 })}` : UNKNOWN);
+export const perGb = (value) => (known(value) ? `$${value.toFixed(3)}/GB` : UNKNOWN);
+
+export function volume(gb) {
+  if (!known(gb)) return UNKNOWN;
+  if (gb >= 1000) return `${digits(gb / 1000)} TB`;
+  return gb >= 1 ? `${digits(gb)} GB` : `${digits(gb * 1000)} MB`;
+}
+
+export function duration(seconds) {
+  if (!known(seconds)) return UNKNOWN;
+  if (seconds < 60) return `${digits(seconds)} s`;
+  const whole = Math.round(seconds);
+  const [d, h, m, s] = [Math.floor(whole / 86400), Math.floor(whole / 3600) % 24, Math.floor(whole / 60) % 60, whole % 60];
+  if (d) return `${d} d ${h} h`;
+  return h ? `${h} h ${m} min` : `${m} min${s ? ` ${s} s` : ""}`;
+}
+
+export const when = (seconds) => (known(seconds) ? new Date(seconds * 1000).toISOString().replace("T", " ").replace(/\.\d+Z/, "Z") : UNKNOWN);
+export const ago = (seconds) => (known(seconds) ? `${duration(Math.max(0, Date.now() / 1000 - seconds))} ago` : "never");
+
+// An estimate of the API: expected (low to high).
+export const bounds = (estimate, shown = figure) => (estimate ? `${shown(estimate.expected)} (${figure(estimate.low)} to ${figure(estimate.high)})` : UNKNOWN);

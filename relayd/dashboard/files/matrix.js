@@ -1,0 +1,3 @@
+import { say } from "./shell.js";
+
+say("Nothing is here yet.");

@@ -1,0 +1,84 @@
+// What every page has: theme, token, messages, and the snapshot that its figures rest on.
+
+import { keepToken, keptToken, onUnauthorized } from "./api.js";
+import { element, replace } from "./dom.js";
+import { ago } from "./format.js";
+
+export const content = document.getElementById("content");
+const message = document.getElementById("message");
+const themes = document.getElementById("theme");
+const signIn = document.getElementById("sign-in");
+const dialog = document.getElementById("token-dialog");
+const field = document.getElementById("token");
+
+export function say(text) {
+  replace(message, text ? element("p", {}, text) : null);
+}
+
+// A problem is said in one sentence, where a screen reader hears it.
+export function fail(error) {
+  if (error.name === "AbortError") return;
+  const id = error.requestId ? element("small", { class: "muted" }, ` (request ${error.requestId})`) : null;
+  replace(message, element("p", { class: "problem" }, error.message, id));
+}
+
+// Runs a part of a page; what goes wrong is said, never left in the console alone.
+export async function show(part) {
+  try {
+    say("");
+    return await part();
+  } catch (error) {
+    fail(error);
+    return undefined;
+  }
+}
+
+// What an empty store says, with the commands that fill it.
+export function emptyState(title, ...children) {
+  return element("section", { class: "empty" }, element("h2", {}, title), children);
+}
+
+export function restsOn(snapshot) {
+  const as_of = Date.parse(snapshot.as_of) / 1000;
+  const age = Number.isNaN(as_of) ? "" : `, newest measurement ${ago(as_of)}`;
+  document.getElementById("snapshot").textContent = `Snapshot ${snapshot.id}${age}`;
+}
+
+// Told when colours change, so that charts can be drawn again.
+const redrawn = new Set();
+export function onTheme(draw) {
+  redrawn.add(draw);
+}
+export function isDark() {
+  return getComputedStyle(document.documentElement).colorScheme.includes("dark");
+}
+export const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+
+themes.value = document.documentElement.dataset.theme ?? "";
+themes.addEventListener("change", () => {
+  document.documentElement.dataset.theme = themes.value;
+  localStorage.setItem("relayd-theme", themes.value);
+  redrawn.forEach((draw) => draw());
+});
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => redrawn.forEach((draw) => draw()));
+
+let waiting = null;
+function askForToken() {
+  waiting ??= new Promise((resolve) => {
+    field.value = "";
+    dialog.showModal();
+    dialog.addEventListener("close", () => {
+      waiting = null;
+      signIn.hidden = false;
+      const given = dialog.returnValue === "keep" && field.value.trim();
+      if (given) keepToken(field.value.trim());
+      resolve(Boolean(given));
+    }, { once: true });
+  });
+  return waiting;
+}
+onUnauthorized(askForToken);
+signIn.hidden = !keptToken();
+signIn.addEventListener("click", async () => {
+  if (await askForToken()) location.reload();
+});

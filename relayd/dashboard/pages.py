@@ -1,0 +1,64 @@
+"""Which pages there are, and the frame that all of them share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from html import escape
+from string import Template
+
+from relayd import __version__
+from relayd.dashboard.assets import FILES
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page.
+
+    Attributes
+    ----------
+    path : str
+        Where it is served; all of one level, so that links are relative and a prefix of a
+        reverse proxy does no harm.
+    name : str
+        Of its script and style, ``files/{name}.js`` and ``files/{name}.css``.
+    title : str
+    summary : str
+        What it is for, in one sentence; read out and shown below the title.
+    in_menu : bool
+    """
+
+    path: str
+    name: str
+    title: str
+    summary: str
+    in_menu: bool = True
+
+
+PAGES = (
+    Page("/", "matrix", "Matrix", "What is known of every pair of regions, at one glance."),
+    Page("/map", "map", "Map", "Where traffic from a region or of a plan goes."),
+    Page("/plan", "plan", "Plan", "Direct or relayed, how long, and what it costs."),
+    Page(
+        "/pair", "pair", "Pair", "What was measured between two regions, and what follows from it."
+    ),
+    Page("/campaigns", "campaigns", "Campaigns", "What is being measured, and what it takes."),
+    Page("/fleet", "fleet", "Fleet", "Hosts that measure, their caps, and what has changed."),
+)
+
+
+@cache
+def rendered(page: Page) -> bytes:
+    """Return a page as HTML; its figures come later, by its script."""
+    menu = "".join(_entry(other, other is page) for other in PAGES if other.in_menu)
+    template = Template((FILES / "page.html").read_text("utf-8"))
+    return template.substitute(
+        title=escape(page.title), summary=escape(page.summary), name=page.name, menu=menu,
+        version=escape(__version__),
+    ).encode()  # fmt: skip
+
+
+def _entry(page: Page, is_current: bool) -> str:
+    href = escape(page.path.removeprefix("/") or "./")
+    current = ' aria-current="page"' if is_current else ""
+    return f'<li><a href="{href}"{current}>{escape(page.title)}</a></li>'

@@ -1,0 +1,1 @@
+"""The dashboard in a real browser, before a really running service."""

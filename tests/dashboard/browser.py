@@ -1,0 +1,85 @@
+"""Drives Debian's chromium and holds every page to what all pages promise."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+OPTIONS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
+PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """Start a browser with a profile of its own; skips the test where there is none."""
+    from playwright.sync_api import sync_playwright
+
+    program = next((found for name in PROGRAMS if (found := shutil.which(name))), None)
+    if program is None:
+        pytest.skip("needs chromium (apt-get install chromium)")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=list(OPTIONS))
+        yield browser
+        browser.close()
+
+
+@dataclass
+class Watched:
+    """A page, and what went wrong on it."""
+
+    page: Page
+    problems: list[str] = field(default_factory=list)
+
+    def open(self, url: str) -> Page:
+        """Open an address and wait until the page has nothing more to ask."""
+        self.page.goto(url)
+        self.page.wait_for_load_state("networkidle")
+        return self.page
+
+    def violations(self) -> list[str]:
+        """Return what axe-core finds that is serious or worse (WCAG 2.1 and 2.2, A and AA)."""
+        from axe_playwright_python.sync_playwright import Axe
+
+        rules = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+        found: list[dict[str, Any]] = (
+            Axe()
+            .run(self.page, options={"runOnly": {"type": "tag", "values": rules}})
+            .response["violations"]
+        )
+        return [
+            f"{each['id']}: {each['help']}: {each['nodes'][0]['html'][:200]}"
+            for each in found if each["impact"] in ("serious", "critical")
+        ]  # fmt: skip
+
+
+@contextmanager
+def watched(
+    browser: Browser, *, width: int = 1440, height: int = 900, dark: bool = False,
+    allowed: tuple[str, ...] = (),
+) -> Iterator[Watched]:  # fmt: skip
+    """Open a page that is watched; errors in its console fail at the end, but those allowed."""
+    context = browser.new_context(
+        viewport={"width": width, "height": height},
+        color_scheme="dark" if dark else "light",
+        reduced_motion="reduce",
+    )
+    seen = Watched(context.new_page())
+    seen.page.on(
+        "console",
+        lambda said: seen.problems.append(said.text) if said.type in ("error", "warning") else None,
+    )
+    seen.page.on("pageerror", lambda error: seen.problems.append(str(error)))
+    try:
+        yield seen
+    finally:
+        context.close()
+    left = [text for text in seen.problems if not any(part in text for part in allowed)]
+    assert not left, left

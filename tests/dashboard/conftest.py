@@ -1,0 +1,66 @@
+"""A browser, and services with much, little and nothing to show."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.dashboard.browser import Watched, chromium, watched
+from tests.service.running import ROOT, Served, served
+from tests.shared_data import shared
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+# Looks at the store often, so that tests need not wait.
+QUICK = {"RELAYD_SERVE_REFRESH_S": "0.2"}
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Debian's chromium, headless; a page of a context of its own for each test."""
+    with chromium() as started:
+        yield started
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Watched]:
+    """A page on which anything said in the console as an error fails the test."""
+    with watched(browser) as seen:
+        yield seen
+
+
+@pytest.fixture(scope="session")
+def grid_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with the January grid of 63 regions."""
+    folder = tmp_path_factory.mktemp("grid")
+    db = folder / "relayd.db"
+    for kind, name in (
+        ("skyplane-throughput", "throughput_2022-01.csv"),
+        ("skyplane-latency", "latency_2022-04.csv"),
+    ):
+        subprocess.run(
+            [sys.executable, "-m", "relayd", "import", kind, str(shared("skyplane") / name),
+             "--db", str(db)],
+            check=True, capture_output=True, cwd=ROOT,
+        )  # fmt: skip
+    return db
+
+
+@pytest.fixture(scope="session")
+def grid(grid_store: Path) -> Iterator[Served]:
+    """A service with the January grid."""
+    with served(grid_store, environment=QUICK) as service:
+        yield service
+
+
+@pytest.fixture(scope="session")
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A service on a store without any measurement."""
+    with served(tmp_path_factory.mktemp("empty") / "relayd.db", environment=QUICK) as service:
+        yield service

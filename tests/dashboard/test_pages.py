@@ -1,0 +1,40 @@
+"""Every page opens without an error and is usable by everyone, whatever the store holds."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import TYPE_CHECKING
+
+import pytest
+
+from relayd.dashboard.pages import PAGES, Page
+from tests.dashboard.browser import watched
+from tests.service.running import Served
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+QUERIES = {
+    "pair": "?src=azure:eastus&dst=aws:sa-east-1",
+    "plan": "?src=azure:eastus&dst=aws:sa-east-1&volume_gb=500",
+}
+
+
+@pytest.mark.parametrize(
+    ("page", "store"),
+    list(product(PAGES, ("grid", "empty"))),
+    ids=lambda value: getattr(value, "name", value),
+)
+def test_a_page_has_no_error_and_no_barrier(
+    page: Page, store: str, browser: Browser, request: pytest.FixtureRequest
+) -> None:
+    service: Served = request.getfixturevalue(store)
+    for dark in (False, True):
+        with watched(browser, dark=dark, width=390 if dark else 1440) as seen:
+            shown = seen.open(f"{service.url}{page.path}{QUERIES.get(page.name, '')}")
+            assert shown.title() == f"{page.title} - relayd"
+            assert seen.violations() == []
+            # Nothing wider than the window, but what scrolls by itself.
+            assert shown.evaluate(
+                "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+            )
