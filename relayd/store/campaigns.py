@@ -163,10 +163,10 @@ class Campaigns:
         InputError
             If another process is running one; its probes and ours would disturb each other.
         """
-        with election(self._store, "campaign") as standing:
+        with election(self._store, "prober") as standing:
             if not standing.stand():
                 raise InputError(
-                    "--db", "is in use by another campaign", value=str(self._store.place),
+                    "--db", "is in use by another campaign or a watcher", value=str(self._store.place),
                     remedy="Wait until it has finished, or name another database.",
                 )  # fmt: skip
             yield
