@@ -166,7 +166,8 @@ class Campaigns:
         with election(self._store, "prober") as standing:
             if not standing.stand():
                 raise InputError(
-                    "--db", "is in use by another campaign or a watcher", value=str(self._store.place),
+                    "--db", "is in use by another campaign or a watcher",
+                    value=str(self._store.place),
                     remedy="Wait until it has finished, or name another database.",
                 )  # fmt: skip
             yield
