@@ -31,6 +31,7 @@ from relayd.client.options import (
     ReduceOptions,
     ScheduleOptions,
     ShuffleOptions,
+    TasksOptions,
     TransferOptions,
     as_json,
 )
@@ -178,14 +179,11 @@ class AsyncWan:
         tasks: Mapping[str, float] | Sequence[str],
         traffic_gb: Any,
         vms: Sequence[Mapping[str, Any]],
-        *,
-        time_limit_s: float | None = None,
-        connections: int | None = None,
+        **options: Unpack[TasksOptions],
     ) -> TaskPlacement:
         """Recommend on which VM to run which task; see :meth:`relayd.wan.Wan.place_tasks`."""
         cpus = tasks if isinstance(tasks, Mapping) else dict.fromkeys(tasks, 1.0)
-        body = as_json({"time_limit_s": time_limit_s, "connections": connections})
-        body |= {
+        body = as_json(options) | {
             "tasks": [{"id": task, "cpus": count} for task, count in cpus.items()],
             "traffic": [
                 {"src": src, "dst": dst, "volume_gb": gb}

@@ -34,6 +34,7 @@ from relayd.client.options import (
     ReduceOptions,
     ScheduleOptions,
     ShuffleOptions,
+    TasksOptions,
     TransferOptions,
 )
 from relayd.store.events import Event
@@ -193,16 +194,10 @@ class RemoteWan:
         tasks: Mapping[str, float] | Sequence[str],
         traffic_gb: Any,
         vms: Sequence[Mapping[str, Any]],
-        *,
-        time_limit_s: float | None = None,
-        connections: int | None = None,
+        **options: Unpack[TasksOptions],
     ) -> TaskPlacement:
         """Recommend on which VM to run which task; see :meth:`relayd.wan.Wan.place_tasks`."""
-        return self._run(
-            self._asked().place_tasks(
-                tasks, traffic_gb, vms, time_limit_s=time_limit_s, connections=connections
-            )
-        )
+        return self._run(self._asked().place_tasks(tasks, traffic_gb, vms, **options))
 
     def replan(
         self,

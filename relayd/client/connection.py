@@ -6,6 +6,7 @@ import asyncio
 import json
 import random
 from collections.abc import AsyncIterator, Mapping
+from math import inf
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -47,6 +48,8 @@ class Connection:
             raise InputError(
                 "url", "has a user name in it", remedy="Give a token by `token=` instead."
             )
+        if not 0 < timeout_s < inf:
+            raise InputError("timeout_s", "must be a finite time above 0", value=timeout_s)
         self.url = url.rstrip("/")
         self._headers = {"User-Agent": f"relayd/{__version__}", "Accept": "application/json"}
         if token:

@@ -155,6 +155,13 @@ class Campaigns:
         return StoredCampaign(self._store, CampaignRow(row[0], json.loads(row[1]), row[2], None))
 
     @contextmanager
+    def under_way(self) -> Iterator[None]:
+        """Let everybody know that the newest campaign is being run, for as long as it is."""
+        with election(self._store, "campaign") as standing:
+            standing.stand()
+            yield
+
+    @contextmanager
     def alone(self) -> Iterator[None]:
         """Be the only campaign on this store.
 
