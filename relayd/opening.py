@@ -71,9 +71,8 @@ def open(  # noqa: A001 - relayd.open() is what a user writes
         If a catalogue file is wrong.
     """
     if isinstance(db, str) and db.partition("://")[0] in {"http", "https"}:
-        patience = {} if timeout_s is None else {"timeout_s": timeout_s}
         token = token or os.environ.get("RELAYD_TOKEN")
-        return _open_service(db, token, catalogues, mirror, **patience)
+        return _open_service(db, token, catalogues, mirror, timeout_s)
     for_service = {"token": token, "mirror": mirror, "timeout_s": timeout_s is not None}
     if misplaced := [name for name, is_given in for_service.items() if is_given]:
         raise InputError(
@@ -85,20 +84,27 @@ def open(  # noqa: A001 - relayd.open() is what a user writes
 
 
 def _open_service(
-    url: str, token: str | None, catalogues: Sequence[str | Path], mirror: bool, **patience: float
+    url: str,
+    token: str | None,
+    catalogues: Sequence[str | Path],
+    mirror: bool,
+    timeout_s: float | None,
 ) -> Wan | RemoteWan:
     if catalogues:
         raise InputError(
             "catalogues", "are for a store, and a service was named",
             remedy="Give them to `relayd serve`.",
         )  # fmt: skip
+    from relayd.client.connection import TIMEOUT_S
+
+    timeout_s = TIMEOUT_S if timeout_s is None else timeout_s
     if mirror:
         from relayd.client.mirror import MirroredWan
 
-        return MirroredWan(url, token=token, **patience)
+        return MirroredWan(url, token=token, timeout_s=timeout_s)
     from relayd.client.blocking import RemoteWan
 
-    return RemoteWan(url, token=token, **patience)
+    return RemoteWan(url, token=token, timeout_s=timeout_s)
 
 
 def open_with(settings: Settings, db: Place | None, catalogues: Sequence[Path]) -> Wan:

@@ -24,7 +24,7 @@ from planner.shuffle_plan import ShufflePlan
 from probes.samples import Sample
 from relayd.catalogue import catalogue_of
 from relayd.client.answers import Ingested, answer_of, matrix_of
-from relayd.client.connection import Connection
+from relayd.client.connection import TIMEOUT_S, Connection
 from relayd.client.errors import error_of
 from relayd.client.options import (
     BroadcastOptions,
@@ -80,7 +80,7 @@ class AsyncWan:
     """
 
     def __init__(
-        self, url: str, *, token: str | None = None, timeout_s: float = 60.0, attempts: int = 4
+        self, url: str, *, token: str | None = None, timeout_s: float = TIMEOUT_S, attempts: int = 4
     ) -> None:
         self._connection = Connection(url, token=token, timeout_s=timeout_s, attempts=attempts)
 

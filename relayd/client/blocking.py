@@ -29,6 +29,7 @@ from planner.shuffle_plan import ShufflePlan
 from probes.samples import Sample
 from relayd.client.answers import Ingested
 from relayd.client.asynchronous import AsyncWan
+from relayd.client.connection import TIMEOUT_S
 from relayd.client.options import (
     BroadcastOptions,
     ReduceOptions,
@@ -111,7 +112,7 @@ class RemoteWan:
     """
 
     def __init__(
-        self, url: str, *, token: str | None = None, timeout_s: float = 60.0, attempts: int = 4
+        self, url: str, *, token: str | None = None, timeout_s: float = TIMEOUT_S, attempts: int = 4
     ) -> None:
         self._options = {"token": token, "timeout_s": timeout_s, "attempts": attempts}
         self._url = url

@@ -18,6 +18,8 @@ from relayd.client.errors import ServiceError, error_of
 
 FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 10.0
+TIMEOUT_S = 60.0
+"""For one attempt: twice what a service takes for an answer at most."""
 AGAIN = frozenset({429, 502, 503, 504})
 """Answers after which the same call may go well (RFC 9110, 15.5 and 15.6; RFC 6585)."""
 _MOST_PER_HOST = 32

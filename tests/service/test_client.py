@@ -340,9 +340,10 @@ def test_silence_and_absence_are_told() -> None:
     for wrong in ("ftp://x", "http://", "http://user:pass@host"):
         with pytest.raises(relayd.InputError):
             RemoteWan(wrong)
+    option: Any
     for option in ({"mirror": True}, {"timeout_s": 5.0}, {"token": "x"}):
         with pytest.raises(relayd.InputError, match="is for a service"):
-            relayd.open("store.db", **option)  # type: ignore[call-overload]
+            relayd.open("store.db", **option)
     for seconds in (0.0, -1.0, float("inf"), float("nan")):
         with pytest.raises(relayd.InputError, match="timeout_s"):
             relayd.open(address, timeout_s=seconds)

@@ -112,7 +112,7 @@ def _is_clear(answer: Answer) -> bool:
 
 def _role(replica: Served) -> str | None:
     watch = replica.get("/readyz").json["watch"]
-    return watch and watch["role"]
+    return str(watch["role"]) if watch else None
 
 
 def test_replicas_outlive_a_database_that_restarts_and_one_of_them_that_is_killed(
