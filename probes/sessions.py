@@ -12,7 +12,7 @@ import itertools
 import os
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from types import TracebackType
@@ -423,7 +423,7 @@ async def connect(
     began_s = time.monotonic()
     try:
         async with asyncio.timeout(patience.connect_s + patience.login_s):
-            return await asyncssh.connect(
+            return await _unless_cancelled(asyncssh.connect(
                 host.host, host.port, username=host.user,
                 client_keys=[str(host.key)] if host.key else (),
                 agent_path=None if host.key else os.environ.get("SSH_AUTH_SOCK"),
@@ -434,7 +434,7 @@ async def connect(
                 preferred_auth="publickey", ignore_encrypted=host.key is None,
                 connect_timeout=patience.connect_s, login_timeout=patience.login_s,
                 keepalive_interval=patience.keepalive_s, keepalive_count_max=patience.keepalives,
-            )  # fmt: skip
+            ))  # fmt: skip
     except asyncssh.HostKeyNotVerifiable:
         raise _untrusted(host, known) from None
     except asyncssh.PermissionDenied:
@@ -459,6 +459,28 @@ async def connect(
             f"({_reason(error)})",
             "Check that it runs, and the address and port in the fleet file.",
         ) from None  # fmt: skip
+
+
+async def _unless_cancelled(
+    connecting: Awaitable[asyncssh.SSHClientConnection],
+) -> asyncssh.SSHClientConnection:
+    """Wait for a connection and let no cancellation get lost in that.
+
+    Before Python 3.12, ``asyncio.wait_for``, which asyncssh connects with, forgets one that comes
+    together with the result (https://github.com/python/cpython/issues/86296): the task would go
+    on for ever, and who waits for its end, too.
+    """
+    task = asyncio.current_task()
+    assert task
+    before, connection = task.cancelling(), None
+    try:
+        connection = await connecting
+        return connection
+    finally:
+        if task.cancelling() > before:
+            if connection is not None:
+                connection.abort()
+            raise asyncio.CancelledError
 
 
 def known_hosts(host: Host) -> asyncssh.SSHKnownHosts:

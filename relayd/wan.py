@@ -98,7 +98,7 @@ class Wan:
         self._whole: Network | None = None
         self._parts: dict[tuple[str, str], Network] = {}
         self._variants: dict[tuple[object, ...], Network] = {}
-        self._now: dict[int, tuple[Network, Network]] = {}
+        self._now: dict[int, tuple[Network, Mapping[tuple[str, str], LegState], Network]] = {}
 
     def __repr__(self) -> str:
         """Say what it rests on."""
@@ -177,14 +177,15 @@ class Wan:
         states = self._knowledge.leg_states()
         if not states:
             return network
-        if id(network) not in self._now:
+        kept = self._now.get(id(network))
+        if kept is None or kept[1] is not states:
             from planner.leg_states import overlaid
 
             if len(self._now) > MOST_NETWORKS_KEPT:
                 self._now.clear()
             # Kept with what it was made of, so that the identity stays taken.
-            self._now[id(network)] = (network, overlaid(network, states))
-        return self._now[id(network)][1]
+            kept = self._now[id(network)] = (network, states, overlaid(network, states))
+        return kept[2]
 
     # ---- names ---------------------------------------------------------------------------
 

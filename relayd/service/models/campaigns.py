@@ -42,7 +42,7 @@ class CampaignSeen(Answered):
     id: int
     started_at_s: float
     finished_at_s: float | None = Field(description="null while something is left to do.")
-    is_running: bool = Field(description="Whether this service is running it now.")
+    is_running: bool = Field(description="Whether some process is running it now.")
     options: dict[str, Any]
     probes: ProbeCounts
     sent_gb: float

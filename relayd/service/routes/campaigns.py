@@ -13,7 +13,7 @@ from relayd.service.models.common import Page
 from relayd.service.problems import ProblemError
 from relayd.service.routes.table import Ask, Route
 from relayd.service.service import Service
-from relayd.store.campaign_pages import CampaignState, campaign, campaign_page
+from relayd.store.campaign_pages import CampaignState, campaign, campaign_page, running
 
 MOST_DIGITS = 18
 
@@ -22,14 +22,16 @@ async def list_campaigns(ask: Ask) -> web.Response:
     """List campaigns."""
     service, query = ask.service, ask.query
     before = whole_position(query.cursor)
-    rows = await service.store.read(
-        lambda store: campaign_page(store.database, before_id=before, limit=query.limit + 1)
-    )
+    rows, at_work = await service.store.read(
+        lambda store: (
+            campaign_page(store.database, before_id=before, limit=query.limit + 1), running(store)
+        )
+    )  # fmt: skip
     more = len(rows) > query.limit
     rows = rows[: query.limit]
     content = {
         "snapshot": service.current.snapshot,
-        "campaigns": [_seen(service, row) for row in rows],
+        "campaigns": [_seen(row, {at_work, service.campaigning.running}) for row in rows],
         "next_cursor": cursor(rows[-1].id) if more else None,
     }
     return json_answer(encoded(content), service.current.snapshot)
@@ -51,21 +53,24 @@ async def post_campaign(ask: Ask) -> web.Response:
 
 
 async def _answer(service: Service, number: int, status: int) -> web.Response:
-    row = await service.store.read(lambda store: campaign(store.database, number))
+    row, at_work = await service.store.read(
+        lambda store: (campaign(store.database, number), running(store))
+    )
     if row is None:
         raise _unknown(str(number))
-    content = {"snapshot": service.current.snapshot, "campaign": _seen(service, row)}
+    # Ours begins, and ends, a little outside of the time in which the store knows of it.
+    seen = _seen(row, {at_work, service.campaigning.running})
+    content = {"snapshot": service.current.snapshot, "campaign": seen}
     response = json_answer(encoded(content), service.current.snapshot, status=status)
     if status == 202:
         response.headers[hdrs.LOCATION] = f"/v1/campaigns/{number}"
     return response
 
 
-def _seen(service: Service, row: CampaignState) -> dict[str, Any]:
+def _seen(row: CampaignState, at_work: set[int | None]) -> dict[str, Any]:
     counts = {name: getattr(row, name) for name in ("planned", "done", "failed")}
     others = {key: value for key, value in row._asdict().items() if key not in counts}
-    is_running = service.campaigning.running == row.id
-    return {**others, "is_running": is_running, "probes": counts}
+    return {**others, "is_running": row.id in at_work, "probes": counts}
 
 
 def _unknown(text: str) -> ProblemError:
