@@ -67,18 +67,19 @@ export function decimals(values, digits) {
 export const median = (values) => quantile(values, 0.5);
 
 const ROUND = [1, 2, 2.5, 5, 10];
-function roundUp(value) {
+function rounded(value) {
   const size = 10 ** Math.floor(Math.log10(value));
-  return ROUND.find((each) => each * size >= value * 0.999) * size;
+  const apart = (each) => Math.abs(Math.log((each * size) / value));
+  return size * ROUND.reduce((best, each) => (apart(each) < apart(best) ? each : best));
 }
 
-// Eight limits between nine classes. A tenth of the figures may lie in the last, open class: a few
+// Eight limits between nine classes. About a tenth of the figures lie in the last, open class: a few
 // very fast pairs would else leave one colour to all others.
 export function scaleOf(metric, values) {
   const known = values.flat().filter((value) => value !== null);
   const given = METRICS[metric].limits;
   if (given) return { limits: given, isEven: false };
-  const step = roundUp((quantile(known, 0.9) || 1) / LEVELS);
+  const step = rounded((quantile(known, 0.9) || 1) / LEVELS);
   return { limits: Array.from({ length: LEVELS - 1 }, (_, at) => Number(((at + 1) * step).toPrecision(6))), isEven: true };
 }
 

@@ -66,6 +66,7 @@ let waiting = null;
 function askForToken() {
   waiting ??= new Promise((resolve) => {
     field.value = "";
+    dialog.returnValue = ""; // that of before would stand if this one is left by Escape
     dialog.showModal();
     dialog.addEventListener("close", () => {
       waiting = null;
