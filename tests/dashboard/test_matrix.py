@@ -101,8 +101,8 @@ def test_one_flow_is_a_patchwork_and_many_are_one_colour(grid: Served, page: Wat
     assert patchwork.most_common(1)[0][1] < 0.6 * patchwork.total()
     show(shown, "aggregate", "Aggregate")
     plain = within_aws()
-    assert len(plain) <= 2
-    assert plain.most_common(1)[0][1] > 0.95 * plain.total()
+    assert len(plain) <= 3
+    assert plain.most_common(1)[0][1] > 0.9 * plain.total()
     flow, many = (spread(answer(grid, metric), "aws") for metric in ("per-flow", "aggregate"))
     assert flow > 5 * many
     found = re.search(
