@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from relayd.client.blocking import RemoteWan
     from relayd.client.errors import ServiceError
     from relayd.opening import open  # noqa: A004 - relayd.open() is what a user writes
-    from relayd.wan import Matrix, Wan
+    from relayd.wan import Wan
 
 __version__ = "0.1.0"
 
@@ -54,7 +54,7 @@ _HOME = {
     "FormatError": "planner.errors",
     "InfeasibleError": "planner.errors",
     "InputError": "planner.errors",
-    "Matrix": "relayd.wan",
+    "Matrix": "relayd.matrices",
     "Network": "planner.network",
     "Plan": "planner.plan",
     "ReducePlacement": "planner.placement_plan",

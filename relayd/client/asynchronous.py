@@ -41,7 +41,7 @@ from relayd.store.events import Event
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from relayd.wan import Matrix, MatrixMetric
+    from relayd.matrices import Matrix, MatrixMetric
 
 BATCH = 1000
 """Requests that go into one call of the service at most."""

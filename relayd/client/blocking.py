@@ -41,7 +41,7 @@ from relayd.client.options import (
 from relayd.store.events import Event
 
 if TYPE_CHECKING:
-    from relayd.wan import Matrix, MatrixMetric
+    from relayd.matrices import Matrix, MatrixMetric
 
 T = TypeVar("T")
 

@@ -63,13 +63,17 @@ class Watched:
 @contextmanager
 def watched(
     browser: Browser, *, width: int = 1440, height: int = 900, dark: bool = False,
-    allowed: tuple[str, ...] = (),
+    allowed: tuple[str, ...] = (), **options: Any,
 ) -> Iterator[Watched]:  # fmt: skip
-    """Open a page that is watched; errors in its console fail at the end, but those allowed."""
+    """Open a page that is watched; errors in its console fail at the end, but those allowed.
+
+    More options are Playwright's own for a context.
+    """
     context = browser.new_context(
         viewport={"width": width, "height": height},
         color_scheme="dark" if dark else "light",
         reduced_motion="reduce",
+        **options,
     )
     seen = Watched(context.new_page())
     seen.page.on(

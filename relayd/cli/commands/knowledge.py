@@ -9,7 +9,7 @@ from relayd.cli.commands.command import command, group
 
 # Kept here, so that `--help` and completion need none of the modules that define them.
 FORMATS = ("iperf3", "ping", "nuttcp", "skyplane-throughput", "skyplane-latency", "csv")
-METRICS = ("per-flow", "aggregate", "rtt", "fee", "relay-gain")
+METRICS = ("per-flow", "aggregate", "rtt", "fee", "relay-gain", "loss", "age")
 
 
 def add(commands: Any) -> None:
