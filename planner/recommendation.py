@@ -132,7 +132,7 @@ class _Builder:
         # Each VM pair that is fully used opens all its connections; a share needs its share.
         connections = max(1, round(request.connections * flow_gbps / min(per_vm)))
         if len(allocation.relay_gbps) + bool(allocation.direct_gbps) == 1:
-            connections = request.connections * max(allocation.src_vms, allocation.dst_vms)
+            connections = self._connections(allocation)
         return PathPlan(
             tuple(names),
             flow_gbps,
@@ -142,6 +142,10 @@ class _Builder:
             fees,
             self.bottlenecks.of_path(relay),
         )
+
+    def _connections(self, allocation: Allocation) -> int:
+        """Return the connections of a plan over one path."""
+        return self.request.connections * max(allocation.src_vms, allocation.dst_vms)
 
     def vms(self, allocation: Allocation) -> dict[str, int]:
         counts = {self.request.src: allocation.src_vms}
@@ -164,6 +168,10 @@ class _Builder:
             Cost.of(allocation.egress_usd, allocation.vm_usd),
             self.decider.path_rtt_ms(None),
             "" if option else "does not meet the request's limits",
+            self.decider.rate_at(allocation, "low"),
+            self._direct_gbps_high,
+            self._connections(allocation),
+            self.vms(allocation),
         )
 
     @cached_property
@@ -175,10 +183,10 @@ class _Builder:
         (relay,) = option.relays
         direct = self.fastest_direct
         allocation = option.allocation
+        low = self.decider.rate_at(allocation, "low")
         gain = gain_low = ratio = None
         if direct:
             gain = allocation.rate_gbps / direct.allocation.rate_gbps
-            low = self.decider.rate_at(allocation, "low")
             gain_low = low / self._direct_gbps_high
             if direct.allocation.cost_usd > 0:
                 ratio = allocation.cost_usd / direct.allocation.cost_usd
@@ -191,6 +199,10 @@ class _Builder:
             Cost.of(allocation.egress_usd, allocation.vm_usd),
             ratio,
             self.decider.path_rtt_ms(relay),
+            low,
+            self.decider.rate_at(allocation, "high"),
+            self._connections(allocation),
+            self.vms(allocation),
         )
 
     def frontier(self) -> tuple[FrontierPoint, ...]:

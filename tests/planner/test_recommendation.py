@@ -287,6 +287,11 @@ def test_a_relay_must_surely_beat_the_margin(low: float, margin: float, verdict:
     assert plan.best_relay is not None
     assert plan.best_relay.gain == near(2.0)
     assert plan.best_relay.gain_low == near(low)
+    chosen = plan.direct if verdict == "direct" else plan.best_relay
+    assert chosen.throughput_gbps_low == plan.throughput_gbps_low
+    assert chosen.throughput_gbps_high == plan.throughput_gbps_high
+    assert chosen.connections == plan.paths[0].connections
+    assert chosen.vms == plan.vms
     if verdict == "direct":  # and then it says what would settle it
         assert any(advice.action.startswith("Measure") for advice in plan.advice)
 
