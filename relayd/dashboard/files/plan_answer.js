@@ -5,6 +5,8 @@ import { ago, duration, figure, gbps, ms, percent, perGb, rate, times, usd, volu
 
 const relaysOf = (plan) => plan.paths.filter((path) => path.regions.length === 3).map((path) => path.regions[1]);
 const hasDirect = (plan) => plan.paths.some((path) => path.regions.length === 2);
+// A long name may break behind its provider.
+const breakable = (name) => { const at = name.indexOf(":") + 1; return at ? [name.slice(0, at), element("wbr"), name.slice(at)] : [name]; };
 const listed = (vms) => Object.entries(vms).map(([region, count]) => `${count} at ${region}`).join(", ");
 
 export const pairAddress = (src, dst) => `pair?${new URLSearchParams({ src, dst })}`;
@@ -48,9 +50,9 @@ function chosenOption(plan) {
 export function columnsOf(plan) {
   const { direct, best_relay: best } = plan;
   return [
-    { title: "Direct", kind: "direct", is: direct.throughput_gbps !== null, option: direct, relays: "none", note: direct.feasible ? "" : direct.reason },
-    { title: "Best relay", kind: "relay", is: Boolean(best), option: best ?? {}, relays: best?.relay ?? "", note: best ? "" : "There is none within these rules and limits." },
-    { title: `Chosen: ${plan.verdict}`, kind: "chosen", is: true, relays: relaysOf(plan).join(", ") || "none", note: "", option: chosenOption(plan) },
+    { title: "Direct", kind: "direct", is: direct.throughput_gbps !== null, option: direct, relays: [], note: direct.feasible ? "" : direct.reason },
+    { title: "Best relay", kind: "relay", is: Boolean(best), option: best ?? {}, relays: best ? [best.relay] : [], note: best ? "" : "There is none within these rules and limits." },
+    { title: `Chosen: ${plan.verdict}`, kind: "chosen", is: true, relays: relaysOf(plan), note: "", option: chosenOption(plan) },
   ];
 }
 
@@ -79,9 +81,9 @@ export function comparison(plan) {
     ["Total cost", ({ option }) => element("strong", {}, usd(option.cost_usd.total))],
     ["Cost by direct's", ({ option }) => ratio(option.cost_usd.total, direct?.cost_usd.total)],
     ["Round trip", ({ option }) => ms(option.rtt_ms)],
-    ["Relays", ({ relays }) => relays],
+    ["Relays", ({ relays }) => (relays.length ? relays.map((relay) => element("div", {}, breakable(relay))) : "none")],
     ["Connections", ({ option }) => figure(option.connections)],
-    ["VMs", ({ option }) => Object.entries(option.vms ?? {}).map(([region, count]) => element("div", {}, `${count} at ${region}`))],
+    ["VMs", ({ option }) => Object.entries(option.vms ?? {}).map(([region, count]) => element("div", {}, `${count} at `, breakable(region)))],
   ];
   const notes = columns.filter((column) => column.note).map((column) => element("p", { class: "muted" }, `${column.title}: ${column.note}`));
   return element("section", { class: "panel", "aria-labelledby": "compared" }, element("h2", { id: "compared" }, "Side by side"),
@@ -136,9 +138,9 @@ export function candidates(plan, relayed) {
     { title: "Cost ratio", number: true, value: (row) => row.cost_ratio, shown: (row) => times(row.cost_ratio) },
     { title: "Round trip", number: true, value: (row) => row.rtt_ms, shown: (row) => ms(row.rtt_ms) },
   ];
-  const table = sortable("Each carries everything alone, as fast as it pays; a name leads to the plan with it alone. A sure gain holds at the bounds: the candidate's low, direct's high.",
-    columns, rows, { order: 1, descending: true, key: (row) => row.name });
-  return element("section", { class: "panel wide", "aria-labelledby": "candidates" }, element("h2", { id: "candidates" }, "Candidates"), table);
+  const table = sortable("Each carries everything alone", columns, rows, { order: 1, descending: true, key: (row) => row.name });
+  return element("section", { class: "panel wide", "aria-labelledby": "candidates" }, element("h2", { id: "candidates" }, "Candidates"),
+    element("p", { class: "muted" }, "As fast as it pays for each; a name leads to the plan with it alone. A sure gain holds at the bounds: the candidate's low, direct's high."), table);
 }
 
 // "Gbit/s per VM" is of one more VM.

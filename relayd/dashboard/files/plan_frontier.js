@@ -25,7 +25,7 @@ function specification(points, plan, unit) {
   const place = (plan.duration_s / size - Math.min(...times)) / spread(times);
   const chosen = { time: plan.duration_s / size, cost: plan.cost_usd.total, label: `chosen: ${plan.verdict}` };
   const x = { field: "time", type: "quantitative", title: `Time, ${name}`, scale: { zero: false, padding: 24 }, axis: { tickCount: 8 } };
-  const y = { field: "cost", type: "quantitative", title: "Cost, $", scale: { zero: false, padding: 24 }, axis: { format: spread(costs) > 12 ? "$,.0f" : "$,.2f", tickCount: 6 } };
+  const y = { field: "cost", type: "quantitative", title: "Cost, $", scale: { zero: false, padding: 36 }, axis: { format: spread(costs) > 12 ? "$,.0f" : "$,.2f", tickCount: 6 } };
   return {
     height: 300,
     layer: [
@@ -35,7 +35,8 @@ function specification(points, plan, unit) {
           shape: { field: "way", type: "nominal", title: "Way", scale: { domain: ["direct", "relay", "split"], range: ["square", "triangle-up", "circle"] }, legend: { orient: "top", direction: "horizontal" } },
           color: { field: "way", type: "nominal", title: "Way", scale: { domain: ["direct", "relay", "split"], range: [colour("direct"), colour("relay"), colour("cap")] } } } },
       { data: { values: [chosen] }, mark: { type: "point", shape: "diamond", size: 420, filled: false, strokeWidth: 3, color: colour("chosen"), opacity: 1 }, encoding: { x, y } },
-      { data: { values: [chosen] }, mark: { type: "text", dy: -20, align: place > 0.8 ? "right" : place < 0.2 ? "left" : "center", fontWeight: "bold", fontSize: 13, color: colour("text") }, encoding: { x, y, text: { field: "label" } } },
+      { data: { values: [chosen] }, // The curve falls ever slower: there is room below it, but above at its left end.
+        mark: { type: "text", dy: place < 0.2 ? -22 : 22, align: place < 0.2 ? "left" : "right", fontWeight: "bold", fontSize: 13, color: colour("text") }, encoding: { x, y, text: { field: "label" } } },
     ],
   };
 }
