@@ -18,9 +18,9 @@ const KIND_COLOURS = { chosen: "chosen", direct: "direct", "best relay": "relay"
 const METRICS = { aggregate: "one VM pair, Gbit/s", "per-flow": "one flow, Mbit/s" };
 const NARROWEST = 280;
 
-const choice = (label, name, options, extra = {}) => {
-  const select = element("select", { name, ...extra }, options);
-  return [element("label", {}, label, select), select];
+const choice = (label, name, options) => {
+  const select = element("select", { name, id: `show-${name}` }, options);
+  return [element("div", { class: "choice" }, element("label", { for: select.id }, label), select), select];
 };
 const option = ([value, text]) => element("option", { value }, text);
 

@@ -23,7 +23,7 @@ export const OPTIONS = [
   { name: "connections", label: "Connections a VM", kind: "number", default: 64, flag: "--connections", group: "VMs", help: "1 for an application that can't open more." },
   { name: "vm_start_s", label: "VM start", kind: "number", unit: "s", default: 60, flag: "--vm-start", written: "s", group: "VMs", help: "Paid for before anything is sent." },
   { name: "vms_in", label: "VMs of one region", kind: "places", flag: "--vms", group: "By place", placeholder: "aws:us-east-1=2" },
-  { name: "vm_types", label: "VM types", kind: "places", flag: "--vm-type", group: "By place", placeholder: "aws=m5.4xlarge", text: true, help: "By provider or region." },
+  { name: "vm_types", label: "VM types", kind: "places", flag: "--vm-type", group: "By place", placeholder: "aws=t2.micro", text: true, help: "By provider or region." },
   { name: "month_to_date_gb", label: "Billed this month, in GB", kind: "places", flag: "--month-to-date", written: "GB", group: "By place", placeholder: "aws=40000", help: "For tiered fees; * for all." },
   // The page asks for it unless told not to: its chart needs it.
   { name: "frontier", label: "Cost-time frontier", kind: "flag", default: false, onPage: true, flag: "--frontier", group: "Answer" },
@@ -33,11 +33,11 @@ const BY_NAME = new Map(OPTIONS.map((option) => [option.name, option]));
 const parts = (text) => text.split(",").map((part) => part.trim()).filter(Boolean);
 
 // The option that a problem of the API means by its field: `time_value_usd_per_h.float`,
-// `budget`, `vms in aws:us-east-1`, `month_to_date aws`.
+// `budget`, `vm_type`, `vms in aws:us-east-1`, `month_to_date aws`.
 export function optionOf(field) {
   if (field.startsWith("vms in")) return BY_NAME.get("vms_in");
   const head = field.split(/[. ]/)[0];
-  return BY_NAME.get(head) ?? OPTIONS.find((option) => head && option.name.startsWith(`${head}_`)) ?? null;
+  return BY_NAME.get(head) ?? OPTIONS.find((option) => head && option.name.startsWith(head)) ?? null;
 }
 
 // A request: names to texts as they are written in the form; what is empty is left out.
