@@ -26,7 +26,7 @@ from planner.plan import (
     Verdict,
 )
 from planner.pricing import Prices
-from planner.request import TransferRequest
+from planner.request import DEFAULT_CANDIDATES, TransferRequest
 from planner.transfer import Allocation
 
 ID_DIGITS = 12
@@ -40,6 +40,7 @@ def recommend(
     catalogue: Catalogue | None = None,
     now_s: float | None = None,
     with_frontier: bool = False,
+    candidates: int = DEFAULT_CANDIDATES,
     notes: tuple[str, ...] = (),
 ) -> Plan:
     """Return the recommended plan for one transfer.
@@ -53,6 +54,8 @@ def recommend(
         The time, seconds since 1970, to say how old the measurements are.
     with_frontier : bool
         Whether to compute the cost-time frontier too.
+    candidates : int
+        How many single relays to compare at most: the best and its alternatives.
     notes : tuple of str
         What was understood from the request's names; goes first among the warnings.
 
@@ -63,7 +66,7 @@ def recommend(
     DataError
         If nothing is known of any permitted path.
     """
-    decider = Decider(request, network, prices)
+    decider = Decider(request, network, prices, candidates)
     decision = decider.decide()
     explanation = Explanation(decider, decision, catalogue, now_s)
     chosen = decision.chosen

@@ -163,8 +163,20 @@ def test_options_stand_side_by_side_and_candidates_sort(page: Watched, grid: Ser
     for each in plan["advice"]:
         assert each["action"] in shown.locator("section:has(#advice)").inner_text()
 
+    # All relays, of which the six fastest were shown so far, and the chosen one.
+    shown.get_by_role("link", name="Compare all single relays").click()
+    shown.locator("section:has(#candidates) tbody tr").nth(20).wait_for()
+    every = plan_of(grid, volume_gb=500, time_value_usd_per_h=500, candidates=1000)
+    assert every["plan_id"] == plan["plan_id"]
+    assert every["best_relay"] == plan["best_relay"]
+    assert every["alternatives"][: len(plan["alternatives"])] == plan["alternatives"]
+    listed = {option["relay"] for option in (every["best_relay"], *every["alternatives"])}
+    assert len(listed) > 50
+    names = set(shown.locator("section:has(#candidates) td:first-child a").all_inner_texts())
+    assert names == listed | {"direct"}
+
     shown.locator("section:has(#candidates) a", has_text=plan["best_relay"]["relay"]).click()
-    shown.wait_for_load_state("networkidle")
+    shown.wait_for_url("**relays=*")
     assert query_of(shown)["relays"] == [plan["best_relay"]["relay"]]
 
 
@@ -199,7 +211,7 @@ REQUESTS: tuple[dict[str, Any], ...] = (
     {"src": "us-east", "dst": "Sao Paulo", "time_value_usd_per_h": "inf", "vms": "2",
      "avoid": ["provider:gcp", "aws:us-west-2"], "margin": "0.05", "connections": "32",
      "relays": "one", "vm_start_s": "30.5", "budget_usd": "900", "deadline_s": "7200",
-     "min_throughput_gbps": "1.5", "max_age_s": "1e10", "frontier": "false"},
+     "min_throughput_gbps": "1.5", "max_age_s": "1e10", "candidates": "9", "frontier": "false"},
     {"volume_gb": "0.5", "objective": "cost", "allow": ["provider:azure"],
      "vms_in": ["azure:eastus=3", "aws:sa-east-1=2"], "vm_types": ["aws=t2.micro"],
      "month_to_date_gb": ["*=20000"]},

@@ -154,6 +154,25 @@ def test_the_same_question_has_the_same_answer(
     assert ask() == ask()
 
 
+@patient
+@given(requests(), networks(), prices())
+def test_how_many_relays_are_compared_decides_nothing(
+    request: TransferRequest, network: Network, price_list: FlatPrices
+) -> None:
+    try:
+        few, usual, many = (
+            recommend(request, network, price_list, candidates=n) for n in (1, 6, 100)
+        )
+    except (InfeasibleError, DataError):
+        return
+    assert few.alternatives == ()
+    assert many.alternatives[: len(usual.alternatives)] == usual.alternatives
+    for plan in (few, many):
+        if plan.best_relay == usual.best_relay:
+            assert replace(plan, alternatives=usual.alternatives) == usual
+        assert plan.plan_id == usual.plan_id
+
+
 # ---- infeasible, and what would do -----------------------------------------------------------
 
 

@@ -21,7 +21,11 @@ function commands(request) {
     copyTabs("Copy as", [["CLI command", commandLine(request)], ["curl", curl(request)], ["Python", python(request)]]));
 }
 
+const COMPARED = 6;
+
 function drawn(plan, links, request, go) {
+  const isPart = plan.alternatives.length + 1 >= Number(request.candidates ?? COMPARED);
+  const all = isPart ? addressOf({ ...request, candidates: "1000" }) : null;
   const relayed = (relay) => addressOf({ ...request, relays: relay });
   return [
     baselineNote(plan.snapshot),
@@ -31,7 +35,7 @@ function drawn(plan, links, request, go) {
     element("div", { class: "answer-grid" },
       comparison(plan),
       element("div", { class: "stack" }, bottleneck(plan), advice(plan), commands(request)),
-      paths(plan), candidates(plan, relayed),
+      paths(plan), candidates(plan, relayed, all),
       frontier(plan, (point) => go({ ...request, ...limitsFor(point, plan) }), (point) => addressOf({ ...request, ...limitsFor(point, plan) })),
       basis(plan, links)),
   ];

@@ -112,8 +112,9 @@ export function paths(plan) {
     sortable("An arrow leads to what is known of that pair.", columns, plan.paths, { order: 1, descending: true }));
 }
 
-// relayed(relay): the address of this request with that relay alone, or without any.
-export function candidates(plan, relayed) {
+// relayed(relay): the address of this request with that relay alone, or without any;
+// all: the address that compares all single relays, or none where all are compared.
+export function candidates(plan, relayed, all) {
   const rows = [
     ...(plan.direct.throughput_gbps === null ? [] : [{ ...plan.direct, relay: "none", name: "direct", gain: 1, gain_low: null, cost_ratio: 1 }]),
     ...[plan.best_relay, ...plan.alternatives].filter(Boolean).map((option) => ({ ...option, name: option.relay })),
@@ -140,7 +141,8 @@ export function candidates(plan, relayed) {
   ];
   const table = sortable("Each carries everything alone", columns, rows, { order: 1, descending: true, key: (row) => row.name });
   return element("section", { class: "panel wide", "aria-labelledby": "candidates" }, element("h2", { id: "candidates" }, "Candidates"),
-    element("p", { class: "muted" }, "As fast as it pays for each; a name leads to the plan with it alone. A sure gain holds at the bounds: the candidate's low, direct's high."), table);
+    element("p", { class: "muted" }, "As fast as it pays for each; a name leads to the plan with it alone. A sure gain holds at the bounds: the candidate's low, direct's high."), table,
+    all && element("p", {}, element("a", { href: all }, "Compare all single relays")));
 }
 
 // "Gbit/s per VM" is of one more VM.

@@ -25,6 +25,7 @@ export const OPTIONS = [
   { name: "vms_in", label: "VMs of one region", kind: "places", flag: "--vms", group: "By place", placeholder: "aws:us-east-1=2" },
   { name: "vm_types", label: "VM types", kind: "places", flag: "--vm-type", group: "By place", placeholder: "aws=t2.micro", text: true, help: "By provider or region." },
   { name: "month_to_date_gb", label: "Billed this month, in GB", kind: "places", flag: "--month-to-date", written: "GB", group: "By place", placeholder: "aws=40000", help: "For tiered fees; * for all." },
+  { name: "candidates", label: "Relays compared", kind: "number", default: 6, flag: "--candidates", group: "Answer", help: "At most, one by one." },
   // The page asks for it unless told not to: its chart needs it.
   { name: "frontier", label: "Cost-time frontier", kind: "flag", default: false, onPage: true, flag: "--frontier", group: "Answer" },
 ];
