@@ -13,6 +13,7 @@ from planner.errors import InputError
 from planner.network import Leg, Network, Site, Snapshot
 from planner.plan import Answer, Plan
 from planner.request import (
+    DEFAULT_CANDIDATES,
     DEFAULT_CONNECTIONS,
     DEFAULT_TIME_VALUE_USD_PER_H,
     DEFAULT_VOLUME_GB,
@@ -204,6 +205,7 @@ class Wan:
         relays: str = "any",
         max_age_s: float | None = None,
         frontier: bool = False,
+        candidates: int = DEFAULT_CANDIDATES,
         **common: Unpack[CommonOptions],
     ) -> Plan:
         """Recommend how to move a volume from one region to another.
@@ -220,6 +222,8 @@ class Wan:
             Refuse to answer from measurements older than this.
         frontier : bool
             Whether to add the cost-time frontier.
+        candidates : int
+            How many single relays to compare at most: the best and its alternatives.
         **common
             See :class:`relayd.questions.circumstances.Circumstances`.
 
@@ -232,7 +236,7 @@ class Wan:
             self, src, dst, Circumstances(**common),
             volume_gb=volume_gb, objective=objective, time_value_usd_per_h=time_value_usd_per_h,
             budget_usd=budget_usd, deadline_s=deadline_s, min_throughput_gbps=min_throughput_gbps,
-            relays=relays, max_age_s=max_age_s, frontier=frontier,
+            relays=relays, max_age_s=max_age_s, frontier=frontier, candidates=candidates,
         )  # fmt: skip
 
     def shuffle(

@@ -26,6 +26,7 @@ class TransferOptions(CommonOptions, total=False):
     relays: str
     max_age_s: float | None
     frontier: bool
+    candidates: int
 
 
 class ShuffleOptions(CommonOptions, total=False):

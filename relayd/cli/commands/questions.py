@@ -65,7 +65,11 @@ def _plan(parser: argparse.ArgumentParser) -> None:
         help="how many relays, or the only one to consider (default any)",
     )  # fmt: skip
     _limits(parser, most=True, relays=())
-    _frontier(parser).add_argument(
+    shown = _frontier(parser)
+    shown.add_argument(
+        "--candidates", metavar="N", help="list this many single relays at most (JSON: 6)"
+    )
+    shown.add_argument(
         "--max-age", metavar="TIME", help="refuse measurements older than this, such as 30d"
     )
 

@@ -44,6 +44,8 @@ export async function chart(container, specification, { title, table, ready = ()
     const embedded = await charts.vegaEmbed(drawing, { autosize: { type: "fit-x", contains: "padding" }, width: "container", ...spec, config },
       { actions: false, renderer: "svg", ast: true, defaultStyle: false, tooltip: false });
     view = embedded;
+    // The container is the image and has the title: marks named one by one would only be noise.
+    drawing.querySelector("svg")?.setAttribute("aria-hidden", "true");
     ready(embedded.view);
   }
   await draw();

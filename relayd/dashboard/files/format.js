@@ -11,6 +11,8 @@ const known = (value) => value !== null && value !== undefined && !Number.isNaN(
 const withUnit = (unit) => (value) => (known(value) ? `${digits(value)} ${unit}` : UNKNOWN);
 
 export const figure = (value) => (known(value) ? digits(value) : UNKNOWN);
+// In columns of rates: two decimals, or three digits where it is small.
+export const rate = (value) => (known(value) ? (Math.abs(value) >= 1 ? value.toFixed(2) : digits(value)) : UNKNOWN);
 export const gbps = withUnit("Gbit/s");
 export const mbps = withUnit("Mbit/s");
 export const ms = withUnit("ms");
