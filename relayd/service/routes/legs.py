@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from math import inf
 from typing import Any
 
@@ -21,7 +22,7 @@ from relayd.service.models.legs import (
 )
 from relayd.service.problems import ProblemError
 from relayd.service.routes.table import Ask, Route
-from relayd.store.leg_events import NEWEST, Position, leg_events
+from relayd.store.leg_events import NEWEST, LegEvent, Position, leg_events
 from relayd.store.opening import Store
 
 
@@ -91,10 +92,16 @@ async def get_link_events(ask: Ask) -> web.Response:
     found = found[: query.limit]
     content = {
         "snapshot": service.current.snapshot,
-        "events": found,
+        "events": [_event(event) for event in found],
         "next_cursor": cursor(repr(found[-1].at_s), found[-1].number) if more else None,
     }
     return json_answer(encoded(content), service.current.snapshot)
+
+
+def _event(found: LegEvent) -> dict[str, Any]:
+    said = asdict(found)
+    del said["number"]  # of use to cursors alone
+    return said
 
 
 def _event_position(text: str | None) -> Position:
