@@ -128,8 +128,9 @@ async function show(chosen, signal) {
   const path = (from, to) => `v1/links/${encodeURIComponent(from)}/${encodeURIComponent(to)}`;
   const there = await get(path(chosen.src, chosen.dst), {}, { signal });
   const pair = { src: there.link.src, dst: there.link.dst };
-  // The way back may be unknown, and a token may not allow plans: the rest is shown all the same.
-  const back = await get(path(pair.dst, pair.src), {}, { signal }).catch(unless("AbortError"));
+  // The way back may be unknown: the rest is shown all the same.
+  const { links } = await get("v1/links", { src: pair.dst, dst: pair.src, limit: 1 }, { signal });
+  const back = links.length ? await get(path(pair.dst, pair.src), {}, { signal }) : null;
   const own = path(pair.src, pair.dst);
   const [series, events, evidence, named] = await Promise.all([
     get(`${own}/summary`, { metric: "rtt_ms", bins: 1 }, { signal }),
@@ -156,13 +157,8 @@ async function show(chosen, signal) {
       factsPanel(there, back),
       element("div", { class: "side" }, ratesPanel(there, back), relayPanel(pair, signal)),
       measured ? historyPanels(own, series.metrics, there, events, { asked, keep }) : null,
-      lightPanel(there), evidencePanel(evidence, there.link)));
+      lightPanel(there, { wide: !measured }), evidencePanel(evidence, there.link)));
 }
-
-const unless = (name) => (error) => {
-  if (error.name === name) throw error;
-  return null;
-};
 
 function same() {
   replace(body, emptyState("Both ends are the same region",

@@ -9,7 +9,7 @@ const NAMES = {
   rtt_ms: "Round-trip time", per_flow_mbps: "One flow", aggregate_gbps: "Many flows together", loss_pct: "Loss",
   window_mb: "Receiver's window", egress_gbps: "Sender's egress cap", ingress_gbps: "Receiver's ingress cap",
 };
-const KINDS = { samples: "from samples", inference: "inferred", model: "a model alone", stated: "stated", nothing: "not known" };
+const KINDS = { samples: "from samples", inference: "derived", model: "a model alone", stated: "stated", nothing: "not known" };
 
 export function evidencePanel({ evidence }, link) {
   const parts = new Map(evidence.map((each) => [each.quantity, part(each, link, open)]));

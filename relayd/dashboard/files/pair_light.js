@@ -6,8 +6,8 @@ import { element, replace } from "./dom.js";
 import { figure, gbps, mbps, ms, times } from "./format.js";
 import { colour } from "./shell.js";
 
-export function lightPanel({ link, light }) {
-  const section = (...children) => element("section", { class: "panel", id: "light" }, element("h3", {}, "Round trip against light"), children);
+export function lightPanel({ link, light }, { wide }) {
+  const section = (...children) => element("section", { class: wide ? "panel wide" : "panel", id: "light" }, element("h3", {}, "Round trip against light"), children);
   if (!light) return section(element("p", {}, "The place of a region is not known: give it coordinates in a catalogue file."));
   const found = link.rtt_ms.source === "baseline" ? "The model says" : link.rtt_ms.source === "inferred" ? "Inferred" : "Measured";
   const rows = [
