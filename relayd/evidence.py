@@ -14,7 +14,8 @@ from probes.samples import Metric, Sample
 MOST_JUDGED = 256
 """Newest samples of a leg and metric in which changes are looked for."""
 assert MOST_JUDGED >= MOST_SAMPLES
-_WITH_A_LEVEL = frozenset({"rtt_ms", "per_flow_mbps", "aggregate_mbps"})
+WITH_A_LEVEL: tuple[Metric, ...] = ("rtt_ms", "per_flow_mbps", "aggregate_mbps")
+"""Metrics in which changes are looked for."""
 
 
 class LegShift(NamedTuple):
@@ -82,7 +83,7 @@ def since_last_changes(
             if len(newest) > MOST_JUDGED:
                 on_old(newest.popleft())
         since_s = float("-inf")
-        if metric in _WITH_A_LEVEL and len(newest) > LEARNT_FROM:
+        if metric in WITH_A_LEVEL and len(newest) > LEARNT_FROM:
             for shift in _shifts(newest):
                 on_shift(shift)
                 since_s = shift.at_s

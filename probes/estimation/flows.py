@@ -11,7 +11,7 @@ from planner.network import Estimate, Site
 from planner.throughput import flow_share_of_steady, window_from_flow_mb
 from planner.units import MBPS_PER_GBPS
 from probes.estimation.bounds import from_values, no_surer_than
-from probes.estimation.series import Pair, Samples, taken_with
+from probes.estimation.series import Pair, Samples, counted
 
 # Relative errors, 90th percentiles on the single-flow survey of February 2022: of repeating a
 # measurement, and of inference on regions held out.
@@ -27,9 +27,7 @@ def measured_flows(
     for pair, series in samples.of("per_flow_mbps").items():
         rtt = rtts_ms.get(pair)
         values = []
-        for sample in series.recent():
-            if not taken_with(sample, sites):
-                continue
+        for sample in counted("per_flow_mbps", series, sites):
             value = sample.value
             if rtt and not sample.warmed_up and sample.duration_s:
                 window = window_from_flow_mb(value, rtt.expected, sample.duration_s)

@@ -19,7 +19,7 @@ export const ms = withUnit("ms");
 export const percent = withUnit("%");
 export const times = (value) => (known(value) ? `${value.toFixed(2)}×` : UNKNOWN);
 export const usd = (value) => (known(value) ? `$${value < 0.1 && value > 0 ? Number(value.toPrecision(2)) : value.toLocaleString("en-US", { minimumFractionDigits: 2, maximumFractionDigits: 2 })}` : UNKNOWN);
-export const perGb = (value) => (known(value) ? `$${value.toFixed(3)}/GB` : UNKNOWN);
+export const perGb = (value) => (known(value) ? `$${value.toFixed(4).replace(/0$/, "")}/GB` : UNKNOWN);
 
 export function volume(gb) {
   if (!known(gb)) return UNKNOWN;
