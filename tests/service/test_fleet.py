@@ -114,7 +114,10 @@ def test_what_has_changed_since_yesterday(tmp_path: Path) -> None:
                 break
             cursor = f"&cursor={page['next_cursor']}"
         assert pages == found["changes"]
-        assert len(pages) == found["total"]
+        assert len(pages) == found["total"] == sum(found["total_by_source"].values())
+        measured = service.get("/v1/changes?source=measured").json
+        assert measured["changes"] == [c for c in pages if c["after"]["source"] == "measured"]
+        assert measured["total"] == found["total_by_source"]["measured"]
         for each in pages:
             held = each["before"]["low"] <= each["after"]["expected"] <= each["before"]["high"]
             assert not held

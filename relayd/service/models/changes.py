@@ -8,7 +8,7 @@ from pydantic import Field
 
 from planner.network import Snapshot
 from probes.samples import Metric
-from relayd.service.models.common import Answered, Estimate, Page
+from relayd.service.models.common import Answered, Estimate, Page, Source
 from relayd.service.models.network import SnapshotSeen
 
 DAY_S = 86400.0
@@ -25,6 +25,9 @@ class ChangesQuery(Page):
         None, min_length=1, max_length=40,
         description="In place of `since_s`, a time: RFC 3339, such as 2026-05-01T08:00:00Z.",
     )  # fmt: skip
+    source: Source | None = Field(
+        None, description="Only changes whose new estimate is of this source."
+    )
 
 
 class ChangeSeen(Answered):
@@ -62,7 +65,10 @@ class Changes(Answered):
     )
     oldest: SnapshotSeen | None = Field(description="The oldest that is kept.")
     changes: list[ChangeSeen]
-    total: int = Field(description="Of changes, on all pages.")
+    total: int = Field(description="Of these changes, on all pages.")
+    total_by_source: dict[Source, int] = Field(
+        description="Of all changes, by the source of the new estimate."
+    )
     new_regions: list[str]
     lost_regions: list[str]
     shifts: list[ShiftSeen] = Field(description="Found since then, the newest first.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from datetime import datetime
 from typing import Any
 
@@ -28,13 +29,17 @@ async def get_changes(ask: Ask) -> web.Response:
     since_s = now_s - query.since_s if query.since is None else _time_of(query.since)
     start = whole_position(query.cursor)
     found = await service.store.read(lambda store: _read(store, current.network, since_s, now_s))
-    page = found.pop("all")[start : start + query.limit]
-    more = start + len(page) < found["total"]
+    every = found.pop("all")
+    wanted = [each for each in every if query.source in (None, each.after.source)]
+    page = wanted[start : start + query.limit]
+    more = start + len(page) < len(wanted)
     content = {
         "snapshot": current.snapshot,
         "since_s": since_s,
         **found,
         "changes": page,
+        "total": len(wanted),
+        "total_by_source": Counter(each.after.source for each in every),
         "next_cursor": cursor(start + len(page)) if more else None,
     }
     return json_answer(encoded(content), current.snapshot)
@@ -44,7 +49,8 @@ def _read(store: Store, now: Network, since_s: float, now_s: float) -> dict[str,
     old = store.snapshots.current_at(since_s)
     oldest = store.snapshots.oldest()
     found: list[EstimateChange] = []
-    new, lost = [], []
+    new: list[str] = []
+    lost: list[str] = []
     if old is not None and old.id != now.snapshot.id:
         sites = store.snapshots.sites(old.id)
         found = changes(store.snapshots.legs(old.id), sites, now, now_s)
@@ -54,7 +60,6 @@ def _read(store: Store, now: Network, since_s: float, now_s: float) -> dict[str,
         "before": _seen(old),
         "oldest": _seen(oldest),
         "all": found,
-        "total": len(found),
         "new_regions": new,
         "lost_regions": lost,
         "shifts": [shift._asdict() for shift in shifts],

@@ -7,7 +7,7 @@ from typing import Any
 
 from aiohttp import web
 
-from planner.catalogue import Catalogue, VmType
+from planner.catalogue import Catalogue
 from relayd.cli.caps import cap_json, measured_caps
 from relayd.graph_document import site_as_json
 from relayd.service.answers import encoded, json_answer, tagged_answer
@@ -65,8 +65,10 @@ def _sites(current: Current) -> bytes:
 
 
 def _reference(catalogue: Catalogue, vm_type: str) -> dict[str, object] | None:
-    known: VmType | None = catalogue.vm_types.get(vm_type)
-    return known and {
+    known = catalogue.vm_types.get(vm_type)
+    if known is None:
+        return None
+    return {
         "egress_gbps": known.egress_gbps, "ingress_gbps": known.ingress_gbps,
         "window_mb": known.window_mb, "burstable": known.burstable, "source": known.source,
     }  # fmt: skip
