@@ -119,6 +119,7 @@ class Watcher:
                 for (src, dst), health in parts.legs.unusual().items()
             ],
             "unreachable": dict(looking.unreachable),
+            "remedies": dict(looking.remedies),
             "looks_every_s": looking.period_s,
             "outages_noticed_within_s": looking.noticed_within_s,
             "last_look_age_s": now_s - looking.last_look_s if looking.last_look_s else None,

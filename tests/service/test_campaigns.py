@@ -46,6 +46,14 @@ def test_a_campaign_is_started_seen_and_told(store: Path, fleet: Path) -> None:
         assert ended["probes"]["failed"] > 0
         assert ended["finished_at_s"] is None  # there is something left to do
         assert ended["usd"] == 0
+        shown = service.get(f"/v1/campaigns/{number}").json
+        (stage,) = shown["stages"]
+        assert (stage["stage"], stage["failed"]) == ("rtt", ended["probes"]["failed"])
+        (failures,) = shown["failures"]
+        assert failures["probes"] == stage["failed"]
+        assert failures["remedy"].startswith("Check that it runs")
+        assert ["aws:us-east-1", "aws:sa-east-1"] in failures["pairs"]
+        assert shown["progress"]["status"] == "partly done"
         listed = service.get("/v1/campaigns").json["campaigns"]
         assert [campaign["id"] for campaign in listed] == [number]
         told = [
