@@ -30,6 +30,7 @@ from probes.remote import (
     leased,
     leases_of,
     remote_line,
+    tethered,
 )
 
 MOST_OUTPUT_BYTES = 32 * 2**20
@@ -37,6 +38,8 @@ MOST_OUTPUT_BYTES = 32 * 2**20
 CHANNELS = 8
 START_S = 10.0
 """Within which a server must listen or end."""
+BEAT_S, SILENCE_S = 2.0, 10
+"""How often a tethered process hears that its controller is there, and how long it goes without."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,24 +174,39 @@ class Session:
         return self._checked(command[0], output, limit_s)
 
     @asynccontextmanager
-    async def server(self, command: Sequence[str], limit_s: float) -> AsyncIterator[Running]:
-        """Run a tool's server for as long as the block lasts, at most for a time."""
+    async def server(
+        self, command: Sequence[str], limit_s: float, *, tether: bool = False
+    ) -> AsyncIterator[Running]:
+        """Run a tool's server for as long as the block lasts, at most for a time.
+
+        Parameters
+        ----------
+        tether : bool
+            Whether it is to end by itself soon after this process or the connection does.
+        """
         lease = self._new_lease()
         async with self._channels:
             running: Running | None = None
+            beating: asyncio.Task[None] | None = None
             try:
                 async with self.guarded(self._patience.command_s):
-                    line = remote_line(leased(lease, limit_s, command))
+                    wrapped = tethered(SILENCE_S, command) if tether else command
+                    line = remote_line(leased(lease, limit_s, wrapped))
                     process = await self._connection.create_process(
-                        line, encoding=None, stdin=asyncssh.DEVNULL
+                        line, encoding=None, stdin=asyncssh.PIPE if tether else asyncssh.DEVNULL
                     )
                     running = Running(self, lease, process)
+                if tether:
+                    beating = asyncio.create_task(_beat(process))
                 yield running
             except BaseException:
                 await self.end(lease)
                 if running:
                     running._process.close()
                 raise
+            finally:
+                if beating:
+                    beating.cancel()
             await running.stop()
 
     async def end(self, lease: str = "") -> int:
@@ -314,6 +332,14 @@ class Session:
                 self.host.name, "timeout", f"{tool} had not ended after {limit_s:.0f} s"
             )
         return output
+
+
+async def _beat(process: asyncssh.SSHClientProcess[bytes]) -> None:
+    """Tell a tethered process that its controller is there, until cancelled."""
+    with suppress(OSError, asyncssh.Error):
+        while True:
+            process.stdin.write(b".")
+            await asyncio.sleep(BEAT_S)
 
 
 class Sessions:

@@ -67,7 +67,7 @@ class GivenKnowledge(Knowledge):
                         continue
                     if leg := baseline_leg(sites[src], sites[dst], self._catalogue):
                         legs[src][dst] = leg
-        return Network(sites, legs, network.snapshot)
+        return Network(sites, legs, network.snapshot, verified=network.verified)
 
 
 class GivenWan(Wan):
