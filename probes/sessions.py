@@ -148,7 +148,9 @@ class Session:
         async with self._channels, self.guarded(limit_s):
             return await self._run(command)
 
-    async def measure(self, command: Sequence[str], limit_s: float) -> Output:
+    async def measure(
+        self, command: Sequence[str], limit_s: float, *, tether: bool = False
+    ) -> Output:
         """Run a tool to its end, under a lease.
 
         Parameters
@@ -157,6 +159,8 @@ class Session:
             The tool and its arguments.
         limit_s : float
             How long it may take; the host ends it then.
+        tether : bool
+            Whether it is to end by itself soon after this process or the connection does.
 
         Raises
         ------
@@ -167,7 +171,8 @@ class Session:
         async with self._channels:
             try:
                 async with self.guarded(limit_s + self._patience.command_s):
-                    output = await self._run(leased(lease, limit_s, command))
+                    wrapped = tethered(SILENCE_S, command) if tether else command
+                    output = await self._run(leased(lease, limit_s, wrapped), tether=tether)
             except BaseException:
                 await self.end(lease)
                 raise
@@ -192,9 +197,7 @@ class Session:
                 async with self.guarded(self._patience.command_s):
                     wrapped = tethered(SILENCE_S, command) if tether else command
                     line = remote_line(leased(lease, limit_s, wrapped))
-                    process = await self._connection.create_process(
-                        line, encoding=None, stdin=asyncssh.PIPE if tether else asyncssh.DEVNULL
-                    )
+                    process = await self._process(line, tether=tether)
                     running = Running(self, lease, process)
                 if tether:
                     beating = asyncio.create_task(_beat(process))
@@ -270,14 +273,19 @@ class Session:
     def _new_lease(self) -> str:
         return f"{self._leases}{self._run_id}-{next(self._numbers):08d}"
 
-    async def _run(self, command: Sequence[str]) -> Output:
-        process = await self._connection.create_process(
-            remote_line(command), encoding=None, stdin=asyncssh.DEVNULL
-        )
+    async def _run(self, command: Sequence[str], *, tether: bool = False) -> Output:
+        process = await self._process(remote_line(command), tether=tether)
+        beating = asyncio.create_task(_beat(process)) if tether else None
         try:
             return await self.collected(process)
         finally:
+            if beating:
+                beating.cancel()
             process.close()
+
+    async def _process(self, line: str, *, tether: bool) -> asyncssh.SSHClientProcess[bytes]:
+        stdin = asyncssh.PIPE if tether else asyncssh.DEVNULL
+        return await self._connection.create_process(line, encoding=None, stdin=stdin)
 
     async def collected(self, process: asyncssh.SSHClientProcess[bytes]) -> Output:
         """Read a process to its end; a host that says too much is not listened to."""

@@ -111,12 +111,14 @@ async def prepared(
         avoid.add(port)
 
 
-async def run_client(sessions: Sessions, tool: Tool, test: Test) -> Result:
+async def run_client(
+    sessions: Sessions, tool: Tool, test: Test, *, tether: bool = False
+) -> Result:  # fmt: skip
     """Run the client of a test whose server listens, and read what it says."""
     client = test.dst if tool.client_at_dst else test.src
     session = await sessions.session(client.name)
     began_s = time.time()
-    output = await session.measure(tool.command(test), tool.limit_s(test))
+    output = await session.measure(tool.command(test), tool.limit_s(test), tether=tether)
     return tool.read(output, test, began_s)
 
 

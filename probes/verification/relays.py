@@ -154,7 +154,10 @@ async def relaying(
                 session.server(script, limit_s, tether=True)
             )  # fmt: skip
             if await running.line_with(READY):
-                yield address, listen_port, program
+                try:
+                    yield address, listen_port, program
+                finally:
+                    await running.stop(grace_s=0.0)  # it never ends by itself
                 return
             problem = failure(fleet[relay], program, (await running.output()).words)
             if problem.cause != "busy":

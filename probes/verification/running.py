@@ -68,7 +68,7 @@ async def run(sessions: Sessions, ports: Ports, what: Run) -> Outcome:
         async def client(path: PathRun, test: Test) -> Result:
             # All are to be up to speed at the same time.
             await asyncio.sleep(longest_setup_s - path.setup_s)
-            return await run_client(sessions, tool, test)
+            return await run_client(sessions, tool, test, tether=True)
 
         try:
             async with asyncio.TaskGroup() as group:
