@@ -25,9 +25,9 @@ CONNECT_TIMEOUT_MS = 5_000
 # queue on the way makes both slow.
 MARGIN_S = 15.0
 LONGEST_ROUND_TRIP_S = 0.5
-HEADERS_LEAVE = 0.965
-"""Share of payload in a full segment with timestamps over Ethernet at an MTU of 1500 (1448 of
-1500 bytes, by which the kernel paces)."""
+SMALLEST_PIECE_BYTES, LARGEST_PIECE_BYTES = 1_448, 131_072
+PACING_US = 10_000
+"""How often a sender that is held to a rate looks whether it may go on."""
 
 
 class Iperf3:
@@ -64,9 +64,12 @@ class Iperf3:
             per_stream_bps = round(test.udp_mbps * 1e6 / test.connections)
             command += ["-u", "-b", str(per_stream_bps)]
         if test.most_mbps:
-            # By the kernel, which spaces packets out; it counts headers, which are left room for.
-            per_stream_bps = round(test.most_mbps * 1e6 / HEADERS_LEAVE / test.connections)
-            command += ["--fq-rate", str(per_stream_bps)]
+            # In pieces of a fiftieth of a second: iperf3 writes whole ones. (Its --fq-rate has no
+            # effect on a sender that is the server.)
+            per_stream_bps = test.most_mbps * 1e6 / test.connections
+            piece = min(LARGEST_PIECE_BYTES, max(SMALLEST_PIECE_BYTES, round(per_stream_bps / 400)))
+            command += ["-b", f"{per_stream_bps:.0f}", "-l", str(piece)]
+            command += ["--pacing-timer", str(PACING_US)]
         return command
 
     def limit_s(self, test: Test) -> float:

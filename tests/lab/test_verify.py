@@ -22,16 +22,18 @@ from probes.lab.topology import Site, Topology
 from tests.lab.campaigns import RELAYD, ROOT, TOOLS, in_site
 from tests.lab.campaigns import relayd as command
 
-SRC, DST, RELAY, OTHER, THIRD = (
-    "aws:us-east-1", "aws:sa-east-1", "azure:eastus", "gcp:us-east1", "gcp:us-west1",
-)  # fmt: skip
+SRC, DST, RELAY = "aws:us-east-1", "aws:sa-east-1", "azure:eastus"
+# Pairs of their own, so that plans can be run at the same time.
+FROM, TO, VIA = "gcp:us-east1", "gcp:asia-east1", "gcp:us-west1"
+NEAR, FAR = "azure:westeurope", "azure:japaneast"
+REGIONS = (SRC, DST, RELAY, FROM, TO, VIA, NEAR, FAR)
 # Second VMs of the source and the destination: places of their own in the lab.
 SECOND = {"aws:us-east-2": SRC, "azure:brazilsouth": DST}
-PLACES = (SRC, DST, RELAY, OTHER, THIRD, *SECOND)
+PLACES = (*REGIONS, *SECOND)
 CAP_MBPS, WINDOW_BYTES, RTT_MS, CONNECTIONS = 16.0, 60_000, 24.0, 8
 DIRECT_MBPS, CHANGED_MBPS = 5.0, 8.0
-# Half of what a quiet flow's round trip has for waiting, next to its 24 ms.
-LATE_MS = 2.0
+# Eight windows carry ten times the cap in a round trip, so waiting costs little until it is long.
+LATE_MS = 24.0
 LEFT_WITHIN_S = 15.0
 
 
@@ -47,7 +49,7 @@ def _topology() -> Topology:
         (i, j): LinkBehaviour(rate_mbps=DIRECT_MBPS)
         for i, a in enumerate(PLACES)
         for j, b in enumerate(PLACES)
-        if (_region(a), _region(b)) == (SRC, DST)
+        if (_region(a), _region(b)) in ((SRC, DST), (FROM, TO))
     }
     return Topology(sites, rtts, links, profile="verify")
 
@@ -75,8 +77,8 @@ class Bench:
                 "src", "dst", "rtt_ms", "per_flow_mbps", "aggregate_mbps", "connections",
                 "duration_s", "warmed_up", "measured_at",
             ])  # fmt: skip
-            for i, a in enumerate(PLACES[:5]):
-                for j, b in enumerate(PLACES[:5]):
+            for i, a in enumerate(REGIONS):
+                for j, b in enumerate(REGIONS):
                     if i != j:
                         rows.writerow([
                             a, b, RTT_MS, topology.expected_flow_mbps(i, j),
@@ -89,7 +91,7 @@ class Bench:
     def plan(self, db: Path, src: str, dst: str, **wishes: Any) -> Plan:
         """Plan on a store, over regions that have hosts."""
         wan = relayd.open(db)
-        away = [name for name in wan.known_regions() if name not in PLACES[:5]]
+        away = [name for name in wan.known_regions() if name not in REGIONS]
         return wan.plan(
             src, dst, objective="time", connections=CONNECTIONS, avoid=away, **wishes
         )  # fmt: skip
@@ -106,8 +108,9 @@ class Bench:
     def verify(self, db: Path, *plans: Plan) -> tuple[int, dict[str, Any]]:
         """Verify plans; not judged where the machine is too busy for the lab to keep time."""
         with lateness_of(self.lab) as lateness:
-            done = command(*self.words(db, *plans), "--seconds", "3")
+            done = command(*self.words(db, *plans), "--seconds", "4")
         assert done.returncode in (0, 1), done.stderr
+        print("LATENESS", lateness.p95_ms)
         if (lateness.p95_ms or 0.0) > LATE_MS:
             pytest.skip(f"the machine is too busy: {lateness.p95_ms:.1f} ms late")
         return done.returncode, json.loads(done.stdout)
@@ -148,8 +151,8 @@ def bench(lab_of: Callable[..., Lab], tmp_path_factory: pytest.TempPathFactory) 
 
 def test_plans_of_every_verdict_carry_what_is_predicted(bench: Bench) -> None:
     db = bench.store("verdicts")
-    relay = bench.plan(db, SRC, DST, relays=RELAY)
-    direct = bench.plan(db, OTHER, THIRD)
+    relay = bench.plan(db, FROM, TO, relays=VIA)
+    direct = bench.plan(db, NEAR, FAR)
     split = bench.plan(db, SRC, DST, relays=RELAY, vms_in={SRC: 2, DST: 2})
     assert [p.verdict for p in (relay, direct, split)] == ["relay", "direct", "split"]
     assert len(split.paths) == 2
@@ -165,12 +168,12 @@ def test_plans_of_every_verdict_carry_what_is_predicted(bench: Bench) -> None:
     shares = [path["achieved_gbps"] / runs[3]["achieved_gbps"] for path in both]
     planned = [path.share for path in split.paths]
     assert all(abs(a - b) < 0.06 for a, b in zip(shares, planned, strict=True)), (shares, planned)
-    assert runs[0]["relays"] == {RELAY: "haproxy"}
+    assert runs[0]["relays"] == {VIA: "haproxy"}
     assert {(s["src"], s["dst"]) for plan in answer["plans"] for s in plan["samples"]} >= {
-        (SRC, DST), (OTHER, THIRD),
+        (FROM, TO), (NEAR, FAR),
     }  # fmt: skip
     assert bench.nothing_is_left()
-    again = bench.plan(db, SRC, DST, relays=RELAY)
+    again = bench.plan(db, FROM, TO, relays=VIA)
     assert "verified 0 min ago" in again.confidence or "verified 1 min ago" in again.confidence
 
 
