@@ -77,7 +77,7 @@ class GivenKnowledge(Knowledge):
                         continue
                     if leg := baseline_leg(sites[src], sites[dst], self._catalogue):
                         legs[src][dst] = leg
-        return Network(sites, legs, network.snapshot)
+        return Network(sites, legs, network.snapshot, verified=network.verified)
 
 
 def _next_end_s(states: Mapping[Pair, LegState]) -> float:

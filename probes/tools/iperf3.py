@@ -25,6 +25,9 @@ CONNECT_TIMEOUT_MS = 5_000
 # queue on the way makes both slow.
 MARGIN_S = 15.0
 LONGEST_ROUND_TRIP_S = 0.5
+SMALLEST_PIECE_BYTES, LARGEST_PIECE_BYTES = 1_448, 131_072
+PACING_US = 10_000
+"""How often a sender that is held to a rate looks whether it may go on."""
 
 
 class Iperf3:
@@ -60,6 +63,13 @@ class Iperf3:
         if test.udp_mbps:
             per_stream_bps = round(test.udp_mbps * 1e6 / test.connections)
             command += ["-u", "-b", str(per_stream_bps)]
+        if test.most_mbps:
+            # In pieces of a fiftieth of a second: iperf3 writes whole ones. (Its --fq-rate has no
+            # effect on a sender that is the server.)
+            per_stream_bps = test.most_mbps * 1e6 / test.connections
+            piece = min(LARGEST_PIECE_BYTES, max(SMALLEST_PIECE_BYTES, round(per_stream_bps / 400)))
+            command += ["-b", f"{per_stream_bps:.0f}", "-l", str(piece)]
+            command += ["--pacing-timer", str(PACING_US)]
         return command
 
     def limit_s(self, test: Test) -> float:
