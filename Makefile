@@ -51,6 +51,9 @@ shuffle-study: setup  ## Make every number and figure of docs/shuffle-study.md a
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group study
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m scripts.shuffle_study
 
+reproduce: setup tools  ## Make docs/reproduction.md again: the 2018 paper in a lab and on a grid
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m scripts.reproduce
+
 soak: setup  ## Ask and feed a service for 15 minutes, and watch its memory
 	$(BIN)/python -m benchmarks.soak
 
@@ -63,4 +66,4 @@ clean:  ## Remove what the other targets made
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis dist build
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help setup demo demo-lab tools test lint format bench shuffle-study soak lab-check clean
+.PHONY: help setup demo demo-lab tools test lint format bench shuffle-study reproduce soak lab-check clean
