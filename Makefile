@@ -53,6 +53,8 @@ shuffle-study: setup  ## Make every number and figure of docs/shuffle-study.md a
 
 screenshots: setup  ## Make the pictures of the dashboard again (needs chromium)
 	$(BIN)/python -m scripts.screenshots
+reproduce: setup tools  ## Make docs/reproduction.md again: the 2018 paper in a lab and on a grid
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m scripts.reproduce
 
 soak: setup  ## Ask and feed a service for 15 minutes, and watch its memory
 	$(BIN)/python -m benchmarks.soak
@@ -67,3 +69,4 @@ clean:  ## Remove what the other targets made
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .PHONY: help setup demo demo-lab tools test lint format bench shuffle-study screenshots soak lab-check clean
+.PHONY: help setup demo demo-lab tools test lint format bench shuffle-study reproduce soak lab-check clean

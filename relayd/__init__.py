@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from planner.schedule_request import TimedTransfer
     from planner.shuffle_plan import ShufflePlan
     from planner.shuffle_request import ShuffleRequest
+    from relayd.backtesting.running import backtest
     from relayd.client.asynchronous import AsyncWan
     from relayd.client.blocking import RemoteWan
     from relayd.client.errors import ServiceError
@@ -71,6 +72,7 @@ _HOME = {
     "TransferRequest": "planner.request",
     "UnknownRegionError": "planner.errors",
     "Wan": "relayd.wan",
+    "backtest": "relayd.backtesting.running",
     "open": "relayd.opening",
 }
 
@@ -102,6 +104,7 @@ __all__ = [
     "UnknownRegionError",
     "Wan",
     "__version__",
+    "backtest",
     "open",
 ]
 
