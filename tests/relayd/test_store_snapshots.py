@@ -170,7 +170,7 @@ def test_what_was_measured_last_of_each_leg_of_a_snapshot(store: Store) -> None:
     store.snapshots.save(_head(), _legs(), _sites())
     legs = [(src, dst) for src, dst in (("aws:a", "gcp:d"), ("gcp:d", "aws:a"))]
     sent = [
-        Sample(src, dst, metric, 100.0 * at_s + number, at_s, "ping", 8)  # type: ignore[arg-type]
+        Sample(src, dst, metric, 100.0 * at_s + number, at_s, "ping", 8)
         for number, (src, dst) in enumerate(legs)
         for metric in ("rtt_ms", "aggregate_mbps", "loss_pct")
         for at_s in (10.0, 20.0, 30.0, 40.0)
