@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 IMAGES = ROOT / "docs" / "images"
-WIDTH, HEIGHT = 1280, 860
+WIDTH, HEIGHT = 1440, 900
 # What Azure sends to AWS varies with the way, so that a relay may help.
 PAIR = "src=azure:eastus&dst=aws:ap-northeast-1"
 # What each page is asked to show; a page may have several pictures, by other names.

@@ -9,19 +9,26 @@ export const LEAST_GAIN = 1.2; // what a relay must bring to be worth a second l
 
 const MOST_EVEN = 1.5; // a spread that people would call even
 
-// [{ src, dst, values, measured }] for each ordered pair of providers.
+// [{ src, dst, values, measured }] for each ordered pair of providers; values rise.
+const made = new WeakMap();
 export function blocksOf(matrix) {
+  if (!made.has(matrix)) made.set(matrix, newBlocksOf(matrix));
+  return made.get(matrix);
+}
+
+function newBlocksOf(matrix) {
   const blocks = new Map();
-  matrix.regions.forEach((from, src) => matrix.regions.forEach((to, dst) => {
+  const providers = matrix.regions.map(providerOf);
+  providers.forEach((from, src) => providers.forEach((to, dst) => {
     const value = matrix.values[src][dst];
     if (value === null) return;
-    const key = `${providerOf(from)} ${providerOf(to)}`;
-    if (!blocks.has(key)) blocks.set(key, { src: providerOf(from), dst: providerOf(to), values: [], measured: 0 });
-    const block = blocks.get(key);
+    const key = `${from} ${to}`;
+    let block = blocks.get(key);
+    if (!block) blocks.set(key, block = { src: from, dst: to, values: [], measured: 0 });
     block.values.push(value);
     if (matrix.sources?.[src][dst] === "measured") block.measured += 1;
   }));
-  return [...blocks.values()];
+  return [...blocks.values()].map((block) => ({ ...block, values: Float64Array.from(block.values).sort() }));
 }
 
 // How far apart the tenth and the ninetieth percentile are, as a ratio.
@@ -48,10 +55,10 @@ export function sentence(metric, matrices) {
     const gains = blocks.map((block) => ({ ...block, many: block.values.filter((value) => value >= LEAST_GAIN).length / block.values.length }))
       .sort((a, b) => b.many - a.many);
     const said = gains.slice(0, 2).map((block) => `${share(block.many, 1)} of those from ${providerTitle(block.src)} to ${providerTitle(block.dst)}`);
-    const whole = blocks.flatMap((block) => block.values);
+    const whole = blocks.flatMap((block) => [...block.values]);
     return whole.length ? `A relay brings ${LEAST_GAIN}× or more for ${share(whole.filter((value) => value >= LEAST_GAIN).length, whole.length)} of all pairs: ${listed(said)}.` : "";
   }
-  const whole = blocks.flatMap((block) => block.values);
+  const whole = Float64Array.from(blocks.flatMap((block) => [...block.values])).sort();
   if (!whole.length) return `Nothing is known yet: no pair has a sample of ${metric === "loss" ? "packet loss" : "its own"}.`;
   const { shown, title } = METRICS[metric];
   return `${title} is ${shown(quantile(whole, 0.5))} in the median of ${whole.length.toLocaleString("en-US")} pairs; four in five lie between ${shown(quantile(whole, 0.1))} and ${shown(quantile(whole, 0.9))}.`;

@@ -44,7 +44,7 @@ export class MatrixTable {
     const cell = Math.max(least, Math.min(MOST_CELL, Math.floor(room / Math.max(1, this.columns.length))));
     this.container.style.setProperty("--cell", `${cell}px`);
     this.container.style.setProperty("--names", `${nameWidth}px`);
-    const starts = new Set();
+    const starts = this.starts = new Set();
     columns.reduce((at, group) => { starts.add(at); return at + group.members.length; }, 0);
     this.heads = [];
     const table = element("table", { class: isGrouped ? "matrix grouped" : "matrix", role: "grid", "aria-label": "Matrix, from row to column" },
@@ -109,18 +109,21 @@ export class MatrixTable {
     this.caption.textContent = `${title}${unit ? ` in ${unit}` : ""}, from the region of the row to the region of the column. Arrow keys move, Enter opens the pair.`;
     this.rows.forEach((src, row) => {
       const [values, sources] = [matrix.values[src], matrix.sources?.[src]];
+      const cells = this.cells[row];
       this.columns.forEach((dst, column) => {
-        const cell = this.cells[row][column];
+        const cell = cells[column];
         const value = values[dst];
-        const first = cell.classList.contains("first") ? " first" : "";
-        if (value === null) {
-          cell.className = `cell ${src === dst ? "self" : "unknown"}${first}`;
-          cell.setAttribute("aria-label", src === dst ? "the region itself" : "unknown");
-        } else {
-          const source = sources?.[dst] ?? "measured";
-          cell.className = `cell l${level(scale.limits, value)} ${source}${first}`;
-          cell.setAttribute("aria-label", sources ? `${shown(value)}, ${source}` : shown(value));
+        const first = this.starts.has(column) ? " first" : "";
+        const source = sources?.[dst] ?? "measured";
+        const isSelf = src === dst;
+        const kind = value === null ? (isSelf ? "self" : "unknown") : `l${level(scale.limits, value)} ${source}`;
+        const says = value === null ? (isSelf ? "the region itself" : "unknown") : sources ? `${shown(value)}, ${source}` : shown(value);
+        // What stays as it is costs the browser nothing.
+        if (cell.kind !== kind) {
+          cell.kind = kind;
+          cell.className = `cell ${kind}${first}`;
         }
+        cell.ariaLabel = says;
       });
     });
     const middle = (values) => median(values.filter((value) => value !== null));
@@ -138,7 +141,7 @@ export class MatrixTable {
     });
     this.columnMedians.forEach((cell, column) => {
       cell.firstChild.textContent = text(ofColumns[column]);
-      cell.className = `${colour(ofColumns[column])}${cell.classList.contains("first") ? " first" : ""}`;
+      cell.className = `${colour(ofColumns[column])}${this.starts.has(column) ? " first" : ""}`;
     });
   }
 
