@@ -172,8 +172,8 @@ def test_options_stand_side_by_side_and_candidates_sort(page: Watched, grid: Ser
     assert every["alternatives"][: len(plan["alternatives"])] == plan["alternatives"]
     listed = {option["relay"] for option in (every["best_relay"], *every["alternatives"])}
     assert len(listed) > 50
-    names = set(shown.locator("section:has(#candidates) td:first-child a").all_inner_texts())
-    assert names == listed | {"direct"}
+    compared = shown.locator("section:has(#candidates) td:first-child a").all_inner_texts()
+    assert set(compared) == listed | {"direct"}
 
     shown.locator("section:has(#candidates) a", has_text=plan["best_relay"]["relay"]).click()
     shown.wait_for_url("**relays=*")
