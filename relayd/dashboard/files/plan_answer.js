@@ -63,7 +63,7 @@ function bar(option, most, kind) {
   fill.style.width = share(option.throughput_gbps);
   range.style.left = share(option.throughput_gbps_low);
   range.style.right = `calc(100% - ${share(option.throughput_gbps_high)})`;
-  return element("div", { class: `bar bar-${kind}`, "aria-hidden": "true" }, fill, range);
+  return element("div", { class: `rate-bar rate-bar-${kind}`, "aria-hidden": "true" }, fill, range);
 }
 
 export function comparison(plan) {
