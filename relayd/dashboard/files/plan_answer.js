@@ -40,7 +40,7 @@ export function verdict(plan) {
 // The chosen plan with the figures that single candidates have.
 function chosenOption(plan) {
   const { direct, paths: used } = plan;
-  return { ...plan, rtt_ms: Math.max(...used.map((path) => path.rtt_ms)), connections: Math.max(...used.map((path) => path.connections)),
+  return { ...plan, rtt_ms: Math.max(...used.map((path) => path.rtt_ms)), connections: used.map((path) => path.connections),
     gain: direct.throughput_gbps ? plan.throughput_gbps / direct.throughput_gbps : null,
     gain_low: direct.throughput_gbps_high ? plan.throughput_gbps_low / direct.throughput_gbps_high : null,
     cost_ratio: direct.cost_usd ? plan.cost_usd.total / direct.cost_usd.total : null };
@@ -82,7 +82,7 @@ export function comparison(plan) {
     ["Cost by direct's", ({ option }) => ratio(option.cost_usd.total, direct?.cost_usd.total)],
     ["Round trip", ({ option }) => ms(option.rtt_ms)],
     ["Relays", ({ relays }) => (relays.length ? relays.map((relay) => element("div", {}, breakable(relay))) : "none")],
-    ["Connections", ({ option }) => figure(option.connections)],
+    ["Connections", ({ option }) => [option.connections].flat().map(figure).join(" + ")],
     ["VMs", ({ option }) => Object.entries(option.vms ?? {}).map(([region, count]) => element("div", {}, `${count} at `, breakable(region)))],
   ];
   const notes = columns.filter((column) => column.note).map((column) => element("p", { class: "muted" }, `${column.title}: ${column.note}`));
