@@ -172,8 +172,8 @@ def test_options_stand_side_by_side_and_candidates_sort(page: Watched, grid: Ser
     assert every["alternatives"][: len(plan["alternatives"])] == plan["alternatives"]
     listed = {option["relay"] for option in (every["best_relay"], *every["alternatives"])}
     assert len(listed) > 50
-    names = set(shown.locator("section:has(#candidates) td:first-child a").all_inner_texts())
-    assert names == listed | {"direct"}
+    compared = shown.locator("section:has(#candidates) td:first-child a").all_inner_texts()
+    assert set(compared) == listed | {"direct"}
 
     shown.locator("section:has(#candidates) a", has_text=plan["best_relay"]["relay"]).click()
     shown.wait_for_url("**relays=*")
@@ -181,8 +181,9 @@ def test_options_stand_side_by_side_and_candidates_sort(page: Watched, grid: Ser
 
 
 def test_a_point_of_the_frontier_leads_to_its_plan(page: Watched, grid: Served) -> None:
-    plan = plan_of(grid, volume_gb=500)
-    shown = page.open(f"{grid.url}/plan?{urlencode({**PAIR, 'volume_gb': 500})}")
+    asked = {"volume_gb": 500, "min_throughput_gbps": 4}
+    plan = plan_of(grid, **asked)
+    shown = page.open(f"{grid.url}/plan?{urlencode({**PAIR, **asked})}")
     answered(shown, plan)
     points = shown.locator(".frontier-chart .layer_1_marks path")
     points.first.wait_for()
@@ -194,7 +195,7 @@ def test_a_point_of_the_frontier_leads_to_its_plan(page: Watched, grid: Served) 
     points.nth(len(plan["frontier"]) - 2).click()
     shown.wait_for_url("**deadline_s=*")
     (deadline_s,) = query_of(shown)["deadline_s"]
-    quicker = plan_of(grid, volume_gb=500, deadline_s=deadline_s)
+    quicker = plan_of(grid, **asked, deadline_s=deadline_s)
     answered(shown, quicker)
     assert quicker["duration_s"] == pytest.approx(fast["duration_s"], rel=0.01)
     # From there, a cheaper point is a matter of the budget. The table has the same points.
@@ -202,7 +203,9 @@ def test_a_point_of_the_frontier_leads_to_its_plan(page: Watched, grid: Served) 
     cheapest = shown.locator("section:has(#frontier) tbody a").last
     cheapest.click()
     shown.wait_for_load_state("networkidle")
-    assert "deadline_s" not in query_of(shown)
+    # Neither the deadline nor the least rate can be kept with it.
+    assert {"deadline_s", "min_throughput_gbps"}.isdisjoint(query_of(shown))
+    shown.locator(ANSWER, has_text="Send it direct").wait_for()
     assert float(query_of(shown)["budget_usd"][0]) >= quicker["frontier"][0]["cost_usd"]["total"]
 
 

@@ -33,7 +33,7 @@ export function waysOf(plan) {
 }
 
 export function wayTable(plan) {
-  return sortable("Ways of this plan; an arrow leads to what is known of that pair", [
+  return sortable("Ways of this plan", [
     { title: "Way", value: (way) => way.kind, shown: (way) => element("span", { class: "tag" }, way.kind) },
     { title: "Path", value: (way) => way.regions.join(" "), shown: (way) => legs(way.regions) },
     { title: "Throughput", unit: "Gbit/s", number: true, value: (way) => way.throughput_gbps, shown: (way) => rate(way.throughput_gbps) },

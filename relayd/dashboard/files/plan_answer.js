@@ -40,7 +40,7 @@ export function verdict(plan) {
 // The chosen plan with the figures that single candidates have.
 function chosenOption(plan) {
   const { direct, paths: used } = plan;
-  return { ...plan, rtt_ms: Math.max(...used.map((path) => path.rtt_ms)), connections: Math.max(...used.map((path) => path.connections)),
+  return { ...plan, rtt_ms: Math.max(...used.map((path) => path.rtt_ms)), connections: used.map((path) => path.connections),
     gain: direct.throughput_gbps ? plan.throughput_gbps / direct.throughput_gbps : null,
     gain_low: direct.throughput_gbps_high ? plan.throughput_gbps_low / direct.throughput_gbps_high : null,
     cost_ratio: direct.cost_usd ? plan.cost_usd.total / direct.cost_usd.total : null };
@@ -63,7 +63,7 @@ function bar(option, most, kind) {
   fill.style.width = share(option.throughput_gbps);
   range.style.left = share(option.throughput_gbps_low);
   range.style.right = `calc(100% - ${share(option.throughput_gbps_high)})`;
-  return element("div", { class: `bar bar-${kind}`, "aria-hidden": "true" }, fill, range);
+  return element("div", { class: `rate-bar rate-bar-${kind}`, "aria-hidden": "true" }, fill, range);
 }
 
 export function comparison(plan) {
@@ -74,15 +74,15 @@ export function comparison(plan) {
   const rows = [
     ["Throughput", ({ option, kind }) => [`${rate(option.throughput_gbps)} Gbit/s`, bar(option, most, kind)]],
     ["Bounds", ({ option }) => `${rate(option.throughput_gbps_low)} to ${rate(option.throughput_gbps_high)}`],
-    ["Speed by direct's", ({ option }) => ratio(option.throughput_gbps, direct?.throughput_gbps)],
+    ["Speed, direct = 1", ({ option }) => ratio(option.throughput_gbps, direct?.throughput_gbps)],
     ["Time", ({ option }) => duration(option.duration_s)],
-    ["Egress", ({ option }) => usd(option.cost_usd.egress)],
-    ["VM hours", ({ option }) => usd(option.cost_usd.vm)],
+    ["Egress fees", ({ option }) => usd(option.cost_usd.egress)],
+    ["VM cost", ({ option }) => usd(option.cost_usd.vm)],
     ["Total cost", ({ option }) => element("strong", {}, usd(option.cost_usd.total))],
-    ["Cost by direct's", ({ option }) => ratio(option.cost_usd.total, direct?.cost_usd.total)],
+    ["Cost, direct = 1", ({ option }) => ratio(option.cost_usd.total, direct?.cost_usd.total)],
     ["Round trip", ({ option }) => ms(option.rtt_ms)],
     ["Relays", ({ relays }) => (relays.length ? relays.map((relay) => element("div", {}, breakable(relay))) : "none")],
-    ["Connections", ({ option }) => figure(option.connections)],
+    ["Connections", ({ option }) => [option.connections].flat().map(figure).join(" + ")],
     ["VMs", ({ option }) => Object.entries(option.vms ?? {}).map(([region, count]) => element("div", {}, `${count} at `, breakable(region)))],
   ];
   const notes = columns.filter((column) => column.note).map((column) => element("p", { class: "muted" }, `${column.title}: ${column.note}`));
@@ -94,8 +94,9 @@ export function comparison(plan) {
 }
 
 export function legs(regions) {
-  return regions.flatMap((region, at) => (at === 0 ? [region] : [
-    " ", element("a", { href: pairAddress(regions[at - 1], region), "aria-label": `to, by the pair ${regions[at - 1]} to ${region}` }, "→"), " ", region]));
+  const name = (region) => element("span", { class: "name" }, region);
+  return regions.flatMap((region, at) => (at === 0 ? [name(region)] : [
+    " ", element("a", { href: pairAddress(regions[at - 1], region), "aria-label": `to, by the pair ${regions[at - 1]} to ${region}` }, "→"), " ", name(region)]));
 }
 
 export function paths(plan) {
@@ -133,8 +134,8 @@ export function candidates(plan, relayed, all) {
     { title: "Gain", number: true, value: (row) => row.gain, shown: (row) => times(row.gain) },
     { title: "Sure gain", number: true, value: (row) => row.gain_low, shown: (row) => times(row.gain_low) },
     { title: "Time", number: true, value: (row) => row.duration_s, shown: (row) => duration(row.duration_s) },
-    { title: "Egress", number: true, value: (row) => row.cost_usd.egress, shown: (row) => usd(row.cost_usd.egress) },
-    { title: "VMs", number: true, value: (row) => row.cost_usd.vm, shown: (row) => usd(row.cost_usd.vm) },
+    { title: "Egress fees", number: true, value: (row) => row.cost_usd.egress, shown: (row) => usd(row.cost_usd.egress) },
+    { title: "VM cost", number: true, value: (row) => row.cost_usd.vm, shown: (row) => usd(row.cost_usd.vm) },
     { title: "Total", number: true, value: (row) => row.cost_usd.total, shown: (row) => usd(row.cost_usd.total) },
     { title: "Cost ratio", number: true, value: (row) => row.cost_ratio, shown: (row) => times(row.cost_ratio) },
     { title: "Round trip", number: true, value: (row) => row.rtt_ms, shown: (row) => ms(row.rtt_ms) },

@@ -8,10 +8,12 @@ import { colour } from "./shell.js";
 const STEPS = [[172800, 86400, "days"], [7200, 3600, "hours"], [180, 60, "minutes"], [0, 1, "seconds"]];
 const ways = (point) => (point.relays.length ? `${point.verdict} (${point.relays.join(", ")})` : point.verdict);
 
-// The request that leads to a point: a deadline for a faster one, a budget for a cheaper one.
+// What leads to a point: a deadline for a faster one, a budget for a cheaper one. The frontier
+// knows no limits: a least rate that the point does not reach goes.
 export function limitsFor(point, plan) {
-  if (point.duration_s < plan.duration_s * (1 - 1e-6)) return { deadline_s: String(Math.ceil(point.duration_s * 10) / 10), budget_usd: "" };
-  return { budget_usd: String(Math.ceil(point.cost_usd.total * 100) / 100), deadline_s: "" };
+  const least = point.throughput_gbps < (plan.request.min_throughput_gbps ?? 0) ? { min_throughput_gbps: "" } : {};
+  if (point.duration_s < plan.duration_s * (1 - 1e-6)) return { ...least, deadline_s: String(Math.ceil(point.duration_s * 10) / 10), budget_usd: "" };
+  return { ...least, budget_usd: String(Math.ceil(point.cost_usd.total * 100) / 100), deadline_s: "" };
 }
 
 function specification(points, plan, unit) {

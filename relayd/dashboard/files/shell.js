@@ -44,10 +44,11 @@ export function restsOn(snapshot) {
   document.getElementById("snapshot").textContent = `Snapshot ${snapshot.id}${age}`;
 }
 
-// Told when colours change, so that charts can be drawn again.
+// Told when colours change, so that charts can be drawn again; returns what ends that.
 const redrawn = new Set();
 export function onTheme(draw) {
   redrawn.add(draw);
+  return () => redrawn.delete(draw);
 }
 export function isDark() {
   return getComputedStyle(document.documentElement).colorScheme.includes("dark");

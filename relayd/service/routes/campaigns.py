@@ -90,11 +90,15 @@ def _read(store: Store, number: int) -> tuple[CampaignState, int | None, dict[st
     row = campaign(store.database, number)
     if row is None:
         return None
-    return row, running(store), {
-        "stages": [stage._asdict() for stage in stages(store.database, number)],
-        "failures": [found._asdict() for found in failures(store.database, number)],
-        "progress": None if row.finished_at_s else last_event(store.database, number),
-    }
+    return (
+        row,
+        running(store),
+        {
+            "stages": [stage._asdict() for stage in stages(store.database, number)],
+            "failures": [found._asdict() for found in failures(store.database, number)],
+            "progress": None if row.finished_at_s else last_event(store.database, number),
+        },
+    )
 
 
 def _seen(service: Service, row: CampaignState, at_work: int | None) -> dict[str, Any]:
