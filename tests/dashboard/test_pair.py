@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.dashboard.browser import Watched, watched
-from tests.dashboard.pair_store import DST, ROUND_TRIPS, SRC, make_pair_store
-from tests.service.running import Served, served
+from tests.dashboard.conftest import QUICK
+from tests.dashboard.pair_store import DST, OTHERS, ROUND_TRIPS, SRC, make_pair_store
+from tests.service.running import Served, eventually, served
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -21,7 +22,8 @@ GRID = ("azure:eastus", "aws:sa-east-1")
 @pytest.fixture(scope="module")
 def weeks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A service with four weeks of one pair, and trouble on the way back."""
-    with served(make_pair_store(tmp_path_factory.mktemp("weeks"))) as service:
+    db = make_pair_store(tmp_path_factory.mktemp("weeks"))
+    with served(db, environment=QUICK) as service:
         yield service
 
 
@@ -160,6 +162,22 @@ def walk_through_history(shown: Page, weeks: Served) -> None:
     shown.locator("input[name=since]").fill("")
     shown.locator("input[name=until]").fill("")
     shown.get_by_text("With 5 samples there is no distribution").wait_for()
+    settled(shown)
+
+
+def test_a_page_left_open_says_that_there_is_news(page: Watched, weeks: Served) -> None:
+    page.page.clock.install()
+    shown = page.open(address(weeks, SRC, DST))
+    before = weeks.get("/v1/snapshots").json["snapshot"]["id"]
+    sample = {
+        "src": DST, "dst": OTHERS[0], "metric": "rtt_ms", "value": 80, "measured_at_s": 1.7e9
+    }  # fmt: skip
+    assert weeks.ask("POST", "/v1/samples", {"samples": [sample]}).json["accepted"] == 1
+    eventually(lambda: weeks.get("/v1/snapshots").json["snapshot"]["id"] != before)
+    shown.clock.fast_forward(31_000)
+    shown.get_by_role("button", name="Show them").click()
+    now = weeks.get("/v1/snapshots").json["snapshot"]["id"]
+    shown.locator("#snapshot", has_text=now).wait_for()
     settled(shown)
 
 

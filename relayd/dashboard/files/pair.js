@@ -9,6 +9,7 @@ import { lightPanel, relayPanel } from "./pair_light.js";
 import { ratesPanel } from "./pair_rates.js";
 import { content, emptyState, fail, restsOn, say } from "./shell.js";
 
+const NEWS_EVERY_MS = 30e3;
 const title = document.title;
 const body = element("div", { id: "pair" });
 const regions = element("datalist", { id: "regions" });
@@ -140,6 +141,7 @@ async function show(chosen, signal) {
   ]);
   restsOn(there.snapshot);
   elsewhere(pair);
+  watch(path(pair.src, pair.dst), there, signal);
   const cities = new Map(named.regions.map((each) => [each.id, each.city]));
   const places = [pair.src, pair.dst].map((id) => cities.get(id)).filter(Boolean);
   const measured = series.metrics.length > 0;
@@ -156,8 +158,14 @@ async function show(chosen, signal) {
     element("div", { class: "pair-grid" },
       factsPanel(there, back),
       element("div", { class: "side" }, ratesPanel(there, back), relayPanel(pair, signal)),
-      measured ? historyPanels(own, series.metrics, there, events, { asked, keep }) : null,
+      measured ? historyPanels(own, series.metrics, usual(there, evidence), events, { asked, keep }) : null,
       lightPanel(there, { wide: !measured }), evidencePanel(evidence, there.link)));
+}
+
+// A leg that is down or degraded has bounds of now; its history is held against the usual ones.
+function usual({ link, state }, { evidence }) {
+  if (!state) return link;
+  return { ...link, ...Object.fromEntries(evidence.filter((each) => each.estimate && !each.region).map((each) => [each.quantity, each.estimate])) };
 }
 
 function same() {
@@ -171,6 +179,20 @@ function elsewhere(pair) {
     element("a", { href: `plan?${query}` }, "Plan a transfer"),
     element("a", { href: `map?${query}` }, "On the map"),
     element("a", { href: "./" }, "All pairs"));
+}
+
+// A page that is left open says when it is no longer the newest word; what is read is not taken away.
+function watch(own, shown, signal) {
+  const said = (answer) => `${answer.snapshot.id} ${answer.state?.condition} ${answer.state?.since}`;
+  const news = setInterval(async () => {
+    if (document.hidden) return;
+    const now = await get(own, {}, { signal }).catch(() => null);
+    if (signal.aborted || now === null || said(now) === said(shown)) return;
+    clearInterval(news);
+    replace(document.getElementById("message"), element("p", { class: "news" }, "There are newer measurements. ",
+      element("button", { type: "button", on: { click: load } }, "Show them")));
+  }, NEWS_EVERY_MS);
+  signal.addEventListener("abort", () => clearInterval(news));
 }
 
 window.addEventListener("popstate", load);

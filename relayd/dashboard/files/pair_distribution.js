@@ -5,7 +5,7 @@ import { element, replace } from "./dom.js";
 import { figure } from "./format.js";
 import { colour } from "./shell.js";
 
-const key = (kind, text) => element("span", {}, element("span", { class: `key ${kind}` }), text);
+export const key = (kind, text) => element("span", {}, element("span", { class: `key ${kind}` }), text);
 
 let shape = "histogram";
 
@@ -22,7 +22,9 @@ export function distribution(section, found, about, link) {
   }
   const at = (share) => quantiles[Math.round(share * (quantiles.length - 1))];
   const drawing = element("div");
-  const words = `Half of the samples lie between ${figure(at(0.25))} and ${about.shown(at(0.75))}, nine of ten between ${figure(at(0.05))} and ${about.shown(at(0.95))}; median ${about.shown(at(0.5))}.`;
+  const half = at(0.25) === at(0.75) ? `At least half of the samples are ${about.shown(at(0.5))}`
+    : `Half of the samples lie between ${figure(at(0.25))} and ${about.shown(at(0.75))}`;
+  const words = `${half}, nine of ten between ${figure(at(0.05))} and ${about.shown(at(0.95))}; median ${about.shown(at(0.5))}.`;
   const bounds = about.bounds(link);
   const switches = element("div", { class: "choices", role: "radiogroup", "aria-label": "Shape" }, [["histogram", "Histogram"], ["share", "Cumulative share"]].map(([value, text]) =>
     element("label", { class: "choice" }, element("input", { type: "radio", name: "shape", value, checked: shape === value, on: { change: () => {

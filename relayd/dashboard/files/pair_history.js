@@ -4,7 +4,7 @@ import { get } from "./api.js";
 import { chart } from "./chart.js";
 import { element, replace, sortable } from "./dom.js";
 import { duration, figure, when } from "./format.js";
-import { distribution } from "./pair_distribution.js";
+import { distribution, key } from "./pair_distribution.js";
 import { LEVELS, eventsTable, marks } from "./pair_events.js";
 import { inOrder, metricOf } from "./pair_metrics.js";
 import { colour, show } from "./shell.js";
@@ -15,13 +15,14 @@ const RANGES = [["", "all of it", Infinity], ["90d", "newest 90 days", 90 * DAY_
 const MOST_POINTS = 2000;
 
 // address: { asked, keep } of the page, so that what is chosen can be shared.
-export function historyPanels(path, seen, there, events, address) {
+export function historyPanels(path, seen, link, events, address) {
   const metrics = inOrder(seen);
   const asked = address.asked();
   let metric = metrics.find((each) => each.metric === asked.metric) ?? metrics[0];
   const drawing = element("div", { class: "history-chart" });
   const said = element("p", { class: "muted", role: "status" });
   const told = element("div");
+  const legend = element("p", { class: "legend" });
   const spread = element("section", { class: "panel half", id: "distribution" });
   const since = element("input", { type: "date", name: "since", value: asked.since, on: { change: () => choose({ range: "" }) } });
   const until = element("input", { type: "date", name: "until", value: asked.until, on: { change: () => choose({ range: "" }) } });
@@ -68,11 +69,12 @@ export function historyPanels(path, seen, there, events, address) {
     if (turn !== latest) return;
     const about = metricOf(metric.metric);
     said.textContent = summed(found, about);
+    replace(legend, about.bounds(link) ? key("today", "today's bounds, expected dashed") : null, events.length ? key("event", "what happened, told below") : null);
     const happened = marks(events, metric.metric, found, panel.clientWidth);
-    if (found.samples) await chart(drawing, specification(found, about, there.link, happened), { title: spoken(found, about), table: figures(found, about) });
+    if (found.samples) await chart(drawing, specification(found, about, link, happened), { title: spoken(found, about), table: figures(found, about) });
     else replace(drawing, element("p", { class: "empty" }, "No sample is in this time."));
     replace(told, eventsTable(events));
-    distribution(spread, found, about, there.link);
+    distribution(spread, found, about, link);
   }
 
   ranges();
@@ -80,7 +82,7 @@ export function historyPanels(path, seen, there, events, address) {
   const panel = element("section", { class: "panel wide", id: "history" }, element("h3", {}, "History"),
     element("div", { class: "row controls" }, choices,
       element("div", { class: "row times" }, element("label", {}, "Time", range), element("label", {}, "from", since), element("label", {}, "to", until))),
-    said, drawing, told);
+    said, legend, drawing, told);
   return [panel, spread];
 }
 

@@ -3,6 +3,7 @@
 import { chart } from "./chart.js";
 import { element } from "./dom.js";
 import { figure, perGb } from "./format.js";
+import { key } from "./pair_distribution.js";
 import { saturating } from "./pair_metrics.js";
 import { colour } from "./shell.js";
 
@@ -17,8 +18,6 @@ function rates(pair) {
     ["Ingress cap, receiver", receiver.ingress_gbps, "cap"],
   ].filter(([, estimate]) => estimate);
 }
-
-const key = (kind, text) => element("span", {}, element("span", { class: `key ${kind}` }), text);
 
 export function ratesPanel(there, back) {
   const drawing = element("div");
