@@ -1,8 +1,8 @@
 // The caps of one VM in each region, as bullet bars beside what its type should do.
 
-import { cardTable, tag } from "./campaigns_parts.js";
+import { cardTable, since, tag } from "./campaigns_parts.js";
 import { element, replace } from "./dom.js";
-import { ago, figure, UNKNOWN } from "./format.js";
+import { figure, UNKNOWN } from "./format.js";
 
 const FIGURES = [
   ["egress_gbps", "Egress", "Gbit/s"],
@@ -42,7 +42,7 @@ function table(sites) {
     .filter((value) => Number.isFinite(value)), 0)]));
   return cardTable("caps", "One VM of each region over all peers together: expected (low to high), and how that compares with the catalogue",
     [["Region and VM type"], ...FIGURES.map(([, title, unit]) => [title, "", unit])], rowsOf(sites).map(({ site, regions }) => ({
-      data: { region: site.region },
+      data: { region: site.region, key: site.region },
       cells: [
         [named(site, regions), site.reference?.burstable && tag("burstable", "warn")],
         ...FIGURES.map(([name, title, unit]) => cell(site, name, title, unit, most[name])),
@@ -84,7 +84,7 @@ function cell(site, name, title, unit, most) {
     bullet(estimate, reference, most, label),
     element("span", { class: "value" }, element("strong", {}, figure(estimate.expected)), ` (${figure(estimate.low)} to ${figure(estimate.high)})`),
     element("small", { class: words.kind }, words.text),
-    estimate.source !== "baseline" && element("small", { class: "muted" }, `${estimate.source}, ${ago(estimate.measured_at_s)}`));
+    estimate.source !== "baseline" && element("small", { class: "muted" }, since(estimate.measured_at_s, `${estimate.source}, `)));
 }
 
 // The ratio in words; within the bounds, it is no difference.
