@@ -10,7 +10,7 @@ from probes.analysis.leg_health import Health
 from probes.campaign.state import Outcome
 from probes.campaign.tasks import ProbeTask
 from probes.fleet.hosts import Fleet
-from probes.samples import Sample
+from probes.samples import Metric, Sample
 from relayd.catalogue import load_catalogue
 from relayd.evidence import LegShift
 from relayd.snapshots import make_snapshot
@@ -40,7 +40,7 @@ def store_with_history(folder: Path) -> Path:
         for hours in range(12):
             append(store, rates(US, SA, 1000.0, 3600.0 * hours))
         append(store, [Sample("acme:new-1", SA, "rtt_ms", 20.0, time.time() - 50, "ping")])
-        append(store, [_cap(US, "us", 4200.0, "egress"), _cap(US, "us", 9500.0, "ingress")])
+        append(store, [_cap("egress_cap_mbps", 4200.0), _cap("ingress_cap_mbps", 9500.0)])
         _campaigns(Campaigns(store))
         make_snapshot(store, load_catalogue())
         now_s = time.time()
@@ -61,11 +61,11 @@ def store_with_history(folder: Path) -> Path:
     return db
 
 
-def _cap(region: str, host: str, mbps: float, way: str) -> Sample:
-    metric = "egress_cap_mbps" if way == "egress" else "ingress_cap_mbps"
+def _cap(metric: Metric, mbps: float) -> Sample:
+    """Return a cap of one VM, named as fleet files of these tests name it."""
     return Sample(
-        region, region, metric, mbps, time.time() - 7200, "iperf3", 64, 9.0, True,
-        src_vm="m5.8xlarge", dst_vm="m5.8xlarge", detail=json.dumps({"host": host}),
+        US, US, metric, mbps, time.time() - 7200, "iperf3", 64, 9.0, True,
+        src_vm="m5.8xlarge", dst_vm="m5.8xlarge", detail=json.dumps({"host": "aws-us-east-1"}),
     )  # fmt: skip
 
 

@@ -1,18 +1,17 @@
 // All campaigns, the newest first; what the watcher spends; a way to start one.
 
 import { get } from "./api.js";
-import { keepFresh, stateLine } from "./campaigns_live.js";
-import { bar, cardTable, commands, spending, tag, watchFacts } from "./campaigns_parts.js";
+import { keepFresh, soon, stateLine } from "./campaigns_live.js";
+import { bar, cardTable, commands, redraw, since, spending, tag, watchFacts } from "./campaigns_parts.js";
 import { startForm } from "./campaigns_start.js";
 import { budgetOf, countOf, phasesOf, startedBy, stateOf } from "./campaigns_state.js";
 import { element, replace } from "./dom.js";
-import { ago, duration, figure, UNKNOWN, volume, when } from "./format.js";
+import { duration, figure, UNKNOWN, volume, when } from "./format.js";
 import { content, emptyState, restsOn, show } from "./shell.js";
 
 const HEADS = [["Campaign"], ["State"], ["Measures"], ["Probes done"], ["Failed", "number"], ["Moved", "number"],
   ["Spent"], ["Started"], ["Took", "number"]];
 const PAGE = 25;
-const ENDS_MS = 2000;
 
 export function listPage() {
   const line = stateLine();
@@ -23,23 +22,22 @@ export function listPage() {
     await show(async () => {
       const [found, fleet, watched] = await Promise.all([firstPages(pages), get("v1/fleet"), get("v1/watch")]);
       restsOn(found.snapshot);
-      showWatch(watchPart, watched.watch);
+      redraw(watchPart, watched.watch, () => showWatch(watchPart, watched.watch));
       // The form is made once: it must not lose what somebody is typing.
       if (startPart.dataset.why !== fleet.why_not) {
         startPart.dataset.why = fleet.why_not;
         replace(startPart, fleet.may_start_campaigns ? startForm(fleet) : cannotStart(fleet));
       }
-      showList(listPart, found, fleet, async () => {
+      redraw(listPart, [found.campaigns, found.next_cursor, fleet.configured], () => showList(listPart, found, fleet, async () => {
         pages += 1;
         await renew();
-      });
+      }));
     });
   }
   const renew = keepFresh(line, refresh, ({ kind, data }, again) => {
     if (kind !== "campaign" && kind !== "snapshot") return;
-    again();
-    // The last event of a campaign comes just before its process ends.
-    if (data.detail.status !== "running") setTimeout(again, ENDS_MS);
+    if (data.detail.status === "running") again();
+    else soon(again);
   });
 }
 
@@ -77,7 +75,7 @@ function row(campaign) {
   const { id, probes } = campaign;
   const [state, kind] = stateOf(campaign);
   return {
-    data: { campaign: id },
+    data: { campaign: id, key: id },
     kinds: { 4: probes.failed ? "warn" : "", 7: "time" },
     cells: [
       element("a", { href: `campaigns?id=${id}` }, `Campaign ${id}`),
@@ -88,7 +86,7 @@ function row(campaign) {
       figure(probes.failed),
       volume(campaign.sent_gb),
       spending(campaign.usd, budgetOf(campaign), `Part of the budget of campaign ${id} that is spent`),
-      [ago(campaign.started_at_s), element("small", { class: "muted" }, when(campaign.started_at_s))],
+      [since(campaign.started_at_s), element("small", { class: "muted" }, when(campaign.started_at_s))],
       campaign.finished_at_s === null ? UNKNOWN : duration(campaign.finished_at_s - campaign.started_at_s),
     ],
   };

@@ -6,6 +6,9 @@ import { element, replace } from "./dom.js";
 
 export const POLL_MS = 10000;
 
+// The service takes up a new snapshot, or the end of a campaign's process, a moment after its event.
+const AGAIN_MS = [1000, 3000];
+
 const STATES = {
   connecting: ["muted", "○", "Connecting to the stream of events …"],
   live: ["good", "●", "Live: what happens appears here by itself."],
@@ -20,6 +23,12 @@ function tell(line, state) {
   const [kind, mark, text] = STATES[state];
   line.dataset.state = state;
   replace(line, element("span", { class: kind, "aria-hidden": "true" }, mark), ` ${text}`);
+}
+
+// Asks now, and again when what an event tells of is sure to have been taken up.
+export function soon(renew) {
+  renew();
+  for (const wait of AGAIN_MS) setTimeout(renew, wait);
 }
 
 // refresh: asks for everything anew; called at first, after each gap of the stream, and by whoever

@@ -1,16 +1,15 @@
 // One campaign: how far it is, what it spends, what failed and what to do about it.
 
 import { get } from "./api.js";
-import { keepFresh, stateLine } from "./campaigns_live.js";
-import { bar, cardTable, spending, tag, withCode } from "./campaigns_parts.js";
+import { keepFresh, soon, stateLine } from "./campaigns_live.js";
+import { bar, cardTable, redraw, since, spending, tag, withCode } from "./campaigns_parts.js";
 import { budgetOf, countOf, phasesOf, stageName, startedBy, stateOf } from "./campaigns_state.js";
 import { element, facts, replace } from "./dom.js";
-import { ago, duration, figure, UNKNOWN, usd, volume, when } from "./format.js";
+import { duration, figure, UNKNOWN, usd, volume, when } from "./format.js";
 import { content, fail, restsOn, show } from "./shell.js";
 
 const STAGE_HEADS = [["Phase"], ...["Done", "Failed", "Left", "Moved", "Egress"].map((title) => [title, "number"])];
 const ENDED = new Set(["done", "partly done", "interrupted", "failed"]);
-const ENDS_MS = 1000;
 
 export function onePage(id) {
   const line = stateLine();
@@ -25,11 +24,9 @@ export function onePage(id) {
       newest = found;
       restsOn(found.snapshot);
       showAll(parts, found);
-      // The last event comes just before the process ends.
-      if (found.campaign.is_running && ENDED.has(found.progress?.status)) setTimeout(renew, ENDS_MS);
     });
   }
-  const renew = keepFresh(line, refresh, ({ kind, data }, again) => {
+  keepFresh(line, refresh, ({ kind, data }, again) => {
     if (kind !== "campaign" || data.subject !== String(id)) return;
     // What the event says is shown at once; stages and failures are asked for.
     if (newest) {
@@ -40,7 +37,8 @@ export function onePage(id) {
         fail(error);
       }
     }
-    again();
+    if (data.detail.status === "running") again();
+    else soon(again);
   });
 }
 
@@ -49,8 +47,8 @@ function showAll(parts, found) {
   const [state, kind] = stateOf(campaign, progress);
   replace(parts.head, element("h2", {}, `Campaign ${campaign.id} `, tag(state, kind)));
   showNow(parts.now, found);
-  showFailures(parts.failures, found);
-  showStages(parts.stages, found);
+  redraw(parts.failures, found.failures, () => showFailures(parts.failures, found));
+  redraw(parts.stages, found.stages, () => showStages(parts.stages, found));
 }
 
 function showNow(part, { campaign, progress }) {
@@ -96,7 +94,7 @@ function overall(campaign) {
     ["In all", element("span", { class: "barred" }, bar(all ? probes.done / all : 0, "Probes of the campaign that are done"),
       element("span", { class: "figures" }, `${figure(probes.done)} of ${figure(all)} done`))],
     ["Failed", element("span", { class: probes.failed ? "warn" : null }, figure(probes.failed))],
-    ["Started", `${when(campaign.started_at_s)} (${ago(campaign.started_at_s)})`],
+    ["Started", element("span", {}, since(campaign.started_at_s, `${when(campaign.started_at_s)} (`, ")"))],
   ];
   if (campaign.finished_at_s !== null) {
     pairs.push(["Ended", `${when(campaign.finished_at_s)}, after ${duration(campaign.finished_at_s - campaign.started_at_s)}`]);
@@ -146,12 +144,12 @@ function failure(found) {
   const count = `${found.probes} ${found.probes === 1 ? "probe" : "probes"}`;
   const where = found.stages.map(stageName).join(", ");
   const common = found.hosts.length ? `Part of all of them: ${found.hosts.join(", ")}. ` : "";
-  const last = found.last_at_s ? `, last ${ago(found.last_at_s)}` : "";
-  return element("li", { class: "panel" },
+  const tries = `${where}; ${found.attempts} ${found.attempts === 1 ? "try" : "tries"}`;
+  return element("li", { class: "panel", dataset: { key: found.problem } },
     element("p", { class: "what" }, element("strong", {}, found.problem), " ", tag(count, "warn")),
     element("p", { class: "remedy" }, element("strong", {}, "What to do: "),
       withCode(found.remedy || "`relayd probe --resume` tries again; if it fails again, look at the hosts named below.")),
-    element("p", { class: "muted" }, `${where}; ${found.attempts} ${found.attempts === 1 ? "try" : "tries"}${last}. ${common}`),
+    element("p", { class: "muted" }, tries, found.last_at_s && since(found.last_at_s, ", last "), `. ${common}`),
     element("details", {}, element("summary", {}, found.pairs.length < 20 ? "Pairs" : "The first 20 pairs"), pairsList(found.pairs, 20)));
 }
 

@@ -28,6 +28,33 @@ export function spending(spent, budget, label) {
     element("span", { class: "figures" }, `${usd(spent)} of ${usd(budget)} (${Math.round(100 * share)} %)`));
 }
 
+// How long ago something was; goes on counting while the page is open.
+export function since(seconds, before = "", after = "") {
+  if (seconds === null || seconds === undefined) return `${before}never${after}`;
+  const made = element("time", { datetime: new Date(seconds * 1000).toISOString(), dataset: { at: seconds } }, ago(seconds));
+  return [before, made, after];
+}
+setInterval(() => {
+  for (const each of document.querySelectorAll("time[data-at]")) each.textContent = ago(Number(each.dataset.at));
+}, 15000);
+
+// Draws a part anew where its data changed. What a reader has opened stays open, and the focus
+// stays where it was: a page that renews itself must not take things out of people's hands.
+const drawn = new WeakMap();
+export function redraw(part, data, draw) {
+  const text = JSON.stringify(data);
+  if (drawn.get(part) === text) return;
+  const name = (each) => `${each.tagName} ${each.closest("[data-key]")?.dataset.key ?? ""} ${each.getAttribute("href") ?? each.textContent}`;
+  const open = new Set([...part.querySelectorAll("details[open] > summary")].map(name));
+  const focused = part.contains(document.activeElement) ? name(document.activeElement) : null;
+  draw();
+  drawn.set(part, text);
+  for (const summary of part.querySelectorAll("details > summary")) {
+    if (open.has(name(summary))) summary.parentElement.open = true;
+  }
+  if (focused) [...part.querySelectorAll("a, button, summary, select, input, [tabindex]")].find((each) => name(each) === focused)?.focus();
+}
+
 // Remedies name commands in backquotes, as in a shell's help.
 export function withCode(text) {
   return text.split("`").map((piece, at) => (at % 2 ? element("code", {}, piece) : piece));
@@ -70,7 +97,7 @@ export function watchFacts(watch) {
   if (watch.last_campaign) {
     const last = watch.last_campaign;
     const how = last.problem ? `failed: ${last.problem}` : `${usd(last.usd)}, ${last.failed} probes failed, ${last.left_out} left out`;
-    pairs.push(["Last campaign", `${ago(last.ended_at_s)}, because ${last.why}: ${how}`]);
+    pairs.push(["Last campaign", element("span", {}, since(last.ended_at_s), `, because ${last.why}: ${how}`)]);
   }
   pairs.push(["Webhook", webhook(watch.webhook)]);
   if (watch.problem) pairs.push(["Problem", element("span", { class: "bad" }, watch.problem)]);

@@ -1,8 +1,8 @@
 // The fleet: who measures, what is wrong now, what has changed, and what VMs do beside their type.
 
 import { get } from "./api.js";
-import { keepFresh, stateLine } from "./campaigns_live.js";
-import { commands, watchFacts } from "./campaigns_parts.js";
+import { keepFresh, soon, stateLine } from "./campaigns_live.js";
+import { commands, redraw, watchFacts } from "./campaigns_parts.js";
 import { element, replace } from "./dom.js";
 import { showCaps } from "./fleet_caps.js";
 import { changesPart } from "./fleet_changes.js";
@@ -19,17 +19,17 @@ async function refresh() {
   await show(async () => {
     const [fleet, watched, sites] = await Promise.all([get("v1/fleet"), get("v1/watch"), get("v1/sites")]);
     restsOn(fleet.snapshot);
-    showSummary(fleet, watched.watch);
-    showLegs(legs, fleet, watched.watch);
+    redraw(summary, [fleet.hosts, fleet.leg_states, Boolean(watched.watch)], () => showSummary(fleet, watched.watch));
+    redraw(legs, [fleet.leg_states, watched.watch?.legs], () => showLegs(legs, fleet, watched.watch));
     replace(watch, watched.watch && [element("h2", {}, "The watcher"), element("div", { class: "panel" }, watchFacts(watched.watch))]);
-    showHosts(hosts, fleet);
-    showCaps(caps, sites.sites, fleet);
+    redraw(hosts, [fleet.hosts, fleet.vm_caps], () => showHosts(hosts, fleet));
+    redraw(caps, [sites.sites, fleet.hosts], () => showCaps(caps, sites.sites, fleet));
     await changes.refresh();
   });
 }
 
 keepFresh(line, refresh, ({ kind }, again) => {
-  if (kind !== "campaign") again();
+  if (kind !== "campaign") soon(again);
 });
 
 function showSummary(fleet, watched) {

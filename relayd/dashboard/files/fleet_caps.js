@@ -1,8 +1,8 @@
 // The caps of one VM in each region, as bullet bars beside what its type should do.
 
-import { cardTable, tag } from "./campaigns_parts.js";
+import { cardTable, since, tag } from "./campaigns_parts.js";
 import { element, replace } from "./dom.js";
-import { ago, figure, UNKNOWN } from "./format.js";
+import { figure, UNKNOWN } from "./format.js";
 
 const FIGURES = [
   ["egress_gbps", "Egress", "Gbit/s"],
@@ -11,7 +11,9 @@ const FIGURES = [
 ];
 const SVG = "http://www.w3.org/2000/svg";
 const [WIDTH, HEIGHT] = [130, 16];
+const FIRST = 15;
 let chosen = null;
+let whole = false;
 
 export function showCaps(part, sites, fleet) {
   const members = new Set(fleet.hosts.map((host) => host.region));
@@ -21,6 +23,7 @@ export function showCaps(part, sites, fleet) {
   const shown = choices.find((choice) => choice.name === chosen) ?? choices[0];
   const select = element("select", { on: { change: (event) => {
     chosen = event.target.value;
+    whole = false;
     showCaps(part, sites, fleet);
     part.querySelector("select")?.focus();
   } } }, choices.map((choice) => element("option", { value: choice.name, selected: choice === shown }, `${choice.text} (${choice.sites.length})`)));
@@ -28,7 +31,10 @@ export function showCaps(part, sites, fleet) {
     element("div", { class: "row" }, element("label", {}, "Regions ", select), legend()),
     !sites.some(measured) && element("p", { class: "muted" }, "No cap was measured yet: these are what the catalogue says of each VM type. ",
       element("code", {}, "relayd probe --phases rtt,caps"), " measures them."),
-    table(shown.sites));
+    table(shown.sites, () => {
+      whole = true;
+      showCaps(part, sites, fleet);
+    }));
 }
 
 function legend() {
@@ -37,17 +43,27 @@ function legend() {
     element("span", { class: "key reference" }), "catalogue");
 }
 
-function table(sites) {
+function table(sites, showAll) {
+  const rows = rowsOf(sites).sort((a, b) => falls(a.site) - falls(b.site));
+  const shown = whole ? rows : rows.slice(0, FIRST);
   const most = Object.fromEntries(FIGURES.map(([name]) => [name, Math.max(...sites.flatMap((site) => [site[name].high, site.reference?.[name]])
     .filter((value) => Number.isFinite(value)), 0)]));
-  return cardTable("caps", "One VM of each region over all peers together: expected (low to high), and how that compares with the catalogue",
-    [["Region and VM type"], ...FIGURES.map(([, title, unit]) => [title, "", unit])], rowsOf(sites).map(({ site, regions }) => ({
-      data: { region: site.region },
+  const caption = "One VM of each region over all peers together: expected (low to high), and how that compares with the catalogue; what falls shortest of its type first";
+  return [cardTable("caps", caption,
+    [["Region and VM type"], ...FIGURES.map(([, title, unit]) => [title, "", unit])], shown.map(({ site, regions }) => ({
+      data: { region: site.region, key: site.region },
       cells: [
         [named(site, regions), site.reference?.burstable && tag("burstable", "warn")],
         ...FIGURES.map(([name, title, unit]) => cell(site, name, title, unit, most[name])),
       ],
-    })));
+    }))),
+  rows.length > shown.length && element("div", { class: "row" }, element("button", { type: "button", on: { click: showAll } }, `Show all ${rows.length}`))];
+}
+
+// By how much the worst figure falls short of the type; what is not measured falls short of nothing.
+function falls(site) {
+  const ratios = FIGURES.map(([name]) => (site[name].source === "baseline" || !site.reference?.[name] ? 1 : site[name].expected / site.reference[name]));
+  return Math.min(...ratios);
 }
 
 // Regions of one VM type of which nothing was measured say the same: they share a row.
@@ -84,7 +100,7 @@ function cell(site, name, title, unit, most) {
     bullet(estimate, reference, most, label),
     element("span", { class: "value" }, element("strong", {}, figure(estimate.expected)), ` (${figure(estimate.low)} to ${figure(estimate.high)})`),
     element("small", { class: words.kind }, words.text),
-    estimate.source !== "baseline" && element("small", { class: "muted" }, `${estimate.source}, ${ago(estimate.measured_at_s)}`));
+    estimate.source !== "baseline" && element("small", { class: "muted" }, since(estimate.measured_at_s, `${estimate.source}, `)));
 }
 
 // The ratio in words; within the bounds, it is no difference.

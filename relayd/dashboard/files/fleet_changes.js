@@ -1,7 +1,7 @@
 // What has changed since yesterday, or since another time: from snapshots that the store keeps.
 
 import { get } from "./api.js";
-import { cardTable, tag } from "./campaigns_parts.js";
+import { cardTable, redraw, since, tag } from "./campaigns_parts.js";
 import { element, replace } from "./dom.js";
 import { pairLink } from "./fleet_hosts.js";
 import { ago, figure, gbps, mbps, ms, times, when } from "./format.js";
@@ -23,7 +23,7 @@ export function changesPart(part) {
   let since_s = 86400;
   let source = "measured";
   let pages = 1;
-  const body = element("div", { "aria-live": "polite" });
+  const body = element("div");
   const times_ = choice("Since", TIMES.map(([text, seconds]) => [text, String(seconds)]), String(since_s), (value) => {
     since_s = Number(value);
     again();
@@ -40,6 +40,10 @@ export function changesPart(part) {
   }
   async function refresh() {
     const found = await get("v1/changes", { since_s, source, limit: Math.min(1000, PAGE * pages) });
+    // The time that is asked for moves on; what was found is what counts.
+    redraw(body, { ...found, since_s, source, pages }, () => draw(found));
+  }
+  function draw(found) {
     replace(body, ...described(found, (seconds) => {
       since_s = seconds;
       again();
@@ -67,14 +71,14 @@ function described(found, compareSince) {
   if (!found.before) {
     const age = Date.now() / 1000 - found.oldest.created_at_s;
     return [element("div", { class: "empty" }, element("p", {}, element("strong", {}, `No snapshot is kept from ${ago(found.since_s)}. `),
-      `The oldest, ${found.oldest.id}, was made ${ago(found.oldest.created_at_s)}.`),
+      since(found.oldest.created_at_s, `The oldest, ${found.oldest.id}, was made `, ".")),
       found.oldest.id === found.snapshot.id
         ? element("p", { class: "muted" }, "It is the only one: changes show once there is a second.")
         : element("button", { type: "button", on: { click: () => compareSince(Math.max(1, Math.floor(age) - 1)) } }, "Compare with the oldest")),
     shifts(found)];
   }
   if (found.before.id === found.snapshot.id) {
-    return [element("p", {}, `Nothing: snapshot ${found.before.id}, made ${ago(found.before.created_at_s)}, still is the newest.`), shifts(found)];
+    return [element("p", {}, since(found.before.created_at_s, `Nothing: snapshot ${found.before.id}, made `, ", still is the newest.")), shifts(found)];
   }
   const { measured = 0, inferred = 0, baseline = 0 } = found.total_by_source;
   const text = `Between snapshot ${found.before.id} of ${when(found.before.created_at_s)} and now, ${count(measured, "measured estimate")}, ${figure(inferred)} inferred and ${figure(baseline)} of the baseline left the bounds that they had.`;
@@ -118,6 +122,6 @@ function shifts({ shifts: found }) {
   return element("div", { class: "shifts" }, element("h3", {}, "Lasting changes of level that were found since"),
     element("ul", {}, found.map((shift) => {
       const [name, shown] = METRICS[shift.metric] ?? [shift.metric, figure];
-      return element("li", {}, pairLink(shift.src, shift.dst), `: ${name.toLowerCase()} ${shown(shift.before)} to ${shown(shift.after)} from ${when(shift.at_s)}, settled ${ago(shift.found_at_s)}`);
+      return element("li", {}, pairLink(shift.src, shift.dst), `: ${name.toLowerCase()} ${shown(shift.before)} to ${shown(shift.after)} from ${when(shift.at_s)}`, since(shift.found_at_s, ", settled "));
     })));
 }

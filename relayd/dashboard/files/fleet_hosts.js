@@ -1,8 +1,8 @@
 // Hosts by region, and legs that are not as usual.
 
-import { cardTable, tag, withCode } from "./campaigns_parts.js";
+import { cardTable, since, tag, withCode } from "./campaigns_parts.js";
 import { element, replace } from "./dom.js";
-import { ago, duration, gbps, mbps, ms, percent, UNKNOWN } from "./format.js";
+import { duration, gbps, mbps, ms, percent, UNKNOWN } from "./format.js";
 
 export const pairLink = (src, dst) => element("a", { href: `pair?${new URLSearchParams({ src, dst })}` }, `${src} → ${dst}`);
 
@@ -44,7 +44,7 @@ export function showHosts(part, fleet) {
     return;
   }
   const rows = [...fleet.hosts].sort((a, b) => a.region.localeCompare(b.region)).map((host) => ({
-    data: { host: host.name },
+    data: { host: host.name, key: host.name },
     cells: [
       host.region,
       [host.name === host.region ? element("span", { class: "muted" }, "same as region") : host.name,
@@ -69,6 +69,6 @@ function vmCaps(caps) {
   if (!caps.length) return element("span", { class: "muted" }, "none measured");
   return caps.map((cap) => element("div", { class: "vm-cap" },
     `${cap.cap} ${cap.mbps >= 1000 ? gbps(cap.mbps / 1000) : mbps(cap.mbps)}`,
-    element("small", { class: "muted" }, ` ${cap.catalogue_mbps ? `of ${gbps(cap.catalogue_mbps / 1000)}, ` : ""}${ago(cap.measured_at_s)}`),
+    element("small", { class: "muted" }, since(cap.measured_at_s, cap.catalogue_mbps ? ` of ${gbps(cap.catalogue_mbps / 1000)}, ` : " ")),
     cap.recreate && element("span", { class: "remedy" }, " ", tag("recreate it", "warn"), ` ${cap.text}`)));
 }

@@ -38,8 +38,9 @@ export function duration(seconds) {
   if (seconds < 60) return `${digits(seconds)} s`;
   const whole = Math.round(seconds);
   const [d, h, m, s] = [Math.floor(whole / 86400), Math.floor(whole / 3600) % 24, Math.floor(whole / 60) % 60, whole % 60];
-  if (d) return `${d} d ${h} h`;
-  return h ? `${h} h ${m} min` : `${m} min${s ? ` ${s} s` : ""}`;
+  const two = (first, second, unit) => (second ? `${first} ${second} ${unit}` : first);
+  if (d) return two(`${d} d`, h, "h");
+  return h ? two(`${h} h`, m, "min") : two(`${m} min`, s, "s");
 }
 
 export const when = (seconds) => (known(seconds) ? new Date(seconds * 1000).toISOString().replace("T", " ").replace(/\.\d+Z/, "Z") : UNKNOWN);

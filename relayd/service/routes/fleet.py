@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any
 
 from aiohttp import web
@@ -15,6 +16,7 @@ from relayd.service.current import Current
 from relayd.service.fleet_file import fleet_of
 from relayd.service.models.fleet import FleetAnswer, Sites
 from relayd.service.routes.table import Ask, Route
+from relayd.store.leg_states import LegStates
 
 
 async def get_fleet(ask: Ask) -> web.Response:
@@ -33,7 +35,11 @@ async def get_fleet(ask: Ask) -> web.Response:
             }
             for host in await asyncio.to_thread(fleet_of, path)
         ]  # fmt: skip
-    caps = await service.store.read(lambda store: measured_caps(store, current.catalogue))
+    caps, states = await service.store.read(
+        lambda store: (
+            measured_caps(store, current.catalogue), LegStates(store.database).now(time.time())
+        )
+    )  # fmt: skip
     why_not = service.campaigning.refusal()
     if not why_not and not service.access.may(ask.request, "probe"):
         why_not = "This needs a token with the scope 'probe'."
@@ -42,7 +48,7 @@ async def get_fleet(ask: Ask) -> web.Response:
         "configured": path is not None,
         "hosts": hosts,
         "vm_caps": [cap_json(cap) for cap in caps],
-        "leg_states": list(current.states.values()),
+        "leg_states": list(states.values()),
         "may_start_campaigns": not why_not,
         "why_not": why_not,
     }
