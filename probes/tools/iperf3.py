@@ -66,9 +66,9 @@ class Iperf3:
         if test.most_mbps:
             # In pieces of a fiftieth of a second: iperf3 writes whole ones. (Its --fq-rate has no
             # effect on a sender that is the server.)
-            per_stream_bps = test.most_mbps * 1e6 / test.connections
-            piece = min(LARGEST_PIECE_BYTES, max(SMALLEST_PIECE_BYTES, round(per_stream_bps / 400)))
-            command += ["-b", f"{per_stream_bps:.0f}", "-l", str(piece)]
+            each_bps = round(test.most_mbps * 1e6 / test.connections)
+            piece = min(LARGEST_PIECE_BYTES, max(SMALLEST_PIECE_BYTES, each_bps // 400))
+            command += ["-b", str(each_bps), "-l", str(piece)]
             command += ["--pacing-timer", str(PACING_US)]
         return command
 

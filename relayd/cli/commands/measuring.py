@@ -15,9 +15,7 @@ def add(commands: Any) -> None:
     _fleet_check(command(actions, "check", "relayd.cli.fleet:check", "test every host at once"))
     command(actions, "caps", "relayd.cli.caps:caps", "show slow VMs that it may pay to recreate")
     _probe(command(commands, "probe", "relayd.cli.probe:run", "measure with the fleet"))
-    _verify(
-        command(commands, "verify", "relayd.cli.verify:run", "run plans briefly, and compare")
-    )
+    _verify(command(commands, "verify", "relayd.cli.verify:run", "run plans briefly, and compare"))
     _watch(command(commands, "watch", "relayd.cli.watch:run", "watch a fleet continuously"))
 
 
