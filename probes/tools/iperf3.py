@@ -8,6 +8,7 @@ server of its own (``-1``) on a port of its own.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from planner.errors import FormatError, InputError
@@ -85,7 +86,10 @@ class Iperf3:
         document = read_document(output, test)
         if "error" in document:
             raise failure(test.dst, self.name, explained(document["error"]))
-        options = test.options(measured_at_s, client_at_dst=True)
+        # Who holds a test to a rate knows what to make of its figure; an importer refuses it.
+        options = replace(
+            test.options(measured_at_s, client_at_dst=True), force=bool(test.most_mbps)
+        )  # fmt: skip
         found = only_samples(test.dst, self.name, list(samples(1, document, options)))
         if output.status != 0:
             raise failure(test.dst, self.name, output.last_words)
