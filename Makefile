@@ -62,6 +62,7 @@ soak: setup  ## Ask and feed a service for 15 minutes, and watch its memory
 lab-check: setup  ## Measure what a lab can do on this machine (needs root, takes minutes)
 	$(BIN)/python benchmarks/lab_check.py
 	$(BIN)/python benchmarks/campaign_check.py
+	$(BIN)/python benchmarks/verify_check.py
 	scripts/demo_lab.sh $(BIN)/relayd 40 5
 
 clean:  ## Remove what the other targets made

@@ -179,7 +179,12 @@ def _check(found: PlanPrediction) -> None:
         raise InputError("plan", "has no path")
     for path in found.paths:
         ends = (path.regions[:1], path.regions[-1:])
-        if len(set(path.regions)) not in (2, 3) or ends != ((found.src,), (found.dst,)):
+        count = len(path.regions)
+        if (
+            count not in (2, 3)
+            or len(set(path.regions)) < count
+            or ends != ((found.src,), (found.dst,))
+        ):
             raise InputError(
                 "plan", f"has a path that does not lead from {found.src} to {found.dst} over at "
                 "most one relay", value=" -> ".join(path.regions),

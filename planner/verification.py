@@ -134,7 +134,7 @@ def _of_path(legs: list[Leg], path: VerifiedPath, now_s: float) -> list[Leg]:
             leg.rate_gbps(count, "low"), leg.rate_gbps(count), leg.rate_gbps(count, "high")
         )  # fmt: skip
         shown_low = min(expected, achieved / (1 + error))
-        new_low, new_high = max(low, shown_low), high
+        new_low, new_high = max(low, shown_low), max(high, achieved)
         if leg is binding:
             if achieved < low:
                 new_low = shown_low

@@ -233,7 +233,7 @@ def _run(
     # most that the plan may reach.
     together = len(prediction.paths) > 1
     paths = []
-    for path in prediction.paths:
+    for path in _beside_each_other(prediction.paths):
         streams = streams_of(path, [hosts[region] for region in path.regions])
         most = path.rate.of_one_run().high_gbps if together else inf
         each = max(stream.connections for stream in streams)
@@ -241,6 +241,20 @@ def _run(
         paths.append(PathRun(path, streams, most, setup_s))
     omit_s = _omit_s(prediction.paths) + together
     return Run(kind, prediction, tuple(paths), omit_s, measured_s)
+
+
+def _beside_each_other(paths: Sequence[PathPrediction]) -> list[PathPrediction]:
+    """Return paths whose low bounds allow for what the others may take beyond their part."""
+
+    def extra_gbps(path: PathPrediction) -> float:
+        return path.rate.of_one_run().high_gbps - path.rate.expected_gbps
+
+    extra = sum(map(extra_gbps, paths))
+    found = []
+    for path in paths:
+        low_gbps = max(0.0, path.rate.low_gbps - (extra - extra_gbps(path)))
+        found.append(replace(path, rate=replace(path.rate, low_gbps=low_gbps)))
+    return found
 
 
 def streams_of(path: PathPrediction, hosts: Sequence[Sequence[str]]) -> tuple[Stream, ...]:

@@ -110,7 +110,6 @@ class Bench:
         with lateness_of(self.lab) as lateness:
             done = command(*self.words(db, *plans), "--seconds", "4")
         assert done.returncode in (0, 1), done.stderr
-        print("LATENESS", lateness.p95_ms)
         if (lateness.p95_ms or 0.0) > LATE_MS:
             pytest.skip(f"the machine is too busy: {lateness.p95_ms:.1f} ms late")
         return done.returncode, json.loads(done.stdout)
