@@ -14,6 +14,7 @@ NAMES = (
     "broadcast",
     "service",
     "schedule",
+    "backtest",
 )
 
 

@@ -29,6 +29,7 @@ from relayd.backtesting.running import BacktestObjective
 from relayd.catalogue import load_catalogue
 from relayd.evidence import add_current
 from relayd.store import append, open_store
+from tests.relayd.engines import PostgresqlSpot
 
 REGIONS = ("aws:us-east-1", "aws:sa-east-1", "azure:westeurope", "gcp:us-east1", "gcp:asia-east1")
 START_S = 1_788_220_800.0  # midnight UTC
@@ -326,6 +327,22 @@ def test_the_text_names_what_it_rests_on(
     assert [one["strategy"] for one in document["total"]["strategies"]] == [
         "relayd", "direct", "relay", "hindsight",
     ]  # fmt: skip
+
+
+def test_both_engines_of_the_store_give_the_same_digits(
+    tmp_path: Path, postgresql_spot: PostgresqlSpot
+) -> None:
+    samples = history(6)
+    found = []
+    for db in (tmp_path / "history.db", postgresql_spot.where):
+        with open_store(db, mode="create") as store:
+            append(store, samples, "test")
+        since_s = START_S + 30 * HOUR_S
+        replayed = relayd.backtest(
+            db, step_s=HOUR_S, since_s=since_s, connections=CONNECTIONS, objective="time"
+        )
+        found.append(replayed.model_dump_json())
+    assert found[0] == found[1]
 
 
 def test_a_cluster_gives_the_same_digits(tmp_path: Path) -> None:
