@@ -17,11 +17,14 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import fmean
 
 import numpy as np
 
 from benchmarks.grid import grid
 from benchmarks.table import peak_mb, show
+from planner.decision import Decider
+from planner.request import CONNECTIONS_TO_SPLIT, Objective, TransferRequest
 from probes.samples import Sample
 from relayd.catalogue import load_catalogue
 from relayd.store import append, open_store
@@ -38,6 +41,7 @@ COLLAPSES_A_DAY = 1 / 120
 COLLAPSE_H = 4.0
 COLLAPSED_MBPS = 8.0
 VOLUME_GB = 500.0
+PAIRS = 500
 
 
 def samples_of(src: str, dst: str, gbps: float, rtt_ms: float, days: float) -> Iterator[Sample]:
@@ -75,6 +79,30 @@ def write_store(db: Path, days: float) -> str:
                     found += samples_of(src, dst, gbps, rtt_ms, days)
             append(store, found, "benchmark")
     return f"{len(regions)} regions of the {name}"
+
+
+def splitting(objective: Objective) -> list[str]:
+    """Return what one path a transfer costs beside plans that may split, on the grid itself."""
+    measured, _ = grid()
+    network, prices = measured.network(), measured.prices()
+    losses = []
+    for src, dst in measured.random_pairs(PAIRS, seed=1):
+        # The grid's rates hold for any number of connections; too few can't be divided.
+        values = [
+            Decider(
+                TransferRequest(
+                    src, dst, volume_gb=VOLUME_GB, objective=objective, connections=connections
+                ),
+                network,
+                prices,
+            )
+            .decide()
+            .chosen.value_usd
+            for connections in (CONNECTIONS_TO_SPLIT - 1, 64)
+        ]
+        losses.append(values[0] / values[1] - 1)
+    worse = sum(loss > 0.01 for loss in losses) / PAIRS
+    return [objective, f"{fmean(losses):.1%}", f"{worse:.0%}", f"{max(losses):.0%}"]
 
 
 def replay_one(what: str, db: str) -> None:
@@ -138,6 +166,11 @@ def main(days: float = DAYS) -> None:
             "stalled",
         )  # fmt: skip
         show(f"{VOLUME_GB:g} GB a transfer", header, table)
+    show(
+        f"one path beside plans that may split, {PAIRS} pairs of the grid",
+        ("objective", "worse by", "by over 1 %", "most"),
+        [splitting("value"), splitting("time")],
+    )
 
 
 if __name__ == "__main__":

@@ -289,6 +289,11 @@ def test_too_little_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str
         relayd.backtest(db, connections=16)
     with pytest.raises(InputError, match="pairs"):
         relayd.backtest(db, pairs=["azure to aws"])
+    with pytest.raises(InputError, match="until"):
+        relayd.backtest(db, since_s=START_S, until_s=START_S)
+    own = [s._replace(src=f"site:{s.src[4:]}", dst=f"site:{s.dst[4:]}") for s in history(7)]
+    with pytest.raises(DataError, match="no egress price"):
+        relayd.backtest(stored(tmp_path / "own.db", own))
     assert main(["backtest", "--db", str(db), "--step", "0.001s"]) == 2
     assert "step" in capsys.readouterr().err
     assert main(["backtest", "--db", str(db), "--pairs", "nowhere>aws"]) == 2
