@@ -234,6 +234,20 @@ def test_what_never_changes_is_followed_without_regret(tmp_path: Path) -> None:
     assert by_cost.of("relay").cost_usd > by_cost.of("direct").cost_usd
 
 
+def test_a_relay_of_unknown_price_is_none(tmp_path: Path) -> None:
+    samples = [
+        Sample(
+            src, dst, "aggregate_mbps", 500.0 if "site" not in src + dst else 4000.0,
+            START_S + half_hour * 1800.0, "iperf3", 64, 60.0, True,
+        )
+        for src, dst in permutations(("aws:us-east-1", "azure:eastus", "site:own"), 2)
+        for half_hour in range(48)
+    ]  # fmt: skip
+    db = stored(tmp_path / "own.db", samples)
+    found = relayd.backtest(db, objective="time", pairs=["azure>aws"])
+    assert found.total.relayed == found.total.hindsight_relayed == 0.0
+
+
 def test_a_path_that_fails_counts_as_nothing_got(tmp_path: Path) -> None:
     samples = []
     for src, dst in permutations(("aws:us-east-1", "azure:eastus", "gcp:us-east1"), 2):
