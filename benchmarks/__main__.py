@@ -15,6 +15,7 @@ NAMES = (
     "service",
     "schedule",
     "dashboard",
+    "backtest",
 )
 
 

@@ -125,7 +125,8 @@ def best_relays_by_value(
     by_time = terms.hour_usd == inf
     ramp_h = RAMP_UP_ROUND_TRIPS / MS_PER_S / S_PER_H * rtt_ms
     legs = ramp_h if by_time else terms.egress_usd + terms.hour_usd * ramp_h
-    legs = np.where(rates > 0, legs, inf)
+    # What a leg would cost may not be known: then it can't be recommended.
+    legs = np.where((rates > 0) & np.isfinite(terms.egress_usd), legs, inf)
     vms = np.zeros(count) if by_time else terms.vm_usd_per_h
     hour = 1.0 if by_time else terms.hour_usd
     into, legs_into = np.ascontiguousarray(rates.T), np.ascontiguousarray(legs.T)

@@ -205,7 +205,8 @@ def _round_trips(
     found = bounds_of(values, newest_s, newest_s, RTT_NOISE)
     shape = scene.judged.shape
     expected = found.expected.reshape(shape)
-    error = found.high.reshape(shape) / expected - 1
+    with np.errstate(invalid="ignore"):
+        error = found.high.reshape(shape) / expected - 1
     opposite = np.maximum(error.T, OPPOSITE_DIRECTION_ERROR)
     error = np.where(np.isnan(expected), opposite, error)
     error = np.where(np.isnan(error), scene.usual_rtt_error, error)

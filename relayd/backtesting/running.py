@@ -126,6 +126,8 @@ def backtest_store(
     )  # fmt: skip
     if not 1 <= step_s < inf:
         raise InputError("step", "must be at least a second", value=f"{step_s:g} s")
+    if since_s is not None and until_s is not None and not since_s < until_s:
+        raise InputError("until", "is not after since", value=_utc(until_s))
     metric: Metric = "per_flow_mbps" if connections == 1 else "aggregate_mbps"
     history = History(store, catalogue, metric)
     require(f"regions with {metric} samples", len(history.regions), FEWEST_REGIONS)
@@ -138,6 +140,11 @@ def backtest_store(
         )  # fmt: skip
     judged = _judged(history, catalogue, pairs)
     scene, providers = _scene(history, catalogue, request, judged)
+    if not (judged & np.isfinite(scene.terms.egress_usd)).any():
+        raise DataError(
+            "The catalogue has no egress price for any of these pairs, so nothing can be "
+            "recommended for them. Add prices to a catalogue file."
+        )
     tally = replay_all(history.parts(span), scene, dask)
     total = _total(tally, scene, span)
     require("decisions held against measurements of their step", total.judged, FEWEST_DECISIONS)

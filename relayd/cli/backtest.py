@@ -69,7 +69,7 @@ def human(found: Backtest) -> str:
     """Return what was found for people: how much was got, of what, and where."""
     total = found.total
     relayd = total.of("relayd")
-    verdict = f"Following relayd got {_share(relayd.achieved)} of what hindsight would have got."
+    verdict = f"Following relayd got {percent(relayd.achieved)} of what hindsight would have got."
     head = (
         f"{found.since} to {found.until}, {found.steps:,} steps of {text.duration(found.step_s)}, "
         f"{total.judged:,} decisions on {total.pairs:,} pairs of {found.regions} regions, from "
@@ -80,9 +80,9 @@ def human(found: Backtest) -> str:
         f"connections, one path, objective {found.objective}."
     )
     counts = (
-        f"relayd relayed {_share(total.relayed)} (hindsight {_share(total.hindsight_relayed)}), "
-        f"was right to relay or not in {_share(total.right)}, and got 99 % or more of hindsight in "
-        f"{_share(total.near)}."
+        f"relayd relayed {percent(total.relayed)} (hindsight {percent(total.hindsight_relayed)}), "
+        f"was right to relay or not in {percent(total.right)}, and got 99 % or more of hindsight "
+        f"in {percent(total.near)}."
     )
     blocks = [
         text.styled(verdict, text.BOLD) + "\n" + filled(head),
@@ -100,7 +100,7 @@ def _strategies(found: Backtest) -> str:
     def row(followed: Followed) -> tuple[str, ...]:
         regret = text.duration(followed.regret) if by_time else text.usd(followed.regret)
         return (
-            NAMES[followed.strategy], _share(followed.achieved), _share(followed.achieved_p10),
+            NAMES[followed.strategy], percent(followed.achieved), percent(followed.achieved_p10),
             gbps_text(followed.throughput_gbps), text.duration(followed.time_s),
             text.usd(followed.cost_usd), regret, f"{followed.switches_a_day:.2f}",
         )  # fmt: skip
@@ -138,9 +138,9 @@ def _providers(found: Backtest) -> str:
             return (name, f"{among.judged:,}", "too few", *["-"] * 6)
         relayd, direct, relay = (among.of(one) for one in ("relayd", "direct", "relay"))
         return (
-            name, f"{among.judged:,}", _share(among.relayed), _share(among.right),
-            _share(relayd.achieved), _share(relayd.achieved_p10), _share(direct.achieved),
-            _share(relay.achieved), f"{relayd.switches:,}",
+            name, f"{among.judged:,}", percent(among.relayed), percent(among.right),
+            percent(relayd.achieved), percent(relayd.achieved_p10), percent(direct.achieved),
+            percent(relay.achieved), f"{relayd.switches:,}",
         )  # fmt: skip
 
     header = (
@@ -151,7 +151,7 @@ def _providers(found: Backtest) -> str:
     return text.table(header, rows)
 
 
-def _share(share: float | None) -> str:
+def percent(share: float | None) -> str:
     """Return a share in percent, never rounded up to all of it."""
     if share is None:
         return "-"

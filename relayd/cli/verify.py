@@ -114,7 +114,13 @@ def _verify(verifying: Verifying, jobs: Sequence[Job], store: Store) -> list[Ver
 
     def done(one: Verification) -> None:
         plan = one.job.plan
-        state = f"failed: {one.error}" if one.error else "as predicted" if one.held else "not as predicted"
+        state = (
+            f"failed: {one.error}"
+            if one.error
+            else "as predicted"
+            if one.held
+            else "not as predicted"
+        )
         note(f"{plan.src} -> {plan.dst} ({plan.verdict}): {state}")
 
     async def interruptible() -> list[Verification]:

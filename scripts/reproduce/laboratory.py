@@ -9,8 +9,8 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
 from statistics import median
+from typing import TypeVar
 
 import numpy as np
 
@@ -46,36 +46,45 @@ OTHERS = ("azure:eastus", "azure:westeurope", "gcp:us-central1", "gcp:asia-east1
 GOOGLE = "gcp:us-central1"
 GOOGLE_SINKS = ("gcp:us-east1", "gcp:europe-west1", "gcp:asia-east1")
 Note = Callable[[str], None]
+T = TypeVar("T")
 
 
-def lab_points(note: Note = print) -> list[Point]:
-    """Bring labs up one after the other, measure them, and take them down (needs root).
+def flow_points(note: Note = print) -> list[Point]:
+    """Return what one flow does, over all distances (needs root, takes three minutes).
 
     Parameters
     ----------
     note : callable
-        Called with what is being done.
+        Called with what is being done, and how late the lab was meanwhile.
     """
-    points: list[Point] = []
-    with laboratory("t2.micro") as lab, lateness_of(lab) as lateness:
-        for what in (_distances, _single_flows, _sharing, _relay):
-            note(f"lab, t2.micro: {what.__name__.strip('_').replace('_', ' ')}")
-            points += what(lab)
-        note("lab, t2.micro: caps towards one region")
-        small = _towards_sink(lab)
+    with laboratory("t2.micro") as lab:
+        return [
+            point for measure in (_distances, _single_flows) for point in _noted(lab, measure, note)
+        ]
+
+
+def cap_points(note: Note = print) -> list[Point]:
+    """Return what many flows do, and what a relay changes (needs root, takes four minutes)."""
+    with laboratory("t2.micro") as lab:
+        points = [*_noted(lab, _sharing, note), *_noted(lab, _relay, note)]
+        small = _noted(lab, _towards_sink, note)
     with laboratory("m4.16xlarge") as lab:
-        note("lab, m4.16xlarge: caps towards one region")
-        large = _towards_sink(lab)
-    points.append(_homogeneity(small, large))
-    note(f"lateness meanwhile, 95th percentile: {lateness.p95_ms} ms")
-    return points
+        large = _noted(lab, _towards_sink, note)
+    return [*points, _homogeneity(small, large)]
+
+
+def _noted(lab: Lab, measure: Callable[[Lab], T], note: Note) -> T:
+    with lateness_of(lab) as lateness:
+        found = measure(lab)
+    note(f"{measure.__name__.strip('_').replace('_', ' ')}: up to {lateness.p95_ms} ms late (p95)")
+    return found
 
 
 @contextmanager
 def laboratory(aws_vm: str) -> Iterator[Lab]:
     """Bring up the forty regions of the paper with a VM type for EC2, for a ``with`` block."""
     profile = load_profile(built_in_folder() / "lab-paper.toml")
-    profile = replace(profile, vm_types={**profile.vm_types, "aws": aws_vm})
+    profile = profile.model_copy(update={"vm_types": {**profile.vm_types, "aws": aws_vm}})
     lab = Lab("reproduce")
     lab.up(topology_of(profile, load_catalogue(), backbone.rtt_ms), ends_with_caller=True)
     try:

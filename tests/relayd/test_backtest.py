@@ -29,6 +29,7 @@ from relayd.backtesting.running import BacktestObjective
 from relayd.catalogue import load_catalogue
 from relayd.evidence import add_current
 from relayd.store import append, open_store
+from tests.relayd.engines import PostgresqlSpot
 
 REGIONS = ("aws:us-east-1", "aws:sa-east-1", "azure:westeurope", "gcp:us-east1", "gcp:asia-east1")
 START_S = 1_788_220_800.0  # midnight UTC
@@ -233,6 +234,20 @@ def test_what_never_changes_is_followed_without_regret(tmp_path: Path) -> None:
     assert by_cost.of("relay").cost_usd > by_cost.of("direct").cost_usd
 
 
+def test_a_relay_of_unknown_price_is_none(tmp_path: Path) -> None:
+    samples = [
+        Sample(
+            src, dst, "aggregate_mbps", 500.0 if "site" not in src + dst else 4000.0,
+            START_S + half_hour * 1800.0, "iperf3", 64, 60.0, True,
+        )
+        for src, dst in permutations(("aws:us-east-1", "azure:eastus", "site:own"), 2)
+        for half_hour in range(48)
+    ]  # fmt: skip
+    db = stored(tmp_path / "own.db", samples)
+    found = relayd.backtest(db, objective="time", pairs=["azure>aws"])
+    assert found.total.relayed == found.total.hindsight_relayed == 0.0
+
+
 def test_a_path_that_fails_counts_as_nothing_got(tmp_path: Path) -> None:
     samples = []
     for src, dst in permutations(("aws:us-east-1", "azure:eastus", "gcp:us-east1"), 2):
@@ -288,6 +303,11 @@ def test_too_little_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str
         relayd.backtest(db, connections=16)
     with pytest.raises(InputError, match="pairs"):
         relayd.backtest(db, pairs=["azure to aws"])
+    with pytest.raises(InputError, match="until"):
+        relayd.backtest(db, since_s=START_S, until_s=START_S)
+    own = [s._replace(src=f"site:{s.src[4:]}", dst=f"site:{s.dst[4:]}") for s in history(7)]
+    with pytest.raises(DataError, match="no egress price"):
+        relayd.backtest(stored(tmp_path / "own.db", own))
     assert main(["backtest", "--db", str(db), "--step", "0.001s"]) == 2
     assert "step" in capsys.readouterr().err
     assert main(["backtest", "--db", str(db), "--pairs", "nowhere>aws"]) == 2
@@ -326,6 +346,22 @@ def test_the_text_names_what_it_rests_on(
     assert [one["strategy"] for one in document["total"]["strategies"]] == [
         "relayd", "direct", "relay", "hindsight",
     ]  # fmt: skip
+
+
+def test_both_engines_of_the_store_give_the_same_digits(
+    tmp_path: Path, postgresql_spot: PostgresqlSpot
+) -> None:
+    samples = history(6)
+    found = []
+    for db in (tmp_path / "history.db", postgresql_spot.where):
+        with open_store(db, mode="create") as store:
+            append(store, samples, "test")
+        since_s = START_S + 30 * HOUR_S
+        replayed = relayd.backtest(
+            db, step_s=HOUR_S, since_s=since_s, connections=CONNECTIONS, objective="time"
+        )
+        found.append(replayed.model_dump_json())
+    assert found[0] == found[1]
 
 
 def test_a_cluster_gives_the_same_digits(tmp_path: Path) -> None:
