@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from relayd.client.asynchronous import AsyncWan
     from relayd.client.blocking import RemoteWan
     from relayd.client.errors import ServiceError
+    from relayd.emitting.formats import emit
     from relayd.opening import open  # noqa: A004 - relayd.open() is what a user writes
     from relayd.wan import Matrix, Wan
 
@@ -71,6 +72,7 @@ _HOME = {
     "TransferRequest": "planner.request",
     "UnknownRegionError": "planner.errors",
     "Wan": "relayd.wan",
+    "emit": "relayd.emitting.formats",
     "open": "relayd.opening",
 }
 
@@ -102,6 +104,7 @@ __all__ = [
     "UnknownRegionError",
     "Wan",
     "__version__",
+    "emit",
     "open",
 ]
 

@@ -38,6 +38,7 @@ def test_relayd() -> None:
         "TransferRequest",
         "Wan",
         "__version__",
+        "emit",
         "open",
     }
     assert set(relayd.__all__) == names | ERRORS | {"ServiceError"}
