@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from relayd.client.asynchronous import AsyncWan
     from relayd.client.blocking import RemoteWan
     from relayd.client.errors import ServiceError
+    from relayd.emitting.formats import emit
     from relayd.opening import open  # noqa: A004 - relayd.open() is what a user writes
     from relayd.wan import Wan
 
@@ -73,6 +74,7 @@ _HOME = {
     "UnknownRegionError": "planner.errors",
     "Wan": "relayd.wan",
     "backtest": "relayd.backtesting.running",
+    "emit": "relayd.emitting.formats",
     "open": "relayd.opening",
 }
 
@@ -105,6 +107,7 @@ __all__ = [
     "Wan",
     "__version__",
     "backtest",
+    "emit",
     "open",
 ]
 

@@ -39,6 +39,7 @@ def test_relayd() -> None:
         "Wan",
         "__version__",
         "backtest",
+        "emit",
         "open",
     }
     assert set(relayd.__all__) == names | ERRORS | {"ServiceError"}

@@ -12,6 +12,7 @@ from relayd.cli.commands.command import command, group
 OBJECTIVES = ("value", "time", "cost", "latency")
 SHUFFLE_OBJECTIVES = ("time", "cost")
 BROADCAST_OBJECTIVES = ("value", "time", "cost")
+EMITTED = ("haproxy", "socat", "iperf3", "rclone", "aws-cli", "azcopy", "gcloud", "env")
 
 
 def add(commands: Any) -> None:
@@ -84,6 +85,13 @@ def plan_options(
     shown.add_argument(
         "--max-age", metavar="TIME", help="refuse measurements older than this, such as 30d"
     )
+    run = parser.add_argument_group("running it")
+    run.add_argument("--emit", choices=EMITTED, help="print what to run with this tool instead")
+    run.add_argument(
+        "--endpoint", metavar="REGION=ADDRESS", action="append", default=[],
+        help="for --emit: address of the VM there, or of several, with commas; repeatable",
+    )  # fmt: skip
+    run.add_argument("--port", metavar="N", help="for --emit: where relays listen (default 5201)")
 
 
 def _shuffle(parser: argparse.ArgumentParser) -> None:
