@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, overload
 from planner.errors import InputError
 from relayd.catalogue import load_catalogue
 from relayd.settings import Settings, load_settings
-from relayd.store.places import Place, place
+from relayd.store.places import SERVICE_SCHEMES, Place, place
 from relayd.wan import Wan
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def open(  # noqa: A001 - relayd.open() is what a user writes
     CatalogueError
         If a catalogue file is wrong.
     """
-    if isinstance(db, str) and db.partition("://")[0] in {"http", "https"}:
+    if isinstance(db, str) and db.partition("://")[0] in SERVICE_SCHEMES:
         token = token or os.environ.get("RELAYD_TOKEN")
         return _open_service(db, token, catalogues, mirror, timeout_s)
     for_service = {"token": token, "mirror": mirror, "timeout_s": timeout_s is not None}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+from math import inf
 from pathlib import Path
 
 from planner.catalogue import Catalogue
@@ -10,17 +12,32 @@ from planner.errors import InputError
 from relayd.catalogue import load_catalogue
 from relayd.opening import open_with
 from relayd.settings import Settings, load_settings
-from relayd.store import Place, default_path, place
+from relayd.store import Address, Place, default_path, place
+from relayd.store.places import SERVICE_SCHEMES
 from relayd.wan import Wan
 
 
 def wan_of(options: argparse.Namespace) -> Wan:
-    """Open the store and the catalogue that a command names."""
-    return open_with(
-        load_settings(),
-        place(options.db) if options.db else None,
-        [Path(name) for name in options.catalogue],
-    )
+    """Open the store and the catalogue that a command names, or copy what a service knows."""
+    settings = load_settings()
+    where = place(options.db) if options.db else settings.db
+    if isinstance(where, Address) and where.scheme in SERVICE_SCHEMES:
+        return _copy_of(where.reveal(), options.catalogue)
+    return open_with(settings, where, [Path(name) for name in options.catalogue])
+
+
+def _copy_of(url: str, catalogue: list[str]) -> Wan:
+    if catalogue:
+        raise InputError(
+            "--catalogue", "is for a store, and --db names a service", value=catalogue[0],
+            remedy="Give it to `relayd serve`.",
+        )  # fmt: skip
+    from relayd.client.mirror import MirroredWan
+
+    # All of a command's answers rest on one snapshot: nothing newer is looked for.
+    wan = MirroredWan(url, token=os.environ.get("RELAYD_TOKEN"), attempts=2, refresh_s=inf)
+    wan.close()
+    return wan
 
 
 def store_place(options: argparse.Namespace, settings: Settings) -> Place:

@@ -48,7 +48,7 @@ class Connection:
             )  # fmt: skip
         if parts.username or parts.password:
             raise InputError(
-                "url", "has a user name in it", remedy="Give a token by `token=` instead."
+                "url", "has a user name in it", remedy="Give a token by `token=` or RELAYD_TOKEN."
             )
         if not 0 < timeout_s < inf:
             raise InputError("timeout_s", "must be a finite time above 0", value=timeout_s)

@@ -51,7 +51,11 @@ class MirroredWan(Wan):
         self._loop = Loop()
         self._refresh_s = refresh_s
         self._looking = threading.Lock()
-        catalogue, graph, self._tag = self._loop.run(self._first())
+        try:
+            catalogue, graph, self._tag = self._loop.run(self._first())
+        except BaseException:
+            self.close()
+            raise
         super().__init__(catalogue, None)
         self._take(catalogue, graph)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -97,6 +97,18 @@ def read_current(
     at_s = now_s()
     version = f"{network.snapshot.id}@{at_s:.6f}"
     return Current(in_memory, version, wan.catalogue, network, states, PlanCache(cache_bytes), at_s)
+
+
+def with_states(
+    current: Current, states: Mapping[Pair, LegState], cache_bytes: int, at_s: float
+) -> Current:
+    """Return the same graph with other legs that are down or degraded."""
+    wan = GivenWan(current.catalogue, current.network, states)
+    _ = wan.network
+    return replace(
+        current, wan=wan, version=f"{current.snapshot.id}@{at_s:.6f}", states=states,
+        plans=PlanCache(cache_bytes), pages={},
+    )  # fmt: skip
 
 
 def opener(db: Place, catalogues: Sequence[Path]) -> Callable[[], Wan]:

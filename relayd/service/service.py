@@ -15,7 +15,7 @@ from planner.leg_states import LegState, Pair
 from planner.network import Network
 from relayd.service.access import Access
 from relayd.service.campaigning import Campaigning
-from relayd.service.current import RENEW_AFTER_S, Current, read_current
+from relayd.service.current import RENEW_AFTER_S, Current, read_current, with_states
 from relayd.service.estimate_errors import estimate_errors
 from relayd.service.event_stream import EventStream
 from relayd.service.logs import Log
@@ -72,6 +72,7 @@ class Service:
             settings.fleet, db, catalogues, log, watched=self.watching.is_on
         )
         self._open_wan = open_wan
+        self._cache_bytes = int(settings.cache_mb * 1e6)
         self._current: Current | None = None
         self._latest: SnapshotRow | None = None
         self._tasks: list[asyncio.Task[None]] = []
@@ -133,8 +134,12 @@ class Service:
         self.log.flush()
 
     async def _read(self) -> None:
-        cache_bytes = int(self.settings.cache_mb * 1e6)
-        current = await asyncio.to_thread(read_current, self._open_wan, cache_bytes)
+        await self._take(await asyncio.to_thread(read_current, self._open_wan, self._cache_bytes))
+        current = self.current
+        self.log.info("snapshot", snapshot=current.snapshot.id, as_of=current.snapshot.as_of)
+
+    async def _take(self, current: Current) -> None:
+        """Answer from a state of knowledge from now on, here and in workers."""
         await asyncio.to_thread(
             self.workers.give,
             current.version,
@@ -143,7 +148,16 @@ class Service:
             current.states,
         )
         self._current = current
-        self.log.info("snapshot", snapshot=current.snapshot.id, as_of=current.snapshot.as_of)
+
+    async def _let_states_end(self) -> None:
+        """Forget legs that nobody has confirmed to be down, where the store can't be asked."""
+        now_s, states = time.time(), self.current.states
+        left = {
+            pair: state for pair, state in states.items()
+            if state.valid_until_s is None or state.valid_until_s >= now_s
+        }  # fmt: skip
+        if len(left) < len(states):
+            await self._take(with_states(self.current, left, self._cache_bytes, now_s))
 
     async def _keep_up(self) -> None:
         """Look for new snapshots and tokens, for ever."""
@@ -158,7 +172,11 @@ class Service:
 
     async def look(self) -> None:
         """Take up what is new in the store."""
-        state = await self.store.read(_state)
+        try:
+            state = await self.store.read(_state)
+        except (RelaydError, ProblemError):
+            await self._let_states_end()
+            raise
         self.access.renew(state.tokens)
         known = self._latest.id if self._latest else None
         found = state.latest.id if state.latest else None

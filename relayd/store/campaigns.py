@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from planner.errors import InputError
+from planner.errors import InputError, StoreError
 from probes.campaign.state import Outcome, Probe, task_from_json, task_to_json
 from probes.campaign.tasks import ProbeTask
 from relayd.store.election import election
@@ -39,6 +39,8 @@ class StoredCampaign:
     def __init__(self, store: Store, row: CampaignRow) -> None:
         self._database = store.database
         self.row = row
+        # Probe to when it was recorded by a change of which nobody knows whether it was stored.
+        self._in_doubt: dict[int, set[float]] = {}
 
     def probes(self) -> list[Probe]:
         """Return all probes so far, in the order in which they were planned."""
@@ -68,35 +70,55 @@ class StoredCampaign:
             ]
 
     def record(self, outcomes: Sequence[Outcome]) -> None:
-        """Keep samples together with the fact that their probes are done: all or nothing."""
-        database = self._database
+        """Keep samples together with the fact that their probes are done: all or nothing.
+
+        After an error it may be called again with the same and more: what turns out to be stored
+        already is not stored, or paid for, twice.
+        """
         now_s = time.time()
-        samples = [sample for outcome in outcomes for sample in outcome.samples]
-        with database.transaction():
-            batch_id = None
-            if samples:
-                writer = SampleWriter(
-                    database,
-                    name=f"campaign {self.row.id}",
-                    format="live",
-                    digest=None,
-                    options="{}",
-                    relayd_version=relayd_version(),
-                    imported_at_s=now_s,
-                )
-                accepted = writer.add(samples)
-                writer.seal(accepted=accepted, duplicates=len(samples) - accepted, skipped="{}")
-                batch_id = writer.batch_id
+        try:
+            with self._database.transaction():
+                self._record([one for one in outcomes if not self._is_stored(one.probe)], now_s)
+        except StoreError:
             for outcome in outcomes:
-                database.change(
-                    "UPDATE probes SET status = ?, attempts = attempts + ?, sent_gb = sent_gb + ?, "
-                    "usd = usd + ?, ended_at_s = ?, problem = ?, batch_id = ? WHERE id = ?",
-                    (
-                        "failed" if outcome.problem else "done", outcome.attempts,
-                        outcome.sent_gb, outcome.usd, now_s, outcome.problem,
-                        batch_id if outcome.samples else None, outcome.probe.id,
-                    ),
-                )  # fmt: skip
+                self._in_doubt.setdefault(outcome.probe.id, set()).add(now_s)
+            raise
+        for outcome in outcomes:
+            self._in_doubt.pop(outcome.probe.id, None)
+
+    def _is_stored(self, probe: Probe) -> bool:
+        if probe.id not in self._in_doubt:
+            return False
+        row = self._database.row("SELECT ended_at_s FROM probes WHERE id = ?", (probe.id,))
+        return row[0] in self._in_doubt[probe.id]
+
+    def _record(self, outcomes: Sequence[Outcome], now_s: float) -> None:
+        database = self._database
+        samples = [sample for outcome in outcomes for sample in outcome.samples]
+        batch_id = None
+        if samples:
+            writer = SampleWriter(
+                database,
+                name=f"campaign {self.row.id}",
+                format="live",
+                digest=None,
+                options="{}",
+                relayd_version=relayd_version(),
+                imported_at_s=now_s,
+            )
+            accepted = writer.add(samples)
+            writer.seal(accepted=accepted, duplicates=len(samples) - accepted, skipped="{}")
+            batch_id = writer.batch_id
+        for outcome in outcomes:
+            database.change(
+                "UPDATE probes SET status = ?, attempts = attempts + ?, sent_gb = sent_gb + ?, "
+                "usd = usd + ?, ended_at_s = ?, problem = ?, batch_id = ? WHERE id = ?",
+                (
+                    "failed" if outcome.problem else "done", outcome.attempts,
+                    outcome.sent_gb, outcome.usd, now_s, outcome.problem,
+                    batch_id if outcome.samples else None, outcome.probe.id,
+                ),
+            )  # fmt: skip
 
     def spent(self) -> tuple[float, float]:
         """Return GB and USD so far."""

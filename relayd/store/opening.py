@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from relayd.store.database import Database
 from relayd.store.failures import NoStoreError, failure
-from relayd.store.places import Address, Place, place
+from relayd.store.places import SERVICE_SCHEMES, Address, Place, place
 from relayd.store.snapshots import Snapshots
 
 if TYPE_CHECKING:
@@ -112,6 +112,13 @@ def open_if_there(where: Path | str | Address) -> Store | None:
 
 
 def _open_server(address: Address, mode: Mode, busy_timeout_s: float) -> Database:
+    if address.scheme in SERVICE_SCHEMES:
+        raise failure(
+            address,
+            "is the address of a service, and this needs the store itself",
+            "Give the path of a file, or postgresql://USER@HOST/DATABASE. Commands that only "
+            "answer take a service too, and programs relayd.open(URL).",
+        )
     if address.scheme not in ("postgresql", "postgres"):
         raise failure(
             address,

@@ -50,6 +50,9 @@ class Address:
 
 Place: TypeAlias = Path | Address
 
+SERVICE_SCHEMES = frozenset({"http", "https"})
+"""Of addresses at which there is no store, but a service that has one."""
+
 
 def place(written: str | Path | Address, folder: Path | None = None) -> Place:
     """Return the place that a user wrote.

@@ -30,7 +30,8 @@ from relayd.catalogue import load_catalogue
 from relayd.store import Store, open_store
 from relayd.store.campaigns import Campaigns
 from tests.probes.machines import Machine, machines, need
-from tests.relayd.engines import Spot
+from tests.relayd.engines import PostgresqlSpot, Spot
+from tests.relayd.proxy import Proxy
 
 _ROOT = Path(__file__).parents[2]
 _PING = ProbeTask("rtt", (("aws:us-east-1", "gcp:us-east1"),), 0, 1.0)
@@ -88,6 +89,36 @@ def test_samples_and_their_probe_are_kept_together_or_not_at_all(store: Store, s
         campaign.record([Outcome(second, (_SAMPLE._replace(value=-1.0),))])
     assert list(store.samples.samples_for_estimates()) == [_SAMPLE]
     assert [probe.status for probe in campaign.probes()] == ["done", "planned"]
+
+
+def test_what_was_stored_in_doubt_is_stored_and_paid_for_once(
+    postgresql_spot: PostgresqlSpot,
+) -> None:
+    server = postgresql_spot.server
+    open_store(postgresql_spot.where, mode="create").close()
+    with Proxy(server.port) as proxy:
+        where = server.url(postgresql_spot.database, over="tcp", sslmode="disable").replace(
+            f":{server.port}/", f":{proxy.port}/"
+        )
+        with open_store(where, mode="write") as store:
+            campaign = Campaigns(store).begin({})
+            done, failed, later = campaign.plan("rtt", [_PING, _PING, _PING])
+            outcomes = [
+                Outcome(done, (_SAMPLE,), sent_gb=0.5, usd=0.25),
+                Outcome(failed, sent_gb=0.5, usd=0.25, problem="it hung"),
+            ]
+            # What begins statistics anew might be a crash, after which nobody knows for sure.
+            server.sql("SELECT pg_stat_reset_shared('bgwriter')")
+            proxy.cut_at(b"COMMIT\0", forward=True)
+            with pytest.raises(StoreError, match="could not be asked since"):
+                campaign.record(outcomes)
+            assert [probe.status for probe in campaign.probes()] == ["done", "failed", "planned"]
+            campaign.record([*outcomes, Outcome(later, sent_gb=0.125, usd=0.5)])
+            assert campaign.spent() == (1.125, 1.0)
+            assert list(store.samples.samples_for_estimates()) == [_SAMPLE]
+            # Tried again on purpose, it is paid for again.
+            campaign.record([Outcome(failed, sent_gb=0.5, usd=0.25)])
+            assert campaign.spent() == (1.625, 1.25)
 
 
 def test_one_campaign_at_a_time_also_after_a_kill(store: Store, spot: Spot) -> None:

@@ -112,7 +112,7 @@ def test_a_server_that_does_not_let_us_in(postgresql_server: PostgresqlServer, m
 
 def test_only_addresses_of_postgresql_are_stores() -> None:
     assert "address of mysql" in _refusal("mysql://u:correct@h/d")
-    assert "address of http" in _refusal("http://u:correct@h/d")
+    assert "address of a service" in _refusal("http://u:correct@h/d")
 
 
 def test_a_missing_driver_is_named(tmp_path: Path) -> None:

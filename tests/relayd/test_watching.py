@@ -510,7 +510,9 @@ def test_events_are_told_in_order_each_until_it_is_taken(store: Store, db: Path)
 def test_the_example_unit_is_understood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     unit = (_ROOT / "configs" / "relayd-watch.service").read_text()
     (line,) = [line for line in unit.splitlines() if line.startswith("ExecStart=")]
-    options = parse(shlex.split(line.partition("=")[2])[1:])
+    program, name, *words = shlex.split(line.partition("=")[2])
+    assert (program, name) == ("/usr/bin/env", "relayd")
+    options = parse(words)
     with pytest.raises(InputError, match="RELAYD_WEBHOOK_SECRET"):
         watch_options(options, _fleet(tmp_path))
     monkeypatch.setenv("RELAYD_WEBHOOK_SECRET", _SECRET)

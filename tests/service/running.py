@@ -148,7 +148,7 @@ def make_store(folder: Path) -> Path:
     return db
 
 
-def run(*words: str, db: Path) -> subprocess.CompletedProcess[str]:
+def run(*words: str, db: Path | str) -> subprocess.CompletedProcess[str]:
     """Run a command on a store."""
     return subprocess.run(
         [sys.executable, "-m", "relayd", *words, "--db", str(db)], check=False,

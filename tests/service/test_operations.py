@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import socket
 import subprocess
@@ -43,6 +44,17 @@ def test_the_example_is_right(tmp_path: Path) -> None:
     for line in bare.stdout.splitlines()[2:]:
         name = line.removeprefix("# ").split()[0]
         assert name in said, name
+
+
+@pytest.mark.parametrize("unit", ["relayd.service", "relayd-watch.service"])
+def test_systemd_finds_nothing_wrong_with_the_units(unit: str) -> None:
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("needs systemd-analyze")
+    done = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", str(ROOT / "configs" / unit)],
+        check=False, capture_output=True, text=True,
+    )  # fmt: skip
+    assert unit not in done.stderr, done.stderr  # other units are not ours
 
 
 @pytest.mark.parametrize(

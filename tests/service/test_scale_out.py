@@ -11,16 +11,18 @@ from typing import Any
 
 import pytest
 
+from probes.analysis.leg_health import Health
 from relayd.store import open_store
 from tests.postgresql import PostgresqlServer, running_server
 from tests.service.running import Answer, Served, eventually, served
 from tests.service.test_samples import LINES, SAMPLE, lines
-from tests.service.test_watch import FLEET
+from tests.service.test_watch import FLEET, LEG, keep, planned
 
 SETTINGS = {
     "RELAYD_SERVE_REFRESH_S": "0.2", "RELAYD_SERVE_SNAPSHOT_EVERY_S": "1",
     "RELAYD_SERVE_WATCH_DAILY_BUDGET_USD": "1", "RELAYD_SERVE_WATCH_INTERVAL_S": "2",
 }  # fmt: skip
+SETTINGS_ALONE = {"RELAYD_SERVE_REFRESH_S": "0.2"}
 FROM_MEMORY = "from memory"
 FROM_STORE = "from the store"
 TAKEN = "taken in"
@@ -175,3 +177,19 @@ def test_replicas_outlive_a_database_that_restarts_and_one_of_them_that_is_kille
     for load in loads:
         assert load.acknowledged
         assert load.acknowledged <= kept
+
+
+def test_a_leg_is_not_down_for_ever_while_the_database_is_away(
+    server: PostgresqlServer, tmp_path: Path
+) -> None:
+    where = server.new_store()
+    down = {LEG: Health(condition="down", since_s=time.time() - 60, reason="no reply to 5 looks")}
+    with served(where, environment=SETTINGS_ALONE, log=tmp_path / "log") as service:
+        before = planned(service)
+        keep(where, down, (), 5)
+        eventually(lambda: planned(service) != before)
+        server.stop("immediate")
+        eventually(lambda: planned(service) == before)
+        assert service.get("/readyz").status == 503
+        server.start()
+        eventually(lambda: service.get("/readyz").status == 200)

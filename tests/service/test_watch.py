@@ -33,7 +33,9 @@ user = "nobody"
 """
 
 
-def keep(db: Path, healths: Mapping[Pair, Health], usual: tuple[Pair, ...], seconds: float) -> None:
+def keep(
+    db: Path | str, healths: Mapping[Pair, Health], usual: tuple[Pair, ...], seconds: float
+) -> None:
     with open_store(db, mode="write") as store, store.database.transaction():
         LegStates(store.database).keep(healths, usual, time.time() + seconds)
 
