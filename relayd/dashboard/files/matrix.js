@@ -165,7 +165,7 @@ await show(async () => {
   say("Asking for the matrix ...");
   const [known] = await Promise.all([get("v1/regions"), matrixOf(state.metric)]);
   places = new Map(known.regions.map((region) => [region.id, region]));
-  details = new Details(places);
+  details = new Details(places, async (src, dst) => (await matrixOf("aggregate")).values[src][dst] !== null);
   replace(content, parts.empty, parts.controls, parts.finding, parts.legend,
     element("div", { class: "matrix-layout" }, parts.grid, details.panel), parts.blocks);
   controls([...new Set(known.regions.map((region) => region.provider))].sort());

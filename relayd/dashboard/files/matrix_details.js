@@ -19,8 +19,10 @@ function said(estimate, shown) {
 }
 
 export class Details {
-  constructor(places) {
-    this.places = places; // id to its facts
+  // places: id to its facts. isKnown(src, dst): whether there is a leg, for figures that few legs have.
+  constructor(places, isKnown) {
+    this.places = places;
+    this.isKnown = isKnown;
     this.kept = new Map();
     this.title = element("h2");
     this.where = element("p", { class: "muted where" });
@@ -65,14 +67,16 @@ export class Details {
     if (found) this.fill(found);
     else {
       this.rest.classList.add("waiting"); // the figures before stay, dimmed, until the new ones come
-      this.timer = setTimeout(() => this.ask(from, to), PATIENCE_MS);
+      this.timer = setTimeout(() => this.ask(from, to, value === null ? () => this.isKnown(src, dst) : () => true), PATIENCE_MS);
     }
   }
 
-  async ask(from, to) {
+  async ask(from, to, isKnown) {
     this.asked = new AbortController();
     const wanted = this.shown;
     try {
+      if (!(await isKnown())) throw new Error("Nothing is known of this pair: neither a sample nor a baseline.");
+      if (wanted !== this.shown) return;
       const path = `v1/links/${encodeURIComponent(from)}/${encodeURIComponent(to)}`;
       const { link } = await get(path, {}, { signal: this.asked.signal });
       if (this.kept.size >= MOST_KEPT) this.kept.clear();
