@@ -50,6 +50,9 @@ def test_a_chosen_theme_is_kept(empty: Served, page: Watched) -> None:
     assert dark != light
     shown.goto(f"{empty.url}/campaigns")
     assert shown.evaluate(paper) == dark
+    shown.emulate_media(media="print")
+    assert shown.evaluate(paper) == light
+    shown.emulate_media(media="screen")
     assert shown.get_by_label("Theme").input_value() == "dark"
     shown.get_by_label("Theme").select_option("auto")
     assert shown.evaluate(paper) == light
