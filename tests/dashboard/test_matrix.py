@@ -195,12 +195,20 @@ def test_keys_move_and_open_and_the_address_keeps_what_is_shown(
         assert estimate["basis"] in said
     # The place under the keys lasts while the figure changes.
     show(shown, "relay-gain", "Relay gain")
+    assert shown.locator(".details .value").inner_text().startswith("Relay gain: ")
     assert title.inner_text() == f"{src} → {dst}"
     shown.get_by_label("Connections").select_option("8")
     shown.wait_for_load_state("networkidle")
     gain = answer(grid, "relay-gain", "&measured_only=true&digits=4&connections=8")
     value = gain["values"][regions.index(src)][regions.index(dst)]
     assert cells(shown)[src, dst].says.startswith(f"{value:.2f}×")
+    # More regions come between, and the place is the same pair still.
+    for is_chosen in (False, True):
+        shown.get_by_label("Measured only").set_checked(is_chosen)
+        shown.wait_for_load_state("networkidle")
+        place = shown.locator("td.cell[tabindex]")
+        assert place.locator("xpath=..").locator("th.name").get_attribute("title") == src
+        assert title.inner_text() == f"{src} → {dst}"
     address = shown.url
     assert {"metric=relay-gain", "from=azure", "connections=8", "measured=1"} == set(
         address.partition("?")[2].split("&")
