@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache
 from html import escape
@@ -9,6 +10,8 @@ from string import Template
 
 from relayd import __version__
 from relayd.dashboard.assets import FILES
+
+_IMPORT = re.compile(r'^(?:import|export) .*from "\./([\w.]+)";$', re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +57,22 @@ def rendered(page: Page) -> bytes:
     template = Template((FILES / "page.html").read_text("utf-8"))
     return template.substitute(
         title=escape(page.title), summary=escape(page.summary), name=page.name, menu=menu,
-        version=escape(__version__),
+        version=escape(__version__), modules="".join(map(_preload, _modules(f"{page.name}.js"))),
     ).encode()  # fmt: skip
+
+
+def _modules(script: str) -> list[str]:
+    """Return what a script imports, and what that imports; not what it may import later."""
+    found = [script]
+    for name in found:  # grows meanwhile
+        text = (FILES / name).read_text("utf-8")
+        found += [other for other in dict.fromkeys(_IMPORT.findall(text)) if other not in found]
+    return found[1:]
+
+
+def _preload(name: str) -> str:
+    """Return a link by which all modules are asked for at once, not one after the other."""
+    return f'<link rel="modulepreload" href="assets/{name}">\n'
 
 
 def _entry(page: Page, is_current: bool) -> str:

@@ -34,6 +34,11 @@ def test_the_first_view_is_small(grid: Served, page: Watched) -> None:
     assert not any("charts.js" in url for url in asked)
     assert sum(sizes) < MOST_FIRST_VIEW_BYTES
     assert all(url.startswith(grid.url) for url in asked)
+    # Scripts are asked for at once: the page names them all.
+    html = grid.get("/").content.decode()
+    scripts = [url.rpartition("/")[2] for url in asked if url.endswith(".js")]
+    assert scripts
+    assert [name for name in scripts if f"assets/{name}" not in html] == []
 
 
 def test_a_chosen_theme_is_kept(empty: Served, page: Watched) -> None:
@@ -45,6 +50,9 @@ def test_a_chosen_theme_is_kept(empty: Served, page: Watched) -> None:
     assert dark != light
     shown.goto(f"{empty.url}/campaigns")
     assert shown.evaluate(paper) == dark
+    shown.emulate_media(media="print")
+    assert shown.evaluate(paper) == light
+    shown.emulate_media(media="screen")
     assert shown.get_by_label("Theme").input_value() == "dark"
     shown.get_by_label("Theme").select_option("auto")
     assert shown.evaluate(paper) == light

@@ -14,7 +14,10 @@ import { content, emptyState, restsOn, say, show } from "./shell.js";
 const DIGITS = 4; // more than a colour shows; exact figures come with the pair
 const RENEW_MS = 60000;
 const DEFAULTS = { metric: "aggregate", group: "provider", sort: "name", from: "", to: "", measured: "", connections: "64" };
-const ALLOWED = { metric: Object.keys(METRICS), group: Object.keys(GROUPS), sort: Object.keys(SORTS), measured: ["", "1"], connections: ["1", "8", "64"] };
+const ALLOWED = {
+  metric: Object.keys(METRICS), group: Object.keys(GROUPS), sort: Object.keys(SORTS), measured: ["", "1"],
+  connections: ["1", "8", "64"],
+};
 
 const state = { ...DEFAULTS };
 for (const [name, value] of new URLSearchParams(location.search)) {
@@ -70,7 +73,7 @@ async function draw({ isRebuilt = true, renew = false } = {}) {
   replace(parts.blocks, blocksTable(metric, matrix));
   showFinding();
   showEmpty(matrix);
-  if (table.current?.cell === document.activeElement) details.show(matrix, metric, table.current);
+  details.again(matrix, metric);
   document.body.dataset.shown = metric;
 }
 
@@ -165,7 +168,7 @@ await show(async () => {
   say("Asking for the matrix ...");
   const [known] = await Promise.all([get("v1/regions"), matrixOf(state.metric)]);
   places = new Map(known.regions.map((region) => [region.id, region]));
-  details = new Details(places);
+  details = new Details(places, async (src, dst) => (await matrixOf("aggregate")).values[src][dst] !== null);
   replace(content, parts.empty, parts.controls, parts.finding, parts.legend,
     element("div", { class: "matrix-layout" }, parts.grid, details.panel), parts.blocks);
   controls([...new Set(known.regions.map((region) => region.provider))].sort());

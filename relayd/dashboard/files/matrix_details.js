@@ -19,8 +19,10 @@ function said(estimate, shown) {
 }
 
 export class Details {
-  constructor(places) {
-    this.places = places; // id to its facts
+  // places: id to its facts. isKnown(src, dst): whether there is a leg, for figures that few legs have.
+  constructor(places, isKnown) {
+    this.places = places;
+    this.isKnown = isKnown;
     this.kept = new Map();
     this.title = element("h2");
     this.where = element("p", { class: "muted where" });
@@ -30,14 +32,23 @@ export class Details {
     this.panel = element("aside", { class: "panel details", "aria-label": "The pair that is pointed at" },
       element("div", { class: "head" }, this.title, this.where, this.value, this.links), this.rest);
     this.shown = "";
+    this.pair = null;
     this.title.textContent = "A pair in detail";
     this.where.textContent = "Point at a cell, or reach the matrix by the tab key and move with the arrow keys.";
-    replace(this.rest, element("p", { class: "muted" }, "Click or Enter opens the pair. Home and End go to the ends of a row, with Ctrl to the ends of the matrix; Page Up and Down move by ten."));
+    replace(this.rest, element("p", { class: "muted" }, "Click or Enter opens the pair. Home and End go to the ends of a row, "
+      + "with Ctrl to the ends of the matrix; Page Up and Down move by ten."));
   }
 
   // A new snapshot: what was asked before no longer holds.
   forget() {
     this.kept.clear();
+    this.shown = "";
+  }
+
+  // The same pair in another matrix.
+  again(matrix, metric) {
+    const [src, dst] = (this.pair ?? []).map((id) => matrix.regions.indexOf(id));
+    if (src >= 0 && dst >= 0) this.show(matrix, metric, { src, dst });
   }
 
   show(matrix, metric, { src, dst }) {
@@ -48,7 +59,9 @@ export class Details {
     const { title, shown } = METRICS[metric];
     this.title.textContent = src === dst ? from : `${from} → ${to}`;
     this.where.textContent = src === dst ? place(from) : `${place(from)} to ${place(to)}`;
-    this.value.textContent = src === dst ? "The region itself" : `${title}: ${value === null ? "unknown" : shown(value)}${source ? `, ${source}` : ""}`;
+    const figure = value === null ? "unknown" : shown(value);
+    this.value.textContent = src === dst ? "The region itself" : `${title}: ${figure}${source ? `, ${source}` : ""}`;
+    this.pair = [from, to];
     if (this.shown === `${from} ${to}`) return;
     this.asked?.abort();
     clearTimeout(this.timer);
@@ -65,14 +78,16 @@ export class Details {
     if (found) this.fill(found);
     else {
       this.rest.classList.add("waiting"); // the figures before stay, dimmed, until the new ones come
-      this.timer = setTimeout(() => this.ask(from, to), PATIENCE_MS);
+      this.timer = setTimeout(() => this.ask(from, to, value === null ? () => this.isKnown(src, dst) : () => true), PATIENCE_MS);
     }
   }
 
-  async ask(from, to) {
+  async ask(from, to, isKnown) {
     this.asked = new AbortController();
     const wanted = this.shown;
     try {
+      if (!(await isKnown())) throw new Error("Nothing is known of this pair: neither a sample nor a baseline.");
+      if (wanted !== this.shown) return;
       const path = `v1/links/${encodeURIComponent(from)}/${encodeURIComponent(to)}`;
       const { link } = await get(path, {}, { signal: this.asked.signal });
       if (this.kept.size >= MOST_KEPT) this.kept.clear();

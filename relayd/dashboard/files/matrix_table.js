@@ -29,10 +29,11 @@ export class MatrixTable {
 
   // rows, columns: groups of matrix_order.js. label(id): a heading's text.
   build(matrix, rows, columns, label) {
+    // Positions may differ from those before; regions are the same by their ids.
+    const kept = this.current && [this.current.src, this.current.dst].map((at) => matrix.regions.indexOf(this.matrix.regions[at]));
     this.matrix = matrix;
     this.rows = rows.flatMap((group) => group.members);
     this.columns = columns.flatMap((group) => group.members);
-    const kept = this.current && { src: this.current.src, dst: this.current.dst };
     this.width = this.container.clientWidth;
     const isGrouped = rows.length > 1 || columns.length > 1 || Boolean(rows[0]?.title);
     const names = this.rows.map((at) => label(matrix.regions[at]));
@@ -46,13 +47,13 @@ export class MatrixTable {
     this.container.style.setProperty("--names", `${nameWidth}px`);
     const starts = this.starts = new Set();
     columns.reduce((at, group) => { starts.add(at); return at + group.members.length; }, 0);
-    this.heads = [];
-    const table = element("table", { class: isGrouped ? "matrix grouped" : "matrix", role: "grid", "aria-label": "Matrix, from row to column" },
+    const kind = isGrouped ? "matrix grouped" : "matrix";
+    const table = element("table", { class: kind, role: "grid", "aria-label": "Matrix, from row to column" },
       this.caption = element("caption", { class: "hidden-text" }),
       this.head(columns, isGrouped, label, starts), this.body(rows, isGrouped, label, starts, cell));
     replace(this.container, table);
-    if (kept && this.rows.includes(kept.src) && this.columns.includes(kept.dst)) this.settle(this.rows.indexOf(kept.src), this.columns.indexOf(kept.dst));
-    else this.settle(0, Math.min(1, this.columns.length - 1));
+    const place = kept && [this.rows.indexOf(kept[0]), this.columns.indexOf(kept[1])];
+    if (!place || place.includes(-1) || !this.settle(...place)) this.settle(0, Math.min(1, this.columns.length - 1));
   }
 
   head(columns, isGrouped, label, starts) {
@@ -60,11 +61,14 @@ export class MatrixTable {
       element("span", { class: "to" }, "to →"), element("span", { class: "from" }, "from ↓"));
     const titles = isGrouped && element("tr", { class: "groups" }, corner, columns.map((group) =>
       element("th", { scope: "colgroup", colspan: group.members.length, class: "first", title: group.title }, element("span", {}, group.title))));
-    this.columnHeads = this.columns.map((at, column) => element("th", { scope: "col", class: starts.has(column) ? "first" : null, title: this.matrix.regions[at] },
-      element("span", {}, label(this.matrix.regions[at]))));
+    this.columnHeads = this.columns.map((at, column) => {
+      const id = this.matrix.regions[at];
+      return element("th", { scope: "col", class: starts.has(column) ? "first" : null, title: id }, element("span", {}, label(id)));
+    });
     const names = element("tr", { class: "names" }, isGrouped ? null : corner, this.columnHeads);
     this.columnMedians = this.columns.map((_, column) => element("td", { class: starts.has(column) ? "first" : null }, element("span")));
-    const medians = element("tr", { class: "medians" }, element("th", { scope: "row", colspan: isGrouped ? 3 : 2, class: "corner" }, "median of column ↓, row →"), this.columnMedians);
+    const medians = element("tr", { class: "medians" },
+      element("th", { scope: "row", colspan: isGrouped ? 3 : 2, class: "corner" }, "median of column ↓, row →"), this.columnMedians);
     return element("thead", {}, titles || null, names, medians);
   }
 
@@ -90,10 +94,11 @@ export class MatrixTable {
         this.rowHeads.push(head);
         this.rowMedians.push(middle);
         line.prepend(head, middle);
-        if (isGrouped && place === 0) line.prepend(element("th", { scope: "rowgroup", rowspan: group.members.length, class: "group", title: group.title }, element("span", {}, group.title)));
-        if (place === 0) {
-          line.classList.add("first-row");
-          if (isGrouped) line.firstChild.firstChild.style.maxHeight = `${group.members.length * cellHeight}px`;
+        if (place === 0) line.classList.add("first-row");
+        if (place === 0 && isGrouped) {
+          const name = element("span", {}, group.title);
+          name.style.maxHeight = `${group.members.length * cellHeight}px`;
+          line.prepend(element("th", { scope: "rowgroup", rowspan: group.members.length, class: "group", title: group.title }, name));
         }
         line.row = this.cells.length - 1;
         lines.push(line);
@@ -106,7 +111,8 @@ export class MatrixTable {
   paint(matrix, metric, scale) {
     this.matrix = matrix;
     const { shown, title, unit } = METRICS[metric];
-    this.caption.textContent = `${title}${unit ? ` in ${unit}` : ""}, from the region of the row to the region of the column. Arrow keys move, Enter opens the pair.`;
+    this.caption.textContent = `${title}${unit ? ` in ${unit}` : ""}, from the region of the row to the region of the column. `
+      + "Arrow keys move, Enter opens the pair.";
     this.rows.forEach((src, row) => {
       const [values, sources] = [matrix.values[src], matrix.sources?.[src]];
       const cells = this.cells[row];
