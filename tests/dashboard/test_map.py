@@ -92,6 +92,15 @@ def test_arcs_are_the_links_of_the_source(page: Watched, grid: Served) -> None:
     times = [float(row.locator("td").nth(5).inner_text()) for row in rows.all()]
     assert times == sorted(times)
 
+    # Another theme, another width: it is drawn again, with as many arcs.
+    first = shown.locator(ARCS).first
+    stroke = str(first.get_attribute("stroke"))
+    shown.get_by_label("Theme").select_option("dark")
+    shown.locator(f"{ARCS}:not([stroke='{stroke}'])").first.wait_for(state="attached")
+    shown.set_viewport_size({"width": 700, "height": 900})
+    shown.wait_for_function("document.querySelector('#map svg').clientWidth < 700")
+    assert shown.locator(ARCS).count() == len(links)
+
 
 def test_a_region_is_chosen_on_the_map_and_in_the_list(page: Watched, grid: Served) -> None:
     shown = page.open(f"{grid.url}/map?src=us-east&view=europe")  # an alias

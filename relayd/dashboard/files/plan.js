@@ -76,6 +76,12 @@ async function ask(request, form, go) {
   answer.removeAttribute("aria-busy");
 }
 
+function hint({ regions }) {
+  const [src, dst] = [regions[0], regions.find((region) => region.continent !== regions[0]?.continent)].map((region) => region?.id);
+  return element("p", {}, "Say where from and where to: region ids, aliases such as us-east, or cities. ",
+    src && dst && ["For example, ", element("a", { href: addressOf({ src, dst, volume_gb: "500" }) }, `500 GB from ${src} to ${dst}`), "."]);
+}
+
 function start(known) {
   const made = planForm(known, go);
   replace(content, made.form, spoken, answer);
@@ -84,7 +90,9 @@ function start(known) {
     const request = fromAddress(location.search);
     made.fill(request);
     if (request.src && request.dst) return ask(request, made, go);
-    replace(answer, element("p", { class: "muted" }, "Say where from and where to: region ids, aliases such as us-east, or cities."));
+    waiting.abort();
+    restsOn(known.snapshot);
+    replace(answer, baselineNote(known.snapshot), hint(known));
     return undefined;
   }
 
