@@ -4,8 +4,8 @@
 // kind: region, number, choice, text, flag, list (repeated), places (PLACE=VALUE, repeated).
 // flag (of the command line) takes the value with its unit behind it.
 export const OPTIONS = [
-  { name: "src", label: "From", kind: "region", flag: "--src", basic: true, placeholder: "aws:us-east-1, us-east, Frankfurt" },
-  { name: "dst", label: "To", kind: "region", flag: "--dst", basic: true, placeholder: "aws:sa-east-1, sa, Sao Paulo" },
+  { name: "src", label: "From", kind: "region", flag: "--src", basic: true, placeholder: "aws:us-east-1 or us-east" },
+  { name: "dst", label: "To", kind: "region", flag: "--dst", basic: true, placeholder: "aws:sa-east-1 or Sao Paulo" },
   { name: "volume_gb", label: "Volume", kind: "number", unit: "GB", default: 100, flag: "--volume", written: "GB", basic: true },
   { name: "objective", label: "Aim", kind: "choice", default: "value", flag: "--objective", basic: true,
     choices: [["value", "least cost plus time"], ["time", "least time"], ["cost", "least cost"], ["latency", "least round-trip time"]] },
