@@ -82,6 +82,9 @@ def test_arcs_are_the_links_of_the_source(page: Watched, grid: Served) -> None:
     per_flow = sorted((link["per_flow_mbps"]["expected"] for link in links.values()), reverse=True)
     # One flow is very uneven where all together are alike.
     alone = widths(shown)
+    assert rows.first.get_attribute("data-key") == max(
+        links, key=lambda dst: links[dst]["per_flow_mbps"]["expected"]
+    )
     assert together[30] / together[0] > 2 * alone[30] / alone[0]
     thinnest = 0.7
     assert (alone[1] - thinnest) / (alone[0] - thinnest) == pytest.approx(

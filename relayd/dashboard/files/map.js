@@ -114,7 +114,7 @@ function described({ plan, links }, state, known, request) {
     unit: state.metric === "per-flow" ? "Mbit/s" : "Gbit/s",
     marked: [state.src],
     said: (region) => said.get(region.id) ?? place(region),
-    table: linkTable(links, cities, planAddress),
+    table: linkTable(links, cities, planAddress, state.metric),
     title: `Map of ${arcs.length} arcs from ${state.src}, as thick as ${METRICS[state.metric]}`,
     heading: [
       element("h2", {}, `From ${state.src} to ${arcs.length} regions`),

@@ -14,7 +14,7 @@ const leads = (row, planned) =>
   );
 
 // links: of /v1/links, all from one source; cities: region to its city.
-export function linkTable(links, cities, planAddress) {
+export function linkTable(links, cities, planAddress, metric) {
   return sortable(
     `All arcs from ${links[0]?.src ?? "here"}`,
     [
@@ -54,7 +54,7 @@ export function linkTable(links, cities, planAddress) {
       { title: "Leads to", value: (link) => link.dst, shown: (link) => leads(link, planAddress(link.src, link.dst)) },
     ],
     links,
-    { order: 1, descending: true, key: (link) => link.dst },
+    { order: metric === "per-flow" ? 4 : 1, descending: true, key: (link) => link.dst },
   );
 }
 
