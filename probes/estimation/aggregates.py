@@ -19,7 +19,7 @@ from planner.network import Estimate, Site
 from planner.throughput import bundle_share_of_steady
 from planner.units import MBPS_PER_GBPS
 from probes.estimation.bounds import from_values, median
-from probes.estimation.series import Pair, Samples, taken_with
+from probes.estimation.series import Pair, Samples, counted
 
 # Relative error of one measurement with 64 connections, 90th percentile on the January 2022 grid.
 AGGREGATE_NOISE = 0.05
@@ -31,6 +31,7 @@ LEAST_LEGS_FOR_SPREAD = 8
 NEIGHBOUR_MS = 40.0
 NEIGHBOUR_FROM_ERROR = 0.5
 NEIGHBOUR_SHARE_OF_ERROR = 0.6
+SAME_PARTS = "other pairs between the same parts of the world"
 OTHER_SIZE = 2.0
 """A VM whose cap differs more from its type's is not of the size that a law is of."""
 USUAL_RTT_MS = Estimate(100.0, 100.0, 100.0)
@@ -45,14 +46,12 @@ def measured_aggregates(
     connections: dict[Pair, int] = {}
     for pair, series in samples.of("aggregate_mbps").items():
         rtt = rtts_ms.get(pair)
-        counted = [s for s in series.recent() if taken_with(s, sites)]
-        if not counted:
+        used = counted("aggregate_mbps", series, sites)
+        if not used:
             continue
-        most = max(s.connections or 0 for s in counted)
+        most = used[0].connections or 0
         values = []
-        for sample in counted:
-            if (sample.connections or 0) < most:
-                continue  # fewer connections may not have saturated the pair
+        for sample in used:
             value = sample.value / MBPS_PER_GBPS
             if rtt and not sample.warmed_up and sample.duration_s:
                 value /= bundle_share_of_steady(rtt.expected, sample.duration_s)
@@ -132,8 +131,8 @@ class MeasuredLaw:
         error = law_error if shift.spread is None else shift.spread
         basis = "other pairs of these providers at such distances"
         if law_error >= NEIGHBOUR_FROM_ERROR and (near := self._neighbours(src, dst)):
-            ratio, error = median(near), law_error * NEIGHBOUR_SHARE_OF_ERROR
-            basis = "other pairs between the same parts of the world"
+            ratio, error = median(near.values()), law_error * NEIGHBOUR_SHARE_OF_ERROR
+            basis = SAME_PARTS
         error = max(error, AGGREGATE_NOISE)
         expected = min(law.expected * ratio, cap)
         return Estimate(
@@ -149,14 +148,23 @@ class MeasuredLaw:
         proportion = _proportion(source.egress_gbps.expected, self._typed[src].egress_gbps.expected)
         return aggregate_estimate(source, destination, rtt_ms, proportion)
 
-    def _neighbours(self, src: str, dst: str) -> list[float]:
+    def legs_behind(self, src: str, dst: str, estimate: Estimate) -> list[Pair]:
+        """Return the measured legs that shift the law for another, given what was made of it."""
+        if estimate.source != "inferred":
+            return []
+        if estimate.basis == SAME_PARTS:
+            return list(self._neighbours(src, dst))
+        classes = self._ratios.get(_providers(src, dst), {})
+        return list(_legs_of_class(classes, self._class(src, dst)))
+
+    def _neighbours(self, src: str, dst: str) -> dict[Pair, float]:
         """Return the ratios of measured legs whose ends are both near this leg's."""
         legs = self._ratios[_providers(src, dst)][self._class(src, dst)]
-        return [
-            ratio
+        return {
+            (other_src, other_dst): ratio
             for (other_src, other_dst), ratio in legs.items()
             if self._near(src, other_src) and self._near(dst, other_dst)
-        ]
+        }
 
     def _near(self, region: str, other: str) -> bool:
         return region == other or self._rtt(region, other).expected < NEIGHBOUR_MS
@@ -173,14 +181,22 @@ class MeasuredLaw:
 
 def _shift_of(classes: Mapping[int, Mapping[Pair, float]], number: int) -> _Shift | None:
     """Return the shift of a class of distance; where it has few legs, of all classes together."""
-    ratios = list(classes.get(number, {}).values())
-    if len(ratios) < LEAST_LEGS_TO_SHIFT:
-        ratios = [ratio for legs in classes.values() for ratio in legs.values()]
+    ratios = list(_legs_of_class(classes, number).values())
     middle = median(ratios)
     if len(classes.get(number, {})) < LEAST_LEGS_FOR_SPREAD:
         return _Shift(middle, None)
     errors = sorted(max(ratio / middle, middle / ratio) - 1 for ratio in ratios)
     return _Shift(middle, errors[int(0.9 * (len(errors) - 1))])
+
+
+def _legs_of_class(
+    classes: Mapping[int, Mapping[Pair, float]], number: int
+) -> Mapping[Pair, float]:
+    """Return the legs of a class of distance; where they are too few, of all classes."""
+    legs = classes.get(number, {})
+    if len(legs) >= LEAST_LEGS_TO_SHIFT:
+        return legs
+    return {pair: ratio for legs in classes.values() for pair, ratio in legs.items()}
 
 
 def _proportion(found_gbps: float, of_type_gbps: float) -> float:

@@ -9,7 +9,7 @@ from planner.baseline import baseline_rtt_ms
 from planner.catalogue import Catalogue
 from planner.network import Estimate
 from probes.estimation.bounds import from_values, inferred_from, median
-from probes.estimation.series import Pair, Samples
+from probes.estimation.series import Pair, Samples, counted
 
 # Relative error of a median of pings, seen when repeating it; and those of inference from the
 # opposite direction and from other clouds in the same two cities. All 90th percentiles.
@@ -18,7 +18,8 @@ OPPOSITE_DIRECTION_ERROR = 0.05
 SAME_CITIES_ERROR = 0.16
 # Of a measured leg between regions whose places are not known: anywhere on Earth.
 RTT_OF_NO_PLACE = Estimate(5.0, 100.0, 400.0, basis="places not known")
-ALL_LOST_PCT = 100.0
+OPPOSITE_DIRECTION = "the opposite direction"
+SAME_CITIES = "other regions in"
 
 
 def round_trips_ms(
@@ -45,14 +46,12 @@ def round_trips_ms(
             if (src, dst) in own:
                 found = own[src, dst]
             elif (dst, src) in own:
-                found = inferred_from(
-                    own[dst, src], OPPOSITE_DIRECTION_ERROR, "the opposite direction"
-                )
+                found = inferred_from(own[dst, src], OPPOSITE_DIRECTION_ERROR, OPPOSITE_DIRECTION)
             elif cities in by_cities:
                 found = inferred_from(
                     from_values(by_cities[cities], RTT_NOISE, "inferred"),
                     SAME_CITIES_ERROR,
-                    f"other regions in {cities[0]} and {cities[1]}",
+                    f"{SAME_CITIES} {cities[0]} and {cities[1]}",
                 )
             else:
                 found = baseline_rtt_ms(region(src), region(dst))
@@ -64,6 +63,5 @@ def round_trips_ms(
 def loss_pct(pair: Pair, samples: Samples) -> float | None:
     """Return a leg's packet loss, where measured."""
     series = samples.of("loss_pct").get(pair)
-    # All lost is what a filter for ICMP looks like: it says nothing of the path's loss.
-    answered = [s.value for s in series.recent() if s.value < ALL_LOST_PCT] if series else []
+    answered = [s.value for s in counted("loss_pct", series, {})] if series else []
     return median(answered) if answered else None

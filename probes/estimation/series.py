@@ -17,6 +17,7 @@ THROUGHPUT = {"per_flow_mbps", "aggregate_mbps", "egress_cap_mbps", "ingress_cap
 MEMORY_S = 30 * 86400.0
 # Nor do more than these: their median is known well, and memory stays bounded by the legs.
 MOST_SAMPLES = 64
+ALL_LOST_PCT = 100.0
 
 
 @dataclass(slots=True)
@@ -86,6 +87,28 @@ def taken_with(sample: Sample, sites: Mapping[str, Site]) -> bool:
     return _same_vm(sample.src_vm, sites[sample.src].vm_type) and _same_vm(
         sample.dst_vm, sites[sample.dst].vm_type
     )
+
+
+def counted(metric: str, series: Series, sites: Mapping[str, Site]) -> list[Sample]:
+    """Return the samples of one leg that its own estimate of a metric rests on.
+
+    Parameters
+    ----------
+    sites : mapping
+        With the VM types assumed; a throughput sample that was taken with others is left out.
+    """
+    recent = series.recent()
+    if metric == "loss_pct":
+        # All lost is what a filter for ICMP looks like: it says nothing of the path's loss.
+        return [s for s in recent if s.value < ALL_LOST_PCT]
+    if metric not in THROUGHPUT:
+        return recent
+    found = [s for s in recent if taken_with(s, sites)]
+    if metric != "aggregate_mbps" or not found:
+        return found
+    # Fewer connections may not have saturated the pair.
+    most = max(s.connections or 0 for s in found)
+    return [s for s in found if (s.connections or 0) == most]
 
 
 def _plain(vm_name: str) -> str:

@@ -15,12 +15,14 @@ from probes.analysis.caps import OPEN_ABOVE
 from probes.estimation.bounds import from_values, no_surer_than
 from probes.estimation.caps import CAP_NOISE, measured_caps
 from probes.estimation.flows import FLOW_NOISE
-from probes.estimation.series import Pair, Samples, taken_with
+from probes.estimation.series import Pair, Samples, counted
 
 WINDOW_SPREAD_OF_TYPE = 0.15
 # A flow calibrates the window only where the window limits it: far enough, and below the cap.
 CALIBRATION_RTT_MS = 20.0
 CALIBRATION_SHARE_OF_CAP = 0.8
+STATED = "the fleet file"
+PEERS_WERE_THE_LIMIT = "carried while its peers were the limit"
 
 
 def with_caps(
@@ -68,17 +70,32 @@ def with_caps(
 def _stated(cap_gbps: float | None) -> Estimate | None:
     if cap_gbps is None:
         return None
-    return Estimate(
-        cap_gbps / (1 + CAP_ERROR), cap_gbps, cap_gbps * (1 + CAP_ERROR), basis="the fleet file"
-    )
+    return Estimate(cap_gbps / (1 + CAP_ERROR), cap_gbps, cap_gbps * (1 + CAP_ERROR), basis=STATED)
 
 
 def _at_least(gbps: float) -> Estimate:
     """Return a cap of which only a lower bound was measured."""
     return Estimate(
         gbps / (1 + CAP_NOISE), gbps, gbps * OPEN_ABOVE, "inferred",
-        basis="carried while its peers were the limit",
+        basis=PEERS_WERE_THE_LIMIT,
     )  # fmt: skip
+
+
+def most_calibrating_mbps(
+    source: Site, destination: Site, rtt_ms: Estimate | None, catalogue: Catalogue
+) -> float | None:
+    """Return up to which throughput a flow calibrates its receiver's window.
+
+    None where none does: too near, or of a round-trip time that is not known.
+    """
+    if rtt_ms is None or rtt_ms.expected < CALIBRATION_RTT_MS:
+        return None
+    cap_gbps = min(
+        flow_cap_gbps(source, catalogue),
+        source.egress_gbps.expected,
+        destination.ingress_gbps.expected,
+    )
+    return CALIBRATION_SHARE_OF_CAP * (MBPS_PER_GBPS * cap_gbps)
 
 
 def with_windows(
@@ -92,15 +109,11 @@ def with_windows(
     by_type: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for (src, dst), series in samples.of("per_flow_mbps").items():
         rtt = rtts_ms.get((src, dst))
-        if rtt is None or rtt.expected < CALIBRATION_RTT_MS:
+        most_mbps = most_calibrating_mbps(sites[src], sites[dst], rtt, catalogue)
+        if rtt is None or most_mbps is None:
             continue
-        cap_mbps = MBPS_PER_GBPS * min(
-            flow_cap_gbps(sites[src], catalogue),
-            sites[src].egress_gbps.expected,
-            sites[dst].ingress_gbps.expected,
-        )
-        for sample in series.recent():
-            if not taken_with(sample, sites) or sample.value > CALIBRATION_SHARE_OF_CAP * cap_mbps:
+        for sample in counted("per_flow_mbps", series, sites):
+            if sample.value > most_mbps:
                 continue
             duration_s = None if sample.warmed_up else sample.duration_s
             window = window_from_flow_mb(sample.value, rtt.expected, duration_s)
@@ -112,7 +125,7 @@ def with_windows(
             estimate = from_values(by_region[name], FLOW_NOISE, "measured")
             estimate = replace(estimate, basis="flows into this region")
             site = replace(site, window_mb=estimate)
-        elif site.vm_type in by_type:
+        elif site.vm_type and site.vm_type in by_type:
             estimate = from_values(by_type[site.vm_type], WINDOW_SPREAD_OF_TYPE, "inferred")
             estimate = no_surer_than(estimate, WINDOW_SPREAD_OF_TYPE)
             site = replace(

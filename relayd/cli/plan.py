@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from planner.errors import InputError
 from planner.plan import Cost, Plan, RelayOption
 from planner.units import (
     gbps_text,
@@ -24,12 +25,29 @@ from relayd.wan import Wan
 
 def run(options: argparse.Namespace) -> int:
     """Answer one request."""
-    plan = ask(wan_of(options), options, load_settings())
-    if options.json:
+    wan = wan_of(options)
+    if options.emit and options.json:
+        raise InputError("--emit", "and --json ask for different output", remedy="Leave one out.")
+    plan = ask(wan, options, load_settings())
+    if options.emit:
+        print(_emitted(plan, wan, options), end="")
+    elif options.json:
         print(plan.model_dump_json(indent=2))
     else:
         print(human(plan, volume_assumed=options.volume is None, listed=bool(options.candidates)))
     return 0
+
+
+def _emitted(plan: Plan, wan: Wan, options: argparse.Namespace) -> str:
+    """Return the plan as a script or a configuration of a tool."""
+    from relayd.emitting.formats import DEFAULT_PORT, emit
+
+    port = whole_number(options.port, "--port") if options.port else DEFAULT_PORT
+    endpoints: dict[str, list[str]] = {}
+    for name, addresses in assignments(options.endpoint, "--endpoint", None).items():
+        region = wan.resolve(name, "--endpoint").region_id
+        endpoints.setdefault(region, []).extend(a.strip() for a in addresses.split(","))
+    return emit(plan, options.emit, endpoints=endpoints, port=port)
 
 
 def ask(wan: Wan, options: argparse.Namespace, settings: Settings) -> Plan:

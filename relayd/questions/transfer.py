@@ -62,6 +62,10 @@ def plan_transfer(
     )
     network = wan.network_between(source, target, circumstances.checked_vm_types(wan))
     now_s = time.time()
+    if verified := network.verified.get((source, target)):
+        from planner.verification import calibrated
+
+        network = calibrated(network, verified, now_s)
     if max_age_s is not None:
         _refuse_old(network.leg(source, target), now_s, max_age_s)
     return recommend(

@@ -17,6 +17,11 @@ _ROW = np.dtype(
         ("duration_s", "f8"), ("setup", "i4"),
     ]
 )  # fmt: skip
+_SELECT = (
+    "SELECT src_id, dst_id, measured_at_s, value, connections, duration_s, setup_id "
+    "FROM samples WHERE metric_id = (SELECT id FROM metrics WHERE name = ?) AND measured_at_s >= ? "
+)
+_IN_ORDER = "ORDER BY src_id, dst_id, metric_id, measured_at_s"
 
 
 @dataclass(frozen=True)
@@ -69,7 +74,13 @@ def _runs(rows: NDArray[np.void]) -> Iterator[NDArray[np.void]]:
     yield from np.split(rows, cuts)
 
 
-def read_columns(database: Database, metric: Metric, *, since_s: float | None = None) -> Columns:
+def read_columns(
+    database: Database,
+    metric: Metric,
+    *,
+    since_s: float | None = None,
+    pair: tuple[str, str] | None = None,
+) -> Columns:
     """Read all samples of one metric.
 
     Parameters
@@ -78,18 +89,26 @@ def read_columns(database: Database, metric: Metric, *, since_s: float | None = 
     metric : Metric
     since_s : float, optional
         Only what was measured at or after this time, seconds since 1970.
+    pair : (src, dst), optional
+        Only samples of this leg.
     """
     regions = dict(database.rows("SELECT id, name FROM regions"))
     setups = {
         row[0]: Setup(*row[1:])
         for row in database.rows("SELECT id, tool, src_zone, dst_zone, src_vm, dst_vm FROM setups")
     }
+    values: list[object] = [metric, -1e300 if since_s is None else since_s]
+    of_pair = ""
+    if pair is not None:
+        of_pair = (
+            "AND src_id = (SELECT id FROM regions WHERE name = ?) "
+            "AND dst_id = (SELECT id FROM regions WHERE name = ?) "
+        )
+        values += pair
     rows = np.fromiter(
         database.stream(
-            "SELECT src_id, dst_id, measured_at_s, value, connections, duration_s, setup_id "
-            "FROM samples WHERE metric_id = (SELECT id FROM metrics WHERE name = ?) "
-            "AND measured_at_s >= ? ORDER BY src_id, dst_id, metric_id, measured_at_s",
-            (metric, -1e300 if since_s is None else since_s),
+            _SELECT + of_pair + _IN_ORDER,
+            values,
         ),
         _ROW,
     )

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 QUERIES = {
+    # A part of it: each cell is a matter of seconds together, and they are all alike.
+    "matrix": "?from=aws&to=gcp",
     "pair": "?src=azure:eastus&dst=aws:sa-east-1",
     "plan": "?src=azure:eastus&dst=aws:sa-east-1&volume_gb=500",
 }
@@ -32,7 +34,8 @@ def test_a_page_has_no_error_and_no_barrier(
     for dark in (False, True):
         with watched(browser, dark=dark, width=390 if dark else 1440) as seen:
             shown = seen.open(f"{service.url}{page.path}{QUERIES.get(page.name, '')}")
-            assert shown.title() == f"{page.title} - relayd"
+            # What is shown may go before it, for tabs and bookmarks.
+            assert shown.title().endswith(f"{page.title} - relayd")
             assert seen.violations() == []
             # Nothing wider than the window, but what scrolls by itself.
             assert shown.evaluate(

@@ -12,7 +12,9 @@ from planner.request import DEFAULT_CONNECTIONS, MOST_CONNECTIONS
 from probes.samples import Metric
 from relayd.service.models.common import Answered, Asked, Estimate, Name, Page, Source
 
-MatrixMetric: TypeAlias = Literal["per-flow", "aggregate", "rtt", "fee", "relay-gain"]
+MatrixMetric: TypeAlias = Literal[
+    "per-flow", "aggregate", "rtt", "fee", "relay-gain", "loss", "age"
+]
 
 
 class Region(Answered):
@@ -67,11 +69,38 @@ class Links(Answered):
     next_cursor: str | None = Field(description="For the next page; null on the last.")
 
 
+class Caps(Answered):
+    """The VM at one end of a leg."""
+
+    region: str
+    vm_type: str = Field(description="As `provider:type`; empty where none is known.")
+    egress_gbps: Estimate | None = Field(description="Cap of one VM; null where not known.")
+    ingress_gbps: Estimate | None
+    window_mb: Estimate
+
+
+class Light(Answered):
+    """A leg's round-trip time against light on the shortest way over the globe."""
+
+    distance_km: float = Field(description="Along the great circle.")
+    vacuum_ms: float = Field(description="There and back at the speed of light: the bound.")
+    fibre_ms: float = Field(description="The same in a straight fibre (1.468 times as long).")
+    stretch: float | None = Field(
+        description="Round-trip time over that of the fibre; null for no distance."
+    )
+    possible: bool = Field(description="False where the time is below the bound.")
+
+
 class LinkAnswer(Answered):
-    """One leg."""
+    """One leg, the VMs at its ends, and what it costs."""
 
     snapshot: Snapshot
     link: Link
+    sender: Caps
+    receiver: Caps
+    usd_per_gb: float | None = Field(description="First-tier egress; null without prices.")
+    light: Light | None = Field(description="Null where a place is not known.")
+    state: LegState | None = Field(description="Where it is down or degraded now.")
 
 
 class HistoryQuery(Page):
@@ -120,6 +149,10 @@ class MatrixQuery(Asked):
     measured_only: bool = Field(
         False, description="Leave out regions none of whose throughput was measured."
     )
+    digits: int | None = Field(
+        None, ge=1, le=15,
+        description="Round to so many significant digits: a smaller answer. Null for all digits.",
+    )  # fmt: skip
 
 
 class MatrixAnswer(Answered):
@@ -130,6 +163,9 @@ class MatrixAnswer(Answered):
     unit: str
     regions: list[str]
     values: list[list[float | None]] = Field(description="null where nothing is known.")
+    sources: list[list[Source | None]] | None = Field(
+        description="What each value rests on; null for metrics that are no estimates."
+    )
 
 
 class Site(Answered):

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from bisect import bisect_right
+from math import inf
 from typing import Any
 
 from aiohttp import web
 
+from planner.catalogue import Region
 from planner.errors import DataError
-from planner.network import Leg
+from planner.network import Leg, Site
+from planner.pricing import CataloguePrices
+from probes.analysis.geodesic import GLASS, propagation
 from relayd.service.answers import encoded, json_answer, tagged_answer
+from relayd.service.current import Current
 from relayd.service.cursors import cursor, position, whole_position
 from relayd.service.models.network import (
     History,
@@ -21,9 +27,13 @@ from relayd.service.models.network import (
     MatrixQuery,
 )
 from relayd.service.problems import ProblemError
+from relayd.service.routes.legs import finite
 from relayd.service.routes.table import Ask, Route
 from relayd.store.sample_pages import sample_page
 from relayd.wan import Wan
+
+# How long ages of samples are answered as they were.
+AGES_STAND_S = 60
 
 
 async def get_links(ask: Ask) -> web.Response:
@@ -59,7 +69,18 @@ async def get_link(ask: Ask) -> web.Response:
     """Show one leg."""
     current = ask.service.current
     leg = _leg(ask)
-    body = encoded({"snapshot": current.snapshot, "link": leg})
+    catalogue, network = current.catalogue, current.wan.network
+    body = encoded(
+        {
+            "snapshot": current.snapshot,
+            "link": leg,
+            "sender": _caps(network.sites[leg.src]),
+            "receiver": _caps(network.sites[leg.dst]),
+            "usd_per_gb": _usd_per_gb(current, leg),
+            "light": _light(catalogue.region(leg.src), catalogue.region(leg.dst), leg),
+            "state": network.states.get((leg.src, leg.dst)),
+        }
+    )
     return tagged_answer(ask.request, body, current.snapshot)
 
 
@@ -90,26 +111,36 @@ async def get_matrix(ask: Ask) -> web.Response:
     service, current, query = ask.service, ask.service.current, ask.query
     # The number of connections matters to one figure only.
     connections = query.connections if query.metric == "relay-gain" else 64
-    key = f"matrix {query.metric} {connections} {query.measured_only}"
+    key = f"matrix {query.metric} {connections} {query.measured_only} {query.digits}"
+    if query.metric == "age":
+        key += f" {time.time() // AGES_STAND_S:.0f}"
     body = current.plans.get(key)
     if body is None:
         body = await service.workers.ask(
-            current.version, matrix_bytes, query.metric, connections, query.measured_only
-        )
+            current.version, matrix_bytes, query.metric, connections, query.measured_only,
+            query.digits,
+        )  # fmt: skip
         current.plans.keep(key, body)
     return tagged_answer(ask.request, body, current.snapshot)
 
 
-def matrix_bytes(wan: Wan, metric: Any, connections: int, measured_only: bool) -> bytes:
+def matrix_bytes(
+    wan: Wan, metric: Any, connections: int, measured_only: bool, digits: int | None
+) -> bytes:
     """Return a matrix as JSON."""
     found = wan.matrix(metric, connections, measured_only=measured_only)
+    values: Any = found.values
+    if digits:
+        # By way of text: a power of ten times a whole number would show a binary fraction's end.
+        values = [[float(f"{value:.{digits}g}") for value in row] for row in values.tolist()]
     return encoded(
         {
             "snapshot": found.snapshot,
             "metric": found.metric,
             "unit": found.unit,
             "regions": found.regions,
-            "values": found.values,
+            "values": values,
+            "sources": found.sources,
         }
     )
 
@@ -127,6 +158,37 @@ def _leg(ask: Ask) -> Leg:
         return ask.service.current.wan.network.leg(src, dst)
     except DataError as error:
         raise ProblemError(404, "data", str(error)) from None
+
+
+def _caps(site: Site) -> dict[str, Any]:
+    return {
+        "region": site.region,
+        "vm_type": site.vm_type,
+        "egress_gbps": finite(site.egress_gbps),
+        "ingress_gbps": finite(site.ingress_gbps),
+        "window_mb": site.window_mb,
+    }
+
+
+def _usd_per_gb(current: Current, leg: Leg) -> float | None:
+    prices = CataloguePrices(current.catalogue, current.wan.network)
+    try:
+        return prices.egress_usd_per_gb(leg.src, leg.dst, 1.0)
+    except DataError:
+        return None  # a provider without prices
+
+
+def _light(src: Region, dst: Region, leg: Leg) -> dict[str, Any] | None:
+    found = propagation(src, dst, leg.rtt_ms.expected)
+    if found is None:
+        return None
+    return {
+        "distance_km": found.distance_km,
+        "vacuum_ms": found.bound_ms,
+        "fibre_ms": found.bound_ms * GLASS,
+        "stretch": found.stretch if found.stretch < inf else None,
+        "possible": found.possible,
+    }
 
 
 def _ends(leg: Leg) -> tuple[str, str]:

@@ -1,0 +1,214 @@
+"""The pair page: figures as the API has them, a long history, what happened, and the evidence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.dashboard.browser import Watched, watched
+from tests.dashboard.conftest import QUICK
+from tests.dashboard.pair_store import DST, OTHERS, ROUND_TRIPS, SRC, make_pair_store
+from tests.service.running import Served, eventually, served
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+GRID = ("azure:eastus", "aws:sa-east-1")
+
+
+@pytest.fixture(scope="module")
+def weeks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A service with four weeks of one pair, and trouble on the way back."""
+    db = make_pair_store(tmp_path_factory.mktemp("weeks"))
+    with served(db, environment=QUICK) as service:
+        yield service
+
+
+def address(service: Served, src: str, dst: str, more: str = "") -> str:
+    return f"{service.url}/pair?src={src}&dst={dst}{more}"
+
+
+def figure(value: float) -> str:
+    """Write a number as pages do."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{float(f'{value:.3g}'):g}"
+
+
+def cells(shown: Page, name: str) -> list[str]:
+    """Return a row of the table of both directions."""
+    row = shown.locator(f'#figures tbody tr:has(th:has-text("{name}"))')
+    return [text.strip() for text in row.locator("td").all_inner_texts()]
+
+
+def settled(shown: Page) -> None:
+    shown.wait_for_load_state("networkidle")
+
+
+def test_figures_of_both_directions_are_the_apis(page: Watched, grid: Served) -> None:
+    src, dst = GRID
+    shown = page.open(address(grid, src, dst))
+    there: Any = grid.get(f"/v1/links/{src}/{dst}").json
+    back: Any = grid.get(f"/v1/links/{dst}/{src}").json
+    for name, end, field in (
+        ("Round-trip time", "link", "rtt_ms"),
+        ("One flow", "link", "per_flow_mbps"),
+        ("Many flows together", "link", "aggregate_gbps"),
+        ("Sender's egress cap", "sender", "egress_gbps"),
+        ("Receiver's ingress cap", "receiver", "ingress_gbps"),
+    ):
+        ratio = there[end][field]["expected"] / back[end][field]["expected"]
+        assert cells(shown, name) == [
+            text
+            for estimate in (there[end][field], back[end][field])
+            for text in (
+                figure(estimate["expected"]),
+                f"{figure(estimate['low'])} to {figure(estimate['high'])}",
+                estimate["source"],
+            )
+        ] + [f"{ratio:.2f}×"]
+    link = there["link"]
+    most = -(-link["aggregate_gbps"]["expected"] * 1000 // link["per_flow_mbps"]["expected"])
+    assert cells(shown, "Connections that saturate")[0] == str(int(most))
+    assert f"{int(most)} or more carry" in shown.locator(".lead").inner_text()
+    assert "$0.0875" in shown.locator("#rates").inner_text()
+    assert figure(there["light"]["vacuum_ms"]) in shown.locator("#light").inner_text()
+    many: Any = grid.get(f"/v1/plans?src={src}&dst={dst}&connections=64&objective=time").json
+    assert many["best_relay"]["relay"] in shown.locator(".relay-line").nth(1).inner_text()
+    assert "use a relay" in shown.locator(".relay-line").nth(1).inner_text()
+
+    # Back and forth: the address says which pair, and the browser's buttons work.
+    shown.get_by_role("button", name="Swap").click()
+    shown.locator("h2", has_text=f"{dst} → {src}").wait_for()
+    assert "src=aws%3Asa-east-1&dst=azure%3Aeastus" in shown.url
+    settled(shown)
+    shown.go_back()
+    shown.locator("h2", has_text=f"{src} → {dst}").wait_for()
+    settled(shown)
+
+
+def test_evidence_goes_down_to_the_samples(page: Watched, grid: Served) -> None:
+    src, dst = GRID
+    shown = page.open(address(grid, src, dst))
+    evidence: Any = grid.get(f"/v1/links/{src}/{dst}/evidence").json
+    by_name = {each["quantity"]: each for each in evidence["evidence"]}
+    # One flow was not measured: its window and its round trip were.
+    flow = shown.locator("details[data-quantity=per_flow_mbps]")
+    flow.locator("summary").click()
+    assert by_name["per_flow_mbps"]["rule"] in flow.inner_text()
+    flow.get_by_role("button", name="Round-trip time").click()
+    rtt = shown.locator("details[data-quantity=rtt_ms]")
+    assert rtt.get_attribute("open") is not None
+    (series,) = by_name["rtt_ms"]["series"]
+    rows = rtt.locator("table").last.locator("tbody tr")
+    assert rows.count() == len(series["samples"]) == 1
+    assert str(series["samples"][0]["id"]) in rows.first.inner_text()
+    # A single sample: its value is shown, and no shape is made of it.
+    assert "no distribution to speak of" in shown.locator("#distribution").inner_text()
+
+
+def test_weeks_of_a_pair_are_shown_with_what_happened(browser: Browser, weeks: Served) -> None:
+    for dark, width in ((False, 1440), (True, 390)):
+        with watched(browser, dark=dark, width=width) as seen:
+            shown = seen.open(address(weeks, SRC, DST))
+            shown.locator("#history svg").wait_for()
+            shown.locator("details[data-quantity=per_flow_mbps] summary").click()
+            assert seen.violations() == []
+            assert shown.evaluate(
+                "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+            )
+            if dark:
+                continue
+            walk_through_history(shown, weeks)
+
+
+def walk_through_history(shown: Page, weeks: Served) -> None:
+    assert f"{DST} → {SRC} is down" in shown.get_by_role("note").inner_text()
+    history = shown.locator("#history")
+    assert f"{ROUND_TRIPS:,} samples" in history.inner_text()
+    # Too many for single points: at most 200 medians, each with its range.
+    assert 100 < history.locator("svg .mark-symbol path").count() <= 200
+    labels = history.locator("svg .mark-text text").all_text_contents()
+    assert [text for text in labels if re.match(r"\d \D", text)] == [
+        "1 degraded", "4 +11.8 %", "6 +20.8 %", "2 down", "3 up",
+    ]  # fmt: skip
+    events: Any = weeks.get(f"/v1/links/{SRC}/{DST}/events").json["events"]
+    told = history.locator("table", has_text="Change").locator("tbody tr")
+    assert told.count() == len(events) == 6
+    assert "no reply to 12 packets" in told.nth(4).inner_text()
+    assert "Half of the samples" in shown.locator("#distribution").inner_text()
+    shown.get_by_role("radio", name="Cumulative share").check(force=True)
+    shown.locator("#distribution svg .mark-line").wait_for()
+
+    shown.get_by_role("radio", name="One flow").check(force=True)
+    shown.get_by_text("112 samples").wait_for()
+    settled(shown)
+    assert "metric=per_flow_mbps" in shown.url
+    assert history.locator("svg .mark-symbol path").count() == 112
+    shown.locator("#history select").select_option("7d")
+    shown.get_by_text("29 samples").wait_for()
+    assert "range=7d" in shown.url
+    # What was chosen is in the address, so that it can be shared.
+    shown.reload()
+    settled(shown)
+    shown.get_by_text("29 samples").wait_for()
+    assert shown.get_by_role("radio", name="One flow").is_checked()
+    shown.locator("input[name=since]").fill("2020-01-01")
+    shown.locator("input[name=until]").fill("2020-01-02")
+    shown.get_by_text("No sample is in this time").wait_for()
+
+    shown.get_by_role("radio", name="Jitter").check(force=True)
+    shown.locator("input[name=since]").fill("")
+    shown.locator("input[name=until]").fill("")
+    shown.get_by_text("With 5 samples there is no distribution").wait_for()
+    settled(shown)
+
+
+def test_a_page_left_open_says_that_there_is_news(page: Watched, weeks: Served) -> None:
+    page.page.clock.install()
+    shown = page.open(address(weeks, SRC, DST))
+    before = weeks.get("/v1/snapshots").json["snapshot"]["id"]
+    sample = {
+        "src": DST, "dst": OTHERS[0], "metric": "rtt_ms", "value": 80, "measured_at_s": 1.7e9
+    }  # fmt: skip
+    assert weeks.ask("POST", "/v1/samples", {"samples": [sample]}).json["accepted"] == 1
+    eventually(lambda: weeks.get("/v1/snapshots").json["snapshot"]["id"] != before)
+    shown.clock.fast_forward(31_000)
+    shown.get_by_role("button", name="Show them").click()
+    now = weeks.get("/v1/snapshots").json["snapshot"]["id"]
+    shown.locator("#snapshot", has_text=now).wait_for()
+    settled(shown)
+
+
+def test_nothing_measured_and_nothing_sensible_asked_is_said(
+    browser: Browser, empty: Served, grid: Served
+) -> None:
+    with watched(browser) as seen:
+        shown = seen.open(address(empty, *GRID))
+        assert "never measured" in shown.locator(".empty").inner_text()
+        assert f"relayd probe --fleet fleet.toml --pairs '{GRID[0]}>{GRID[1]}'" in (
+            shown.locator(".empty pre").inner_text()
+        )
+        assert shown.locator("#evidence .how", has_text="a model alone").count() == 6
+        assert "The model says" in shown.locator("#light").inner_text()
+        assert seen.violations() == []
+        seen.open(address(empty, GRID[0], GRID[0]))
+        assert "the same region" in shown.locator(".empty").inner_text()
+        seen.open(f"{empty.url}/pair")
+        assert "relayd import" in shown.locator(".empty").inner_text()
+        seen.open(f"{grid.url}/pair")
+        shown.locator(".empty a").first.click()
+        shown.locator("#history").wait_for()
+        settled(shown)
+    # The browser itself notes that an answer was a problem.
+    with watched(browser, allowed=("422",)) as seen:
+        shown = seen.open(address(grid, "azure:estus", GRID[1]))
+        assert "Did you mean" in shown.locator("#message").inner_text()
+        assert shown.get_by_label("From").get_attribute("aria-invalid") == "true"
+        assert shown.locator("#pair > *").count() == 0
+        shown.get_by_label("From").fill("azure:eastus")
+        shown.get_by_role("button", name="Show").click()
+        shown.locator("#history").wait_for()
+        assert shown.locator("#message").inner_text() == ""
+        settled(shown)
