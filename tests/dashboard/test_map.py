@@ -78,7 +78,8 @@ def test_arcs_are_the_links_of_the_source(page: Watched, grid: Served) -> None:
     shown.get_by_role("combobox", name="Thickness").focus()
     shown.keyboard.press("ArrowDown")
     shown.wait_for_url("**metric=per-flow*")
-    shown.wait_for_load_state("networkidle")
+    shown.locator(".legend", has_text="Mbit/s").wait_for()  # old arcs are gone by then
+    shown.locator(ARCS).first.wait_for(state="attached")
     per_flow = sorted((link["per_flow_mbps"]["expected"] for link in links.values()), reverse=True)
     # One flow is very uneven where all together are alike.
     alone = widths(shown)

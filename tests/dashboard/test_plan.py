@@ -202,7 +202,7 @@ def test_a_point_of_the_frontier_leads_to_its_plan(page: Watched, grid: Served) 
     shown.locator("section:has(#frontier) summary").click()
     cheapest = shown.locator("section:has(#frontier) tbody a").last
     cheapest.click()
-    shown.wait_for_load_state("networkidle")
+    shown.wait_for_url("**budget_usd=*")
     # Neither the deadline nor the least rate can be kept with it.
     assert {"deadline_s", "min_throughput_gbps"}.isdisjoint(query_of(shown))
     shown.locator(ANSWER, has_text="Send it direct").wait_for()
