@@ -78,10 +78,14 @@ def test_arcs_are_the_links_of_the_source(page: Watched, grid: Served) -> None:
     shown.get_by_role("combobox", name="Thickness").focus()
     shown.keyboard.press("ArrowDown")
     shown.wait_for_url("**metric=per-flow*")
-    shown.wait_for_load_state("networkidle")
+    shown.locator(".legend", has_text="Mbit/s").wait_for()  # old arcs are gone by then
+    shown.locator(ARCS).first.wait_for(state="attached")
     per_flow = sorted((link["per_flow_mbps"]["expected"] for link in links.values()), reverse=True)
     # One flow is very uneven where all together are alike.
     alone = widths(shown)
+    assert rows.first.get_attribute("data-key") == max(
+        links, key=lambda dst: links[dst]["per_flow_mbps"]["expected"]
+    )
     assert together[30] / together[0] > 2 * alone[30] / alone[0]
     thinnest = 0.7
     assert (alone[1] - thinnest) / (alone[0] - thinnest) == pytest.approx(
@@ -91,6 +95,15 @@ def test_arcs_are_the_links_of_the_source(page: Watched, grid: Served) -> None:
     shown.get_by_role("button", name="Round trip").click()
     times = [float(row.locator("td").nth(5).inner_text()) for row in rows.all()]
     assert times == sorted(times)
+
+    # Another theme, another width: it is drawn again, with as many arcs.
+    first = shown.locator(ARCS).first
+    stroke = str(first.get_attribute("stroke"))
+    shown.get_by_label("Theme").select_option("dark")
+    shown.locator(f"{ARCS}:not([stroke='{stroke}'])").first.wait_for(state="attached")
+    shown.set_viewport_size({"width": 700, "height": 900})
+    shown.wait_for_function("document.querySelector('#map svg').clientWidth < 700")
+    assert shown.locator(ARCS).count() == len(links)
 
 
 def test_a_region_is_chosen_on_the_map_and_in_the_list(page: Watched, grid: Served) -> None:

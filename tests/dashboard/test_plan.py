@@ -202,7 +202,7 @@ def test_a_point_of_the_frontier_leads_to_its_plan(page: Watched, grid: Served) 
     shown.locator("section:has(#frontier) summary").click()
     cheapest = shown.locator("section:has(#frontier) tbody a").last
     cheapest.click()
-    shown.wait_for_load_state("networkidle")
+    shown.wait_for_url("**budget_usd=*")
     # Neither the deadline nor the least rate can be kept with it.
     assert {"deadline_s", "min_throughput_gbps"}.isdisjoint(query_of(shown))
     shown.locator(ANSWER, has_text="Send it direct").wait_for()
@@ -272,7 +272,11 @@ def test_without_a_clipboard_it_is_copied_the_old_way(page: Watched, grid: Serve
 
 
 def test_without_measurements_it_says_so_and_plans(page: Watched, empty: Served) -> None:
-    shown = page.open(f"{empty.url}/plan?{urlencode(PAIR)}")
-    answered(shown, plan_of(empty))
+    shown = page.open(f"{empty.url}/plan")
+    assert "relayd probe" in shown.locator(".empty").inner_text()
+    shown.get_by_role("link", name="500 GB").click()
+    shown.locator(ANSWER).wait_for()
+    asked = {name: value for name, (value,) in query_of(shown).items()}
+    answered(shown, plan_of(empty, **asked))
     assert "relayd probe" in shown.locator(".empty").inner_text()
     assert shown.locator("section:has(#basis) .tag", has_text="baseline").count() >= 1

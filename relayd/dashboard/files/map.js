@@ -9,8 +9,8 @@ import { legend } from "./map_legend.js";
 import { VIEWS } from "./map_places.js";
 import { linkArcs, linkTable, wayArcs, wayTable } from "./map_rows.js";
 import { baselineNote, places } from "./places.js";
-import { verdictText } from "./plan_answer.js";
-import { fromAddress, question, toAddress } from "./plan_options.js";
+import { verdictText } from "./plan_figures.js";
+import { fromAddress, question, toAddress } from "./plan_request.js";
 import { content, restsOn, show } from "./shell.js";
 
 const SOURCE_COLOURS = { measured: "chosen", inferred: "cap", baseline: "direct" };
@@ -26,16 +26,27 @@ const option = ([value, text]) => element("option", { value }, text);
 
 function regionOptions(regions) {
   const providers = [...new Set(regions.map((region) => region.provider))].sort();
-  return providers.map((provider) => element("optgroup", { label: provider },
-    regions.filter((region) => region.provider === provider)
-      .sort((a, b) => a.id.localeCompare(b.id)).map((region) => option([region.id, region.city ? `${region.id} (${region.city})` : region.id]))));
+  return providers.map((provider) =>
+    element(
+      "optgroup",
+      { label: provider },
+      regions
+        .filter((region) => region.provider === provider)
+        .sort((a, b) => a.id.localeCompare(b.id))
+        .map((region) => option([region.id, region.city ? `${region.id} (${region.city})` : region.id])),
+    ),
+  );
 }
 
 function controls(regions, go) {
   const [from, src] = choice("From", "src", regionOptions(regions));
   const [to, dst] = choice("To", "dst", [option(["", "all regions"]), regionOptions(regions)]);
   const [by, metric] = choice("Thickness", "metric", Object.entries(METRICS).map(option));
-  const [of, view] = choice("View", "view", Object.entries(VIEWS).map(([name, { title }]) => option([name, title])));
+  const [of, view] = choice(
+    "View",
+    "view",
+    Object.entries(VIEWS).map(([name, { title }]) => option([name, title])),
+  );
   const selects = { src, dst, metric, view };
   const form = element("form", { class: "row map-controls", "aria-label": "What the map shows" }, from, to, by, of);
   form.addEventListener("submit", (event) => event.preventDefault());
@@ -48,11 +59,15 @@ function controls(regions, go) {
 }
 
 // A name is a region, or an alias whose first member is preferred; else the API says what is wrong.
-const resolved = ({ regions, aliases }, name) => (regions.some((region) => region.id === name) ? name : aliases[name]?.[0] ?? name);
+const resolved = ({ regions, aliases }, name) =>
+  regions.some((region) => region.id === name) ? name : (aliases[name]?.[0] ?? name);
 
 async function found(state, request) {
   if (!state.dst) {
-    const [links, current] = await Promise.all([all("v1/links", "links", { src: state.src }), get("v1/links", { src: state.src, limit: 1 })]);
+    const [links, current] = await Promise.all([
+      all("v1/links", "links", { src: state.src }),
+      get("v1/links", { src: state.src, limit: 1 }),
+    ]);
     return { links, snapshot: current.snapshot };
   }
   const { isBody, content: asked } = question({ ...request, src: state.src, dst: state.dst, frontier: "false" });
@@ -67,21 +82,48 @@ function described({ plan, links }, state, known, request) {
   if (plan) {
     const arcs = wayArcs(plan);
     return {
-      arcs, kinds: KINDS, kindTitle: "Way", kindColours: KIND_COLOURS, unit: "Gbit/s", marked: [...new Set(arcs.flatMap((each) => [each.src, each.dst]))],
-      said: place, table: wayTable(plan),
+      arcs,
+      kinds: KINDS,
+      kindTitle: "Way",
+      kindColours: KIND_COLOURS,
+      unit: "Gbit/s",
+      marked: [...new Set(arcs.flatMap((each) => [each.src, each.dst]))],
+      said: place,
+      table: wayTable(plan),
       title: `Map of ${verdictText(plan).toLowerCase()}, ${plan.request.src} to ${plan.request.dst}: ${arcs.length} arcs`,
-      heading: [element("h2", {}, `${plan.request.src} → ${plan.request.dst}: ${verdictText(plan)}`),
-        element("p", {}, `${rate(plan.throughput_gbps)} Gbit/s for ${volume(plan.request.volume_gb)}. `, plan.reason, " ", element("a", { href: planAddress(plan.request.src, plan.request.dst) }, "The plan in full"))],
+      heading: [
+        element("h2", {}, `${plan.request.src} → ${plan.request.dst}: ${verdictText(plan)}`),
+        element(
+          "p",
+          {},
+          `${rate(plan.throughput_gbps)} Gbit/s for ${volume(plan.request.volume_gb)}. `,
+          plan.reason,
+          " ",
+          element("a", { href: planAddress(plan.request.src, plan.request.dst) }, "The plan in full"),
+        ),
+      ],
     };
   }
   const arcs = linkArcs(links, state.metric);
   const said = new Map(arcs.map((each) => [each.dst, each.said]));
   return {
-    arcs, kinds: SOURCES, kindTitle: "Rests on", kindColours: SOURCE_COLOURS, unit: state.metric === "per-flow" ? "Mbit/s" : "Gbit/s", marked: [state.src],
-    said: (region) => said.get(region.id) ?? place(region), table: linkTable(links, cities, planAddress),
+    arcs,
+    kinds: SOURCES,
+    kindTitle: "Rests on",
+    kindColours: SOURCE_COLOURS,
+    unit: state.metric === "per-flow" ? "Mbit/s" : "Gbit/s",
+    marked: [state.src],
+    said: (region) => said.get(region.id) ?? place(region),
+    table: linkTable(links, cities, planAddress, state.metric),
     title: `Map of ${arcs.length} arcs from ${state.src}, as thick as ${METRICS[state.metric]}`,
-    heading: [element("h2", {}, `From ${state.src} to ${arcs.length} regions`),
-      element("p", { class: "muted" }, "Choose a region on the map or in the list to send from it; a destination shows the plan. Markers that would overlap are moved apart.")],
+    heading: [
+      element("h2", {}, `From ${state.src} to ${arcs.length} regions`),
+      element(
+        "p",
+        { class: "muted" },
+        "Choose a region on the map or in the list to send from it; a destination shows the plan. Markers that would overlap are moved apart.",
+      ),
+    ],
   };
 }
 
@@ -103,8 +145,12 @@ async function start(known) {
   function read() {
     const query = new URLSearchParams(location.search);
     const named = (name, choices, otherwise) => (query.get(name) in choices ? query.get(name) : otherwise);
-    return { src: resolved(known, query.get("src") || first.id), dst: query.get("dst") ? resolved(known, query.get("dst")) : "",
-      metric: named("metric", METRICS, "aggregate"), view: named("view", VIEWS, "world") };
+    return {
+      src: resolved(known, query.get("src") || first.id),
+      dst: query.get("dst") ? resolved(known, query.get("dst")) : "",
+      metric: named("metric", METRICS, "aggregate"),
+      view: named("view", VIEWS, "world"),
+    };
   }
 
   function go(changes) {
@@ -135,7 +181,19 @@ async function start(known) {
     const shown = described(answer, state, known, request);
     replace(note, baselineNote(answer.snapshot));
     replace(heading, shown.heading);
-    replace(below, element("h2", { id: "arcs" }, "Figures"), shown.table, missing.length > 0 && element("p", {}, "Not on the map, because their place is not known: ", missing.map((region) => region.id).join(", "), "."));
+    replace(
+      below,
+      element("h2", { id: "arcs" }, "Figures"),
+      shown.table,
+      missing.length > 0 &&
+        element(
+          "p",
+          {},
+          "Not on the map, because their place is not known: ",
+          missing.map((region) => region.id).join(", "),
+          ".",
+        ),
+    );
     drawn = { ...shown, viewName: state.view };
     await put();
   }
@@ -152,9 +210,15 @@ async function start(known) {
       title: shown.title,
       ready: (view) => {
         const datum = (item) => item?.datum?.properties ?? item?.datum;
-        view.addEventListener("click", (event, item) => { if (datum(item)?.id) go({ src: datum(item).id, dst: "" }); });
-        view.addEventListener("mouseover", (event, item) => { if (datum(item)?.said) readout.textContent = datum(item).said; });
-        view.addEventListener("mouseout", () => { readout.textContent = hint; });
+        view.addEventListener("click", (event, item) => {
+          if (datum(item)?.id) go({ src: datum(item).id, dst: "" });
+        });
+        view.addEventListener("mouseover", (event, item) => {
+          if (datum(item)?.said) readout.textContent = datum(item).said;
+        });
+        view.addEventListener("mouseout", () => {
+          readout.textContent = hint;
+        });
       },
     });
   }

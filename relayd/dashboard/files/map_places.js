@@ -24,17 +24,29 @@ export function frame(viewName, width) {
   // The world without the ice at its ends; a closer view has room for more height.
   const height = Math.round(width * (view.zoom === 1 ? 0.44 : width < NARROW ? 0.9 : 0.55));
   const scale = (width / (2 * HALF_WIDTH)) * view.zoom;
-  const projection = { type: "equalEarth", rotate: [-view.at[0], 0, 0], center: [0, view.at[1]], scale, translate: [width / 2, height / 2], precision: 0.1 };
+  const projection = {
+    type: "equalEarth",
+    rotate: [-view.at[0], 0, 0],
+    center: [0, view.at[1]],
+    scale,
+    translate: [width / 2, height / 2],
+    precision: 0.1,
+  };
   const marker = width < NARROW ? 7 : 11;
   return { width, height, projection, marker, apart: marker / (scale * RADIANS) };
 }
 
 // Region to [longitude, latitude] of its marker: those nearer than `apart` degrees are moved apart.
 export function spread(regions, apart) {
-  const made = regions.filter((region) => region.latitude_deg !== null && region.longitude_deg !== null)
-    .map((region, at) => ({ id: region.id, home: [region.longitude_deg, region.latitude_deg],
+  const made = regions
+    .filter((region) => region.latitude_deg !== null && region.longitude_deg !== null)
+    .map((region, at) => ({
+      id: region.id,
+      home: [region.longitude_deg, region.latitude_deg],
       // Those at the very same place begin in different directions.
-      x: region.longitude_deg + 1e-3 * Math.cos(at), y: region.latitude_deg + 1e-3 * Math.sin(at) }));
+      x: region.longitude_deg + 1e-3 * Math.cos(at),
+      y: region.latitude_deg + 1e-3 * Math.sin(at),
+    }));
   for (let round = 0; round < 60; round += 1) {
     let moved = false;
     for (let a = 0; a < made.length; a += 1) {
@@ -51,8 +63,10 @@ function pushed(one, other, apart) {
   const distance = Math.hypot(dx, dy);
   if (distance >= apart * 0.999) return false;
   const step = (apart - distance) / 2 / (distance || 1);
-  one.x -= (dx * step) / narrow; one.y -= dy * step;
-  other.x += (dx * step) / narrow; other.y += dy * step;
+  one.x -= (dx * step) / narrow;
+  one.y -= dy * step;
+  other.x += (dx * step) / narrow;
+  other.y += dy * step;
   return true;
 }
 

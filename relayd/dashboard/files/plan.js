@@ -5,10 +5,13 @@ import { commandLine, curl, python } from "./plan_commands.js";
 import { copyTabs } from "./copying.js";
 import { element, replace } from "./dom.js";
 import { baselineNote, places } from "./places.js";
-import { advice, basis, bottleneck, candidates, comparison, legsOf, paths, verdict, verdictText } from "./plan_answer.js";
+import { advice, bottleneck, verdict } from "./plan_answer.js";
+import { comparison } from "./plan_compared.js";
+import { legsOf, verdictText } from "./plan_figures.js";
+import { basis, candidates, paths } from "./plan_tables.js";
 import { planForm } from "./plan_form.js";
 import { frontier, limitsFor } from "./plan_frontier.js";
-import { fromAddress, question, toAddress } from "./plan_options.js";
+import { fromAddress, question, toAddress } from "./plan_request.js";
 import { content, fail, restsOn, say, show } from "./shell.js";
 
 const answer = element("div", { id: "answer", "aria-live": "off" });
@@ -17,8 +20,16 @@ const addressOf = (request) => `plan?${toAddress(request)}`;
 let waiting = new AbortController();
 
 function commands(request) {
-  return element("section", { class: "panel", "aria-labelledby": "commands" }, element("h2", { id: "commands" }, "The same elsewhere"),
-    copyTabs("Copy as", [["CLI command", commandLine(request)], ["curl", curl(request)], ["Python", python(request)]]));
+  return element(
+    "section",
+    { class: "panel", "aria-labelledby": "commands" },
+    element("h2", { id: "commands" }, "The same elsewhere"),
+    copyTabs("Copy as", [
+      ["CLI command", commandLine(request)],
+      ["curl", curl(request)],
+      ["Python", python(request)],
+    ]),
+  );
 }
 
 const COMPARED = 6;
@@ -30,14 +41,30 @@ function drawn(plan, links, request, go) {
   return [
     baselineNote(plan.snapshot),
     verdict(plan),
-    element("p", { class: "row links" }, element("a", { href: `map?${toAddress(request)}` }, "On the map"),
-      element("a", { href: `pair?${new URLSearchParams({ src: plan.request.src, dst: plan.request.dst })}` }, "What is known of the pair")),
-    element("div", { class: "answer-grid" },
+    element(
+      "p",
+      { class: "row links" },
+      element("a", { href: `map?${toAddress(request)}` }, "On the map"),
+      element(
+        "a",
+        { href: `pair?${new URLSearchParams({ src: plan.request.src, dst: plan.request.dst })}` },
+        "What is known of the pair",
+      ),
+    ),
+    element(
+      "div",
+      { class: "answer-grid" },
       comparison(plan),
       element("div", { class: "stack" }, bottleneck(plan), advice(plan), commands(request)),
-      paths(plan), candidates(plan, relayed, all),
-      frontier(plan, (point) => go({ ...request, ...limitsFor(point, plan) }), (point) => addressOf({ ...request, ...limitsFor(point, plan) })),
-      basis(plan, links)),
+      paths(plan),
+      candidates(plan, relayed, all),
+      frontier(
+        plan,
+        (point) => go({ ...request, ...limitsFor(point, plan) }),
+        (point) => addressOf({ ...request, ...limitsFor(point, plan) }),
+      ),
+      basis(plan, links),
+    ),
   ];
 }
 
@@ -70,10 +97,32 @@ async function ask(request, form, go) {
     if (error.name === "AbortError") return;
     replace(answer);
     if (form.problem(error)) spoken.textContent = error.message;
-    else if (["infeasible", "data"].includes(error.kind)) replace(answer, element("section", { class: "problem no-plan" }, element("h2", {}, "No plan"), element("p", {}, error.message)), commands(request));
+    else if (["infeasible", "data"].includes(error.kind))
+      replace(
+        answer,
+        element("section", { class: "problem no-plan" }, element("h2", {}, "No plan"), element("p", {}, error.message)),
+        commands(request),
+      );
     else fail(error);
   }
   answer.removeAttribute("aria-busy");
+}
+
+function hint({ regions }) {
+  const [src, dst] = [regions[0], regions.find((region) => region.continent !== regions[0]?.continent)].map(
+    (region) => region?.id,
+  );
+  return element(
+    "p",
+    {},
+    "Say where from and where to: region ids, aliases such as us-east, or cities. ",
+    src &&
+      dst && [
+        "For example, ",
+        element("a", { href: addressOf({ src, dst, volume_gb: "500" }) }, `500 GB from ${src} to ${dst}`),
+        ".",
+      ],
+  );
 }
 
 function start(known) {
@@ -84,7 +133,9 @@ function start(known) {
     const request = fromAddress(location.search);
     made.fill(request);
     if (request.src && request.dst) return ask(request, made, go);
-    replace(answer, element("p", { class: "muted" }, "Say where from and where to: region ids, aliases such as us-east, or cities."));
+    waiting.abort();
+    restsOn(known.snapshot);
+    replace(answer, baselineNote(known.snapshot), hint(known));
     return undefined;
   }
 

@@ -2,7 +2,7 @@
 // defaults, and nothing else.
 
 import { keptToken } from "./api.js";
-import { asked, question } from "./plan_options.js";
+import { asked, question } from "./plan_request.js";
 
 const base = () => new URL(".", document.baseURI).href.replace(/\/$/, "");
 
@@ -20,7 +20,9 @@ function words(option, value) {
   if (value === true) return [option.flag];
   if (option.kind === "list") return value.map((each) => flagged(option.flag, each));
   if (option.kind === "places") {
-    return Object.entries(value).map(([place, each]) => flagged(option.flag, `${place}=${each}${option.written ?? ""}`));
+    return Object.entries(value).map(([place, each]) =>
+      flagged(option.flag, `${place}=${each}${option.written ?? ""}`),
+    );
   }
   return [flagged(option.flag, value === "inf" ? value : `${value}${option.written ?? ""}`)];
 }
@@ -45,14 +47,19 @@ export function curl(request) {
 function literal(value) {
   if (value === true) return "True";
   if (Array.isArray(value)) return `[${value.map(literal).join(", ")}]`;
-  if (typeof value === "object") return `{${Object.entries(value).map(([name, each]) => `${literal(name)}: ${literal(each)}`).join(", ")}}`;
+  if (typeof value === "object")
+    return `{${Object.entries(value)
+      .map(([name, each]) => `${literal(name)}: ${literal(each)}`)
+      .join(", ")}}`;
   return JSON.stringify(value);
 }
 
 export function python(request) {
   const { src, dst, ...rest } = question(request).content;
-  const keywords = Object.entries(rest).map(([name, value]) =>
-    `, ${name}=${name === "time_value_usd_per_h" && value === "inf" ? 'float("inf")' : literal(value)}`);
+  const keywords = Object.entries(rest).map(
+    ([name, value]) =>
+      `, ${name}=${name === "time_value_usd_per_h" && value === "inf" ? 'float("inf")' : literal(value)}`,
+  );
   return `import relayd
 
 wan = relayd.open(${literal(base())})

@@ -1,7 +1,8 @@
 // The form of a request: a field for every option, and what the API says is wrong at its field.
 
 import { element, replace } from "./dom.js";
-import { OPTIONS, optionOf, tidied } from "./plan_options.js";
+import { OPTIONS, optionOf } from "./plan_options.js";
+import { tidied } from "./plan_request.js";
 import { nameList } from "./places.js";
 
 const id = (option) => `option-${option.name}`;
@@ -10,13 +11,22 @@ function control(option) {
   const described = [option.help && `${id(option)}-help`, `${id(option)}-problem`].filter(Boolean).join(" ");
   const shared = { id: id(option), name: option.name, "aria-describedby": described };
   if (option.kind === "choice") {
-    return element("select", shared, option.choices.map(([value, text]) => element("option", { value }, `${value}: ${text}`)));
+    return element(
+      "select",
+      shared,
+      option.choices.map(([value, text]) => element("option", { value }, `${value}: ${text}`)),
+    );
   }
   if (option.kind === "flag") return element("input", { ...shared, type: "checkbox" });
   const list = option.kind === "region" ? (option.choices ? "relay-names" : "names") : null;
   // What a number is, the API says, with a remedy.
   return element("input", {
-    ...shared, type: "text", list, autocomplete: "off", spellcheck: "false", class: option.kind,
+    ...shared,
+    type: "text",
+    list,
+    autocomplete: "off",
+    spellcheck: "false",
+    class: option.kind,
     inputmode: option.kind === "number" ? "decimal" : null,
     placeholder: option.placeholder ?? (option.default === undefined ? null : String(option.default)),
   });
@@ -24,11 +34,14 @@ function control(option) {
 
 function field(option) {
   const unit = option.unit && element("small", { class: "muted" }, option.unit);
-  return element("div", { class: `field field-${option.kind}` },
+  return element(
+    "div",
+    { class: `field field-${option.kind}` },
     element("label", { for: id(option) }, option.label, unit),
     control(option),
     option.help && element("small", { class: "muted", id: `${id(option)}-help` }, option.help),
-    element("p", { class: "field-problem bad", id: `${id(option)}-problem` }));
+    element("p", { class: "field-problem bad", id: `${id(option)}-problem` }),
+  );
 }
 
 const input = (option) => document.getElementById(id(option));
@@ -38,21 +51,54 @@ export function planForm(places, onAsk) {
   const more = OPTIONS.filter((option) => !option.basic);
   const summary = element("summary");
   const groups = [...new Set(more.map((option) => option.group))];
-  const details = element("details", { class: "more-options" }, summary,
-    element("div", { class: "option-groups" }, groups.map((group) => element("fieldset", {}, element("legend", {}, group),
-      more.filter((option) => option.group === group).map(field)))));
-  const swap = element("button", { type: "button", class: "swap", "aria-label": "Swap source and destination", title: "Swap", on: { click: swapEnds } }, "⇄");
+  const details = element(
+    "details",
+    { class: "more-options" },
+    summary,
+    element(
+      "div",
+      { class: "option-groups" },
+      groups.map((group) =>
+        element(
+          "fieldset",
+          {},
+          element("legend", {}, group),
+          more.filter((option) => option.group === group).map(field),
+        ),
+      ),
+    ),
+  );
+  const swap = element(
+    "button",
+    {
+      type: "button",
+      class: "swap",
+      "aria-label": "Swap source and destination",
+      title: "Swap",
+      on: { click: swapEnds },
+    },
+    "⇄",
+  );
   const basic = OPTIONS.filter((option) => option.basic).map(field);
   basic.splice(1, 0, swap);
-  const form = element("form", { class: "plan-form panel", "aria-label": "Request", novalidate: true },
+  const form = element(
+    "form",
+    { class: "plan-form panel", "aria-label": "Request", novalidate: true },
     element("div", { class: "basic-options" }, basic, element("button", { type: "submit", class: "main" }, "Plan")),
-    details, nameList("names", places), nameList("relay-names", places, ["any", "one", "none"]));
+    details,
+    nameList("names", places),
+    nameList("relay-names", places, ["any", "one", "none"]),
+  );
 
   function read() {
-    return tidied(Object.fromEntries(OPTIONS.map((option) => {
-      const made = form.elements.namedItem(option.name);
-      return [option.name, option.kind === "flag" ? String(made.checked) : made.value];
-    })));
+    return tidied(
+      Object.fromEntries(
+        OPTIONS.map((option) => {
+          const made = form.elements.namedItem(option.name);
+          return [option.name, option.kind === "flag" ? String(made.checked) : made.value];
+        }),
+      ),
+    );
   }
 
   function fill(request) {
