@@ -51,16 +51,23 @@ shuffle-study: setup  ## Make every number and figure of docs/shuffle-study.md a
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group study
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m scripts.shuffle_study
 
+screenshots: setup  ## Make the pictures of the dashboard again (needs chromium)
+	$(BIN)/python -m scripts.screenshots
+reproduce: setup tools  ## Make docs/reproduction.md again: the 2018 paper in a lab and on a grid
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m scripts.reproduce
+
 soak: setup  ## Ask and feed a service for 15 minutes, and watch its memory
 	$(BIN)/python -m benchmarks.soak
 
 lab-check: setup  ## Measure what a lab can do on this machine (needs root, takes minutes)
 	$(BIN)/python benchmarks/lab_check.py
 	$(BIN)/python benchmarks/campaign_check.py
+	$(BIN)/python benchmarks/verify_check.py
 	scripts/demo_lab.sh $(BIN)/relayd 40 5
 
 clean:  ## Remove what the other targets made
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis dist build
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help setup demo demo-lab tools test lint format bench shuffle-study soak lab-check clean
+.PHONY: help setup demo demo-lab tools test lint format bench shuffle-study screenshots soak lab-check clean
+.PHONY: help setup demo demo-lab tools test lint format bench shuffle-study reproduce soak lab-check clean

@@ -14,6 +14,8 @@ NAMES = (
     "broadcast",
     "service",
     "schedule",
+    "dashboard",
+    "backtest",
 )
 
 

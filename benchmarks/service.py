@@ -30,6 +30,9 @@ ROUNDS = 3
 CONNECTIONS = 16
 BATCH = 1000
 SHARE_OF_CAPACITY = 0.7
+PACED_CONNECTIONS = 256
+PACED_WITHIN = 0.03
+PACED_ATTEMPTS = 5
 PATH = "/v1/plans?src=aws:us-east-1&dst=azure:westeurope&volume_gb=500"
 BARE = """
 import sys
@@ -103,12 +106,7 @@ def measure(
         script.write_text(DISTINCT.format(names=quoted, seed=seed + int(time.time())))
         distinct.append(load(port, "/", pid, seconds, "-s", str(script)))
     capacity = statistics.median(run.per_s for run in known)
-    paced = folder / "paced.lua"
-    connections = 64
-    paced.write_text(
-        PACED.format(most_ms=round(2e3 * connections / (SHARE_OF_CAPACITY * capacity)))
-    )
-    calm = load(port, PATH, pid, seconds, "-s", str(paced), connections=connections)
+    calm = paced_load(folder, port, pid, seconds, SHARE_OF_CAPACITY * capacity)
     batches = [batch_s(port, names, seed) for seed in range(ROUNDS + 1)][1:]
     rows = [
         _row("bare handler", plain, ""),
@@ -149,6 +147,26 @@ def load(port: int, path: str, pid: int, seconds: int, *more: str, connections: 
         float(_found(r"Requests/sec:\s+([\d.]+)", said)), _ms(_found(r"\n +50% +(\S+)", said)),
         _ms(_found(r"\n +99% +(\S+)", said)), bad[0] if bad else "", used_s / requests * 1e6,
     )  # fmt: skip
+
+
+def paced_load(folder: Path, port: int, pid: int, seconds: int, wanted_per_s: float) -> Load:
+    """Load a server with a given rate: connections pause at random between requests.
+
+    wrk has no rate to be set, and what the pauses must be depends on how long answers take: they
+    are corrected by what came of them.
+    """
+    script = folder / "paced.lua"
+    most_ms = 2e3 * PACED_CONNECTIONS / wanted_per_s
+    for _ in range(PACED_ATTEMPTS):
+        script.write_text(PACED.format(most_ms=round(most_ms)))
+        found = load(
+            port, PATH, pid, seconds, "-s", str(script), connections=PACED_CONNECTIONS
+        )  # fmt: skip
+        if abs(found.per_s / wanted_per_s - 1) < PACED_WITHIN:
+            break
+        cycle_ms = 1e3 * PACED_CONNECTIONS / found.per_s
+        most_ms = max(1.0, most_ms + 2 * (1e3 * PACED_CONNECTIONS / wanted_per_s - cycle_ms))
+    return found
 
 
 def batch_s(port: int, names: list[str], seed: int) -> float:

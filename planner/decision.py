@@ -7,7 +7,7 @@ cost, or cost plus the value of time.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import inf
 from typing import NamedTuple, TypeAlias
@@ -18,14 +18,13 @@ from planner.network import Bound, Network
 from planner.pricing import Prices
 from planner.problem import transfer_problem
 from planner.relay_ranking import ranked_relays
-from planner.request import TransferRequest
+from planner.request import DEFAULT_CANDIDATES, TransferRequest
 from planner.single_path import best_on_path
 from planner.throughput import ramp_up_s
 from planner.transfer import EQUAL, Allocation, Relay, Transfer
 from planner.unicast import fastest, least_value
 from planner.units import S_PER_H, duration_s
 
-SHOWN_ALTERNATIVES = 5
 # What one more relay must bring: each is one more thing to run and to fail.
 SPLIT_GAIN = 0.01
 # What a relay adds to each round trip (a userspace proxy on a loaded VM), and how much must be
@@ -117,10 +116,24 @@ class _Figures(NamedTuple):
 
 
 class Decider:
-    """Decides one request on one network."""
+    """Decides one request on one network.
 
-    def __init__(self, request: TransferRequest, network: Network, prices: Prices) -> None:
+    Parameters
+    ----------
+    request, network, prices
+    candidates : int
+        How many single relays to compare at most; what is decided does not depend on it.
+    """
+
+    def __init__(
+        self,
+        request: TransferRequest,
+        network: Network,
+        prices: Prices,
+        candidates: int = DEFAULT_CANDIDATES,
+    ) -> None:
         self.request = request
+        self.candidates = candidates
         self.network = network
         self.prices = prices
         self.transfer = transfer_problem(request, network, prices)
@@ -153,21 +166,22 @@ class Decider:
         direct = self._direct_option()
         if self.request.objective == "latency":
             return self._least_latency(direct)
-        alternatives = self._single_relays()
-        optimum = self._optimum(direct, alternatives)
+        single_relays = self._single_relays()
+        optimum = self._optimum(direct, single_relays)
         if optimum is None:
             raise why_infeasible(self)
         gain = self.gain(optimum, direct) if direct and optimum is not direct else None
         chosen = optimum
         if gain and direct and gain.low < 1 + self.request.margin:
             chosen = direct
+        listed = (single_relays + self._further_relays())[: self.candidates]
         return Decision(
             self.request,
             transfer,
             chosen,
             direct,
-            alternatives[0] if alternatives else None,
-            alternatives[1:],
+            listed[0] if listed else None,
+            listed[1:],
             optimum,
             gain,
             direct or self._fastest_direct(),
@@ -176,11 +190,7 @@ class Decider:
     def _least_latency(self, direct: Option | None) -> Decision:
         """Decide by round-trip time: a relay must gain both relatively and absolutely."""
         relays = sorted(self.transfer.relays, key=lambda r: (self.path_rtt_ms(r.region), r.region))
-        options = [
-            option
-            for relay in relays[: SHOWN_ALTERNATIVES + 1]
-            if (option := self._relay_option(relay))
-        ]
+        options = self._options(relays[:DEFAULT_CANDIDATES])
         if direct is None and not options:
             raise why_infeasible(self)
         optimum = chosen = direct or options[0]
@@ -199,14 +209,15 @@ class Decider:
                 )
                 if gain.low >= 1 + self.request.margin and saved_ms >= LEAST_LATENCY_GAIN_MS:
                     chosen = optimum
-        best = options[0] if options else None
+        further = self._options(relays[DEFAULT_CANDIDATES : self.candidates])
+        listed = (options + further)[: self.candidates]
         return Decision(
             self.request,
             self.transfer,
             chosen,
             direct,
-            best,
-            options[1:],
+            listed[0] if listed else None,
+            listed[1:],
             optimum,
             gain,
             direct or self._fastest_direct(),
@@ -224,14 +235,25 @@ class Decider:
         return self._best(lambda rate: self._on_path(None, rate))
 
     def _single_relays(self) -> list[Option]:
-        """Return the few single relays worth showing, each carrying everything, best first."""
-        ranked = ranked_relays(
+        """Return the few single relays worth a look, each carrying everything, best first."""
+        return self._options(self._ranked(DEFAULT_CANDIDATES))
+
+    def _further_relays(self) -> list[Option]:
+        """Return what is listed beside them, and weighs nothing in the decision."""
+        if self.candidates <= DEFAULT_CANDIDATES:
+            return []
+        return self._options(self._ranked(self.candidates)[DEFAULT_CANDIDATES:])
+
+    def _ranked(self, most: int) -> list[Relay]:
+        return ranked_relays(
             self.transfer,
-            SHOWN_ALTERNATIVES + 1,
+            most,
             at_least_gbps=self.request.least_rate_gbps(),
             by_price=self.request.hour_usd == 0,
         )
-        return [option for relay in ranked if (option := self._relay_option(relay))]
+
+    def _options(self, relays: Iterable[Relay]) -> list[Option]:
+        return [option for relay in relays if (option := self._relay_option(relay))]
 
     def _optimum(self, direct: Option | None, single_relays: list[Option]) -> Option | None:
         """Return the best of all plans that the request allows."""

@@ -180,6 +180,9 @@ class Explanation:
             text += f", oldest measurement {_age(days)}"
         if counts["baseline"]:
             text += "; baseline figures come from models, not from measuring these VMs"
+        verified = self.network.verified.get((self.request.src, self.request.dst))
+        if verified and self.now_s is not None:
+            text += f"; {verified.text(self.now_s)}"
         return text + "."
 
     def warnings(self) -> tuple[str, ...]:
@@ -192,6 +195,7 @@ class Explanation:
         ]
         found += [f"{src} -> {dst} loses {pct:.1f} % of packets." for src, dst, pct in loss]
         found += self._states()
+        found += self._verification()
         for end in (self.request.src, self.request.dst):
             types = self.catalogue.vm_types if self.catalogue else {}
             vm = types.get(self.network.sites[end].vm_type)
@@ -205,6 +209,22 @@ class Explanation:
                 "plans over one path were considered."
             )
         return tuple(found)
+
+    def _verification(self) -> list[str]:
+        """Return that the last run of a plan between these ends was not as predicted."""
+        verified = self.network.verified.get((self.request.src, self.request.dst))
+        if verified is None or verified.held or self.now_s is None:
+            return []
+        since = (
+            "these figures rest on the same snapshot"
+            if verified.snapshot_id == self.network.snapshot.id
+            else "these figures rest on what was learnt since"
+        )
+        return [
+            f"The last plan was {verified.text(self.now_s)}, where "
+            f"{gbps_text(verified.low_gbps)} to {gbps_text(verified.high_gbps)} were predicted; "
+            f"{since}."
+        ]
 
     def _states(self) -> list[str]:
         """Return what is not as usual now, of the direct leg and of legs of relays."""

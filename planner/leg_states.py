@@ -45,6 +45,8 @@ class LegState:
         Share of packets lost now; 0 where loss is as usual.
     rate_share : float
         Throughput now over what was expected; 1 where it was not seen to fall.
+    valid_until_s : float | None
+        Unix time until which it is to be believed unless it is seen again; None for ever.
     """
 
     src: str
@@ -55,6 +57,7 @@ class LegState:
     rtt_ms: float | None = None
     loss_share: float = 0.0
     rate_share: float = 1.0
+    valid_until_s: float | None = None
 
     def __str__(self) -> str:
         """Return it as the beginning of a sentence."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from planner.fee_rows import FeeRows
     from planner.leg_states import LegState
+    from planner.verification import Verified
 
 Source: TypeAlias = Literal["measured", "inferred", "baseline"]
 Bound: TypeAlias = Literal["low", "expected", "high"]
@@ -150,12 +151,16 @@ class Network:
     states : mapping
         Source and destination to the state of a leg that is not as usual now; its figures
         in ``legs`` are those of now (:func:`planner.leg_states.overlaid`).
+    verified : mapping
+        Source and destination to the last verification of a plan between them, which the
+        bounds of its relays' legs allow for (:func:`planner.verification.calibrated`).
     """
 
     sites: dict[str, Site]
     legs: dict[str, dict[str, Leg]]
     snapshot: Snapshot = UNSAVED
     states: Mapping[tuple[str, str], LegState] = field(default_factory=dict)
+    verified: Mapping[tuple[str, str], Verified] = field(default_factory=dict)
     _rates: dict[tuple[int, Bound], Rates] = field(default_factory=dict, compare=False, repr=False)
     _caps: dict[Bound, tuple[list[float], list[float]]] = field(
         default_factory=dict, compare=False, repr=False
@@ -243,6 +248,7 @@ class Network:
             },
             self.snapshot,
             self.states,
+            self.verified,
         )
 
     def restricted_to(self, regions: Collection[str]) -> Network:
@@ -256,6 +262,7 @@ class Network:
             },
             self.snapshot,
             self.states,
+            self.verified,
         )
 
     @classmethod

@@ -7,7 +7,7 @@ be added, never renamed or removed.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from math import isfinite
 from typing import Any, Literal, TypeAlias
 
@@ -82,6 +82,12 @@ class DirectOption:
         direct transfer there is; None where nothing is known of the path.
     reason : str
         Why it is not feasible.
+    throughput_gbps_low, throughput_gbps_high : float | None
+        Bounds with the same VMs.
+    connections : int | None
+        TCP connections, over all VMs.
+    vms : dict of str to int
+        VMs by region.
     """
 
     feasible: bool
@@ -90,6 +96,10 @@ class DirectOption:
     cost_usd: Cost | None
     rtt_ms: float | None
     reason: str = ""
+    throughput_gbps_low: float | None = None
+    throughput_gbps_high: float | None = None
+    connections: int | None = None
+    vms: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +114,12 @@ class RelayOption:
         The same with the relay at its low and direct at its high bound.
     cost_ratio : float | None
         Cost over that of direct.
+    throughput_gbps_low, throughput_gbps_high : float | None
+        Bounds with the same VMs.
+    connections : int | None
+        TCP connections on each leg, over all VMs.
+    vms : dict of str to int
+        VMs by region.
     """
 
     relay: str
@@ -114,6 +130,10 @@ class RelayOption:
     cost_usd: Cost
     cost_ratio: float | None
     rtt_ms: float
+    throughput_gbps_low: float | None = None
+    throughput_gbps_high: float | None = None
+    connections: int | None = None
+    vms: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

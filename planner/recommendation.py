@@ -26,7 +26,7 @@ from planner.plan import (
     Verdict,
 )
 from planner.pricing import Prices
-from planner.request import TransferRequest
+from planner.request import DEFAULT_CANDIDATES, TransferRequest
 from planner.transfer import Allocation
 
 ID_DIGITS = 12
@@ -40,6 +40,7 @@ def recommend(
     catalogue: Catalogue | None = None,
     now_s: float | None = None,
     with_frontier: bool = False,
+    candidates: int = DEFAULT_CANDIDATES,
     notes: tuple[str, ...] = (),
 ) -> Plan:
     """Return the recommended plan for one transfer.
@@ -53,6 +54,8 @@ def recommend(
         The time, seconds since 1970, to say how old the measurements are.
     with_frontier : bool
         Whether to compute the cost-time frontier too.
+    candidates : int
+        How many single relays to compare at most: the best and its alternatives.
     notes : tuple of str
         What was understood from the request's names; goes first among the warnings.
 
@@ -63,7 +66,7 @@ def recommend(
     DataError
         If nothing is known of any permitted path.
     """
-    decider = Decider(request, network, prices)
+    decider = Decider(request, network, prices, candidates)
     decision = decider.decide()
     explanation = Explanation(decider, decision, catalogue, now_s)
     chosen = decision.chosen
@@ -132,7 +135,7 @@ class _Builder:
         # Each VM pair that is fully used opens all its connections; a share needs its share.
         connections = max(1, round(request.connections * flow_gbps / min(per_vm)))
         if len(allocation.relay_gbps) + bool(allocation.direct_gbps) == 1:
-            connections = request.connections * max(allocation.src_vms, allocation.dst_vms)
+            connections = self._connections(allocation)
         return PathPlan(
             tuple(names),
             flow_gbps,
@@ -142,6 +145,10 @@ class _Builder:
             fees,
             self.bottlenecks.of_path(relay),
         )
+
+    def _connections(self, allocation: Allocation) -> int:
+        """Return the connections of a plan over one path."""
+        return self.request.connections * max(allocation.src_vms, allocation.dst_vms)
 
     def vms(self, allocation: Allocation) -> dict[str, int]:
         counts = {self.request.src: allocation.src_vms}
@@ -164,6 +171,10 @@ class _Builder:
             Cost.of(allocation.egress_usd, allocation.vm_usd),
             self.decider.path_rtt_ms(None),
             "" if option else "does not meet the request's limits",
+            self.decider.rate_at(allocation, "low"),
+            self._direct_gbps_high,
+            self._connections(allocation),
+            self.vms(allocation),
         )
 
     @cached_property
@@ -175,10 +186,10 @@ class _Builder:
         (relay,) = option.relays
         direct = self.fastest_direct
         allocation = option.allocation
+        low = self.decider.rate_at(allocation, "low")
         gain = gain_low = ratio = None
         if direct:
             gain = allocation.rate_gbps / direct.allocation.rate_gbps
-            low = self.decider.rate_at(allocation, "low")
             gain_low = low / self._direct_gbps_high
             if direct.allocation.cost_usd > 0:
                 ratio = allocation.cost_usd / direct.allocation.cost_usd
@@ -191,6 +202,10 @@ class _Builder:
             Cost.of(allocation.egress_usd, allocation.vm_usd),
             ratio,
             self.decider.path_rtt_ms(relay),
+            low,
+            self.decider.rate_at(allocation, "high"),
+            self._connections(allocation),
+            self.vms(allocation),
         )
 
     def frontier(self) -> tuple[FrontierPoint, ...]:

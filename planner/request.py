@@ -24,6 +24,9 @@ MOST_VMS = 1000
 MOST_CONNECTIONS = 65_535
 # Below this, a share of a VM's connections is too coarse to split a transfer over paths.
 CONNECTIONS_TO_SPLIT = 8
+# Single relays that an answer compares, the best of them included.
+DEFAULT_CANDIDATES = 6
+MOST_CANDIDATES = 1000
 
 
 @dataclass(frozen=True, slots=True)

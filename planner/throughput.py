@@ -45,14 +45,22 @@ def bundle_share_of_steady(rtt_ms: float, duration_s: float) -> float:
     return max(LEAST_SHARE, 1.0 - ramp_up_s(rtt_ms) / duration_s)
 
 
+def flow_ramp_up_s(window_mb: float, rtt_ms: float) -> float:
+    """Return the time that slow start costs one connection, ``c RTT``, ``c = log2(W / IW) - 1``.
+
+    The window doubles each round trip from its initial size (RFC 6928), and what those round trips
+    carry together is worth one of full speed.
+    """
+    doublings = log2(max(window_mb, INITIAL_WINDOW_MB) / INITIAL_WINDOW_MB)
+    return max(0.0, doublings - 1.0) * rtt_ms / 1000.0
+
+
 def flow_share_of_steady(window_mb: float, rtt_ms: float, duration_s: float) -> float:
     """Return the share of ``W / RTT`` that a short test of one connection shows.
 
-    ``1 - c RTT / T`` with ``c = log2(W / 14.6 kB) - 1``: slow start doubles the window each
-    round trip; not below :data:`LEAST_SHARE`, as for bundles.
+    ``1 - c RTT / T`` (:func:`flow_ramp_up_s`); not below :data:`LEAST_SHARE`, as for bundles.
     """
-    round_trips = max(0.0, log2(max(window_mb, INITIAL_WINDOW_MB) / INITIAL_WINDOW_MB) - 1.0)
-    return max(LEAST_SHARE, 1.0 - round_trips * rtt_ms / 1000.0 / duration_s)
+    return max(LEAST_SHARE, 1.0 - flow_ramp_up_s(window_mb, rtt_ms) / duration_s)
 
 
 def window_from_flow_mb(throughput_mbps: float, rtt_ms: float, duration_s: float | None) -> float:

@@ -8,6 +8,9 @@ nothing at all. So every tool runs
   At the next contact the leases of the same controller and host are found, what still runs of
   them is ended, and the files are removed.
 
+What must not outlive its controller even for a minute is tethered besides: it ends, and its lease
+goes, as soon as its SSH channel closes or nothing has come through it for a while.
+
 Settings of the system that a campaign was asked to change are kept on record beside the leases, and
 restored at the same moments.
 
@@ -52,11 +55,37 @@ shift 2
 start=$(started "$(cat /proc/$$/stat)")
 printf '%s %s %s %s\\n' "$$" "$start" "$boot" "$(($(date +%s) + limit + 60))" > "$lease" || {
     echo "relayd: $lease can't be written" >&2; rm -f "$lease"; exit 121; }
-LC_ALL=C PATH=$PATH:/usr/sbin:/sbin
-export LC_ALL PATH
+LC_ALL=C PATH=$PATH:/usr/sbin:/sbin RELAYD_LEASE=$lease
+export LC_ALL PATH RELAYD_LEASE
 exec timeout -k 2 "$limit" "$@"
 """
 )
+
+# Runs under a lease, whose `timeout` leads the process group. $1 seconds of silence on standard
+# input after which the controller counts as gone, the rest: the command. A closed channel is an
+# end of input at once.
+_TETHER = """\
+silence=$1
+shift
+exec 3<&0 </dev/null
+"$@" 3<&- &
+child=$!
+(
+    while [ "$(timeout "$silence" head -c 1 <&3 2>/dev/null)" ]; do :; done
+    trap '' TERM
+    kill -TERM 0
+    rm -f "$RELAYD_LEASE"
+    rmdir "${RELAYD_LEASE%/*}" 2>/dev/null
+    sleep 1
+    kill -KILL 0
+) &
+watch=$!
+exec 3<&-
+wait "$child"
+code=$?
+kill "$watch" 2>/dev/null
+exit "$code"
+"""
 
 # $1 how names of the leases to end begin. Prints how many processes were still there. Settings of
 # the system are restored where all leases of a controller end.
@@ -162,6 +191,15 @@ def leases_of(owner: str, host: str) -> str:
 def leased(lease: str, limit_s: float, command: Sequence[str]) -> list[str]:
     """Return the command that runs another under a lease and a time limit."""
     return ["sh", "-c", _BEGIN, "relayd", lease, str(max(1, round(limit_s))), *command]
+
+
+def tethered(silence_s: int, command: Sequence[str]) -> list[str]:
+    """Return the command that runs another for as long as its controller is there.
+
+    To be run under a lease, with something coming through its standard input more often than
+    once in so many seconds.
+    """
+    return ["sh", "-c", _TETHER, "relayd", str(silence_s), *command]
 
 
 def end_leases(beginning: str) -> list[str]:

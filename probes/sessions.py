@@ -12,7 +12,7 @@ import itertools
 import os
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from types import TracebackType
@@ -30,6 +30,7 @@ from probes.remote import (
     leased,
     leases_of,
     remote_line,
+    tethered,
 )
 
 MOST_OUTPUT_BYTES = 32 * 2**20
@@ -37,6 +38,8 @@ MOST_OUTPUT_BYTES = 32 * 2**20
 CHANNELS = 8
 START_S = 10.0
 """Within which a server must listen or end."""
+BEAT_S, SILENCE_S = 2.0, 10
+"""How often a tethered process hears that its controller is there, and how long it goes without."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +148,9 @@ class Session:
         async with self._channels, self.guarded(limit_s):
             return await self._run(command)
 
-    async def measure(self, command: Sequence[str], limit_s: float) -> Output:
+    async def measure(
+        self, command: Sequence[str], limit_s: float, *, tether: bool = False
+    ) -> Output:
         """Run a tool to its end, under a lease.
 
         Parameters
@@ -154,6 +159,8 @@ class Session:
             The tool and its arguments.
         limit_s : float
             How long it may take; the host ends it then.
+        tether : bool
+            Whether it is to end by itself soon after this process or the connection does.
 
         Raises
         ------
@@ -164,31 +171,45 @@ class Session:
         async with self._channels:
             try:
                 async with self.guarded(limit_s + self._patience.command_s):
-                    output = await self._run(leased(lease, limit_s, command))
+                    wrapped = tethered(SILENCE_S, command) if tether else command
+                    output = await self._run(leased(lease, limit_s, wrapped), tether=tether)
             except BaseException:
                 await self.end(lease)
                 raise
         return self._checked(command[0], output, limit_s)
 
     @asynccontextmanager
-    async def server(self, command: Sequence[str], limit_s: float) -> AsyncIterator[Running]:
-        """Run a tool's server for as long as the block lasts, at most for a time."""
+    async def server(
+        self, command: Sequence[str], limit_s: float, *, tether: bool = False
+    ) -> AsyncIterator[Running]:
+        """Run a tool's server for as long as the block lasts, at most for a time.
+
+        Parameters
+        ----------
+        tether : bool
+            Whether it is to end by itself soon after this process or the connection does.
+        """
         lease = self._new_lease()
         async with self._channels:
             running: Running | None = None
+            beating: asyncio.Task[None] | None = None
             try:
                 async with self.guarded(self._patience.command_s):
-                    line = remote_line(leased(lease, limit_s, command))
-                    process = await self._connection.create_process(
-                        line, encoding=None, stdin=asyncssh.DEVNULL
-                    )
+                    wrapped = tethered(SILENCE_S, command) if tether else command
+                    line = remote_line(leased(lease, limit_s, wrapped))
+                    process = await self._process(line, tether=tether)
                     running = Running(self, lease, process)
+                if tether:
+                    beating = asyncio.create_task(_beat(process))
                 yield running
             except BaseException:
                 await self.end(lease)
                 if running:
                     running._process.close()
                 raise
+            finally:
+                if beating:
+                    beating.cancel()
             await running.stop()
 
     async def end(self, lease: str = "") -> int:
@@ -252,14 +273,19 @@ class Session:
     def _new_lease(self) -> str:
         return f"{self._leases}{self._run_id}-{next(self._numbers):08d}"
 
-    async def _run(self, command: Sequence[str]) -> Output:
-        process = await self._connection.create_process(
-            remote_line(command), encoding=None, stdin=asyncssh.DEVNULL
-        )
+    async def _run(self, command: Sequence[str], *, tether: bool = False) -> Output:
+        process = await self._process(remote_line(command), tether=tether)
+        beating = asyncio.create_task(_beat(process)) if tether else None
         try:
             return await self.collected(process)
         finally:
+            if beating:
+                beating.cancel()
             process.close()
+
+    async def _process(self, line: str, *, tether: bool) -> asyncssh.SSHClientProcess[bytes]:
+        stdin = asyncssh.PIPE if tether else asyncssh.DEVNULL
+        return await self._connection.create_process(line, encoding=None, stdin=stdin)
 
     async def collected(self, process: asyncssh.SSHClientProcess[bytes]) -> Output:
         """Read a process to its end; a host that says too much is not listened to."""
@@ -314,6 +340,14 @@ class Session:
                 self.host.name, "timeout", f"{tool} had not ended after {limit_s:.0f} s"
             )
         return output
+
+
+async def _beat(process: asyncssh.SSHClientProcess[bytes]) -> None:
+    """Tell a tethered process that its controller is there, until cancelled."""
+    with suppress(OSError, asyncssh.Error):
+        while True:
+            process.stdin.write(b".")
+            await asyncio.sleep(BEAT_S)
 
 
 class Sessions:
@@ -423,7 +457,7 @@ async def connect(
     began_s = time.monotonic()
     try:
         async with asyncio.timeout(patience.connect_s + patience.login_s):
-            return await asyncssh.connect(
+            return await _unless_cancelled(asyncssh.connect(
                 host.host, host.port, username=host.user,
                 client_keys=[str(host.key)] if host.key else (),
                 agent_path=None if host.key else os.environ.get("SSH_AUTH_SOCK"),
@@ -434,7 +468,7 @@ async def connect(
                 preferred_auth="publickey", ignore_encrypted=host.key is None,
                 connect_timeout=patience.connect_s, login_timeout=patience.login_s,
                 keepalive_interval=patience.keepalive_s, keepalive_count_max=patience.keepalives,
-            )  # fmt: skip
+            ))  # fmt: skip
     except asyncssh.HostKeyNotVerifiable:
         raise _untrusted(host, known) from None
     except asyncssh.PermissionDenied:
@@ -459,6 +493,28 @@ async def connect(
             f"({_reason(error)})",
             "Check that it runs, and the address and port in the fleet file.",
         ) from None  # fmt: skip
+
+
+async def _unless_cancelled(
+    connecting: Awaitable[asyncssh.SSHClientConnection],
+) -> asyncssh.SSHClientConnection:
+    """Wait for a connection and let no cancellation get lost in that.
+
+    Before Python 3.12, ``asyncio.wait_for``, which asyncssh connects with, forgets one that comes
+    together with the result (https://github.com/python/cpython/issues/86296): the task would go
+    on for ever, and who waits for its end, too.
+    """
+    task = asyncio.current_task()
+    assert task
+    before, connection = task.cancelling(), None
+    try:
+        connection = await connecting
+        return connection
+    finally:
+        if task.cancelling() > before:
+            if connection is not None:
+                connection.abort()
+            raise asyncio.CancelledError
 
 
 def known_hosts(host: Host) -> asyncssh.SSHKnownHosts:

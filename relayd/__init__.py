@@ -35,11 +35,13 @@ if TYPE_CHECKING:
     from planner.schedule_request import TimedTransfer
     from planner.shuffle_plan import ShufflePlan
     from planner.shuffle_request import ShuffleRequest
+    from relayd.backtesting.running import backtest
     from relayd.client.asynchronous import AsyncWan
     from relayd.client.blocking import RemoteWan
     from relayd.client.errors import ServiceError
+    from relayd.emitting.formats import emit
     from relayd.opening import open  # noqa: A004 - relayd.open() is what a user writes
-    from relayd.wan import Matrix, Wan
+    from relayd.wan import Wan
 
 __version__ = "0.1.0"
 
@@ -54,7 +56,7 @@ _HOME = {
     "FormatError": "planner.errors",
     "InfeasibleError": "planner.errors",
     "InputError": "planner.errors",
-    "Matrix": "relayd.wan",
+    "Matrix": "relayd.matrices",
     "Network": "planner.network",
     "Plan": "planner.plan",
     "ReducePlacement": "planner.placement_plan",
@@ -71,6 +73,8 @@ _HOME = {
     "TransferRequest": "planner.request",
     "UnknownRegionError": "planner.errors",
     "Wan": "relayd.wan",
+    "backtest": "relayd.backtesting.running",
+    "emit": "relayd.emitting.formats",
     "open": "relayd.opening",
 }
 
@@ -102,6 +106,8 @@ __all__ = [
     "UnknownRegionError",
     "Wan",
     "__version__",
+    "backtest",
+    "emit",
     "open",
 ]
 

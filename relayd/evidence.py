@@ -1,4 +1,7 @@
-"""Which samples still say something: those since a leg last changed its level."""
+"""Which samples still say something: those since a leg last changed its level.
+
+A change is found in a series of samples, or shown by a verification that looked twice.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,8 @@ from probes.samples import Metric, Sample
 MOST_JUDGED = 256
 """Newest samples of a leg and metric in which changes are looked for."""
 assert MOST_JUDGED >= MOST_SAMPLES
+# What a verification writes into a sample's detail where two looks agree that a leg has changed.
+_NEW_LEVEL = '"new_level": true'
 WITH_A_LEVEL: tuple[Metric, ...] = ("rtt_ms", "per_flow_mbps", "aggregate_mbps")
 """Metrics in which changes are looked for."""
 
@@ -87,6 +92,9 @@ def since_last_changes(
             for shift in _shifts(newest):
                 on_shift(shift)
                 since_s = shift.at_s
+        if metric in WITH_A_LEVEL:
+            told = (s.measured_at_s for s in newest if s.detail and _NEW_LEVEL in s.detail)
+            since_s = max(since_s, max(told, default=since_s))
         for sample in newest:
             if sample.measured_at_s >= since_s:
                 yield sample

@@ -6,6 +6,8 @@ For processes and threads that share one state of knowledge, and for whoever kee
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import inf
+from time import time as clock
 
 from planner.baseline import baseline_leg, baseline_site
 from planner.catalogue import Catalogue
@@ -24,7 +26,8 @@ class GivenKnowledge(Knowledge):
     network : Network
         As :meth:`relayd.knowledge.Knowledge.network` returns it: bounds not yet widened for age.
     states : mapping
-        Legs that are down or degraded now.
+        Legs that are down or degraded now. Each is forgotten at the end of its validity: nobody
+        may be there any more to say that the leg is back.
     """
 
     def __init__(
@@ -33,6 +36,7 @@ class GivenKnowledge(Knowledge):
         super().__init__(catalogue, None)
         self._network = network
         self._states = states
+        self._next_end_s = _next_end_s(states)
         # As if it had been read: nothing is looked for in any store.
         self._snapshot = network.snapshot
         self._sites = network.sites
@@ -42,6 +46,12 @@ class GivenKnowledge(Knowledge):
 
     def leg_states(self, *, anew: bool = False) -> Mapping[Pair, LegState]:  # noqa: ARG002
         """Return which legs are down or degraded."""
+        if (now_s := clock()) > self._next_end_s:
+            self._states = {
+                pair: state for pair, state in (self._states or {}).items()
+                if state.valid_until_s is None or state.valid_until_s >= now_s
+            }  # fmt: skip
+            self._next_end_s = _next_end_s(self._states)
         return self._states or {}
 
     def network(
@@ -67,7 +77,12 @@ class GivenKnowledge(Knowledge):
                         continue
                     if leg := baseline_leg(sites[src], sites[dst], self._catalogue):
                         legs[src][dst] = leg
-        return Network(sites, legs, network.snapshot)
+        return Network(sites, legs, network.snapshot, verified=network.verified)
+
+
+def _next_end_s(states: Mapping[Pair, LegState]) -> float:
+    ends = (state.valid_until_s for state in states.values())
+    return min((end_s for end_s in ends if end_s is not None), default=inf)
 
 
 class GivenWan(Wan):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 from planner.catalogue import Catalogue, Region
@@ -76,7 +76,12 @@ def network_of(document: Mapping[str, Any]) -> Network:
 
 def leg_states_of(document: Mapping[str, Any]) -> dict[tuple[str, str], LegState]:
     """Return the legs of a document that are down or degraded."""
-    states = [LegState(**row) for row in document.get("leg_states", ())]
+    # Keys that a newer service has added are not ours to understand.
+    names = [field.name for field in fields(LegState)]
+    states = [
+        LegState(**{name: row[name] for name in names if name in row})
+        for row in document.get("leg_states", ())
+    ]
     return {(state.src, state.dst): state for state in states}
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from typing import Literal
 
     from planner.leg_states import LegState
+    from planner.verification import Verified
 
 
 class Knowledge:
@@ -45,6 +46,7 @@ class Knowledge:
         self._sites: dict[str, Site] = {}
         self._snapshot: Snapshot | None = None
         self._states: Mapping[tuple[str, str], LegState] | None = None
+        self._verified: Mapping[tuple[str, str], Verified] | None = None
 
     @property
     def snapshot(self) -> Snapshot:
@@ -68,6 +70,7 @@ class Knowledge:
         if self._store:
             self._store.close()
         self._store = self._latest = self._snapshot = self._states = None
+        self._verified = None
         self._sites = {}
 
     def leg_states(self, *, anew: bool = False) -> Mapping[tuple[str, str], LegState]:
@@ -81,6 +84,18 @@ class Knowledge:
 
                 self._states = LegStates(self._store.database).now(time.time())
         return self._states
+
+    def _verifications(self) -> Mapping[tuple[str, str], Verified]:
+        """Return what runs of plans have shown, by pair of regions."""
+        assert self._store is not None
+        if self._verified is None:
+            self._verified = {}
+            # Usually there are none, and nothing more is loaded.
+            if self._store.database.row("SELECT 1 FROM verifications LIMIT 1"):
+                from relayd.store.verifications import Verifications
+
+                self._verified = Verifications(self._store.database).by_pair()
+        return self._verified
 
     def network(
         self, between: tuple[str, str] | None = None, further: Sequence[str] = ()
@@ -110,7 +125,7 @@ class Knowledge:
             legs[row.src][row.dst] = _leg(row)
         sites = dict(self._sites)
         self._add_missing(sites, legs, between, further)
-        return Network(sites, legs, self.snapshot)
+        return Network(sites, legs, self.snapshot, verified=self._verifications())
 
     def _read(self) -> None:
         if self._snapshot is not None:

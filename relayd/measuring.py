@@ -218,6 +218,16 @@ class Measuring:
     ) -> Report:
         """Run a campaign to its end and take a snapshot of what is known then."""
         assert self._store
+        with Campaigns(self._store).under_way():
+            return await self._run(
+                self._store, campaign, wish, limits, method, patience, on_progress, on_note
+            )
+
+    async def _run(
+        self, store: Store, campaign: StoredCampaign, wish: Wish, limits: Limits, method: Method,
+        patience: Patience | None, on_progress: Callable[[Progress], None],
+        on_note: Callable[[str], None],
+    ) -> Report:  # fmt: skip
         began_s = time.monotonic()
         known = self.knowledge()
         newest = [known.network()]
@@ -236,7 +246,7 @@ class Measuring:
             if leftovers:
                 on_note(f"{name}: ended {leftovers} processes that an earlier run had left.")
 
-        owner = Campaigns(self._store).controller
+        owner = Campaigns(store).controller
         async with Sessions(
             self.fleet, owner, patience=patience, on_contact=contact, sysctls=method.sysctls
         ) as sessions:
@@ -252,7 +262,7 @@ class Measuring:
         if not ending.failed and not ending.left_out:
             campaign.finish()
         sent_gb, usd = campaign.spent()
-        snapshot = make_snapshot(self._store, self.catalogue)
+        snapshot = make_snapshot(store, self.catalogue)
         return Report(
             ending, sent_gb, usd, time.monotonic() - began_s, engine.busy_s,
             critical_path_s(ending.outcomes, limits), snapshot,

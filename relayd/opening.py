@@ -29,10 +29,11 @@ def open(  # noqa: A001
     catalogues: Sequence[str | Path] = (),
     token: str | None = None,
     mirror: Literal[False] = False,
+    timeout_s: float | None = None,
 ) -> Wan | RemoteWan: ...
 @overload
 def open(  # noqa: A001
-    db: str, *, token: str | None = None, mirror: Literal[True]
+    db: str, *, token: str | None = None, mirror: Literal[True], timeout_s: float | None = None
 ) -> MirroredWan: ...
 def open(  # noqa: A001 - relayd.open() is what a user writes
     db: str | Path | None = None,
@@ -40,6 +41,7 @@ def open(  # noqa: A001 - relayd.open() is what a user writes
     catalogues: Sequence[str | Path] = (),
     token: str | None = None,
     mirror: bool = False,
+    timeout_s: float | None = None,
 ) -> Wan | RemoteWan:
     """Open what is known of the network: a store, or a service.
 
@@ -57,6 +59,8 @@ def open(  # noqa: A001 - relayd.open() is what a user writes
     mirror : bool
         For a service: fetch its newest snapshot once and decide in this process, looking for newer
         ones in the background.
+    timeout_s : float, optional
+        For a service: longest wait for one attempt at one call; 60 s unless given.
 
     Raises
     ------
@@ -67,10 +71,12 @@ def open(  # noqa: A001 - relayd.open() is what a user writes
         If a catalogue file is wrong.
     """
     if isinstance(db, str) and db.partition("://")[0] in {"http", "https"}:
-        return _open_service(db, token or os.environ.get("RELAYD_TOKEN"), catalogues, mirror)
-    if token or mirror:
+        token = token or os.environ.get("RELAYD_TOKEN")
+        return _open_service(db, token, catalogues, mirror, timeout_s)
+    for_service = {"token": token, "mirror": mirror, "timeout_s": timeout_s is not None}
+    if misplaced := [name for name, is_given in for_service.items() if is_given]:
         raise InputError(
-            "token" if token else "mirror", "is for a service, and a store was named",
+            misplaced[0], "is for a service, and a store was named",
             remedy="Give the service's address, such as http://127.0.0.1:8080.",
         )  # fmt: skip
     settings = load_settings()
@@ -78,20 +84,27 @@ def open(  # noqa: A001 - relayd.open() is what a user writes
 
 
 def _open_service(
-    url: str, token: str | None, catalogues: Sequence[str | Path], mirror: bool
+    url: str,
+    token: str | None,
+    catalogues: Sequence[str | Path],
+    mirror: bool,
+    timeout_s: float | None,
 ) -> Wan | RemoteWan:
     if catalogues:
         raise InputError(
             "catalogues", "are for a store, and a service was named",
             remedy="Give them to `relayd serve`.",
         )  # fmt: skip
+    from relayd.client.connection import TIMEOUT_S
+
+    timeout_s = TIMEOUT_S if timeout_s is None else timeout_s
     if mirror:
         from relayd.client.mirror import MirroredWan
 
-        return MirroredWan(url, token=token)
+        return MirroredWan(url, token=token, timeout_s=timeout_s)
     from relayd.client.blocking import RemoteWan
 
-    return RemoteWan(url, token=token)
+    return RemoteWan(url, token=token, timeout_s=timeout_s)
 
 
 def open_with(settings: Settings, db: Place | None, catalogues: Sequence[Path]) -> Wan:

@@ -3,33 +3,29 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, get_args
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Unpack
 
 from planner.aliases import Resolution, resolve
 from planner.baseline import with_vm_types
 from planner.catalogue import Catalogue, Region
-from planner.errors import DataError, InputError
+from planner.errors import InputError
 from planner.network import Leg, Network, Site, Snapshot
 from planner.plan import Answer, Plan
-from planner.pricing import CataloguePrices
 from planner.request import (
+    DEFAULT_CANDIDATES,
     DEFAULT_CONNECTIONS,
     DEFAULT_TIME_VALUE_USD_PER_H,
     DEFAULT_VOLUME_GB,
     Objective,
 )
 from relayd.knowledge import Knowledge
+from relayd.matrices import MATRIX_METRICS, Matrix, MatrixMetric, matrix_of
 from relayd.questions.circumstances import Circumstances, CommonOptions
 from relayd.questions.transfer import plan_transfer
 from relayd.store.places import Place
 
 if TYPE_CHECKING:
-    import numpy as np
-    import pandas as pd
-    from numpy.typing import NDArray
-
     from planner.broadcast_plan import BroadcastPlan
     from planner.broadcast_request import BroadcastObjective
     from planner.leg_states import LegState
@@ -42,47 +38,7 @@ if TYPE_CHECKING:
     from planner.shuffle_request import ShuffleObjective
 
 MOST_NETWORKS_KEPT = 64
-MatrixMetric: TypeAlias = Literal["per-flow", "aggregate", "rtt", "fee", "relay-gain"]
 MOST_VARIANTS_KEPT = 8
-MATRIX_METRICS: tuple[MatrixMetric, ...] = get_args(MatrixMetric)
-_UNITS = {
-    "per-flow": "Mbit/s",
-    "aggregate": "Gbit/s",
-    "rtt": "ms",
-    "fee": "USD/GB",
-    "relay-gain": "ratio",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Matrix:
-    """A labelled matrix, row to column.
-
-    Attributes
-    ----------
-    metric, unit : str
-    regions : tuple of str, length n
-    values : array, shape (n, n)
-        NaN on the diagonal and where nothing is known.
-    snapshot : Snapshot
-    """
-
-    metric: str
-    unit: str
-    regions: tuple[str, ...]
-    values: NDArray[np.float64]
-    snapshot: Snapshot
-
-    def __getitem__(self, pair: tuple[str, str]) -> float:
-        """Return the value of one pair of region ids."""
-        src, dst = pair
-        return float(self.values[self.regions.index(src), self.regions.index(dst)])
-
-    def to_pandas(self) -> pd.DataFrame:
-        """Return it as a data frame, sources as index and destinations as columns (pandas)."""
-        import pandas
-
-        return pandas.DataFrame(self.values, list(self.regions), list(self.regions))
 
 
 class Wan:
@@ -98,7 +54,7 @@ class Wan:
         self._whole: Network | None = None
         self._parts: dict[tuple[str, str], Network] = {}
         self._variants: dict[tuple[object, ...], Network] = {}
-        self._now: dict[int, tuple[Network, Network]] = {}
+        self._now: dict[int, tuple[Network, Mapping[tuple[str, str], LegState], Network]] = {}
 
     def __repr__(self) -> str:
         """Say what it rests on."""
@@ -177,14 +133,15 @@ class Wan:
         states = self._knowledge.leg_states()
         if not states:
             return network
-        if id(network) not in self._now:
+        kept = self._now.get(id(network))
+        if kept is None or kept[1] is not states:
             from planner.leg_states import overlaid
 
             if len(self._now) > MOST_NETWORKS_KEPT:
                 self._now.clear()
             # Kept with what it was made of, so that the identity stays taken.
-            self._now[id(network)] = (network, overlaid(network, states))
-        return self._now[id(network)][1]
+            kept = self._now[id(network)] = (network, states, overlaid(network, states))
+        return kept[2]
 
     # ---- names ---------------------------------------------------------------------------
 
@@ -248,6 +205,7 @@ class Wan:
         relays: str = "any",
         max_age_s: float | None = None,
         frontier: bool = False,
+        candidates: int = DEFAULT_CANDIDATES,
         **common: Unpack[CommonOptions],
     ) -> Plan:
         """Recommend how to move a volume from one region to another.
@@ -264,6 +222,8 @@ class Wan:
             Refuse to answer from measurements older than this.
         frontier : bool
             Whether to add the cost-time frontier.
+        candidates : int
+            How many single relays to compare at most: the best and its alternatives.
         **common
             See :class:`relayd.questions.circumstances.Circumstances`.
 
@@ -276,7 +236,7 @@ class Wan:
             self, src, dst, Circumstances(**common),
             volume_gb=volume_gb, objective=objective, time_value_usd_per_h=time_value_usd_per_h,
             budget_usd=budget_usd, deadline_s=deadline_s, min_throughput_gbps=min_throughput_gbps,
-            relays=relays, max_age_s=max_age_s, frontier=frontier,
+            relays=relays, max_age_s=max_age_s, frontier=frontier, candidates=candidates,
         )  # fmt: skip
 
     def shuffle(
@@ -532,15 +492,13 @@ class Wan:
         ----------
         metric : str
             ``per-flow`` (Mbit/s), ``aggregate`` (Gbit/s of one VM pair), ``rtt`` (ms), ``fee``
-            (first-tier egress, USD/GB) or ``relay-gain`` (best single relay over direct, one
-            VM a region).
+            (first-tier egress, USD/GB), ``relay-gain`` (best single relay over direct, one VM a
+            region), ``loss`` (%) or ``age`` (s since the newest sample of the leg).
         connections : int
             For ``relay-gain``: TCP connections that a VM opens.
         measured_only : bool
             Leave out regions none of whose throughput was measured, also as relays.
         """
-        import numpy as np
-
         if metric not in MATRIX_METRICS:
             raise InputError("metric", f"must be one of {', '.join(MATRIX_METRICS)}", value=metric)
         network = self.network
@@ -548,45 +506,8 @@ class Wan:
             network = network.restricted_to(
                 {end for leg in network if _is_measured(leg) for end in (leg.src, leg.dst)}
             )
-        prices = CataloguePrices(self.catalogue, network)
-
-        def fee(leg: Leg) -> float:
-            try:
-                return prices.egress_usd_per_gb(leg.src, leg.dst, 1.0)
-            except DataError:
-                return float("nan")  # a provider without prices
-
-        figure: dict[str, Callable[[Leg], float]] = {
-            "per-flow": lambda leg: leg.per_flow_mbps.expected,
-            "aggregate": lambda leg: leg.aggregate_gbps.expected,
-            "rtt": lambda leg: leg.rtt_ms.expected,
-            "fee": fee,
-            "relay-gain": lambda leg: leg.rate_gbps(connections),
-        }
-        regions = tuple(network.sites)
-        index = network.index
-        values = np.full((len(regions), len(regions)), np.nan)
-        for leg in network:
-            values[index[leg.src], index[leg.dst]] = figure[metric](leg)
-        if metric == "relay-gain":
-            values = _relay_gain(values, network)
-        return Matrix(metric, _UNITS[metric], regions, values, network.snapshot)
+        return matrix_of(network, self.catalogue, metric, connections)
 
 
 def _is_measured(leg: Leg) -> bool:
     return "measured" in {leg.aggregate_gbps.source, leg.per_flow_mbps.source}
-
-
-def _relay_gain(direct_gbps: NDArray[np.float64], network: Network) -> NDArray[np.float64]:
-    import numpy as np
-
-    from planner.all_pairs import best_relays
-
-    egress, ingress = (np.array(caps) for caps in network.caps())
-    known = np.nan_to_num(direct_gbps)
-    best = best_relays(known, egress, ingress).rate_gbps.astype(float)
-    capped = np.minimum(np.minimum(known, egress[:, None]), ingress[None, :])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        gain: NDArray[np.float64] = np.where(capped > 0, best / capped, np.nan)
-    np.fill_diagonal(gain, np.nan)
-    return gain

@@ -21,6 +21,8 @@ need busybox busybox
 PATH="$PATH:$(echo /usr/lib/postgresql/*/bin | tr ' ' ':')" need initdb postgresql
 need java default-jre-headless
 need curl curl
+need rclone rclone
+need shellcheck shellcheck
 need openssl openssl
 need chromium chromium
 need pgrep procps

@@ -95,6 +95,13 @@ class PostgresqlServer:
         """Stop; ``immediate`` is what a crash is."""
         self._run("pg_ctl", "stop", "--pgdata=data", f"--mode={mode}", "--silent")
 
+    def restart(self, mode: str = "immediate") -> None:
+        """Stop and start at once, as an administrator does."""
+        self._run(
+            "pg_ctl", "restart", "--pgdata=data", "--log=log", f"--mode={mode}", "--wait",
+            "--silent",
+        )  # fmt: skip
+
     def crash(self) -> None:
         """Kill the server with all its processes at once, as a loss of power does."""
         main = int((self.folder / "data" / "postmaster.pid").read_text().split()[0])

@@ -38,6 +38,8 @@ def test_relayd() -> None:
         "TransferRequest",
         "Wan",
         "__version__",
+        "backtest",
+        "emit",
         "open",
     }
     assert set(relayd.__all__) == names | ERRORS | {"ServiceError"}

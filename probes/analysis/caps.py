@@ -7,11 +7,13 @@ one; otherwise the peers were the limit, and the sum is only a lower bound.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from planner.errors import InputError
 from planner.network import Estimate
 from planner.units import MBPS_PER_GBPS
+from probes.importers.steady import Interval
 
 # 90th percentile of the error of one short probe of a cap, as for aggregates.
 CAP_NOISE = 0.05
@@ -19,6 +21,66 @@ CAP_NOISE = 0.05
 HELD_BACK = 0.93
 # Where the cap was not reached, it may be anything from there; twice as much stands for that.
 OPEN_ABOVE = 2.0
+LEAST_TOGETHER_S = 1.5
+"""Peers that were at work together for less don't show the cap."""
+
+
+class Ended(NamedTuple):
+    """What a peer's test carried in consecutive intervals, and when the last of them ended."""
+
+    at_s: float
+    intervals: Sequence[Interval]
+
+    @property
+    def began_s(self) -> float:
+        """When the first interval began."""
+        return self.at_s - sum(interval.seconds for interval in self.intervals)
+
+    def mean_mbps(self, from_s: float, until_s: float) -> float:
+        """Return the mean rate over a part of the test."""
+        megabits, end_s = 0.0, self.at_s
+        for interval in reversed(self.intervals):
+            begin_s = end_s - interval.seconds
+            megabits += interval.mbps * max(0.0, min(end_s, until_s) - max(begin_s, from_s))
+            end_s = begin_s
+        return megabits / (until_s - from_s)
+
+
+def together_mbps(tests: Mapping[str, Ended]) -> dict[str, float]:
+    """Return what each peer had in the second whose total is the median of all seconds.
+
+    Peers take turns in the hub's queue, so that each one's own median can't be added up: only
+    rates of the same moment share the cap. Tests that were started together neither begin nor end
+    together, and those that go on take what the others leave (in the lab, a last second carried
+    up to 1.5 times the cap): only while all of them ran does anything count.
+
+    Parameters
+    ----------
+    tests : mapping
+        Peer to its test, by one clock.
+
+    Raises
+    ------
+    InputError
+        If all ran together for less than :data:`LEAST_TOGETHER_S`.
+    """
+    begin_s = max(test.began_s for test in tests.values())
+    end_s = min(test.at_s for test in tests.values())
+    if end_s - begin_s < LEAST_TOGETHER_S:
+        raise InputError(
+            "cap probe",
+            f"had all {len(tests)} peers at work for {max(0.0, end_s - begin_s):.1f} s only",
+            remedy="Measure again when hosts and controller are less busy.",
+        )
+    # As many whole seconds as fit; the first may still be getting up to speed, a median forgives.
+    seconds = int(end_s - begin_s + 1e-6)
+    step_s = (end_s - begin_s) / seconds
+    rates = []
+    for second in range(seconds):
+        from_s = begin_s + second * step_s
+        rates.append({peer: t.mean_mbps(from_s, from_s + step_s) for peer, t in tests.items()})
+    rates.sort(key=lambda by_peer: sum(by_peer.values()))
+    return rates[len(rates) // 2]
 
 
 def cap_estimate(

@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 
+from planner.errors import InputError
 from planner.units import MBPS_PER_GBPS
-from probes.analysis.caps import cap_estimate
+from probes.analysis.caps import Ended, cap_estimate, together_mbps
 from probes.analysis.ramp import fit_ramp, next_connections
 from probes.analysis.stopping import may_stop
 from probes.campaign.findings import Findings, fastest_mbps, settled, steady_mbps
@@ -19,6 +20,7 @@ from probes.campaign.method import Method
 from probes.campaign.ramping import RAMP_STEP_S, UDP_OVER_TCP, Saturation, sender_kind
 from probes.campaign.tasks import ProbeTask
 from probes.failures import ProbeError
+from probes.importers.steady import Interval
 from probes.samples import Metric, Sample
 from probes.sessions import Sessions
 from probes.tools.interface import Result, Test, Tool
@@ -256,29 +258,34 @@ class Prober:
             # Connections first: the tests are to begin together.
             for src, dst in task.pairs:
                 await self._sessions.session(dst if self._tool.client_at_dst else src)
+
+            async def loaded(test: Test) -> tuple[Result, float]:
+                return await run_client(self._sessions, self._tool, test), time.monotonic()
+
             busy_since_s = time.monotonic()
             try:
                 async with asyncio.TaskGroup() as group:
-                    running = [
-                        group.create_task(run_client(self._sessions, self._tool, test))
-                        for test in tests
-                    ]
+                    running = [group.create_task(loaded(test)) for test in tests]
             except* ProbeError as failed:
                 self._charge_lost(task, findings, time.monotonic() - busy_since_s, task.pairs)
                 raise _first(failed) from None
             findings.busy_s += time.monotonic() - busy_since_s
-        results = [task.result() for task in running]
-        together: dict[str, float] = {}
-        for (src, dst), result in zip(task.pairs, results, strict=True):
-            findings.sent.append((src, dst, result.sent_gb))
-            peer = dst if outward else src
-            together[peer] = steady_mbps(result)
+        peers: dict[str, Ended] = {}
+        for test, (result, ended_s) in zip(tests, (t.result() for t in running), strict=True):
+            findings.sent.append((test.src.name, test.dst.name, result.sent_gb))
+            mean = Interval(measured_s, result.samples[0].value)
+            peer = test.dst.name if outward else test.src.name
+            peers[peer] = Ended(ended_s, result.intervals or (mean,))
+        try:
+            together = together_mbps(peers)
+        except InputError as error:
+            raise ProbeError(hub, "busy", error.problem, error.remedy or "") from None
         if not sum(together.values()):
             raise ProbeError(hub, "output", "nothing got through while all peers were loaded")
         estimate = cap_estimate(together, dict.fromkeys(together), measured_at_s=began_s)
         region = fleet[hub].region
         metric: Metric = "egress_cap_mbps" if outward else "ingress_cap_mbps"
-        first = results[0].samples[0]
+        first = running[0].result()[0].samples[0]
         detail = {
             "host": hub,
             "together_mbps": {fleet[peer].region: round(v, 3) for peer, v in together.items()},

@@ -118,7 +118,7 @@ def cap_tasks(
     per_type: int = 1,
     peers: int = 4,
     connections: int = 64,
-    duration_s: float = 5.0,
+    duration_s: float = 6.0,
 ) -> list[ProbeTask]:
     """Return one-to-many and many-to-one probes, for some hosts of each VM type.
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from math import inf
 
 from planner.baseline import baseline_site
 from planner.catalogue import Catalogue
 from planner.network import Estimate, Leg, Network, Snapshot
 from probes.estimation.aggregates import MeasuredLaw, measured_aggregates
-from probes.estimation.flows import inferred_flow, measured_flows
+from probes.estimation.flows import aggregate_of_flow, inferred_flow, measured_flows
 from probes.estimation.round_trips import RTT_OF_NO_PLACE, loss_pct, round_trips_ms
 from probes.estimation.series import Samples
 from probes.estimation.sites import with_caps, with_windows
 from probes.samples import Sample
+
+UNKNOWN = Estimate(inf, inf, inf)
 
 
 class Estimator:
@@ -65,6 +68,7 @@ class Estimator:
         sites = with_caps(typed, samples, aggregates, self._stated_gbps, rtts, catalogue)
         sites = with_windows(sites, samples, rtts, catalogue)
         law = MeasuredLaw(sites, typed, rtts, aggregates)
+        tested = {end for pair in flows for end in pair}
         legs: dict[str, dict[str, Leg]] = {}
         for src in names:
             row: dict[str, Leg] = {}
@@ -76,11 +80,13 @@ class Estimator:
                 if src == dst or rtt is None:
                     continue
                 aggregate = aggregates.get(pair) or law.aggregate(src, dst, rtt)
-                if aggregate is None:
+                if aggregate is None and tested.isdisjoint(pair):
                     continue  # no VM type, no law: nothing to go by
                 flow = flows.get(pair) or inferred_flow(
-                    sites[src], sites[dst], rtt, aggregate, connections.get(pair), catalogue
-                )
+                    sites[src], sites[dst], rtt, aggregate or UNKNOWN, connections.get(pair),
+                    catalogue,
+                )  # fmt: skip
+                aggregate = aggregate or aggregate_of_flow(flow)
                 row[dst] = Leg(src, dst, rtt, flow, aggregate, loss_pct(pair, samples))
             legs[src] = row
         return Network(sites, legs, snapshot)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from planner.baseline import CAP_ERROR, flow_cap_gbps, flow_estimate
 from planner.catalogue import Catalogue
 from planner.network import Estimate, Site
+from planner.request import DEFAULT_CONNECTIONS
 from planner.throughput import flow_share_of_steady, window_from_flow_mb
 from planner.units import MBPS_PER_GBPS
 from probes.estimation.bounds import from_values, no_surer_than
@@ -36,6 +37,21 @@ def measured_flows(
         if values:
             flows[pair] = from_values(values, FLOW_NOISE, "measured")
     return flows
+
+
+def aggregate_of_flow(flow_mbps: Estimate) -> Estimate:
+    """Return what is known of many connections, in Gbit/s, where only one was ever measured.
+
+    As much as one carries; at most as much as the usual number of them.
+    """
+    return Estimate(
+        flow_mbps.low / MBPS_PER_GBPS,
+        flow_mbps.expected / MBPS_PER_GBPS,
+        flow_mbps.high * DEFAULT_CONNECTIONS / MBPS_PER_GBPS,
+        "inferred",
+        flow_mbps.measured_at_s,
+        basis="one connection; more were not measured, and no VM type is known",
+    )
 
 
 def inferred_flow(

@@ -125,7 +125,7 @@ def with_windows(
             estimate = from_values(by_region[name], FLOW_NOISE, "measured")
             estimate = replace(estimate, basis="flows into this region")
             site = replace(site, window_mb=estimate)
-        elif site.vm_type in by_type:
+        elif site.vm_type and site.vm_type in by_type:
             estimate = from_values(by_type[site.vm_type], WINDOW_SPREAD_OF_TYPE, "inferred")
             estimate = no_surer_than(estimate, WINDOW_SPREAD_OF_TYPE)
             site = replace(

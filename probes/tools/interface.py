@@ -35,6 +35,8 @@ class Test:
         Algorithm of TCP to ask for; ``""`` leaves the system's.
     udp_mbps : float
         Rate to offer over UDP; 0 for TCP.
+    most_mbps : float
+        Rate of payload that all TCP connections together are held to; 0 for none.
     """
 
     __test__ = False  # not a test of pytest
@@ -49,6 +51,7 @@ class Test:
     window_bytes: int = 0
     congestion_control: str = ""
     udp_mbps: float = 0.0
+    most_mbps: float = 0.0
 
     def options(self, measured_at_s: float, *, client_at_dst: bool = False) -> ImportOptions:
         """Return what the importers need to know that the output does not say."""

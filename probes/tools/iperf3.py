@@ -8,6 +8,7 @@ server of its own (``-1``) on a port of its own.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from planner.errors import FormatError, InputError
@@ -25,6 +26,9 @@ CONNECT_TIMEOUT_MS = 5_000
 # queue on the way makes both slow.
 MARGIN_S = 15.0
 LONGEST_ROUND_TRIP_S = 0.5
+SMALLEST_PIECE_BYTES, LARGEST_PIECE_BYTES = 1_448, 131_072
+PACING_US = 10_000
+"""How often a sender that is held to a rate looks whether it may go on."""
 
 
 class Iperf3:
@@ -60,6 +64,13 @@ class Iperf3:
         if test.udp_mbps:
             per_stream_bps = round(test.udp_mbps * 1e6 / test.connections)
             command += ["-u", "-b", str(per_stream_bps)]
+        if test.most_mbps:
+            # In pieces of a fiftieth of a second: iperf3 writes whole ones. (Its --fq-rate has no
+            # effect on a sender that is the server.)
+            each_bps = round(test.most_mbps * 1e6 / test.connections)
+            piece = min(LARGEST_PIECE_BYTES, max(SMALLEST_PIECE_BYTES, each_bps // 400))
+            command += ["-b", str(each_bps), "-l", str(piece)]
+            command += ["--pacing-timer", str(PACING_US)]
         return command
 
     def limit_s(self, test: Test) -> float:
@@ -75,7 +86,10 @@ class Iperf3:
         document = read_document(output, test)
         if "error" in document:
             raise failure(test.dst, self.name, explained(document["error"]))
-        options = test.options(measured_at_s, client_at_dst=True)
+        # Who holds a test to a rate knows what to make of its figure; an importer refuses it.
+        options = replace(
+            test.options(measured_at_s, client_at_dst=True), force=bool(test.most_mbps)
+        )  # fmt: skip
         found = only_samples(test.dst, self.name, list(samples(1, document, options)))
         if output.status != 0:
             raise failure(test.dst, self.name, output.last_words)

@@ -61,9 +61,17 @@ def make_test(fleet: Fleet, tool: Tool, src: str, dst: str) -> Test:
 
 @asynccontextmanager
 async def prepared(
-    sessions: Sessions, ports: Ports, tool: Tool, test: Test, *, lasting_s: float = 0.0
-) -> AsyncIterator[Test]:
+    sessions: Sessions, ports: Ports, tool: Tool, test: Test, *, lasting_s: float = 0.0,
+    tether: bool = False,
+) -> AsyncIterator[Test]:  # fmt: skip
     """Have the tool's server listen; gives the test with its port.
+
+    Parameters
+    ----------
+    lasting_s : float
+        How much longer the server may last than its test alone would need.
+    tether : bool
+        Whether it is to end soon after this process does, whatever ends that.
 
     Raises
     ------
@@ -81,7 +89,8 @@ async def prepared(
             ready = replace(test, port=port)
             command = tool.server(ready)
             assert command
-            running = await stack.enter_async_context(session.server(command, limit_s))
+            server = session.server(command, limit_s, tether=tether)
+            running = await stack.enter_async_context(server)
             if tool.ready_words():
                 up = await running.line_with(tool.ready_words())
             else:
@@ -102,12 +111,14 @@ async def prepared(
         avoid.add(port)
 
 
-async def run_client(sessions: Sessions, tool: Tool, test: Test) -> Result:
+async def run_client(
+    sessions: Sessions, tool: Tool, test: Test, *, tether: bool = False
+) -> Result:  # fmt: skip
     """Run the client of a test whose server listens, and read what it says."""
     client = test.dst if tool.client_at_dst else test.src
     session = await sessions.session(client.name)
     began_s = time.time()
-    output = await session.measure(tool.command(test), tool.limit_s(test))
+    output = await session.measure(tool.command(test), tool.limit_s(test), tether=tether)
     return tool.read(output, test, began_s)
 
 

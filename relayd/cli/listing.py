@@ -15,7 +15,7 @@ from relayd.cli.options import wan_of, whole_number
 from relayd.graph_document import aliases_by_region, leg_as_json, region_as_json
 
 if TYPE_CHECKING:
-    from relayd.wan import Matrix
+    from relayd.matrices import Matrix
 
 
 def regions(options: argparse.Namespace) -> int:
@@ -84,7 +84,8 @@ def matrix(options: argparse.Namespace) -> int:
         return _summary(found, as_json=options.json)
     if options.json:
         values = [[None if isnan(v) else v for v in row] for row in found.values.tolist()]
-        print(json.dumps({**_described(found), "regions": list(found.regions), "values": values}))
+        table = {"regions": list(found.regions), "values": values, "sources": found.sources}
+        print(json.dumps({**_described(found), **table}))
         return 0
     print("\t".join([f"{found.metric} ({found.unit})", *found.regions]))
     for region, row in zip(found.regions, found.values.tolist(), strict=True):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from planner.plan import Cost, Plan
+from planner.errors import InputError
+from planner.plan import Cost, Plan, RelayOption
 from planner.units import (
     gbps_text,
     parse_duration_s,
@@ -24,12 +25,29 @@ from relayd.wan import Wan
 
 def run(options: argparse.Namespace) -> int:
     """Answer one request."""
-    plan = ask(wan_of(options), options, load_settings())
-    if options.json:
+    wan = wan_of(options)
+    if options.emit and options.json:
+        raise InputError("--emit", "and --json ask for different output", remedy="Leave one out.")
+    plan = ask(wan, options, load_settings())
+    if options.emit:
+        print(_emitted(plan, wan, options), end="")
+    elif options.json:
         print(plan.model_dump_json(indent=2))
     else:
-        print(human(plan, volume_assumed=options.volume is None))
+        print(human(plan, volume_assumed=options.volume is None, listed=bool(options.candidates)))
     return 0
+
+
+def _emitted(plan: Plan, wan: Wan, options: argparse.Namespace) -> str:
+    """Return the plan as a script or a configuration of a tool."""
+    from relayd.emitting.formats import DEFAULT_PORT, emit
+
+    port = whole_number(options.port, "--port") if options.port else DEFAULT_PORT
+    endpoints: dict[str, list[str]] = {}
+    for name, addresses in assignments(options.endpoint, "--endpoint", None).items():
+        region = wan.resolve(name, "--endpoint").region_id
+        endpoints.setdefault(region, []).extend(a.strip() for a in addresses.split(","))
+    return emit(plan, options.emit, endpoints=endpoints, port=port)
 
 
 def ask(wan: Wan, options: argparse.Namespace, settings: Settings) -> Plan:
@@ -60,6 +78,7 @@ def ask(wan: Wan, options: argparse.Namespace, settings: Settings) -> Plan:
             whole_number,
         ),
         "vms": (most_vms, "--vms", whole_number),
+        "candidates": (options.candidates, "--candidates", whole_number),
     }
     limits: dict[str, Any] = {
         name: read(value, option)
@@ -83,8 +102,17 @@ def ask(wan: Wan, options: argparse.Namespace, settings: Settings) -> Plan:
     )
 
 
-def human(plan: Plan, *, volume_assumed: bool = False) -> str:
-    """Return a plan for people: verdict and reason, the comparison, advice, certainty."""
+def human(plan: Plan, *, volume_assumed: bool = False, listed: bool = False) -> str:
+    """Return a plan for people: verdict and reason, the comparison, advice, certainty.
+
+    Parameters
+    ----------
+    plan : Plan
+    volume_assumed : bool
+        Whether nobody said the volume.
+    listed : bool
+        Whether to list single relays.
+    """
     request = plan.request
     assumed = " (assumed; say --volume)" if volume_assumed else ""
     blocks = [
@@ -96,6 +124,8 @@ def human(plan: Plan, *, volume_assumed: bool = False) -> str:
     if len(plan.paths) > 1 or plan.verdict != "direct":
         blocks.append(_paths(plan))
     blocks.append(_machines(plan))
+    if listed and plan.best_relay:
+        blocks.append(_candidates([plan.best_relay, *plan.alternatives]))
     if plan.frontier:
         blocks.append(_frontier(plan))
     if plan.advice:
@@ -178,6 +208,24 @@ def _machines(plan: Plan) -> str:
             f"({gbps_text(binding.gain_per_unit)} {binding.unit})."
         )
     return filled(lines)
+
+
+def _candidates(options: Sequence[RelayOption]) -> str:
+    rows = [
+        (
+            option.relay,
+            gbps_text(option.throughput_gbps),
+            text.duration(option.duration_s),
+            f"{option.rtt_ms:.0f} ms",
+            text.usd(option.cost_usd.total),
+            f"{option.gain:.2f}x" if option.gain else "-",
+            f"{option.gain_low:.2f}x" if option.gain_low is not None else "-",
+            f"{option.cost_ratio:.2f}x" if option.cost_ratio else "-",
+        )
+        for option in options
+    ]
+    header = ("relay", "Gbit/s", "time", "RTT", "$ total", "speed", "at least", "cost")
+    return text.table(header, rows)
 
 
 def _frontier(plan: Plan) -> str:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from planner.errors import InputError
 from planner.units import parse_duration_s, parse_money_usd
-from probes.campaign.costing import CampaignCost
 from probes.campaign.course import Wish, parse_pairs
 from probes.campaign.engine import Limits, Progress
 from probes.campaign.method import Method
@@ -23,6 +22,7 @@ from relayd.cli.fleet import agreed, allow_many_connections, fleet_path
 from relayd.cli.options import catalogue_of, store_place, whole_number
 from relayd.cli.probe_method import kept_method, may_change, method_of
 from relayd.cli.text import duration, table, usd, volume
+from relayd.forecast_document import forecast_as_json
 from relayd.measuring import Forecast, Measuring, Report, wish_from_json, wish_to_json
 from relayd.settings import load_settings
 from relayd.store import Place, open_if_there, open_store
@@ -126,7 +126,7 @@ def _dry_run(options: argparse.Namespace, measuring: Measuring) -> int:
     wish, method = _wish(options, measuring), method_of(options)
     forecast = measuring.forecast(wish, _budget(options), method=method)
     if options.json:
-        print(json.dumps(_forecast_json(forecast), indent=2))
+        print(json.dumps(forecast_as_json(forecast), indent=2))
     else:
         _print_forecast(forecast, sys.stdout)
     return 0
@@ -158,34 +158,6 @@ def _print_forecast(forecast: Forecast, stream: Any) -> None:
         f"${usd(whole.egress_usd)}.",
         file=stream,
     )
-
-
-def _forecast_json(forecast: Forecast) -> dict[str, Any]:
-    def content(cost: CampaignCost, duration_s: float) -> dict[str, Any]:
-        return {
-            "rounds": cost.rounds,
-            "duration_s": round(duration_s, 3),
-            "volume_gb": cost.volume_gb,
-            "egress_usd": cost.egress_usd,
-            "phases": {
-                phase: {
-                    "rounds": part.rounds,
-                    "volume_gb": part.volume_gb, "egress_usd": part.egress_usd,
-                }
-                for phase, part in cost.by_phase.items()
-            },
-            "regions": {
-                c.region: {
-                    "sent_gb": c.sent_gb, "received_gb": c.received_gb, "egress_usd": c.egress_usd
-                }
-                for c in cost.by_region.values()
-            },
-        }  # fmt: skip
-
-    return {
-        "campaign": content(forecast.cost, forecast.duration_s),
-        "all_pairs": content(forecast.everything, forecast.everything_s),
-    }
 
 
 # ---- measuring ---------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from planner.errors import FormatError
 from planner.network import Snapshot
 
 if TYPE_CHECKING:
-    from relayd.wan import Matrix
+    from relayd.matrices import Matrix
 
 T = TypeVar("T")
 
@@ -91,7 +91,7 @@ def matrix_of(document: Mapping[str, Any]) -> Matrix:
     """Return a matrix with NaN where the document has null."""
     import numpy as np
 
-    from relayd.wan import Matrix
+    from relayd.matrices import Matrix
 
     values = np.array(
         [[np.nan if value is None else value for value in row] for row in document["values"]],
@@ -101,4 +101,6 @@ def matrix_of(document: Mapping[str, Any]) -> Matrix:
     return Matrix(
         document["metric"], document["unit"], regions, values.reshape(len(regions), len(regions)),
         Snapshot(**document["snapshot"]),
+        # A service of before has none.
+        None if (sources := document.get("sources")) is None else tuple(map(tuple, sources)),
     )  # fmt: skip

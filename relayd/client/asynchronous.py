@@ -24,13 +24,14 @@ from planner.shuffle_plan import ShufflePlan
 from probes.samples import Sample
 from relayd.catalogue import catalogue_of
 from relayd.client.answers import Ingested, answer_of, matrix_of
-from relayd.client.connection import Connection
+from relayd.client.connection import TIMEOUT_S, Connection
 from relayd.client.errors import error_of
 from relayd.client.options import (
     BroadcastOptions,
     ReduceOptions,
     ScheduleOptions,
     ShuffleOptions,
+    TasksOptions,
     TransferOptions,
     as_json,
 )
@@ -40,7 +41,7 @@ from relayd.store.events import Event
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from relayd.wan import Matrix, MatrixMetric
+    from relayd.matrices import Matrix, MatrixMetric
 
 BATCH = 1000
 """Requests that go into one call of the service at most."""
@@ -79,7 +80,7 @@ class AsyncWan:
     """
 
     def __init__(
-        self, url: str, *, token: str | None = None, timeout_s: float = 60.0, attempts: int = 4
+        self, url: str, *, token: str | None = None, timeout_s: float = TIMEOUT_S, attempts: int = 4
     ) -> None:
         self._connection = Connection(url, token=token, timeout_s=timeout_s, attempts=attempts)
 
@@ -178,14 +179,11 @@ class AsyncWan:
         tasks: Mapping[str, float] | Sequence[str],
         traffic_gb: Any,
         vms: Sequence[Mapping[str, Any]],
-        *,
-        time_limit_s: float | None = None,
-        connections: int | None = None,
+        **options: Unpack[TasksOptions],
     ) -> TaskPlacement:
         """Recommend on which VM to run which task; see :meth:`relayd.wan.Wan.place_tasks`."""
         cpus = tasks if isinstance(tasks, Mapping) else dict.fromkeys(tasks, 1.0)
-        body = as_json({"time_limit_s": time_limit_s, "connections": connections})
-        body |= {
+        body = as_json(options) | {
             "tasks": [{"id": task, "cpus": count} for task, count in cpus.items()],
             "traffic": [
                 {"src": src, "dst": dst, "volume_gb": gb}

@@ -29,17 +29,19 @@ from planner.shuffle_plan import ShufflePlan
 from probes.samples import Sample
 from relayd.client.answers import Ingested
 from relayd.client.asynchronous import AsyncWan
+from relayd.client.connection import TIMEOUT_S
 from relayd.client.options import (
     BroadcastOptions,
     ReduceOptions,
     ScheduleOptions,
     ShuffleOptions,
+    TasksOptions,
     TransferOptions,
 )
 from relayd.store.events import Event
 
 if TYPE_CHECKING:
-    from relayd.wan import Matrix, MatrixMetric
+    from relayd.matrices import Matrix, MatrixMetric
 
 T = TypeVar("T")
 
@@ -110,7 +112,7 @@ class RemoteWan:
     """
 
     def __init__(
-        self, url: str, *, token: str | None = None, timeout_s: float = 60.0, attempts: int = 4
+        self, url: str, *, token: str | None = None, timeout_s: float = TIMEOUT_S, attempts: int = 4
     ) -> None:
         self._options = {"token": token, "timeout_s": timeout_s, "attempts": attempts}
         self._url = url
@@ -193,16 +195,10 @@ class RemoteWan:
         tasks: Mapping[str, float] | Sequence[str],
         traffic_gb: Any,
         vms: Sequence[Mapping[str, Any]],
-        *,
-        time_limit_s: float | None = None,
-        connections: int | None = None,
+        **options: Unpack[TasksOptions],
     ) -> TaskPlacement:
         """Recommend on which VM to run which task; see :meth:`relayd.wan.Wan.place_tasks`."""
-        return self._run(
-            self._asked().place_tasks(
-                tasks, traffic_gb, vms, time_limit_s=time_limit_s, connections=connections
-            )
-        )
+        return self._run(self._asked().place_tasks(tasks, traffic_gb, vms, **options))
 
     def replan(
         self,

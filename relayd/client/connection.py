@@ -6,6 +6,7 @@ import asyncio
 import json
 import random
 from collections.abc import AsyncIterator, Mapping
+from math import inf
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,6 +18,8 @@ from relayd.client.errors import ServiceError, error_of
 
 FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 10.0
+TIMEOUT_S = 60.0
+"""For one attempt: twice what a service takes for an answer at most."""
 AGAIN = frozenset({429, 502, 503, 504})
 """Answers after which the same call may go well (RFC 9110, 15.5 and 15.6; RFC 6585)."""
 _MOST_PER_HOST = 32
@@ -47,6 +50,8 @@ class Connection:
             raise InputError(
                 "url", "has a user name in it", remedy="Give a token by `token=` instead."
             )
+        if not 0 < timeout_s < inf:
+            raise InputError("timeout_s", "must be a finite time above 0", value=timeout_s)
         self.url = url.rstrip("/")
         self._headers = {"User-Agent": f"relayd/{__version__}", "Accept": "application/json"}
         if token:

@@ -11,6 +11,7 @@ from planner.errors import RelaydError
 from planner.network import Snapshot
 from relayd.client.asynchronous import AsyncWan, Graph
 from relayd.client.blocking import Loop
+from relayd.client.connection import TIMEOUT_S
 from relayd.given import GivenKnowledge
 from relayd.wan import Wan
 
@@ -42,8 +43,8 @@ class MirroredWan(Wan):
     """
 
     def __init__(
-        self, url: str, *, token: str | None = None, timeout_s: float = 60.0, attempts: int = 4,
-        refresh_s: float = REFRESH_S,
+        self, url: str, *, token: str | None = None, timeout_s: float = TIMEOUT_S,
+        attempts: int = 4, refresh_s: float = REFRESH_S,
     ) -> None:  # fmt: skip
         self.problem: RelaydError | None = None
         self._remote = AsyncWan(url, token=token, timeout_s=timeout_s, attempts=attempts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import isinf
-from typing import Any
+from typing import Any, TypedDict
 
 from planner.broadcast_request import BroadcastObjective
 from planner.placement_request import Links, PlacementObjective
@@ -26,6 +26,7 @@ class TransferOptions(CommonOptions, total=False):
     relays: str
     max_age_s: float | None
     frontier: bool
+    candidates: int
 
 
 class ShuffleOptions(CommonOptions, total=False):
@@ -66,6 +67,16 @@ class ReduceOptions(CommonOptions, total=False):
     budget_usd: float | None
     deadline_s: float | None
     reduce_in: Sequence[str]
+
+
+class TasksOptions(TypedDict, total=False):
+    """Of :meth:`relayd.wan.Wan.place_tasks`."""
+
+    time_limit_s: float | None
+    connections: int | None
+    month_to_date_gb: Mapping[str, float]
+    vm_types: Mapping[str, str]
+    vm_start_s: float
 
 
 def as_json(options: Mapping[str, Any]) -> dict[str, Any]:

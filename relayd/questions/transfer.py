@@ -9,7 +9,7 @@ from planner.errors import DataError, InputError
 from planner.network import Leg
 from planner.plan import Plan
 from planner.recommendation import recommend
-from planner.request import TransferRequest
+from planner.request import MOST_CANDIDATES, TransferRequest
 from relayd.questions.circumstances import Circumstances
 
 if TYPE_CHECKING:
@@ -25,9 +25,14 @@ def plan_transfer(
     relays: str,
     max_age_s: float | None,
     frontier: bool,
+    candidates: int,
     **goal: Any,
 ) -> Plan:
     """Answer :meth:`relayd.wan.Wan.plan`; ``goal`` goes to the request as it is."""
+    if not 1 <= candidates <= MOST_CANDIDATES:
+        raise InputError(
+            "candidates", f"must be a whole number from 1 to {MOST_CANDIDATES}", value=candidates
+        )
     source, target, notes = wan.resolve_pair(src, dst)
     if source == target:
         raise InputError(
@@ -57,6 +62,10 @@ def plan_transfer(
     )
     network = wan.network_between(source, target, circumstances.checked_vm_types(wan))
     now_s = time.time()
+    if verified := network.verified.get((source, target)):
+        from planner.verification import calibrated
+
+        network = calibrated(network, verified, now_s)
     if max_age_s is not None:
         _refuse_old(network.leg(source, target), now_s, max_age_s)
     return recommend(
@@ -66,6 +75,7 @@ def plan_transfer(
         catalogue=wan.catalogue,
         now_s=now_s,
         with_frontier=frontier,
+        candidates=candidates,
         notes=notes,
     )
 

@@ -43,6 +43,14 @@ class Access:
         """Take the tokens that the store has now."""
         self._by_digest = {token.digest: token for token in tokens}
 
+    def may(self, request: web.Request, scope: Scope) -> bool:
+        """Return whether who asks might ask for something else, too."""
+        try:
+            self.caller(request, scope)
+        except ProblemError:
+            return False
+        return True
+
     def caller(self, request: web.Request, scope: Scope | None) -> object:
         """Return whom to count a request for: its token's number, else its address.
 

@@ -9,6 +9,13 @@ import orjson
 from aiohttp import hdrs, web
 
 from planner.network import Snapshot
+from relayd.service.compression import (
+    LEAST_BYTES,
+    accepts_gzip,
+    compressing,
+    is_known,
+    tag_of,
+)
 from relayd.service.routes.table import JSON
 
 SNAPSHOT_ID = "Relayd-Snapshot"
@@ -31,19 +38,23 @@ def encoded(value: Any) -> bytes:
 
 
 def tagged_answer(request: web.Request, body: bytes, snapshot: Snapshot) -> web.Response:
-    """Return a document with its ETag, or 304 to who has it already (RFC 9110, 13.1.2)."""
-    tag = f'"{blake2b(body, digest_size=12).hexdigest()}"'
+    """Return a document with its ETag, or 304 to who has it already (RFC 9110, 13.1.2).
+
+    What takes more than a packet is compressed for those who take it so.
+    """
+    plain_tag = f'"{blake2b(body, digest_size=12).hexdigest()}"'
+    is_large = len(body) >= LEAST_BYTES
+    compressed = is_large and accepts_gzip(request.headers.get(hdrs.ACCEPT_ENCODING))
     headers = {
-        SNAPSHOT_ID: snapshot.id, SNAPSHOT_AS_OF: snapshot.as_of, hdrs.ETAG: tag,
+        SNAPSHOT_ID: snapshot.id, SNAPSHOT_AS_OF: snapshot.as_of,
+        hdrs.ETAG: tag_of(plain_tag, compressed=compressed),
         hdrs.CACHE_CONTROL: "private, no-cache",
     }  # fmt: skip
-    known = request.headers.get(hdrs.IF_NONE_MATCH)
-    if known and (known.strip() == "*" or tag in _tags(known)):
+    if is_large:
+        headers[hdrs.VARY] = hdrs.ACCEPT_ENCODING
+    if is_known(request.headers.get(hdrs.IF_NONE_MATCH), plain_tag):
         return web.Response(status=304, headers=headers)
     headers[hdrs.CONTENT_TYPE] = JSON
+    if compressed:
+        return compressing(body, headers=headers)
     return web.Response(body=body, headers=headers)
-
-
-def _tags(header: str) -> set[str]:
-    """Return the tags of If-None-Match, compared weakly."""
-    return {part.strip().removeprefix("W/") for part in header.split(",")}

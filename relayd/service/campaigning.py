@@ -48,6 +48,20 @@ class Campaigning:
         self._beginning = asyncio.Lock()
         self.running: int | None = None
 
+    def refusal(self) -> str:
+        """Return why there are no campaigns on request here; empty where there are."""
+        if self._fleet is None:
+            return (
+                "This service has no fleet: its operator names a fleet file by "
+                "`relayd serve --fleet FILE`."
+            )
+        if self._watched:
+            return (
+                "This service watches its fleet: it measures when that is due, and within its "
+                "daily budget."
+            )
+        return ""
+
     async def begin(self, request: dict[str, Any]) -> int:
         """Start a campaign; returns its number.
 
@@ -56,16 +70,8 @@ class Campaigning:
         ProblemError
             409 without a fleet or while another one runs; or what is wrong with the request.
         """
-        if self._fleet is None:
-            raise ProblemError(
-                409, "conflict", "This service has no fleet: its operator names a fleet file by "
-                "`relayd serve --fleet FILE`.",
-            )  # fmt: skip
-        if self._watched:
-            raise ProblemError(
-                409, "conflict", "This service watches its fleet: it measures when that "
-                "is due, and within its daily budget.",
-            )  # fmt: skip
+        if refusal := self.refusal():
+            raise ProblemError(409, "conflict", refusal)
         if self._beginning.locked() or self.running is not None:
             raise ProblemError(409, "conflict", "A campaign is running already.")
         async with self._beginning:

@@ -12,9 +12,11 @@ from typing import NamedTuple
 
 from planner.errors import RelaydError
 from planner.leg_states import LegState, Pair
+from planner.network import Network
 from relayd.service.access import Access
 from relayd.service.campaigning import Campaigning
 from relayd.service.current import RENEW_AFTER_S, Current, read_current
+from relayd.service.estimate_errors import estimate_errors
 from relayd.service.event_stream import EventStream
 from relayd.service.logs import Log
 from relayd.service.metrics import Metrics
@@ -28,6 +30,7 @@ from relayd.service.watching import Watching
 from relayd.service.workers import Workers
 from relayd.store import Place, SnapshotRow, Store
 from relayd.store.leg_states import LegStates
+from relayd.store.newest_samples import newest_samples
 from relayd.store.tokens import Token, Tokens
 from relayd.wan import Wan
 
@@ -162,8 +165,18 @@ class Service:
         stale = time.time() - self.current.read_at_s > RENEW_AFTER_S
         # States are compared, not only heard of: they also end by themselves, unconfirmed.
         if found != known or state.leg_states != self.current.states or stale:
+            before, network = self._latest, self.current.network
             await self._read()
             self._latest = state.latest
+            if before and state.latest and found != known:
+                await self._judge(network, before, state.latest)
+
+    async def _judge(self, network: Network, before: SnapshotRow, after: SnapshotRow) -> None:
+        """Hold what was measured between two snapshots against what the first one said."""
+        found = await self.store.read(
+            lambda store: newest_samples(store.database, before.id, before.as_of_s, after.as_of_s)
+        )
+        self.metrics.estimated(estimate_errors(network, found))
 
     def _add_gauges(self) -> None:
         add = self.metrics.gauge

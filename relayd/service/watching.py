@@ -82,6 +82,12 @@ class Watching:
         """Return how the watcher is; None where nothing is watched."""
         return self._watcher.status() if self._watcher else None
 
+    @property
+    def campaign(self) -> int | None:
+        """The campaign that the watcher runs just now."""
+        running = (self.status() or {}).get("campaign") or {}
+        return running.get("id")
+
     def health(self) -> dict[str, Any] | None:
         """Return of it what may be told without a token: no host, no address, no money."""
         status = self.status()

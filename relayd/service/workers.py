@@ -69,7 +69,10 @@ class Workers:
         """Let questions of a version be answered from a network; takes some 50 ms."""
         path = Path(self._folder.name) / f"{len(self._written)}-{time.monotonic_ns()}.pickle"
         with path.open("wb") as file:
-            known = (catalogue, network.sites, network.legs, network.snapshot, dict(states))
+            known = (
+                catalogue, network.sites, network.legs, network.snapshot, dict(states),
+                dict(network.verified),
+            )  # fmt: skip
             pickle.dump(known, file, 5)
         self._written[version] = path
         for old in list(self._written)[
@@ -180,9 +183,10 @@ def _answer(
 
         with Path(path).open("rb") as file:
             # Written by the service itself, in a folder that only its user may enter.
-            catalogue, sites, legs, snapshot, states = pickle.load(file)  # noqa: S301
+            catalogue, sites, legs, snapshot, states, verified = pickle.load(file)  # noqa: S301
         _known.clear()
-        _known[path] = GivenWan(catalogue, Network(sites, legs, snapshot), states)
+        network = Network(sites, legs, snapshot, verified=verified)
+        _known[path] = GivenWan(catalogue, network, states)
         _ = _known[path].network  # widened for age here, once, not for each pair that is asked for
     signal.setitimer(signal.ITIMER_REAL, limit_s)
     try:

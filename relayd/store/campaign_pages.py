@@ -6,6 +6,8 @@ import json
 from typing import Any, NamedTuple
 
 from relayd.store.database import Database
+from relayd.store.election import is_held
+from relayd.store.opening import Store
 
 _PAGE = (
     "SELECT campaigns.id, campaigns.options, campaigns.started_at_s, campaigns.finished_at_s, "
@@ -46,6 +48,14 @@ class CampaignState(NamedTuple):
 def campaign_page(database: Database, *, before_id: int = 0, limit: int) -> list[CampaignState]:
     """Return campaigns that began before one of them, the newest first; 0 for the first page."""
     return _read(database, 0, before_id or _BEYOND, limit)
+
+
+def running(store: Store) -> int | None:
+    """Return the number of the campaign that some process is running now."""
+    if not is_held(store, "campaign"):
+        return None
+    row = store.database.row("SELECT id FROM campaigns ORDER BY id DESC LIMIT 1")
+    return None if row is None else int(row[0])
 
 
 def campaign(database: Database, number: int) -> CampaignState | None:

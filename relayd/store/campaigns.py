@@ -155,6 +155,13 @@ class Campaigns:
         return StoredCampaign(self._store, CampaignRow(row[0], json.loads(row[1]), row[2], None))
 
     @contextmanager
+    def under_way(self) -> Iterator[None]:
+        """Let everybody know that the newest campaign is being run, for as long as it is."""
+        with election(self._store, "campaign") as standing:
+            standing.stand()
+            yield
+
+    @contextmanager
     def alone(self) -> Iterator[None]:
         """Be the only campaign on this store.
 
@@ -163,10 +170,11 @@ class Campaigns:
         InputError
             If another process is running one; its probes and ours would disturb each other.
         """
-        with election(self._store, "campaign") as standing:
+        with election(self._store, "prober") as standing:
             if not standing.stand():
                 raise InputError(
-                    "--db", "is in use by another campaign", value=str(self._store.place),
+                    "--db", "is in use by another campaign or a watcher",
+                    value=str(self._store.place),
                     remedy="Wait until it has finished, or name another database.",
                 )  # fmt: skip
             yield

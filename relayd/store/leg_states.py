@@ -57,10 +57,8 @@ class LegStates:
         """Return the legs that are not as usual, unless they were last seen too long ago."""
         rows = self._database.rows(f"{_SELECT} WHERE valid_until_s >= ?", (now_s,))
         return {
-            (src, dst): LegState(
-                src, dst, condition, utc_text(since_s), reason, rtt_ms, loss_share, rate_share
-            )
-            for src, dst, condition, since_s, reason, rtt_ms, loss_share, rate_share, _, _ in rows
+            (src, dst): LegState(src, dst, condition, utc_text(since_s), *figures)
+            for src, dst, condition, since_s, *figures, _ in rows
         }
 
     def kept(self) -> list[Kept]:

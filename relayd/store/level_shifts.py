@@ -21,6 +21,18 @@ class Change(NamedTuple):
     after: float
 
 
+class FoundChange(NamedTuple):
+    """A leg that has changed, and when that was settled."""
+
+    src: str
+    dst: str
+    metric: str
+    at_s: float
+    found_at_s: float
+    before: float
+    after: float
+
+
 class LevelShifts:
     """The changes of a store.
 
@@ -68,6 +80,17 @@ class LevelShifts:
             "WHERE measured_again_at_s IS NULL ORDER BY found_at_s"
         )
         return [Change(*row) for row in rows]
+
+    def found_since(self, at_s: float) -> list[FoundChange]:
+        """Return the changes that were settled since a time, the newest first."""
+        rows = self._database.rows(
+            "SELECT src.name, dst.name, metrics.name, at_s, found_at_s, before, after "
+            "FROM level_shifts JOIN regions AS src ON src.id = src_id "
+            "JOIN regions AS dst ON dst.id = dst_id JOIN metrics ON metrics.id = metric_id "
+            "WHERE found_at_s >= ? ORDER BY found_at_s DESC, src.name, dst.name",
+            (at_s,),
+        )
+        return [FoundChange(*row) for row in rows]
 
     def close(self, src: str, dst: str) -> None:
         """Note that throughput of a leg was measured again, or tried to be."""

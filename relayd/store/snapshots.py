@@ -207,6 +207,18 @@ class Snapshots:
         row = self._database.row(_HEADS + " ORDER BY key DESC LIMIT 1")
         return None if row is None else SnapshotRow(*row)
 
+    def current_at(self, at_s: float) -> SnapshotRow | None:
+        """Return the snapshot that was the newest at a time; None if none is as old."""
+        row = self._database.row(
+            _HEADS + " WHERE created_at_s <= ? ORDER BY key DESC LIMIT 1", (at_s,)
+        )
+        return None if row is None else SnapshotRow(*row)
+
+    def oldest(self) -> SnapshotRow | None:
+        """Return the oldest snapshot that is kept; None if there is none."""
+        row = self._database.row(_HEADS + " ORDER BY key LIMIT 1")
+        return None if row is None else SnapshotRow(*row)
+
     def get(self, snapshot_id: str) -> SnapshotRow:
         """Return one snapshot.
 

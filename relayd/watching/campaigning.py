@@ -16,6 +16,7 @@ from planner.errors import RelaydError
 from probes.campaign.course import Wish
 from probes.campaign.engine import Limits, Progress
 from probes.fleet.hosts import Fleet
+from relayd.campaign_telling import CampaignTelling
 from relayd.measuring import Measuring, Report, wish_from_json, wish_to_json
 from relayd.store import Store, open_store
 from relayd.store.campaigns import Campaigns
@@ -213,14 +214,16 @@ class Campaigning:
             Events(store.database).add(
                 "campaign", str(run.campaign_id),
                 {
-                    "why": due.why, "usd": run.usd, "sent_gb": run.sent_gb,
+                    "status": _status(run, problem), "why": due.why,
+                    "usd": run.usd, "sent_gb": run.sent_gb,
                     "ended": run.ended, "left_out": run.left_out, "problem": problem,
                 },
             )  # fmt: skip
 
-    def _progressed(self, now: Progress) -> None:
+    def _progressed(self, run: _Run, now: Progress) -> None:
         self.progress = {
-            "stage": now.stage, "done": now.done, "failed": now.failed, "total": now.total,
+            "id": run.campaign_id, "stage": now.stage,
+            "done": now.done, "failed": now.failed, "total": now.total,
             "usd": now.usd,
         }  # fmt: skip
 
@@ -238,7 +241,7 @@ class _Run:
     due: Due
     budget_usd: float
     deadline_s: float
-    on_progress: Callable[[Progress], None]
+    on_progress: Callable[[_Run, Progress], None]
     usd: float = 0.0
     sent_gb: float = 0.0
     ended: bool = False
@@ -283,8 +286,15 @@ class _Run:
                 assert task
                 self._stop = lambda: _quietly(loop.call_soon_threadsafe, task.cancel)
                 measuring = Measuring(self.fleet, self.catalogue, store)
+                telling = CampaignTelling(store, campaign.row.id)
+                telling.tell(status="started", why=self.due.why)
+
+                def progressed(now: Progress) -> None:
+                    self.on_progress(self, now)
+                    telling.progress(now)
+
                 return await measuring.run(
-                    campaign, replace(self.due.wish), limits, on_progress=self.on_progress
+                    campaign, replace(self.due.wish), limits, on_progress=progressed
                 )
 
             try:
@@ -308,6 +318,15 @@ def _spread(every_s: float, last_s: float) -> float:
     after a restart.
     """
     return every_s * (1 - JITTER + 2 * JITTER * (last_s % 1))
+
+
+def _status(run: _Run, problem: str) -> str:
+    """Return how a campaign ended, in the words of the service's own campaigns."""
+    if problem:
+        return "failed"
+    if not run.ended:
+        return "partly done" if run.left_out else "interrupted"
+    return "done"
 
 
 def _quietly(call: Callable[..., object], *arguments: object) -> None:

@@ -71,6 +71,7 @@ class Looking:
     on_note: Callable[[str], None] = lambda _: None
     loaded: Callable[[], bool] = lambda: False
     unreachable: dict[str, str] = field(default_factory=dict)
+    remedies: dict[str, str] = field(default_factory=dict)
     last_look_s: float = 0.0
     overhead_s: float = OVERHEAD_S
 
@@ -172,11 +173,13 @@ class Looking:
                 extra_s = max(OVERHEAD_S, time.monotonic() - began_s - quick_s)
                 self.overhead_s += LEARNING * (extra_s - self.overhead_s)
             if self.unreachable.pop(region, None) is not None:
+                self.remedies.pop(region, None)
                 self.on_note(f"{region} can be asked again.")
             return {names[name]: look for name, look in seen.items()}
         if region not in self.unreachable:
             self.on_note(f"{errors[-1]} Its legs are judged by what others see of it.")
         self.unreachable[region] = errors[-1].problem
+        self.remedies[region] = errors[-1].remedy
         return None
 
 

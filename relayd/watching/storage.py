@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from types import TracebackType
 from typing import TypeVar
 
-from planner.errors import InputError, StoreError
 from relayd.store import Place, Store, open_store
-from relayd.store.campaigns import Campaigns
+from relayd.store.election import Election, election
 
 T = TypeVar("T")
 
@@ -29,7 +27,7 @@ class StoreThread:
         self.db = db
         self._pool = ThreadPoolExecutor(1, "relayd-watch-store")
         self._store: Store | None = None
-        self._alone: ExitStack | None = None
+        self._standing: Election | None = None
 
     async def __aenter__(self) -> StoreThread:
         return self
@@ -55,22 +53,23 @@ class StoreThread:
         """
         return await self._in_thread(lambda: use(self._opened()))
 
-    async def become_the_only_one(self) -> bool:
-        """Be the only prober on this store until closed; False if there is another."""
+    async def stand(self) -> bool:
+        """Take the office of prober if it is free; return whether it is held here now.
 
-        def enter() -> bool:
-            if self._alone is None:
-                stack = ExitStack()
-                try:
-                    stack.enter_context(Campaigns(self._opened()).alone())
-                except StoreError:
-                    raise
-                except InputError:
-                    return False
-                self._alone = stack
-            return True
+        Ask again now and then: on a server, the office ends with the session that holds it.
 
-        return await self._in_thread(enter)
+        Raises
+        ------
+        StoreError
+            If that can't be found out.
+        """
+
+        def stand() -> bool:
+            if self._standing is None:
+                self._standing = election(self._opened(), "prober")
+            return self._standing.stand()
+
+        return await self._in_thread(stand)
 
     async def _in_thread(self, use: Callable[[], T]) -> T:
         # A step that has begun is finished even if nobody waits for it any more: shielded, so
@@ -83,7 +82,7 @@ class StoreThread:
         return self._store
 
     def _close(self) -> None:
-        if self._alone is not None:
-            self._alone.close()
+        if self._standing is not None:
+            self._standing.resign()
         if self._store is not None:
             self._store.close()

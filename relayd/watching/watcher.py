@@ -30,6 +30,7 @@ from relayd.watching.telling import Telling
 from relayd.watching.upkeep import Upkeep
 
 STANDBY_S = 3.0
+"""Between two looks whether the office of prober is free, or still held."""
 UPKEEP_S = 5.0
 BLOCK_S = 300.0
 """Light probes of so long are paid for in advance."""
@@ -83,9 +84,16 @@ class Watcher:
             If the store can't be used at all.
         """
         async with StoreThread(self.db) as storage:
+            await storage.do(lambda store: store.snapshots.latest())
             try:
-                if await self._become_prober(storage, stop):
-                    await self._probe(storage, stop)
+                while not stop.is_set():
+                    try:
+                        if await self._become_prober(storage, stop):
+                            await self._probe(storage, stop)
+                    except StoreError as error:  # a database that restarts is only a pause
+                        self._role = "standby"
+                        self._noted(error)
+                        await _wait(stop, STORE_AGAIN_S)
             finally:
                 self._role = "stopped"
 
@@ -111,6 +119,7 @@ class Watcher:
                 for (src, dst), health in parts.legs.unusual().items()
             ],
             "unreachable": dict(looking.unreachable),
+            "remedies": dict(looking.remedies),
             "looks_every_s": looking.period_s,
             "outages_noticed_within_s": looking.noticed_within_s,
             "last_look_age_s": now_s - looking.last_look_s if looking.last_look_s else None,
@@ -134,14 +143,33 @@ class Watcher:
 
     async def _become_prober(self, storage: StoreThread, stop: asyncio.Event) -> bool:
         """Wait until no other watcher or campaign is on this store; False if stopped before."""
+        told = False
         while not stop.is_set():
-            if await storage.become_the_only_one():
+            elected = await storage.stand()
+            self._problem = ""
+            if elected:
                 return True
-            if self._role != "standby":
-                self._role = "standby"
+            if not told:
+                told, self._role, self._parts = True, "standby", None
                 self.on_note("Another process probes for this store: standing by.")
             await _wait(stop, STANDBY_S)
         return False
+
+    async def _while_in_office(self, storage: StoreThread) -> None:
+        """Return when another process has become the prober.
+
+        The office ends with its session, when the server is restarted or the session is ended.
+        While the server is away nobody else can be elected, and what is sent is only light probes
+        that are paid for: no reason to forget what is known of the legs.
+        """
+        while True:
+            await asyncio.sleep(STANDBY_S)
+            try:
+                if not await storage.stand():
+                    self.on_note("Another process has become the prober for this store.")
+                    return
+            except StoreError as error:
+                self._noted(error)
 
     async def _probe(self, storage: StoreThread, stop: asyncio.Event) -> None:
         owner, campaigns_due = await storage.do(
@@ -157,6 +185,7 @@ class Watcher:
                 asyncio.create_task(parts.looking.run()),
                 asyncio.create_task(self._now_and_then(parts)),
                 asyncio.create_task(self._campaigns(parts)),
+                asyncio.create_task(self._while_in_office(storage)),
             ]
             if parts.telling:
                 running.append(asyncio.create_task(_patiently(parts.telling.run, self._noted)))

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, Page, Request
 
 OPTIONS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
+QUIET_MS, STEP_MS = 500, 50
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -40,8 +41,19 @@ class Watched:
 
     def open(self, url: str) -> Page:
         """Open an address and wait until the page has nothing more to ask."""
+        asked: set[Request] = set()
+        # The stream of events never ends, so the browser's own "network idle" never comes.
+        self.page.on(
+            "request",
+            lambda request: None if request.url.endswith("/v1/events") else asked.add(request),
+        )
+        self.page.on("requestfinished", lambda request: asked.discard(request))
+        self.page.on("requestfailed", lambda request: asked.discard(request))
         self.page.goto(url)
-        self.page.wait_for_load_state("networkidle")
+        quiet_ms = 0
+        while quiet_ms < QUIET_MS:
+            self.page.wait_for_timeout(STEP_MS)
+            quiet_ms = 0 if asked else quiet_ms + STEP_MS
         return self.page
 
     def violations(self) -> list[str]:
@@ -63,13 +75,17 @@ class Watched:
 @contextmanager
 def watched(
     browser: Browser, *, width: int = 1440, height: int = 900, dark: bool = False,
-    allowed: tuple[str, ...] = (),
+    allowed: tuple[str, ...] = (), **options: Any,
 ) -> Iterator[Watched]:  # fmt: skip
-    """Open a page that is watched; errors in its console fail at the end, but those allowed."""
+    """Open a page that is watched; errors in its console fail at the end, but those allowed.
+
+    More options are Playwright's own for a context.
+    """
     context = browser.new_context(
         viewport={"width": width, "height": height},
         color_scheme="dark" if dark else "light",
         reduced_motion="reduce",
+        **options,
     )
     seen = Watched(context.new_page())
     seen.page.on(

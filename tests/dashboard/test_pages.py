@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 QUERIES = {
+    # A part of it: each cell is a matter of seconds together, and they are all alike.
+    "matrix": "?from=aws&to=gcp",
     "pair": "?src=azure:eastus&dst=aws:sa-east-1",
     "plan": "?src=azure:eastus&dst=aws:sa-east-1&volume_gb=500",
 }

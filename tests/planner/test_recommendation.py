@@ -154,6 +154,25 @@ def test_the_same_question_has_the_same_answer(
     assert ask() == ask()
 
 
+@patient
+@given(requests(), networks(), prices())
+def test_how_many_relays_are_compared_decides_nothing(
+    request: TransferRequest, network: Network, price_list: FlatPrices
+) -> None:
+    try:
+        few, usual, many = (
+            recommend(request, network, price_list, candidates=n) for n in (1, 6, 100)
+        )
+    except (InfeasibleError, DataError):
+        return
+    assert few.alternatives == ()
+    assert many.alternatives[: len(usual.alternatives)] == usual.alternatives
+    for plan in (few, many):
+        if plan.best_relay == usual.best_relay:
+            assert replace(plan, alternatives=usual.alternatives) == usual
+        assert plan.plan_id == usual.plan_id
+
+
 # ---- infeasible, and what would do -----------------------------------------------------------
 
 
@@ -287,6 +306,11 @@ def test_a_relay_must_surely_beat_the_margin(low: float, margin: float, verdict:
     assert plan.best_relay is not None
     assert plan.best_relay.gain == near(2.0)
     assert plan.best_relay.gain_low == near(low)
+    chosen = plan.direct if verdict == "direct" else plan.best_relay
+    assert chosen.throughput_gbps_low == plan.throughput_gbps_low
+    assert chosen.throughput_gbps_high == plan.throughput_gbps_high
+    assert chosen.connections == plan.paths[0].connections
+    assert chosen.vms == plan.vms
     if verdict == "direct":  # and then it says what would settle it
         assert any(advice.action.startswith("Measure") for advice in plan.advice)
 

@@ -13,7 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from planner.errors import InputError
-from probes.analysis.caps import cap_estimate
+from probes.analysis.caps import Ended, cap_estimate, together_mbps
 from probes.analysis.ramp import fit_ramp, next_connections
 from probes.analysis.relocation import IRELAND_MEDIUM, SAO_PAULO_MEDIUM, Reference, advise
 from probes.analysis.steady_state import (
@@ -267,6 +267,37 @@ def test_a_cap_is_told_from_peers_that_could_take_no_more(
         assert estimate.high >= 1.9 * estimate.expected
     unknown = cap_estimate(together, {}, measured_at_s=1.0)
     assert isclose(unknown.expected, estimate.expected)
+
+
+@given(
+    st.floats(100, 10_000),
+    st.integers(2, 6),
+    st.integers(4, 8),
+    st.randoms(use_true_random=False),
+)
+def test_peers_that_take_turns_and_do_not_end_together_show_the_cap(
+    cap_mbps: float, peers: int, seconds: int, generator: random.Random
+) -> None:
+    # Peer 0 runs two seconds later than the others, and has the cap for itself at the end.
+    shares = [[generator.uniform(0.1, 1) for _ in range(peers)] for _ in range(seconds + 2)]
+    shares = [[0, *s[1:]] if at < 2 else s for at, s in enumerate(shares)]
+    shares = [[s[0], *[0] * (peers - 1)] if at >= seconds else s for at, s in enumerate(shares)]
+    rates = [[cap_mbps * s / sum(second) for s in second] for second in shares]
+    tests = {
+        f"p{i}": Ended(
+            1000.0 + seconds + late,
+            [Interval(1.0, second[i]) for second in rates[late : seconds + late]],
+        )
+        for i, late in enumerate([2] + [0] * (peers - 1))
+    }
+    together = together_mbps(tests)
+    assert isclose(sum(together.values()), cap_mbps)
+
+
+def test_peers_that_were_hardly_at_work_together_show_no_cap() -> None:
+    intervals = [Interval(1.0, 100.0)] * 3
+    with pytest.raises(InputError, match=r"1\.0 s only"):
+        together_mbps({"a": Ended(10.0, intervals), "b": Ended(12.0, intervals)})
 
 
 def test_a_cap_probe_that_moved_nothing_is_no_cap() -> None:

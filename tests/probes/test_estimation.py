@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.network import Leg, Network, Snapshot
+from planner.single_flow import FlowTest, predict
 from planner.throughput import bundle_share_of_steady, flow_share_of_steady, window_limited_mbps
 from probes.estimation import Estimator
 from probes.samples import Metric, Sample
@@ -136,6 +137,28 @@ def test_a_provider_that_the_catalogue_does_not_know_is_measured_all_the_same() 
     assert network.leg("own:cellar", DST).aggregate_gbps.expected == pytest.approx(0.9)
     assert network.sites["own:cellar"].vm_type == ""
     assert network.leg(DST, "own:cellar").aggregate_gbps.source == "baseline"
+
+
+def test_hosts_of_which_only_single_flows_and_pings_are_known_can_be_asked_about() -> None:
+    a, r, b = "our:a", "our:r", "our:b"
+    network = estimated(
+        sample(200.0, "rtt_ms", a, b), sample(100.0, "rtt_ms", a, r), sample(110.0, "rtt_ms", r, b),
+        sample(110.0, "per_flow_mbps", a, b, duration_s=10),
+        sample(90.0, "rtt_ms", "our:silent", "our:never"),
+    )  # fmt: skip
+    tests = [FlowTest(a, b, 110.0, 200.0, 10.0)]
+    answer = predict(tests, a, b, rtts_ms={(a, r): 100.0, (r, b): 110.0})
+    assert answer.direct is not None
+    direct, first, second = network.leg(a, b), network.leg(a, r), network.leg(r, b)
+    assert direct.per_flow_mbps.expected == pytest.approx(answer.direct.steady_mbps)
+    through = min(first.rate_gbps(1), second.rate_gbps(1)) * 1000
+    assert through == pytest.approx(answer.relays[0].steady_mbps)
+    assert first.per_flow_mbps.expected == pytest.approx(window_limited_mbps(3.0, 100.0))
+    # What many connections carry is at least that, and says so.
+    assert direct.rate_gbps(64, "low") == pytest.approx(direct.per_flow_mbps.low / 1000)
+    assert direct.rate_gbps(64, "high") > 60 * direct.rate_gbps(64)
+    # Hosts with no flow at all say nothing of throughput.
+    assert "our:never" not in network.legs["our:silent"]
 
 
 @settings(max_examples=15, deadline=None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -15,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from probes.failures import ProbeError
-from probes.fleet.hosts import Fleet
+from probes.fleet.hosts import Fleet, Host
 from probes.fleet.trust import offered_keys, store_key
-from probes.sessions import Patience, Sessions
+from probes.sessions import Patience, Sessions, connect
 from tests.probes.machines import Machine, machines, make_key, need
 
 _ROOT = Path(__file__).parents[2]
@@ -137,6 +138,30 @@ def test_a_refused_login_and_a_closed_port_say_so(fleet: Fixture, tmp_path: Path
     with pytest.raises(ProbeError, match="no SSH connection") as closed:
         asyncio.run(login(second.name))
     assert closed.value.cause == "unreachable"
+
+
+def test_a_cancellation_is_never_lost_in_connecting(tmp_path: Path) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+    (tmp_path / "known").touch()
+    host = Host("a", "aws:us-east-1", "127.0.0.1", port, "nobody", None, tmp_path / "known")
+
+    async def story() -> set[bool]:
+        ends = set()
+        for turns in range(60):  # cancelled at every step on the way, also with the refusal
+            task = asyncio.create_task(connect(host, _BRIEF, None))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            was_running = task.cancel()
+            await asyncio.wait([task])
+            assert task.cancelled() is was_running
+            ends.add(was_running)
+            if not was_running:
+                assert isinstance(task.exception(), ProbeError)
+        return ends
+
+    assert asyncio.run(story()) == {True, False}
 
 
 def test_a_jump_host_leads_to_a_host(fleet: Fixture) -> None:

@@ -103,7 +103,7 @@ def test_one_campaign_at_a_time_also_after_a_kill(store: Store, spot: Spot) -> N
     with subprocess.Popen(command, cwd=_ROOT, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == "alone\n"
-        with pytest.raises(InputError, match="in use by another campaign"):
+        with pytest.raises(InputError, match="in use by another campaign or a watcher"):
             Campaigns(store).alone().__enter__()
         os.kill(other.pid, signal.SIGKILL)
     with Campaigns(store).alone():

@@ -15,7 +15,7 @@ import pytest
 
 from planner.errors import StoreError
 from relayd.store import Store, open_store
-from relayd.store.election import election
+from relayd.store.election import election, is_held
 from tests.postgresql import running_server
 from tests.relayd.engines import PostgresqlSpot, Spot
 
@@ -57,8 +57,12 @@ def test_one_of_several_is_elected_and_another_follows_when_it_resigns(store: St
     assert first.stand()
     assert first.stand()
     assert not second.stand()
+    assert is_held(store, "prober")
+    assert not is_held(store, "campaign")
     with election(store, "campaign") as other_office:
         assert other_office.stand()
+        assert is_held(store, "campaign")
+    assert not is_held(store, "campaign")
     first.resign()
     assert second.stand()
     assert not first.stand()
@@ -75,6 +79,7 @@ def test_a_killed_holder_is_followed(store: Store, spot: Spot) -> None:
         with _candidate(spot) as holder:
             assert holder.stdout is not None
             assert holder.stdout.readline() == "elected\n"
+            assert is_held(store, "prober")
             assert not standing.stand()
             os.kill(holder.pid, signal.SIGKILL)
             holder.wait()

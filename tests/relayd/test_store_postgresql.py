@@ -19,6 +19,8 @@ from planner.errors import StoreError
 from probes.samples import Sample
 from relayd.store import Address, Store, append, open_store, place, schema
 from relayd.store.events import Events
+from relayd.store.marks import Marks
+from relayd.store.postgresql.connecting import SINCE_CRASH
 from tests.postgresql import PostgresqlServer, running_server
 from tests.relayd.conftest import Outcome
 from tests.relayd.engines import PostgresqlSpot
@@ -375,11 +377,46 @@ def test_a_commit_whose_answer_is_lost_is_asked_after(
             assert store.samples.counts().samples == (5 if arrives else 0)
 
 
+def test_a_commit_of_somebody_else_does_not_pass_for_one_that_a_crash_has_undone() -> None:
+    with running_server() as server:
+        spot = PostgresqlSpot(server)
+        with open_store(spot.where, mode="create") as store:
+            database, marks = store.database, Marks(store.database)
+
+            def change() -> None:
+                with database.transaction():
+                    marks.set("ours", 1.0)
+                    (ours,) = database.row("SELECT pg_current_xact_id()::text::bigint")
+                    server.crash()
+                    server.start()
+                    # What was not on disk never was: the number goes to somebody else.
+                    newest = -1
+                    while newest < ours:
+                        ((newest,),) = spot.outsider("SELECT pg_current_xact_id()::text::bigint")
+                    ((outcome,),) = spot.outsider(f"SELECT pg_xact_status('{ours}'::xid8)")
+                    assert outcome == "committed"
+
+            with pytest.raises(StoreError, match="Run this again"):
+                change()
+            assert marks.get("ours") is None
+            marks.set("ours", 2.0)
+            assert marks.get("ours") == 2.0
+            # Only a crash does that: one that was shut down in order is believed.
+            database.rows("SELECT 1")
+            (before,) = database.row(SINCE_CRASH)
+            server.restart("fast")
+            with pytest.raises(StoreError):
+                database.rows("SELECT 1")
+            assert database.row(SINCE_CRASH) == (before,)
+
+
 _WRITER = """\
 import sys, time
 from planner.errors import StoreError
 from probes.samples import Sample
 from relayd.store import append, open_store
+from relayd.store.marks import Marks
+from relayd.store.postgresql.connecting import SINCE_CRASH
 
 with open_store(sys.argv[1], mode="write", busy_timeout_s=60) as store:
     group = int(sys.argv[2])

@@ -11,7 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from planner.errors import InputError
-from relayd.store import EstimateRow, LegRow, SiteRow, SnapshotRow, Store, open_store
+from probes.samples import Sample
+from relayd.store import EstimateRow, LegRow, SiteRow, SnapshotRow, Store, append, open_store
+from relayd.store.newest_samples import newest_samples
 from tests.relayd.engines import Spot
 
 _REGIONS = ["aws:a", "aws:b", "azure:c", "gcp:d", "own:e"]
@@ -162,3 +164,23 @@ def test_pruning_removes_the_oldest_and_remembers_their_names(store: Store) -> N
         store.snapshots.prune(keep=0)
     with pytest.raises(InputError, match="not in this store"):
         store.snapshots.get("e")
+
+
+def test_what_was_measured_last_of_each_leg_of_a_snapshot(store: Store) -> None:
+    store.snapshots.save(_head(), _legs(), _sites())
+    legs = [(src, dst) for src, dst in (("aws:a", "gcp:d"), ("gcp:d", "aws:a"))]
+    sent = [
+        Sample(src, dst, metric, 100.0 * at_s + number, at_s, "ping", 8)
+        for number, (src, dst) in enumerate(legs)
+        for metric in ("rtt_ms", "aggregate_mbps", "loss_pct")
+        for at_s in (10.0, 20.0, 30.0, 40.0)
+    ]
+    append(store, [*sent, Sample("aws:a", "far:away", "rtt_ms", 1.0, 25.0, "ping")])
+    found = newest_samples(store.database, "s1", 10.0, 30.0)
+    assert sorted(found) == sorted(
+        (src, dst, metric, 3000.0 + number, 8)
+        for number, (src, dst) in enumerate(legs)
+        for metric in ("rtt_ms", "aggregate_mbps")
+    )
+    assert newest_samples(store.database, "s1", 40.0, 50.0) == []
+    assert newest_samples(store.database, "gone", 0.0, 50.0) == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +12,7 @@ import pytest
 import relayd
 from planner.plan import Plan
 from relayd.__main__ import main
+from relayd.matrices import Matrix
 
 GRID = """\
 src,dst,rtt_ms,aggregate_gbps,per_flow_mbps,connections,measured_at
@@ -17,6 +20,7 @@ azure:eastus,aws:ap-northeast-1,163,2.0,250,64,2026-01-05T10:00:00Z
 azure:eastus,azure:japaneast,156,15.6,300,64,2026-01-05T10:00:00Z
 azure:japaneast,aws:ap-northeast-1,4,9.6,,64,2026-01-05T10:00:00Z
 """
+MEASURED_AT_S = datetime(2026, 1, 5, 10, tzinfo=UTC).timestamp()
 
 
 @pytest.fixture
@@ -25,6 +29,11 @@ def db(tmp_path: Path) -> Path:
     grid.write_text(GRID)
     assert main(["import", "csv", str(grid), "--db", str(db)]) == 0
     return db
+
+
+def source_of(matrix: Matrix, src: str, dst: str) -> str | None:
+    assert matrix.sources is not None
+    return matrix.sources[matrix.regions.index(src)][matrix.regions.index(dst)]
 
 
 def without_ids(plan: Plan) -> dict[str, object]:
@@ -68,6 +77,17 @@ def test_matrices_are_labelled(db: Path) -> None:
     gain = wan.matrix("relay-gain", measured_only=True)
     assert gain.regions == ("aws:ap-northeast-1", "azure:eastus", "azure:japaneast")
     assert gain["azure:eastus", "aws:ap-northeast-1"] == pytest.approx(9.6 / 2.0)
+    # What a value rests on: a relay's gain on the least sure of the legs that it compares.
+    pair = ("azure:eastus", "aws:ap-northeast-1")
+    assert source_of(aggregate, *pair) == "measured"
+    assert source_of(aggregate, "azure:eastus", "gcp:us-east1") != "measured"
+    assert source_of(aggregate, "azure:eastus", "azure:eastus") is None
+    assert source_of(gain, *pair) == "measured"
+    assert source_of(gain, "aws:ap-northeast-1", "azure:eastus") != "measured"
+    age = wan.matrix("age")
+    assert age.sources is None
+    assert age[pair] == pytest.approx(time.time() - MEASURED_AT_S, abs=100)
+    assert np.isnan(age["azure:eastus", "gcp:us-east1"])
     with pytest.raises(relayd.InputError, match="relay-gain"):
         wan.matrix("mood")  # type: ignore[arg-type]
 

@@ -300,7 +300,7 @@ def test_one_watches_and_another_takes_over_when_it_is_killed(db: Path, tmp_path
         "from relayd.watching.storage import StoreThread\n"
         "async def hold():\n"
         "    async with StoreThread(sys.argv[1]) as storage:\n"
-        "        assert await storage.become_the_only_one()\n"
+        "        assert await storage.stand()\n"
         "        print('alone', flush=True)\n"
         "        await asyncio.sleep(600)\n"
         "asyncio.run(hold())\n"

@@ -36,15 +36,26 @@ class Answer(NamedTuple):
 
 
 class Served:
-    """A service in a process of its own."""
+    """A service in a process of its own.
 
-    def __init__(self, db: Path, *options: str, environment: Mapping[str, str] | None = None):
-        self.log = db.with_suffix(".log")
-        with self.log.open("ab") as log:
+    Parameters
+    ----------
+    db : Path or str
+        A file, or the address of a database.
+    log : Path, optional
+        Beside the file unless given.
+    """
+
+    def __init__(
+        self, db: Path | str, *options: str, environment: Mapping[str, str] | None = None,
+        log: Path | None = None,
+    ) -> None:  # fmt: skip
+        self.log = log or Path(db).with_suffix(".log")
+        with self.log.open("ab") as file:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "relayd", "serve", "--port", "0", "--db", str(db),
                  "--workers", "1", *options],
-                stdout=subprocess.PIPE, stderr=log, text=True,
+                stdout=subprocess.PIPE, stderr=file, text=True,
                 env={**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})},
             )  # fmt: skip
         assert self.process.stdout
@@ -99,10 +110,13 @@ class Served:
 
 @contextmanager
 def served(
-    db: Path, *options: str, environment: Mapping[str, str] | None = None
+    db: Path | str,
+    *options: str,
+    environment: Mapping[str, str] | None = None,
+    log: Path | None = None,
 ) -> Iterator[Served]:
     """Run a service for a while; a fault in its log fails the test."""
-    service = Served(db, *options, environment=environment)
+    service = Served(db, *options, environment=environment, log=log)
     try:
         yield service
     finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 from pathlib import Path
@@ -13,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import relayd
+from relayd.matrices import MATRIX_METRICS, MatrixMetric
 from tests.service.running import REGIONS, Served
 
 PAIR = {"src": "us-east", "dst": "sa"}
@@ -131,14 +133,24 @@ def test_the_history_of_a_leg_has_its_samples_a_page_at_a_time(service: Served) 
     assert service.get("/v1/links/us-east/sa/history?metric=loss_pct").json["samples"] == []
 
 
-@pytest.mark.parametrize("metric", ["per-flow", "aggregate", "rtt", "fee", "relay-gain"])
-def test_a_matrix_is_the_librarys(service: Served, measured: Path, metric: str) -> None:
-    answer = service.get(f"/v1/matrix?metric={metric}&measured_only=true").json
-    expected = relayd.open(measured).matrix(metric, measured_only=True)  # type: ignore[arg-type]
+@pytest.mark.parametrize("metric", MATRIX_METRICS)
+def test_a_matrix_is_the_librarys(service: Served, measured: Path, metric: MatrixMetric) -> None:
+    path = f"/v1/matrix?metric={metric}&measured_only=true"
+    answer, short = service.get(path).json, service.get(f"{path}&digits=3").json
+    expected = relayd.open(measured).matrix(metric, measured_only=True)
     assert answer["regions"] == list(expected.regions)
     assert answer["unit"] == expected.unit
-    for ours, theirs in zip(answer["values"], expected.values.tolist(), strict=True):
-        assert ours == [None if math.isnan(value) else value for value in theirs]
+    for ours, theirs, rounded in zip(
+        answer["values"], expected.values.tolist(), short["values"], strict=True
+    ):
+        # An age grows while this runs.
+        assert ours == [
+            None if math.isnan(value) else pytest.approx(value, abs=300 * (metric == "age"))
+            for value in theirs
+        ]
+        assert rounded == [None if v is None else float(f"{v:.3g}") for v in ours]
+    sources = expected.sources and [list(row) for row in expected.sources]
+    assert answer["sources"] == sources
 
 
 @pytest.mark.parametrize(
@@ -156,6 +168,38 @@ def test_what_has_not_changed_is_not_sent_again(service: Served, path: str) -> N
     assert service.get(path, **{"If-None-Match": '"other"'}).content == first.content
     head = service.ask("HEAD", path)
     assert (head.status, head.headers["ETag"], head.content) == (200, tag, b"")
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1/regions", "/v1/links?limit=1000", "/v1/matrix", "/v1/snapshots/current"]
+)
+def test_large_answers_are_compressed_for_who_takes_it(service: Served, path: str) -> None:
+    plain, packed = service.get(path), service.get(path, **{"Accept-Encoding": "br, gzip;q=0.5"})
+    assert "Content-Encoding" not in plain.headers
+    assert packed.headers["Content-Encoding"] == "gzip"
+    assert len(packed.content) < len(plain.content) / 2
+    assert gzip.decompress(packed.content) == plain.content
+    # Two representations have two strong tags, and caches are told what they differ by.
+    tags = {plain.headers["ETag"], packed.headers["ETag"]}
+    assert len(tags) == 2
+    assert not any(tag.startswith("W/") for tag in tags)
+    for seen in (plain, packed):
+        assert "Accept-Encoding" in seen.headers["Vary"]
+    for tag in tags:
+        again = service.get(path, **{"If-None-Match": tag, "Accept-Encoding": "gzip"})
+        assert (again.status, again.content) == (304, b"")
+        assert again.headers["ETag"] == packed.headers["ETag"]
+    for refused in ("identity", "gzip;q=0, *", "br", "gzip;q=x"):
+        unpacked = service.get(path, **{"Accept-Encoding": refused})
+        assert unpacked.content == plain.content
+    head = service.ask("HEAD", path, headers={"Accept-Encoding": "gzip"})
+    assert head.headers["ETag"] == packed.headers["ETag"]
+    assert head.headers["Content-Length"] == packed.headers["Content-Length"]
+
+
+def test_plans_are_sent_as_they_are(service: Served) -> None:
+    path = "/v1/plans?src=us-east&dst=sa&volume_gb=500"
+    assert "Content-Encoding" not in service.get(path, **{"Accept-Encoding": "gzip"}).headers
 
 
 def test_the_current_snapshot_is_enough_to_decide_with(service: Served, measured: Path) -> None:

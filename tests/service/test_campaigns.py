@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from relayd.store import open_store
+from relayd.store.campaigns import Campaigns
 from tests.service.running import eventually, run, served
 from tests.service.test_samples import read_events
 
@@ -44,6 +46,14 @@ def test_a_campaign_is_started_seen_and_told(store: Path, fleet: Path) -> None:
         assert ended["probes"]["failed"] > 0
         assert ended["finished_at_s"] is None  # there is something left to do
         assert ended["usd"] == 0
+        shown = service.get(f"/v1/campaigns/{number}").json
+        (stage,) = shown["stages"]
+        assert (stage["stage"], stage["failed"]) == ("rtt", ended["probes"]["failed"])
+        (failures,) = shown["failures"]
+        assert failures["probes"] == stage["failed"]
+        assert failures["remedy"].startswith("Check that it runs")
+        assert ["aws:us-east-1", "aws:sa-east-1"] in failures["pairs"]
+        assert shown["progress"]["status"] == "partly done"
         listed = service.get("/v1/campaigns").json["campaigns"]
         assert [campaign["id"] for campaign in listed] == [number]
         told = [
@@ -54,6 +64,24 @@ def test_a_campaign_is_started_seen_and_told(store: Path, fleet: Path) -> None:
         assert {event["subject"] for event in told} == {str(number)}
         again = service.ask("POST", "/v1/campaigns", {**ASKED, "resume": True})
         assert (again.status, again.json["campaign"]["id"]) == (202, number)
+
+
+def test_a_campaign_of_another_process_is_seen_to_run(store: Path) -> None:
+    with served(store) as service, open_store(store, mode="write") as opened:
+        campaigns = Campaigns(opened)
+        first, second = (campaigns.begin({}).row.id for _ in range(2))
+
+        def at_work() -> list[int]:
+            listed = service.get("/v1/campaigns").json["campaigns"]
+            assert [seen["id"] for seen in listed] == [second, first]
+            one = service.get(f"/v1/campaigns/{second}").json["campaign"]
+            assert one["is_running"] == listed[0]["is_running"]
+            return [seen["id"] for seen in listed if seen["is_running"]]
+
+        assert at_work() == []
+        with campaigns.under_way():
+            assert at_work() == [second]
+        assert at_work() == []
 
 
 def test_one_campaign_at_a_time_and_clear_refusals(store: Path, fleet: Path) -> None:

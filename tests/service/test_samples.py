@@ -86,6 +86,11 @@ def test_new_samples_become_a_new_snapshot_and_an_event(store: Path) -> None:
     quick = {"RELAYD_SERVE_REFRESH_S": "0.1", "RELAYD_SERVE_SNAPSHOT_EVERY_S": "0.1"}
     with served(store, environment=quick) as service:
         before = service.get("/v1/plans?src=us-east&dst=sa").json
+        (said_mbps,) = (
+            1e3 * link["aggregate_gbps"]["expected"]
+            for link in service.get("/v1/snapshots/current").json["links"]
+            if (link["src"], link["dst"]) == ("aws:us-east-1", "aws:sa-east-1")
+        )
         sent = {
             **SAMPLE, "metric": "aggregate_mbps", "value": 2000.0, "connections": 64,
             "duration_s": 60.0, "warmed_up": True, "measured_at_s": time.time() - 60,
@@ -96,6 +101,16 @@ def test_new_samples_become_a_new_snapshot_and_an_event(store: Path) -> None:
             != before["snapshot"] and found
         )  # fmt: skip
         assert after["direct"]["throughput_gbps"] < before["direct"]["throughput_gbps"]
+        # What was measured is held against what the snapshot before it had said.
+        of = '{metric="aggregate_mbps",source="measured"}'
+
+        def errors() -> dict[str, float]:
+            lines = service.get("/metrics").content.decode().splitlines()
+            named = (line.split() for line in lines if "estimate_error_ratio_" in line[:35])
+            return {name.partition("ratio_")[2]: float(value) for name, value in named}
+
+        assert eventually(errors)[f"count{of}"] == 1
+        assert errors()[f"sum{of}"] == pytest.approx(abs(2000 - said_mbps) / said_mbps)
         events = read_events(service, "/v1/events?after=0", 2)
         assert after["snapshot"]["id"] in [
             event["subject"] for event in events if event["kind"] == "snapshot"

@@ -67,6 +67,23 @@ def test_verdicts_leave_a_leg_that_is_down_and_come_back(store: Path) -> None:
         mirror.close()
 
 
+def test_a_mirror_without_its_service_does_not_believe_for_ever_that_a_leg_is_down(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    down = {LEG: Health(condition="down", since_s=time.time() - 60, reason="no reply to 5 looks")}
+    keep(store, down, (), 900)
+    with served(store, environment=QUICK) as service:
+        mirror = MirroredWan(service.url, timeout_s=2, attempts=1, refresh_s=0.1)
+        (state,) = service.get("/v1/snapshots/current").json["leg_states"]
+        assert 800 < state["valid_until_s"] - time.time() <= 900
+        service.kill()
+    eventually(lambda: mirror.plan(*LEG, volume_gb=500).verdict == "relay" and mirror.problem)
+    later_s = time.time() + 901
+    monkeypatch.setattr("relayd.given.clock", lambda: later_s)
+    assert mirror.plan(*LEG, volume_gb=500).verdict == "direct"
+    mirror.close()
+
+
 @pytest.fixture
 def fleet(tmp_path: Path) -> Path:
     path = tmp_path / "fleet.toml"

@@ -9,7 +9,8 @@ from relayd.cli.commands.command import command, group
 
 # Kept here, so that `--help` and completion need none of the modules that define them.
 FORMATS = ("iperf3", "ping", "nuttcp", "skyplane-throughput", "skyplane-latency", "csv")
-METRICS = ("per-flow", "aggregate", "rtt", "fee", "relay-gain")
+METRICS = ("per-flow", "aggregate", "rtt", "fee", "relay-gain", "loss", "age")
+REPLAYED = ("value", "time", "cost")
 
 
 def add(commands: Any) -> None:
@@ -46,6 +47,12 @@ def add(commands: Any) -> None:
     )
     report.add_argument("--output", metavar="FILE", help="instead of standard output")
     report.add_argument("--since", metavar="TIME", help="only the newest samples, such as 30d")
+    _backtest(
+        command(
+            commands, "backtest", "relayd.cli.backtest:run",
+            "replay history: what following relayd would have come to",
+        )
+    )  # fmt: skip
     chores = group(commands, "store", "look after the store", "actions", "ACTION")
     _compact(command(chores, "compact", "relayd.cli.store:compact", "make old samples small"))
 
@@ -83,4 +90,33 @@ def _compact(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--files", action="store_true", help="samples of imported files too; they stay otherwise"
+    )
+
+
+def _backtest(parser: argparse.ArgumentParser) -> None:
+    span = parser.add_argument_group("history")
+    span.add_argument("--since", metavar="TIME", help="ISO 8601, or how long ago, such as 30d")
+    span.add_argument("--until", metavar="TIME", help="the same")
+    span.add_argument("--step", metavar="TIME", help="between decisions (default 30m)")
+    span.add_argument(
+        "--pairs", metavar="SRC>DST", action="append", default=[],
+        help="only these; each end a region, alias or provider, such as 'azure>aws'; repeatable",
+    )  # fmt: skip
+    span.add_argument(
+        "--dask", metavar="ADDRESS", help="compute on a running Dask cluster (its scheduler)"
+    )
+    goal = parser.add_argument_group("every transfer")
+    goal.add_argument("--volume", metavar="SIZE", help="such as 500GB (default 100GB)")
+    goal.add_argument(
+        "--connections", metavar="N", help="TCP connections a VM; 1 rests on single flows"
+    )
+    goal.add_argument(
+        "--objective", choices=REPLAYED, default="value",
+        help="value: cost plus time (default); time or cost alone",
+    )  # fmt: skip
+    goal.add_argument(
+        "--time-value", metavar="USD/H", help="what an hour is worth (default 20usd/h)"
+    )
+    goal.add_argument(
+        "--margin", metavar="SHARE", help="what a relay must surely gain (default 0.1)"
     )

@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from relayd.cli.commands.command import command, group
+from relayd.cli.commands.questions import plan_options
 
 
 def add(commands: Any) -> None:
@@ -14,6 +15,7 @@ def add(commands: Any) -> None:
     _fleet_check(command(actions, "check", "relayd.cli.fleet:check", "test every host at once"))
     command(actions, "caps", "relayd.cli.caps:caps", "show slow VMs that it may pay to recreate")
     _probe(command(commands, "probe", "relayd.cli.probe:run", "measure with the fleet"))
+    _verify(command(commands, "verify", "relayd.cli.verify:run", "run plans briefly, and compare"))
     _watch(command(commands, "watch", "relayd.cli.watch:run", "watch a fleet continuously"))
 
 
@@ -76,6 +78,26 @@ def _probe(parser: argparse.ArgumentParser) -> None:
     limits.add_argument(
         "--resume", action="store_true", help="go on with a campaign that was interrupted"
     )
+
+
+def _verify(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = (
+        "Exit codes: 0 all was as predicted, 1 something was outside of its bounds, 5 something "
+        "could not be run; otherwise as everywhere."
+    )
+    parser.add_argument(
+        "plans", metavar="PLAN", nargs="*",
+        help="plans as `relayd plan --json` printed them, - reads one; or --src and --dst",
+    )  # fmt: skip
+    _fleet(parser)
+    limits = parser.add_argument_group("limits of the verification")
+    limits.add_argument("--dry-run", action="store_true", help="only say what it would take")
+    limits.add_argument("--seconds", metavar="N", help="that count of each run (default 10)")
+    limits.add_argument("--max-gb", metavar="N", help="most GB to send for a plan, over all legs")
+    limits.add_argument(
+        "--budget", metavar="USD", dest="max_usd", help="most egress fees for a plan, such as 1usd"
+    )
+    plan_options(parser, required=False, budget="--plan-budget")
 
 
 def _watch(parser: argparse.ArgumentParser) -> None:

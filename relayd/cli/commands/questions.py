@@ -12,11 +12,12 @@ from relayd.cli.commands.command import command, group
 OBJECTIVES = ("value", "time", "cost", "latency")
 SHUFFLE_OBJECTIVES = ("time", "cost")
 BROADCAST_OBJECTIVES = ("value", "time", "cost")
+EMITTED = ("haproxy", "socat", "iperf3", "rclone", "aws-cli", "azcopy", "gcloud", "env")
 
 
 def add(commands: Any) -> None:
     """Add the commands that answer a question."""
-    _plan(command(commands, "plan", "relayd.cli.plan:run", "recommend how to move a volume"))
+    plan_options(command(commands, "plan", "relayd.cli.plan:run", "recommend how to move a volume"))
     _shuffle(
         command(
             commands, "shuffle", "relayd.cli.shuffle:run", "recommend how to run many transfers"
@@ -40,10 +41,22 @@ def add(commands: Any) -> None:
     )  # fmt: skip
 
 
-def _plan(parser: argparse.ArgumentParser) -> None:
+def plan_options(
+    parser: argparse.ArgumentParser, *, required: bool = True, budget: str = "--budget"
+) -> None:
+    """Add the options of one transfer's plan.
+
+    Parameters
+    ----------
+    parser : argparse.ArgumentParser
+    required : bool
+        Whether both ends must be given.
+    budget : str
+        What the option for the transfer's budget is called.
+    """
     ask = parser.add_argument_group("transfer")
-    ask.add_argument("--src", required=True, help="region, alias or city to send from")
-    ask.add_argument("--dst", required=True, help="region, alias or city to send to")
+    ask.add_argument("--src", required=required, help="region, alias or city to send from")
+    ask.add_argument("--dst", required=required, help="region, alias or city to send to")
     ask.add_argument("--volume", metavar="SIZE", help="such as 500GB (default 100GB)")
     goal = parser.add_argument_group("goal")
     goal.add_argument(
@@ -57,7 +70,7 @@ def _plan(parser: argparse.ArgumentParser) -> None:
         "--margin", metavar="SHARE", help="what a relay must surely gain (default 0.1)"
     )
     limits = parser.add_argument_group("limits")
-    limits.add_argument("--budget", metavar="USD", help="most to spend, such as 20usd")
+    limits.add_argument(budget, metavar="USD", dest="budget", help="most to spend, such as 20usd")
     limits.add_argument("--deadline", metavar="TIME", help="such as 2h")
     limits.add_argument("--min-throughput", metavar="RATE", help="such as 8gbps")
     limits.add_argument(
@@ -65,9 +78,20 @@ def _plan(parser: argparse.ArgumentParser) -> None:
         help="how many relays, or the only one to consider (default any)",
     )  # fmt: skip
     _limits(parser, most=True, relays=())
-    _frontier(parser).add_argument(
+    shown = _frontier(parser)
+    shown.add_argument(
+        "--candidates", metavar="N", help="list this many single relays at most (JSON: 6)"
+    )
+    shown.add_argument(
         "--max-age", metavar="TIME", help="refuse measurements older than this, such as 30d"
     )
+    run = parser.add_argument_group("running it")
+    run.add_argument("--emit", choices=EMITTED, help="print what to run with this tool instead")
+    run.add_argument(
+        "--endpoint", metavar="REGION=ADDRESS", action="append", default=[],
+        help="for --emit: address of the VM there, or of several, with commas; repeatable",
+    )  # fmt: skip
+    run.add_argument("--port", metavar="N", help="for --emit: where relays listen (default 5201)")
 
 
 def _shuffle(parser: argparse.ArgumentParser) -> None:

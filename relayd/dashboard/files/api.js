@@ -34,7 +34,10 @@ async function send(path, options) {
     if (error.name === "AbortError") throw error;
     throw new Problem(0, { detail: "The service does not answer. Is it still running?" });
   }
-  if (response.status === 401 && askForToken && (await askForToken())) return send(path, options);
+  if (response.status === 401 && askForToken && (await askForToken())) {
+    await response.body?.cancel(); // what is not read stays open
+    return send(path, options);
+  }
   return response;
 }
 

@@ -1,3 +1,8 @@
-import { say } from "./shell.js";
+// Campaigns: all of them, or the one that the address names.
 
-say("Nothing is here yet.");
+import { listPage } from "./campaigns_list.js";
+import { onePage } from "./campaigns_one.js";
+
+const id = new URLSearchParams(location.search).get("id");
+if (id) onePage(id);
+else listPage();

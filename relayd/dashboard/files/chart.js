@@ -22,6 +22,16 @@ function themed() {
   };
 }
 
+// Charts that were replaced are let go, with their views.
+const shown = new Map();
+function letGo() {
+  for (const [drawing, end] of shown) {
+    if (drawing.isConnected) continue;
+    end();
+    shown.delete(drawing);
+  }
+}
+
 // specification: a Vega-Lite document, or a function that returns one with today's colours.
 // title: what the chart shows, for readers who can't see it; table: an element with its figures.
 // ready: called with the Vega view each time it is drawn.
@@ -29,6 +39,7 @@ export async function chart(container, specification, { title, table, ready = ()
   const drawing = element("div", { class: "chart", role: "img", "aria-label": title });
   const details = table && element("details", {}, element("summary", {}, "Figures"), table);
   replace(container, drawing, details);
+  letGo();
   const charts = await loaded();
   if (!charts) {
     replace(drawing, element("p", { class: "muted" }, "Charts need the extra: pip install 'relayd[report]'. The figures are below."));
@@ -37,15 +48,20 @@ export async function chart(container, specification, { title, table, ready = ()
   }
   let view = null;
   async function draw() {
-    if (!drawing.isConnected && view) return;
     const spec = typeof specification === "function" ? specification() : specification;
     const config = { ...themed(), ...spec.config };
     view?.finalize();
     const embedded = await charts.vegaEmbed(drawing, { autosize: { type: "fit-x", contains: "padding" }, width: "container", ...spec, config },
       { actions: false, renderer: "svg", ast: true, defaultStyle: false, tooltip: false });
     view = embedded;
+    // The container is the image and has the title: marks named one by one would only be noise.
+    drawing.querySelector("svg")?.setAttribute("aria-hidden", "true");
     ready(embedded.view);
   }
   await draw();
-  onTheme(draw);
+  const forget = onTheme(draw);
+  shown.set(drawing, () => {
+    forget();
+    view?.finalize();
+  });
 }

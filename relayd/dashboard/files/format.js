@@ -11,18 +11,26 @@ const known = (value) => value !== null && value !== undefined && !Number.isNaN(
 const withUnit = (unit) => (value) => (known(value) ? `${digits(value)} ${unit}` : UNKNOWN);
 
 export const figure = (value) => (known(value) ? digits(value) : UNKNOWN);
+// In columns of rates: two decimals, or three digits where it is small.
+export const rate = (value) => (known(value) ? (Math.abs(value) >= 1 ? value.toFixed(2) : digits(value)) : UNKNOWN);
 export const gbps = withUnit("Gbit/s");
 export const mbps = withUnit("Mbit/s");
 export const ms = withUnit("ms");
 export const percent = withUnit("%");
 export const times = (value) => (known(value) ? `${value.toFixed(2)}×` : UNKNOWN);
-export const usd = (value) => (known(value) ? `$${value < 0.1 && value > 0 ? Number(value.toPrecision(2)) : value.toLocaleString("en-US", { minimumFractionDigits: 2, maximumFractionDigits: 2 })}` : UNKNOWN);
+const cents = { minimumFractionDigits: 2, maximumFractionDigits: 2 };
+export function usd(value) {
+  if (!known(value)) return UNKNOWN;
+  if (value > 0 && value < 0.0001) return "under $0.0001";
+  return `$${value > 0 && value < 0.1 ? Number(value.toPrecision(2)) : value.toLocaleString("en-US", cents)}`;
+}
 export const perGb = (value) => (known(value) ? `$${value.toFixed(4).replace(/0$/, "")}/GB` : UNKNOWN);
 
 export function volume(gb) {
   if (!known(gb)) return UNKNOWN;
   if (gb >= 1000) return `${digits(gb / 1000)} TB`;
-  return gb >= 1 ? `${digits(gb)} GB` : `${digits(gb * 1000)} MB`;
+  if (gb >= 1) return `${digits(gb)} GB`;
+  return gb >= 0.001 || gb === 0 ? `${digits(gb * 1000)} MB` : `${digits(gb * 1e6)} kB`;
 }
 
 export function duration(seconds) {
@@ -30,12 +38,13 @@ export function duration(seconds) {
   if (seconds < 60) return `${digits(seconds)} s`;
   const whole = Math.round(seconds);
   const [d, h, m, s] = [Math.floor(whole / 86400), Math.floor(whole / 3600) % 24, Math.floor(whole / 60) % 60, whole % 60];
-  if (d) return `${d} d ${h} h`;
-  return h ? `${h} h ${m} min` : `${m} min${s ? ` ${s} s` : ""}`;
+  const two = (first, second, unit) => (second ? `${first} ${second} ${unit}` : first);
+  if (d) return two(`${d} d`, h, "h");
+  return h ? two(`${h} h`, m, "min") : two(`${m} min`, s, "s");
 }
 
 export const when = (seconds) => (known(seconds) ? new Date(seconds * 1000).toISOString().replace("T", " ").replace(/\.\d+Z/, "Z") : UNKNOWN);
-export const ago = (seconds) => (known(seconds) ? `${duration(Math.max(0, Date.now() / 1000 - seconds))} ago` : "never");
+export const ago = (seconds) => (known(seconds) ? `${duration(Math.max(0, Math.round(Date.now() / 1000 - seconds)))} ago` : "never");
 
 // An estimate of the API: expected (low to high).
 export const bounds = (estimate, shown = figure) => (estimate ? `${shown(estimate.expected)} (${figure(estimate.low)} to ${figure(estimate.high)})` : UNKNOWN);

@@ -40,14 +40,15 @@ export function emptyState(title, ...children) {
 
 export function restsOn(snapshot) {
   const as_of = Date.parse(snapshot.as_of) / 1000;
-  const age = Number.isNaN(as_of) ? "" : `, newest measurement ${ago(as_of)}`;
+  const age = snapshot.source === "baseline" ? ": models and the catalogue, no measurement" : Number.isNaN(as_of) ? "" : `, newest measurement ${ago(as_of)}`;
   document.getElementById("snapshot").textContent = `Snapshot ${snapshot.id}${age}`;
 }
 
-// Told when colours change, so that charts can be drawn again.
+// Told when colours change, so that charts can be drawn again; returns what ends that.
 const redrawn = new Set();
 export function onTheme(draw) {
   redrawn.add(draw);
+  return () => redrawn.delete(draw);
 }
 export function isDark() {
   return getComputedStyle(document.documentElement).colorScheme.includes("dark");
@@ -66,6 +67,7 @@ let waiting = null;
 function askForToken() {
   waiting ??= new Promise((resolve) => {
     field.value = "";
+    dialog.returnValue = ""; // that of before would stand if this one is left by Escape
     dialog.showModal();
     dialog.addEventListener("close", () => {
       waiting = null;

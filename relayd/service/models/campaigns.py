@@ -42,11 +42,35 @@ class CampaignSeen(Answered):
     id: int
     started_at_s: float
     finished_at_s: float | None = Field(description="null while something is left to do.")
-    is_running: bool = Field(description="Whether this service is running it now.")
+    is_running: bool = Field(description="Whether some process is running it now.")
     options: dict[str, Any]
     probes: ProbeCounts
     sent_gb: float
     usd: float
+
+
+class StageSeen(Answered):
+    """Probes that were chosen together, and how far they are."""
+
+    stage: str = Field(description="`rtt`, `per-flow`, `caps`, `aggregate 1`, ...")
+    planned: int
+    done: int
+    failed: int
+    sent_gb: float
+    usd: float
+
+
+class FailuresSeen(Answered):
+    """Probes that failed for the same reason."""
+
+    problem: str = Field(description="What happened.")
+    remedy: str = Field(description="What to do about it; empty where none is known.")
+    stages: list[str]
+    probes: int = Field(description="How many.")
+    pairs: list[list[str]] = Field(description="Source and destination host, the first 20.")
+    hosts: list[str] = Field(description="Hosts that take part in all of them.")
+    attempts: int
+    last_at_s: float | None
 
 
 class CampaignAnswer(Answered):
@@ -54,6 +78,44 @@ class CampaignAnswer(Answered):
 
     snapshot: Snapshot
     campaign: CampaignSeen
+    stages: list[StageSeen] = Field(description="In the order in which they were planned.")
+    failures: list[FailuresSeen] = Field(description="By reason, the most frequent first.")
+    progress: dict[str, Any] | None = Field(
+        description="The last `campaign` event of one that is not finished, with its `at_s`: "
+        "`status`, `stage`, `round` of `rounds`, `done` of `total`, `left_s`."
+    )
+
+
+class CampaignPart(Answered):
+    """What some probes take at most."""
+
+    rounds: int
+    volume_gb: float
+    egress_usd: float
+
+
+class RegionPart(Answered):
+    """What a region sends and receives, and what its egress costs."""
+
+    sent_gb: float
+    received_gb: float
+    egress_usd: float
+
+
+class ForecastSeen(CampaignPart):
+    """What a campaign takes at most."""
+
+    duration_s: float
+    phases: dict[str, CampaignPart]
+    regions: dict[str, RegionPart]
+
+
+class ForecastAnswer(Answered):
+    """What a campaign would do and cost, and what measuring all pairs would."""
+
+    snapshot: Snapshot
+    campaign: ForecastSeen
+    all_pairs: ForecastSeen = Field(description="All pairs with 64 connections for 5 s.")
 
 
 class Campaigns(Answered):

@@ -12,7 +12,9 @@ from planner.request import DEFAULT_CONNECTIONS, MOST_CONNECTIONS
 from probes.samples import Metric
 from relayd.service.models.common import Answered, Asked, Estimate, Name, Page, Source
 
-MatrixMetric: TypeAlias = Literal["per-flow", "aggregate", "rtt", "fee", "relay-gain"]
+MatrixMetric: TypeAlias = Literal[
+    "per-flow", "aggregate", "rtt", "fee", "relay-gain", "loss", "age"
+]
 
 
 class Region(Answered):
@@ -147,6 +149,10 @@ class MatrixQuery(Asked):
     measured_only: bool = Field(
         False, description="Leave out regions none of whose throughput was measured."
     )
+    digits: int | None = Field(
+        None, ge=1, le=15,
+        description="Round to so many significant digits: a smaller answer. Null for all digits.",
+    )  # fmt: skip
 
 
 class MatrixAnswer(Answered):
@@ -157,6 +163,9 @@ class MatrixAnswer(Answered):
     unit: str
     regions: list[str]
     values: list[list[float | None]] = Field(description="null where nothing is known.")
+    sources: list[list[Source | None]] | None = Field(
+        description="What each value rests on; null for metrics that are no estimates."
+    )
 
 
 class Site(Answered):

@@ -7,7 +7,12 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from planner.plan import Answer
-from planner.request import DEFAULT_CONNECTIONS, MOST_CONNECTIONS, MOST_VOLUME_GB
+from planner.request import (
+    DEFAULT_CONNECTIONS,
+    DEFAULT_VM_START_S,
+    MOST_CONNECTIONS,
+    MOST_VOLUME_GB,
+)
 from relayd.service.models.common import Asked, Name
 from relayd.service.models.plans import MOST_FIGURE, MOST_PLACES, Circumstances, Places, Positive
 from relayd.service.models.questions import Question
@@ -71,6 +76,14 @@ class TasksQuestion(Question):
     vms: list[Machine] = Field(min_length=1, max_length=MOST_PLACES)
     connections: int = Field(DEFAULT_CONNECTIONS, ge=1, le=MOST_CONNECTIONS)
     vm_types: dict[Name, Name] = Field({}, max_length=MOST_PLACES)
+    month_to_date_gb: dict[Name, Annotated[float, Field(ge=0, le=MOST_FIGURE)]] = Field(
+        {}, max_length=MOST_PLACES,
+        description="Provider (or `*`) to what it has billed this month, for tiered fees.",
+    )  # fmt: skip
+    vm_start_s: float = Field(
+        DEFAULT_VM_START_S, ge=0, le=MOST_FIGURE,
+        description="Time that each VM is paid for before anything is sent.",
+    )  # fmt: skip
     time_limit_s: float = Field(
         5.0, ge=0, le=MOST_TIME_LIMIT_S, description="For the exact search; 0 leaves it out."
     )
@@ -83,5 +96,7 @@ class TasksQuestion(Question):
             [machine.model_dump() for machine in self.vms],
             time_limit_s=self.time_limit_s,
             connections=self.connections,
+            month_to_date_gb=self.month_to_date_gb,
             vm_types=self.vm_types,
+            vm_start_s=self.vm_start_s,
         )

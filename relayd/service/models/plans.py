@@ -9,11 +9,13 @@ from pydantic import Field
 from planner.network import Snapshot
 from planner.plan import Plan
 from planner.request import (
+    DEFAULT_CANDIDATES,
     DEFAULT_CONNECTIONS,
     DEFAULT_MARGIN,
     DEFAULT_TIME_VALUE_USD_PER_H,
     DEFAULT_VM_START_S,
     DEFAULT_VOLUME_GB,
+    MOST_CANDIDATES,
     MOST_CONNECTIONS,
     MOST_VMS,
     MOST_VOLUME_GB,
@@ -92,6 +94,10 @@ class PlanQuery(Circumstances):
         None, description="Refuse to answer from measurements older than this."
     )
     frontier: bool = Field(False, description="Whether to add the cost-time frontier.")
+    candidates: int = Field(
+        DEFAULT_CANDIDATES, ge=1, le=MOST_CANDIDATES,
+        description="Most single relays to compare: `best_relay` and its `alternatives`.",
+    )  # fmt: skip
 
 
 class PlanRequest(PlanQuery, Places):

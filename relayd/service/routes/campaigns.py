@@ -8,12 +8,20 @@ from aiohttp import hdrs, web
 
 from relayd.service.answers import encoded, json_answer
 from relayd.service.cursors import cursor, whole_position
-from relayd.service.models.campaigns import CampaignAnswer, CampaignRequest, Campaigns
+from relayd.service.forecasting import forecast
+from relayd.service.models.campaigns import (
+    CampaignAnswer,
+    CampaignRequest,
+    Campaigns,
+    ForecastAnswer,
+)
 from relayd.service.models.common import Page
 from relayd.service.problems import ProblemError
 from relayd.service.routes.table import Ask, Route
 from relayd.service.service import Service
-from relayd.store.campaign_pages import CampaignState, campaign, campaign_page
+from relayd.store import Store
+from relayd.store.campaign_details import failures, last_event, stages
+from relayd.store.campaign_pages import CampaignState, campaign, campaign_page, running
 
 MOST_DIGITS = 18
 
@@ -22,14 +30,16 @@ async def list_campaigns(ask: Ask) -> web.Response:
     """List campaigns."""
     service, query = ask.service, ask.query
     before = whole_position(query.cursor)
-    rows = await service.store.read(
-        lambda store: campaign_page(store.database, before_id=before, limit=query.limit + 1)
-    )
+    rows, at_work = await service.store.read(
+        lambda store: (
+            campaign_page(store.database, before_id=before, limit=query.limit + 1), running(store)
+        )
+    )  # fmt: skip
     more = len(rows) > query.limit
     rows = rows[: query.limit]
     content = {
         "snapshot": service.current.snapshot,
-        "campaigns": [_seen(service, row) for row in rows],
+        "campaigns": [_seen(service, row, at_work) for row in rows],
         "next_cursor": cursor(rows[-1].id) if more else None,
     }
     return json_answer(encoded(content), service.current.snapshot)
@@ -50,21 +60,52 @@ async def post_campaign(ask: Ask) -> web.Response:
     return await _answer(service, number, 202)
 
 
+async def post_campaign_forecast(ask: Ask) -> web.Response:
+    """Say what a campaign would do and cost; nothing is sent."""
+    service = ask.service
+    fleet = service.settings.fleet
+    if fleet is None:
+        raise ProblemError(409, "conflict", service.campaigning.refusal())
+    found = await service.workers.ask(
+        service.current.version, forecast, fleet, service.store.path, ask.body.model_dump()
+    )
+    content = {"snapshot": service.current.snapshot, **found}
+    return json_answer(encoded(content), service.current.snapshot)
+
+
 async def _answer(service: Service, number: int, status: int) -> web.Response:
-    row = await service.store.read(lambda store: campaign(store.database, number))
-    if row is None:
+    found = await service.store.read(lambda store: _read(store, number))
+    if found is None:
         raise _unknown(str(number))
-    content = {"snapshot": service.current.snapshot, "campaign": _seen(service, row)}
+    row, at_work, details = found
+    seen = _seen(service, row, at_work)
+    content = {"snapshot": service.current.snapshot, "campaign": seen, **details}
     response = json_answer(encoded(content), service.current.snapshot, status=status)
     if status == 202:
         response.headers[hdrs.LOCATION] = f"/v1/campaigns/{number}"
     return response
 
 
-def _seen(service: Service, row: CampaignState) -> dict[str, Any]:
+def _read(store: Store, number: int) -> tuple[CampaignState, int | None, dict[str, Any]] | None:
+    row = campaign(store.database, number)
+    if row is None:
+        return None
+    return (
+        row,
+        running(store),
+        {
+            "stages": [stage._asdict() for stage in stages(store.database, number)],
+            "failures": [found._asdict() for found in failures(store.database, number)],
+            "progress": None if row.finished_at_s else last_event(store.database, number),
+        },
+    )
+
+
+def _seen(service: Service, row: CampaignState, at_work: int | None) -> dict[str, Any]:
     counts = {name: getattr(row, name) for name in ("planned", "done", "failed")}
     others = {key: value for key, value in row._asdict().items() if key not in counts}
-    is_running = service.campaigning.running == row.id
+    # Ours begins, and ends, a little outside of the time in which the store knows of it.
+    is_running = row.id in (at_work, service.campaigning.running, service.watching.campaign)
     return {**others, "is_running": is_running, "probes": counts}
 
 
@@ -84,7 +125,16 @@ ROUTES = (
         body=CampaignRequest, answer=CampaignAnswer, success=202, statuses=(409, 422),
     ),
     Route(
+        "POST", "/v1/campaigns/forecast", post_campaign_forecast, "What a campaign would cost",
+        "probe",
+        "Nothing is sent and nothing spent: rounds, time, volume and egress that the same request "
+        "to `/v1/campaigns` would take at most, by phase and by region; `resume` is left aside. "
+        "409 where the service has no fleet.",
+        body=CampaignRequest, answer=ForecastAnswer, statuses=(409, 422),
+    ),
+    Route(
         "GET", "/v1/campaigns/{id}", get_campaign, "Show one campaign", "read",
+        "With its stages, what failed and what to do about it, and how far it is.",
         answer=CampaignAnswer, statuses=(404,),
     ),
 )  # fmt: skip

@@ -10,6 +10,7 @@ from aiohttp import hdrs, web
 from relayd.dashboard.assets import Asset, asset, assets
 from relayd.dashboard.charts import bundle
 from relayd.dashboard.pages import PAGES, Page, rendered
+from relayd.service.compression import accepts_gzip, is_known, tag_of
 from relayd.service.problems import ProblemError
 from relayd.service.routes.table import Ask, Route
 
@@ -48,16 +49,17 @@ async def get_charts(ask: Ask) -> web.Response:
 
 
 def _sent(ask: Ask, found: Asset) -> web.Response:
+    compressed = accepts_gzip(ask.request.headers.get(hdrs.ACCEPT_ENCODING))
     headers = {
         hdrs.CONTENT_TYPE: found.media_type,
         hdrs.CACHE_CONTROL: "no-cache",
-        hdrs.ETAG: found.tag,
+        hdrs.ETAG: tag_of(found.tag, compressed=compressed),
         hdrs.VARY: hdrs.ACCEPT_ENCODING,
         "Content-Security-Policy": POLICY,
     }
-    if ask.request.headers.get(hdrs.IF_NONE_MATCH) == found.tag:
+    if is_known(ask.request.headers.get(hdrs.IF_NONE_MATCH), found.tag):
         return web.Response(status=304, headers=headers)
-    if "gzip" in ask.request.headers.get(hdrs.ACCEPT_ENCODING, ""):
+    if compressed:
         headers[hdrs.CONTENT_ENCODING] = "gzip"
         return web.Response(body=found.compressed, headers=headers)
     return web.Response(body=found.content, headers=headers)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from bisect import bisect_right
 from math import inf
 from typing import Any
@@ -30,6 +31,9 @@ from relayd.service.routes.legs import finite
 from relayd.service.routes.table import Ask, Route
 from relayd.store.sample_pages import sample_page
 from relayd.wan import Wan
+
+# How long ages of samples are answered as they were.
+AGES_STAND_S = 60
 
 
 async def get_links(ask: Ask) -> web.Response:
@@ -107,26 +111,36 @@ async def get_matrix(ask: Ask) -> web.Response:
     service, current, query = ask.service, ask.service.current, ask.query
     # The number of connections matters to one figure only.
     connections = query.connections if query.metric == "relay-gain" else 64
-    key = f"matrix {query.metric} {connections} {query.measured_only}"
+    key = f"matrix {query.metric} {connections} {query.measured_only} {query.digits}"
+    if query.metric == "age":
+        key += f" {time.time() // AGES_STAND_S:.0f}"
     body = current.plans.get(key)
     if body is None:
         body = await service.workers.ask(
-            current.version, matrix_bytes, query.metric, connections, query.measured_only
-        )
+            current.version, matrix_bytes, query.metric, connections, query.measured_only,
+            query.digits,
+        )  # fmt: skip
         current.plans.keep(key, body)
     return tagged_answer(ask.request, body, current.snapshot)
 
 
-def matrix_bytes(wan: Wan, metric: Any, connections: int, measured_only: bool) -> bytes:
+def matrix_bytes(
+    wan: Wan, metric: Any, connections: int, measured_only: bool, digits: int | None
+) -> bytes:
     """Return a matrix as JSON."""
     found = wan.matrix(metric, connections, measured_only=measured_only)
+    values: Any = found.values
+    if digits:
+        # By way of text: a power of ten times a whole number would show a binary fraction's end.
+        values = [[float(f"{value:.{digits}g}") for value in row] for row in values.tolist()]
     return encoded(
         {
             "snapshot": found.snapshot,
             "metric": found.metric,
             "unit": found.unit,
             "regions": found.regions,
-            "values": found.values,
+            "values": values,
+            "sources": found.sources,
         }
     )
 

@@ -9,6 +9,7 @@ from aiohttp import web
 
 from planner.errors import InputError
 from planner.plan import Plan
+from planner.request import DEFAULT_CANDIDATES
 from relayd.service.answering import batch_items, plan_bytes
 from relayd.service.answers import encoded, json_answer
 from relayd.service.models.plans import BatchAnswer, PlanBatch, PlanQuery, PlanRequest
@@ -91,6 +92,8 @@ def _key(asked: PlanRequest) -> str:
 
 def _is_quick(asked: PlanRequest) -> bool:
     if asked.vms > MOST_VMS_HERE or asked.vms_in or asked.vm_types or asked.frontier:
+        return False
+    if asked.candidates > DEFAULT_CANDIDATES:
         return False
     limits = (asked.budget_usd, asked.deadline_s, asked.min_throughput_gbps)
     return asked.vms == 1 or limits == (None, None, None)

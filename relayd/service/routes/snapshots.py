@@ -39,7 +39,7 @@ async def list_snapshots(ask: Ask) -> web.Response:
     rows = rows[: query.limit]
     content = {
         "snapshot": service.current.snapshot,
-        "snapshots": [_seen(row) for row in rows],
+        "snapshots": [snapshot_seen(row) for row in rows],
         "next_cursor": cursor(rows[-1].id) if more else None,
     }
     return json_answer(encoded(content), service.current.snapshot)
@@ -57,7 +57,8 @@ def _graph(current: Current) -> bytes:
     )
 
 
-def _seen(row: SnapshotRow) -> dict[str, object]:
+def snapshot_seen(row: SnapshotRow) -> dict[str, object]:
+    """Return a snapshot without its legs and sites, as lists show it."""
     return {
         **{key: value for key, value in asdict(snapshot_of(row)).items() if key != "source"},
         "created_at_s": row.created_at_s,

@@ -46,13 +46,26 @@ SELECT set_config(name, value, false) FROM (VALUES
 ) AS instead (name, value, of) WHERE current_setting(name) = of
 """
 _SCHEMA = "SELECT quote_ident(current_schema())::regnamespace::oid::bigint"
+# A server that recovers from a crash begins its statistics anew; one that was shut down in order
+# keeps them (https://www.postgresql.org/docs/15/monitoring-stats.html). Everybody may read this.
+SINCE_CRASH = "SELECT coalesce(extract(epoch FROM stats_reset)::text, '') FROM pg_stat_bgwriter"
+_LONG_AGO_S = 1e9
 
 
 class Session(NamedTuple):
-    """A connection, and the number of the schema that holds the tables."""
+    """A connection to a server.
+
+    Attributes
+    ----------
+    schema : int
+        The number of the schema that holds the tables.
+    since_crash : str
+        Another after the server has crashed; empty where it could not be told.
+    """
 
     connection: psycopg.Connection[Any]
     schema: int
+    since_crash: str
 
 
 def connect(address: Address, *, read_only: bool = False, **parameters: int) -> Session:
@@ -83,6 +96,7 @@ def connect(address: Address, *, read_only: bool = False, **parameters: int) -> 
         if read_only:
             connection.execute("SET default_transaction_read_only = on")
         row = connection.execute(_SCHEMA).fetchone()
+        (since_crash,) = connection.execute(SINCE_CRASH).fetchone() or ("",)
     except psycopg.Error as error:
         connection.close()
         raise unreachable(address, error) from error
@@ -96,7 +110,9 @@ def connect(address: Address, *, read_only: bool = False, **parameters: int) -> 
             "has no schema to work in: none of its search_path exists",
             "Create the schema, or name another: ?options=-c%20search_path%3Drelayd.",
         )
-    return Session(connection, row[0])
+    # Before the statistics are there, the server says that it is the year 2000.
+    known = since_crash if float(since_crash or 0) > _LONG_AGO_S else ""
+    return Session(connection, row[0], known)
 
 
 def _parameters(address: Address) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from planner.errors import StoreError
 from relayd.store.database import Database, Values
 from relayd.store.failures import failure, opened_for_reading
 from relayd.store.places import Address
-from relayd.store.postgresql.connecting import Session, connect
+from relayd.store.postgresql.connecting import SINCE_CRASH, Session, connect
 from relayd.store.postgresql.failures import abandoned, lost, translated, unknown
 from relayd.store.postgresql.locks import writer_lock
 from relayd.store.postgresql.placeholders import translated_sql
@@ -210,7 +210,8 @@ class PostgresqlDatabase(Database):
     def _commit(self) -> None:
         if self._writing is None:
             return  # rolled back on purpose
-        connection = self._writing.connection
+        session = self._writing
+        connection = session.connection
         if connection.info.transaction_status == TransactionStatus.INERROR:
             raise abandoned(self.address)  # COMMIT would roll back without a word
         try:
@@ -219,22 +220,34 @@ class PostgresqlDatabase(Database):
             if not connection.closed:
                 raise translated(self.address, error, broken=False) from error
             self._writing = None
-            if not self._was_committed(self._transaction_id):
+            if not self._was_committed(self._transaction_id, session.since_crash):
                 raise lost(self.address) from error
         self._writing = None
 
-    def _was_committed(self, transaction_id: str) -> bool:
-        """Ask what became of a transaction whose confirmation was lost with the connection."""
+    def _was_committed(self, transaction_id: str, since_crash: str) -> bool:
+        """Ask what became of a transaction whose confirmation was lost with the connection.
+
+        A server that crashed gives numbers that it had not written down yet to others afterwards.
+        One of ours that was committed was written down, so one that is not committed is ours or
+        did as little; but one that is committed may be somebody else's.
+        """
         deadline_s = time.monotonic() + _OUTCOME_PATIENCE_S
         while time.monotonic() < deadline_s:
             try:
-                row = self.row("SELECT pg_xact_status(CAST(? AS xid8))", (transaction_id,))
+                outcome, crash = self.row(
+                    f"SELECT pg_xact_status(CAST(? AS xid8)), ({SINCE_CRASH})",
+                    (transaction_id,),
+                )
             except StoreError:
-                row = ("in progress",)  # or the server is not back yet
+                outcome, crash = "in progress", ""  # or the server is not back yet
             except psycopg.Error:
                 break  # another server, which has not heard of it
-            if row[0] in ("committed", "aborted"):
-                return bool(row[0] == "committed")
+            if outcome == "aborted":
+                return False
+            if outcome == "committed":
+                if since_crash and crash == since_crash:
+                    return True
+                break
             time.sleep(_OUTCOME_EVERY_S)
         raise unknown(self.address)
 

@@ -7,9 +7,11 @@ from typing import Any
 
 import psycopg
 
+from relayd.store.database import Database
 from relayd.store.election import Election
 from relayd.store.places import Address
 from relayd.store.postgresql.connecting import Session, connect
+from relayd.store.postgresql.database import PostgresqlDatabase
 from relayd.store.postgresql.failures import lost
 from relayd.store.postgresql.locks import office_lock
 
@@ -32,6 +34,26 @@ SELECT EXISTS (
     AND classid = CAST(%s AS bigint)::oid AND objid = CAST(%s AS bigint)::oid AND objsubid = 2
 )
 """
+
+
+_HELD_BY_ANY = """
+SELECT EXISTS (
+    SELECT FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 2
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    AND classid = CAST(? AS bigint)::oid AND objid = CAST(? AS bigint)::oid
+)
+"""
+
+
+def is_held_by_a_session(database: Database, office: str) -> bool:
+    """Return whether any session of the server holds the lock of an office."""
+    assert isinstance(database, PostgresqlDatabase)
+    return bool(database.row(_HELD_BY_ANY, _numbers(office, database.schema))[0])
+
+
+def _numbers(office: str, schema: int) -> tuple[int, ...]:
+    """Return the lock as ``pg_locks`` shows it."""
+    return tuple(number % 2**32 for number in office_lock(office, schema))
 
 
 class SessionElection(Election):
@@ -73,9 +95,10 @@ class SessionElection(Election):
 
     def _answers(self, session: Session) -> bool:
         """Ask the server itself: a pooler in between may have given the session to others."""
-        numbers = [number % 2**32 for number in office_lock(self._office, session.schema)]
         try:
-            row: Any = session.connection.execute(_HELD, numbers).fetchone()
+            row: Any = session.connection.execute(
+                _HELD, _numbers(self._office, session.schema)
+            ).fetchone()
         except psycopg.Error:
             return False
         return bool(row[0])

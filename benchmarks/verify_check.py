@@ -1,0 +1,204 @@
+"""Verifies plans of all verdicts on a lab: the last part of ``make lab-check``.
+
+Brings up a lab in which some legs carry less than their ends do, measures its legs with ``relayd
+probe`` (no relay runs for that), plans, and lets ``relayd verify`` run at least thirty plans as a
+user would: direct, relayed, split over both, with many connections and with one. Holds what they
+carried against what was predicted. Takes about seven minutes and needs root. Exits with 1 where a
+promise is not held. ``--docs FILE`` puts the table between the marks in a document.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from itertools import permutations
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import relayd
+from benchmarks.campaign_check import run
+from benchmarks.lab_check import Check, quantile, write_table
+from planner.errors import RelaydError
+from planner.plan import Plan
+from planner.predictions import PlanPrediction, predicted
+from probes.lab.behaviours import LinkBehaviour
+from probes.lab.controller import Lab
+from probes.lab.measuring import lateness_of
+from probes.lab.topology import Site, Topology
+from relayd.wan import Wan
+
+REGIONS = (
+    "aws:us-east-1", "azure:eastus", "gcp:us-east1", "aws:eu-west-1", "azure:westeurope",
+    "gcp:asia-east1", "aws:sa-east-1", "azure:japaneast",
+)  # fmt: skip
+# Second VMs of the first four regions: places of their own in the lab, at the same distances.
+SECOND = {
+    "aws:us-east-2": REGIONS[0], "azure:centralus": REGIONS[1], "gcp:us-west1": REGIONS[2],
+    "aws:eu-west-3": REGIONS[3],
+}  # fmt: skip
+PLACES = (*REGIONS, *SECOND)
+CONNECTIONS, SECONDS = 16, 6
+KINDS = ("direct", "relay", "split", "relay, one connection", "direct, one connection")
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def topology() -> Topology:
+    """Eight regions 20 to 90 ms apart, VMs of 16 to 30 Mbit/s; a third of the legs are slow."""
+    number = [REGIONS.index(SECOND.get(place, place)) for place in PLACES]
+    sites = tuple(
+        Site(place, 16.0 + 2 * i, 30.0 - 2 * i, 50_000 + 5_000 * i)
+        for place, i in zip(PLACES, number, strict=True)
+    )
+    rtts = tuple(
+        tuple(0.0 if i == j else 20.0 + 10.0 * abs(a - b) for j, b in enumerate(number))
+        for i, a in enumerate(number)
+    )
+    links = {
+        (a, b): LinkBehaviour(rate_mbps=4.0 + number[a] % 3)
+        for a, b in permutations(range(len(PLACES)), 2)
+        if number[a] != number[b] and (2 * number[a] + number[b]) % 3 == 0
+    }
+    return Topology(sites, rtts, links, profile="verify-check")
+
+
+def fleets(lab: Lab, folder: Path) -> tuple[Path, Path]:
+    """Return a fleet file with one VM a region, to measure, and one with all, to run plans."""
+    text = lab.fleet_file.read_text()
+    head, *blocks = text.split("[[host]]")
+    one, every = folder / "one.toml", folder / "every.toml"
+    one.write_text("[[host]]".join([head, *blocks[: len(REGIONS)]]))
+    for place, region in SECOND.items():
+        text = text.replace(f'region = "{place}"', f'region = "{region}"\nname = "{place}"')
+    every.write_text(text)
+    return one, every
+
+
+def kind_of(plan: Plan) -> str:
+    """Return what a plan is counted as."""
+    return plan.verdict + (", one connection" if plan.request["connections"] == 1 else "")
+
+
+def plans_of_all_kinds(wan: Wan, each: int) -> list[Plan]:
+    """Return so many plans of each kind, over as many different pairs as there are."""
+    away = [name for name in wan.known_regions() if name not in REGIONS]
+    two = dict.fromkeys(SECOND.values(), 2)
+    found: dict[str, list[Plan]] = {kind: [] for kind in KINDS}
+    questions: Sequence[Callable[[str, str], Plan]] = (
+        lambda s, d: wan.plan(s, d, objective="time", avoid=away, connections=CONNECTIONS),
+        lambda s, d: wan.plan(
+            s, d, objective="time", avoid=away, connections=CONNECTIONS, vms_in=two
+        ),
+        lambda s, d: wan.plan(s, d, objective="time", avoid=away, connections=1),
+    )  # fmt: skip
+    # Neighbours in this order share few hosts, so that many run at the same time.
+    pairs = sorted(permutations(range(len(REGIONS)), 2), key=lambda p: ((p[1] - p[0]) % 8, p))
+    for question in questions:
+        for src, dst in pairs:
+            plan = question(REGIONS[src], REGIONS[dst])
+            if len(found[kind_of(plan)]) < each:
+                found[kind_of(plan)].append(plan)
+    mixed = [plan for row in zip(*found.values(), strict=False) for plan in row]
+    return mixed + [p for plans in found.values() for p in plans if p not in mixed]
+
+
+def measure(fleet: Path, db: Path) -> None:
+    """Measure all legs, as a campaign does: nothing of relays."""
+    run(
+        "probe", "--fleet", str(fleet), "--db", str(db), "--yes", "--thorough",
+        "--phases", "rtt,per-flow,aggregate", "--connections", str(CONNECTIONS),
+        "--flow-time", "5s", "--aggregate-time", "5s",
+    )  # fmt: skip
+
+
+def check_plans(check: Check, plans: Sequence[Plan], answer: dict[str, Any]) -> None:
+    """Hold what was carried against what was predicted."""
+    errors: dict[str, list[float]] = {kind: [] for kind in KINDS}
+    for plan, shown in zip(plans, answer["plans"], strict=True):
+        if shown["error"]:
+            print(f"{shown['src']} -> {shown['dst']}: {shown['error']}", file=sys.stderr)
+            continue
+        ran = shown["runs"][0]
+        promised: PlanPrediction = predicted(plan.model_dump("json"))
+        error = abs(ran["achieved_gbps"] / promised.rate.expected_gbps - 1) * 100
+        errors[kind_of(plan)].append(error)
+    everything = [error for of_kind in errors.values() for error in of_kind]
+    check.at_least("plans verified", len(everything), 30, "")
+    check.at_most("  that failed", sum(bool(p["error"]) for p in answer["plans"]), 0, "")
+    check.at_most("predicted against achieved, all: median error", median(everything), 5, "%")
+    check.at_most("  90th percentile", quantile(everything, 0.9), 15, "%")
+    for kind, of_kind in errors.items():
+        if of_kind:
+            check.note(f"{kind}: plans", len(of_kind), "")
+            limit = 5.0 if kind == "relay, one connection" else None
+            if limit:
+                check.at_most("  median error", median(of_kind), limit, "%")
+            else:
+                check.note("  median error", median(of_kind), "%")
+            check.note("  90th percentile", quantile(of_kind, 0.9), "%")
+    within = sum(plan["held"] for plan in answer["plans"])
+    check.note("within their bounds, each path and direct too", within, "plans")
+
+
+def left_on(lab: Lab) -> int:
+    """Count what is left: processes and files of ours, in all places."""
+    script = (
+        "for p in /proc/[0-9]*; do cat $p/comm; done 2>/dev/null | "
+        "grep -cxE 'iperf3|haproxy|socat|timeout'; ls -d /tmp/relayd-* 2>/dev/null | wc -l"
+    )
+    return sum(
+        int(word)
+        for site in lab.topology().sites
+        for word in subprocess.run(
+            lab.command(site.region, ["sh", "-c", script]), capture_output=True, text=True
+        ).stdout.split()
+    )  # fmt: skip
+
+
+def main() -> int:
+    """Bring a lab up, measure it, plan, verify."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--each", type=int, default=7, help="plans of each kind")
+    parser.add_argument("--docs", metavar="FILE", help="put the table between the marks there")
+    options = parser.parse_args()
+    print(f"{platform.system()} {platform.release()}, {os.cpu_count()} processors\n")
+    check = Check()
+    lab = Lab(f"check-verify-{os.getpid()}")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        db = folder / "store.db"
+        try:
+            lab.up(topology(), ends_with_caller=True)
+            one, every = fleets(lab, folder)
+            measure(one, db)
+            plans = plans_of_all_kinds(relayd.open(db), options.each)
+            files = [folder / f"{number}.json" for number in range(len(plans))]
+            for file, plan in zip(files, plans, strict=True):
+                file.write_text(plan.model_dump_json())
+            with lateness_of(lab) as lateness:
+                answer = run(
+                    "verify", *map(str, files), "--fleet", str(every), "--db", str(db), "--yes",
+                    "--seconds", str(SECONDS), allowed=(0, 1, 5),
+                )  # fmt: skip
+            check_plans(check, plans, answer)
+            check.at_most("processes and files left on hosts", left_on(lab), 0, "")
+            check.note("lateness of the lab meanwhile, p95", lateness.p95_ms or 0, "ms")
+        except RelaydError as error:
+            print(f"verify-check: {error}", file=sys.stderr)
+            return 1
+        finally:
+            lab.down()
+    if options.docs:
+        write_table(Path(options.docs), "verify-check", check.findings)
+    return 0 if all(finding.held for finding in check.findings) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Running a plan with real tools for a short time, and comparing."""

@@ -1,0 +1,232 @@
+"""What runs have shown against what was predicted, and which samples of legs follow from it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import inf
+from typing import Literal, TypeAlias
+
+from planner.network import Leg
+from planner.predictions import Range
+from planner.units import MBPS_PER_GBPS
+from probes.samples import Sample
+from probes.verification.runs import PathRun, Run
+
+HELD_SHARE = 0.97
+"""A path that came this near to the rate that it was held to could have carried more."""
+AGREE = 0.15
+"""Two looks at a leg that differ by less than this have seen the same."""
+SURELY_MORE = 1.1
+"""What connections could carry over what they did carry, for something else to be the limit."""
+
+Judgement: TypeAlias = Literal["within", "below", "above"]
+LegOf: TypeAlias = Callable[[str, str], Leg | None]
+
+
+@dataclass(frozen=True, slots=True)
+class PathOutcome:
+    """What one path of a run has carried.
+
+    Attributes
+    ----------
+    run : PathRun
+    samples : tuple of Sample
+        One for each of its streams, as the tool gave them.
+    sent_gb : float
+        Over one leg, warm-up included.
+    measured_at_s : float
+    """
+
+    run: PathRun
+    samples: tuple[Sample, ...]
+    sent_gb: float
+    measured_at_s: float
+
+    @property
+    def achieved_gbps(self) -> float:
+        """Of all its streams together."""
+        return sum(sample.value for sample in self.samples) / MBPS_PER_GBPS
+
+    @property
+    def held(self) -> bool:
+        """Whether it carried all that it was held to, so that what it could is not known."""
+        return self.achieved_gbps >= HELD_SHARE * self.run.most_gbps
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one run has shown.
+
+    Attributes
+    ----------
+    run : Run
+    paths : tuple of PathOutcome
+    relays : dict
+        Relay host to the program that split TCP there.
+    """
+
+    run: Run
+    paths: tuple[PathOutcome, ...]
+    relays: Mapping[str, str]
+
+    @property
+    def achieved_gbps(self) -> float:
+        """Of all paths together."""
+        return sum(path.achieved_gbps for path in self.paths)
+
+    @property
+    def judgement(self) -> Judgement:
+        """Where the whole lies."""
+        return judged(self.achieved_gbps, self.run.prediction.rate)
+
+    @property
+    def measured_at_s(self) -> float:
+        """When it began, seconds since 1970 (UTC)."""
+        return min(path.measured_at_s for path in self.paths)
+
+
+def judged(achieved_gbps: float, predicted: Range) -> Judgement:
+    """Return where a throughput lies, allowing for the error of one measurement."""
+    bounds = predicted.of_one_run()
+    if achieved_gbps < bounds.low_gbps:
+        return "below"
+    return "above" if achieved_gbps > bounds.high_gbps else "within"
+
+
+def in_doubt(outcomes: Sequence[Outcome]) -> list[PathOutcome]:
+    """Return the paths outside of their bounds whose legs deserve a second look.
+
+    A direct path beside others tells nothing of its leg; it also runs alone. Nor does a path that
+    carried all that it was held to.
+    """
+    found: dict[tuple[str, ...], PathOutcome] = {}
+    for outcome in outcomes:
+        for path in outcome.paths:
+            regions = path.run.path.regions
+            telling = len(regions) == 3 or len(outcome.paths) == 1
+            verdict = judged(path.achieved_gbps, path.run.path.rate)
+            if telling and (verdict == "below" or (verdict == "above" and not path.held)):
+                found.setdefault(regions, path)
+    return list(found.values())
+
+
+def samples_of(
+    outcomes: Sequence[Outcome], looks: Sequence[Outcome], leg_of: LegOf, plan_id: str
+) -> list[Sample]:
+    """Return what is now known of single legs, as samples.
+
+    Direct paths that ran alone and second looks are samples of their legs. A relayed path that
+    ran alone and was as predicted is one of the leg that bound it. Where two looks agree that a leg
+    is not as believed, its level is new: older samples no longer count.
+
+    Parameters
+    ----------
+    outcomes : sequence of Outcome
+        Of the plan and of direct.
+    looks : sequence of Outcome
+        Second looks, each at one leg.
+    leg_of : callable
+        What was believed of a leg.
+    plan_id : str
+        Goes into the samples' detail.
+    """
+    found: list[Sample] = []
+    again = {look.paths[0].run.path.regions: look.paths[0] for look in looks}
+    for outcome in outcomes:
+        if len(outcome.paths) != 1:
+            continue  # paths at the same time share VMs: no leg shows what it can
+        (path,) = outcome.paths
+        regions = path.run.path.regions
+        if path.held or not path.run.one_to_one:
+            continue
+        if len(regions) == 2:
+            second = again.get(regions)
+            is_new = second is not None and _agree(path, second)
+            found += _of_leg(path, regions[0], regions[1], leg_of, plan_id, is_new=is_new)
+        elif judged(path.achieved_gbps, path.run.path.rate) != "below":
+            src, dst = _binding(path, leg_of)
+            found += _of_leg(path, src, dst, leg_of, plan_id, is_new=False)
+    firsts = {path.run.path.regions: path for outcome in outcomes for path in outcome.paths}
+    for look in looks:
+        (path,) = look.paths
+        if not path.run.one_to_one:
+            continue
+        src, dst = path.run.path.regions
+        first = next(
+            (f for regions, f in firsts.items() if (src, dst) in tuple(pairwise(regions))), None
+        )
+        against = _against(path, leg_of(src, dst))
+        if path.held and against != "above":
+            continue
+        is_new = first is not None and _agree(first, path) and against != "within"
+        found += _of_leg(path, src, dst, leg_of, plan_id, is_new=is_new)
+    return found
+
+
+# ---- inside ------------------------------------------------------------------------------------
+
+
+def _against(path: PathOutcome, leg: Leg | None) -> Judgement:
+    """Return where what one VM pair carried lies in what was believed of its leg."""
+    if leg is None:
+        return "above"
+    count = len(path.run.streams)
+    each = max(1, path.run.path.connections // count)
+    low, expected, high = (
+        leg.rate_gbps(each, "low"), leg.rate_gbps(each), leg.rate_gbps(each, "high")
+    )  # fmt: skip
+    return judged(path.achieved_gbps / count, Range(low, expected, high))
+
+
+def _agree(one: PathOutcome, other: PathOutcome) -> bool:
+    low, high = sorted((one.achieved_gbps, other.achieved_gbps))
+    return high <= low * (1 + AGREE)
+
+
+def _binding(path: PathOutcome, leg_of: LegOf) -> tuple[str, str]:
+    """Return the leg of a path that was expected to be its limit."""
+    each = path.run.streams[0].connections
+
+    def rate(leg: tuple[str, str]) -> float:
+        known = leg_of(*leg)
+        return known.rate_gbps(each) if known else inf
+
+    return min(pairwise(path.run.path.regions), key=rate)
+
+
+def _of_leg(
+    path: PathOutcome, src: str, dst: str, leg_of: LegOf, plan_id: str, *, is_new: bool
+) -> list[Sample]:
+    """Return a path's streams as samples of a leg: of its aggregate or of one flow.
+
+    Connections that could not have carried more than they did say what one of them carries, and
+    nothing of the leg's aggregate.
+    """
+    found = []
+    relayed = len(path.run.path.regions) == 3
+    for stream, sample in zip(path.run.streams, path.samples, strict=True):
+        leg, value = leg_of(src, dst), sample.value
+        could_mbps = stream.connections * leg.per_flow_mbps.expected if leg else inf
+        one_flow = stream.connections == 1 or could_mbps < SURELY_MORE * value
+        detail = json.loads(sample.detail) if sample.detail else {}
+        detail |= {"verification": plan_id}
+        if relayed:
+            detail |= {"path": list(path.run.path.regions)}
+        if is_new:
+            detail |= {"new_level": True}
+        at = path.run.path.regions.index(src)
+        found.append(
+            sample._replace(
+                src=src, dst=dst, metric="per_flow_mbps" if one_flow else "aggregate_mbps",
+                value=value / stream.connections if one_flow else value,
+                src_zone=sample.src_zone if at == 0 else "",
+                dst_zone=sample.dst_zone if dst == path.run.path.regions[-1] else "",
+                src_vm=sample.src_vm if at == 0 else "",
+                dst_vm=sample.dst_vm if dst == path.run.path.regions[-1] else "",
+                detail=json.dumps(detail),
+            )
+        )  # fmt: skip
+    return found

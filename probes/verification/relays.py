@@ -1,0 +1,227 @@
+"""A relay that splits TCP, on a host of the fleet: for one peer, on one port, while it is needed.
+
+HAProxy where it is there, else socat, which forks for each connection. It runs as the user that is
+logged in, needs no firewall, listens on an address of the host where that is known, and accepts
+connections from its one peer alone.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+from probes.failures import ProbeError
+from probes.fleet.hosts import Fleet, Host
+from probes.sessions import Session, Sessions
+from probes.tools.interface import failure
+from probes.tools.running import Ports
+
+READY = b"relaying"
+SPARE_CONNECTIONS = 8
+"""iperf3's control connection, and what a peer may have to try again."""
+
+_FIND = """\
+PATH=$PATH:/usr/sbin:/sbin
+command -v haproxy || command -v socat || exit 127
+"""
+
+# $1 port in hexadecimal, $2 the program's standard input, the rest: the program. Says when
+# something listens there, which is not to be somebody else's program.
+_RELAY = """\
+listening() { cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | grep -q ":$port 0*:0000 0A "; }
+port=$1 config=$2
+shift 2
+listening && { echo "address already in use" >&2; exit 1; }
+printf '%s' "$config" | "$@" &
+tries=0
+until listening; do
+    sleep 0.05; tries=$((tries + 1))
+    [ "$tries" -lt 100 ] || exit 1
+done
+echo relaying
+wait
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Relaying:
+    """What a relay is to do.
+
+    Attributes
+    ----------
+    listen : str
+        Address to listen at; ``""`` for all that the host has.
+    port : int
+    peers : tuple of str
+        Addresses of the one host that may connect, the likeliest first.
+    target : str
+        Address to pass connections on to.
+    target_port : int
+    connections : int
+    """
+
+    listen: str
+    port: int
+    peers: tuple[str, ...]
+    target: str
+    target_port: int
+    connections: int
+
+
+def haproxy_config(what: Relaying, limit_s: int) -> str:
+    """Return HAProxy's configuration."""
+    server = f"{_bracketed(what.target)}:{what.target_port}"
+    # A side that is silent for all of the run is dead anyway.
+    return f"""\
+global
+  maxconn {what.connections + SPARE_CONNECTIONS}
+defaults
+  mode tcp
+  timeout connect 10s
+  timeout client {limit_s}s
+  timeout server {limit_s}s
+listen relay
+  bind {_bracketed(what.listen) or _any(what)}:{what.port}
+  tcp-request connection reject unless {{ src {" ".join(what.peers)} }}
+  server target {server}
+"""
+
+
+def haproxy_command() -> list[str]:
+    """Return HAProxy's command: in the foreground, with the configuration as its input."""
+    return ["haproxy", "-db", "-q", "-f", "/dev/stdin"]
+
+
+def socat_command(what: Relaying) -> list[str]:
+    """Return socat's command; it can tell one peer's address from others, not several."""
+    version = ipaddress.ip_address(what.peers[0]).version
+    listen = f"TCP{version}-LISTEN:{what.port},fork,reuseaddr,backlog=128"
+    listen += f",range={_bracketed(what.peers[0])}/{32 if version == 4 else 128}"
+    listen += f",max-children={what.connections + SPARE_CONNECTIONS}"
+    if what.listen:
+        listen += f",bind={_bracketed(what.listen)}"
+    return ["socat", listen, f"TCP:{_bracketed(what.target)}:{what.target_port}"]
+
+
+@asynccontextmanager
+async def relaying(
+    sessions: Sessions, ports: Ports, relay: str, src: str, dst: str, port: int,
+    connections: int, limit_s: float,
+) -> AsyncIterator[tuple[str, int, str]]:  # fmt: skip
+    """Pass on what one host sends to another; the receiver is the one that connects.
+
+    Parameters
+    ----------
+    relay, src, dst : str
+        Hosts of the fleet. ``dst`` connects to the relay, and the relay to ``src``.
+    port : int
+        On which ``src`` listens.
+    connections : int
+        Most that there will be.
+    limit_s : float
+        After which the relay's host ends it, whoever is left.
+
+    Yields
+    ------
+    (str, int, str)
+        Address and port that ``dst`` is to connect to, and the program that relays.
+
+    Raises
+    ------
+    ProbeError
+        If the host has neither program, or no port is free.
+    """
+    fleet, session = sessions.fleet, await sessions.session(relay)
+    program = await _program(session)
+    address = fleet.target(dst, relay)
+    avoid: set[int] = set()
+    while True:
+        async with AsyncExitStack() as stack:
+            listen_port = await stack.enter_async_context(
+                ports.several(fleet[relay], 1, avoid)
+            )  # fmt: skip
+            what = Relaying(
+                await _own(session, address), listen_port, await _peers(session, fleet, relay, dst),
+                fleet.target(relay, src), port, connections,
+            )  # fmt: skip
+            command, config = socat_command(what), ""
+            if program == "haproxy":
+                command, config = haproxy_command(), haproxy_config(what, round(limit_s))
+            script = ["sh", "-c", _RELAY, "relayd", f"{listen_port:04X}", config, *command]
+            running = await stack.enter_async_context(
+                session.server(script, limit_s, tether=True)
+            )  # fmt: skip
+            if await running.line_with(READY):
+                try:
+                    yield address, listen_port, program
+                finally:
+                    await running.stop(grace_s=0.0)  # it never ends by itself
+                return
+            problem = failure(fleet[relay], program, (await running.output()).words)
+            if problem.cause != "busy":
+                raise problem
+        avoid.add(listen_port)
+
+
+async def _program(session: Session) -> str:
+    output = await session.ask(["sh", "-c", _FIND])
+    name = output.stdout.decode(errors="replace").strip().rpartition("/")[2]
+    if output.status != 0 or name not in ("haproxy", "socat"):
+        raise ProbeError(
+            session.host.name, "missing-tool", "it can't relay: neither haproxy nor socat is there",
+            "Install one of them there by the host's package manager.",
+        )  # fmt: skip
+    return name
+
+
+async def _own(session: Session, address: str) -> str:
+    """Return the address if the host has it, else its private one, else none.
+
+    A cloud's public address is often known to the network alone.
+    """
+    output = await session.ask(["ip", "-o", "addr", "show"])
+    has = {
+        word.partition("/")[0]
+        for line in output.stdout.decode(errors="replace").splitlines()
+        for word in line.split()[3:4]
+    }
+    wanted = (address, session.host.private_address)
+    return next((known for known in wanted if known and known in has), "")
+
+
+async def _peers(session: Session, fleet: Fleet, relay: str, dst: str) -> tuple[str, ...]:
+    """Return the addresses of the host that is to connect, as the relay may see them."""
+    peer: Host = fleet[dst]
+    names = (fleet.target(relay, dst), peer.private_address, peer.public_address)
+    found: list[str] = []
+    for name in dict.fromkeys(name for name in names if name):
+        if _is_address(name):
+            found.append(name)
+            continue
+        output = await session.ask(["getent", "ahosts", name])
+        words: Sequence[str] = output.stdout.decode(errors="replace").split()
+        found += [word for word in words if _is_address(word)]
+    if not found:
+        raise ProbeError(
+            relay, "tool", f"the address of {dst} can't be found there",
+            "Give it as `public_address` or `private_address` in the fleet file.",
+        )  # fmt: skip
+    return tuple(dict.fromkeys(found))
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _bracketed(address: str) -> str:
+    return f"[{address}]" if ":" in address else address
+
+
+def _any(what: Relaying) -> str:
+    return "[::]" if ":" in what.peers[0] else ""

@@ -1,0 +1,322 @@
+"""What to run to verify a plan: which hosts, how many connections, for how long, at what cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import ceil, inf, lcm
+
+from planner.errors import InputError
+from planner.predictions import PathPrediction, PlanPrediction
+from planner.units import BITS_PER_BYTE, MS_PER_S
+from probes.fleet.hosts import Fleet
+from probes.tools.iperf3 import MOST_STREAMS
+
+# A window opens within about nine round trips, and many flows share the way up; behind a relay the
+# second leg begins as the first does.
+ROUND_TRIPS_OF_ONE_FLOW = 9.0
+ROUND_TRIPS_OF_MANY = 6.0
+LEAST_OMIT_S = 2
+LEAST_MEASURED_S = 3
+MOST_MEASURED_S = 600
+APART_S = 5
+"""Of a second look at one leg."""
+ROOM = 1.25
+"""How far above its prediction a run must be able to go, so that one too low is noticed."""
+AROUND_S = 4.0
+"""What logging in, servers and relays take before and after a run."""
+EXCHANGE_ROUND_TRIPS = 8
+# Each stream through a host is a channel of its SSH connection, of which it has eight.
+MOST_PAIRINGS = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """One iperf3: the hosts that it goes through, and its connections."""
+
+    hosts: tuple[str, ...]
+    connections: int
+
+
+@dataclass(frozen=True, slots=True)
+class PathRun:
+    """One path as it is run.
+
+    Attributes
+    ----------
+    path : PathPrediction
+    streams : tuple of Stream
+    most_gbps : float
+        Rate that it is held to; infinite where nothing holds it.
+    setup_s : float
+        Until all its connections stand.
+    """
+
+    path: PathPrediction
+    streams: tuple[Stream, ...]
+    most_gbps: float
+    setup_s: float
+
+    @property
+    def one_to_one(self) -> bool:
+        """Whether no VM is in two of its streams."""
+        hosts = [host for stream in self.streams for host in stream.hosts]
+        return len(set(hosts)) == len(hosts)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Paths that are run at the same time.
+
+    Attributes
+    ----------
+    kind : str
+        ``plan``, ``direct``, or ``apart`` for a second look at one leg.
+    prediction : PlanPrediction
+    paths : tuple of PathRun
+    omit_s, measured_s : int
+        Warm-up, and what counts.
+    """
+
+    kind: str
+    prediction: PlanPrediction
+    paths: tuple[PathRun, ...]
+    omit_s: int
+    measured_s: int
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        """All hosts that take part."""
+        return frozenset(
+            host for path in self.paths for stream in path.streams for host in stream.hosts
+        )
+
+    @property
+    def duration_s(self) -> float:
+        """With all that the tools do around."""
+        return self.omit_s + self.measured_s + max(p.setup_s for p in self.paths) + AROUND_S
+
+    def sent(self, *, at_most: bool = False) -> Iterator[tuple[str, str, float]]:
+        """Yield source, destination and GB of every leg: as expected, or the most it may be."""
+        for run in self.paths:
+            gbps = run.path.rate.expected_gbps
+            if at_most:
+                gbps = run.most_gbps if run.most_gbps < inf else run.path.rate.high_gbps
+            gb = gbps * (self.omit_s + self.measured_s) / BITS_PER_BYTE
+            for src, dst in pairwise(run.path.regions):
+                yield src, dst, gb
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What verifying one plan may take.
+
+    Attributes
+    ----------
+    measured_s : int
+        Longest time that counts of each run.
+    most_gb : float
+        Of all legs together.
+    budget_usd : float
+    """
+
+    measured_s: int = 10
+    most_gb: float = inf
+    budget_usd: float = inf
+
+    def __post_init__(self) -> None:
+        if not LEAST_MEASURED_S <= self.measured_s <= MOST_MEASURED_S:
+            raise InputError(
+                "--seconds", f"must be from {LEAST_MEASURED_S} to {MOST_MEASURED_S}",
+                value=self.measured_s,
+            )  # fmt: skip
+        if not self.most_gb > 0:
+            raise InputError("--max-gb", "must be above 0", value=self.most_gb)
+        if not self.budget_usd >= 0:
+            raise InputError("--budget", "is negative", value=self.budget_usd)
+
+
+Price = Callable[[str, str, float], float]
+
+
+def hosts_by_region(fleet: Fleet, vms: Mapping[str, int]) -> dict[str, list[str]]:
+    """Return the hosts that stand for a plan's VMs: the first of the fleet file in each region."""
+    found: dict[str, list[str]] = {region: [] for region in vms}
+    for host in fleet:
+        if host.region in found and len(found[host.region]) < vms[host.region]:
+            found[host.region].append(host.name)
+    return found
+
+
+def available(fleet: Fleet) -> dict[str, int]:
+    """Return how many hosts the fleet has in each region."""
+    counts: dict[str, int] = {}
+    for host in fleet:
+        counts[host.region] = counts.get(host.region, 0) + 1
+    return counts
+
+
+def runs_of(
+    predictions: Mapping[str, PlanPrediction], fleet: Fleet, limits: Limits, price: Price
+) -> list[Run]:
+    """Return the runs that verify a plan, one after the other, within the limits.
+
+    Parameters
+    ----------
+    predictions : mapping
+        Kind of run to what it is to show, for the VMs that there are.
+    fleet : Fleet
+    limits : Limits
+    price : callable
+        Source and destination region and GB to USD.
+
+    Raises
+    ------
+    InputError
+        If even the shortest runs would exceed a limit; says what they take.
+    """
+    runs = [
+        _run(kind, prediction, hosts_by_region(fleet, prediction.vms), limits.measured_s)
+        for kind, prediction in predictions.items()
+    ]
+    scale = _most_s(runs, limits, price)
+    if scale is None:
+        shortest = [replace(run, measured_s=LEAST_MEASURED_S) for run in runs]
+        gb, usd = volume_gb(shortest) * ROOM, cost_usd(shortest, price) * ROOM
+        field, value = (
+            ("--max-gb", limits.most_gb) if gb > limits.most_gb else ("--budget", limits.budget_usd)
+        )
+        raise InputError(
+            field, f"is too little: at least {_short(gb)} GB and {_short(usd)} USD are needed",
+            value=value,
+        )  # fmt: skip
+    runs = [replace(run, measured_s=scale) for run in runs]
+    return [_held(run, runs, limits, price) for run in runs]
+
+
+def apart(
+    path: PathRun, prediction: PlanPrediction, achieved_gbps: float, measured_s: int
+) -> list[Run]:
+    """Return a run of each leg of a path by itself, to see which is not as believed.
+
+    They are held to a little more than the path was seen or expected to carry: that is all that
+    is to be known.
+    """
+    runs = []
+    for i, (src, dst) in enumerate(pairwise(path.path.regions)):
+        leg = replace(path.path, regions=(src, dst))
+        streams = tuple(replace(s, hosts=s.hosts[i : i + 2]) for s in path.streams)
+        most_gbps = ROOM * max(path.path.rate.high_gbps, achieved_gbps)
+        run = PathRun(leg, streams, min(path.most_gbps, most_gbps), path.setup_s)
+        runs.append(Run("apart", prediction, (run,), _omit_s([leg]), min(measured_s, APART_S)))
+    return runs
+
+
+def volume_gb(runs: Sequence[Run], *, at_most: bool = False) -> float:
+    """Return what runs send over all legs."""
+    return sum(gb for run in runs for _, _, gb in run.sent(at_most=at_most))
+
+
+def cost_usd(runs: Sequence[Run], price: Price, *, at_most: bool = False) -> float:
+    """Return the egress fees of runs."""
+    return sum(price(*leg) for run in runs for leg in run.sent(at_most=at_most))
+
+
+# ---- inside ------------------------------------------------------------------------------------
+
+
+def _run(
+    kind: str, prediction: PlanPrediction, hosts: Mapping[str, Sequence[str]], measured_s: int
+) -> Run:
+    # Paths that share VMs keep to their planned proportion: none gets more than its share of the
+    # most that the plan may reach.
+    together = len(prediction.paths) > 1
+    paths = []
+    for path in _beside_each_other(prediction.paths):
+        streams = streams_of(path, [hosts[region] for region in path.regions])
+        most = path.rate.of_one_run().high_gbps if together else inf
+        each = max(stream.connections for stream in streams)
+        setup_s = (each + EXCHANGE_ROUND_TRIPS) * path.rtt_ms / MS_PER_S
+        paths.append(PathRun(path, streams, most, setup_s))
+    omit_s = _omit_s(prediction.paths) + together
+    return Run(kind, prediction, tuple(paths), omit_s, measured_s)
+
+
+def _beside_each_other(paths: Sequence[PathPrediction]) -> list[PathPrediction]:
+    """Return paths whose low bounds allow for what the others may take beyond their part."""
+
+    def extra_gbps(path: PathPrediction) -> float:
+        return path.rate.of_one_run().high_gbps - path.rate.expected_gbps
+
+    extra = sum(map(extra_gbps, paths))
+    found = []
+    for path in paths:
+        low_gbps = max(0.0, path.rate.low_gbps - (extra - extra_gbps(path)))
+        found.append(replace(path, rate=replace(path.rate, low_gbps=low_gbps)))
+    return found
+
+
+def streams_of(path: PathPrediction, hosts: Sequence[Sequence[str]]) -> tuple[Stream, ...]:
+    """Divide a path's connections over its hosts so that all hosts of a region carry the same.
+
+    Raises
+    ------
+    InputError
+        If that takes more SSH channels than a host's connection has.
+    """
+    counts = [len(names) for names in hosts]
+    number = lcm(*counts)
+    if number > min(counts) * MOST_PAIRINGS:
+        number = max(counts)
+    number *= max(1, ceil(path.connections / number / MOST_STREAMS))
+    if number > min(counts) * MOST_PAIRINGS:
+        raise InputError(
+            "plan", f"takes {number} iperf3 through one host on {' -> '.join(path.regions)}",
+            value=path.connections, remedy="Plan with fewer --connections or --vms.",
+        )  # fmt: skip
+    number = min(number, max(path.connections, 1))
+    share, rest = divmod(path.connections, number)
+    return tuple(
+        Stream(tuple(names[i % len(names)] for names in hosts), share + (i < rest))
+        for i in range(number)
+    )
+
+
+def _omit_s(paths: Sequence[PathPrediction]) -> int:
+    longest_s = 0.0
+    for path in paths:
+        many = path.connections > 1
+        round_trips = ROUND_TRIPS_OF_MANY if many else ROUND_TRIPS_OF_ONE_FLOW
+        longest_s = max(longest_s, round_trips * path.rtt_ms / MS_PER_S)
+    return max(LEAST_OMIT_S, ceil(longest_s))
+
+
+def _most_s(runs: Sequence[Run], limits: Limits, price: Price) -> int | None:
+    """Return the longest measured time within the limits, with room; None if there is none."""
+    for measured_s in range(limits.measured_s, LEAST_MEASURED_S - 1, -1):
+        timed = [replace(run, measured_s=measured_s) for run in runs]
+        if (
+            volume_gb(timed) * ROOM <= limits.most_gb
+            and cost_usd(timed, price) * ROOM <= limits.budget_usd
+        ):
+            return measured_s
+    return None
+
+
+def _held(run: Run, runs: Sequence[Run], limits: Limits, price: Price) -> Run:
+    """Hold a run to its part of the limits, even where more should be possible than predicted."""
+    room = min(
+        limits.most_gb / volume_gb(runs),
+        limits.budget_usd / max(cost_usd(runs, price), 1e-12),
+    )
+    if room == inf:
+        return run
+    paths = tuple(
+        replace(p, most_gbps=min(p.most_gbps, p.path.rate.expected_gbps * room)) for p in run.paths
+    )
+    return replace(run, paths=paths)
+
+
+def _short(value: float) -> str:
+    return f"{value:.3g}"

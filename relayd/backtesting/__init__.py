@@ -1,0 +1,1 @@
+"""``relayd backtest``: stored history replayed, on this machine or on a cluster."""

@@ -1,0 +1,192 @@
+"""What a replay found, in the form that people and programs get."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import fsum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.plan import Answer
+from probes.analysis.replay import BINS, COUNTS, STRATEGIES, SUMS, Tally
+
+FEWEST_DECISIONS = 30
+"""With fewer, nothing is said: one bad decision would be several percent of all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """What transfers would have got by following a strategy.
+
+    Attributes
+    ----------
+    strategy : str
+        ``relayd``, ``direct`` (always), ``relay`` (always the one that looked best) or
+        ``hindsight``.
+    achieved, achieved_p10 : float
+        Of what hindsight has, in the objective's terms: mean and 10th percentile of decisions.
+    throughput_gbps, time_s, cost_usd, value : float
+        Means over decisions in which all four carried something. `value` is cost plus time in
+        USD, or seconds where time alone counts.
+    regret : float
+        Value beyond that of hindsight.
+    stalled : int
+        Decisions whose path carried nothing.
+    switches : int
+        How often a pair's path was another than the time before.
+    switches_a_day : float
+        The same by pair and day.
+    """
+
+    strategy: str
+    achieved: float
+    achieved_p10: float
+    throughput_gbps: float
+    time_s: float
+    cost_usd: float
+    value: float
+    regret: float
+    stalled: int
+    switches: int
+    switches_a_day: float
+
+
+@dataclass(frozen=True, slots=True)
+class Among:
+    """What was found among some pairs.
+
+    Attributes
+    ----------
+    pairs : int
+        With at least one decision that could be judged.
+    decisions : int
+        One for each pair and step in which the direct leg was known before and measured.
+    judged : int
+        Those whose paths were all measured in the step too: all figures rest on these.
+    concluded : bool
+        False where `judged` is too few; figures are None then.
+    relayed, hindsight_relayed : float | None
+        Share that went, and should have gone, through a relay.
+    right : float | None
+        Share in which relaying or not was as in hindsight.
+    near : float | None
+        Share that got at least 99 % of what hindsight has.
+    strategies : tuple of Followed
+    """
+
+    pairs: int
+    decisions: int
+    judged: int
+    concluded: bool
+    relayed: float | None = None
+    hindsight_relayed: float | None = None
+    right: float | None = None
+    near: float | None = None
+    strategies: tuple[Followed, ...] = ()
+
+    def of(self, strategy: str) -> Followed:
+        """Return what one strategy got."""
+        return next(found for found in self.strategies if found.strategy == strategy)
+
+
+@dataclass(frozen=True, slots=True)
+class BetweenProviders:
+    """The pairs from one provider to another."""
+
+    src: str
+    dst: str
+    found: Among
+
+
+@dataclass(frozen=True, slots=True)
+class Backtest(Answer):
+    """A replay of stored history.
+
+    Attributes
+    ----------
+    since, until : str
+        Begin of the first and end of the last step, ISO 8601, UTC.
+    step_s : float
+    steps : int
+        Those in which at least one decision could be made.
+    samples : int
+        Throughput samples in these steps.
+    regions : int
+    metric : str
+        Of throughput: ``aggregate_mbps``, or ``per_flow_mbps`` for one connection.
+    connections : int
+    volume_gb : float
+    objective : str
+    time_value_usd_per_h : float
+    margin : float
+    total : Among
+    by_providers : tuple of BetweenProviders
+    warnings : tuple of str
+    """
+
+    since: str
+    until: str
+    step_s: float
+    steps: int
+    samples: int
+    regions: int
+    metric: str
+    connections: int
+    volume_gb: float
+    objective: str
+    time_value_usd_per_h: float
+    margin: float
+    total: Among
+    by_providers: tuple[BetweenProviders, ...]
+    warnings: tuple[str, ...]
+
+
+def among(tally: Tally, pairs: NDArray[np.bool_], groups: Sequence[int], days: float) -> Among:
+    """Sum up what was found among some pairs.
+
+    Parameters
+    ----------
+    tally : Tally
+    pairs : array of bool, shape (n, n)
+    groups : sequence of int
+        The groups that these pairs are.
+    days : float
+        That were replayed.
+    """
+    counts = {name: int(tally.counts[number][pairs].sum()) for number, name in enumerate(COUNTS)}
+    judged, carried = counts["scored"], counts["carried"]
+    with_any = int(np.count_nonzero(tally.counts[COUNTS.index("scored")][pairs]))
+    if min(judged, carried) < FEWEST_DECISIONS:
+        return Among(with_any, counts["decisions"], judged, concluded=False)
+    # Exact sums: their order, and who computed the parts, leaves no trace.
+    sums = [
+        {name: fsum(tally.sums[place, number][pairs]) for number, name in enumerate(SUMS)}
+        for place in range(len(STRATEGIES))
+    ]
+    best = sums[STRATEGIES.index("hindsight")]
+    followed = []
+    for place, strategy in enumerate(STRATEGIES):
+        mine = sums[place]
+        switches = int(tally.switches[place][pairs].sum())
+        followed.append(
+            Followed(
+                strategy, mine["share"] / judged,
+                _percentile(tally.histogram[place][list(groups)].sum(axis=0), 0.1),
+                mine["rate_gbps"] / carried, mine["time_s"] / carried, mine["cost_usd"] / carried,
+                mine["value"] / carried, (mine["value"] - best["value"]) / carried,
+                int(tally.stalled[place][pairs].sum()), switches, switches / days / with_any,
+            )
+        )  # fmt: skip
+    return Among(
+        with_any, counts["decisions"], judged, True,
+        counts["relayed"] / judged, counts["hindsight_relays"] / judged,
+        counts["right"] / judged, counts["near"] / judged, tuple(followed),
+    )  # fmt: skip
+
+
+def _percentile(histogram: NDArray[np.int64], share: float) -> float:
+    """Return a percentile of shares, rounded down to a bin."""
+    cumulative = np.cumsum(histogram)
+    return float(np.searchsorted(cumulative, share * cumulative[-1], side="right")) / BINS

@@ -1,0 +1,306 @@
+"""``relayd.backtest()``: from a store to what following relayd would have come to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from math import inf
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from planner.aliases import resolve_many
+from planner.baseline import baseline_rtt_ms, flow_cap_gbps
+from planner.catalogue import Catalogue
+from planner.errors import DataError, InputError
+from planner.network import Network
+from planner.pricing import CataloguePrices
+from planner.request import (
+    DEFAULT_CONNECTIONS,
+    DEFAULT_MARGIN,
+    DEFAULT_TIME_VALUE_USD_PER_H,
+    DEFAULT_VM_START_S,
+    DEFAULT_VOLUME_GB,
+    TransferRequest,
+)
+from planner.single_choices import Floats, RateBounds, Terms
+from planner.units import BITS_PER_BYTE, S_PER_H
+from probes.analysis.evidence import require
+from probes.analysis.replay import Scene, Tally, Truths
+from probes.estimation.bundles import Windows
+from probes.estimation.rolling import RollingBounds
+from probes.estimation.round_trips import RTT_OF_NO_PLACE
+from probes.samples import Metric
+from relayd.backtesting.engine import replay_all
+from relayd.backtesting.history import History, Span
+from relayd.backtesting.result import FEWEST_DECISIONS, Among, Backtest, BetweenProviders, among
+from relayd.catalogue import load_catalogue
+from relayd.settings import load_settings
+from relayd.store import Store, default_path, open_store, place
+
+DEFAULT_STEP_S = 1800.0
+MOST_STEPS = 1_000_000
+FEWEST_REGIONS = 3
+
+BacktestObjective = Literal["value", "time", "cost"]
+
+
+def backtest(
+    db: str | Path | None = None,
+    *,
+    since_s: float | None = None,
+    until_s: float | None = None,
+    step_s: float = DEFAULT_STEP_S,
+    volume_gb: float = DEFAULT_VOLUME_GB,
+    connections: int = DEFAULT_CONNECTIONS,
+    pairs: Sequence[str] = (),
+    objective: BacktestObjective = "value",
+    time_value_usd_per_h: float = DEFAULT_TIME_VALUE_USD_PER_H,
+    margin: float = DEFAULT_MARGIN,
+    vm_start_s: float = DEFAULT_VM_START_S,
+    dask: str | None = None,
+    catalogues: Sequence[str | Path] = (),
+) -> Backtest:
+    """Replay stored history: what relayd would have recommended, and what that would have got.
+
+    Parameters
+    ----------
+    db : str or Path, optional
+        A store, as :func:`relayd.open` takes it.
+    since_s, until_s : float, optional
+        Replay only this span, seconds since 1970; what was measured before is known.
+    step_s : float
+        How often everything is decided anew. What was measured within a step is its truth.
+    volume_gb, connections, objective, time_value_usd_per_h, margin, vm_start_s
+        Of every transfer; see :class:`planner.request.TransferRequest`.
+    pairs : sequence of str
+        Only these, as ``SRC>DST``: each end a region, an alias, a provider or another rule such as
+        ``country:DE``. All without any.
+    dask : str, optional
+        Address of the scheduler of a Dask cluster to compute on; the answer is the same.
+    catalogues : sequence of str or Path
+        Catalogue files of one's own.
+
+    Raises
+    ------
+    InputError, StoreError
+        If an option is wrong, or the store can't be read.
+    DataError
+        If there is too little to conclude from.
+    """
+    settings = load_settings()
+    catalogue = load_catalogue((*settings.catalogues, *(Path(name) for name in catalogues)))
+    with open_store(place(db) if db else settings.db or default_path(), mode="read") as store:
+        return backtest_store(
+            store, catalogue, since_s=since_s, until_s=until_s, step_s=step_s, volume_gb=volume_gb,
+            connections=connections, pairs=pairs, objective=objective,
+            time_value_usd_per_h=time_value_usd_per_h, margin=margin, vm_start_s=vm_start_s,
+            dask=dask,
+        )  # fmt: skip
+
+
+def backtest_store(
+    store: Store,
+    catalogue: Catalogue,
+    *,
+    since_s: float | None,
+    until_s: float | None,
+    step_s: float,
+    volume_gb: float,
+    connections: int,
+    pairs: Sequence[str],
+    objective: BacktestObjective,
+    time_value_usd_per_h: float,
+    margin: float,
+    vm_start_s: float,
+    dask: str | None,
+) -> Backtest:
+    """Replay the history of a store that is open; see :func:`backtest`."""
+    if objective not in ("value", "time", "cost"):
+        raise InputError("objective", "must be value, time or cost", value=objective)
+    # Checks all figures of a transfer, whatever its ends.
+    request = TransferRequest(
+        "from", "to", volume_gb=volume_gb, objective=objective, connections=connections,
+        time_value_usd_per_h=time_value_usd_per_h, margin=margin, vm_start_s=vm_start_s,
+    )  # fmt: skip
+    if not 1 <= step_s < inf:
+        raise InputError("step", "must be at least a second", value=f"{step_s:g} s")
+    if since_s is not None and until_s is not None and not since_s < until_s:
+        raise InputError("until", "is not after since", value=_utc(until_s))
+    metric: Metric = "per_flow_mbps" if connections == 1 else "aggregate_mbps"
+    history = History(store, catalogue, metric)
+    require(f"regions with {metric} samples", len(history.regions), FEWEST_REGIONS)
+    _check_connections(history, connections)
+    span = history.span(step_s, since_s, until_s)
+    if span.steps > MOST_STEPS:
+        raise InputError(
+            "step", f"makes {span.steps:,} steps of the history, and {MOST_STEPS:,} are the most",
+            value=f"{step_s:g} s", remedy="Take longer steps, or a shorter span.",
+        )  # fmt: skip
+    judged = _judged(history, catalogue, pairs)
+    scene, providers = _scene(history, catalogue, request, judged)
+    if not (judged & np.isfinite(scene.terms.egress_usd)).any():
+        raise DataError(
+            "The catalogue has no egress price for any of these pairs, so nothing can be "
+            "recommended for them. Add prices to a catalogue file."
+        )
+    tally = replay_all(history.parts(span), scene, dask)
+    total = _total(tally, scene, span)
+    require("decisions held against measurements of their step", total.judged, FEWEST_DECISIONS)
+    return Backtest(
+        since=_utc(span.begin_s),
+        until=_utc(span.end_s),
+        step_s=step_s,
+        steps=tally.steps,
+        samples=history.samples_read,
+        regions=len(history.regions),
+        metric=metric,
+        connections=connections,
+        volume_gb=volume_gb,
+        objective=objective,
+        time_value_usd_per_h=time_value_usd_per_h,
+        margin=margin,
+        total=total,
+        by_providers=_by_providers(tally, scene, span, providers),
+        warnings=tuple(_warnings(history, scene, total)),
+    )
+
+
+def _check_connections(history: History, connections: int) -> None:
+    """Refuse to say what other numbers of connections would have carried."""
+    if connections > 1 and (most := history.most_connections()) > connections:
+        raise InputError(
+            "connections", f"is fewer than the {most} that samples were taken with",
+            value=connections,
+            remedy=f"Replay with {most} or more, or with 1, which rests on single flows.",
+        )  # fmt: skip
+
+
+def _judged(history: History, catalogue: Catalogue, pairs: Sequence[str]) -> Truths:
+    """Return which pairs are to be decided."""
+    count = len(history.regions)
+    measured = np.zeros((count, count), bool)
+    for src, dst in history.measured:
+        measured[src, dst] = src != dst
+    if not pairs:
+        return measured
+    asked = np.zeros_like(measured)
+    for text in pairs:
+        from_rule, arrow, to_rule = text.partition(">")
+        if not arrow:
+            raise InputError(
+                "pairs", "has no `>`", value=text, remedy="Write SRC>DST, such as 'azure>aws'."
+            )
+        ends = []
+        for end in (from_rule, to_rule):
+            rule = end.strip()
+            chosen = (
+                set(history.regions)
+                if rule in {"", "*"}
+                else resolve_many([rule], catalogue, field="pairs", known=history.regions).certain
+            )
+            ends.append(np.array([region in chosen for region in history.regions]))
+        asked |= ends[0][:, None] & ends[1][None, :]
+    if not (asked & measured).any():
+        raise DataError("No pair that was asked for has throughput samples.")
+    return measured & asked
+
+
+def _scene(
+    history: History, catalogue: Catalogue, request: TransferRequest, judged: Truths
+) -> tuple[Scene, list[tuple[str, str]]]:
+    """Return what does not change over the replay, and which providers each group is."""
+    regions, sites = history.regions, history.sites
+    network = Network(dict(sites), {region: {} for region in regions})
+    prices = CataloguePrices(catalogue, network)
+    count = len(regions)
+    egress_usd = np.full((count, count), inf)
+    rtt_ms, rtt_error = np.ones((count, count)), np.zeros((count, count))
+    for i, src in enumerate(regions):
+        for j, dst in enumerate(regions):
+            if i == j:
+                continue
+            modelled = baseline_rtt_ms(catalogue.region(src), catalogue.region(dst))
+            modelled = modelled or RTT_OF_NO_PLACE
+            rtt_ms[i, j] = modelled.expected
+            rtt_error[i, j] = modelled.high / modelled.expected - 1
+            egress_usd[i, j] = request.volume_gb * _fee(prices, src, dst, request.volume_gb)
+    names = [region.partition(":")[0] for region in regions]
+    providers = sorted({(a, b) for a in names for b in names})
+    number = {pair: place for place, pair in enumerate(providers)}
+    terms = Terms(
+        BITS_PER_BYTE * request.volume_gb / S_PER_H, egress_usd,
+        np.array([prices.vm_usd_per_h(region) for region in regions]),
+        request.vm_start_s / S_PER_H, request.hour_usd, request.margin,
+    )  # fmt: skip
+
+    def of_sites(name: str) -> tuple[Floats, Floats, Floats]:
+        found = [getattr(sites[region], name) for region in regions]
+        low, expected, high = (
+            np.array([getattr(estimate, bound) for estimate in found])
+            for bound in ("low", "expected", "high")
+        )
+        return low, expected, high
+
+    windows = Windows(
+        RollingBounds(*of_sites("window_mb")),
+        np.array([flow_cap_gbps(sites[region], catalogue) for region in regions]),
+    )
+    scene = Scene(
+        terms, RateBounds(*of_sites("egress_gbps")), RateBounds(*of_sites("ingress_gbps")),
+        rtt_ms, rtt_error, windows, judged,
+        np.array([[number[a, b] for b in names] for a in names]), request.connections,
+    )  # fmt: skip
+    return scene, providers
+
+
+def _fee(prices: CataloguePrices, src: str, dst: str, volume_gb: float) -> float:
+    try:
+        return prices.egress_usd_per_gb(src, dst, volume_gb)
+    except DataError:
+        return inf
+
+
+def _total(tally: Tally, scene: Scene, span: Span) -> Among:
+    groups = range(tally.histogram.shape[1])
+    return among(tally, scene.judged, groups, _days(span))
+
+
+def _by_providers(
+    tally: Tally, scene: Scene, span: Span, providers: Sequence[tuple[str, str]]
+) -> tuple[BetweenProviders, ...]:
+    found = []
+    for number, (src, dst) in enumerate(providers):
+        pairs: Truths = scene.judged & (scene.groups == number)
+        if pairs.any():
+            found.append(BetweenProviders(src, dst, among(tally, pairs, [number], _days(span))))
+    return tuple(found)
+
+
+def _warnings(history: History, scene: Scene, total: Among) -> list[str]:
+    found = []
+    unpriced: Truths = scene.judged & ~np.isfinite(scene.terms.egress_usd)
+    if unpriced.any():
+        found.append(
+            f"{int(unpriced.sum())} pairs are left out: the catalogue has no egress price for them"
+        )
+    if total.judged < 0.9 * total.decisions:
+        found.append(
+            f"only {total.judged / total.decisions:.0%} of the decisions could be judged: the "
+            "others' paths were not measured in the same step"
+        )
+    if len(history.measured) < len(history.regions) * (len(history.regions) - 1):
+        found.append(
+            f"{len(history.measured):,} of {len(history.regions) * (len(history.regions) - 1):,} "
+            "legs were measured; the others were not open to any strategy"
+        )
+    return found
+
+
+def _days(span: Span) -> float:
+    return span.steps * span.step_s / 86400.0
+
+
+def _utc(at_s: float) -> str:
+    return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,111 @@
+// Parts that campaigns and the fleet share: bars with their figures, tags, tables of spending.
+
+import { element, facts } from "./dom.js";
+import { ago, duration, usd, volume } from "./format.js";
+
+// A bar of how much of something is used; the figures stand beside it, as text.
+// kind: "good", "warn" or "bad" where the colour is to say what the text says, too.
+export function bar(share, label, kind = "") {
+  const part = Math.min(1, Math.max(0, Number.isFinite(share) ? share : 0));
+  const fill = element("span", { class: `fill ${kind}` });
+  fill.style.width = `${100 * part}%`;
+  return element("span", {
+    class: "bar", role: "meter", "aria-label": label, "aria-valuemin": 0, "aria-valuemax": 100,
+    "aria-valuenow": Math.round(100 * part),
+  }, fill);
+}
+
+export function tag(text, kind = "muted") {
+  return element("span", { class: `tag ${kind}` }, text);
+}
+
+// Dollars spent of a budget, as bar and figures; null where no budget was set.
+export function spending(spent, budget, label) {
+  if (!(budget > 0) || !Number.isFinite(budget)) return element("span", {}, `${usd(spent)}, no budget set`);
+  const share = spent / budget;
+  const kind = share >= 1 ? "bad" : share >= 0.8 ? "warn" : "";
+  return element("span", { class: "barred" }, bar(share, label, kind),
+    element("span", { class: "figures" }, `${usd(spent)} of ${usd(budget)} (${Math.round(100 * share)} %)`));
+}
+
+// How long ago something was; goes on counting while the page is open.
+export function since(seconds, before = "", after = "") {
+  if (seconds === null || seconds === undefined) return `${before}never${after}`;
+  const made = element("time", { datetime: new Date(seconds * 1000).toISOString(), dataset: { at: seconds } }, ago(seconds));
+  return [before, made, after];
+}
+setInterval(() => {
+  for (const each of document.querySelectorAll("time[data-at]")) each.textContent = ago(Number(each.dataset.at));
+}, 15000);
+
+// Draws a part anew where its data changed. What a reader has opened stays open, and the focus
+// stays where it was: a page that renews itself must not take things out of people's hands.
+const drawn = new WeakMap();
+export function redraw(part, data, draw) {
+  const text = JSON.stringify(data);
+  if (drawn.get(part) === text) return;
+  const name = (each) => `${each.tagName} ${each.closest("[data-key]")?.dataset.key ?? ""} ${each.getAttribute("href") ?? each.textContent}`;
+  const open = new Set([...part.querySelectorAll("details[open] > summary")].map(name));
+  const focused = part.contains(document.activeElement) ? name(document.activeElement) : null;
+  draw();
+  drawn.set(part, text);
+  for (const summary of part.querySelectorAll("details > summary")) {
+    if (open.has(name(summary))) summary.parentElement.open = true;
+  }
+  if (focused) [...part.querySelectorAll("a, button, summary, select, input, [tabindex]")].find((each) => name(each) === focused)?.focus();
+}
+
+// Remedies name commands in backquotes, as in a shell's help.
+export function withCode(text) {
+  return text.split("`").map((piece, at) => (at % 2 ? element("code", {}, piece) : piece));
+}
+
+// A table whose rows become cards on a phone. Roles are said, because a row that is laid out as a
+// card would lose them. heads: [title, "number" where figures stand below it, unit];
+// rows: { cells: contents, of which the first names the row, kinds: classes by column, data }.
+export function cardTable(name, caption, heads, rows) {
+  const head = ([title, kind, unit]) => element("th", { scope: "col", role: "columnheader", class: kind || null }, title,
+    unit && element("small", { class: "muted" }, ` ${unit}`));
+  const row = ({ cells, kinds = {}, data = {} }) => element("tr", { role: "row", dataset: data }, cells.map((content, at) => {
+    const kind = [heads[at][1], kinds[at]].filter(Boolean).join(" ") || null;
+    return at === 0 ? element("th", { scope: "row", role: "rowheader", class: kind }, content)
+      : element("td", { role: "cell", class: kind, dataset: { label: heads[at][0] } }, element("div", {}, content));
+  }));
+  return element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
+    element("table", { role: "table", class: `cards ${name}` }, element("caption", {}, caption),
+      element("thead", { role: "rowgroup" }, element("tr", { role: "row" }, heads.map(head))),
+      element("tbody", { role: "rowgroup" }, rows.map(row))));
+}
+
+export const commands = (text) => element("pre", { tabindex: "0", role: "region", "aria-label": "Commands" }, element("code", {}, text));
+
+// What the watcher of the fleet does and spends today.
+export function watchFacts(watch) {
+  const budget = watch.budget_used_up ? tag("used up until midnight UTC", "bad") : null;
+  const pairs = [
+    ["Role", watch.role === "prober" ? "prober: this service looks at the fleet"
+      : watch.role === "standby" ? "standby: another process watches this store" : watch.role],
+    ["Spent today", [spending(watch.spent_today_usd ?? 0, watch.daily_budget_usd, "Part of the daily budget that is spent"), " ", budget].filter(Boolean)],
+  ];
+  if (watch.sent_today_gb !== undefined) pairs.push(["Moved today", volume(watch.sent_today_gb)]);
+  if (watch.looks_every_s) {
+    pairs.push(["Looks", `every ${duration(watch.looks_every_s)}; an outage is noticed within ${duration(watch.outages_noticed_within_s)}`]);
+    const age = watch.last_look_age_s;
+    pairs.push(["Last look", age === null || age === undefined ? "none yet" : `${duration(age)} ago`]);
+  }
+  if (watch.campaign) pairs.push(["Measures now", `because ${watch.campaign.why}`]);
+  if (watch.last_campaign) {
+    const last = watch.last_campaign;
+    const how = last.problem ? `failed: ${last.problem}` : `${usd(last.usd)}, ${last.failed} probes failed, ${last.left_out} left out`;
+    pairs.push(["Last campaign", element("span", {}, since(last.ended_at_s), `, because ${last.why}: ${how}`)]);
+  }
+  pairs.push(["Webhook", webhook(watch.webhook)]);
+  if (watch.problem) pairs.push(["Problem", element("span", { class: "bad" }, watch.problem)]);
+  return facts(pairs);
+}
+
+function webhook(told) {
+  if (!told) return "none is set";
+  const text = `${told.delivered} delivered, ${told.failures} tries failed, ${told.given_up} given up`;
+  return told.problem ? element("span", { class: "bad" }, `${text}; ${told.problem}`) : text;
+}

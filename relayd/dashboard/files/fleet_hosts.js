@@ -1,0 +1,74 @@
+// Hosts by region, and legs that are not as usual.
+
+import { cardTable, since, tag, withCode } from "./campaigns_parts.js";
+import { element, replace } from "./dom.js";
+import { duration, gbps, mbps, ms, percent, UNKNOWN } from "./format.js";
+
+export const pairLink = (src, dst) => element("a", { href: `pair?${new URLSearchParams({ src, dst })}` }, `${src} → ${dst}`);
+
+export function showLegs(part, fleet, watch) {
+  const legs = [...fleet.leg_states].sort((a, b) => Number(b.condition === "down") - Number(a.condition === "down") || a.since.localeCompare(b.since));
+  const title = element("h2", {}, "Legs down or degraded now");
+  if (!legs.length) {
+    const text = watch ? `All ${watch.legs?.up ? `${watch.legs.up} ` : ""}legs that are watched are as usual, or were not judged yet.`
+      : "None is known. Nobody watches here: legs that fail show only where `relayd watch`, or a service with a daily budget, looks at them.";
+    replace(part, title, element("p", { class: watch ? null : "muted" }, withCode(text)));
+    return;
+  }
+  replace(part, title, cardTable("legs", "Plans go around legs that are down, and count degraded ones at what they carry now",
+    [["Leg"], ["State"], ["Since"], ["What was seen"], ["Now"]], legs.map((leg) => ({
+      kinds: { 2: "time" },
+      cells: [
+        pairLink(leg.src, leg.dst), tag(leg.condition, leg.condition === "down" ? "bad" : "warn"),
+        [leg.since.replace("T", " "), element("small", { class: "muted" }, forHow(leg.since))], leg.reason, effect(leg),
+      ],
+    }))));
+}
+
+function forHow(since) {
+  return `for ${duration(Math.max(0, (Date.now() - Date.parse(since)) / 1000))}`;
+}
+
+function effect(leg) {
+  if (leg.condition === "down") return "carries nothing";
+  const found = [];
+  if (leg.rate_share < 1) found.push(`${percent(100 * leg.rate_share)} of its usual rate`);
+  if (leg.loss_share > 0) found.push(`loses ${percent(100 * leg.loss_share)} of packets`);
+  if (leg.rtt_ms !== null) found.push(`round trip ${ms(leg.rtt_ms)}`);
+  return found.join(", ") || UNKNOWN;
+}
+
+export function showHosts(part, fleet) {
+  if (!fleet.configured) {
+    replace(part);
+    return;
+  }
+  const rows = [...fleet.hosts].sort((a, b) => a.region.localeCompare(b.region)).map((host) => ({
+    data: { host: host.name, key: host.name },
+    cells: [
+      host.region,
+      [host.name === host.region ? element("span", { class: "muted" }, "same as region") : host.name,
+        host.zone && element("small", { class: "muted" }, ` zone ${host.zone}`)],
+      host.vm_type || element("span", { class: "muted" }, "not said"),
+      reach(host),
+      vmCaps(fleet.vm_caps.filter((cap) => cap.host === host.name)),
+    ],
+  }));
+  replace(part, element("h2", {}, "Hosts by region"),
+    cardTable("hosts", "As the fleet file has them, and what each VM was measured to do",
+      [["Region"], ["Host"], ["VM type"], ["Reached"], ["Measured caps of this VM"]], rows));
+}
+
+function reach(host) {
+  if (!host.unreachable) return element("span", { class: "muted" }, "no trouble known");
+  return element("div", { class: "trouble" }, tag("unreachable", "bad"), ` ${host.unreachable}.`,
+    host.remedy && element("div", { class: "remedy" }, element("strong", {}, "What to do: "), withCode(host.remedy)));
+}
+
+function vmCaps(caps) {
+  if (!caps.length) return element("span", { class: "muted" }, "none measured");
+  return caps.map((cap) => element("div", { class: "vm-cap" },
+    `${cap.cap} ${cap.mbps >= 1000 ? gbps(cap.mbps / 1000) : mbps(cap.mbps)}`,
+    element("small", { class: "muted" }, since(cap.measured_at_s, cap.catalogue_mbps ? ` of ${gbps(cap.catalogue_mbps / 1000)}, ` : " ")),
+    cap.recreate && element("span", { class: "remedy" }, " ", tag("recreate it", "warn"), ` ${cap.text}`)));
+}

@@ -1,0 +1,270 @@
+"""Which VM sends to which over what: a plan's paths, taken apart by VM.
+
+A lane is one chain of single VMs, with its share of the volume and of the connections. A path
+over several VMs has as many lanes as the region with most of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from ipaddress import ip_address
+from math import ceil
+from typing import Any
+
+from planner.errors import InputError
+from planner.plan import Answer
+
+
+@dataclass(frozen=True, slots=True)
+class Vm:
+    """One VM of a plan.
+
+    Attributes
+    ----------
+    variable : str
+        Shell variable that holds its address.
+    region : str
+    number, of : int
+        Which of how many VMs of its region.
+    role : str
+        ``source``, ``relay`` or ``destination``.
+    address : str
+        Empty where it was not given.
+    """
+
+    variable: str
+    region: str
+    number: int
+    of: int
+    role: str
+    address: str
+
+    @property
+    def words(self) -> str:
+        """Say which VM it is."""
+        which = f"VM {self.number} of {self.of}" if self.of > 1 else "the VM"
+        return f"{which} in {self.region}"
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One chain of VMs.
+
+    Attributes
+    ----------
+    number : int
+        From 1.
+    src, dst : Vm
+    relay : Vm | None
+    share : float
+        Of the plan's volume.
+    throughput_gbps : float
+    connections : int
+        On each leg.
+    rtt_ms : float
+        Of the whole path.
+    """
+
+    number: int
+    src: Vm
+    relay: Vm | None
+    dst: Vm
+    share: float
+    throughput_gbps: float
+    connections: int
+    rtt_ms: float
+
+    @property
+    def regions(self) -> str:
+        """Say the path."""
+        vms = [self.src, self.relay, self.dst] if self.relay else [self.src, self.dst]
+        return " -> ".join(vm.region for vm in vms)
+
+
+@dataclass(frozen=True, slots=True)
+class Emission:
+    """A plan made ready for being written down.
+
+    Attributes
+    ----------
+    plan : mapping
+        As JSON has it.
+    sources, relays, destinations : tuple of Vm
+    lanes : tuple of Lane
+        Between single VMs.
+    port : int
+        Of the first lane at its destination; each further lane has the next.
+    """
+
+    plan: Mapping[str, Any]
+    sources: tuple[Vm, ...]
+    relays: tuple[Vm, ...]
+    destinations: tuple[Vm, ...]
+    lanes: tuple[Lane, ...]
+    port: int
+
+    @property
+    def relayed(self) -> tuple[Lane, ...]:
+        """The lanes that pass a relay."""
+        return tuple(lane for lane in self.lanes if lane.relay)
+
+    def port_of(self, lane: Lane) -> int:
+        """Return the port of a lane, at its relay and at its destination."""
+        return self.port + lane.number - 1
+
+
+def emission(
+    plan: Answer | Mapping[str, Any] | str,
+    endpoints: Mapping[str, str | Sequence[str]] = {},
+    port: int = 5201,
+    *,
+    to_vms: bool = True,
+) -> Emission:
+    """Take a plan apart.
+
+    Parameters
+    ----------
+    plan : Plan, mapping or str
+        Of one transfer; or its JSON.
+    endpoints : mapping
+        Region of the plan to the address of its VM, or to those of several.
+    port : int
+        Of the first lane.
+    to_vms : bool
+        Whether the receivers are the plan's VMs, rather than a store that takes any number of
+        connections.
+
+    Raises
+    ------
+    InputError
+        If it is no plan of a transfer, an endpoint is of another region or no address, or the
+        ports do not suffice.
+    """
+    content = _content(plan)
+    paths, counts = content["paths"], content["vms"]
+    src, dst = paths[0]["regions"][0], paths[0]["regions"][-1]
+    through = [path["regions"][1] for path in paths if len(path["regions"]) == 3]
+    addresses = _addresses(endpoints, counts)
+    sources = _vms("SRC", "source", [src], counts, addresses)
+    relays = _vms("RELAY", "relay", through, counts, addresses)
+    destinations = _vms("DST", "destination", [dst], counts, addresses)
+    lanes: list[Lane] = []
+    for path in paths:
+        own = [vm for vm in relays if [vm.region] == path["regions"][1:-1]]
+        wide = max(len(sources), len(own), len(destinations) if to_vms else 1)
+        for i in range(wide):
+            lanes.append(
+                Lane(
+                    len(lanes) + 1,
+                    sources[i % len(sources)],
+                    own[i % len(own)] if own else None,
+                    destinations[i % len(destinations)],
+                    path["share"] / wide,
+                    path["throughput_gbps"] / wide,
+                    ceil(path["connections"] / wide),
+                    path["rtt_ms"],
+                )
+            )
+    if not 1 <= port <= 65_535 - len(lanes) + 1:
+        raise InputError("port", f"must leave room for {len(lanes)} ports up to 65535", value=port)
+    return Emission(content, sources, relays, destinations, tuple(lanes), port)
+
+
+def _content(plan: Answer | Mapping[str, Any] | str) -> Mapping[str, Any]:
+    remedy = "Give a plan of one transfer, or what `relayd plan --json` printed."
+    if isinstance(plan, Answer):
+        return _content(plan.model_dump("json"))
+    if isinstance(plan, str):
+        try:
+            return _content(json.loads(plan))
+        except ValueError as fault:
+            if isinstance(fault, InputError):
+                raise
+            raise InputError("plan", f"is not JSON: {fault}", remedy=remedy) from None
+    try:
+        whole = all(
+            len(path["regions"]) in {2, 3}
+            and set(path["regions"]) <= set(plan["vms"])
+            and all(float(path[name]) > 0 for name in _FIGURES_OF_PATH)
+            for path in plan["paths"]
+        ) and all(plan[name] for name in ("plan_id", "snapshot", "request", "paths", "cost_usd"))
+    except (KeyError, TypeError, ValueError, AttributeError):
+        whole = False
+    if not whole:
+        raise InputError("plan", "is not a plan of one transfer", remedy=remedy)
+    return plan
+
+
+_FIGURES_OF_PATH = ("throughput_gbps", "share", "connections", "rtt_ms")
+
+
+def _addresses(
+    endpoints: Mapping[str, str | Sequence[str]], counts: Mapping[str, int]
+) -> dict[str, list[str]]:
+    found = {}
+    for region, given in endpoints.items():
+        listed = [given] if isinstance(given, str) else list(given)
+        if region not in counts:
+            raise InputError(
+                "endpoint", "is of a region that the plan does not use", value=region,
+                remedy=f"The plan uses {', '.join(counts)}.",
+            )  # fmt: skip
+        if len(listed) > counts[region]:
+            raise InputError(
+                "endpoint",
+                f"gives {len(listed)} addresses for the {counts[region]} VMs in {region}",
+                value=listed,
+            )
+        found[region] = [_checked(address) for address in listed]
+    return found
+
+
+def _checked(address: str) -> str:
+    """Refuse what is neither an IPv4 address nor a host name: it goes into scripts."""
+    labels = address.rstrip(".").split(".")
+    fine = address.isascii() and all(
+        label and all(c.isalnum() or c in "-_" for c in label) and label[0] != "-"
+        for label in labels
+    )
+    if not fine:
+        raise InputError(
+            "endpoint", "is neither an IPv4 address nor a host name", value=address,
+            remedy="Write REGION=203.0.113.7 or REGION=relay.example.com; several VMs with commas.",
+        )  # fmt: skip
+    return address
+
+
+def must_be_address(vm: Vm, tool: str) -> None:
+    """Refuse a host name where a tool compares addresses.
+
+    Raises
+    ------
+    InputError
+        If the VM was given by a name.
+    """
+    if not vm.address:
+        return
+    try:
+        ip_address(vm.address)
+    except ValueError:
+        raise InputError(
+            f"endpoint of {vm.region}", f"must be an address: {tool} lets in this one alone",
+            value=vm.address,
+            remedy="Give the address that the relay sees connections come from.",
+        ) from None  # fmt: skip
+
+
+def _vms(
+    prefix: str, role: str, regions: Sequence[str], counts: Mapping[str, int],
+    addresses: Mapping[str, list[str]],
+) -> tuple[Vm, ...]:  # fmt: skip
+    vms: list[Vm] = []
+    for region in regions:
+        known = addresses.get(region, [])
+        for i in range(counts[region]):
+            address = known[i] if i < len(known) else ""
+            name = f"{prefix}_{len(vms) + 1}"
+            vms.append(Vm(name, region, i + 1, counts[region], role, address))
+    return tuple(vms)

@@ -1,0 +1,101 @@
+"""Comments and shell that all formats share."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import textwrap
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from planner.units import gbps_text
+from relayd.cli.text import duration, usd, volume
+from relayd.emitting.lanes import Emission, Lane, Vm
+
+WIDTH = 96
+
+
+def plain(words: str) -> str:
+    """Return words that are safe in a comment, a message and ``${VAR:?...}``."""
+    return re.sub(r"[^\w .,:;()%=>+/-]", " ", words.replace("$", "USD ")).strip()
+
+
+def comments(paragraphs: Iterable[str]) -> str:
+    """Return paragraphs as comment lines, as shells and haproxy have them."""
+    lines = []
+    for words in paragraphs:
+        lines += [f"# {line}" for line in textwrap.wrap(plain(words), WIDTH - 2)] or ["#"]
+    return "\n".join(lines) + "\n"
+
+
+def header(emission: Emission, title: str, notes: Sequence[str] = ()) -> str:
+    """Return what a file begins with: what it is for, prediction, price, snapshot."""
+    plan: dict[str, Any] = dict(emission.plan)
+    snapshot, cost = plan["snapshot"], plan["cost_usd"]
+    low, high = plan["throughput_gbps_low"], plan["throughput_gbps_high"]
+    predicted = (
+        f"Predicted: {gbps_text(plan['throughput_gbps'])} Gbit/s "
+        f"({gbps_text(low)} to {gbps_text(high)}), {volume(plan['request']['volume_gb'])} in "
+        f"{duration(plan['duration_s'])}."
+    )
+    price = (
+        f"Price: {usd(cost['total'])} USD ({usd(cost['egress'])} egress, {usd(cost['vm'])} VMs)."
+    )
+    named = f"{title}, from plan {plan['plan_id']} of relayd"
+    rests = f"Snapshot {snapshot['id']} ({snapshot['source']}), as of {snapshot['as_of']}."
+    paths = [
+        f"Path: {' -> '.join(path['regions'])}, {path['share']:.0%} of the volume at "
+        f"{gbps_text(path['throughput_gbps'])} Gbit/s, {path['connections']} connections."
+        for path in plan["paths"]
+    ]
+    machines = ", ".join(f"{count} in {region}" for region, count in plan["vms"].items())
+    lines = [f"{named}: {plan['verdict']}.", *paths, f"VMs: {machines}.", predicted, price, rests]
+    extra = [f"Note: {warning}" for warning in plan.get("warnings", ())]
+    return comments([*lines, *extra, *(["", *notes] if notes else [])])
+
+
+def script(head: str, body: str) -> str:
+    """Return a POSIX shell script that stops at the first error and at unset variables."""
+    return f"#!/bin/sh\n{head}set -eu\n\n{body}"
+
+
+def addresses(vms: Iterable[Vm]) -> str:
+    """Return lines that set addresses, or stop with a message where they are not known."""
+    lines = []
+    for vm in dict.fromkeys(vms):
+        if vm.address:
+            lines.append(f"{vm.variable}={shlex.quote(vm.address)}  # {plain(vm.words)}")
+        else:
+            lines.append(f': "${{{vm.variable}:?address of {plain(vm.words)}}}"')
+    return "\n".join(lines) + "\n" if lines else ""
+
+
+def by_number(name: str, what: str, choices: Sequence[tuple[str, Sequence[str]]]) -> str:
+    """Return lines of which those of one number run; those of a single choice always do.
+
+    Parameters
+    ----------
+    name : str
+        Variable that holds the number, from 1.
+    what : str
+        What it says, such as "which relay VM this is".
+    choices : sequence of (words, lines)
+    """
+    if len(choices) == 1:
+        return "".join(f"{line}\n" for line in choices[0][1])
+    listed = "; ".join(f"{i} is {plain(words)}" for i, (words, _) in enumerate(choices, 1))
+    text = f': "${{{name}:?{what}: {listed}}}"\ncase ${name} in\n'
+    for number, (words, lines) in enumerate(choices, 1):
+        text += f"{number})  # {plain(words)}\n"
+        text += "".join(f"  {line}\n" for line in lines) + "  ;;\n"
+    return text + f'*)\n  echo "{name} must be 1 to {len(choices)}" >&2\n  exit 2\n  ;;\nesac\n'
+
+
+def lane_words(lane: Lane, *, to_vms: bool = True) -> str:
+    """Describe a lane in one line, with the VMs that take part."""
+    vms = [lane.src, *([lane.relay] if lane.relay else []), *([lane.dst] if to_vms else [])]
+    via = ", ".join(f"{vm.variable} is {vm.words}" for vm in vms)
+    return (
+        f"Lane {lane.number}: {lane.regions} ({via}), {lane.share:.1%} of the volume, "
+        f"{lane.connections} connections, {gbps_text(lane.throughput_gbps)} Gbit/s."
+    )

@@ -1,0 +1,96 @@
+"""``/v1/fleet`` and ``/v1/sites``: who measures, and what VMs were measured to do."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+from aiohttp import web
+
+from planner.catalogue import Catalogue
+from relayd.cli.caps import cap_json, measured_caps
+from relayd.graph_document import site_as_json
+from relayd.service.answers import encoded, json_answer, tagged_answer
+from relayd.service.current import Current
+from relayd.service.fleet_file import fleet_of
+from relayd.service.models.fleet import FleetAnswer, Sites
+from relayd.service.routes.table import Ask, Route
+from relayd.store.leg_states import LegStates
+
+
+async def get_fleet(ask: Ask) -> web.Response:
+    """List hosts, their measured caps, and legs that are not as usual."""
+    service = ask.service
+    current = service.current
+    hosts: list[dict[str, Any]] = []
+    if path := service.settings.fleet:
+        watch = service.watching.status() or {}
+        unreachable, remedies = watch.get("unreachable", {}), watch.get("remedies", {})
+        hosts = [
+            {
+                "name": host.name, "region": host.region, "zone": host.zone,
+                "vm_type": host.vm_type, "unreachable": unreachable.get(host.region),
+                "remedy": remedies.get(host.region) or None,
+            }
+            for host in await asyncio.to_thread(fleet_of, path)
+        ]  # fmt: skip
+    caps, states = await service.store.read(
+        lambda store: (
+            measured_caps(store, current.catalogue), LegStates(store.database).now(time.time())
+        )
+    )  # fmt: skip
+    why_not = service.campaigning.refusal()
+    if not why_not and not service.access.may(ask.request, "probe"):
+        why_not = "This needs a token with the scope 'probe'."
+    content = {
+        "snapshot": current.snapshot,
+        "configured": path is not None,
+        "hosts": hosts,
+        "vm_caps": [cap_json(cap) for cap in caps],
+        "leg_states": list(states.values()),
+        "may_start_campaigns": not why_not,
+        "why_not": why_not,
+    }
+    return json_answer(encoded(content), current.snapshot)
+
+
+async def get_sites(ask: Ask) -> web.Response:
+    """List the caps of all regions."""
+    current = ask.service.current
+    body = current.page("sites", lambda: _sites(current))
+    return tagged_answer(ask.request, body, current.snapshot)
+
+
+def _sites(current: Current) -> bytes:
+    sites = [
+        {**site_as_json(site), "reference": _reference(current.catalogue, site.vm_type)}
+        for site in current.wan.network.sites.values()
+    ]
+    return encoded({"snapshot": current.snapshot, "sites": sites})
+
+
+def _reference(catalogue: Catalogue, vm_type: str) -> dict[str, object] | None:
+    known = catalogue.vm_types.get(vm_type)
+    if known is None:
+        return None
+    return {
+        "egress_gbps": known.egress_gbps, "ingress_gbps": known.ingress_gbps,
+        "window_mb": known.window_mb, "burstable": known.burstable, "source": known.source,
+    }  # fmt: skip
+
+
+ROUTES = (
+    Route(
+        "GET", "/v1/fleet", get_fleet, "Who measures, and what is wrong now", "read",
+        "Hosts of the fleet file without what logging in takes; measured caps of single VMs; legs "
+        "that are down or degraded.",
+        answer=FleetAnswer,
+    ),
+    Route(
+        "GET", "/v1/sites", get_sites, "List the caps of all regions", "read",
+        "Of one VM in each region, beside what the catalogue says of its type. Bounds are widened "
+        "for age.",
+        answer=Sites, etag=True,
+    ),
+)  # fmt: skip

@@ -1,0 +1,142 @@
+"""Verifications in the store: what plans carried when they were run."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from planner.leg_states import Pair
+from planner.verification import Verified, VerifiedPath
+from relayd.store.database import Database
+from relayd.store.regions import region_id
+
+if TYPE_CHECKING:
+    from probes.samples import Sample
+
+_COLUMNS = (
+    "plan_id, snapshot_id, src.name, dst.name, run, verdict, path, connections, vm_pairs, alone, "
+    "low_gbps, expected_gbps, high_gbps, achieved_gbps, at_s"
+)
+_SELECT = (
+    f"SELECT {_COLUMNS} FROM verifications "  # noqa: S608
+    "JOIN regions AS src ON src.id = src_id JOIN regions AS dst ON dst.id = dst_id"
+)
+MOST_READ = 5_000
+"""Newest rows that calibrate plans."""
+
+
+class VerificationRow(NamedTuple):
+    """What one path of a run, or all of them together, carried.
+
+    Attributes
+    ----------
+    run : {"plan", "direct"}
+    path : str
+        Regions joined by ``>``; ``""`` for all paths of the run together.
+    connections : int
+        On each leg, over all VMs.
+    vm_pairs : int
+        Over which they were divided.
+    alone : bool
+        False where paths ran at the same time.
+    low_gbps, expected_gbps, high_gbps : float
+        Predicted, with the error of one measurement.
+    at_s : float
+        Seconds since 1970 (UTC).
+    """
+
+    plan_id: str
+    snapshot_id: str
+    src: str
+    dst: str
+    run: str
+    verdict: str
+    path: str
+    connections: int
+    vm_pairs: int
+    alone: bool
+    low_gbps: float
+    expected_gbps: float
+    high_gbps: float
+    achieved_gbps: float
+    at_s: float
+
+
+class Verifications:
+    """The verifications of a store.
+
+    Parameters
+    ----------
+    database : Database
+        Open for writing if some are to be kept.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def record(self, rows: Sequence[VerificationRow], samples: Sequence[Sample]) -> int:
+        """Keep a verification with the samples that follow from it: all or nothing.
+
+        Returns how many samples were new.
+        """
+        from relayd.store.ingest import relayd_version
+        from relayd.store.sample_writer import SampleWriter
+
+        database, accepted = self._database, 0
+        with database.transaction():
+            if samples:
+                writer = SampleWriter(
+                    database, name=f"verification of plan {rows[0].plan_id}", format="live",
+                    digest=None, options="{}", relayd_version=relayd_version(),
+                    imported_at_s=time.time(),
+                )  # fmt: skip
+                accepted = writer.add(samples)
+                writer.seal(accepted=accepted, duplicates=len(samples) - accepted, skipped="{}")
+            for row in rows:
+                database.change(
+                    "INSERT INTO verifications (plan_id, snapshot_id, src_id, dst_id, run, "
+                    "verdict, path, connections, vm_pairs, alone, low_gbps, expected_gbps, "
+                    "high_gbps, achieved_gbps, at_s) "
+                    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    (
+                        row.plan_id, row.snapshot_id, region_id(database, row.src),
+                        region_id(database, row.dst), *row[4:9], int(row.alone), *row[10:],
+                    ),
+                )  # fmt: skip
+        return accepted
+
+    def list(self) -> list[VerificationRow]:
+        """Return all that is kept, oldest first."""
+        rows = self._database.rows(f"{_SELECT} ORDER BY verifications.id")
+        return [_row(row) for row in rows]
+
+    def by_pair(self) -> dict[Pair, Verified]:
+        """Return what is known of plans between two regions, for all that were ever run."""
+        rows = self._database.rows(
+            f"{_SELECT} ORDER BY at_s DESC, verifications.id DESC LIMIT ?", (MOST_READ,)
+        )
+        last: dict[Pair, VerificationRow] = {}
+        paths: dict[Pair, dict[str, VerifiedPath]] = defaultdict(dict)
+        for row in map(_row, rows):
+            pair = (row.src, row.dst)
+            if row.run == "plan" and not row.path:
+                last.setdefault(pair, row)
+            elif row.path.count(">") == 2 and row.alone and row.path not in paths[pair]:
+                each = max(1, row.connections // row.vm_pairs)
+                paths[pair][row.path] = VerifiedPath(
+                    tuple(row.path.split(">")), each, row.achieved_gbps / row.vm_pairs, row.at_s
+                )
+        return {
+            (src, dst): Verified(
+                src, dst, row.verdict, row.snapshot_id, row.low_gbps, row.expected_gbps,
+                row.high_gbps, row.achieved_gbps, row.at_s, tuple(paths[src, dst].values()),
+            )
+            for (src, dst), row in last.items()
+        }  # fmt: skip
+
+
+def _row(row: Sequence[object]) -> VerificationRow:
+    found = VerificationRow(*row)  # type: ignore[arg-type]
+    return found._replace(alone=bool(found.alone))

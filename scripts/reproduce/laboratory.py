@@ -1,0 +1,281 @@
+"""The paper's points in the lab: real TCP, iperf3 and socat between emulated datacenters.
+
+Distances, windows and caps are given, those of the paper's VMs; what follows is measured.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from statistics import median
+from typing import TypeVar
+
+import numpy as np
+
+from planner import backbone
+from planner.single_choices import Floats
+from probes.analysis.relay_gains import distribution, latency_gains, throughput_gains
+from probes.analysis.variation import homogeneity, spread
+from probes.lab.controller import Lab
+from probes.lab.measuring import (
+    Transfer,
+    echo_rtts_ms,
+    goodputs_mbps,
+    iperf3_reports,
+    lateness_of,
+    rates_mbps,
+    running,
+)
+from probes.lab.profiles import load_profile, topology_of
+from probes.lab.topology import GOODPUT_SHARE, Topology, private_address
+from relayd.catalogue import built_in_folder, load_catalogue
+from scripts.reproduce.point import Point
+
+FLOWS = 50
+"""As many connections as the paper opens."""
+SINK = "aws:us-east-1"
+TO_SINK = (
+    "aws:ap-northeast-1", "aws:ap-southeast-2", "aws:sa-east-1", "aws:eu-central-1",
+    "aws:us-west-2",
+)  # fmt: skip
+"""The five regions of the paper's Table 3."""
+OTHERS = ("azure:eastus", "azure:westeurope", "gcp:us-central1", "gcp:asia-east1")
+"""Relays of other clouds, one for each end of the Earth."""
+GOOGLE = "gcp:us-central1"
+GOOGLE_SINKS = ("gcp:us-east1", "gcp:europe-west1", "gcp:asia-east1")
+Note = Callable[[str], None]
+T = TypeVar("T")
+
+
+def flow_points(note: Note = print) -> list[Point]:
+    """Return what one flow does, over all distances (needs root, takes three minutes).
+
+    Parameters
+    ----------
+    note : callable
+        Called with what is being done, and how late the lab was meanwhile.
+    """
+    with laboratory("t2.micro") as lab:
+        return [
+            point for measure in (_distances, _single_flows) for point in _noted(lab, measure, note)
+        ]
+
+
+def cap_points(note: Note = print) -> list[Point]:
+    """Return what many flows do, and what a relay changes (needs root, takes four minutes)."""
+    with laboratory("t2.micro") as lab:
+        points = [*_noted(lab, _sharing, note), *_noted(lab, _relay, note)]
+        small = _noted(lab, _towards_sink, note)
+    with laboratory("m4.16xlarge") as lab:
+        large = _noted(lab, _towards_sink, note)
+    return [*points, _homogeneity(small, large)]
+
+
+def _noted(lab: Lab, measure: Callable[[Lab], T], note: Note) -> T:
+    with lateness_of(lab) as lateness:
+        found = measure(lab)
+    note(f"{measure.__name__.strip('_').replace('_', ' ')}: up to {lateness.p95_ms} ms late (p95)")
+    return found
+
+
+@contextmanager
+def laboratory(aws_vm: str) -> Iterator[Lab]:
+    """Bring up the forty regions of the paper with a VM type for EC2, for a ``with`` block."""
+    profile = load_profile(built_in_folder() / "lab-paper.toml")
+    profile = profile.model_copy(update={"vm_types": {**profile.vm_types, "aws": aws_vm}})
+    lab = Lab("reproduce")
+    lab.up(topology_of(profile, load_catalogue(), backbone.rtt_ms), ends_with_caller=True)
+    try:
+        yield lab
+    finally:
+        lab.down()
+
+
+def _distances(lab: Lab) -> list[Point]:
+    topology = lab.topology()
+    count = len(topology.sites)
+    pairs = [(i, j) for i in range(count) for j in range(count) if i != j]
+    rtt_ms = np.full((count, count), np.nan)
+    for (i, j), values in echo_rtts_ms(lab, pairs, 1, 0.003).items():
+        if values:
+            rtt_ms[i, j] = median(values)
+    place = np.unravel_index(np.nanargmax(rtt_ms), rtt_ms.shape)
+    far = " to ".join(topology.sites[int(end)].region for end in place)
+    found = latency_gains(rtt_ms)
+    return [
+        Point(
+            "Round trips between remote regions take up to so long (3.3: Sao Paulo and Mumbai)",
+            "390 ms", f"{rtt_ms[place]:.0f} ms ({far})", bool(300 <= rtt_ms[place] <= 450),
+            "300 to 450 ms", f"{found.pairs} pairs of {count} regions, ICMP echo",
+        ),
+        Point(
+            "There is little room to improve latency by relaying (4)", "little",
+            f"{found.share_1_1:.0%} of pairs gain 10 % or more; median {found.median:.2f}x, most "
+            f"{found.maximum:.1f}x", found.share_1_1 <= 0.1,
+            "10 % or more for at most 10 % of pairs",
+            f"{found.pairs} pairs of {count} regions, ICMP echo",
+        ),
+    ]  # fmt: skip
+
+
+def _single_flows(lab: Lab) -> list[Point]:
+    """Measure one flow of every pair among EC2 and four regions of other clouds."""
+    topology = lab.topology()
+    chosen = [i for i, site in enumerate(topology.sites) if site.region.startswith("aws:")]
+    ec2 = len(chosen)
+    chosen += [topology.index(region) for region in OTHERS]
+    count = len(chosen)
+    rates: Floats = np.full((count, count), np.nan)
+    for shift in range(1, count):  # each sends to one and receives from one
+        transfers = [Transfer(chosen[i], chosen[(i + shift) % count]) for i in range(count)]
+        for i, rate in enumerate(goodputs_mbps(lab, transfers, 5, 2)):
+            rates[i, (i + shift) % count] = rate / topology.scale
+    inside = rates[:ec2, :ec2]
+    over = spread(inside)
+    names = [topology.sites[i].region for i in chosen]
+    there = rates[names.index("aws:us-west-2"), names.index("aws:us-east-1")]
+    back = rates[names.index("aws:us-east-1"), names.index("aws:us-west-2")]
+    alone = throughput_gains(inside)
+    best = np.where(np.isnan(inside), np.nan, 1.0)
+    for i in range(ec2):
+        for j in range(ec2):
+            if i != j:
+                through = np.fmin(rates[i], rates[:, j])
+                best[i, j] = max(1.0, np.nanmax(np.delete(through, [i, j])) / rates[i, j])
+    with_all = distribution(best)
+    basis = f"{over.samples} pairs, iperf3, one connection for 5 s"
+    return [
+        Point(
+            "One flow is heterogeneous: near pairs of EC2 regions up to so many times as fast as "
+            "far ones (3.2.1, Figure 1a)", "21x", f"{over.maximum / over.minimum:.0f}x",
+            over.maximum / over.minimum >= 10, "10x or more", basis,
+        ),
+        Point(
+            "Oregon to Virginia, one flow (3.2.1)", "146 Mbit/s", f"{there:.0f} Mbit/s",
+            bool(abs(there / 146 - 1) <= 0.1),
+            "within 10 % (its window is from this very figure)", "1 pair",
+        ),
+        Point(
+            "and back: both directions are not alike (3.2.1)", "56 Mbit/s", f"{back:.0f} Mbit/s",
+            bool(abs(back / 56 - 1) <= 0.25), "within 25 %", "1 pair",
+        ),
+        Point(
+            "Of EC2 pairs, so many gain 1.5x or more for one flow through an EC2 relay "
+            "(3.2.1, Figure 1c)", "about 40 %", f"{alone.share_1_5:.0%}",
+            0.3 <= alone.share_1_5 <= 0.5, "30 to 50 %", basis,
+        ),
+        Point(
+            "Relays of other clouds help one flow more, at most (3.2.1)", "up to 10x",
+            f"{with_all.share_1_5:.0%} gain 1.5x, up to {with_all.maximum:.1f}x",
+            with_all.maximum >= 5, "5x or more for some pair",
+            f"{basis}, {len(OTHERS)} relays of other clouds",
+        ),
+    ]  # fmt: skip
+
+
+def _towards_sink(lab: Lab) -> dict[str, float]:
+    """Measure many flows into one region, one source after the other, in Mbit/s of the cloud."""
+    topology = lab.topology()
+    sink = topology.index(SINK)
+    return {
+        source: goodputs_mbps(lab, [Transfer(topology.index(source), sink, FLOWS)], 4, 3)[0]
+        / topology.scale
+        for source in TO_SINK
+    }
+
+
+def _homogeneity(small: dict[str, float], large: dict[str, float]) -> Point:
+    found = [homogeneity(SINK, rates) for rates in (small, large)]
+    covs = [one.over_destinations.cov for one in found]
+    means = [one.over_destinations.mean for one in found]
+    return Point(
+        f"{FLOWS} flows into one region: the same from everywhere (Table 3, t2.micro and "
+        "m4.16xlarge)", "426 and 4775 Mbit/s, varying by 2.5 % and 0.8 %",
+        f"{means[0]:.0f} and {means[1]:.0f} Mbit/s, varying by {covs[0]:.1%} and {covs[1]:.1%}",
+        max(covs) <= 0.05, "varies by at most 5 % (the caps are from this very table)",
+        f"5 sources for each, iperf3 with {FLOWS} connections for 4 s",
+    )  # fmt: skip
+
+
+def _sharing(lab: Lab) -> list[Point]:
+    """Let one VM send to one, two and three others: together always the same."""
+    topology = lab.topology()
+    source = topology.index(GOOGLE)
+    cap = topology.sites[source].egress_mbps
+    together = []
+    for count in range(1, len(GOOGLE_SINKS) + 1):
+        transfers = [Transfer(source, topology.index(sink), FLOWS) for sink in GOOGLE_SINKS[:count]]
+        with ThreadPoolExecutor() as pool:
+            reports = pool.submit(iperf3_reports, lab, transfers, 8)
+            while not reports.done() and rates_mbps(lab, 0.5)[source][0] < 0.5 * cap:
+                pass
+            rates_mbps(lab, 2)
+            together.append(rates_mbps(lab, 3)[source][0] * GOODPUT_SHARE / topology.scale)
+            reports.result()
+    return [
+        Point(
+            "Flows towards several regions share the VM's cap (3.2.2, Figure 2b: n1-standard-1, "
+            f"{FLOWS} connections a destination)", "always about 2 Gbit/s",
+            f"{', '.join(f'{rate / 1000:.2f}' for rate in together)} Gbit/s to 1, 2 and 3 regions",
+            max(together) / min(together) <= 1.05, "within 5 % of each other",
+            "3 runs of 3 s",
+        )
+    ]  # fmt: skip
+
+
+def _relay(lab: Lab) -> list[Point]:
+    """Relay the EC2 pair that gains most, by socat: with one flow and with many."""
+    topology = lab.topology()
+    src, relay, dst, gain = _best_relayed(topology)
+    names = [topology.sites[i].region.partition(":")[2] for i in (src, relay, dst)]
+    found = {}
+    for flows in (1, FLOWS):
+        direct = goodputs_mbps(lab, [Transfer(src, dst, flows)], 6, 3)[0]
+        found[flows] = _relayed_mbps(lab, topology, (src, relay, dst), flows) / direct
+    path = f"{names[0]} to {names[2]} through {names[1]}"
+    return [
+        Point(
+            f"A relay that splits TCP carries one flow at min(W/RTT1, W/RTT2): {path}",
+            "significantly more", f"{found[1]:.2f}x over direct, predicted {gain:.2f}x",
+            abs(found[1] / gain - 1) <= 0.05, "within 5 % of the prediction",
+            "1 pair, iperf3 through socat, 6 s",
+        ),
+        Point(
+            f"With {FLOWS} flows, the same relay gains nothing (4)", "little scope",
+            f"{found[FLOWS]:.2f}x over direct", found[FLOWS] <= 1.05, "1.05x at most",
+            "1 pair, iperf3 through socat, 6 s",
+        ),
+    ]  # fmt: skip
+
+
+def _best_relayed(topology: Topology) -> tuple[int, int, int, float]:
+    """Return the EC2 pair and relay of greatest gain for one flow, and that gain."""
+    ec2 = [i for i, site in enumerate(topology.sites) if site.region.startswith("aws:")]
+    flow = topology.expected_flow_mbps
+    return max(
+        (
+            (src, relay, dst, min(flow(src, relay), flow(relay, dst)) / flow(src, dst))
+            for src in ec2
+            for dst in ec2
+            for relay in ec2
+            if len({src, relay, dst}) == 3
+        ),
+        key=lambda found: found[3],
+    )
+
+
+def _relayed_mbps(lab: Lab, topology: Topology, path: Sequence[int], flows: int) -> float:
+    src, relay, dst = (topology.sites[i].region for i in path)
+    serve = ["iperf3", "-s", "-1", "--forceflush"]
+    onward = f"TCP:{private_address(path[2])}:5201"
+    split = ["socat", "-d", "-d", "TCP-LISTEN:5301,fork,reuseaddr", onward]
+    ask = ["iperf3", "-c", private_address(path[1]), "-p", "5301", "-J", "-t", "6", "-O", "3"]
+    with (
+        running(lab, relay, split, until="listening"),
+        running(lab, dst, serve, until="listening"),
+        running(lab, src, [*ask, "-P", str(flows)]) as client,
+    ):
+        text, _ = client.communicate(timeout=120)
+    return float(json.loads(text)["end"]["sum_received"]["bits_per_second"]) / 1e6

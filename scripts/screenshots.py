@@ -1,0 +1,75 @@
+"""Pictures of the dashboard for the docs: ``python -m scripts.screenshots [PAGE...]``.
+
+Starts a service on the grid of 63 measured regions, or on a synthetic one where there is none, and
+writes ``docs/images/dashboard-PAGE-{light,dark}.png`` of every page, or of those named. Needs
+chromium.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks.service import make_store
+from relayd.dashboard.pages import PAGES
+from scripts.small_png import pixels, with_palette
+from tests.dashboard.browser import chromium, watched
+from tests.service.running import ROOT, served
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+IMAGES = ROOT / "docs" / "images"
+WIDTH, HEIGHT = 1440, 900
+# What Azure sends to AWS varies with the way, so that a relay may help.
+PAIR = "src=azure:eastus&dst=aws:ap-northeast-1"
+# What each page is asked to show; a page may have several pictures, by other names.
+SHOTS = {page.name: page.path for page in PAGES} | {
+    "matrix": "/?measured=1",
+    "matrix-per-flow": "/?metric=per-flow&measured=1",
+    "pair": f"/pair?{PAIR}",
+    "plan": f"/plan?{PAIR}&volume_gb=1000&objective=time",
+    "map": f"/map?{PAIR}",
+}
+SETTLED_MS = 700  # charts are drawn after their figures have come
+
+
+def main(names: list[str]) -> int:
+    """Write pictures, all or those named."""
+    unknown = set(names) - set(SHOTS)
+    if unknown:
+        print(f"There is no picture {', '.join(unknown)}: choose from {', '.join(SHOTS)}.")
+        return 2
+    IMAGES.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        db, what = make_store(folder)
+        print(f"A store with {what}")
+        own = {"XDG_CONFIG_HOME": name, "XDG_DATA_HOME": name}
+        with served(db, environment=own) as service, chromium() as browser:
+            blank = browser.new_page()
+            for dark in (False, True):
+                with watched(browser, width=WIDTH, height=HEIGHT, dark=dark) as seen:
+                    for shot in names or SHOTS:
+                        page = seen.open(f"{service.url}{SHOTS[shot]}")
+                        _settle(page)
+                        content = with_palette(pixels(blank, page.screenshot()))
+                        path = IMAGES / f"dashboard-{shot}-{'dark' if dark else 'light'}.png"
+                        path.write_bytes(content)
+                        print(f"{path.relative_to(ROOT)}: {len(content) / 1e3:.0f} kB")
+    return 0
+
+
+def _settle(page: Page) -> None:
+    page.wait_for_timeout(SETTLED_MS)
+    cell = page.locator("td.cell")
+    if cell.count():  # a matrix shows what it knows of a pair
+        cell.nth(500).hover()
+        page.wait_for_load_state("networkidle")
+        page.wait_for_timeout(SETTLED_MS)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

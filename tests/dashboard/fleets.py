@@ -1,0 +1,105 @@
+"""Stores and fleets with something to show: made by what makes them in earnest."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+from probes.analysis.leg_health import Health
+from probes.campaign.state import Outcome
+from probes.campaign.tasks import ProbeTask
+from probes.fleet.hosts import Fleet
+from probes.samples import Metric, Sample
+from relayd.catalogue import load_catalogue
+from relayd.evidence import LegShift
+from relayd.snapshots import make_snapshot
+from relayd.store import append, open_store
+from relayd.store.campaigns import Campaigns
+from relayd.store.leg_states import LegStates
+from relayd.store.level_shifts import LevelShifts
+from tests.service.test_fleet import DAY_S, rates, snapshot_then
+
+US, SA, EU, GCP = "aws:us-east-1", "aws:sa-east-1", "azure:eastus", "gcp:us-east1"
+HUNG = "iperf3 had not ended after 20 s."
+REFUSED = (
+    "no SSH connection to login.example port 22 (Connection refused. Really). "
+    "Check that it runs, and the address and port in the fleet file."
+)
+
+
+def store_with_history(folder: Path) -> Path:
+    """Return a store with campaigns, failures, two snapshots a day apart and legs in trouble."""
+    db = folder / "relayd.db"
+    with open_store(db, mode="create") as store:
+        for src in (US, SA, EU, GCP):
+            for dst in {US, SA, EU, GCP} - {src}:
+                append(store, rates(src, dst, 4000.0, 2 * DAY_S))
+    snapshot_then(db, 1.5 * DAY_S)
+    with open_store(db, mode="write") as store:
+        for hours in range(12):
+            append(store, rates(US, SA, 1000.0, 3600.0 * hours))
+        append(store, [Sample("acme:new-1", SA, "rtt_ms", 20.0, time.time() - 50, "ping")])
+        append(store, [_cap("egress_cap_mbps", 4200.0), _cap("ingress_cap_mbps", 9500.0)])
+        _campaigns(Campaigns(store))
+        make_snapshot(store, load_catalogue())
+        now_s = time.time()
+        with store.database.transaction():
+            LevelShifts(store.database).add(
+                LegShift(US, SA, "aggregate_mbps", now_s - 3600, now_s, 4e3, 1e3)
+            )
+            LegStates(store.database).keep(
+                {
+                    (EU, SA): Health("down", since_s=now_s - 900, reason="no reply to 3 looks"),
+                    (GCP, SA): Health(
+                        "degraded", since_s=now_s - 90, reason="about 20% of packets are lost",
+                        loss_score=9.0, loss_sent=50, loss_lost=10,
+                    ),
+                },
+                (), now_s + DAY_S,
+            )  # fmt: skip
+    return db
+
+
+def _cap(metric: Metric, mbps: float) -> Sample:
+    """Return a cap of one VM, named as fleet files of these tests name it."""
+    return Sample(
+        US, US, metric, mbps, time.time() - 7200, "iperf3", 64, 9.0, True,
+        src_vm="m5.8xlarge", dst_vm="m5.8xlarge", detail=json.dumps({"host": "aws-us-east-1"}),
+    )  # fmt: skip
+
+
+def _campaigns(campaigns: Campaigns) -> None:
+    """Keep one that is done and one that partly failed."""
+    wish = {"phases": ["rtt", "per-flow", "aggregate", "caps"], "pairs": [], "connections": 64,
+            "thorough": False, "flow_s": 10.0, "aggregate_s": 5.0, "threshold": 0.01}  # fmt: skip
+    first = campaigns.begin({"wish": wish, "budget_usd": 2.0, "started_by": "watch"})
+    pings = first.plan("rtt", [ProbeTask("rtt", ((US, SA),), 0, 2.0)] * 3)
+    first.record([Outcome(probe, sent_gb=0.001, usd=0.0001) for probe in pings])
+    first.finish()
+    second = campaigns.begin({"wish": wish, "budget_usd": 5.0, "method": {"tool": "iperf3"}})
+    pings = second.plan("rtt", [ProbeTask("rtt", ((src, GCP),), 0, 2.0) for src in (US, SA, EU)])
+    second.record([Outcome(probe, sent_gb=0.001, usd=0.0001) for probe in pings[:2]])
+    second.record([Outcome(pings[2], problem=REFUSED, host=EU, attempts=3)])
+    flows = second.plan(
+        "per-flow", [ProbeTask("per-flow", ((EU, dst),), 1, 10.0, 1.0) for dst in (US, SA, GCP)]
+    )
+    second.record([Outcome(flows[0], sent_gb=9.5, usd=0.81)])
+    second.record([Outcome(flows[1], (), 4.0, 3.4, 3, HUNG, None, EU)])
+    second.record([Outcome(flows[2], problem=REFUSED, host=EU, attempts=2)])
+    second.plan("aggregate 1", [ProbeTask("aggregate", ((US, EU),), 64, 5.0, 5.0)])
+
+
+def fleet_file(folder: Path, fleet: Fleet, *, vm_type: str = "m5.8xlarge") -> Path:
+    """Return a fleet file of some hosts."""
+    path = folder / "fleet.toml"
+    path.write_text("".join(
+        f"[[host]]\nname = {json.dumps(host.name.replace(':', '-'))}\n"
+        f"region = {json.dumps(host.region)}\nhost = {json.dumps(host.host)}\nport = {host.port}\n"
+        f"user = {json.dumps(host.user)}\nkey = {json.dumps(str(host.key))}\n"
+        f"known_hosts = {json.dumps(str(host.known_hosts))}\n"
+        f"public_address = {json.dumps(host.public_address)}\n"
+        + (f"vm_type = {json.dumps(vm_type)}\n\n" if host.provider == "aws" else "\n")
+        for host in fleet
+    ))  # fmt: skip
+    return path

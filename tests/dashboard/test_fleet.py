@@ -1,0 +1,155 @@
+"""The fleet page: who measures, what is wrong, what has changed, what VMs do beside their type."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from probes.analysis.leg_health import Health
+from relayd.catalogue import load_catalogue
+from relayd.snapshots import make_snapshot
+from relayd.store import append, open_store
+from relayd.store.events import Events
+from relayd.store.leg_states import LegStates
+from tests.dashboard.browser import watched
+from tests.dashboard.conftest import QUICK
+from tests.dashboard.fleets import EU, GCP, SA, US, fleet_file, store_with_history
+from tests.probes.machines import machines, need
+from tests.service.running import Served, eventually, served
+from tests.service.test_fleet import rates
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+LIVE = "p.live[data-state=live]"
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return store_with_history(tmp_path_factory.mktemp("fleet"))
+
+
+def text_of(page: Any, where: str) -> str:
+    return " ".join(page.locator(where).first.inner_text().split())
+
+
+def test_what_is_wrong_and_what_has_changed(kept: Path, browser: Browser) -> None:
+    with served(kept, environment=QUICK) as service:
+        for dark, width in ((True, 1440), (False, 390)):
+            with watched(browser, dark=dark, width=width) as seen:
+                page = seen.open(f"{service.url}/fleet")
+                page.wait_for_selector(LIVE)
+                legs = [text_of(page, f".legs tbody tr:nth-child({n})") for n in (1, 2)]
+                assert f"{EU} → {SA}" in legs[0]  # what is down comes first
+                assert "no reply to 3 looks" in legs[0]
+                assert "carries nothing" in legs[0]
+                assert "loses 20 % of packets" in legs[1]
+                first = text_of(page, ".changes tbody tr")
+                for part in (f"{US} → {SA}", "Aggregate", "4 Gbit/s", "1 Gbit/s", "0.25×", "worse"):
+                    assert part in first
+                assert "acme:new-1" in text_of(page, ".part.changed")
+                assert "aggregate 4,000 Mbit/s to 1,000 Mbit/s" in text_of(page, ".shifts")
+                cap = text_of(page, f"tr[data-region='{US}']")
+                assert "4.2 (4 to 4.41)" in cap
+                assert "16 % below its type" in cap
+                assert "as its type" in cap
+                assert seen.violations() == []
+        with watched(browser) as seen:
+            page = seen.open(f"{service.url}/fleet")
+            changed = page.locator(".part.changed")
+            # What other legs are thought to be changes with what was measured.
+            changed.get_by_label("Show").select_option("inferred")
+            changed.get_by_role("button", name="Show more").click()
+            changed.locator("tbody tr").nth(20).wait_for()
+            assert "measured" not in text_of(page, ".changes tbody tr:nth-child(2) td:nth-child(4)")
+            changed.get_by_label("Since").select_option(label="a week ago")
+            changed.get_by_text("No snapshot is kept from 7 d ago").wait_for()
+            changed.get_by_role("button", name="Compare with the oldest").click()
+            changed.get_by_label("Show").select_option("measured")
+            changed.get_by_role("rowheader", name=f"{US} → {SA}").wait_for()
+            page.get_by_label("Regions").select_option("all")
+            page.get_by_text("regions, none measured").first.click()
+            assert "westus" in text_of(page, "details.regions[open]")
+            changed.get_by_role("link", name=f"{US} → {SA}").first.click()
+            page.wait_for_url("**/pair?src=aws*")
+
+
+def test_what_happens_appears_and_tomorrow_there_is_nothing_new(
+    tmp_path: Path, browser: Browser
+) -> None:
+    db = tmp_path / "relayd.db"
+    with open_store(db, mode="create") as store:
+        append(store, rates(US, SA, 4000.0, 3600.0))
+        make_snapshot(store, load_catalogue())
+    with served(db, environment=QUICK) as service, watched(browser) as seen:
+        page = seen.open(f"{service.url}/fleet")
+        assert "It is the only one" in text_of(page, ".part.changed")
+        with open_store(db, mode="write") as store, store.database.transaction():
+            down = Health("down", since_s=time.time(), reason="no reply to 3 looks")
+            LegStates(store.database).keep({(US, SA): down}, (), time.time() + 3600)
+        with open_store(db, mode="write") as store:
+            Events(store.database).add("leg", f"{US}>{SA}", {"to": "down"})
+        page.get_by_role("rowheader", name=f"{US} → {SA}").wait_for()
+        changed = page.locator(".part.changed")
+        changed.get_by_label("Since").select_option(label="an hour ago")
+        with open_store(db, mode="write") as store:
+            append(store, rates(US, SA, 400.0, 0.0) + rates(SA, US, 500.0, 0.0))
+            newer = make_snapshot(store, load_catalogue())
+        assert newer
+        page.get_by_text(f"Snapshot {newer.id}").wait_for()
+
+
+def test_hosts_that_cannot_be_reached_say_why_and_what_to_do(
+    tmp_path: Path, browser: Browser
+) -> None:
+    need("ping")
+    db = store_with_history(tmp_path)
+    watching = {"RELAYD_SERVE_WATCH_DAILY_BUDGET_USD": "1", "RELAYD_SERVE_WATCH_INTERVAL_S": "2"}
+    with machines(tmp_path, [US, SA, GCP]) as (fleet, found):
+        path = fleet_file(tmp_path, fleet)
+        found[GCP].stop()
+        with served(db, "--fleet", str(path), environment={**QUICK, **watching}) as service:
+            eventually(
+                lambda: (
+                    GCP in ((service.get("/v1/watch").json["watch"] or {}).get("unreachable") or {})
+                )
+            )
+            with watched(browser, width=1024) as seen:
+                page = seen.open(f"{service.url}/fleet")
+                trouble = text_of(page, "tr[data-host='gcp-us-east1']")
+                assert "unreachable no SSH connection" in trouble
+                assert "What to do: Check that it runs" in trouble
+                assert "no trouble known" in text_of(page, "tr[data-host='aws-sa-east-1']")
+                vm = text_of(page, "tr[data-host='aws-us-east-1']")
+                assert "egress 4.2 Gbit/s of 5 Gbit/s" in vm
+                assert "prober" in text_of(page, ".part.watch")
+                assert "of $1.00" in text_of(page, ".part.watch")
+                assert "Regions that can't be reached 1" in text_of(page, ".tiles")
+                assert seen.violations() == []
+                page.goto(f"{service.url}/campaigns")
+                page.get_by_text("No campaign can be started from here.").wait_for()
+                assert "of $1.00" in text_of(page, ".part.watch")
+
+
+def test_the_grid_and_an_empty_store(grid: Served, empty: Served, browser: Browser) -> None:
+    cases = (
+        (grid, "No snapshot is kept from", "with a measured cap (63)"),
+        (empty, "There is no snapshot yet, so nothing to compare", "No cap was measured yet"),
+    )
+    for service, changed, caps in cases:
+        with watched(browser) as seen:
+            page = seen.open(f"{service.url}/fleet")
+            assert "This service has no fleet" in text_of(page, ".part.summary")
+            assert changed in text_of(page, ".part.changed")
+            assert caps in text_of(page, ".part.caps")
+            if service is grid:
+                assert page.locator(".caps tbody tr").count() == 15
+                page.get_by_role("button", name="Show all 63").click()
+                assert page.locator(".caps tbody tr").count() == 63
+                continue
+            assert page.locator(".caps tbody tr").count() < 10  # a type has one row
+            assert "`" not in page.locator("main").inner_text()
+            assert seen.violations() == []

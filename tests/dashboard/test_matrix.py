@@ -1,0 +1,386 @@
+"""The matrix page: its colours say what the API says, for eyes, pointers, keys and fingers."""
+
+from __future__ import annotations
+
+import csv
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from itertools import pairwise, permutations
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from tests.dashboard.browser import Watched, watched
+from tests.service.running import ROOT, Served, served
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+LEVELS = 9
+GRID = "?measured=1"  # the 63 regions that were measured
+CELLS = """() => {
+  const ids = (place) => [...document.querySelectorAll(place)].map((head) => head.title);
+  const columns = ids(".matrix .names th");
+  return [...document.querySelectorAll(".matrix tbody tr")].flatMap((line) => {
+    const src = line.querySelector("th.name").title;
+    return [...line.querySelectorAll("td.cell")].map((cell, at) => ({
+      src, dst: columns[at], kinds: [...cell.classList], says: cell.getAttribute("aria-label"),
+    }));
+  });
+}"""
+
+
+class Cell(NamedTuple):
+    """A cell as it is shown: its class of nine, None where it has no colour."""
+
+    level: int | None
+    kinds: frozenset[str]
+    says: str
+
+
+def cells(page: Page) -> dict[tuple[str, str], Cell]:
+    """Return all cells by source and destination, in the order in which they stand."""
+    found: list[dict[str, Any]] = page.evaluate(CELLS)
+    shown = {}
+    for each in found:
+        level = next((int(k[1:]) for k in each["kinds"] if re.fullmatch(r"l\d", k)), None)
+        shown[each["src"], each["dst"]] = Cell(level, frozenset(each["kinds"]), each["says"])
+    assert len(shown) == len(found)
+    return shown
+
+
+def show(page: Page, metric: str, title: str) -> None:
+    """Choose a figure by its radio button."""
+    page.get_by_role("radio", name=title, exact=True).check()
+    page.wait_for_selector(f"body[data-shown={metric}]")
+    page.wait_for_load_state("networkidle")
+
+
+def answer(service: Served, metric: str, more: str = "&measured_only=true&digits=4") -> Any:
+    return service.get(f"/v1/matrix?metric={metric}{more}").json
+
+
+def spread(matrix: Any, provider: str) -> float:
+    """Return how far the 10th and the 90th percentile within a provider are apart."""
+    at = [i for i, name in enumerate(matrix["regions"]) if name.startswith(provider)]
+    values = [matrix["values"][a][b] for a, b in permutations(at, 2)]
+    low, high = np.percentile(values, [10, 90])
+    return float(high / low)
+
+
+def limits(page: Page) -> list[float]:
+    """Return the lower limits of the classes from the second on, as the legend says them."""
+    texts = page.locator(".legend .scale li").all_inner_texts()
+    assert len(texts) == LEVELS
+    said = [re.findall(r"[\d.]+", text.replace(",", "")) for text in texts]
+    lows = [float(numbers[0]) for numbers in said[1:]]
+    highs = [float(numbers[-1]) for numbers in said[:-1]]
+    assert lows == highs  # no gap between a class and the next
+    return lows
+
+
+def test_one_flow_is_a_patchwork_and_many_are_one_colour(grid: Served, page: Watched) -> None:
+    shown = page.open(f"{grid.url}/{GRID}&metric=per-flow")
+    assert shown.locator(".groups th").all_inner_texts() == ["AWS", "Azure", "GCP"]
+
+    def within_aws() -> Counter[int | None]:
+        ends = (("aws:", src, dst, cell) for (src, dst), cell in cells(shown).items())
+        return Counter(
+            cell.level for name, src, dst, cell in ends
+            if src.startswith(name) and dst.startswith(name) and src != dst
+        )  # fmt: skip
+
+    patchwork = within_aws()
+    assert len(patchwork) == LEVELS
+    assert patchwork.most_common(1)[0][1] < 0.6 * patchwork.total()
+    show(shown, "aggregate", "Aggregate")
+    plain = within_aws()
+    assert len(plain) <= 3
+    assert plain.most_common(1)[0][1] > 0.9 * plain.total()
+    flow, many = (spread(answer(grid, metric), "aws") for metric in ("per-flow", "aggregate"))
+    assert flow > 5 * many
+    found = re.search(
+        r"AWS to AWS: per-flow varies ([\d.]+)×, aggregate ([\d.]+)×",
+        shown.locator(".finding").inner_text(),
+    )
+    assert found
+    assert [float(part) for part in found.groups()] == [
+        pytest.approx(flow, rel=0.01), pytest.approx(many, rel=0.01)
+    ]  # fmt: skip
+
+
+def test_every_cell_is_what_the_api_says_in_the_class_that_the_legend_names(
+    grid: Served, page: Watched
+) -> None:
+    shown = page.open(f"{grid.url}/?metric=fee")
+    for metric, title in (
+        ("per-flow", "Per-flow"), ("aggregate", "Aggregate"), ("rtt", "RTT"),
+        ("relay-gain", "Relay gain"), ("loss", "Loss"),
+    ):  # fmt: skip
+        show(shown, metric, title)
+        known = answer(grid, metric, "&digits=4")
+        lows, seen = limits(shown), cells(shown)
+        regions = known["regions"]
+        assert len(seen) == len(regions) ** 2
+        counts: Counter[str] = Counter()
+        for i, src in enumerate(regions):
+            for j, dst in enumerate(regions):
+                cell, value = seen[src, dst], known["values"][i][j]
+                if value is None:
+                    assert cell.level is None
+                    assert ("self" if src == dst else "unknown") in cell.kinds
+                    continue
+                assert cell.level == sum(value >= low for low in lows), (metric, src, dst)
+                source = known["sources"][i][j] if known["sources"] else "measured"
+                assert source in cell.kinds
+                counts[source] += 1
+                figure = float(re.match(r"[\d.,]+", cell.says)[0].replace(",", ""))  # type: ignore[index]
+                assert figure == pytest.approx(value, rel=0.006, abs=0.006)
+        if known["sources"]:
+            assert len(counts) > 1
+            legend = shown.locator(".legend .kinds").inner_text().replace(",", "")
+            assert all(str(count) in legend for count in counts.values())
+        # Medians of the first row and column, of what is shown.
+        values = np.array(known["values"], dtype=float)
+        first = regions.index(shown.locator("th.name").first.get_attribute("title"))
+        for place, row in ((".median", values[first]), (".medians td", values[:, first])):
+            said = shown.locator(place).first.inner_text()
+            if np.isnan(row).all():
+                assert said == "–"
+            else:
+                assert float(said.replace(",", "")) == pytest.approx(np.nanmedian(row), rel=0.03)
+
+
+def test_keys_move_and_open_and_the_address_keeps_what_is_shown(
+    grid: Served, page: Watched
+) -> None:
+    shown = page.open(f"{grid.url}/{GRID}&metric=rtt&from=azure")
+    regions = answer(grid, "rtt")["regions"]
+    rows = shown.locator("th.name").evaluate_all("heads => heads.map((head) => head.title)")
+    columns = shown.locator(".names th").evaluate_all("heads => heads.map((head) => head.title)")
+    assert sorted(rows) == sorted(name for name in regions if name.startswith("azure:"))
+    assert sorted(columns) == sorted(regions)
+    assert shown.locator("td.cell[tabindex]").count() == 1
+    shown.locator("td.cell[tabindex]").focus()
+    title = shown.locator(".details h2")
+    for keys, (row, column) in (
+        (["Control+Home"], (0, 0)), (["ArrowRight", "ArrowDown"], (1, 1)), (["End"], (1, -1)),
+        (["ArrowRight"], (1, -1)), (["Home"], (1, 0)), (["PageDown"], (11, 0)),
+        (["Control+End"], (-1, -1)), (["ArrowUp", "ArrowLeft"], (-2, -2)),
+    ):  # fmt: skip
+        for key in keys:
+            shown.keyboard.press(key)
+        assert title.inner_text() == f"{rows[row]} → {columns[column]}"
+        assert shown.locator("td.cell[tabindex]").count() == 1
+        assert shown.evaluate("document.activeElement.tabIndex") == 0
+    src, dst = rows[-2], columns[-2]
+    # Exact figures with bounds, source and basis, as asked of the API.
+    details = shown.locator(".details dl")
+    details.wait_for()
+    link = grid.get(f"/v1/links/{src}/{dst}").json["link"]
+    for title_of, key in (("Per-flow", "per_flow_mbps"), ("RTT", "rtt_ms")):
+        said = details.locator(f"dt:has-text('{title_of}') + dd").inner_text()
+        numbers = [float(n.replace(",", "")) for n in re.findall(r"[\d.,]*\d", said)[:3]]
+        estimate = link[key]
+        bounds = [estimate[bound] for bound in ("expected", "low", "high")]
+        assert numbers == [pytest.approx(bound, rel=0.006) for bound in bounds]
+        assert estimate["source"] in said
+        assert estimate["basis"] in said
+    # The place under the keys lasts while the figure changes.
+    show(shown, "relay-gain", "Relay gain")
+    assert title.inner_text() == f"{src} → {dst}"
+    shown.get_by_label("Connections").select_option("8")
+    shown.wait_for_load_state("networkidle")
+    gain = answer(grid, "relay-gain", "&measured_only=true&digits=4&connections=8")
+    value = gain["values"][regions.index(src)][regions.index(dst)]
+    assert cells(shown)[src, dst].says.startswith(f"{value:.2f}×")
+    address = shown.url
+    assert {"metric=relay-gain", "from=azure", "connections=8", "measured=1"} == set(
+        address.partition("?")[2].split("&")
+    )
+    shown.locator("td.cell[tabindex]").focus()
+    shown.keyboard.press("Enter")
+    shown.wait_for_url(f"**/pair?src={src.replace(':', '%3A')}&dst={dst.replace(':', '%3A')}")
+    shown.go_back()
+    shown.wait_for_selector("body[data-shown=relay-gain]")
+    assert shown.url == address
+    assert shown.get_by_label("Connections").input_value() == "8"
+
+
+def test_regions_are_grouped_and_sorted(grid: Served, page: Watched) -> None:
+    shown = page.open(f"{grid.url}/{GRID}&group=none")
+    matrix = answer(grid, "aggregate")
+    regions, values = matrix["regions"], np.array(matrix["values"], dtype=float)
+
+    def order() -> list[str]:
+        shown.wait_for_load_state("networkidle")
+        heads = ("th.name", ".names th")
+        rows, columns = (
+            shown.locator(place).evaluate_all("heads => heads.map((head) => head.title)")
+            for place in heads
+        )
+        assert rows == columns
+        assert sorted(rows) == sorted(regions)
+        return [str(name) for name in rows]
+
+    assert order() == sorted(regions)
+    assert shown.locator(".groups").count() == 0
+    lows = limits(shown)
+    classes = np.digitize(np.nan_to_num(values), lows).astype(float)
+    classes[np.isnan(values)] = np.nan
+
+    def roughness(names: list[str]) -> float:
+        """Return how much the classes of neighbours differ, on average."""
+        at = [regions.index(name) for name in names]
+        return float(np.nanmean([
+            np.abs(classes[a] - classes[b]) + np.abs(classes[:, a] - classes[:, b])
+            for a, b in pairwise(at)
+        ]))  # fmt: skip
+
+    shown.get_by_label("Sort by").select_option("similar")
+    similar = order()
+    shuffled = Random(1).sample(regions, len(regions))
+    assert roughness(similar) < 0.9 * roughness(sorted(regions))
+    assert roughness(similar) < 0.5 * roughness(shuffled)
+    shown.get_by_label("Sort by").select_option("median")
+    medians = [float(np.nanmedian(values[regions.index(name)])) for name in order()]
+    assert medians == sorted(medians, reverse=True)
+    shown.get_by_label("Group by").select_option("continent")
+    grouped = order()
+    groups = shown.locator(".groups th").evaluate_all("heads => heads.map((head) => head.title)")
+    assert {"Europe", "North America", "Asia"} <= set(groups)
+    assert groups == sorted(groups)
+    of = {region["id"]: region["continent"] for region in grid.get("/v1/regions").json["regions"]}
+    kept = [of[name] for name in grouped]
+    assert len([1 for a, b in pairwise(kept) if a != b]) == len(groups) - 1
+    shown.reload()
+    assert order() == grouped
+
+
+def test_a_pointer_asks_once_it_rests(grid: Served, page: Watched) -> None:
+    asked: list[str] = []
+    page.page.on("request", lambda request: asked.append(request.url))
+    shown = page.open(f"{grid.url}/{GRID}")
+    place = shown.locator(".matrix-layout").bounding_box()
+    cell = shown.locator("td.cell")
+    for at in range(1, 30):
+        cell.nth(at).dispatch_event("pointerover", {"bubbles": True})
+    shown.wait_for_selector(".details dl")
+    shown.wait_for_load_state("networkidle")
+    links = [url for url in asked if "/v1/links/" in url]
+    assert len(links) < 15
+    src, dst = shown.locator(".details h2").inner_text().split(" → ")
+    assert links[-1].endswith(f"/{src.replace(':', '%3A')}/{dst.replace(':', '%3A')}")
+    # Nothing jumps, and the heads of row and column are marked.
+    assert shown.locator(".matrix-layout").bounding_box() == place
+    marked = shown.locator("th.pointed").evaluate_all("heads => heads.map((head) => head.title)")
+    assert sorted(marked) == sorted([src, dst])
+    before = len(links)
+    cell.nth(1).dispatch_event("pointerover", {"bubbles": True})
+    cell.nth(29).dispatch_event("pointerover", {"bubbles": True})
+    shown.wait_for_load_state("networkidle")
+    assert shown.locator(".details h2").inner_text() == f"{src} → {dst}"
+    assert len([url for url in asked if "/v1/links/" in url]) <= before + 1  # it was kept
+    cell.nth(29).click()
+    shown.wait_for_url("**/pair?*")
+
+
+def test_a_finger_shows_first_and_opens_then(grid: Served, browser: Browser) -> None:
+    with watched(browser, width=390, height=844, has_touch=True) as seen:
+        shown = seen.open(f"{grid.url}/{GRID}&from=gcp")
+        cell = shown.locator("td.cell").nth(2)
+        box = cell.bounding_box()
+        assert box
+        assert min(box["width"], box["height"]) >= 24  # WCAG 2.5.8
+        cell.tap()
+        shown.wait_for_selector(".details dl")
+        assert "pair" not in shown.url
+        cell.tap()
+        shown.wait_for_url("**/pair?*")
+
+
+def test_an_empty_store_says_that_all_is_baseline(empty: Served, page: Watched) -> None:
+    shown = page.open(f"{empty.url}/")
+    said = shown.locator(".empty").inner_text()
+    assert "baseline" in said
+    assert all(command in said for command in ("relayd lab up", "relayd probe", "relayd import"))
+    assert "nothing measured" in shown.locator("#snapshot").inner_text()
+    seen = cells(shown)
+    assert len(seen) == 40 * 40
+    assert all("baseline" in cell.kinds for ends, cell in seen.items() if ends[0] != ends[1])
+    show(shown, "age", "Age")
+    assert {cell.level for cell in cells(shown).values()} == {None}
+    assert "no pair" in shown.locator(".finding").inner_text()
+    shown.get_by_label("Measured only").check()
+    shown.wait_for_load_state("networkidle")
+    assert "No region has a throughput measurement" in shown.locator(".empty").inner_text()
+    assert cells(shown) == {}
+    shown.get_by_label("Measured only").uncheck()
+    shown.wait_for_load_state("networkidle")
+    assert len(cells(shown)) == 40 * 40
+
+
+@pytest.fixture(scope="module")
+def hundred(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A service with measurements between 100 regions."""
+    folder = tmp_path_factory.mktemp("hundred")
+    chance = Random(1)
+    names = [f"{['aws', 'azure', 'gcp'][at % 3]}:place-{at}" for at in range(100)]
+    table = folder / "measured.csv"
+    with table.open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["src", "dst", "aggregate_mbps", "connections", "duration_s", "measured_at"])
+        rows.writerows(
+            [a, b, chance.randint(1000, 9000), 64, 60, "2026-05-01T00:00Z"]
+            for a, b in permutations(names, 2)
+        )
+    db = folder / "relayd.db"
+    subprocess.run(
+        [sys.executable, "-m", "relayd", "import", "csv", str(table), "--db", str(db)],
+        check=True, capture_output=True, cwd=ROOT,
+    )  # fmt: skip
+    with served(db) as service:
+        yield service
+
+
+def test_a_hundred_regions_stay_usable(hundred: Served, page: Watched, tmp_path: Path) -> None:
+    shown = page.open(f"{hundred.url}/{GRID}")
+    assert shown.locator("td.cell").count() == 100 * 100
+    assert shown.locator("td.cell[tabindex]").count() == 1
+    # Headings stay in sight of whoever goes to the far corner, and are names, not stubs.
+    shown.locator("td.cell[tabindex]").focus()
+    shown.keyboard.press("Control+End")
+    place = shown.locator(".matrix-scroll").bounding_box()
+    for head in (shown.locator("th.name").last, shown.locator(".names th").last):
+        box = head.bounding_box()
+        assert box
+        assert place
+        assert place["x"] <= box["x"]
+        assert place["y"] <= box["y"]
+        assert box["x"] + box["width"] <= place["x"] + place["width"] + 1
+        assert box["y"] + box["height"] <= place["y"] + place["height"]
+        assert head.evaluate("head => head.scrollWidth <= head.clientWidth")
+    src, dst = (
+        shown.locator(".details h2").inner_text().split(" → ")
+        if ("→" in shown.locator(".details h2").inner_text())
+        else (None, None)
+    )  # the far corner is a region itself
+    assert src == dst
+    show(shown, "per-flow", "Per-flow")
+    matrix = answer(hundred, "per-flow")
+    lows, seen = limits(shown), cells(shown)
+    assert len(seen) == 10_000
+    for i, j in ((0, 1), (41, 17), (99, 3)):
+        name = matrix["regions"][i], matrix["regions"][j]
+        assert seen[name].level == sum(matrix["values"][i][j] >= low for low in lows)
+    # On paper, all of it: nothing is cut off by what scrolls on a screen.
+    shown.emulate_media(media="print")
+    assert shown.locator(".matrix-scroll").evaluate(
+        "box => getComputedStyle(box).maxHeight"
+    ) == "none"  # fmt: skip

@@ -1,0 +1,278 @@
+"""The plan page asks what it says, shows what was answered, and says the same elsewhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import pytest
+
+from relayd.service.models.plans import PlanRequest
+from tests.dashboard.browser import Watched, watched
+from tests.service.running import ROOT, Served
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+PAIR = {"src": "azure:eastus", "dst": "aws:sa-east-1"}
+ANSWER = "#verdict"
+
+
+def plan_of(service: Served, **asked: Any) -> Any:
+    return service.get("/v1/plans?" + urlencode({**PAIR, "frontier": "true", **asked}, True)).json
+
+
+def query_of(page: Page) -> dict[str, list[str]]:
+    return parse_qs(urlsplit(page.url).query)
+
+
+def answered(page: Page, plan: Any) -> None:
+    """Wait until the page shows this plan."""
+    page.get_by_text(plan["plan_id"]).wait_for(state="attached")
+
+
+def column(page: Page, table: str, at: int) -> list[str]:
+    return page.locator(f"section:has({table}) tbody td:nth-child({at})").all_inner_texts()
+
+
+def test_the_form_has_every_option_of_the_api(page: Watched, grid: Served) -> None:
+    shown = page.open(f"{grid.url}/plan")
+    options = shown.evaluate("import('./assets/plan_options.js').then(it => it.OPTIONS)")
+    fields = PlanRequest.model_fields
+    assert {option["name"] for option in options} == set(fields)
+    for option in options:
+        assert shown.locator(f"[name={option['name']}]").count() == 1
+        field = fields[option["name"]]
+        if not field.is_required() and field.default:
+            assert option.get("default") == field.default, option
+    regions = grid.get("/v1/regions").json
+    names = shown.locator("#names option").evaluate_all("all => all.map(each => each.value)")
+    assert set(names) == {region["id"] for region in regions["regions"]} | set(regions["aliases"])
+
+
+def test_the_address_is_the_request_and_back_works(page: Watched, grid: Served) -> None:
+    shown = page.open(f"{grid.url}/plan")
+    shown.get_by_role("combobox", name="From").fill(PAIR["src"])
+    shown.get_by_role("combobox", name="To").fill(PAIR["dst"])
+    shown.get_by_label("Volume").fill("500")
+    shown.get_by_label("Volume").press("Enter")
+    first = plan_of(grid, volume_gb=500)
+    answered(shown, first)
+    assert query_of(shown) == {**{k: [v] for k, v in PAIR.items()}, "volume_gb": ["500"]}
+    for text in (first["reason"], first["confidence"]):
+        assert text in shown.locator(".verdict").inner_text()
+
+    shown.get_by_label("An hour is worth").fill("inf")
+    shown.get_by_text("More options").click()
+    shown.get_by_label("Avoid").fill("provider:gcp, country:US")
+    shown.get_by_label("VMs of one region").fill("azure:eastus=2")
+    shown.get_by_role("button", name="Plan", exact=True).click()
+    asked = {"volume_gb": 500, "time_value_usd_per_h": "inf", "frontier": True}
+    rules = {"avoid": ["provider:gcp", "country:US"], "vms_in": {"azure:eastus": 2}}
+    # The source is in the USA: what is forbidden binds the ends too.
+    refused = grid.ask("POST", "/v1/plans", {**PAIR, **asked, **rules})
+    assert refused.status == 422
+    shown.locator("#option-src[aria-invalid]").wait_for()
+    shown.get_by_label("Avoid").fill("provider:gcp")
+    shown.get_by_role("button", name="Plan", exact=True).click()
+    rules["avoid"] = ["provider:gcp"]
+    second = grid.ask("POST", "/v1/plans", {**PAIR, **asked, **rules}).json
+    answered(shown, second)
+    assert query_of(shown)["vms_in"] == ["azure:eastus=2"]
+    assert second["best_relay"]["relay"] in shown.locator(ANSWER).inner_text()
+
+    shown.reload()
+    answered(shown, second)
+    shown.go_back()
+    shown.go_back()
+    answered(shown, first)
+    assert shown.get_by_label("An hour is worth").input_value() == ""
+    shown.get_by_role("button", name="Swap").click()
+    assert shown.get_by_role("combobox", name="From").input_value() == PAIR["dst"]
+    page.problems[:] = [text for text in page.problems if "422" not in text]
+
+
+WRONG = {
+    "src": "us-eas", "volume_gb": "a lot", "vms": "0", "avoid": "planet:mars",
+    "vms_in": "aws:us-east-1=x", "vm_types": "aws=z9.huge", "budget_usd": "-1",
+    "time_value_usd_per_h": "much",
+}  # fmt: skip
+
+
+def test_a_problem_is_said_at_its_field(browser: Browser, grid: Served) -> None:
+    with watched(browser, allowed=("422",)) as seen:
+        for field, text in WRONG.items():
+            shown = seen.open(f"{grid.url}/plan?{urlencode({**PAIR, field: text})}")
+            wrong = shown.locator("[aria-invalid]")
+            assert wrong.get_attribute("name") == field
+            assert wrong.is_visible()  # the further options were opened
+            assert wrong.evaluate("it => it === document.activeElement")
+            said = shown.locator(f"#option-{field}-problem").inner_text()
+            if field == "vms_in":  # asked by a body, as the next
+                assert "valid integer" in said
+            elif field == "vm_types":
+                assert "is not a VM type of aws" in said
+            else:
+                assert plan_of(grid, **{field: text})["problem"] in said
+            assert shown.locator(ANSWER).count() == 0
+        assert seen.violations() == []
+
+
+def test_what_is_not_feasible_says_what_would_be(browser: Browser, grid: Served) -> None:
+    with watched(browser, allowed=("422",)) as seen:
+        shown = seen.open(f"{grid.url}/plan?{urlencode({**PAIR, 'deadline_s': 1})}")
+        problem = plan_of(grid, deadline_s=1)
+        assert problem["detail"] in shown.locator(".no-plan").inner_text()
+        assert seen.violations() == []
+
+
+def test_options_stand_side_by_side_and_candidates_sort(page: Watched, grid: Served) -> None:
+    plan = plan_of(grid, volume_gb=500, time_value_usd_per_h=500)
+    shown = page.open(
+        f"{grid.url}/plan?{urlencode({**PAIR, 'volume_gb': 500, 'time_value_usd_per_h': 500})}"
+    )
+    answered(shown, plan)
+    rates = shown.locator(".compared tr:has-text('Throughput') td").all_inner_texts()
+    options = (plan["direct"], plan["best_relay"], plan)
+    assert [text.strip() for text in rates] == [
+        f"{option['throughput_gbps']:.2f} Gbit/s" for option in options
+    ]
+    bounds = shown.locator(".compared tr:has-text('Bounds') td").all_inner_texts()
+    assert bounds == [
+        f"{o['throughput_gbps_low']:.2f} to {o['throughput_gbps_high']:.2f}" for o in options
+    ]
+    totals = shown.locator(".compared tr:has-text('Total cost') td").all_inner_texts()
+    assert totals == [f"${option['cost_usd']['total']:.2f}" for option in options]
+
+    shown.locator("section:has(#candidates) th button", has_text="Total").click()
+    costs = [float(text.strip("$")) for text in column(shown, "#candidates", 8)]
+    assert costs == sorted(costs, reverse=True)
+    assert len(costs) >= 2 + len(plan["alternatives"])
+    shown.locator("section:has(#candidates) th button", has_text="Total").click()
+    assert [float(text.strip("$")) for text in column(shown, "#candidates", 8)] == costs[::-1]
+    names = "\n".join(column(shown, "#candidates", 1))
+    assert re.search(rf"{plan['paths'][0]['regions'][1]}\s+chosen", names)
+    for limit in plan["bottlenecks"]:
+        assert f"{limit['constraint']} at {limit['region']}" in shown.content()
+    for each in plan["advice"]:
+        assert each["action"] in shown.locator("section:has(#advice)").inner_text()
+
+    # All relays, of which the six fastest were shown so far, and the chosen one.
+    shown.get_by_role("link", name="Compare all single relays").click()
+    shown.locator("section:has(#candidates) tbody tr").nth(20).wait_for()
+    every = plan_of(grid, volume_gb=500, time_value_usd_per_h=500, candidates=1000)
+    assert every["plan_id"] == plan["plan_id"]
+    assert every["best_relay"] == plan["best_relay"]
+    assert every["alternatives"][: len(plan["alternatives"])] == plan["alternatives"]
+    listed = {option["relay"] for option in (every["best_relay"], *every["alternatives"])}
+    assert len(listed) > 50
+    compared = shown.locator("section:has(#candidates) td:first-child a").all_inner_texts()
+    assert set(compared) == listed | {"direct"}
+
+    shown.locator("section:has(#candidates) a", has_text=plan["best_relay"]["relay"]).click()
+    shown.wait_for_url("**relays=*")
+    assert query_of(shown)["relays"] == [plan["best_relay"]["relay"]]
+
+
+def test_a_point_of_the_frontier_leads_to_its_plan(page: Watched, grid: Served) -> None:
+    asked = {"volume_gb": 500, "min_throughput_gbps": 4}
+    plan = plan_of(grid, **asked)
+    shown = page.open(f"{grid.url}/plan?{urlencode({**PAIR, **asked})}")
+    answered(shown, plan)
+    points = shown.locator(".frontier-chart .layer_1_marks path")
+    points.first.wait_for()
+    assert points.count() == len(plan["frontier"])
+    fast = plan["frontier"][-2]
+    points.nth(len(plan["frontier"]) - 2).hover()
+    readout = shown.locator("section:has(#frontier) .readout")
+    assert f"{fast['throughput_gbps']:.2f} Gbit/s" in readout.inner_text()
+    points.nth(len(plan["frontier"]) - 2).click()
+    shown.wait_for_url("**deadline_s=*")
+    (deadline_s,) = query_of(shown)["deadline_s"]
+    quicker = plan_of(grid, **asked, deadline_s=deadline_s)
+    answered(shown, quicker)
+    assert quicker["duration_s"] == pytest.approx(fast["duration_s"], rel=0.01)
+    # From there, a cheaper point is a matter of the budget. The table has the same points.
+    shown.locator("section:has(#frontier) summary").click()
+    cheapest = shown.locator("section:has(#frontier) tbody a").last
+    cheapest.click()
+    shown.wait_for_load_state("networkidle")
+    # Neither the deadline nor the least rate can be kept with it.
+    assert {"deadline_s", "min_throughput_gbps"}.isdisjoint(query_of(shown))
+    shown.locator(ANSWER, has_text="Send it direct").wait_for()
+    assert float(query_of(shown)["budget_usd"][0]) >= quicker["frontier"][0]["cost_usd"]["total"]
+
+
+REQUESTS: tuple[dict[str, Any], ...] = (
+    {"volume_gb": "500"},
+    {"src": "us-east", "dst": "Sao Paulo", "time_value_usd_per_h": "inf", "vms": "2",
+     "avoid": ["provider:gcp", "aws:us-west-2"], "margin": "0.05", "connections": "32",
+     "relays": "one", "vm_start_s": "30.5", "budget_usd": "900", "deadline_s": "7200",
+     "min_throughput_gbps": "1.5", "max_age_s": "1e10", "candidates": "9", "frontier": "false"},
+    {"volume_gb": "0.5", "objective": "cost", "allow": ["provider:azure"],
+     "vms_in": ["azure:eastus=3", "aws:sa-east-1=2"], "vm_types": ["aws=t2.micro"],
+     "month_to_date_gb": ["*=20000"]},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("asked", REQUESTS, ids=("few", "many", "by place"))
+def test_what_is_copied_gives_the_same_plan(
+    asked: dict[str, Any], browser: Browser, grid: Served, grid_store: Path, tmp_path: Path
+) -> None:
+    with watched(browser) as seen:
+        seen.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        shown = seen.open(f"{grid.url}/plan?{urlencode({**PAIR, **asked}, True)}")
+        shown.locator(ANSWER).wait_for()
+        shown_id = shown.locator("#basis ~ dl code").inner_text()
+        texts = {}
+        for title in ("CLI command", "curl", "Python"):
+            shown.get_by_role("tab", name=title).click()
+            shown.get_by_role("button", name=f"Copy {title}").click()
+            shown.locator(".copied", has_text="copied").wait_for()
+            texts[title] = shown.evaluate("navigator.clipboard.readText()")
+    said = {name for name in asked if name != "frontier"} | set(PAIR)
+    for name in set(PlanRequest.model_fields) - said - {"frontier"}:
+        assert f"{name}=" not in texts["Python"]  # what is not said is not copied
+
+    # A command `relayd` on the path, and the store by the environment, as a user has them.
+    program = tmp_path / "relayd"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m relayd "$@"\n')
+    program.chmod(0o755)
+    environment = {
+        **os.environ, "PYTHONPATH": str(ROOT), "RELAYD_DB": str(grid_store),
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+    }  # fmt: skip
+
+    def ran(*command: str) -> str:
+        return subprocess.run(
+            command, check=True, capture_output=True, text=True, env=environment, cwd=tmp_path
+        ).stdout
+
+    by_command = json.loads(ran("sh", "-c", f"{texts['CLI command']} --json"))
+    by_curl = json.loads(ran("sh", "-c", texts["curl"]))
+    by_python = ran(sys.executable, "-c", f"{texts['Python']}\nprint(plan.plan_id)").split()[-1]
+    assert {by_command["plan_id"], by_curl["plan_id"], by_python} == {shown_id}
+    assert bool(by_curl["frontier"]) == bool(by_command["frontier"]) == ("frontier" not in asked)
+
+
+def test_without_a_clipboard_it_is_copied_the_old_way(page: Watched, grid: Served) -> None:
+    page.page.add_init_script("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+    shown = page.open(f"{grid.url}/plan?{urlencode(PAIR)}")
+    shown.get_by_role("tab", name="CLI command").press("ArrowRight")
+    assert shown.get_by_role("tab", name="curl").evaluate("it => it === document.activeElement")
+    shown.get_by_role("button", name="Copy curl").click()
+    shown.locator(".copied", has_text="copied").wait_for()
+    assert "curl" in shown.evaluate("getSelection().toString()")
+
+
+def test_without_measurements_it_says_so_and_plans(page: Watched, empty: Served) -> None:
+    shown = page.open(f"{empty.url}/plan?{urlencode(PAIR)}")
+    answered(shown, plan_of(empty))
+    assert "relayd probe" in shown.locator(".empty").inner_text()
+    assert shown.locator("section:has(#basis) .tag", has_text="baseline").count() >= 1

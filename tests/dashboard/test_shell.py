@@ -1,0 +1,156 @@
+"""What all pages share: theme, token, policy, files, and how little the first view takes."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from relayd.dashboard.assets import FILES
+from relayd.dashboard.pages import PAGES
+from tests.dashboard.browser import Watched, watched
+from tests.dashboard.conftest import QUICK
+from tests.service.running import Served, make_store, run, served
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+MOST_FIRST_VIEW_BYTES = 100_000
+
+
+def test_the_first_view_is_small(grid: Served, page: Watched) -> None:
+    """All that is transferred until nothing more is asked, headers and all, at 63 regions."""
+    session = page.page.context.new_cdp_session(page.page)
+    session.send("Network.enable")
+    sizes: list[float] = []
+    session.on("Network.loadingFinished", lambda event: sizes.append(event["encodedDataLength"]))
+    asked: list[str] = []
+    page.page.on("request", lambda request: asked.append(request.url))
+    shown = page.open(f"{grid.url}/?measured=1")
+    assert shown.locator("th.name").count() == 63
+    assert len(sizes) == len(asked)
+    assert not any("charts.js" in url for url in asked)
+    assert sum(sizes) < MOST_FIRST_VIEW_BYTES
+    assert all(url.startswith(grid.url) for url in asked)
+
+
+def test_a_chosen_theme_is_kept(empty: Served, page: Watched) -> None:
+    paper = "getComputedStyle(document.body).backgroundColor"
+    shown = page.open(f"{empty.url}/fleet")
+    light = shown.evaluate(paper)
+    shown.get_by_label("Theme").select_option("dark")
+    dark = shown.evaluate(paper)
+    assert dark != light
+    shown.goto(f"{empty.url}/campaigns")
+    assert shown.evaluate(paper) == dark
+    assert shown.get_by_label("Theme").input_value() == "dark"
+    shown.get_by_label("Theme").select_option("auto")
+    assert shown.evaluate(paper) == light
+    shown.emulate_media(color_scheme="dark")
+    assert shown.evaluate(paper) == dark
+
+
+def test_the_keyboard_skips_to_the_content(empty: Served, page: Watched) -> None:
+    shown = page.open(f"{empty.url}/fleet")
+    shown.keyboard.press("Tab")
+    assert shown.evaluate("document.activeElement.className") == "skip"
+    shown.keyboard.press("Enter")
+    assert shown.evaluate("document.activeElement.id") == "main"
+
+
+def test_without_script_a_page_says_so(empty: Served, browser: Browser) -> None:
+    with watched(browser, java_script_enabled=False) as seen:
+        for page in PAGES:
+            shown = seen.open(f"{empty.url}{page.path}")
+            assert "switched off" in shown.locator("noscript").inner_text()
+            assert shown.locator("h1").inner_text() == page.title
+
+
+def test_a_service_with_tokens_asks_for_one_and_a_stopped_one_is_said(
+    browser: Browser, tmp_path: Path
+) -> None:
+    db = make_store(tmp_path)
+    made = run("token", "create", "reader", "--scope", "read", "--scope", "plan", db=db)
+    token = next(word for word in made.stdout.split() if len(word) > 30)
+    # The browser itself says in the console what was refused, and that nobody answers.
+    allowed = ("401", "ERR_CONNECTION_REFUSED")
+    with served(db, environment=QUICK) as service, watched(browser, allowed=allowed) as seen:
+        shown = seen.page
+        shown.goto(f"{service.url}/")
+        dialog = shown.get_by_role("dialog")
+        dialog.wait_for()
+        assert seen.violations() == []
+        dialog.get_by_role("button", name="Cancel").click()
+        shown.locator(".problem").wait_for()
+        assert "token" in shown.locator(".problem").inner_text()
+        shown.get_by_role("button", name="Token").click()
+        shown.get_by_label("Token", exact=True).fill("not a token")
+        shown.keyboard.press("Escape")  # leaves without it
+        assert not shown.evaluate("sessionStorage.getItem('relayd-token')")
+        shown.reload()
+        shown.get_by_label("Token", exact=True).fill("rlt_wrong")
+        shown.keyboard.press("Enter")
+        dialog.wait_for()  # again: it was refused
+        shown.get_by_label("Token", exact=True).fill(token)
+        shown.keyboard.press("Enter")
+        shown.locator("table.matrix").wait_for()
+        shown.wait_for_load_state("networkidle")
+        assert token not in shown.content()
+        shown.reload()
+        shown.locator("table.matrix").wait_for()
+        assert dialog.count() == 0
+        shown.wait_for_load_state("networkidle")
+        service.stop()
+        shown.get_by_role("radio", name="RTT").check()
+        shown.locator(".problem").wait_for()
+        assert "does not answer" in shown.locator(".problem").inner_text()
+
+
+def test_only_own_scripts_run(empty: Served, browser: Browser) -> None:
+    with watched(browser, allowed=("Content Security Policy",)) as seen:
+        shown = seen.open(f"{empty.url}/fleet")
+        for attempt in (
+            "script.textContent = 'window.ran = true'",
+            "script.src = 'data:text/javascript,window.ran=true'",
+        ):
+            shown.evaluate(
+                f"() => {{ const script = document.createElement('script'); {attempt};"
+                " document.head.append(script); }"
+            )
+        shown.evaluate("() => document.body.setAttribute('onclick', 'window.ran = true')")
+        shown.locator("h1").click()
+        assert shown.evaluate("window.ran") is None
+        assert len(seen.problems) >= 3
+
+
+def test_files_come_with_policy_type_and_tag_and_nothing_else_is_served(empty: Served) -> None:
+    page = empty.get("/")
+    for part in ("default-src 'none'", "script-src 'self'", "frame-ancestors 'none'"):
+        assert part in page.headers["Content-Security-Policy"]
+    assert "unsafe" not in page.headers["Content-Security-Policy"]
+    for name, kind in (("matrix.js", "text/javascript"), ("base.css", "text/css")):
+        plain, packed = (
+            empty.get(f"/assets/{name}", **given) for given in ({}, {"Accept-Encoding": "gzip"})
+        )
+        assert plain.headers["Content-Type"].startswith(kind)
+        assert plain.content == (FILES / name).read_bytes() == gzip.decompress(packed.content)
+        assert plain.headers["ETag"] != packed.headers["ETag"]
+        for tag in (plain.headers["ETag"], packed.headers["ETag"]):
+            assert empty.get(f"/assets/{name}", **{"If-None-Match": tag}).status == 304
+    for path in (
+        "/assets/none.js", "/assets/page.html", "/assets/", "/assets/../pages.py",
+        "/assets/..%2fpages.py", "/assets/%2e%2e/pages.py", "/assets/..%5cpages.py",
+        "/assets/%2fetc%2fpasswd", "/assets//etc/passwd", "/assets/matrix.js/",
+        "/assets/matrix.js%00", "/assets/MATRIX.JS", "/files/matrix.js",
+    ):  # fmt: skip
+        assert empty.get(path).status in (400, 404), path
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in FILES.glob("*.js")))
+def test_no_script_makes_markup_of_text(name: str) -> None:
+    text = (FILES / name).read_text()
+    for risky in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(",
+                  "new Function", "http://", "https://"):  # fmt: skip
+        assert risky not in text, f"{name} has {risky}"

@@ -1,0 +1,203 @@
+"""One flow, direct and through relays: against packets counted one by one, and against surveys."""
+
+from __future__ import annotations
+
+import csv
+from collections import defaultdict
+from itertools import pairwise
+from math import inf
+from statistics import mean, median
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from planner.errors import DataError, InputError
+from planner.flow_tests import FlowEvidence
+from planner.single_flow import FlowTest, predict
+from tests.shared_data import shared
+
+SEGMENT_KB = 1.46
+windows_kb = st.floats(200, 6000)
+rtts_ms = st.floats(30, 250)
+
+
+def arrived_kb(legs: list[tuple[float, float]], duration_s: float) -> float:
+    """Count what a chain of TCP connections delivers from a cold start, a millisecond at a time.
+
+    Each leg has a window (kB) and a round-trip time (ms). A sender may have a congestion window
+    unacknowledged, which grows by what is acknowledged (slow start, RFC 5681) up to the receiver's;
+    the relay passes on what has arrived. Time counts from the first byte on the last leg, as a
+    receiver sees it.
+    """
+    steps = int(duration_s * 1000)
+    arriving: list[dict[int, float]] = [defaultdict(float) for _ in legs]
+    acknowledged: list[dict[int, float]] = [defaultdict(float) for _ in legs]
+    ready = [inf, *[0.0] * (len(legs) - 1)]
+    flying = [0.0] * len(legs)
+    window = [10 * SEGMENT_KB] * len(legs)
+    delivered = 0.0
+    delay_ms = sum(round(rtt / 2) for _, rtt in legs)
+    for now in range(steps + delay_ms):
+        for i, (most, rtt) in enumerate(legs):
+            got = arriving[i].pop(now, 0.0)
+            if got and i + 1 < len(legs):
+                ready[i + 1] += got
+            elif got:
+                delivered += got
+            if back := acknowledged[i].pop(now, 0.0):
+                limited = flying[i] > window[i] / 2  # RFC 7661: only a window in use grows
+                flying[i] -= back
+                window[i] = min(most, window[i] + back) if limited else window[i]
+            send = min(ready[i], window[i] - flying[i])
+            if send > 1e-9:
+                ready[i] -= send
+                flying[i] += send
+                half = round(rtt / 2)
+                arriving[i][now + max(1, half)] += send
+                acknowledged[i][now + max(2, round(rtt))] += send
+    return delivered
+
+
+@given(st.lists(st.tuples(windows_kb, rtts_ms), min_size=1, max_size=2), st.floats(8, 30))
+@settings(max_examples=25, deadline=None)
+def test_a_cold_test_brings_what_packets_bring(
+    legs: list[tuple[float, float]], duration_s: float
+) -> None:
+    hosts = ["a", "z"] if len(legs) == 1 else ["a", "r", "z"]
+    tests, times = [], {}
+    for (window_kb, rtt), (x, y) in zip(legs, pairwise(hosts), strict=True):
+        times[x, y] = rtt
+        # A steady test from elsewhere tells the receiver's window.
+        tests.append(FlowTest("far", y, window_kb * 8 / 100, 100.0))
+    answer = predict(tests, hosts[0], "z", rtts_ms=times, relays=hosts[1:-1], duration_s=duration_s)
+    path = answer.relays[0] if len(legs) == 2 else answer.direct
+    assert path is not None
+    counted_mbps = arrived_kb(legs, duration_s) * 8 / 1000 / duration_s
+    assert path.throughput_mbps == pytest.approx(counted_mbps, rel=0.05)
+    assert path.steady_mbps == pytest.approx(min(kb * 8 / rtt for kb, rtt in legs))
+
+
+@given(windows_kb, rtts_ms, st.floats(5, 60))
+def test_a_test_of_the_same_length_is_its_own_prediction(
+    window_kb: float, rtt: float, duration_s: float
+) -> None:
+    test = FlowTest("a", "b", window_kb * 8 / rtt, rtt, duration_s)
+    direct = predict([test], "a", "b", duration_s=duration_s).direct
+    assert direct is not None
+    assert direct.throughput_mbps == pytest.approx(test.throughput_mbps, rel=1e-3)
+    assert direct.steady_mbps > test.throughput_mbps
+    assert direct.throughput_mbps_low < direct.throughput_mbps < direct.throughput_mbps_high
+
+
+def test_windows_belong_to_receivers() -> None:
+    tests = [FlowTest("x", "small", 40.0, 200.0), FlowTest("x", "large", 160.0, 200.0)]
+    times = {("small", "large"): 100.0, ("new", "small"): 100.0, ("x", "new"): 100.0}
+    evidence = FlowEvidence(tests, times)
+    assert evidence.window("small").window_mb == pytest.approx(1.0)
+    assert evidence.window("large").window_mb == pytest.approx(4.0)
+    assert (evidence.window("new").window_mb, evidence.window("new").tests) == (3.0, 0)
+    answer = predict(evidence, "new", "small", relays=["large"])
+    assert answer.direct is not None
+    assert answer.direct.throughput_mbps == pytest.approx(80.0)
+    # The relay's first leg has no round-trip time, and says so.
+    assert "new -> large" in answer.left_out["large"]
+    # Through an unseen relay: 1 MB over 100 ms behind 3 MB over 100 ms.
+    via = predict(evidence, "x", "small", relays=["new"]).relays[0]
+    assert via.throughput_mbps == pytest.approx(80.0)
+    assert via.bottleneck.startswith("new -> small")
+    assert via.rtt_ms == pytest.approx(200.0)
+
+
+def test_near_tests_tell_caps_and_no_windows() -> None:
+    tests = [
+        FlowTest("a", "near", 900.0, 5.0),  # 0.56 MB if it were a window
+        FlowTest("far", "near", 100.0, 200.0),
+        FlowTest("a", "far", 95.0, 210.0),
+    ]
+    evidence = FlowEvidence(tests, {("a", "next"): 4.0})
+    assert evidence.window("near").window_mb == pytest.approx(2.5)
+    assert evidence.cap_mbps("a", "next") == 900.0
+    capped = predict(evidence, "a", "next").direct
+    assert capped is not None
+    assert capped.throughput_mbps == 900.0
+    assert "cap" in capped.bottleneck
+    # What is as fast as a window allows tells no cap.
+    free = FlowEvidence([FlowTest("a", "near", 1600.0, 15.0)], {("a", "next"): 4.0})
+    assert free.cap_mbps("a", "next") == inf
+
+
+def test_slow_vms_have_caps_at_every_distance() -> None:
+    tests = [FlowTest("slow", name, 50.0, rtt) for name, rtt in (("p", 5.0), ("q", 60.0))]
+    evidence = FlowEvidence(tests, {("slow", "s"): 20.0})
+    # 50 Mbit/s over 60 ms would be a window of 0.4 MB; the sender never sends faster.
+    assert evidence.window("q").window_mb == 3.0
+    assert evidence.cap_mbps("slow", "s") == 50.0
+
+
+def test_what_is_missing_is_named() -> None:
+    with pytest.raises(DataError, match=r"a -> b.*round-trip"):
+        predict([], "a", "b")
+    # A test without a round-trip time still says what its own path carries.
+    direct = predict([FlowTest("a", "b", 70.0, None, 10.0)], "a", "b", duration_s=10).direct
+    assert direct is not None
+    assert (direct.throughput_mbps, direct.rtt_ms) == (70.0, None)
+    # Only a relay is known.
+    tests = [FlowTest("a", "r", 70.0, 100.0), FlowTest("r", "b", 60.0, 100.0)]
+    answer = predict(tests, "a", "b")
+    assert (answer.verdict, answer.direct, answer.gain) == ("relay", None, None)
+    assert answer.chosen.throughput_mbps == 60.0
+    for faulty in ({"duration_s": 0}, {"margin": -1}, {"relays": ["a"]}):
+        with pytest.raises(InputError):
+            predict(tests, "a", "b", **faulty)
+    for figures in ((0.0, 1.0, 1.0), (1.0, float("nan"), 1.0), (1.0, 1.0, -5.0), (True, 1.0, 1.0)):
+        with pytest.raises(InputError):
+            FlowTest("a", "b", *figures)
+
+
+@given(rtts_ms, rtts_ms, rtts_ms, st.floats(0, 2))
+def test_the_verdict_is_the_faster_way_by_the_margin(
+    direct: float, first: float, second: float, margin: float
+) -> None:
+    times = {("a", "b"): direct, ("a", "r"): first, ("r", "b"): second}
+    assume(abs(direct / max(first, second) - 1 - margin) > 1e-9)
+    answer = predict([], "a", "b", rtts_ms=times, margin=margin)
+    assert (answer.verdict == "relay") == (direct / max(first, second) > 1 + margin)
+    # Nothing was tested: the bounds overlap unless the relay's gain is large.
+    assert answer.gain is not None
+    assert answer.gain_low is not None
+    assert answer.gain_low < answer.gain
+
+
+def test_relays_are_judged_well_without_tests_of_their_legs() -> None:
+    """The survey of February 2022: 45 hosts of two clouds, 10 s from a cold start."""
+    with shared("single_flow_2022-02.csv").open() as file:
+        tests = [
+            FlowTest(r["src"], r["dst"], float(r["throughput_mbps"]), float(r["rtt_ms"]), 10.0)
+            for r in csv.DictReader(file)
+        ]
+    by_pair = {(test.src, test.dst): test for test in tests}
+    times = {pair: test.rtt_ms for pair, test in by_pair.items()}
+    everything = FlowEvidence(tests)
+    triples = [
+        (a, r, b)
+        for (a, b) in sorted(by_pair)
+        for r in everything.hosts
+        if (a, r) in by_pair and (r, b) in by_pair
+    ][::30]
+    assert len(triples) > 150
+    errors, right, kept = [], [], []
+    for a, r, b in triples:
+        known = [test for pair, test in by_pair.items() if pair not in {(a, r), (r, b)}]
+        answer = predict(FlowEvidence(known, times), a, b, relays=[r], duration_s=10)
+        # What a relay gives by the tests of its own legs.
+        through = predict(everything, a, b, relays=[r], duration_s=10).relays[0].throughput_mbps
+        alone = by_pair[a, b].throughput_mbps
+        errors.append(abs(answer.relays[0].throughput_mbps / through - 1))
+        right.append((answer.verdict == "relay") == (through > alone))
+        kept.append((through if answer.verdict == "relay" else alone) / max(through, alone))
+    errors.sort()
+    assert median(errors) <= 0.06
+    assert errors[int(0.9 * len(errors))] <= 0.30
+    assert mean(right) >= 0.93
+    assert mean(kept) >= 0.99

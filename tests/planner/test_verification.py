@@ -1,0 +1,171 @@
+"""What runs have shown goes into bounds and words; a plan's document promises what it says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.errors import InputError
+from planner.network import Estimate, Leg, Network, Site
+from planner.plan import Plan
+from planner.predictions import MEASURING_ERROR, Range, predicted
+from planner.pricing import FlatPrices
+from planner.recommendation import recommend
+from planner.request import TransferRequest
+from planner.verification import Verified, VerifiedPath, ago, calibrated
+
+REGIONS = ("s", "r", "d")
+NOW_S = 1.8e9
+_shares = st.floats(0.3, 2.0)
+_errors = st.floats(0.01, 1.0)
+
+
+def _network(first: float, second: float, error: float) -> Network:
+    """Two legs by way of r, and a slow direct one."""
+
+    def around(value: float) -> Estimate:
+        return Estimate(value / (1 + error), value, value * (1 + error), "measured", NOW_S - 9e3, 3)
+
+    def leg(src: str, dst: str, gbps: float) -> Leg:
+        return Leg(src, dst, around(50.0), around(gbps * 100), around(gbps))
+
+    rates = {("s", "r"): first, ("r", "d"): second, ("s", "d"): 1.0}
+    legs: dict[str, dict[str, Leg]] = {name: {} for name in REGIONS}
+    for (src, dst), gbps in rates.items():
+        legs[src][dst] = leg(src, dst, gbps)
+    sites = {n: Site(n, "", around(20.0), around(20.0), around(3.0)) for n in REGIONS}
+    return Network(sites, legs)
+
+
+def _verified(achieved: float, *, held: float = 1.0, at_s: float = NOW_S - 7200) -> Verified:
+    path = VerifiedPath(("s", "r", "d"), 64, achieved, at_s)
+    return Verified("s", "d", "relay", "x", 0.9, 1.0, 1.1, held, at_s, (path,))
+
+
+@given(st.floats(2.0, 9.0), st.floats(2.0, 9.0), _errors, _shares)
+def test_bounds_enclose_what_a_path_carried_and_expectations_stay(
+    first: float, second: float, error: float, share: float
+) -> None:
+    network = _network(first, second, error)
+    achieved = share * min(first, second)
+    known = calibrated(network, _verified(achieved), NOW_S)
+    low, high = (
+        min(known.leg(*pair).rate_gbps(64, bound) for pair in (("s", "r"), ("r", "d")))
+        for bound in ("low", "high")
+    )
+    assert low <= achieved * 1.0001
+    if first != second:
+        assert high >= achieved * 0.9999
+    for leg in known:
+        before = network.leg(leg.src, leg.dst)
+        for name in ("aggregate_gbps", "per_flow_mbps"):
+            found, was = getattr(leg, name), getattr(before, name)
+            assert found.expected == was.expected
+            assert 0 <= found.low <= found.expected <= found.high
+    assert known.leg("s", "d") == network.leg("s", "d")
+
+
+@given(st.floats(2.0, 9.0), st.floats(0.2, 1.0))
+def test_a_path_that_carried_what_was_expected_is_surer(gbps: float, error: float) -> None:
+    network = _network(gbps, gbps * 1.5, error)
+    known = calibrated(network, _verified(gbps), NOW_S)
+    assert known.leg("s", "r").rate_gbps(64, "low") >= gbps / (1 + 1.1 * MEASURING_ERROR)
+    assert known.leg("s", "r").rate_gbps(64, "high") <= gbps * (1 + 1.1 * MEASURING_ERROR)
+    # That the other leg carries no more was not shown.
+    assert known.leg("r", "d").rate_gbps(64, "high") == network.leg("r", "d").rate_gbps(64, "high")
+
+
+def test_what_was_measured_since_is_believed_instead() -> None:
+    network = _network(5.0, 6.0, 0.02)
+    earlier = calibrated(network, _verified(2.0, at_s=NOW_S - 1e5), NOW_S)
+    assert [leg.aggregate_gbps for leg in earlier] == [leg.aggregate_gbps for leg in network]
+    old = calibrated(network, _verified(5.0, at_s=NOW_S - 31 * 86400), NOW_S)
+    assert [leg.aggregate_gbps for leg in old] == [leg.aggregate_gbps for leg in network]
+
+
+def _plan(network: Network, **request: Any) -> Plan:
+    prices = FlatPrices(REGIONS, 0.02, 1.0)
+    return recommend(
+        TransferRequest("s", "d", objective="time", **request), network, prices, now_s=NOW_S
+    )
+
+
+def test_a_plan_says_when_it_was_verified_and_warns_if_that_failed() -> None:
+    network = _network(5.0, 6.0, 0.02)
+    fine = _plan(calibrated(network, _verified(5.0), NOW_S))
+    assert fine.confidence.endswith("verified 2 h ago: 1.00 of 1.00 Gbit/s.")
+    assert not fine.warnings
+    failed = _plan(calibrated(network, _verified(3.0, held=0.5), NOW_S))
+    assert any("verified 2 h ago: 0.5 of 1.00" in warning for warning in failed.warnings)
+    assert failed.throughput_gbps_low < fine.throughput_gbps_low
+    assert "verified" not in _plan(network).confidence
+
+
+def test_ages_are_told_in_fitting_units() -> None:
+    assert [ago(s) for s in (-5.0, 300.0, 7200.0, 1e6)] == [
+        "0 min ago", "5 min ago", "2 h ago", "12 d ago",
+    ]  # fmt: skip
+
+
+# ---- what a document promises ------------------------------------------------------------------
+
+
+@given(st.integers(1, 6), st.integers(1, 6))
+def test_fewer_vms_scale_everything_alike(have_src: int, have_dst: int) -> None:
+    rates = np.array([[0, 6.0, 4.0], [1, 0, 6.0], [1, 1, 0]])
+    network = Network.from_matrices(REGIONS, rates, rtt_ms=80.0)
+    prices = FlatPrices(REGIONS, 0.02, 1.0)
+    request = TransferRequest(
+        "s", "d", objective="time", vms_in={"s": 4, "d": 4, "r": 2}, volume_gb=1e4
+    )  # fmt: skip
+    plan = recommend(request, network, prices)
+    whole = predicted(plan.model_dump("json"))
+    assert sum(path.rate.expected_gbps for path in whole.paths) == pytest.approx(
+        plan.throughput_gbps
+    )
+    part = whole.with_vms({"s": have_src, "d": have_dst, "r": 1})
+    share = min(1.0, *(n / whole.vms[r] for r, n in (("s", have_src), ("d", have_dst))))
+    share = min(share, 1 / whole.vms["r"]) if "r" in whole.vms else share
+    assert part.share == pytest.approx(share)
+    assert part.rate.expected_gbps == pytest.approx(share * plan.throughput_gbps)
+    assert all(part.vms[r] <= n for r, n in whole.vms.items())
+
+
+def test_a_document_that_is_none_is_refused() -> None:
+    good = _plan(_network(5.0, 6.0, 0.02)).model_dump("json")
+    assert predicted(good).verdict == "relay"
+    path = good["paths"][0]
+    changes: tuple[dict[str, Any], ...] = (
+        {"paths": []},
+        {"throughput_gbps": 0.0},
+        {"throughput_gbps": "fast"},
+        {"throughput_gbps_low": float("nan")},
+        {"throughput_gbps_low": 1e9},
+        {"vms": {"s": 1, "d": 1}},
+        {"paths": [{**path, "regions": ["s", "r", "r", "d"]}]},
+        {"paths": [{**path, "regions": ["r", "d"]}]},
+        {"paths": [{**path, "connections": 0}]},
+        {"paths": [path, path]},
+        {"request": None},
+    )
+    for change in changes:
+        with pytest.raises(InputError, match=r"^plan: "):
+            predicted({**good, **change})
+    with pytest.raises(InputError, match="needs a VM in r"):
+        predicted(good).with_vms({"s": 1, "d": 1})
+
+
+@given(st.floats(0.1, 10), st.floats(0, 1), st.floats(0, 1))
+def test_one_run_is_judged_by_bounds_that_allow_for_its_own_error(
+    expected: float, below: float, above: float
+) -> None:
+    rate = Range(expected / (1 + below), expected, expected * (1 + above))
+    bounds = rate.of_one_run()
+    assert bounds.low_gbps <= rate.low_gbps * 1.0001
+    assert bounds.high_gbps >= rate.high_gbps * 0.9999
+    assert expected / 1.04 in bounds
+    assert expected * 1.04 in bounds

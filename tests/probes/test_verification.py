@@ -1,0 +1,290 @@
+"""What is run to verify a plan: within limits, evenly, through relays that serve one peer alone."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.errors import InputError
+from planner.predictions import PathPrediction, PlanPrediction, Range
+from probes import remote
+from probes.fleet.hosts import Fleet, Host
+from probes.samples import Sample
+from probes.verification.outcomes import Outcome, PathOutcome, in_doubt, judged, samples_of
+from probes.verification.relays import (
+    _RELAY,
+    Relaying,
+    haproxy_command,
+    haproxy_config,
+    socat_command,
+)
+from probes.verification.runs import (
+    MOST_PAIRINGS,
+    Limits,
+    PathRun,
+    Run,
+    cost_usd,
+    runs_of,
+    streams_of,
+    volume_gb,
+)
+
+REGIONS = ("aws:a", "aws:b", "aws:c")
+
+
+def _fleet(*counts: int) -> Fleet:
+    hosts = [
+        Host(f"{region}{i}", region, "h", 22, "u", None, Path("k"))
+        for region, count in zip(REGIONS, counts, strict=True)
+        for i in range(count)
+    ]
+    return Fleet({host.name: host for host in hosts})
+
+
+def _prediction(gbps: float, *ways: tuple[str, ...]) -> PlanPrediction:
+    rate = Range(gbps / 1.1, gbps, gbps * 1.1)
+    paths = tuple(PathPrediction(way, 64, 80.0, rate.scaled(1 / len(ways))) for way in ways)
+    vms = dict.fromkeys((name for way in ways for name in way), 1)
+    return PlanPrediction("p", "x", REGIONS[0], REGIONS[2], "relay", paths, vms, rate)
+
+
+def _price(src: str, dst: str, gb: float) -> float:
+    return 0.02 * gb
+
+
+@given(
+    st.floats(0.01, 50), st.integers(3, 600), st.floats(0.01, 1e4), st.floats(0, 1e3),
+    st.booleans(),
+)  # fmt: skip
+def test_runs_hold_to_their_limits_or_are_refused(
+    gbps: float, seconds: int, most_gb: float, budget_usd: float, split: bool
+) -> None:
+    ways = (REGIONS, (REGIONS[0], REGIONS[2]))[: 1 + split]
+    predictions = {"plan": _prediction(gbps, *ways), "direct": _prediction(gbps / 3, ways[-1])}
+    limits = Limits(seconds, most_gb, budget_usd)
+    try:
+        runs = runs_of(predictions, _fleet(1, 1, 1), limits, _price)
+    except InputError:
+        generous = Limits(3, 2e5, 2e5)
+        least = runs_of(predictions, _fleet(1, 1, 1), generous, _price)
+        assert volume_gb(least) * 1.25 > most_gb or cost_usd(least, _price) * 1.25 > budget_usd
+        return
+    assert [run.kind for run in runs] == ["plan", "direct"]
+    assert all(3 <= run.measured_s <= seconds for run in runs)
+    assert volume_gb(runs, at_most=True) <= most_gb * 1.0001
+    assert cost_usd(runs, _price, at_most=True) <= budget_usd * 1.0001
+    for run in runs:
+        for path in run.paths:  # a prediction that is a little too low can be noticed
+            assert path.most_gbps > 1.05 * path.path.rate.expected_gbps
+
+
+@given(st.integers(1, 700), st.lists(st.integers(1, 6), min_size=2, max_size=3))
+def test_connections_are_divided_over_all_vms(connections: int, counts: list[int]) -> None:
+    hosts = [[f"{place}-{i}" for i in range(count)] for place, count in enumerate(counts)]
+    path = PathPrediction(REGIONS[: len(counts)], connections, 80.0, Range(1, 1, 1))
+    try:
+        streams = streams_of(path, hosts)
+    except InputError:
+        assert connections > 128 or len(set(counts)) > 1
+        return
+    assert sum(stream.connections for stream in streams) == connections
+    shares = [stream.connections for stream in streams]
+    assert max(shares) - min(shares) <= 1
+    assert 1 <= min(shares) <= max(shares) <= 128
+    for place, names in enumerate(hosts):
+        used = Counter(stream.hosts[place] for stream in streams)
+        assert max(used.values()) <= MOST_PAIRINGS * len(names)
+        if connections >= len(streams) and len(streams) % len(names) == 0:
+            assert len(set(used.values())) == 1
+
+
+# ---- what follows ------------------------------------------------------------------------------
+
+
+def _outcome(kind: str, way: tuple[str, ...], predicted: float, achieved: float) -> Outcome:
+    rate = Range(predicted / 1.05, predicted, predicted * 1.05)
+    path = PathPrediction(way, 64, 80.0, rate)
+    hosts = _fleet(1, 1, 1)
+    names = [next(h.name for h in hosts if h.region == region) for region in way]
+    run = PathRun(path, streams_of(path, [[name] for name in names]), float("inf"), 1.0)
+    sample = Sample(way[0], way[-1], "aggregate_mbps", achieved * 1000, 1e9, "iperf3", 64, 5.0)
+    plan = PlanPrediction("p", "x", way[0], way[-1], "relay", (path,), {}, rate)
+    return Outcome(
+        Run(kind, plan, (run,), 2, 5), (PathOutcome(run, (sample,), 1.0, 1e9),), {}
+    )  # fmt: skip
+
+
+def _legs(first: float, second: float) -> object:
+    from planner.network import Estimate, Leg
+
+    def leg_of(src: str, dst: str) -> Leg:
+        gbps = first if src == REGIONS[0] else second
+        around = Estimate(gbps / 1.05, gbps, gbps * 1.05)
+        return Leg(src, dst, Estimate(40, 40, 40), Estimate(900, 1000, 1100), around)
+
+    return leg_of
+
+
+def test_a_relayed_path_that_falls_short_tells_which_leg_has_changed() -> None:
+    leg_of = _legs(5.0, 6.0)
+    plan = _outcome("plan", REGIONS, 5.0, 3.0)
+    assert [path.run.path.regions for path in in_doubt([plan])] == [REGIONS]
+    looks = [
+        _outcome("apart", REGIONS[:2], 5.0, 4.9), _outcome("apart", REGIONS[1:], 5.0, 3.1),
+    ]  # fmt: skip
+    found = samples_of([plan], looks, leg_of, "p")  # type: ignore[arg-type]
+    by_leg = {(s.src, s.dst): s for s in found}
+    assert set(by_leg) == {REGIONS[:2], REGIONS[1:]}
+    assert "new_level" not in by_leg[REGIONS[:2]].detail
+    assert '"new_level": true' in by_leg[REGIONS[1:]].detail
+    assert by_leg[REGIONS[1:]].value == 3100
+
+
+def test_a_path_as_predicted_tells_of_the_leg_that_bound_it() -> None:
+    plan = _outcome("plan", REGIONS, 5.0, 4.95)
+    assert not in_doubt([plan])
+    (sample,) = samples_of([plan], [], _legs(6.0, 5.0), "p")  # type: ignore[arg-type]
+    assert (sample.src, sample.dst, sample.metric) == (*REGIONS[1:], "aggregate_mbps")
+
+
+def test_one_odd_look_is_no_new_level() -> None:
+    direct = _outcome("direct", REGIONS[:2], 5.0, 2.0)
+    again = _outcome("apart", REGIONS[:2], 5.0, 4.9)
+    found = samples_of([direct], [again], _legs(5.0, 5.0), "p")  # type: ignore[arg-type]
+    assert len(found) == 2
+    assert not any("new_level" in sample.detail for sample in found)
+    twice = samples_of([direct], [direct], _legs(5.0, 5.0), "p")  # type: ignore[arg-type]
+    assert all('"new_level": true' in sample.detail for sample in twice)
+
+
+def test_connections_that_could_carry_no_more_tell_of_one_flow() -> None:
+    # 64 flows of 1 Gbit/s could carry 64: what carried 70 was not held by the leg.
+    plan = _outcome("direct", REGIONS[:2], 70.0, 70.0)
+    (sample,) = samples_of([plan], [], _legs(90.0, 90.0), "p")  # type: ignore[arg-type]
+    assert (sample.metric, sample.value) == ("per_flow_mbps", 70_000 / 64)
+
+
+def test_judgement() -> None:
+    rate = Range(4.5, 5.0, 5.5)
+    assert [judged(gbps, rate) for gbps in (4.0, 4.47, 5.55, 6.0)] == [
+        "below", "within", "within", "above",
+    ]  # fmt: skip
+
+
+# ---- relays and tethers, for real --------------------------------------------------------------
+
+
+def _free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+@contextmanager
+def _relaying(program: str, target_port: int) -> Iterator[int]:
+    if not shutil.which(program, path="/usr/sbin:/usr/bin:/bin"):
+        pytest.skip(f"needs {program}")
+    port = _free_port()
+    what = Relaying("127.0.0.1", port, ("127.0.0.2", "127.0.0.4"), "127.0.0.1", target_port, 4)
+    command, config = socat_command(what), ""
+    if program == "haproxy":
+        command, config = haproxy_command(), haproxy_config(what, 30)
+    script = ["sh", "-c", _RELAY, "relayd", f"{port:04X}", config, *command]
+    with subprocess.Popen(
+        ["env", "PATH=/usr/sbin:/usr/bin:/bin", "timeout", "30", *script],
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    ) as process:  # fmt: skip
+        assert process.stdout
+        assert process.stdout.readline() == b"relaying\n"
+        try:
+            yield port
+        finally:
+            process.terminate()
+    until_s = time.monotonic() + 10
+    while _listens(port):
+        assert time.monotonic() < until_s
+        time.sleep(0.05)
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as again:
+        return again.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _answer(port: int, from_address: str) -> bytes:
+    try:
+        with socket.create_connection(
+            ("127.0.0.1", port), timeout=5, source_address=(from_address, 0)
+        ) as connection:
+            return connection.recv(10)
+    except ConnectionResetError:
+        return b""
+
+
+@pytest.mark.parametrize("program", ["haproxy", "socat"])
+def test_a_relay_serves_its_peer_and_nobody_else(program: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        with _relaying(program, server.getsockname()[1]) as port:
+            import threading
+
+            def greet() -> None:
+                while True:
+                    try:
+                        connection, _ = server.accept()
+                    except OSError:
+                        return
+                    with connection:
+                        connection.sendall(b"hello")
+
+            thread = threading.Thread(target=greet, daemon=True)
+            thread.start()
+            assert _answer(port, "127.0.0.2") == b"hello"
+            assert _answer(port, "127.0.0.3") == b""
+            assert _answer(port, "127.0.0.2") == b"hello"
+        server.shutdown(socket.SHUT_RDWR)
+        thread.join(5)
+
+
+@pytest.mark.parametrize("how", ["closed", "silent"])
+def test_a_tethered_process_ends_with_its_controller(how: str) -> None:
+    lease = remote.leases_of("test of tethers", how) + "1"
+    nap = f"{60 + len(how)}.25"
+    command = remote.leased(lease, 60, remote.tethered(2, ["sleep", nap]))
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
+    assert process.stdin
+    for _ in range(6):
+        process.stdin.write(b".")
+        process.stdin.flush()
+        time.sleep(0.5)
+        assert process.poll() is None  # longer than its silence, because it hears
+    assert _napping(nap)
+    if how == "closed":
+        process.stdin.close()
+    process.wait(20)
+    until_s = time.monotonic() + 10
+    while _napping(nap) and time.monotonic() < until_s:
+        time.sleep(0.05)
+    assert not _napping(nap)
+    assert not list(Path("/tmp").glob(f"relayd-*/{lease}"))
+    if how == "silent":
+        process.stdin.close()
+
+
+def _napping(nap: str) -> bool:
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if entry.read_bytes() == f"sleep\0{nap}\0".encode():
+                return True
+        except OSError:
+            continue
+    return False

@@ -1,0 +1,393 @@
+"""A replay decides as relayd itself would have, step by step, and counts what came of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from itertools import pairwise, permutations
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+import relayd
+from planner.catalogue import Catalogue
+from planner.decision import Decider, Option
+from planner.errors import DataError, InputError
+from planner.network import Network, Snapshot
+from planner.pricing import CataloguePrices
+from planner.request import TransferRequest
+from planner.throughput import bundle_share_of_steady
+from probes.estimation import Estimator
+from probes.samples import Sample
+from relayd.__main__ import main
+from relayd.backtesting import engine
+from relayd.backtesting.running import BacktestObjective
+from relayd.catalogue import load_catalogue
+from relayd.evidence import add_current
+from relayd.store import append, open_store
+from tests.relayd.engines import PostgresqlSpot
+
+REGIONS = ("aws:us-east-1", "aws:sa-east-1", "azure:westeurope", "gcp:us-east1", "gcp:asia-east1")
+START_S = 1_788_220_800.0  # midnight UTC
+HOUR_S = 3600.0
+HOURS = 80
+REPLAYED = 8
+# Fewer than a VM needs to divide them over paths: plans then have one path, as replays do.
+CONNECTIONS = 4
+VOLUME_GB = 200.0
+
+
+def stored(db: Path, samples: list[Sample]) -> Path:
+    with open_store(db, mode="create") as store:
+        append(store, samples, "test")
+    return db
+
+
+def history(seed: int) -> list[Sample]:
+    """Return hourly samples with everything that estimates know how to treat."""
+    random = np.random.default_rng(seed)
+    samples = []
+    for src, dst in permutations(REGIONS, 2):
+        level = random.lognormal(7.0, 0.7)
+        rtt_ms = random.uniform(10, 250)
+        with_rtt = random.random() < 0.6  # else the opposite direction's, or the model's
+        warmed_up = random.random() < 0.5
+        shift_h = int(random.integers(20, HOURS)) if random.random() < 0.5 else HOURS
+        few_until_h = int(random.integers(0, HOURS)) if random.random() < 0.3 else 0
+        # Some were not measured lately: their bounds widen with age.
+        last_h = HOURS - int(random.integers(30, 60)) if random.random() < 0.08 else HOURS
+        for hour in range(last_h):
+            at_s = START_S + hour * HOUR_S + random.uniform(0, HOUR_S)
+            now = level * (0.3 if hour >= shift_h else 1.0) * random.lognormal(0.0, 0.05)
+            connections = 2 if hour < few_until_h else CONNECTIONS
+            samples.append(
+                Sample(
+                    src, dst, "aggregate_mbps", now * connections / CONNECTIONS, at_s,
+                    "iperf3 3.16", connections, 5.0, warmed_up,
+                )
+            )  # fmt: skip
+            if with_rtt:
+                seen_ms = rtt_ms * random.lognormal(0.0, 0.03)
+                samples.append(Sample(src, dst, "rtt_ms", seen_ms, at_s, "ping"))
+    return samples
+
+
+@cache
+def catalogue() -> Catalogue:
+    """Return the catalogue with no other regions: what was not measured does not relay."""
+    whole = load_catalogue()
+    return replace(whole, regions={region: whole.region(region) for region in REGIONS})
+
+
+def in_order(samples: list[Sample]) -> list[Sample]:
+    return sorted(samples, key=lambda s: (s.src, s.dst, s.metric, s.measured_at_s))
+
+
+class Step(NamedTuple):
+    """What is known at a step, and what was measured in it."""
+
+    believed: Network
+    truth: dict[tuple[str, str], float]
+    rtt_ms: dict[tuple[str, str], float]
+
+
+def steps(samples: list[Sample]) -> Iterator[Step]:
+    """Yield the replayed steps, estimated by relayd's own estimator from scratch."""
+    ordered = in_order(samples)
+    for hour in range(HOURS - REPLAYED, HOURS):
+        begin_s = START_S + hour * HOUR_S
+        estimator = Estimator(catalogue())
+        add_current(estimator, (s for s in ordered if s.measured_at_s < begin_s))
+        believed = estimator.network(Snapshot("", "", "")).aged(begin_s)
+        now = [s for s in ordered if begin_s <= s.measured_at_s < begin_s + HOUR_S]
+        rtt_ms = {(leg.src, leg.dst): leg.rtt_ms.expected for leg in believed}
+        seen = {(s.src, s.dst): s.value for s in now if s.metric == "rtt_ms"}
+        rtt_ms |= {pair[::-1]: value for pair, value in seen.items()} | seen
+        truth = {}
+        for s in now:
+            if s.metric == "aggregate_mbps":
+                share = 1.0
+                if not s.warmed_up:
+                    share = bundle_share_of_steady(rtt_ms[s.src, s.dst], 5.0)
+                truth[s.src, s.dst] = s.value / 1000 / share
+        yield Step(believed, truth, rtt_ms)
+
+
+def really(step: Step, decider: Decider, path: tuple[str, ...]) -> tuple[float, float]:
+    """Return the rate and the value that a path then has."""
+    legs = list(pairwise(path))
+    rate = min(step.truth[leg] for leg in legs)
+    prices = decider.prices
+    vm_usd = sum(prices.vm_usd_per_h(region) for region in path)
+    hours = 8 * VOLUME_GB / rate / 3600
+    ramp_s = 8.5 * sum(step.rtt_ms[leg] for leg in legs) / 1000
+    fees = sum(prices.egress_usd_per_gb(a, b, VOLUME_GB) for a, b in legs) * VOLUME_GB
+    cost = fees + vm_usd * (hours + 60 / 3600)
+    time_s = hours * 3600 + ramp_s
+    hour_usd = decider.request.hour_usd
+    return rate, time_s if hour_usd == float("inf") else cost + hour_usd * time_s / 3600
+
+
+def path_of(option: Option, decider: Decider) -> tuple[str, ...]:
+    request, regions = decider.request, decider.regions
+    return (request.src, *(regions[k] for k in option.relays), request.dst)
+
+
+@pytest.mark.parametrize(
+    ("objective", "seed"), [("value", 1), ("time", 2), ("time", 3), ("cost", 4)]
+)
+def test_a_replay_is_what_relayd_would_have_said(
+    objective: BacktestObjective, seed: int, tmp_path: Path
+) -> None:
+    samples = history(seed)
+    scores: list[tuple[float, float, bool, bool]] = []
+    decisions = 0
+    for step in steps(samples):
+        prices = CataloguePrices(catalogue(), step.believed)
+        for src, dst in permutations(REGIONS, 2):
+            request = TransferRequest(
+                src, dst, volume_gb=VOLUME_GB, objective=objective, connections=CONNECTIONS
+            )
+            if (src, dst) not in step.truth:
+                continue
+            decisions += 1
+            decider = Decider(request, step.believed, prices)
+            chosen = path_of(decider.decide().chosen, decider)
+            relayed = min(
+                (option.value_usd, path_of(option, decider))
+                for via in REGIONS
+                if via not in {src, dst}
+                and (option := Decider(
+                    replace(request, relays=via), step.believed, prices
+                ).decide().best_relay)
+            )[1]  # fmt: skip
+            paths = [(src, dst), *((src, via, dst) for via in REGIONS if via not in {src, dst})]
+            measured = [
+                path for path in paths
+                if all(leg in step.truth for leg in pairwise(path))
+            ]  # fmt: skip
+            if chosen not in measured or relayed not in measured:
+                continue
+            best = min(really(step, decider, path)[1] for path in measured)
+            rate, value = really(step, decider, chosen)
+            scores.append((rate, best / value, len(chosen) > 2, value == best))
+    rates, shares, through_relays, _ = zip(*scores, strict=True)
+
+    found = relayd.backtest(
+        stored(tmp_path / "history.db", samples), step_s=HOUR_S, volume_gb=VOLUME_GB,
+        since_s=START_S + (HOURS - REPLAYED) * HOUR_S, connections=CONNECTIONS,
+        objective=objective, catalogues=[],
+    )  # fmt: skip
+    followed = found.total.of("relayd")
+    assert found.steps == REPLAYED
+    assert found.total.decisions == decisions
+    assert found.total.judged == len(scores) > 50
+    assert found.total.relayed == pytest.approx(np.mean(through_relays))
+    assert followed.throughput_gbps == pytest.approx(np.mean(rates), rel=1e-9)
+    assert followed.achieved == pytest.approx(np.mean(shares), rel=1e-9)
+    assert followed.achieved_p10 <= np.quantile(shares, 0.1, method="higher") + 1e-9
+    if objective == "time":
+        assert 0.05 < np.mean(through_relays) < 0.95
+
+
+# ---- what following comes to ------------------------------------------------------------------
+
+
+def planted(db: Path, **rates: float) -> Path:
+    """Store two days of half hours: a slow direct leg that a relay goes around, without noise."""
+    direct, leg = rates["direct"], rates["leg"]
+    regions = ("aws:us-east-1", "azure:eastus", "gcp:us-east1")
+    samples = []
+    for src, dst in permutations(regions, 2):
+        slow = (src, dst) == ("azure:eastus", "aws:us-east-1")
+        for half_hour in range(96):
+            at_s = START_S + half_hour * 1800.0
+            mbps = direct if slow else leg
+            samples += [
+                Sample(src, dst, "aggregate_mbps", mbps, at_s, "iperf3", 64, 60.0, True),
+                Sample(src, dst, "rtt_ms", 20.0, at_s, "ping"),
+            ]
+    return stored(db, samples)
+
+
+def test_what_never_changes_is_followed_without_regret(tmp_path: Path) -> None:
+    db = planted(tmp_path / "steady.db", direct=500.0, leg=4000.0)
+    found = relayd.backtest(db, objective="time", pairs=["azure>aws"])
+    total = found.total
+    assert total.pairs == 1
+    assert total.judged == 95  # before the first step nothing was known
+    assert total.relayed == total.right == total.near == 1.0
+    assert total.of("relayd").achieved == 1.0
+    assert total.of("relayd").regret == 0.0
+    assert total.of("relayd").switches == 0
+    # 8.5 round trips of getting up to speed: 0.17 s a leg.
+    assert total.of("direct").time_s == pytest.approx(8 * 100 / 0.5 + 0.17)
+    assert total.of("relay").time_s == pytest.approx(8 * 100 / 4.0 + 0.34)
+    assert total.of("direct").achieved == pytest.approx(200.34 / 1600.17)
+    # On cost, two egress fees never pay.
+    by_cost = relayd.backtest(db, objective="cost", pairs=["azure>aws"]).total
+    assert by_cost.relayed == by_cost.hindsight_relayed == 0.0
+    assert by_cost.of("relay").cost_usd > by_cost.of("direct").cost_usd
+
+
+def test_a_relay_of_unknown_price_is_none(tmp_path: Path) -> None:
+    samples = [
+        Sample(
+            src, dst, "aggregate_mbps", 500.0 if "site" not in src + dst else 4000.0,
+            START_S + half_hour * 1800.0, "iperf3", 64, 60.0, True,
+        )
+        for src, dst in permutations(("aws:us-east-1", "azure:eastus", "site:own"), 2)
+        for half_hour in range(48)
+    ]  # fmt: skip
+    db = stored(tmp_path / "own.db", samples)
+    found = relayd.backtest(db, objective="time", pairs=["azure>aws"])
+    assert found.total.relayed == found.total.hindsight_relayed == 0.0
+
+
+def test_a_path_that_fails_counts_as_nothing_got(tmp_path: Path) -> None:
+    samples = []
+    for src, dst in permutations(("aws:us-east-1", "azure:eastus", "gcp:us-east1"), 2):
+        for half_hour in range(60):
+            down = half_hour >= 50 and src == "azure:eastus" and dst == "aws:us-east-1"
+            samples.append(
+                Sample(
+                    src, dst, "aggregate_mbps", 0.0 if down else 3000.0,
+                    START_S + half_hour * 1800.0, "iperf3", 64, 60.0, True,
+                )
+            )  # fmt: skip
+    db = stored(tmp_path / "down.db", samples)
+    total = relayd.backtest(db, objective="time", pairs=["azure>aws"]).total
+    direct = total.of("direct")
+    assert direct.stalled == 10
+    assert direct.achieved == pytest.approx(49 / 59)
+    assert total.of("hindsight").stalled == 0
+    # A change of level is noticed after some samples: from then on, relayd goes around.
+    assert 0 < total.of("relayd").stalled < 10
+    assert total.of("relayd").switches == 1
+
+
+def test_switches_across_parts_are_counted(tmp_path: Path) -> None:
+    """Three weeks are three parts; the leg that is fast alternates by the week."""
+    samples = []
+    for src, dst in permutations(("aws:us-east-1", "azure:eastus", "gcp:us-east1"), 2):
+        for hour in range(3 * 7 * 24):
+            direct = (src, dst) == ("azure:eastus", "aws:us-east-1")
+            slow = direct and hour // (7 * 24) == 1
+            samples.append(
+                Sample(
+                    src, dst, "aggregate_mbps", 400.0 if slow else 4000.0,
+                    START_S + hour * HOUR_S, "iperf3", 64, 60.0, True,
+                )
+            )  # fmt: skip
+    db = stored(tmp_path / "weeks.db", samples)
+    total = relayd.backtest(db, step_s=HOUR_S, objective="time", pairs=["azure>aws"]).total
+    assert total.of("hindsight").switches == 2
+    assert total.of("relayd").switches == 2
+    assert 0.3 < (total.relayed or 0) < 0.36
+
+
+def test_too_little_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    empty = stored(tmp_path / "empty.db", [])
+    with pytest.raises(DataError, match="3 regions with aggregate_mbps samples are needed"):
+        relayd.backtest(empty)
+    db = planted(tmp_path / "steady.db", direct=500.0, leg=4000.0)
+    with pytest.raises(DataError, match="30 decisions"):
+        relayd.backtest(db, pairs=["azure>aws"], since_s=START_S + 80 * 1800)
+    with pytest.raises(DataError, match="per_flow_mbps"):
+        relayd.backtest(db, connections=1)
+    with pytest.raises(InputError, match="fewer than the 64"):
+        relayd.backtest(db, connections=16)
+    with pytest.raises(InputError, match="pairs"):
+        relayd.backtest(db, pairs=["azure to aws"])
+    with pytest.raises(InputError, match="until"):
+        relayd.backtest(db, since_s=START_S, until_s=START_S)
+    own = [s._replace(src=f"site:{s.src[4:]}", dst=f"site:{s.dst[4:]}") for s in history(7)]
+    with pytest.raises(DataError, match="no egress price"):
+        relayd.backtest(stored(tmp_path / "own.db", own))
+    assert main(["backtest", "--db", str(db), "--step", "0.001s"]) == 2
+    assert "step" in capsys.readouterr().err
+    assert main(["backtest", "--db", str(db), "--pairs", "nowhere>aws"]) == 2
+
+
+def test_single_flows_are_replayed_from_single_flows(tmp_path: Path) -> None:
+    samples = []
+    for src, dst in permutations(("aws:us-east-1", "azure:eastus", "gcp:us-east1"), 2):
+        rtt_ms = 200.0 if {src, dst} == {"aws:us-east-1", "azure:eastus"} else 50.0
+        for half_hour in range(48):
+            at_s = START_S + half_hour * 1800.0
+            mbps = 24_000.0 / rtt_ms  # 3 MB
+            samples += [
+                Sample(src, dst, "per_flow_mbps", mbps, at_s, "iperf3", 1, 60.0, True),
+                Sample(src, dst, "rtt_ms", rtt_ms, at_s, "ping"),
+            ]
+    db = stored(tmp_path / "flows.db", samples)
+    found = relayd.backtest(db, connections=1, objective="time", pairs=["aws>azure"])
+    assert found.metric == "per_flow_mbps"
+    assert found.total.relayed == 1.0
+    assert found.total.of("direct").throughput_gbps == pytest.approx(0.12)
+    assert found.total.of("relayd").throughput_gbps == pytest.approx(0.48)
+
+
+def test_the_text_names_what_it_rests_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    db = planted(tmp_path / "steady.db", direct=500.0, leg=4000.0)
+    assert main(["backtest", "--db", str(db), "--objective", "time"]) == 0
+    shown = capsys.readouterr().out
+    assert "570 decisions on 6 pairs of 3 regions, from 576 samples" in " ".join(shown.split())
+    assert "azure > aws" in shown
+    assert main(["backtest", "--db", str(db), "--objective", "time", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["total"]["judged"] == 570
+    assert [one["strategy"] for one in document["total"]["strategies"]] == [
+        "relayd", "direct", "relay", "hindsight",
+    ]  # fmt: skip
+
+
+def test_both_engines_of_the_store_give_the_same_digits(
+    tmp_path: Path, postgresql_spot: PostgresqlSpot
+) -> None:
+    samples = history(6)
+    found = []
+    for db in (tmp_path / "history.db", postgresql_spot.where):
+        with open_store(db, mode="create") as store:
+            append(store, samples, "test")
+        since_s = START_S + 30 * HOUR_S
+        replayed = relayd.backtest(
+            db, step_s=HOUR_S, since_s=since_s, connections=CONNECTIONS, objective="time"
+        )
+        found.append(replayed.model_dump_json())
+    assert found[0] == found[1]
+
+
+def test_a_cluster_gives_the_same_digits(tmp_path: Path) -> None:
+    distributed = pytest.importorskip(
+        "distributed", reason="needs distributed (the examples group)"
+    )
+    db = stored(tmp_path / "history.db", history(5))
+
+    def replayed(dask: str | None) -> str:
+        return relayd.backtest(
+            db, step_s=600.0, connections=CONNECTIONS, objective="time", dask=dask
+        ).model_dump_json()
+
+    here = replayed(None)
+    cluster = distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+    )
+    with cluster:
+        assert replayed(cluster.scheduler_address) == here
+
+
+def test_a_cluster_that_is_not_there_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("distributed", reason="needs distributed (the examples group)")
+    db = planted(tmp_path / "steady.db", direct=500.0, leg=4000.0)
+    monkeypatch.setattr(engine, "CONNECT_S", 0.5)
+    with pytest.raises(InputError, match="--dask"):
+        relayd.backtest(db, dask="tcp://127.0.0.1:9")

@@ -1,0 +1,349 @@
+"""What is emitted, read and run by the tools it is for."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+from collections.abc import Callable
+from math import ceil, isclose
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import relayd
+from planner.errors import InputError
+from planner.plan import Plan
+from relayd.cli.commands.questions import EMITTED
+from relayd.emitting.formats import FORMATS, emit
+from relayd.emitting.lanes import Lane, Vm, emission
+from relayd.emitting.parts import MIB, STORES, part_mib, side_by_side
+from relayd.opening import open_with
+from relayd.settings import Settings
+from relayd.wan import Wan
+from tests.relayd.conftest import Outcome
+
+FORMATS_BY_END = {"aws": {"aws-cli"}, "azure": {"azcopy"}, "gcp": {"gcloud"}}
+OF_STORES = set().union(*FORMATS_BY_END.values())
+OF_RELAYS = {"haproxy", "socat"}
+
+
+@pytest.fixture
+def wan() -> Wan:
+    return open_with(Settings(), None, [])
+
+
+def direct(wan: Wan, dst: str = "aws:sa-east-1", **limits: object) -> Plan:
+    return wan.plan("aws:us-east-1", dst, relays="none", **limits)  # type: ignore[arg-type]
+
+
+def relay(wan: Wan) -> Plan:
+    plan = wan.plan(
+        "azure:westeurope", "aws:ap-south-1", volume_gb=2000, objective="time", margin=0,
+        relays="azure:centralindia",
+    )  # fmt: skip
+    assert plan.verdict == "relay"
+    return plan
+
+
+def split(wan: Wan) -> Plan:
+    """Two relays, of which one has two VMs and the other one."""
+    plan = wan.plan(
+        "azure:westeurope", "aws:ap-south-1", volume_gb=2000, objective="cost", vms=2,
+        min_throughput_gbps=10,
+    )  # fmt: skip
+    assert plan.verdict == "split"
+    assert sorted(plan.vms.values()) == [1, 2, 2, 2]
+    return plan
+
+
+def plans(wan: Wan) -> list[Plan]:
+    ends = [direct(wan), direct(wan, "azure:eastus2", vms=2, min_throughput_gbps=8)]
+    return [*ends, direct(wan, "gcp:us-east1"), relay(wan), split(wan)]
+
+
+def fitting(plan: Plan) -> list[str]:
+    end = plan.request["dst"].partition(":")[0]
+    other = OF_STORES - FORMATS_BY_END[end]
+    return [
+        f for f in FORMATS if f not in other and (plan.verdict != "direct" or f not in OF_RELAYS)
+    ]
+
+
+def run(text: str, folder: Path, *words: str, shell: str = "sh", **variables: str) -> Outcome:
+    """Run a script with no variables but these."""
+    script = folder / "script"
+    script.write_text(text)
+    done = subprocess.run(
+        [shell, str(script), *words], capture_output=True, text=True, check=False, timeout=60,
+        env={"PATH": os.environ["PATH"], "HOME": str(folder), **variables}, cwd=folder,
+    )  # fmt: skip
+    return Outcome(done.returncode, done.stdout, done.stderr)
+
+
+def test_shells_and_haproxy_read_what_is_emitted(wan: Wan, tmp_path: Path) -> None:
+    haproxy = shutil.which("haproxy", path=f"{os.environ['PATH']}:/usr/sbin")
+    for plan in plans(wan):
+        for name in fitting(plan):
+            text = emit(plan, name)
+            said = " ".join(line.removeprefix("#").strip() for line in text.splitlines())
+            assert plan.plan_id in said
+            assert plan.snapshot.id in said
+            assert f"{plan.cost_usd.total:,.2f} USD" in said
+            assert re.search(r"Predicted: [\d.]+ Gbit/s \([\d.]+ to [\d.]+\)", said)
+            assert max(map(len, text.splitlines()[:8])) <= 100
+            file = tmp_path / name
+            file.write_text(text)
+            if name == "haproxy":
+                if haproxy is None:
+                    pytest.skip("needs haproxy")
+                check = [haproxy, "-c", "-f", str(file)]
+                refused = subprocess.run(check, capture_output=True, text=True, env={})
+                assert refused.returncode != 0
+                assert "set SRC_1: address of" in refused.stderr
+                ends = {f"{end}_{i}": f"10.0.0.{i}" for end in ("SRC", "DST") for i in (1, 2)}
+                taken = subprocess.run(check, capture_output=True, text=True, env=ends)
+                assert taken.returncode == 0, taken.stderr
+                continue
+            for shell in ("dash", "bash"):
+                if shutil.which(shell):
+                    subprocess.run([shell, "-n", str(file)], check=True)
+            if shutil.which("shellcheck"):
+                # Variables of `env` are for whoever sources it.
+                unused = ["-e", "SC2034,SC2209"] if name == "env" else []
+                check = ["shellcheck", "-s", "sh", *unused, str(file)]
+                found = subprocess.run(check, capture_output=True, text=True)
+                assert found.returncode == 0, found.stdout
+
+
+def test_a_missing_address_stops_the_script_and_is_named(wan: Wan, tmp_path: Path) -> None:
+    plan = split(wan)
+    for name, role, first in (
+        ("socat", "RELAY", "address of VM 1 of 2 in azure:westeurope"),
+        ("iperf3", "SRC", "address of VM 1 of 2 in aws:eu-west-1"),
+        ("rclone", "LANE", "address of VM 1 of 2 in aws:eu-west-1"),
+    ):
+        text = emit(plan, name)
+        known = {"SOURCE": "x", "DESTINATION": "y"}
+        asked = run(text, tmp_path, **known)
+        assert asked.code != 0
+        assert f"{role}: which" in asked.err
+        stopped = run(text, tmp_path, **known, **{role: "1"})
+        assert stopped.code != 0
+        assert first in stopped.err
+        assert run(text, tmp_path, **known, **{role: "9"}).code == 2
+
+
+def test_endpoints_take_the_place_of_variables(wan: Wan) -> None:
+    plan = split(wan)
+    given = {
+        "azure:westeurope": ["10.1.0.1", "10.1.0.2"], "aws:eu-west-1": ("10.2.0.1", "10.2.0.2"),
+        "azure:centralindia": "10.3.0.1", "aws:ap-south-1": ["a.example.com", "b.example.com"],
+    }  # fmt: skip
+    for name in OF_RELAYS | {"iperf3", "rclone"}:
+        assert ":?address" not in emit(plan, name, endpoints=given)
+    assert '"b.example.com:5302"' in emit(plan, "haproxy", endpoints=given, port=5301)
+    assert ".alert" not in emit(plan, "haproxy", endpoints=given)
+    # One of two is given.
+    part = emit(plan, "haproxy", endpoints={"aws:ap-south-1": "10.4.0.1"})
+    assert "set DST_2" in part
+    assert "set DST_1" not in part
+    for wrong in (
+        {"aws:us-east-1": "10.0.0.1"}, {"azure:centralindia": ["10.0.0.1", "10.0.0.2"]},
+        {"azure:centralindia": "$(reboot)"}, {"azure:centralindia": "a b"},
+        {"azure:centralindia": ""}, {"azure:centralindia": "2001:db8::1"},
+        {"azure:westeurope": "source.example.com"},
+    ):  # fmt: skip
+        with pytest.raises(InputError, match="endpoint"):
+            emit(plan, "socat", endpoints=wrong)
+
+
+def test_lanes_carry_the_plan(wan: Wan) -> None:
+    for plan in plans(wan):
+        for to_vms in (True, False):
+            made = emission(plan, to_vms=to_vms)
+            assert isclose(sum(lane.share for lane in made.lanes), 1)
+            total = sum(lane.throughput_gbps for lane in made.lanes)
+            assert isclose(total, plan.throughput_gbps)
+            for path in plan.paths:
+                own = [lane for lane in made.lanes if lane.regions == " -> ".join(path.regions)]
+                opened = sum(lane.connections for lane in own)
+                assert path.connections <= opened < path.connections + len(own)
+            # No VM is idle.
+            assert {lane.src for lane in made.lanes} == set(made.sources)
+            assert {lane.relay for lane in made.relayed} == set(made.relays)
+            if to_vms:
+                assert {lane.dst for lane in made.lanes} == set(made.destinations)
+
+
+def test_plans_in_any_form_and_nothing_else(wan: Wan) -> None:
+    plan = relay(wan)
+    text = emit(plan, "socat")
+    assert emit(plan.model_dump("json"), "socat") == text
+    assert emit(plan.model_dump_json(), "socat") == text
+    shuffle = wan.shuffle({("aws:us-east-1", "aws:sa-east-1"): 5})
+    unfit: list[Any] = ["{", "[]", "3", {}, {"paths": []}, shuffle]
+    for wrong in unfit:
+        with pytest.raises(InputError, match="plan"):
+            emit(wrong, "socat")
+    with pytest.raises(InputError, match="haproxy, socat"):
+        emit(plan, "curl")
+    with pytest.raises(InputError, match="nothing to relay"):
+        emit(direct(wan), "haproxy")
+    with pytest.raises(InputError, match="rclone"):
+        emit(plan, "gcloud")
+    with pytest.raises(InputError, match="port"):
+        emit(split(wan), "socat", port=65_535)
+
+
+def test_names_can_not_leave_comments_and_messages(wan: Wan, tmp_path: Path) -> None:
+    evil = "a:$(touch evil)`touch evil`\n'}\"; touch evil #"
+    content = json.loads(relay(wan).model_dump_json().replace("azure:centralindia", "a:EVIL"))
+    text = json.dumps(content).replace("a:EVIL", json.dumps(evil)[1:-1])
+    for name in ("socat", "iperf3", "rclone", "env"):
+        known = {"SOURCE": "x", "DESTINATION": "y", "SRC_1": "z", "DST_1": "z"}
+        run(emit(text, name), tmp_path, **{} if name != "env" else known)
+        assert not (tmp_path / "evil").exists()
+    assert "touch evil" not in re.sub(r"(?m)^ *#.*$|\.alert.*$", "", emit(text, "haproxy"))
+
+
+def test_rclone_copies_each_file_on_one_lane(wan: Wan, tmp_path: Path) -> None:
+    if shutil.which("rclone") is None:
+        pytest.skip("needs rclone")
+    source = tmp_path / "source"
+    (source / "inner folder").mkdir(parents=True)
+    sizes = {f"inner folder/-{i} ü'$x": 1000 * (i % 13) + i for i in range(40)} | {" first": 0}
+    for name, size in sizes.items():
+        (source / name).write_bytes(b"x" * size)
+    # One path and one lane: everything goes at once.
+    whole = run(emit(direct(wan), "rclone"), tmp_path, SOURCE="source", DESTINATION="copy")
+    assert whole.code == 0, whole.err
+    assert {str(p.relative_to(tmp_path / "copy")) for p in (tmp_path / "copy").rglob("*")} == {
+        *sizes, "inner folder",
+    }  # fmt: skip
+    plan = split(wan)
+    lanes = emission(plan, to_vms=False).lanes
+    addresses = {f"RELAY_{i}": "192.0.2.1" for i in (1, 2, 3)}
+    seen: list[str] = []
+    for lane in lanes:
+        end = tmp_path / f"lane{lane.number}"
+        done = run(
+            emit(plan, "rclone"), tmp_path, SOURCE="source", DESTINATION=str(end),
+            LANE=str(lane.number), **addresses,
+        )  # fmt: skip
+        assert done.code == 0, done.err
+        got = [str(p.relative_to(end)) for p in end.rglob("*") if p.is_file()]
+        seen += got
+        carried = sum(sizes[name] for name in got)
+        assert abs(carried - lane.share * sum(sizes.values())) <= max(sizes.values())
+    assert sorted(seen) == sorted(sizes)
+
+
+def test_the_aws_command_line_takes_its_settings(wan: Wan, tmp_path: Path) -> None:
+    text = emit(direct(wan), "aws-cli")
+    settings = dict(re.findall(r"aws configure set (\S+) (\S+)", text))
+    assert settings["s3.max_concurrent_requests"] == "64"
+    if shutil.which("aws") is None:
+        pytest.skip("needs the AWS command line to go further; settings are there")
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source" / "file").write_text("x")
+    own = tmp_path / "config"
+    own.write_text("[default]\nregion = eu-west-1\n")
+    told = text + 'cat "$AWS_CONFIG_FILE"\n'
+    done = run(
+        told, tmp_path, "--dryrun", SOURCE="source", DESTINATION="s3://b/p", PART="7MB",
+        AWS_CONFIG_FILE=str(own), AWS_ACCESS_KEY_ID="x", AWS_SECRET_ACCESS_KEY="y",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    assert "(dryrun) upload: source/file to s3://b/p/file" in done.out
+    for line in ("region = eu-west-1", "max_concurrent_requests = 64", "multipart_chunksize = 7MB"):
+        assert line in done.out
+    assert own.read_text() == "[default]\nregion = eu-west-1\n"
+
+
+def test_variables_can_be_sourced(wan: Wan, tmp_path: Path) -> None:
+    plan = split(wan)
+    text = emit(plan, "env", endpoints={"azure:centralindia": "10.3.0.1"})
+    told = text + 'echo "$RELAYD_VERDICT $RELAYD_LANES $RELAYD_LANE_3_PATH $RELAY_3"\n'
+    assert run(told, tmp_path).out.split() == [
+        "split", "4", "azure:westeurope", "azure:centralindia", "aws:ap-south-1", "10.3.0.1",
+    ]  # fmt: skip
+
+
+def test_an_iperf3_trial_runs_here(wan: Wan, tmp_path: Path) -> None:
+    """The direct plan on loopback; relays move data in tests/lab/test_emit.py."""
+    if shutil.which("iperf3") is None:
+        pytest.skip("needs iperf3")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    plan = direct(wan)
+    text = emit(plan, "iperf3", endpoints={"aws:sa-east-1": "127.0.0.1"}, port=port)
+    text = text.replace("-O 5", "-O 1")
+    refused = run(text, tmp_path, SECONDS_OF_TEST="1")
+    assert refused.code == 1
+    assert "lane 1 failed" in refused.err
+    serve = ["iperf3", "-s", "-1", "-p", str(port), "--forceflush"]
+    with subprocess.Popen(serve, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        assert any("listening" in line for line in server.stdout)
+        done = run(text, tmp_path, SECONDS_OF_TEST="1")
+    assert done.code == 0, done.err
+    match = re.fullmatch(r"([\d.]+) Gbit/s, predicted 4.840 \(\d+ %\)\n", done.out)
+    assert match, done.out
+    assert float(match[1]) > 0.1
+
+
+@given(st.integers(1, 5000))
+def test_files_times_parts_are_the_connections(connections: int) -> None:
+    files, parts = side_by_side(connections)
+    assert connections <= files * parts <= 1.35 * connections
+    assert parts <= files
+
+
+@given(
+    st.floats(1e-3, 1e6), st.floats(0.001, 1), st.integers(1, 512), st.floats(0.01, 30),
+    st.floats(1, 400), st.sampled_from(sorted(STORES)),
+)  # fmt: skip
+def test_parts_keep_to_the_store_and_suffice_for_the_connections(
+    volume_gb: float, share: float, connections: int, gbps: float, rtt_ms: float, store: str
+) -> None:
+    vm = Vm("X_1", "a:b", 1, 1, "source", "")
+    lane = Lane(1, vm, None, vm, share, gbps, connections, rtt_ms)
+    limits = STORES[store]
+    mib = part_mib(lane, volume_gb, limits)
+    size = volume_gb * share * 1e9
+    assert limits.least_mib <= mib <= limits.most_mib
+    count = ceil(size / (mib * MIB))
+    if size <= limits.parts * limits.most_mib * MIB:
+        assert count <= limits.parts
+    # Where the store's limits leave a choice, no connection is without a part.
+    if size >= connections * 2 * max(limits.least_mib, 1) * MIB and connections * 8 < limits.parts:
+        assert count >= connections
+
+
+def test_the_command_emits(relayd: Callable[..., Outcome], wan: Wan) -> None:
+    assert tuple(FORMATS) == EMITTED
+    ask = ("plan", "--src", "us-east", "--dst", "sa")
+    done = relayd(
+        *ask, "--emit", "iperf3", "--endpoint", "aws:sa-east-1=10.0.0.9", "--port", "6000"
+    )
+    assert done.code == 0, done.err
+    assert done.out.startswith("#!/bin/sh\n")
+    assert "DST_1=10.0.0.9" in done.out
+    assert "-p 6000" in done.out
+    for wrong in (("--json",), ("--endpoint", "x"), ("--port", "no"), ("--endpoint", "sa=a b")):
+        refused = relayd(*ask, "--emit", "iperf3", *wrong)
+        assert refused.code == 2, wrong
+        assert refused.err.count("\n") == 1
+    assert relayd(*ask, "--emit", "haproxy").code == 2
+
+
+def test_the_library_emits(wan: Wan) -> None:
+    assert relayd.emit(relay(wan), "env").count("RELAYD_PLAN_ID=") == 1

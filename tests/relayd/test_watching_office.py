@@ -1,0 +1,85 @@
+"""The office of prober, when the database that it depends on is restarted or ends its session."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from math import inf
+from pathlib import Path
+
+import pytest
+
+from probes.fleet.hosts import Fleet, Host
+from relayd.catalogue import load_catalogue
+from relayd.store import open_store
+from relayd.store.election import election
+from relayd.watching import watcher as watching
+from relayd.watching.options import WatchOptions
+from relayd.watching.watcher import Watcher
+from tests.postgresql import running_server
+from tests.relayd.engines import PostgresqlSpot
+
+_PAIR = ("aws:us-east-1", "aws:sa-east-1")
+_END_OFFICES = (
+    "SELECT pg_terminate_backend(pid, 10000) FROM pg_locks WHERE locktype = 'advisory' "
+    "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+)
+
+
+def _fleet(folder: Path) -> Fleet:
+    return Fleet(
+        {name: Host(name, name, "127.0.0.1", 1, "nobody", None, folder / "known_hosts",
+                    public_address=f"127.0.2.{number}")
+         for number, name in enumerate(_PAIR, 1)}
+    )  # fmt: skip
+
+
+async def _until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(60):
+        while not holds():
+            await asyncio.sleep(0.02)
+
+
+def test_there_is_one_prober_also_after_the_database_was_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "STANDBY_S", 0.2)
+    monkeypatch.setattr(watching, "STORE_AGAIN_S", 0.2)
+    options = WatchOptions(1.0, interval_s=2.0, campaign_every_s=inf)
+    notes: list[str] = []
+
+    async def story(spot: PostgresqlSpot) -> None:
+        watchers = [
+            Watcher(spot.where, _fleet(tmp_path), load_catalogue(), options, notes.append)
+            for _ in range(3)
+        ]
+        stop = asyncio.Event()
+        running = [asyncio.create_task(watcher.run(stop)) for watcher in watchers]
+
+        def roles() -> list[str]:
+            assert not any(task.done() for task in running)
+            return sorted(watcher.status()["role"] for watcher in watchers)
+
+        one = ["prober", "standby", "standby"]
+        await _until(lambda: roles() == one)
+        # The server loses power; the holder's session is gone with it.
+        await asyncio.to_thread(spot.server.crash)
+        await _until(lambda: all(watcher.status()["problem"] for watcher in watchers))
+        await asyncio.to_thread(spot.server.start)
+        await _until(lambda: not any(watcher.status()["problem"] for watcher in watchers))
+        await _until(lambda: roles() == one)
+        # An administrator ends the session, and a process that is none of these is elected.
+        with open_store(spot.where, mode="write") as store, election(store, "prober") as rival:
+            while not rival.stand():
+                await asyncio.to_thread(spot.outsider, _END_OFFICES)
+            await _until(lambda: roles() == ["standby"] * 3)
+            assert rival.stand()
+        await _until(lambda: roles() == one)
+        stop.set()
+        await asyncio.gather(*running)
+
+    with running_server() as server:
+        spot = PostgresqlSpot(server)
+        open_store(spot.where, mode="create").close()
+        asyncio.run(story(spot))
+    assert any("has become the prober" in note for note in notes)
