@@ -96,11 +96,12 @@ def test_evidence_goes_down_to_the_samples(page: Watched, grid: Served) -> None:
     # One flow was not measured: its window and its round trip were.
     flow = shown.locator("details[data-quantity=per_flow_mbps]")
     flow.locator("summary").click()
-    assert by_name["per_flow_mbps"]["rule"] in flow.inner_text()
+    flow.get_by_text(by_name["per_flow_mbps"]["rule"]).wait_for()
     flow.get_by_role("button", name="Round-trip time").click()
     rtt = shown.locator("details[data-quantity=rtt_ms]")
     assert rtt.get_attribute("open") is not None
     (series,) = by_name["rtt_ms"]["series"]
+    rtt.get_by_text("The samples that counted").wait_for()
     rows = rtt.locator("table").last.locator("tbody tr")
     assert rows.count() == len(series["samples"]) == 1
     assert str(series["samples"][0]["id"]) in rows.first.inner_text()
