@@ -52,9 +52,9 @@ function body(each, open) {
 function seriesOf(each) {
   if (!each.series.length) return null;
   const read = each.series.filter((one) => one.was_read);
-  const further = each.series.length - read.length;
+  const further = each.series.length - read.length + each.further;
   const samples = read.flatMap((one) => one.samples);
-  const legs = element("table", {}, element("caption", {}, `${each.series.length === 1 ? "One series" : `${each.series.length} series`} of samples`),
+  const legs = element("table", {}, element("caption", {}, `${each.series.length === 1 ? "One series" : `${each.series.length + each.further} series`} of samples`),
     element("thead", {}, element("tr", {}, element("th", { scope: "col" }, "Leg"), element("th", { scope: "col" }, "Metric"), element("th", { scope: "col", class: "number" }, "Counted"), element("th", { scope: "col" }, "Left out"))),
     element("tbody", {}, read.map((one) => element("tr", {},
       element("td", {}, one.src === one.dst ? one.src : element("a", { href: `pair?${new URLSearchParams({ src: one.src, dst: one.dst })}` }, `${one.src} → ${one.dst}`)),
