@@ -27,12 +27,14 @@ export function evidencePanel({ evidence }, link) {
 function part(each, link, open) {
   const shown = shownAs[each.quantity];
   const { estimate } = each;
+  const legs = each.series.length + each.further;
   const counted = each.series.reduce((sum, one) => sum + one.samples.length, 0);
+  const from = legs > 1 ? `, from ${legs} legs` : counted ? `, ${counted} ${counted === 1 ? "sample" : "samples"}` : "";
   const value = estimate ? `${shown(estimate.expected)} (${figure(estimate.low)} to ${figure(estimate.high)})` : each.quantity === "loss_pct" ? shown(link.loss_pct) : shown(null);
   const inside = element("div", { class: "inside" });
   const made = element("details", { class: "evidence", dataset: { quantity: each.quantity } },
     element("summary", {}, element("span", { class: "what" }, NAMES[each.quantity] ?? each.quantity), " ", element("span", { class: "value" }, value), " ",
-      element("span", { class: "how" }, KINDS[each.kind] ?? each.kind, counted ? `, ${counted} ${counted === 1 ? "sample" : "samples"}` : "")),
+      element("span", { class: "how" }, KINDS[each.kind] ?? each.kind, from)),
     inside);
   // Tables of samples are made when they are wanted.
   made.addEventListener("toggle", () => made.open && !inside.firstChild && replace(inside, body(each, open)));
