@@ -19,6 +19,8 @@ from relayd.store.samples import StoredSample
 MOST_LEGS_READ = 24
 """Other legs whose samples are looked up for one figure; more are named alone."""
 
+MOST_LEGS_NAMED = 200
+
 _WHY_NOT = {
     "per_flow_mbps": "taken with VM types other than the ones in use",
     "aggregate_mbps": "taken with other VM types, or with fewer connections",
@@ -54,10 +56,17 @@ class Used:
 
 @dataclass(frozen=True, slots=True)
 class Behind:
-    """A figure with all that is behind it."""
+    """A figure with all that is behind it.
+
+    Attributes
+    ----------
+    further : int
+        Legs that took part and are not named.
+    """
 
     origin: Origin
     used: list[Used]
+    further: int = 0
 
 
 def behind(
@@ -86,8 +95,9 @@ def behind(
             [
                 _used(store, series, network.sites, through)
                 if number < MOST_LEGS_READ else Used(series, [], [], was_read=False)
-                for number, series in enumerate(origin.series)
+                for number, series in enumerate(origin.series[:MOST_LEGS_NAMED])
             ],
+            max(0, len(origin.series) - MOST_LEGS_NAMED),
         )
         for origin in Provenance(network, catalogue).of(src, dst)
     ]  # fmt: skip

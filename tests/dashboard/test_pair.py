@@ -16,6 +16,7 @@ from tests.service.running import Served, eventually, served
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
+PATIENCE_MS = 30_000
 GRID = ("azure:eastus", "aws:sa-east-1")
 
 
@@ -96,11 +97,12 @@ def test_evidence_goes_down_to_the_samples(page: Watched, grid: Served) -> None:
     # One flow was not measured: its window and its round trip were.
     flow = shown.locator("details[data-quantity=per_flow_mbps]")
     flow.locator("summary").click()
-    assert by_name["per_flow_mbps"]["rule"] in flow.inner_text()
+    flow.get_by_text(by_name["per_flow_mbps"]["rule"]).wait_for()
     flow.get_by_role("button", name="Round-trip time").click()
     rtt = shown.locator("details[data-quantity=rtt_ms]")
     assert rtt.get_attribute("open") is not None
     (series,) = by_name["rtt_ms"]["series"]
+    rtt.get_by_text("The samples that counted").wait_for()
     rows = rtt.locator("table").last.locator("tbody tr")
     assert rows.count() == len(series["samples"]) == 1
     assert str(series["samples"][0]["id"]) in rows.first.inner_text()
@@ -124,6 +126,8 @@ def test_weeks_of_a_pair_are_shown_with_what_happened(browser: Browser, weeks: S
 
 
 def walk_through_history(shown: Page, weeks: Served) -> None:
+    from playwright.sync_api import expect
+
     assert f"{DST} → {SRC} is down" in shown.get_by_role("note").inner_text()
     history = shown.locator("#history")
     assert f"{ROUND_TRIPS:,} samples" in history.inner_text()
@@ -135,17 +139,17 @@ def walk_through_history(shown: Page, weeks: Served) -> None:
     ]  # fmt: skip
     events: Any = weeks.get(f"/v1/links/{SRC}/{DST}/events").json["events"]
     told = history.locator("table", has_text="Change").locator("tbody tr")
-    assert told.count() == len(events) == 6
+    assert len(events) == 6
+    expect(told).to_have_count(6, timeout=PATIENCE_MS)
     assert "no reply to 12 packets" in told.nth(4).inner_text()
-    assert "Half of the samples" in shown.locator("#distribution").inner_text()
+    shown.locator("#distribution").get_by_text("Half of the samples").wait_for()
     shown.get_by_role("radio", name="Cumulative share").check(force=True)
     shown.locator("#distribution svg .mark-line").wait_for()
 
     shown.get_by_role("radio", name="One flow").check(force=True)
     shown.get_by_text("112 samples").wait_for()
-    settled(shown)
     assert "metric=per_flow_mbps" in shown.url
-    assert history.locator("svg .mark-symbol path").count() == 112
+    expect(history.locator("svg .mark-symbol path")).to_have_count(112, timeout=PATIENCE_MS)
     shown.locator("#history select").select_option("7d")
     shown.get_by_text("29 samples").wait_for()
     assert "range=7d" in shown.url

@@ -27,12 +27,14 @@ export function evidencePanel({ evidence }, link) {
 function part(each, link, open) {
   const shown = shownAs[each.quantity];
   const { estimate } = each;
+  const legs = each.series.length + each.further;
   const counted = each.series.reduce((sum, one) => sum + one.samples.length, 0);
+  const from = legs > 1 ? `, from ${legs} legs` : counted ? `, ${counted} ${counted === 1 ? "sample" : "samples"}` : "";
   const value = estimate ? `${shown(estimate.expected)} (${figure(estimate.low)} to ${figure(estimate.high)})` : each.quantity === "loss_pct" ? shown(link.loss_pct) : shown(null);
   const inside = element("div", { class: "inside" });
   const made = element("details", { class: "evidence", dataset: { quantity: each.quantity } },
     element("summary", {}, element("span", { class: "what" }, NAMES[each.quantity] ?? each.quantity), " ", element("span", { class: "value" }, value), " ",
-      element("span", { class: "how" }, KINDS[each.kind] ?? each.kind, counted ? `, ${counted} ${counted === 1 ? "sample" : "samples"}` : "")),
+      element("span", { class: "how" }, KINDS[each.kind] ?? each.kind, from)),
     inside);
   // Tables of samples are made when they are wanted.
   made.addEventListener("toggle", () => made.open && !inside.firstChild && replace(inside, body(each, open)));
@@ -52,9 +54,9 @@ function body(each, open) {
 function seriesOf(each) {
   if (!each.series.length) return null;
   const read = each.series.filter((one) => one.was_read);
-  const further = each.series.length - read.length;
+  const further = each.series.length - read.length + each.further;
   const samples = read.flatMap((one) => one.samples);
-  const legs = element("table", {}, element("caption", {}, `${each.series.length === 1 ? "One series" : `${each.series.length} series`} of samples`),
+  const legs = element("table", {}, element("caption", {}, `${each.series.length === 1 ? "One series" : `${each.series.length + each.further} series`} of samples`),
     element("thead", {}, element("tr", {}, element("th", { scope: "col" }, "Leg"), element("th", { scope: "col" }, "Metric"), element("th", { scope: "col", class: "number" }, "Counted"), element("th", { scope: "col" }, "Left out"))),
     element("tbody", {}, read.map((one) => element("tr", {},
       element("td", {}, one.src === one.dst ? one.src : element("a", { href: `pair?${new URLSearchParams({ src: one.src, dst: one.dst })}` }, `${one.src} → ${one.dst}`)),

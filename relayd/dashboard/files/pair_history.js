@@ -71,10 +71,18 @@ export function historyPanels(path, seen, link, events, address) {
     said.textContent = summed(found, about);
     replace(legend, about.bounds(link) ? key("today", "today's bounds, expected dashed") : null, events.length ? key("event", "what happened, told below") : null);
     const happened = marks(events, metric.metric, found, panel.clientWidth);
-    if (found.samples) await chart(drawing, specification(found, about, link, happened), { title: spoken(found, about), table: figures(found, about) });
+    if (found.samples) await drawn(found, about, happened);
     else replace(drawing, element("p", { class: "empty" }, "No sample is in this time."));
     replace(told, eventsTable(events));
     distribution(spread, found, about, link);
+  }
+
+  // Up to two thousand rows: made when they are wanted.
+  function drawn(found, about, happened) {
+    const table = element("div");
+    const done = chart(drawing, specification(found, about, link, happened), { title: spoken(found, about), table });
+    drawing.querySelector("details").addEventListener("toggle", () => table.firstChild || replace(table, figures(found, about)));
+    return done;
   }
 
   ranges();

@@ -22,7 +22,7 @@ export function lightPanel({ link, light }, { wide }) {
     data: { values: rows }, height: 30 * rows.length,
     encoding: {
       y: { field: "name", type: "nominal", sort: null, title: null, axis: { labelLimit: 120, ticks: false, domain: false } },
-      x: { field: "value", type: "quantitative", title: "ms", axis: { tickCount: 5 }, scale: { domainMax: 1.18 * Math.max(...rows.map((row) => row.value)) } },
+      x: { field: "value", type: "quantitative", title: "ms", axis: { tickCount: 5 }, scale: { domainMax: 1.3 * Math.max(...rows.map((row) => row.value)) } },
     },
     layer: [
       { mark: { type: "bar", height: { band: 0.6 } }, encoding: { color: { field: "kind", type: "nominal", legend: null, scale: { domain: ["light", "rtt"], range: [colour("direct"), colour("chosen")] } } } },

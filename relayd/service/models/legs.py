@@ -162,6 +162,7 @@ class Evidence(Answered):
     rule: str = Field(description="How it was made, in a sentence.")
     rests_on: list[Quantity] = Field(description="Other figures here that went in.")
     series: list[EvidenceSeries]
+    further: int = Field(description="How many legs took part that are not named.")
 
 
 class LegEvidence(Answered):

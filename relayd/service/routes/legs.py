@@ -145,6 +145,7 @@ def _evidence(found: Behind) -> dict[str, Any]:
         "rule": origin.rule,
         "rests_on": origin.rests_on,
         "series": [_series(used) for used in found.used],
+        "further": found.further,
     }
 
 
