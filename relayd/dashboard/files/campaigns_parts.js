@@ -85,13 +85,13 @@ export function watchFacts(watch) {
   const pairs = [
     ["Role", watch.role === "prober" ? "prober: this service looks at the fleet"
       : watch.role === "standby" ? "standby: another process watches this store" : watch.role],
-    ["Spent today", [spending(watch.spent_today_usd ?? 0, watch.daily_budget_usd, "Part of the daily budget that is spent"), " ", budget].filter(Boolean)],
+    ["Spent or set aside today", [spending(watch.spent_today_usd ?? 0, watch.daily_budget_usd, "Part of the daily budget that is spent or set aside"), " ", budget].filter(Boolean)],
   ];
   if (watch.sent_today_gb !== undefined) pairs.push(["Moved today", volume(watch.sent_today_gb)]);
   if (watch.looks_every_s) {
-    pairs.push(["Looks", `every ${duration(watch.looks_every_s)}; an outage is noticed within ${duration(watch.outages_noticed_within_s)}`]);
+    pairs.push(["Looks", `every ${duration(watch.looks_every_s)}; an outage is noticed within ${duration(Math.ceil(watch.outages_noticed_within_s))}`]);
     const age = watch.last_look_age_s;
-    pairs.push(["Last look", age === null || age === undefined ? "none yet" : `${duration(age)} ago`]);
+    pairs.push(["Last look", age === null || age === undefined ? "none yet" : `${duration(Math.ceil(age))} ago`]);
   }
   if (watch.campaign) pairs.push(["Measures now", `because ${watch.campaign.why}`]);
   if (watch.last_campaign) {
