@@ -148,7 +148,8 @@ class Campaigning:
             flow_s=self.options.wish.flow_s,
             aggregate_s=self.options.wish.aggregate_s,
         )
-        return Due(f"{len(chosen)} legs have changed", wish, tuple(chosen))
+        many = f"{len(chosen)} legs have" if len(chosen) > 1 else "a leg has"
+        return Due(f"{many} changed", wish, tuple(chosen))
 
     def _reserved(self, store: Store, day: str, now_s: float) -> float:
         """Set aside what is left of today, except what light probes will need."""

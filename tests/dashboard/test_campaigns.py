@@ -98,9 +98,14 @@ def test_progress_arrives_while_the_page_is_open(tmp_path: Path, browser: Browse
             assert "1.5 GB" in spent.inner_text()
             # Nothing is asked for by the clock: only when an event came.
             count = len(asked)
-            page.clock.fast_forward(60_000)
+            page.clock.fast_forward(30_000)
             page.wait_for_timeout(300)
             assert len(asked) == count
+            # But where the stream is silent for too long, another one is made.
+            page.clock.fast_forward(20_000)
+            page.wait_for_selector(POLLING)
+            page.clock.fast_forward(4_000)
+            page.wait_for_selector(LIVE)
             # The stream breaks: the page says so, and asks every ten seconds until it is back.
             page.route("**/v1/events", lambda route: route.abort())
             service.stop()
@@ -126,11 +131,15 @@ def test_a_campaign_is_started_after_a_dry_run_and_with_consent(
 ) -> None:
     need("ping")
     db = store_with_history(tmp_path)
-    with machines(tmp_path, [US, SA, GCP]) as (fleet, _):
+    with machines(tmp_path, [US, SA, GCP]) as (fleet, found):
         path = fleet_file(tmp_path, fleet)
         with served(db, "--fleet", str(path), environment=QUICK) as service:
+            found[US].stop()
             with watched(browser) as seen:
                 start_by_hand(seen, service)
+            found[US].start()
+            with watched(browser) as seen:
+                go_on_by_hand(seen, service)
             tokens_decide(browser, service, db)
 
 
@@ -163,11 +172,31 @@ def start_by_hand(seen: Watched, service: Served) -> None:
     start.click()
     page.wait_for_url("**/campaigns?id=3")
     # Real probes over real SSH; the page follows to the end without being asked to.
-    page.locator("h2 .tag").get_by_text("done", exact=True).wait_for()
-    assert "3 of 3 done" in page.locator("section[aria-label=Progress]").inner_text()
+    page.locator("h2 .tag").get_by_text("unfinished", exact=True).wait_for()
+    assert "What to do: Check that it runs" in text_of(page, "ul.failures")
     found = service.get("/v1/campaigns/3").json
     assert found["campaign"]["options"]["budget_usd"] == 3
-    assert [(stage["stage"], stage["done"]) for stage in found["stages"]] == [("rtt", 3)]
+    (stage,) = found["stages"]
+    assert (stage["stage"], stage["done"] + stage["failed"]) == ("rtt", 3)
+    assert stage["failed"] > 0
+
+
+def go_on_by_hand(seen: Watched, service: Served) -> None:
+    """Go on with what failed, once its host is back: again only with consent."""
+    page = seen.open(f"{service.url}/campaigns?id=3")
+    page.get_by_text("Go on with it").click()
+    budget = page.get_by_role("spinbutton", name="Budget in all")
+    budget.fill("0")
+    page.get_by_text("it needs a larger budget").wait_for()
+    budget.fill("4.5")
+    page.get_by_label("Type 4.5 to agree").fill("4.50")
+    page.get_by_role("button", name="Start and spend").click()
+    page.locator("h2 .tag").get_by_text("done", exact=True).wait_for()
+    assert "3 of 3 done" in page.locator("section[aria-label=Progress]").inner_text()
+    assert page.locator("ul.failures").count() == 0
+    assert page.get_by_text("Go on with it").count() == 0
+    found = service.get("/v1/campaigns").json["campaigns"]
+    assert [campaign["id"] for campaign in found] == [3, 2, 1]
 
 
 def tokens_decide(browser: Browser, service: Served, db: Path) -> None:
@@ -177,6 +206,14 @@ def tokens_decide(browser: Browser, service: Served, db: Path) -> None:
         .stdout.split()[-1] for scope in ("plan", "probe")
     }  # fmt: skip
     eventually(lambda: service.get("/v1/campaigns").status == 401)
+    with watched(browser, allowed=("401",)) as seen:
+        seen.page.clock.install()
+        seen.page.goto(f"{service.url}/campaigns")
+        seen.page.get_by_role("button", name="Cancel").click()
+        seen.page.clock.fast_forward(30_000)
+        seen.page.wait_for_timeout(300)
+        assert not seen.page.get_by_role("dialog").is_visible()
+        assert "bearer" in text_of(seen.page, "#message").lower()
     for scope, token in tokens.items():
         with watched(browser, allowed=("401",)) as seen:
             page = seen.page

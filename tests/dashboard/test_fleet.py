@@ -107,7 +107,11 @@ def test_hosts_that_cannot_be_reached_say_why_and_what_to_do(
 ) -> None:
     need("ping")
     db = store_with_history(tmp_path)
-    watching = {"RELAYD_SERVE_WATCH_DAILY_BUDGET_USD": "1", "RELAYD_SERVE_WATCH_INTERVAL_S": "2"}
+    watching = {
+        "RELAYD_SERVE_WATCH_DAILY_BUDGET_USD": "1",
+        "RELAYD_SERVE_WATCH_INTERVAL_S": "2",
+        "RELAYD_SERVE_WATCH_QUIET_HOURS": "00:00-23:59",  # looks, but no campaign
+    }
     with machines(tmp_path, [US, SA, GCP]) as (fleet, found):
         path = fleet_file(tmp_path, fleet)
         found[GCP].stop()

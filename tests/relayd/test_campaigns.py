@@ -28,7 +28,9 @@ from probes.samples import Sample
 from probes.sessions import Patience, Sessions
 from relayd.catalogue import load_catalogue
 from relayd.store import Store, open_store
+from relayd.store.campaign_details import failures, last_event, stages
 from relayd.store.campaigns import Campaigns
+from relayd.store.events import Events
 from tests.probes.machines import Machine, machines, need
 from tests.relayd.engines import PostgresqlSpot, Spot
 from tests.relayd.proxy import Proxy
@@ -64,6 +66,15 @@ def test_a_campaign_is_found_again_with_what_is_left(store: Store, spot: Spot) -
     first, second = campaign.plan("rtt", [_PING, _CAPS])
     campaign.record([Outcome(first, (_SAMPLE,), sent_gb=0.5, usd=0.25)])
     campaign.record([Outcome(second, sent_gb=0.25, usd=0.125, problem="it hung", attempts=3)])
+    (stage,) = stages(store.database, campaign.row.id)
+    assert stage == ("rtt", 0, 1, 1, 0.75, 0.375)
+    (found_failure,) = failures(store.database, campaign.row.id)
+    assert (found_failure.problem, found_failure.probes) == ("it hung", 1)
+    assert (found_failure.hosts, found_failure.attempts) == (["a", "b", "c"], 3)
+    assert last_event(store.database, campaign.row.id) is None
+    for done in (1, 2):
+        Events(store.database).add("campaign", str(campaign.row.id), {"done": done})
+    assert (last_event(store.database, campaign.row.id) or {})["done"] == 2
     with open_store(spot.where, mode="write") as again:
         found = Campaigns(again).unfinished()
         assert found is not None

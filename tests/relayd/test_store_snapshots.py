@@ -57,6 +57,18 @@ def store(spot: Spot) -> Iterator[Store]:
         yield opened
 
 
+def test_the_snapshot_of_a_time_is_the_newest_made_until_then(store: Store) -> None:
+    assert store.snapshots.oldest() is None
+    for day in (1, 2, 3):
+        head = _head(f"s{day}")._replace(created_at_s=86400.0 * day)
+        store.snapshots.save(head, _legs(), _sites())
+    found = [store.snapshots.current_at(86400.0 * days) for days in (0.5, 1.0, 2.9, 9.0)]
+    assert [row and row.id for row in found] == [None, "s1", "s2", "s3"]
+    oldest = store.snapshots.oldest()
+    assert oldest
+    assert oldest.id == "s1"
+
+
 def test_what_was_saved_is_what_is_read(store: Store) -> None:
     assert store.snapshots.latest() is None
     saved = store.snapshots.save(_head(), _legs(), _sites())

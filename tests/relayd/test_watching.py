@@ -277,6 +277,8 @@ def test_estimates_rest_on_what_was_measured_since_the_change(store: Store) -> N
         later = shifts[0]._replace(at_s=shifts[0].found_at_s + 600, found_at_s=2e9)
         assert known.add(later)
     assert len(known.open()) == 2
+    assert [found.found_at_s for found in known.found_since(shifts[0].found_at_s + 1)] == [2e9]
+    assert len(known.found_since(0.0)) == 2
     with store.database.transaction():
         known.close(*_PAIR)
     assert known.open() == []

@@ -194,6 +194,12 @@ def test_a_dry_run_costs_nothing_and_only_those_who_may_measure_ask(
         for scope, may in (("read", False), ("probe", True)):
             found = service.get("/v1/fleet", **tokens[scope]).json
             assert (found["may_start_campaigns"], bool(found["why_not"])) == (may, not may)
+        # A file that has been spoilt since: the rest is told all the same.
+        fleet.write_text("[[host]]\nregion = 3\n")
+        found = service.get("/v1/fleet", **tokens["read"]).json
+        assert (found["configured"], found["hosts"]) == (True, [])
+        assert "can't be used" in found["problem"]
+        assert service.ask("POST", path, asked, tokens["probe"]).status == 503
 
 
 def test_problems_are_told_from_remedies() -> None:

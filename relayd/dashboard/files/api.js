@@ -1,6 +1,7 @@
 // Asks the service that sent this page. Errors are the problem documents of the API (RFC 9457).
 
 const TOKEN = "relayd-token";
+const SILENT_MS = 45000;
 
 export class Problem extends Error {
   constructor(status, content) {
@@ -84,14 +85,32 @@ export async function all(path, key, parameters = {}, { most = 20000, signal } =
 export function events(heard, onState = () => {}) {
   const stop = new AbortController();
   let last = "";
+  // The service says every 15 s that it is still here. A connection that died without a word,
+  // as when a laptop slept, is given up, and another one made.
   async function read() {
+    const round = new AbortController();
+    const giveUp = () => round.abort();
+    stop.signal.addEventListener("abort", giveUp);
+    let timer = setTimeout(giveUp, SILENT_MS);
+    try {
+      await readUntilItEnds(round.signal, () => {
+        clearTimeout(timer);
+        timer = setTimeout(giveUp, SILENT_MS);
+      });
+    } finally {
+      clearTimeout(timer);
+      stop.signal.removeEventListener("abort", giveUp);
+    }
+  }
+  async function readUntilItEnds(signal, isAlive) {
     const headers = last ? { "Last-Event-ID": last } : {};
-    const response = await send("v1/events", { headers, signal: stop.signal });
+    const response = await send("v1/events", { headers, signal });
     if (!response.ok) throw new Problem(response.status, await response.json().catch(() => ({})));
     onState(true);
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     let text = "";
     for (let part = await reader.read(); !part.done; part = await reader.read()) {
+      isAlive();
       text += part.value;
       const blocks = text.split("\n\n");
       text = blocks.pop();
@@ -108,11 +127,16 @@ export function events(heard, onState = () => {}) {
       try {
         await read();
       } catch (error) {
-        if (error.name === "AbortError") return;
+        // Without a token that may read, trying again is of no use; all else may pass.
+        if (error.status === 401 || error.status === 403) stop.abort();
       }
       onState(false);
+      if (stop.signal.aborted) return;
       await new Promise((resolve) => setTimeout(resolve, 3000));
     }
   })();
-  return () => stop.abort();
+  return () => {
+    onState = () => {};
+    stop.abort();
+  };
 }

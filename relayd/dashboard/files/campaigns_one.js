@@ -3,7 +3,8 @@
 import { get } from "./api.js";
 import { keepFresh, soon, stateLine } from "./campaigns_live.js";
 import { bar, cardTable, redraw, since, spending, tag, withCode } from "./campaigns_parts.js";
-import { budgetOf, countOf, phasesOf, stageName, startedBy, stateOf } from "./campaigns_state.js";
+import { resumeForm } from "./campaigns_start.js";
+import { budgetOf, byWatcher, countOf, phasesOf, stageName, startedBy, stateOf } from "./campaigns_state.js";
 import { element, facts, replace } from "./dom.js";
 import { duration, figure, UNKNOWN, usd, volume, when } from "./format.js";
 import { content, fail, restsOn, show } from "./shell.js";
@@ -13,9 +14,9 @@ const ENDED = new Set(["done", "partly done", "interrupted", "failed"]);
 
 export function onePage(id) {
   const line = stateLine();
-  const parts = Object.fromEntries(["head", "now", "stages", "failures"].map((name) => [name, element("div", { class: `part ${name}` })]));
+  const parts = Object.fromEntries(["head", "now", "resume", "stages", "failures"].map((name) => [name, element("div", { class: `part ${name}` })]));
   replace(content, element("p", {}, element("a", { href: "campaigns" }, "All campaigns")), parts.head, line,
-    parts.now, parts.failures, parts.stages);
+    parts.now, parts.resume, parts.failures, parts.stages);
   document.title = `Campaign ${id} - relayd`;
   let newest = null;
   async function refresh() {
@@ -24,6 +25,7 @@ export function onePage(id) {
       newest = found;
       restsOn(found.snapshot);
       showAll(parts, found);
+      await offerToGoOn(parts.resume, found.campaign);
     });
   }
   keepFresh(line, refresh, ({ kind, data }, again) => {
@@ -49,6 +51,16 @@ function showAll(parts, found) {
   showNow(parts.now, found);
   redraw(parts.failures, found.failures, () => showFailures(parts.failures, found));
   redraw(parts.stages, found.stages, () => showStages(parts.stages, found));
+}
+
+// Only the newest campaign can go on, and only where its kind is started by request.
+async function offerToGoOn(part, campaign) {
+  let may = campaign.finished_at_s === null && !campaign.is_running && !byWatcher(campaign);
+  if (may) {
+    const [fleet, newest] = await Promise.all([get("v1/fleet"), get("v1/campaigns", { limit: 1 })]);
+    may = fleet.may_start_campaigns && newest.campaigns[0].id === campaign.id;
+  }
+  redraw(part, [may, may && campaign.usd], () => replace(part, may && resumeForm(campaign)));
 }
 
 function showNow(part, { campaign, progress }) {
@@ -79,10 +91,11 @@ const ENDINGS = {
 
 function stopped(campaign, progress) {
   if (campaign.finished_at_s !== null) return null;
-  if (progress?.status === "failed") return element("p", { class: "problem" }, `It ended early: ${progress.problem}`);
+  if (progress?.status === "failed" && !campaign.is_running) return element("p", { class: "problem" }, `It ended early: ${progress.problem}`);
   const ending = ENDED.has(progress?.status);
   const text = campaign.is_running && ending ? "It is ending."
     : campaign.is_running ? "It is being prepared: hosts are logged in to, legs are chosen."
+    : byWatcher(campaign) ? "Something is left to do. The watcher goes on with it when the hour and the daily budget allow."
     : ENDINGS[progress?.status] ?? "It is not finished and does not run here: `relayd probe --resume` goes on with it.";
   return element("p", {}, withCode(text));
 }
@@ -109,7 +122,7 @@ function spent(campaign, progress) {
   const budget = budgetOf(campaign);
   return facts([
     ["Egress", spending(dollars, budget, "Part of the budget that is spent")],
-    ["Left", budget ? usd(Math.max(0, budget - dollars)) : UNKNOWN],
+    ["Still allowed", budget ? usd(Math.max(0, budget - dollars)) : UNKNOWN],
     ["Moved", volume(moved)],
   ]);
 }

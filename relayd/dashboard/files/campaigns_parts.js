@@ -1,7 +1,7 @@
 // Parts that campaigns and the fleet share: bars with their figures, tags, tables of spending.
 
 import { element, facts } from "./dom.js";
-import { ago, duration, usd, volume } from "./format.js";
+import { ago, duration, usd, volume, when } from "./format.js";
 
 // A bar of how much of something is used; the figures stand beside it, as text.
 // kind: "good", "warn" or "bad" where the colour is to say what the text says, too.
@@ -85,13 +85,14 @@ export function watchFacts(watch) {
   const pairs = [
     ["Role", watch.role === "prober" ? "prober: this service looks at the fleet"
       : watch.role === "standby" ? "standby: another process watches this store" : watch.role],
-    ["Spent today", [spending(watch.spent_today_usd ?? 0, watch.daily_budget_usd, "Part of the daily budget that is spent"), " ", budget].filter(Boolean)],
+    ["Spent or set aside today", [spending(watch.spent_today_usd ?? 0, watch.daily_budget_usd, "Part of the daily budget that is spent or set aside"), " ", budget].filter(Boolean)],
   ];
   if (watch.sent_today_gb !== undefined) pairs.push(["Moved today", volume(watch.sent_today_gb)]);
   if (watch.looks_every_s) {
-    pairs.push(["Looks", `every ${duration(watch.looks_every_s)}; an outage is noticed within ${duration(watch.outages_noticed_within_s)}`]);
+    pairs.push(["Looks", `every ${duration(watch.looks_every_s)}; an outage is noticed within ${duration(Math.ceil(watch.outages_noticed_within_s))}`]);
     const age = watch.last_look_age_s;
-    pairs.push(["Last look", age === null || age === undefined ? "none yet" : `${duration(age)} ago`]);
+    // A time, not an age: looks go on while the page is not told of them.
+    pairs.push(["Last look", age === null || age === undefined ? "none yet" : `${when(Date.now() / 1000 - age)}, when this was asked`]);
   }
   if (watch.campaign) pairs.push(["Measures now", `because ${watch.campaign.why}`]);
   if (watch.last_campaign) {
@@ -101,6 +102,7 @@ export function watchFacts(watch) {
   }
   pairs.push(["Webhook", webhook(watch.webhook)]);
   if (watch.problem) pairs.push(["Problem", element("span", { class: "bad" }, watch.problem)]);
+  pairs.push(["Asked", element("span", {}, since(Date.now() / 1000))]);
   return facts(pairs);
 }
 

@@ -2,7 +2,7 @@
 
 import { post } from "./api.js";
 import { cardTable } from "./campaigns_parts.js";
-import { PHASES } from "./campaigns_state.js";
+import { budgetOf, PHASES } from "./campaigns_state.js";
 import { element, facts, replace } from "./dom.js";
 import { duration, figure, usd, volume } from "./format.js";
 import { fail, say } from "./shell.js";
@@ -83,8 +83,25 @@ function costTable(caption, first, others, rows) {
   return cardTable("cost", caption, [[first], ...others.map((title) => [title, "number"])], rows.map((cells) => ({ cells })));
 }
 
+// Going on with a campaign that was interrupted, or whose budget was used up.
+export function resumeForm(campaign) {
+  const budget = element("input", { type: "number", min: "0.01", max: "1000000", step: "any", class: "short", name: "budget", value: budgetOf(campaign) ?? "" });
+  const place = element("div");
+  const put = () => {
+    const asked = { budget_usd: Number(budget.value), resume: true };
+    const enough = asked.budget_usd > campaign.usd;
+    replace(place, enough ? consent(asked, `of which ${usd(campaign.usd)} is spent already`)
+      : element("p", { class: "warn" }, `${usd(campaign.usd)} is spent already: it needs a larger budget.`));
+  };
+  budget.addEventListener("input", put);
+  put();
+  return element("details", { class: "panel start" }, element("summary", {}, "Go on with it"),
+    element("p", { class: "muted" }, "What failed is tried again, and what is left is measured."),
+    element("label", {}, "Budget in all", budget, "USD"), place);
+}
+
 // The budget is typed again: a click alone spends nothing.
-function consent(asked) {
+function consent(asked, note = "") {
   const typed = element("input", { type: "text", inputmode: "decimal", autocomplete: "off", class: "short", name: "consent" });
   const start = element("button", { type: "submit", disabled: true }, "Start and spend");
   const agrees = () => typed.value.trim() !== "" && Number(typed.value.trim().replace(/^\$/, "")) === asked.budget_usd;
@@ -105,7 +122,7 @@ function consent(asked) {
     }
   }
   return element("form", { class: "consent", on: { submit: begin } },
-    element("p", {}, "This sends traffic that your cloud bills you for, up to the budget of ", element("strong", {}, usd(asked.budget_usd)), "."),
+    element("p", {}, "This sends traffic that your cloud bills you for, up to the budget of ", element("strong", {}, usd(asked.budget_usd)), note && `, ${note}`, "."),
     element("div", { class: "row" },
       element("label", {}, `Type ${asked.budget_usd} to agree`, typed, "USD"), start));
 }

@@ -19,9 +19,8 @@ export function phasesOf(campaign) {
   return phases.length === PHASES.length ? "all" : phases.map((phase) => NAMES.get(phase) ?? phase).join(", ");
 }
 
-export function startedBy(campaign) {
-  return campaign.options.started_by === "watch" ? "the watcher" : "request";
-}
+export const byWatcher = (campaign) => campaign.options.started_by === "watch";
+export const startedBy = (campaign) => (byWatcher(campaign) ? "the watcher" : "request");
 
 // [text, kind of tag]
 export function stateOf(campaign, progress = null) {

@@ -22,7 +22,7 @@ async function refresh() {
     redraw(summary, [fleet.hosts, fleet.leg_states, Boolean(watched.watch)], () => showSummary(fleet, watched.watch));
     redraw(legs, [fleet.leg_states, watched.watch?.legs], () => showLegs(legs, fleet, watched.watch));
     replace(watch, watched.watch && [element("h2", {}, "The watcher"), element("div", { class: "panel" }, watchFacts(watched.watch))]);
-    redraw(hosts, [fleet.hosts, fleet.vm_caps], () => showHosts(hosts, fleet));
+    redraw(hosts, [fleet.hosts, fleet.vm_caps, fleet.problem], () => showHosts(hosts, fleet));
     redraw(caps, [sites.sites, fleet.hosts], () => showCaps(caps, sites.sites, fleet));
     await changes.refresh();
   });

@@ -4,6 +4,9 @@ import { cardTable, since, tag, withCode } from "./campaigns_parts.js";
 import { element, replace } from "./dom.js";
 import { duration, gbps, mbps, ms, percent, UNKNOWN } from "./format.js";
 
+const FIRST = 100;
+let whole = false;
+
 export const pairLink = (src, dst) => element("a", { href: `pair?${new URLSearchParams({ src, dst })}` }, `${src} → ${dst}`);
 
 export function showLegs(part, fleet, watch) {
@@ -43,7 +46,15 @@ export function showHosts(part, fleet) {
     replace(part);
     return;
   }
-  const rows = [...fleet.hosts].sort((a, b) => a.region.localeCompare(b.region)).map((host) => ({
+  if (fleet.problem) {
+    replace(part, element("h2", {}, "Hosts by region"), element("p", { class: "problem" }, fleet.problem));
+    return;
+  }
+  // What is in trouble first: of a large fleet only some are shown at once.
+  const trouble = (host) => Number(host.unreachable !== null);
+  const sorted = [...fleet.hosts].sort((a, b) => trouble(b) - trouble(a) || a.region.localeCompare(b.region));
+  const shown = whole ? sorted : sorted.slice(0, FIRST);
+  const rows = shown.map((host) => ({
     data: { host: host.name, key: host.name },
     cells: [
       host.region,
@@ -56,7 +67,11 @@ export function showHosts(part, fleet) {
   }));
   replace(part, element("h2", {}, "Hosts by region"),
     cardTable("hosts", "As the fleet file has them, and what each VM was measured to do",
-      [["Region"], ["Host"], ["VM type"], ["Reached"], ["Measured caps of this VM"]], rows));
+      [["Region"], ["Host"], ["VM type"], ["Reached"], ["Measured caps of this VM"]], rows),
+    shown.length < sorted.length && element("div", { class: "row" }, element("button", { type: "button", on: { click: () => {
+      whole = true;
+      showHosts(part, fleet);
+    } } }, `Show all ${sorted.length}`)));
 }
 
 function reach(host) {

@@ -64,6 +64,7 @@ themes.addEventListener("change", () => {
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => redrawn.forEach((draw) => draw()));
 
 let waiting = null;
+let declined = false;
 function askForToken() {
   waiting ??= new Promise((resolve) => {
     field.value = "";
@@ -73,13 +74,15 @@ function askForToken() {
       waiting = null;
       signIn.hidden = false;
       const given = dialog.returnValue === "keep" && field.value.trim();
+      declined = !given;
       if (given) keepToken(field.value.trim());
       resolve(Boolean(given));
     }, { once: true });
   });
   return waiting;
 }
-onUnauthorized(askForToken);
+// Who has none is not asked again and again: the button in the heading asks.
+onUnauthorized(async () => !declined && askForToken());
 signIn.hidden = !keptToken();
 signIn.addEventListener("click", async () => {
   if (await askForToken()) location.reload();

@@ -50,6 +50,7 @@ class FleetAnswer(Answered):
 
     snapshot: Snapshot
     configured: bool = Field(description="Whether the service has a fleet.")
+    problem: str = Field(description="Why the fleet file can't be used now; empty where it can.")
     hosts: list[FleetHost]
     vm_caps: list[VmCapSeen] = Field(description="Measured caps of single VMs.")
     leg_states: list[LegState] = Field(description="Legs that are down or degraded now.")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
@@ -15,26 +16,27 @@ from relayd.service.answers import encoded, json_answer, tagged_answer
 from relayd.service.current import Current
 from relayd.service.fleet_file import fleet_of
 from relayd.service.models.fleet import FleetAnswer, Sites
+from relayd.service.problems import ProblemError
 from relayd.service.routes.table import Ask, Route
 from relayd.store.leg_states import LegStates
+
+if TYPE_CHECKING:
+    from probes.fleet.hosts import Host
 
 
 async def get_fleet(ask: Ask) -> web.Response:
     """List hosts, their measured caps, and legs that are not as usual."""
     service = ask.service
     current = service.current
-    hosts: list[dict[str, Any]] = []
-    if path := service.settings.fleet:
-        watch = service.watching.status() or {}
-        unreachable, remedies = watch.get("unreachable", {}), watch.get("remedies", {})
-        hosts = [
-            {
-                "name": host.name, "region": host.region, "zone": host.zone,
-                "vm_type": host.vm_type, "unreachable": unreachable.get(host.region),
-                "remedy": remedies.get(host.region) or None,
-            }
-            for host in await asyncio.to_thread(fleet_of, path)
-        ]  # fmt: skip
+    path = service.settings.fleet
+    fleet: Iterable[Host] = ()
+    problem = ""
+    if path is not None:
+        try:
+            fleet = await asyncio.to_thread(fleet_of, path)
+        except ProblemError as error:  # the rest is worth telling all the same
+            problem = str(error)
+    watch = service.watching.status() or {}
     caps, states = await service.store.read(
         lambda store: (
             measured_caps(store, current.catalogue), LegStates(store.database).now(time.time())
@@ -46,13 +48,26 @@ async def get_fleet(ask: Ask) -> web.Response:
     content = {
         "snapshot": current.snapshot,
         "configured": path is not None,
-        "hosts": hosts,
+        "problem": problem,
+        "hosts": [_host(host, watch) for host in fleet],
         "vm_caps": [cap_json(cap) for cap in caps],
         "leg_states": list(states.values()),
         "may_start_campaigns": not why_not,
         "why_not": why_not,
     }
     return json_answer(encoded(content), current.snapshot)
+
+
+def _host(host: Host, watch: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a host without what logging in takes; the watcher speaks of regions."""
+    return {
+        "name": host.name,
+        "region": host.region,
+        "zone": host.zone,
+        "vm_type": host.vm_type,
+        "unreachable": watch.get("unreachable", {}).get(host.region),
+        "remedy": watch.get("remedies", {}).get(host.region) or None,
+    }
 
 
 async def get_sites(ask: Ask) -> web.Response:
