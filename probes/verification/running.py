@@ -75,8 +75,8 @@ async def run(sessions: Sessions, ports: Ports, what: Run) -> Outcome:
                     raise
                 raise ProbeError(
                     error.host, error.cause, f"{error.problem} (through a relay)",
-                    f"The relay lets only the addresses of {error.host} in that the fleet file "
-                    f"has, and has to be reached at port {test.port}. {error.remedy}".rstrip(),
+                    f"The relay accepts only the addresses that the fleet file has for "
+                    f"{error.host}, and must be reachable at port {test.port}.",
                 ) from None  # fmt: skip
 
         try:
