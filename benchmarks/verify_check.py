@@ -127,7 +127,9 @@ def check_plans(check: Check, plans: Sequence[Plan], answer: dict[str, Any]) -> 
             continue
         ran = shown["runs"][0]
         promised: PlanPrediction = predicted(plan.model_dump("json"))
-        error = abs(ran["achieved_gbps"] / promised.rate.expected_gbps - 1) * 100
+        ratio = ran["achieved_gbps"] / promised.rate.expected_gbps
+        error = abs(ratio - 1) * 100
+        print(f"{kind_of(plan):<24} {shown['src']} -> {shown['dst']}: {ratio:.3f}", file=sys.stderr)
         errors[kind_of(plan)].append(error)
     everything = [error for of_kind in errors.values() for error in of_kind]
     check.at_least("plans verified", len(everything), 30, "")

@@ -151,9 +151,13 @@ def _bounded(leg: Leg, connections: int, low_gbps: float, high_gbps: float) -> L
         gbps * MBPS_PER_GBPS / connections for gbps in (low_gbps, high_gbps)
     )  # fmt: skip
     was_low, was_high = leg.rate_gbps(connections, "low"), leg.rate_gbps(connections, "high")
+    # What fell short, or had no more to give, is the limit: the windows, or all else.
+    windows = connections * flow.expected < aggregate.expected * MBPS_PER_GBPS
     if low_gbps < was_low:
-        # Which of both fell is not known, and the lower one alone decides.
-        aggregate, flow = _low(aggregate, low_gbps), _low(flow, low_mbps)
+        if windows:
+            flow = _low(flow, low_mbps)
+        else:
+            aggregate, flow = _low(aggregate, low_gbps), _low(flow, max(low_mbps, flow.low))
     elif low_gbps > was_low:
         aggregate = _low(aggregate, max(low_gbps, aggregate.low))
         flow = _low(flow, max(low_mbps, flow.low))
@@ -161,7 +165,10 @@ def _bounded(leg: Leg, connections: int, low_gbps: float, high_gbps: float) -> L
         aggregate = _high(aggregate, max(high_gbps, aggregate.high))
         flow = _high(flow, max(high_mbps, flow.high))
     elif high_gbps < was_high:
-        aggregate, flow = _high(aggregate, high_gbps), _high(flow, max(high_mbps, flow.expected))
+        if windows:
+            flow = _high(flow, high_mbps)
+        else:
+            aggregate = _high(aggregate, high_gbps)
     return replace(leg, aggregate_gbps=aggregate, per_flow_mbps=flow)
 
 

@@ -68,7 +68,16 @@ async def run(sessions: Sessions, ports: Ports, what: Run) -> Outcome:
         async def client(path: PathRun, test: Test) -> Result:
             # All are to be up to speed at the same time.
             await asyncio.sleep(longest_setup_s - path.setup_s)
-            return await run_client(sessions, tool, test, tether=True)
+            try:
+                return await run_client(sessions, tool, test, tether=True)
+            except ProbeError as error:
+                if error.of_the_host or len(path.path.regions) == 2:
+                    raise
+                raise ProbeError(
+                    error.host, error.cause, f"{error.problem} (through a relay)",
+                    f"The relay accepts only the addresses that the fleet file has for "
+                    f"{error.host}, and must be reachable at port {test.port}.",
+                ) from None  # fmt: skip
 
         try:
             async with asyncio.TaskGroup() as group:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -239,8 +240,20 @@ def _run(
         each = max(stream.connections for stream in streams)
         setup_s = (each + EXCHANGE_ROUND_TRIPS) * path.rtt_ms / MS_PER_S
         paths.append(PathRun(path, streams, most, setup_s))
+    _check_channels(paths)
     omit_s = _omit_s(prediction.paths) + together
     return Run(kind, prediction, tuple(paths), omit_s, measured_s)
+
+
+def _check_channels(paths: Sequence[PathRun]) -> None:
+    """Refuse what one host's SSH connection has too few channels for."""
+    through = Counter(host for path in paths for s in path.streams for host in s.hosts)
+    host, count = through.most_common(1)[0]
+    if count > MOST_PAIRINGS:
+        raise InputError(
+            "plan", f"takes {count} iperf3 at a time on {host}, where {MOST_PAIRINGS} can run",
+            remedy="Plan with fewer relays (--relays one), --connections or --vms.",
+        )  # fmt: skip
 
 
 def _beside_each_other(paths: Sequence[PathPrediction]) -> list[PathPrediction]:

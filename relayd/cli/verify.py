@@ -8,6 +8,7 @@ import json
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from relayd.settings import load_settings
 from relayd.snapshots import make_snapshot
 from relayd.store import Store, open_store
 from relayd.store.campaigns import Campaigns
+from relayd.store.failures import NoStoreError
 from relayd.verifying import Job, Verification, Verifying
 from relayd.wan import Wan
 
@@ -38,6 +40,10 @@ def run(options: argparse.Namespace) -> int:
     catalogue = catalogue_of(options, settings)
     fleet = load_fleet(fleet_path(options))
     limits = _limits(options)
+    place = store_place(options, settings)
+    if not options.dry_run:
+        with suppress(NoStoreError):
+            open_store(place, mode="write").close()  # brings an older one up to date
     wan = wan_of(options)
     verifying = Verifying(fleet, wan, Measuring(fleet, catalogue, None).meter())
     jobs = [verifying.job(plan, limits) for plan in _plans(options, wan, fleet)]
@@ -51,7 +57,6 @@ def run(options: argparse.Namespace) -> int:
     print(forecast_text(jobs, verifying), file=sys.stderr)
     if not agreed("Run?", options, "--yes"):
         return 0
-    place = store_place(options, settings)
     with open_store(place, mode="create") as store, Campaigns(store).alone():
         found = _verify(verifying, jobs, store)
         snapshot = make_snapshot(store, catalogue)

@@ -109,7 +109,8 @@ def human(
         blocks += text.notes_block([*one.job.notes, *one.notes])
     gb, usd = _spent(found, verifying)
     samples = sum(len(one.samples) for one in found)
-    end = f"Gbit/s; {text.volume(gb)} moved, ${text.usd(usd)}. {samples} samples of legs stored."
+    end = f"Rates are in Gbit/s. {text.volume(gb)} moved, ${text.usd(usd)}; "
+    end += f"{samples} samples of legs stored."
     if snapshot:
         end += f" Snapshot {snapshot.id}, as of {snapshot.as_of}."
     blocks.append(text.filled(end))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from planner.leg_states import Pair
 from planner.verification import Verified, VerifiedPath
 from relayd.store.database import Database
+from relayd.store.events import Events
 from relayd.store.regions import region_id
 
 if TYPE_CHECKING:
@@ -105,6 +106,14 @@ class Verifications:
                         region_id(database, row.dst), *row[4:9], int(row.alone), *row[10:],
                     ),
                 )  # fmt: skip
+            for row in rows:
+                if row.run == "plan" and not row.path:
+                    detail = {
+                        "plan_id": row.plan_id, "verdict": row.verdict,
+                        "expected_gbps": row.expected_gbps, "achieved_gbps": row.achieved_gbps,
+                        "held": row.low_gbps <= row.achieved_gbps <= row.high_gbps,
+                    }  # fmt: skip
+                    Events(database).add("verification", f"{row.src}>{row.dst}", detail)
         return accepted
 
     def list(self) -> list[VerificationRow]:

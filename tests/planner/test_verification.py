@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -77,6 +78,16 @@ def test_a_path_that_carried_what_was_expected_is_surer(gbps: float, error: floa
     assert known.leg("s", "r").rate_gbps(64, "high") <= gbps * (1 + 1.1 * MEASURING_ERROR)
     # That the other leg carries no more was not shown.
     assert known.leg("r", "d").rate_gbps(64, "high") == network.leg("r", "d").rate_gbps(64, "high")
+
+
+def test_one_connection_says_nothing_of_the_most_that_many_carry() -> None:
+    network = _network(5.0, 6.0, 0.5)
+    one = VerifiedPath(("s", "r", "d"), 1, 0.5, NOW_S)
+    known = calibrated(network, replace(_verified(5.0), paths=(one,)), NOW_S)
+    leg, before = known.leg("s", "r"), network.leg("s", "r")
+    assert leg.aggregate_gbps == before.aggregate_gbps
+    assert leg.per_flow_mbps.high < before.per_flow_mbps.high
+    assert leg.per_flow_mbps.low > before.per_flow_mbps.low
 
 
 def test_what_was_measured_since_is_believed_instead() -> None:
