@@ -6,7 +6,6 @@ from scripts.console_blocks import ROOT
 from scripts.reproduce.grid import grid_points
 from scripts.reproduce.point import PAGE, Point, rows
 
-
 TABLES = ("grid", "flows", "caps")
 
 
