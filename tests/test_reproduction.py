@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from scripts.console_blocks import ROOT
 from scripts.reproduce.grid import grid_points
 from scripts.reproduce.point import PAGE, Point, rows
+
+TABLES = ("grid", "flows", "caps")
 
 
 def table(text: str, name: str) -> list[str]:
@@ -21,7 +24,7 @@ def test_the_grid_s_table_is_what_the_script_finds() -> None:
 def test_every_row_says_what_it_rests_on() -> None:
     text = PAGE.read_text()
     columns = len(Point.__dataclass_fields__)
-    for name in ("grid", "caps"):
+    for name in TABLES:
         lines = table(text, name)
         assert len(lines) >= 4
         for line in lines:
@@ -30,3 +33,11 @@ def test_every_row_says_what_it_rests_on() -> None:
             assert all(cells)
             assert cells[4] in {"yes", "**no**"}
             assert any(letter.isdigit() for letter in cells[5])
+
+
+def test_the_readme_counts_the_points_that_agree() -> None:
+    text = PAGE.read_text()
+    lines = [line for name in TABLES for line in table(text, name)]
+    agree = sum(" | yes | " in line for line in lines)
+    readme = (ROOT / "README.md").read_text()
+    assert f"{agree} of {len(lines)} points agree" in readme

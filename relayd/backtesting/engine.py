@@ -62,7 +62,9 @@ def _on_cluster(parts: Iterable[Part], scene: Scene, address: str) -> Iterator[T
         told = client.scatter(scene, broadcast=True)
         waiting: deque[Any] = deque()
         for part in parts:
-            waiting.append(client.submit(replay, part, told, pure=False))
+            # As data of its own: in the task it would be copied, with a warning.
+            there = client.scatter(part, hash=False)
+            waiting.append(client.submit(replay, there, told, pure=False))
             if len(waiting) >= PARTS_A_WORKER * workers:
                 yield waiting.popleft().result()
         while waiting:
