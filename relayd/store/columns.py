@@ -131,6 +131,9 @@ def read_details(
         (metric, -1e300 if since_s is None else since_s, f'%"{word}"%'),
     )
     for src, dst, at_s, detail in rows:
-        told = json.loads(detail)
-        if word in told:
+        try:
+            told = json.loads(detail)
+        except ValueError:  # not of our tools
+            continue
+        if isinstance(told, dict) and word in told:
             yield Told(regions[src], regions[dst], at_s, told)

@@ -131,9 +131,12 @@ def test_what_happens_inside_tests_is_told(tmp_path: Path) -> None:
         test_of("azure:eastus", "azure:westeurope", [(fast, until), (1500, 15)], number)
         test_of("gcp:us-east1", "gcp:asia-east1", [(2000 if number % 3 else 4000, 30)], number)
         test_of("gcp:us-east1", "aws:us-east-1", [(5000, 30)], number)
-    found = report(stored(tmp_path / "inside.db", samples))["transients"]
+    odd = samples[-1]._replace(  # somebody else's details
+        measured_at_s=START_S - 60, detail='{"intervals": 3, "findings": [5, {"pattern": "drop"}]}'
+    )
+    found = report(stored(tmp_path / "inside.db", [odd, *samples]))["transients"]
     inside = found["figures"]["aggregate_mbps_within_tests"]
-    assert inside["tests"] == 32
+    assert inside["tests"] == 33
     changes = {(c["providers"], c["pattern"]): c for c in inside["changes"]}
     assert set(changes) == {("aws > aws", "burst"), ("azure > azure", "drop")}
     burst = changes["aws > aws", "burst"]

@@ -59,7 +59,7 @@ def _inside_tests(data: ReportData, metric: Metric, name: str, section: Section)
     for test in data.details(metric, "intervals"):
         group = groups[provider_pair(test.src, test.dst)]
         group.tests += 1
-        for change in test.detail.get("findings", ()):
+        for change in _changes(test.detail.get("findings")):
             group.changes.append(change)
             if change["pattern"] == "drop":
                 drops[test.src, test.dst].append((change["at_s"], change["at_gb"]))
@@ -110,6 +110,18 @@ def _inside_tests(data: ReportData, metric: Metric, name: str, section: Section)
             section.statements.append(
                 f"Paths whose rate falls after a certain {cause}, whatever the rate: {pairs}."
             )
+
+
+def _changes(told: Any) -> list[dict[str, Any]]:
+    """Return what a test found, leaving out what others may have put into a sample's details."""
+    figures = ("at_s", "at_gb", "before_mbps", "after_mbps")
+    return [
+        change
+        for change in (told if isinstance(told, list) else [])
+        if isinstance(change, dict)
+        and isinstance(change.get("pattern"), str)
+        and all(isinstance(change.get(name), int | float) for name in figures)
+    ]
 
 
 def _between_tests(data: ReportData, metric: Metric, name: str, section: Section) -> None:
