@@ -24,6 +24,11 @@ CAP_BELOW_MS = 20.0
 BEST_MS = (60.0, 250.0)
 SHARE_OF_CAP = 0.8
 """A flow above this share of a cap may be limited by it rather than by its window."""
+# A window makes twice the distance half the rate. A host whose rate hardly differs over such
+# distances, in so many tests, is held back by a cap.
+FLAT_TESTS = 3
+FLAT_RTT_RATIO = 2.0
+FLAT_RATE_RATIO = 1.2
 # Relative errors, 90th percentiles on the same survey: of repeating a test, of a window from tests
 # of other senders; and a third for a host never seen (receive buffers of 2 to 4 MB).
 TEST_ERROR = 0.095
@@ -158,6 +163,21 @@ class FlowEvidence:
         window_mb = window_from_flow_mb(test.throughput_mbps, rtt_ms, test.duration_s)
         return window_limited_mbps(window_mb, rtt_ms)
 
+    def _flat(self, end: int) -> set[str]:
+        """Return the senders (0) or receivers (1) that are as fast over any distance: capped."""
+        seen: dict[str, list[tuple[float, float]]] = defaultdict(list)
+        for pair, values in self._steady.items():
+            rtt_ms = self.rtt_ms(*pair)
+            if rtt_ms is not None:
+                seen[pair[end]].append((rtt_ms, median(values)))
+        flat = set()
+        for host, tests in seen.items():
+            rtts, rates = zip(*tests, strict=True)
+            far_apart = len(tests) >= FLAT_TESTS and max(rtts) >= FLAT_RTT_RATIO * min(rtts)
+            if far_apart and max(rates) <= FLAT_RATE_RATIO * min(rates):
+                flat.add(host)
+        return flat
+
     def _fastest(self, *, near: bool) -> tuple[dict[str, float], dict[str, float]]:
         """Return the fastest flow out of and into each host that its caps held back.
 
@@ -169,18 +189,21 @@ class FlowEvidence:
         into: dict[str, float] = {}
         free_out: dict[str, float] = defaultdict(float)
         free_in: dict[str, float] = defaultdict(float)
+        flat_out, flat_in = self._flat(0), self._flat(1)
         for (src, dst), values in self._steady.items():
             rtt_ms, rate = self.rtt_ms(src, dst), median(values)
             held = rtt_ms is not None and rtt_ms < CAP_BELOW_MS
             if held and rtt_ms is not None and not near:
                 by_window = window_limited_mbps(self.window(dst).window_mb, rtt_ms)
                 held = rate < SHARE_OF_CAP * by_window
-            if held:
-                out[src] = max(out.get(src, 0.0), rate)
-                into[dst] = max(into.get(dst, 0.0), rate)
-            else:
-                free_out[src] = max(free_out[src], rate)
-                free_in[dst] = max(free_in[dst], rate)
+            for host, is_held, caps, free in (
+                (src, held or src in flat_out, out, free_out),
+                (dst, held or dst in flat_in, into, free_in),
+            ):
+                if is_held:
+                    caps[host] = max(caps.get(host, 0.0), rate)
+                else:
+                    free[host] = max(free[host], rate)
         return (
             {host: rate for host, rate in out.items() if rate >= free_out[host]},
             {host: rate for host, rate in into.items() if rate >= free_in[host]},

@@ -34,10 +34,9 @@ _SHARES = (
 )
 # `ls -n` has eight fields before the name (POSIX), which `find` begins with `./`.
 _LIST = """\
-cd "$SOURCE"
-folder=$(pwd)
+folder=$(CDPATH='' cd "$SOURCE" && pwd)
 list=$temporary/list
-find . -type f -exec env LC_ALL=C ls -ln {} + |
+(cd "$folder" && find . -type f -exec env LC_ALL=C ls -ln {} +) |
   awk '{ size = $5; for (i = 0; i < 8; i++) sub(/^[^ ]+ +/, ""); print size, $0 }' |
   LC_ALL=C sort -k1,1nr -k2 |
   awk -v lane="$LANE" -v shares="$shares" '
@@ -80,7 +79,7 @@ def upload(
     whole : str
         Lines that upload everything.
     listed : str
-        Lines that upload the files that ``$list`` names, relative to the working folder.
+        Lines that upload the files that ``$list`` names, relative to ``$folder``.
     source, destination : str
         What to say of ``SOURCE`` and ``DESTINATION``.
     notes : sequence of str

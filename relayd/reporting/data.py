@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 
 import numpy as np
@@ -9,11 +10,15 @@ from numpy.typing import NDArray
 
 from planner.catalogue import Catalogue
 from planner.errors import DataError
+from probes.analysis.cold_tests import steady_rates
 from probes.samples import Metric
 from relayd.store import Store
-from relayd.store.columns import Columns, read_columns
+from relayd.store.columns import Columns, Told, read_columns, read_details
 
 Matrix = NDArray[np.float64]
+
+# Which metrics slow start lowers, and whether they are of one connection.
+_FROM_COLD: dict[Metric, bool] = {"per_flow_mbps": True, "aggregate_mbps": False}
 
 
 class ReportData:
@@ -25,6 +30,11 @@ class ReportData:
     catalogue : Catalogue
     since_s : float, optional
         Only what was measured since, seconds since 1970.
+
+    Attributes
+    ----------
+    corrected : dict
+        By metric of those read so far, how many samples were corrected for slow start.
     """
 
     def __init__(self, store: Store, catalogue: Catalogue, since_s: float | None = None) -> None:
@@ -32,15 +42,36 @@ class ReportData:
         self._since_s = since_s
         self._columns: dict[str, Columns] = {}
         self._medians: dict[str, dict[tuple[str, str], float]] = {}
+        self.corrected: dict[Metric, int] = {}
         self.catalogue = catalogue
 
     def columns(self, metric: Metric) -> Columns:
-        """Return all samples of a metric."""
+        """Return all samples of a metric; rates of cold tests as the steady ones they stand for."""
         if metric not in self._columns:
-            self._columns[metric] = read_columns(
-                self._store.database, metric, since_s=self._since_s
-            )
+            columns = read_columns(self._store.database, metric, since_s=self._since_s)
+            self._columns[metric] = columns
+            if metric in _FROM_COLD:
+                self._correct(columns, metric)
         return self._columns[metric]
+
+    def _correct(self, columns: Columns, metric: Metric) -> None:
+        """Take slow start out of tests that include it, where the round-trip time is known."""
+        rtts = self.medians("rtt_ms")
+        count = 0
+        for src, dst, rows in columns.by_pair():  # parts of the whole, changed in place
+            rtt_ms = rtts.get((src, dst), rtts.get((dst, src)))
+            cold = ~rows["warmed_up"] & (rows["duration_s"] > 0)
+            if rtt_ms is None or not cold.any():
+                continue
+            rows["value"][cold] = steady_rates(
+                rows["value"][cold], rtt_ms, rows["duration_s"][cold], one_flow=_FROM_COLD[metric]
+            )
+            count += int(cold.sum())
+        self.corrected[metric] = count
+
+    def details(self, metric: Metric, word: str) -> Iterator[Told]:
+        """Return what was told of the samples whose details name a word."""
+        return read_details(self._store.database, metric, word, since_s=self._since_s)
 
     def medians(self, metric: Metric) -> dict[tuple[str, str], float]:
         """Return the median of each pair's samples, in the order of the store."""

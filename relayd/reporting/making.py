@@ -34,6 +34,7 @@ def make_report(store: Store, catalogue: Catalogue, *, since_s: float | None = N
         "samples in the store": f"{counts.samples:,}",
         "batches": f"{counts.batches:,}",
         "measured": _span(data.span_s),
+        "corrected for slow start": f"{sum(data.corrected.values()):,} tests",
     }
     return Report("What the samples show", about, sections)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +16,11 @@ from relayd.store.database import Database
 _ROW = np.dtype(
     [
         ("src", "i4"), ("dst", "i4"), ("at_s", "f8"), ("value", "f8"), ("connections", "i4"),
-        ("duration_s", "f8"), ("setup", "i4"),
+        ("duration_s", "f8"), ("setup", "i4"), ("warmed_up", "?"),
     ]
 )  # fmt: skip
 _SELECT = (
-    "SELECT src_id, dst_id, measured_at_s, value, connections, duration_s, setup_id "
+    "SELECT src_id, dst_id, measured_at_s, value, connections, duration_s, setup_id, warmed_up "
     "FROM samples WHERE metric_id = (SELECT id FROM metrics WHERE name = ?) AND measured_at_s >= ? "
 )
 _IN_ORDER = "ORDER BY src_id, dst_id, metric_id, measured_at_s"
@@ -46,7 +48,8 @@ class Columns:
     setups : dict of int to Setup
     rows : structured array, length n
         Fields ``src`` and ``dst`` (keys of ``regions``), ``at_s``, ``value``, ``connections`` and
-        ``duration_s`` (0 where the notion does not apply), ``setup`` (a key of ``setups``).
+        ``duration_s`` (0 where the notion does not apply), ``setup`` (a key of ``setups``),
+        ``warmed_up`` (whether slow start was left out).
     """
 
     metric: str
@@ -113,3 +116,42 @@ def read_columns(
         _ROW,
     )
     return Columns(metric, regions, setups, rows)
+
+
+class Told(NamedTuple):
+    """What a tool said of one test."""
+
+    src: str
+    dst: str
+    at_s: float
+    detail: dict[str, Any]
+
+
+def read_details(
+    database: Database, metric: Metric, word: str, *, since_s: float | None = None
+) -> Iterator[Told]:
+    """Yield what was told of the samples of a metric whose details name a word.
+
+    Parameters
+    ----------
+    database : Database
+    metric : Metric
+    word : str
+        A key of the details, of letters and underscores.
+    since_s : float, optional
+    """
+    assert word.replace("_", "").isalpha()
+    regions = dict(database.rows("SELECT id, name FROM regions"))
+    rows = database.stream(
+        "SELECT src_id, dst_id, measured_at_s, detail FROM samples "
+        "WHERE metric_id = (SELECT id FROM metrics WHERE name = ?) AND measured_at_s >= ? "
+        "AND detail LIKE ? ORDER BY src_id, dst_id, metric_id, measured_at_s",
+        (metric, -1e300 if since_s is None else since_s, f'%"{word}"%'),
+    )
+    for src, dst, at_s, detail in rows:
+        try:
+            told = json.loads(detail)
+        except ValueError:  # not of our tools
+            continue
+        if isinstance(told, dict) and word in told:
+            yield Told(regions[src], regions[dst], at_s, told)

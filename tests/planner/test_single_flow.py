@@ -134,6 +134,16 @@ def test_slow_vms_have_caps_at_every_distance() -> None:
     assert evidence.window("q").window_mb == 3.0
     assert evidence.cap_mbps("slow", "s") == 50.0
 
+    # The same without a near test: the rate is the same over any distance.
+    far = [FlowTest("slow", f"far{rtt}", 50.0 + rtt / 100, float(rtt)) for rtt in (60, 120, 240)]
+    known = FlowEvidence(far, {("slow", "s"): 30.0})
+    assert known.cap_mbps("slow", "s") == pytest.approx(52.4)
+    assert known.window("far60").window_mb == 3.0
+    # As a receiver: what comes in is capped, what goes out is not.
+    back = FlowEvidence([FlowTest(t.dst, t.src, t.throughput_mbps, t.rtt_ms) for t in far])
+    assert back.cap_mbps("far60", "slow") == pytest.approx(52.4)
+    assert back.cap_mbps("slow", "far60") == inf
+
 
 def test_what_is_missing_is_named() -> None:
     with pytest.raises(DataError, match=r"a -> b.*round-trip"):
@@ -184,8 +194,8 @@ def test_relays_are_judged_well_without_tests_of_their_legs() -> None:
         for (a, b) in sorted(by_pair)
         for r in everything.hosts
         if (a, r) in by_pair and (r, b) in by_pair
-    ][::30]
-    assert len(triples) > 150
+    ][::50]
+    assert len(triples) > 100
     errors, right, kept = [], [], []
     for a, r, b in triples:
         known = [test for pair, test in by_pair.items() if pair not in {(a, r), (r, b)}]

@@ -9,7 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner.throughput import (
+    bundle_share_of_steady,
+    window_from_flow_mb,
+    window_limited_mbps,
+)
 from probes.analysis.asymmetry import collapses, paired_difference
+from probes.analysis.cold_tests import steady_rates
 from probes.analysis.consistency import packets, transfer_times
 from probes.analysis.evidence import TooFewError, ranks
 from probes.analysis.fees import fees_against_performance
@@ -308,3 +314,29 @@ def test_equal_values_share_their_ranks(values: list[int]) -> None:
 def test_nothing_is_concluded_from_too_little(conclude: Callable[[], object]) -> None:
     with pytest.raises(TooFewError, match="are needed to conclude"):
         conclude()
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.floats(1, 20_000),
+            st.just(0.0) | st.floats(0.01, 400),
+            st.just(0.0) | st.floats(0.01, 60),
+        ),
+        min_size=1,
+    ),
+    st.booleans(),
+)
+def test_columns_are_corrected_for_slow_start_as_single_figures_are(
+    tests: list[tuple[float, float, float]], one_flow: bool
+) -> None:
+    rates, rtts, lengths = (np.array(column) for column in zip(*tests, strict=True))
+    found = steady_rates(rates, rtts, lengths, one_flow=one_flow)
+    for value, (mbps, rtt_ms, seconds) in zip(found, tests, strict=True):
+        expected = mbps
+        if rtt_ms and seconds and one_flow:
+            window_mb = window_from_flow_mb(mbps, rtt_ms, seconds)
+            expected = window_limited_mbps(window_mb, rtt_ms)
+        elif rtt_ms and seconds:
+            expected = mbps / bundle_share_of_steady(rtt_ms, seconds)
+        assert value == pytest.approx(expected)

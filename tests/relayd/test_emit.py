@@ -234,7 +234,7 @@ def test_rclone_copies_each_file_on_one_lane(wan: Wan, tmp_path: Path) -> None:
     for lane in lanes:
         end = tmp_path / f"lane{lane.number}"
         done = run(
-            emit(plan, "rclone"), tmp_path, SOURCE="source", DESTINATION=str(end),
+            emit(plan, "rclone"), tmp_path, SOURCE="source", DESTINATION=end.name,
             LANE=str(lane.number), **addresses,
         )  # fmt: skip
         assert done.code == 0, done.err

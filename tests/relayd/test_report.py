@@ -10,7 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from probes.campaign.findings import Findings, settled
+from probes.importers.steady import Interval
 from probes.samples import Metric, Sample
+from probes.tools.interface import Result
 from relayd.__main__ import main
 from relayd.store import append, open_store
 
@@ -20,8 +23,8 @@ REGIONS = (
 )  # fmt: skip
 START_S = 1_788_220_800.0  # midnight UTC
 KEYS = [
-    "throughput", "heterogeneity", "relays", "stability", "directions", "caps", "latency",
-    "packets", "fees",
+    "throughput", "heterogeneity", "relays", "stability", "transients", "directions", "caps",
+    "latency", "packets", "fees",
 ]  # fmt: skip
 
 
@@ -104,6 +107,74 @@ def test_planted_truths_are_found(planted: Path) -> None:
     assert "10 %" in " ".join(found["heterogeneity"]["statements"])
     # The last day alone can't show a daily pattern.
     assert "aggregate_mbps_day" not in report(planted, "--since", "1d")["stability"]["figures"]
+
+
+def test_what_happens_inside_tests_is_told(tmp_path: Path) -> None:
+    """EC2 bursts, one path of Azure falls after 9 GB at whatever rate, one has two levels."""
+    generator = np.random.default_rng(3)
+    samples = []
+
+    def test_of(src: str, dst: str, levels: list[tuple[float, int]], number: int) -> None:
+        intervals = [
+            Interval(1.0, mbps * (1 + 0.03 * generator.normal()))
+            for mbps, seconds in levels
+            for _ in range(seconds)
+        ]
+        whole = sum(i.mbps for i in intervals) / len(intervals)
+        sample = Sample(src, dst, "aggregate_mbps", whole, START_S + 600 * number, "iperf3", 64)
+        samples.append(settled([Result((sample,), 0.0, tuple(intervals))], Findings()))
+
+    for number in range(8):
+        test_of("aws:us-east-1", "aws:eu-west-1", [(9600, 5), (4800, 40)], number)
+        fast = 2000 + 500 * number
+        until = round(9 * 8000 / fast)
+        test_of("azure:eastus", "azure:westeurope", [(fast, until), (1500, 15)], number)
+        test_of("gcp:us-east1", "gcp:asia-east1", [(2000 if number % 3 else 4000, 30)], number)
+        test_of("gcp:us-east1", "aws:us-east-1", [(5000, 30)], number)
+    odd = samples[-1]._replace(  # somebody else's details
+        measured_at_s=START_S - 60, detail='{"intervals": 3, "findings": [5, {"pattern": "drop"}]}'
+    )
+    found = report(stored(tmp_path / "inside.db", [odd, *samples]))["transients"]
+    inside = found["figures"]["aggregate_mbps_within_tests"]
+    assert inside["tests"] == 33
+    changes = {(c["providers"], c["pattern"]): c for c in inside["changes"]}
+    assert set(changes) == {("aws > aws", "burst"), ("azure > azure", "drop")}
+    burst = changes["aws > aws", "burst"]
+    assert (burst["found"], burst["after_s"]) == (8, 5)
+    assert changes["azure > azure", "drop"]["after_gb"] == pytest.approx(9, rel=0.05)
+    (cause,) = inside["drop_causes"]
+    assert cause == {"src": "azure:eastus", "dst": "azure:westeurope", "cause": "volume"}
+    (pair,) = found["figures"]["aggregate_mbps_between_tests"]["two_levels"]
+    assert (pair["src"], pair["dst"]) == ("gcp:us-east1", "gcp:asia-east1")
+    assert pair["low_mbps"] == pytest.approx(2000, rel=0.02)
+    assert pair["high_mbps"] == pytest.approx(4000, rel=0.02)
+    assert "No test with one connection kept its intervals." in found["statements"]
+
+
+def test_slow_start_is_no_reason_to_relay(tmp_path: Path) -> None:
+    """One cap for all, tested for 5 s from a cold start over round trips from 40 to 320 ms."""
+    cap_mbps = 4800.0
+    samples = []
+    for i, src in enumerate(REGIONS):
+        for j, dst in enumerate(REGIONS):
+            if i != j:
+                rtt_ms = 40.0 * (1 + abs(i - j))
+                shown = cap_mbps * (1 - 8.5 * rtt_ms / 5000)
+                samples += [
+                    Sample(src, dst, "rtt_ms", rtt_ms, START_S, "ping"),
+                    Sample(src, dst, "aggregate_mbps", shown, START_S, "iperf3", 64, 5.0),
+                    Sample(src, dst, "udp_mbps", shown, START_S, "iperf3", 4, 5.0),
+                ]
+    db = stored(tmp_path / "cold.db", samples)
+    found = report(db)
+    assert found["throughput"]["figures"]["aggregate_mbps"][0]["mean"] == pytest.approx(cap_mbps)
+    assert found["relays"]["figures"]["many_connections"]["maximum"] == pytest.approx(1)
+    assert main(["report", "--db", str(db), "--output", str(tmp_path / "cold.md")]) == 0
+    assert "56 tests" in (tmp_path / "cold.md").read_text()
+    # Without round-trip times nothing can be corrected, and relays seem to gain.
+    alone = [sample for sample in samples if sample.metric != "rtt_ms"]
+    seeming = report(stored(tmp_path / "alone.db", alone))
+    assert seeming["relays"]["figures"]["many_connections"]["maximum"] > 1.2
 
 
 def test_the_page_is_whole_in_itself(planted: Path, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from planner.errors import FormatError, InputError
 from probes.samples import Sample, Skipped
 from relayd.store import Batch, Store, append, content_digest, open_store
+from relayd.store.columns import read_columns, read_details
 from relayd.store.ingest import ingest
 from tests.relayd.engines import Spot
 
@@ -260,3 +261,24 @@ def test_a_sample_refers_to_rows_that_are_there(store: Store, spot: Spot) -> Non
             store.database.insert("samples", [row])
     with store.database.transaction():
         assert store.database.insert("samples", [good]) == 1
+
+
+def test_analyses_read_columns_and_details(store: Store) -> None:
+    plain = Sample("aws:a", "gcp:b", "aggregate_mbps", 5.0, 1e9, "t", 8, 10.0)
+    told = plain._replace(
+        measured_at_s=2e9, warmed_up=True, detail='{"intervals": 9, "findings": []}'
+    )
+    named = plain._replace(measured_at_s=1.5e9, detail='{"other": "intervals"}')
+    odd = [
+        plain._replace(measured_at_s=t, detail=d)
+        for t, d in ((3e9, '["intervals"]'), (4e9, '"intervals" no'))
+    ]
+    append(store, [plain, told, named, *odd, plain._replace(metric="per_flow_mbps")], "test")
+    columns = read_columns(store.database, "aggregate_mbps")
+    assert columns.rows["warmed_up"].tolist() == [False, False, True, False, False]
+    assert columns.rows["duration_s"].tolist() == [10.0] * 5
+    (found,) = read_details(store.database, "aggregate_mbps", "intervals")
+    assert (found.src, found.dst, found.at_s) == ("aws:a", "gcp:b", 2e9)
+    assert found.detail == {"intervals": 9, "findings": []}
+    assert not list(read_details(store.database, "aggregate_mbps", "intervals", since_s=2.1e9))
+    assert not list(read_details(store.database, "per_flow_mbps", "intervals"))

@@ -15,12 +15,14 @@ from relayd.reporting.sections.packets import packet_loss
 from relayd.reporting.sections.relays import relays
 from relayd.reporting.sections.stability import stability
 from relayd.reporting.sections.throughput import throughput
+from relayd.reporting.sections.transients import transients
 
 SECTIONS: tuple[Callable[[ReportData], Section], ...] = (
     throughput,
     heterogeneity,
     relays,
     stability,
+    transients,
     directions,
     caps,
     latency,
