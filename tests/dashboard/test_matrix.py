@@ -319,7 +319,7 @@ def test_an_empty_store_says_that_all_is_baseline(empty: Served, page: Watched) 
     said = shown.locator(".empty").inner_text()
     assert "baseline" in said
     assert all(command in said for command in ("relayd lab up", "relayd probe", "relayd import"))
-    assert "nothing measured" in shown.locator("#snapshot").inner_text()
+    assert "no measurement" in shown.locator("#snapshot").inner_text()
     seen = cells(shown)
     assert len(seen) == 40 * 40
     assert all("baseline" in cell.kinds for ends, cell in seen.items() if ends[0] != ends[1])

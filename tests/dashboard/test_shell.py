@@ -158,7 +158,8 @@ def test_files_come_with_policy_type_and_tag_and_nothing_else_is_served(empty: S
 
 @pytest.mark.parametrize("name", sorted(path.name for path in FILES.glob("*.js")))
 def test_no_script_makes_markup_of_text(name: str) -> None:
-    text = (FILES / name).read_text()
+    # The name of a namespace is not an address.
+    text = (FILES / name).read_text().replace("http://www.w3.org/2000/svg", "")
     for risky in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(",
                   "new Function", "http://", "https://"):  # fmt: skip
         assert risky not in text, f"{name} has {risky}"
