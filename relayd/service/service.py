@@ -19,6 +19,7 @@ from relayd.service.current import RENEW_AFTER_S, Current, read_current, with_st
 from relayd.service.estimate_errors import estimate_errors
 from relayd.service.event_stream import EventStream
 from relayd.service.logs import Log
+from relayd.service.memory import give_back
 from relayd.service.metrics import Metrics
 from relayd.service.openapi import document
 from relayd.service.problems import ProblemError
@@ -148,6 +149,7 @@ class Service:
             current.states,
         )
         self._current = current
+        await asyncio.to_thread(give_back)
 
     async def _let_states_end(self) -> None:
         """Forget legs that nobody has confirmed to be down, where the store can't be asked."""

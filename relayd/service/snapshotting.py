@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from planner.errors import RelaydError
 from relayd.service.logs import Log
+from relayd.service.memory import give_back
 from relayd.service.problems import ProblemError
 from relayd.service.workers import Workers
 from relayd.store import Place
@@ -66,4 +67,5 @@ def make(wan: Wan, path: Place) -> str | None:
 
     with open_store(path, mode="write") as store:
         snapshot = make_snapshot(store, wan.catalogue)
+    give_back()
     return snapshot.id if snapshot else None
