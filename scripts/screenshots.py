@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from benchmarks.service import make_store
 from relayd.dashboard.pages import PAGES
 from scripts.small_png import pixels, with_palette
-from tests.dashboard.browser import chromium, watched
+from tests.dashboard.browser import chromium, settle, watched
 from tests.service.running import ROOT, served
 
 if TYPE_CHECKING:
@@ -67,8 +67,7 @@ def _settle(page: Page) -> None:
     cell = page.locator("td.cell")
     if cell.count():  # a matrix shows what it knows of a pair
         cell.nth(500).hover()
-        page.wait_for_load_state("networkidle")
-        page.wait_for_timeout(SETTLED_MS)
+        settle(page)
 
 
 if __name__ == "__main__":

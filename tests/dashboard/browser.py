@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, Request
 
 OPTIONS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
-QUIET_MS, STEP_MS = 500, 50
+# A page that loads asks for one thing after the other; one that is used asks at once.
+LOADED_MS, SETTLED_MS, STEP_MS = 500, 250, 50
+_ASKED: dict[Page, set[Request]] = {}
+"""Requests of each open page that have no answer yet."""
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -32,6 +35,17 @@ def chromium() -> Iterator[Browser]:
         browser.close()
 
 
+def settle(page: Page, enough_ms: int = SETTLED_MS) -> None:
+    """Wait until a page has had nothing to ask for a moment.
+
+    The browser's own "network idle" comes once for a document, and never while events stream.
+    """
+    quiet_ms = 0
+    while quiet_ms < enough_ms:
+        page.wait_for_timeout(STEP_MS)
+        quiet_ms = 0 if _ASKED[page] else quiet_ms + STEP_MS
+
+
 @dataclass
 class Watched:
     """A page, and what went wrong on it."""
@@ -41,19 +55,8 @@ class Watched:
 
     def open(self, url: str) -> Page:
         """Open an address and wait until the page has nothing more to ask."""
-        asked: set[Request] = set()
-        # The stream of events never ends, so the browser's own "network idle" never comes.
-        self.page.on(
-            "request",
-            lambda request: None if request.url.endswith("/v1/events") else asked.add(request),
-        )
-        self.page.on("requestfinished", lambda request: asked.discard(request))
-        self.page.on("requestfailed", lambda request: asked.discard(request))
         self.page.goto(url)
-        quiet_ms = 0
-        while quiet_ms < QUIET_MS:
-            self.page.wait_for_timeout(STEP_MS)
-            quiet_ms = 0 if asked else quiet_ms + STEP_MS
+        settle(self.page, LOADED_MS)
         return self.page
 
     def violations(self) -> list[str]:
@@ -88,6 +91,13 @@ def watched(
         **options,
     )
     seen = Watched(context.new_page())
+    asked = _ASKED[seen.page] = set()
+    seen.page.on(
+        "request",
+        lambda request: None if request.url.endswith("/v1/events") else asked.add(request),
+    )
+    seen.page.on("requestfinished", lambda request: asked.discard(request))
+    seen.page.on("requestfailed", lambda request: asked.discard(request))
     seen.page.on(
         "console",
         lambda said: seen.problems.append(said.text) if said.type in ("error", "warning") else None,
@@ -97,5 +107,6 @@ def watched(
         yield seen
     finally:
         context.close()
+        del _ASKED[seen.page]
     left = [text for text in seen.problems if not any(part in text for part in allowed)]
     assert not left, left

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import permutations
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
@@ -63,4 +66,27 @@ def grid(grid_store: Path) -> Iterator[Served]:
 def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A service on a store without any measurement."""
     with served(tmp_path_factory.mktemp("empty") / "relayd.db", environment=QUICK) as service:
+        yield service
+
+
+@pytest.fixture(scope="session")
+def hundred(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A service with measurements between 100 regions."""
+    folder = tmp_path_factory.mktemp("hundred")
+    chance = Random(1)
+    names = [f"{['aws', 'azure', 'gcp'][at % 3]}:place-{at}" for at in range(100)]
+    table = folder / "measured.csv"
+    with table.open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["src", "dst", "aggregate_mbps", "connections", "duration_s", "measured_at"])
+        rows.writerows(
+            [a, b, chance.randint(1000, 9000), 64, 60, "2026-05-01T00:00Z"]
+            for a, b in permutations(names, 2)
+        )
+    db = folder / "relayd.db"
+    subprocess.run(
+        [sys.executable, "-m", "relayd", "import", "csv", str(table), "--db", str(db)],
+        check=True, capture_output=True, cwd=ROOT,
+    )  # fmt: skip
+    with served(db, environment=QUICK) as service:
         yield service

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import re
-import subprocess
-import sys
 from collections import Counter
-from collections.abc import Iterator
 from itertools import pairwise, permutations
 from pathlib import Path
 from random import Random
@@ -16,9 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pytest
 
-from tests.dashboard.browser import Watched, watched
+from tests.dashboard.browser import Watched, settle, watched
 from tests.dashboard.conftest import QUICK
-from tests.service.running import ROOT, Served, eventually, run, served
+from tests.service.running import Served, eventually, run, served
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -60,7 +56,7 @@ def show(page: Page, metric: str, title: str) -> None:
     """Choose a figure by its radio button."""
     page.get_by_role("radio", name=title, exact=True).check()
     page.wait_for_selector(f"body[data-shown={metric}]")
-    page.wait_for_load_state("networkidle")
+    settle(page)
 
 
 def answer(service: Served, metric: str, more: str = "&measured_only=true&digits=4") -> Any:
@@ -198,14 +194,14 @@ def test_keys_move_and_open_and_the_address_keeps_what_is_shown(
     assert shown.locator(".details .value").inner_text().startswith("Relay gain: ")
     assert title.inner_text() == f"{src} → {dst}"
     shown.get_by_label("Connections").select_option("8")
-    shown.wait_for_load_state("networkidle")
+    settle(shown)
     gain = answer(grid, "relay-gain", "&measured_only=true&digits=4&connections=8")
     value = gain["values"][regions.index(src)][regions.index(dst)]
     assert cells(shown)[src, dst].says.startswith(f"{value:.2f}×")
     # More regions come between, and the place is the same pair still.
     for is_chosen in (False, True):
         shown.get_by_label("Measured only").set_checked(is_chosen)
-        shown.wait_for_load_state("networkidle")
+        settle(shown)
         place = shown.locator("td.cell[tabindex]")
         assert place.locator("xpath=..").locator("th.name").get_attribute("title") == src
         assert title.inner_text() == f"{src} → {dst}"
@@ -228,7 +224,7 @@ def test_regions_are_grouped_and_sorted(grid: Served, page: Watched) -> None:
     regions, values = matrix["regions"], np.array(matrix["values"], dtype=float)
 
     def order() -> list[str]:
-        shown.wait_for_load_state("networkidle")
+        settle(shown)
         heads = ("th.name", ".names th")
         rows, columns = (
             shown.locator(place).evaluate_all("heads => heads.map((head) => head.title)")
@@ -281,7 +277,7 @@ def test_a_pointer_asks_once_it_rests(grid: Served, page: Watched) -> None:
     for at in range(1, 30):
         cell.nth(at).dispatch_event("pointerover", {"bubbles": True})
     shown.wait_for_selector(".details dl")
-    shown.wait_for_load_state("networkidle")
+    settle(shown)
     links = [url for url in asked if "/v1/links/" in url]
     assert len(links) < 15
     src, dst = shown.locator(".details h2").inner_text().split(" → ")
@@ -293,7 +289,7 @@ def test_a_pointer_asks_once_it_rests(grid: Served, page: Watched) -> None:
     before = len(links)
     cell.nth(1).dispatch_event("pointerover", {"bubbles": True})
     cell.nth(29).dispatch_event("pointerover", {"bubbles": True})
-    shown.wait_for_load_state("networkidle")
+    settle(shown)
     assert shown.locator(".details h2").inner_text() == f"{src} → {dst}"
     assert len([url for url in asked if "/v1/links/" in url]) <= before + 1  # it was kept
     cell.nth(29).click()
@@ -327,11 +323,11 @@ def test_an_empty_store_says_that_all_is_baseline(empty: Served, page: Watched) 
     assert {cell.level for cell in cells(shown).values()} == {None}
     assert "no pair" in shown.locator(".finding").inner_text()
     shown.get_by_label("Measured only").check()
-    shown.wait_for_load_state("networkidle")
+    settle(shown)
     assert "No region has a throughput measurement" in shown.locator(".empty").inner_text()
     assert cells(shown) == {}
     shown.get_by_label("Measured only").uncheck()
-    shown.wait_for_load_state("networkidle")
+    settle(shown)
     assert len(cells(shown)) == 40 * 40
 
 
@@ -356,29 +352,6 @@ def test_an_open_page_looks_for_news(page: Watched, tmp_path: Path) -> None:
         assert seen.says == "77 ms, measured"
         assert shown.locator(".empty").count() == 0
         assert shown.locator("#snapshot").inner_text() != before
-
-
-@pytest.fixture(scope="module")
-def hundred(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A service with measurements between 100 regions."""
-    folder = tmp_path_factory.mktemp("hundred")
-    chance = Random(1)
-    names = [f"{['aws', 'azure', 'gcp'][at % 3]}:place-{at}" for at in range(100)]
-    table = folder / "measured.csv"
-    with table.open("w", newline="") as file:
-        rows = csv.writer(file)
-        rows.writerow(["src", "dst", "aggregate_mbps", "connections", "duration_s", "measured_at"])
-        rows.writerows(
-            [a, b, chance.randint(1000, 9000), 64, 60, "2026-05-01T00:00Z"]
-            for a, b in permutations(names, 2)
-        )
-    db = folder / "relayd.db"
-    subprocess.run(
-        [sys.executable, "-m", "relayd", "import", "csv", str(table), "--db", str(db)],
-        check=True, capture_output=True, cwd=ROOT,
-    )  # fmt: skip
-    with served(db) as service:
-        yield service
 
 
 def test_a_hundred_regions_stay_usable(hundred: Served, page: Watched) -> None:

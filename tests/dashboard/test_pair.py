@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.dashboard.browser import Watched, watched
+from tests.dashboard.browser import Watched, settle, watched
 from tests.dashboard.conftest import QUICK
 from tests.dashboard.pair_store import DST, OTHERS, ROUND_TRIPS, SRC, make_pair_store
 from tests.service.running import Served, eventually, served
@@ -44,7 +44,7 @@ def cells(shown: Page, name: str) -> list[str]:
 
 
 def settled(shown: Page) -> None:
-    shown.wait_for_load_state("networkidle")
+    settle(shown)
 
 
 def test_figures_of_both_directions_are_the_apis(page: Watched, grid: Served) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from relayd.dashboard.assets import FILES
 from relayd.dashboard.pages import PAGES
-from tests.dashboard.browser import Watched, watched
+from tests.dashboard.browser import Watched, settle, watched
 from tests.dashboard.conftest import QUICK
 from tests.service.running import Served, make_store, run, served
 
@@ -104,12 +104,12 @@ def test_a_service_with_tokens_asks_for_one_and_a_stopped_one_is_said(
         shown.get_by_label("Token", exact=True).fill(token)
         shown.keyboard.press("Enter")
         shown.locator("table.matrix").wait_for()
-        shown.wait_for_load_state("networkidle")
+        settle(shown)
         assert token not in shown.content()
         shown.reload()
         shown.locator("table.matrix").wait_for()
         assert dialog.count() == 0
-        shown.wait_for_load_state("networkidle")
+        settle(shown)
         service.stop()
         shown.get_by_role("radio", name="RTT").check()
         shown.locator(".problem").wait_for()
