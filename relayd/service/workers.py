@@ -22,6 +22,7 @@ from planner.catalogue import Catalogue
 from planner.errors import RelaydError
 from planner.leg_states import LegState, Pair
 from planner.network import Network
+from relayd.service.memory import give_back
 from relayd.service.problems import ProblemError, problem_of
 from relayd.wan import Wan
 
@@ -188,6 +189,7 @@ def _answer(
         network = Network(sites, legs, snapshot, verified=verified)
         _known[path] = GivenWan(catalogue, network, states)
         _ = _known[path].network  # widened for age here, once, not for each pair that is asked for
+        give_back()
     signal.setitimer(signal.ITIMER_REAL, limit_s)
     try:
         return question(_known[path], *arguments)
