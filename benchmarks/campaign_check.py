@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import relayd
 from benchmarks.achieved import achieved
-from benchmarks.lab_check import Check, quantile, write_table
+from benchmarks.lab_check import Check, quantile
 from planner import backbone
 from planner.catalogue import Catalogue
 from planner.errors import RelaydError
@@ -274,9 +274,7 @@ def main() -> int:
             return 1
         finally:
             lab.down()
-    if options.docs:
-        write_table(Path(options.docs), "campaign-check", check.findings)
-    return 0 if all(finding.held for finding in check.findings) else 1
+    return check.finished(options.docs, "campaign-check")
 
 
 if __name__ == "__main__":

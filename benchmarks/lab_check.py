@@ -77,13 +77,19 @@ class Check:
         """Note a value without a promise."""
         self._add(what, "", f"{value:.3g} {unit}", True, value)
 
+    def finished(self, docs: str | None, mark: str) -> int:
+        """Put what was found into a document, if one is named; returns the exit code."""
+        if docs:
+            _write_table(Path(docs), mark, self.findings)
+        return 0 if all(finding.held for finding in self.findings) else 1
+
     def _add(self, what: str, promised: str, found: str, held: bool, value: float) -> None:
         self.findings.append(Finding(what, promised, found, held, value))
         mark = "" if held else "   NOT HELD"
         print(f"{what:<62} {promised:>12}  {found:>14}{mark}", flush=True)
 
 
-def write_table(path: Path, mark: str, findings: Sequence[Finding]) -> None:
+def _write_table(path: Path, mark: str, findings: Sequence[Finding]) -> None:
     """Put findings as a table between two marks of a document."""
     head, _, rest = path.read_text().partition(f"<!-- {mark} -->")
     _, _, tail = rest.partition(f"<!-- /{mark} -->")
@@ -351,9 +357,7 @@ def main() -> int:
             for f in check.findings
         ]
         Path(options.json).write_text(json.dumps(found, indent=2) + "\n")
-    if options.docs:
-        write_table(Path(options.docs), "lab-check", check.findings)
-    return 0 if all(finding.held for finding in check.findings) else 1
+    return check.finished(options.docs, "lab-check")
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import relayd
 from benchmarks.campaign_check import run
-from benchmarks.lab_check import Check, quantile, write_table
+from benchmarks.lab_check import Check, quantile
 from planner.errors import RelaydError
 from planner.plan import Plan
 from planner.predictions import PlanPrediction, predicted
@@ -197,9 +197,7 @@ def main() -> int:
             return 1
         finally:
             lab.down()
-    if options.docs:
-        write_table(Path(options.docs), "verify-check", check.findings)
-    return 0 if all(finding.held for finding in check.findings) else 1
+    return check.finished(options.docs, "verify-check")
 
 
 if __name__ == "__main__":

@@ -60,3 +60,12 @@ class ProbeError(RelaydError):
     def of_the_host(self) -> bool:
         """Whether other probes of this host will fail the same way."""
         return self.cause in _OF_THE_HOST
+
+
+def first_of(group: BaseExceptionGroup[ProbeError]) -> ProbeError:
+    """Return the first error of a group of tasks: those after it are mostly its consequences."""
+    found: BaseException = group
+    while isinstance(found, BaseExceptionGroup):
+        found = found.exceptions[0]
+    assert isinstance(found, ProbeError)
+    return found

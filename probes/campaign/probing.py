@@ -19,7 +19,7 @@ from probes.campaign.findings import Findings, fastest_mbps, settled, steady_mbp
 from probes.campaign.method import Method
 from probes.campaign.ramping import RAMP_STEP_S, UDP_OVER_TCP, Saturation, sender_kind
 from probes.campaign.tasks import ProbeTask
-from probes.failures import ProbeError
+from probes.failures import ProbeError, first_of
 from probes.importers.steady import Interval
 from probes.samples import Metric, Sample
 from probes.sessions import Sessions
@@ -268,7 +268,7 @@ class Prober:
                     running = [group.create_task(loaded(test)) for test in tests]
             except* ProbeError as failed:
                 self._charge_lost(task, findings, time.monotonic() - busy_since_s, task.pairs)
-                raise _first(failed) from None
+                raise first_of(failed) from None
             findings.busy_s += time.monotonic() - busy_since_s
         peers: dict[str, Ended] = {}
         for test, (result, ended_s) in zip(tests, (t.result() for t in running), strict=True):
@@ -340,11 +340,3 @@ class Prober:
         """Charge a test that failed for what it may have moved: no one is left who counted."""
         share = task.expected_gbps * min(elapsed_s, task.duration_s) / 8 / len(pairs)
         findings.sent += [(src, dst, share) for src, dst in pairs]
-
-
-def _first(group: BaseExceptionGroup[ProbeError]) -> ProbeError:
-    found: BaseException = group
-    while isinstance(found, BaseExceptionGroup):
-        found = found.exceptions[0]
-    assert isinstance(found, ProbeError)
-    return found

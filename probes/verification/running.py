@@ -10,7 +10,7 @@ from math import inf
 
 from planner.units import MBPS_PER_GBPS
 from probes.campaign.findings import Findings, settled
-from probes.failures import ProbeError
+from probes.failures import ProbeError, first_of
 from probes.sessions import Sessions
 from probes.tools.interface import Result, Test
 from probes.tools.iperf3 import Iperf3
@@ -83,7 +83,7 @@ async def run(sessions: Sessions, ports: Ports, what: Run) -> Outcome:
             async with asyncio.TaskGroup() as group:
                 running = [group.create_task(client(path, test)) for path, test in tests]
         except* ProbeError as failed:
-            raise _first(failed) from None
+            raise first_of(failed) from None
     results = [(path, task.result()) for (path, _), task in zip(tests, running, strict=True)]
     return Outcome(what, tuple(_outcome(path, results, began_s) for path in what.paths), relays)
 
@@ -98,11 +98,3 @@ def _outcome(
 
 def _mbps(gbps: float) -> float:
     return 0.0 if gbps == inf else gbps * MBPS_PER_GBPS
-
-
-def _first(group: BaseExceptionGroup[ProbeError]) -> ProbeError:
-    found: BaseException = group
-    while isinstance(found, BaseExceptionGroup):
-        found = found.exceptions[0]
-    assert isinstance(found, ProbeError)
-    return found

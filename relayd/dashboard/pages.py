@@ -9,7 +9,7 @@ from html import escape
 from string import Template
 
 from relayd import __version__
-from relayd.dashboard.assets import FILES
+from relayd.dashboard.assets import FILES, Asset, asset
 
 _IMPORT = re.compile(r'^(?:import|export) .*from "\./([\w.]+)";$', re.MULTILINE)
 
@@ -28,14 +28,12 @@ class Page:
     title : str
     summary : str
         What it is for, in one sentence; read out and shown below the title.
-    in_menu : bool
     """
 
     path: str
     name: str
     title: str
     summary: str
-    in_menu: bool = True
 
 
 PAGES = (
@@ -51,14 +49,15 @@ PAGES = (
 
 
 @cache
-def rendered(page: Page) -> bytes:
-    """Return a page as HTML; its figures come later, by its script."""
-    menu = "".join(_entry(other, other is page) for other in PAGES if other.in_menu)
+def rendered(page: Page) -> Asset:
+    """Return a page as HTML, ready to be sent; its figures come later, by its script."""
+    menu = "".join(_entry(other, other is page) for other in PAGES)
     template = Template((FILES / "page.html").read_text("utf-8"))
-    return template.substitute(
+    content = template.substitute(
         title=escape(page.title), summary=escape(page.summary), name=page.name, menu=menu,
         version=escape(__version__), modules="".join(map(_preload, _modules(f"{page.name}.js"))),
-    ).encode()  # fmt: skip
+    )  # fmt: skip
+    return asset(content.encode(), "text/html; charset=utf-8")
 
 
 def _modules(script: str) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from relayd.cli.commands.command import command, group
+from relayd.cli.commands.command import command, group, worth
 
 # Kept here, so that `--help` and completion need none of the modules that define them.
 FORMATS = ("iperf3", "ping", "nuttcp", "skyplane-throughput", "skyplane-latency", "csv")
@@ -114,9 +114,4 @@ def _backtest(parser: argparse.ArgumentParser) -> None:
         "--objective", choices=REPLAYED, default="value",
         help="value: cost plus time (default); time or cost alone",
     )  # fmt: skip
-    goal.add_argument(
-        "--time-value", metavar="USD/H", help="what an hour is worth (default 20usd/h)"
-    )
-    goal.add_argument(
-        "--margin", metavar="SHARE", help="what a relay must surely gain (default 0.1)"
-    )
+    worth(goal)

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from relayd.cli.commands.command import command, group
+from relayd.cli.commands.command import command, group, worth
 
 # Kept here, so that `--help` and completion need none of the modules that define them.
 OBJECTIVES = ("value", "time", "cost", "latency")
@@ -63,12 +63,7 @@ def plan_options(
         "--objective", choices=OBJECTIVES, default="value",
         help="value: cost plus time (default); time, cost or latency alone",
     )  # fmt: skip
-    goal.add_argument(
-        "--time-value", metavar="USD/H", help="what an hour is worth (default 20usd/h)"
-    )
-    goal.add_argument(
-        "--margin", metavar="SHARE", help="what a relay must surely gain (default 0.1)"
-    )
+    worth(goal)
     limits = parser.add_argument_group("limits")
     limits.add_argument(budget, metavar="USD", dest="budget", help="most to spend, such as 20usd")
     limits.add_argument("--deadline", metavar="TIME", help="such as 2h")

@@ -2,7 +2,7 @@
 
 import { element, sortable } from "./dom.js";
 import { mbps, ms, percent, perGb, rate, figure } from "./format.js";
-import { columnsOf, legs, pairAddress } from "./plan_figures.js";
+import { AGGREGATE, columnsOf, legs, pairAddress } from "./plan_figures.js";
 
 const leads = (row, planned) =>
   element(
@@ -23,19 +23,7 @@ export function linkTable(links, cities, planAddress, metric) {
         value: (link) => link.dst,
         shown: (link) => [link.dst, " ", element("small", { class: "muted" }, cities.get(link.dst) ?? "")],
       },
-      {
-        title: "One VM pair",
-        unit: "Gbit/s",
-        number: true,
-        value: (link) => link.aggregate_gbps.expected,
-        shown: (link) => rate(link.aggregate_gbps.expected),
-      },
-      {
-        title: "Bounds",
-        number: true,
-        value: (link) => link.aggregate_gbps.high - link.aggregate_gbps.low,
-        shown: (link) => `${rate(link.aggregate_gbps.low)} to ${rate(link.aggregate_gbps.high)}`,
-      },
+      ...AGGREGATE,
       { title: "Source", value: (link) => link.aggregate_gbps.source },
       {
         title: "Per flow",

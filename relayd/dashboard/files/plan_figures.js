@@ -1,6 +1,7 @@
 // What a plan says, in figures that several parts of the page (and the map) show.
 
 import { element } from "./dom.js";
+import { rate } from "./format.js";
 
 export const relaysOf = (plan) => plan.paths.filter((path) => path.regions.length === 3).map((path) => path.regions[1]);
 export const hasDirect = (plan) => plan.paths.some((path) => path.regions.length === 2);
@@ -89,3 +90,20 @@ export function legsOf(plan) {
   ];
   return [...new Map(all.map((leg) => [leg.join(" "), leg])).values()];
 }
+
+// Columns of a table of links, as /v1/links shows them: what one VM pair reaches.
+export const AGGREGATE = [
+  {
+    title: "One VM pair",
+    unit: "Gbit/s",
+    number: true,
+    value: (link) => link.aggregate_gbps.expected,
+    shown: (link) => rate(link.aggregate_gbps.expected),
+  },
+  {
+    title: "Bounds",
+    number: true,
+    value: (link) => link.aggregate_gbps.high - link.aggregate_gbps.low,
+    shown: (link) => `${rate(link.aggregate_gbps.low)} to ${rate(link.aggregate_gbps.high)}`,
+  },
+];

@@ -2,7 +2,7 @@
 
 import { element, facts, sortable } from "./dom.js";
 import { ago, duration, figure, ms, percent, perGb, rate, times, usd } from "./format.js";
-import { chosenOption, hasDirect, legs, pairAddress, relaysOf } from "./plan_figures.js";
+import { AGGREGATE, chosenOption, hasDirect, legs, pairAddress, relaysOf } from "./plan_figures.js";
 
 export function paths(plan) {
   const columns = [
@@ -124,19 +124,7 @@ export function basis(plan, links) {
       value: (link) => `${link.src} ${link.dst}`,
       shown: (link) => element("a", { href: pairAddress(link.src, link.dst) }, `${link.src} → ${link.dst}`),
     },
-    {
-      title: "One VM pair",
-      unit: "Gbit/s",
-      number: true,
-      value: (link) => link.aggregate_gbps.expected,
-      shown: (link) => rate(link.aggregate_gbps.expected),
-    },
-    {
-      title: "Bounds",
-      number: true,
-      value: (link) => link.aggregate_gbps.high - link.aggregate_gbps.low,
-      shown: (link) => `${rate(link.aggregate_gbps.low)} to ${rate(link.aggregate_gbps.high)}`,
-    },
+    ...AGGREGATE,
     {
       title: "Source",
       value: (link) => link.aggregate_gbps.source,

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 from aiohttp import hdrs, web
 
-from relayd.dashboard.assets import Asset, asset, assets
+from relayd.dashboard.assets import Asset, assets
 from relayd.dashboard.charts import bundle
 from relayd.dashboard.pages import PAGES, Page, rendered
 from relayd.service.compression import accepts_gzip, is_known, tag_of
@@ -25,7 +25,7 @@ POLICY = (
 def _shows(page: Page) -> Callable[[Ask], Awaitable[web.Response]]:
     async def get_page(ask: Ask) -> web.Response:
         """Return a page without figures: its script asks for them, with the reader's token."""
-        return _sent(ask, asset(rendered(page), f"{HTML}; charset=utf-8"))
+        return _sent(ask, rendered(page))
 
     return get_page
 
