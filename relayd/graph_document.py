@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
+from math import inf, isfinite
 from typing import Any
 
 from planner.catalogue import Catalogue, Region
@@ -13,6 +14,7 @@ from planner.network import Estimate, Leg, Network, Site, Snapshot
 
 LEG_FIGURES = ("rtt_ms", "per_flow_mbps", "aggregate_gbps")
 SITE_FIGURES = ("egress_gbps", "ingress_gbps", "window_mb")
+_BOUNDS = ("low", "expected", "high")
 
 
 def aliases_by_region(catalogue: Catalogue) -> dict[str, list[str]]:
@@ -59,7 +61,7 @@ def network_of(document: Mapping[str, Any]) -> Network:
     try:
         sites = {
             row["region"]: Site(
-                row["region"], row["vm_type"], *(Estimate(**row[name]) for name in SITE_FIGURES)
+                row["region"], row["vm_type"], *(_estimate_of(row[name]) for name in SITE_FIGURES)
             )
             for row in document["sites"]
         }
@@ -87,7 +89,7 @@ def leg_states_of(document: Mapping[str, Any]) -> dict[tuple[str, str], LegState
 
 def leg_of(row: Mapping[str, Any]) -> Leg:
     """Return the leg that :func:`leg_as_json` made a row of."""
-    rtt_ms, per_flow_mbps, aggregate_gbps = (Estimate(**row[name]) for name in LEG_FIGURES)
+    rtt_ms, per_flow_mbps, aggregate_gbps = (_estimate_of(row[name]) for name in LEG_FIGURES)
     return Leg(row["src"], row["dst"], rtt_ms, per_flow_mbps, aggregate_gbps, row["loss_pct"])
 
 
@@ -104,13 +106,20 @@ def leg_as_json(leg: Leg) -> dict[str, Any]:
 
 
 def estimate_as_json(estimate: Estimate) -> dict[str, Any]:
-    """Return an estimate as JSON types."""
+    """Return an estimate as JSON types; a bound that is not known, infinity, becomes None."""
     return {
-        "low": estimate.low,
-        "expected": estimate.expected,
-        "high": estimate.high,
+        **{name: _finite(getattr(estimate, name)) for name in _BOUNDS},
         "source": estimate.source,
         "measured_at_s": estimate.measured_at_s,
         "samples": estimate.samples,
         "basis": estimate.basis,
     }
+
+
+def _finite(figure: float) -> float | None:
+    return figure if isfinite(figure) else None
+
+
+def _estimate_of(row: Mapping[str, Any]) -> Estimate:
+    bounds = {name: inf if row[name] is None else row[name] for name in _BOUNDS}
+    return Estimate(**{**row, **bounds})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from planner.baseline import (
@@ -16,6 +15,7 @@ from planner.baseline import (
 )
 from planner.catalogue import Catalogue
 from planner.network import Estimate, Leg, Network, Site, Snapshot
+from planner.units import utc_text
 from relayd.store.opening import Store, default_path, open_if_there, open_store
 from relayd.store.places import Place
 from relayd.store.snapshots import EstimateRow, LegRow, SiteRow, SnapshotRow
@@ -170,8 +170,7 @@ class Knowledge:
 
 def snapshot_of(row: SnapshotRow) -> Snapshot:
     """Return a stored snapshot's name as plans carry it."""
-    as_of = datetime.fromtimestamp(row.as_of_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return Snapshot(row.id, as_of, row.source)
+    return Snapshot(row.id, utc_text(row.as_of_s), row.source)
 
 
 def rows_of(network: Network) -> tuple[list[LegRow], list[SiteRow]]:

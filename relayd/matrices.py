@@ -99,11 +99,11 @@ def matrix_of(
     if metric == "relay-gain":
         values, ranks = _relay_gain(values, ranks, network)
     ranks[np.isnan(values)] = -1
-    names: tuple[Source | None, ...] = (*_SOURCES, None)  # -1 is the last
-    sources = tuple(tuple(names[rank] for rank in row) for row in ranks.tolist())
-    return Matrix(
-        metric, UNITS[metric], regions, values, network.snapshot, sources if source else None
-    )
+    sources = None
+    if source:
+        names: tuple[Source | None, ...] = (*_SOURCES, None)  # -1 is the last
+        sources = tuple(tuple(names[rank] for rank in row) for row in ranks.tolist())
+    return Matrix(metric, UNITS[metric], regions, values, network.snapshot, sources)
 
 
 def _figure(

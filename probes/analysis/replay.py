@@ -273,6 +273,11 @@ def _judge(
     terms = scene.terms
     chosen, likeliest = choose(terms, believed, rtt_ms)
     known = ~np.isnan(truth)
+    # A direct leg that is down needs a relay: without one there is nothing to recommend.
+    possible = (believed.expected > 0) | (likeliest != DIRECT)
+    decided = scene.judged & estimated & possible & known & np.isfinite(terms.egress_usd)
+    if not decided.any():
+        return
     true_rates = np.nan_to_num(truth)
     np.fill_diagonal(true_rates, 0.0)
     relay, value = best_relays_by_value(terms, true_rates, true_rtt_ms)
@@ -280,9 +285,6 @@ def _judge(
     alone = outcomes(terms, true_rates, true_rtt_ms, direct)
     hindsight = np.where(value < alone.value * (1 - EQUAL), relay, DIRECT).astype(np.int32)
 
-    # A direct leg that is down needs a relay: without one there is nothing to recommend.
-    possible = (believed.expected > 0) | (likeliest != DIRECT)
-    decided = scene.judged & estimated & possible & known & np.isfinite(terms.egress_usd)
     told = np.where(known, 1.0, 0.0)
     paths_known = (path_rates(told, chosen) > 0) & (path_rates(told, likeliest) > 0)
     choices = np.stack([chosen, direct, likeliest, hindsight])
@@ -292,8 +294,6 @@ def _judge(
     ]
     best = results[-1]
     scored = decided & paths_known & (best.rate_gbps > 0)
-    if not decided.any():
-        return
     tally.steps += 1
     carried = scored & np.all([result.rate_gbps > 0 for result in results], axis=0)
     shares = [_share(best, result, scored) for result in results]

@@ -136,6 +136,7 @@ async def relaying(
     fleet, session = sessions.fleet, await sessions.session(relay)
     program = await _program(session)
     address = fleet.target(dst, relay)
+    own, peers = await _own(session, address), await _peers(session, fleet, relay, dst)
     avoid: set[int] = set()
     while True:
         async with AsyncExitStack() as stack:
@@ -143,8 +144,7 @@ async def relaying(
                 ports.several(fleet[relay], 1, avoid)
             )  # fmt: skip
             what = Relaying(
-                await _own(session, address), listen_port, await _peers(session, fleet, relay, dst),
-                fleet.target(relay, src), port, connections,
+                own, listen_port, peers, fleet.target(relay, src), port, connections
             )  # fmt: skip
             command, config = socat_command(what), ""
             if program == "haproxy":

@@ -193,7 +193,9 @@ def runs_of(
             value=value,
         )  # fmt: skip
     runs = [replace(run, measured_s=scale) for run in runs]
-    return [_held(run, runs, limits, price) for run in runs]
+    usd = cost_usd(runs, price)
+    room = min(limits.most_gb / volume_gb(runs), limits.budget_usd / usd if usd > 0 else inf)
+    return [_held(run, room) for run in runs]
 
 
 def apart(
@@ -317,12 +319,8 @@ def _most_s(runs: Sequence[Run], limits: Limits, price: Price) -> int | None:
     return None
 
 
-def _held(run: Run, runs: Sequence[Run], limits: Limits, price: Price) -> Run:
-    """Hold a run to its part of the limits, even where more should be possible than predicted."""
-    room = min(
-        limits.most_gb / volume_gb(runs),
-        limits.budget_usd / max(cost_usd(runs, price), 1e-12),
-    )
+def _held(run: Run, room: float) -> Run:
+    """Hold a run to so many times what it should carry, even where more should be possible."""
     if room == inf:
         return run
     paths = tuple(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from math import inf
 from pathlib import Path
 from typing import Literal
@@ -25,7 +24,7 @@ from planner.request import (
     TransferRequest,
 )
 from planner.single_choices import Floats, RateBounds, Terms
-from planner.units import BITS_PER_BYTE, S_PER_H
+from planner.units import BITS_PER_BYTE, S_PER_H, utc_text
 from probes.analysis.evidence import require
 from probes.analysis.replay import Scene, Tally, Truths
 from probes.estimation.bundles import Windows
@@ -127,7 +126,7 @@ def backtest_store(
     if not 1 <= step_s < inf:
         raise InputError("step", "must be at least a second", value=f"{step_s:g} s")
     if since_s is not None and until_s is not None and not since_s < until_s:
-        raise InputError("until", "is not after since", value=_utc(until_s))
+        raise InputError("until", "is not after since", value=utc_text(until_s))
     metric: Metric = "per_flow_mbps" if connections == 1 else "aggregate_mbps"
     history = History(store, catalogue, metric)
     require(f"regions with {metric} samples", len(history.regions), FEWEST_REGIONS)
@@ -149,8 +148,8 @@ def backtest_store(
     total = _total(tally, scene, span)
     require("decisions held against measurements of their step", total.judged, FEWEST_DECISIONS)
     return Backtest(
-        since=_utc(span.begin_s),
-        until=_utc(span.end_s),
+        since=utc_text(span.begin_s),
+        until=utc_text(span.end_s),
         step_s=step_s,
         steps=tally.steps,
         samples=history.samples_read,
@@ -300,7 +299,3 @@ def _warnings(history: History, scene: Scene, total: Among) -> list[str]:
 
 def _days(span: Span) -> float:
     return span.steps * span.step_s / 86400.0
-
-
-def _utc(at_s: float) -> str:
-    return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -17,7 +17,7 @@ def aws_cli(emission: Emission) -> str:
     _must_be_store(emission, "aws", "aws-cli", "S3")
 
     def settings(lane: Lane) -> list[str]:
-        part = part_mib(lane, emission.plan["request"]["volume_gb"], STORES["aws"])
+        part = part_mib(lane, emission.volume_gb, STORES["aws"])
         return [
             'cat "${AWS_CONFIG_FILE:-$HOME/.aws/config}" > "$temporary/config" 2> /dev/null || :',
             'export AWS_CONFIG_FILE="$temporary/config"',
@@ -34,7 +34,7 @@ def aws_cli(emission: Emission) -> str:
         'aws s3 cp --recursive "$SOURCE" "$DESTINATION" "$@"\n',
         # Links carry the share of files, which the tool follows.
         _LINKED + 'aws s3 cp --recursive "$share" "$DESTINATION" "$@"\n',
-        "a folder", "s3://bucket/path", (PART_NOTE,), temporary=True,
+        "s3://bucket/path", (PART_NOTE,), temporary=True,
     )  # fmt: skip
 
 
@@ -47,7 +47,7 @@ def azcopy(emission: Emission) -> str:
     _must_be_store(emission, "azure", "azcopy", "Azure Blob")
 
     def settings(lane: Lane) -> list[str]:
-        part = part_mib(lane, emission.plan["request"]["volume_gb"], STORES["azure"])
+        part = part_mib(lane, emission.volume_gb, STORES["azure"])
         return [f"export AZCOPY_CONCURRENCY_VALUE={lane.connections}", f"part=${{PART:-{part}}}"]
 
     flags = '--recursive --as-subdir=false --block-size-mb "$part" "$@"\n'
@@ -55,7 +55,7 @@ def azcopy(emission: Emission) -> str:
         emission, "An upload with AzCopy", settings,
         'azcopy copy "$SOURCE" "$DESTINATION" \\\n  ' + flags,
         'azcopy copy "$folder" "$DESTINATION" --list-of-files "$list" \\\n  ' + flags,
-        "a folder", "https://account.blob.core.windows.net/container with its SAS",
+        "https://account.blob.core.windows.net/container with its SAS",
         (PART_NOTE,),
     )  # fmt: skip
 
@@ -70,7 +70,7 @@ def gcloud(emission: Emission) -> str:
 
     def settings(lane: Lane) -> list[str]:
         threads, processes = side_by_side(lane.connections)
-        part = part_mib(lane, emission.plan["request"]["volume_gb"], STORES["gcp"])
+        part = part_mib(lane, emission.volume_gb, STORES["gcp"])
         composite = "export CLOUDSDK_STORAGE_PARALLEL_COMPOSITE_UPLOAD"
         return [
             f"export CLOUDSDK_STORAGE_PROCESS_COUNT={processes}",
@@ -85,7 +85,7 @@ def gcloud(emission: Emission) -> str:
         emission, "An upload with gcloud storage", settings,
         'gcloud storage cp --recursive "$SOURCE/*" "$DESTINATION" "$@"\n',
         _LINKED + 'gcloud storage cp --recursive "$share/*" "$DESTINATION" "$@"\n',
-        "a folder", "gs://bucket/path/", (PART_NOTE,),
+        "gs://bucket/path/", (PART_NOTE,),
     )  # fmt: skip
 
 

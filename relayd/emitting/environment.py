@@ -14,19 +14,18 @@ def env(emission: Emission) -> str:
     Addresses that were not given are left out, so ``set -u`` notices.
     """
     plan = emission.plan
-    request, cost = plan["request"], plan["cost_usd"]
     figures: dict[str, object] = {
-        "PLAN_ID": plan["plan_id"],
-        "SNAPSHOT": plan["snapshot"]["id"],
-        "VERDICT": plan["verdict"],
+        "PLAN_ID": plan.plan_id,
+        "SNAPSHOT": plan.snapshot.id,
+        "VERDICT": plan.verdict,
         "SRC": emission.sources[0].region,
         "DST": emission.destinations[0].region,
-        "VOLUME_GB": _figure(request["volume_gb"]),
-        "THROUGHPUT_GBPS": _figure(plan["throughput_gbps"]),
-        "THROUGHPUT_GBPS_LOW": _figure(plan["throughput_gbps_low"]),
-        "THROUGHPUT_GBPS_HIGH": _figure(plan["throughput_gbps_high"]),
-        "DURATION_S": _figure(plan["duration_s"]),
-        "COST_USD": _figure(cost["total"]),
+        "VOLUME_GB": _figure(emission.volume_gb),
+        "THROUGHPUT_GBPS": _figure(plan.throughput_gbps),
+        "THROUGHPUT_GBPS_LOW": _figure(plan.throughput_gbps_low),
+        "THROUGHPUT_GBPS_HIGH": _figure(plan.throughput_gbps_high),
+        "DURATION_S": _figure(plan.duration_s),
+        "COST_USD": _figure(plan.cost_usd.total),
         "LANES": len(emission.lanes),
     }
     for lane in emission.lanes:

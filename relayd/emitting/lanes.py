@@ -6,7 +6,6 @@ over several VMs has as many lanes as the region with most of them.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -14,7 +13,8 @@ from math import ceil
 from typing import Any
 
 from planner.errors import InputError
-from planner.plan import Answer
+from planner.plan import Answer, Plan
+from relayd.plan_documents import plan_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,6 @@ class Vm:
     region : str
     number, of : int
         Which of how many VMs of its region.
-    role : str
-        ``source``, ``relay`` or ``destination``.
     address : str
         Empty where it was not given.
     """
@@ -38,7 +36,6 @@ class Vm:
     region: str
     number: int
     of: int
-    role: str
     address: str
 
     @property
@@ -89,8 +86,7 @@ class Emission:
 
     Attributes
     ----------
-    plan : mapping
-        As JSON has it.
+    plan : Plan
     sources, relays, destinations : tuple of Vm
     lanes : tuple of Lane
         Between single VMs.
@@ -98,12 +94,17 @@ class Emission:
         Of the first lane at its destination; each further lane has the next.
     """
 
-    plan: Mapping[str, Any]
+    plan: Plan
     sources: tuple[Vm, ...]
     relays: tuple[Vm, ...]
     destinations: tuple[Vm, ...]
     lanes: tuple[Lane, ...]
     port: int
+
+    @property
+    def volume_gb(self) -> float:
+        """What is to be moved."""
+        return float(self.plan.request["volume_gb"])
 
     @property
     def relayed(self) -> tuple[Lane, ...]:
@@ -142,17 +143,17 @@ def emission(
         If it is no plan of a transfer, an endpoint is of another region or no address, or the
         ports do not suffice.
     """
-    content = _content(plan)
-    paths, counts = content["paths"], content["vms"]
-    src, dst = paths[0]["regions"][0], paths[0]["regions"][-1]
-    through = [path["regions"][1] for path in paths if len(path["regions"]) == 3]
+    whole = _whole(plan_of(plan))
+    paths, counts = whole.paths, whole.vms
+    src, dst = paths[0].regions[0], paths[0].regions[-1]
+    through = [path.regions[1] for path in paths if len(path.regions) == 3]
     addresses = _addresses(endpoints, counts)
-    sources = _vms("SRC", "source", [src], counts, addresses)
-    relays = _vms("RELAY", "relay", through, counts, addresses)
-    destinations = _vms("DST", "destination", [dst], counts, addresses)
+    sources = _vms("SRC", [src], counts, addresses)
+    relays = _vms("RELAY", through, counts, addresses)
+    destinations = _vms("DST", [dst], counts, addresses)
     lanes: list[Lane] = []
     for path in paths:
-        own = [vm for vm in relays if [vm.region] == path["regions"][1:-1]]
+        own = [vm for vm in relays if (vm.region,) == path.regions[1:-1]]
         wide = max(len(sources), len(own), len(destinations) if to_vms else 1)
         for i in range(wide):
             lanes.append(
@@ -161,43 +162,37 @@ def emission(
                     sources[i % len(sources)],
                     own[i % len(own)] if own else None,
                     destinations[i % len(destinations)],
-                    path["share"] / wide,
-                    path["throughput_gbps"] / wide,
-                    ceil(path["connections"] / wide),
-                    path["rtt_ms"],
+                    path.share / wide,
+                    path.throughput_gbps / wide,
+                    ceil(path.connections / wide),
+                    path.rtt_ms,
                 )
             )
     if not 1 <= port <= 65_535 - len(lanes) + 1:
         raise InputError("port", f"must leave room for {len(lanes)} ports up to 65535", value=port)
-    return Emission(content, sources, relays, destinations, tuple(lanes), port)
+    return Emission(whole, sources, relays, destinations, tuple(lanes), port)
 
 
-def _content(plan: Answer | Mapping[str, Any] | str) -> Mapping[str, Any]:
-    remedy = "Give a plan of one transfer, or what `relayd plan --json` printed."
-    if isinstance(plan, Answer):
-        return _content(plan.model_dump("json"))
-    if isinstance(plan, str):
-        try:
-            return _content(json.loads(plan))
-        except ValueError as fault:
-            if isinstance(fault, InputError):
-                raise
-            raise InputError("plan", f"is not JSON: {fault}", remedy=remedy) from None
-    try:
-        whole = all(
-            len(path["regions"]) in {2, 3}
-            and set(path["regions"]) <= set(plan["vms"])
-            and all(float(path[name]) > 0 for name in _FIGURES_OF_PATH)
-            for path in plan["paths"]
-        ) and all(plan[name] for name in ("plan_id", "snapshot", "request", "paths", "cost_usd"))
-    except (KeyError, TypeError, ValueError, AttributeError):
-        whole = False
-    if not whole:
-        raise InputError("plan", "is not a plan of one transfer", remedy=remedy)
+def _whole(plan: Plan) -> Plan:
+    """Refuse a plan whose figures no script can be made of."""
+    volume_gb = plan.request.get("volume_gb")
+    fine = (
+        isinstance(volume_gb, float | int)
+        and volume_gb > 0
+        and bool(plan.paths)
+        and all(
+            len(path.regions) in {2, 3}
+            and all(plan.vms.get(region, 0) > 0 for region in path.regions)
+            and min(path.throughput_gbps, path.share, path.connections, path.rtt_ms) > 0
+            for path in plan.paths
+        )
+    )
+    if not fine:
+        raise InputError(
+            "plan", "has no volume, or a path without VMs, share, throughput or connections",
+            value=plan.plan_id, remedy="Give what `relayd plan --json` printed, unchanged.",
+        )  # fmt: skip
     return plan
-
-
-_FIGURES_OF_PATH = ("throughput_gbps", "share", "connections", "rtt_ms")
 
 
 def _addresses(
@@ -223,8 +218,8 @@ def _addresses(
 
 def _checked(address: str) -> str:
     """Refuse what is neither an IPv4 address nor a host name: it goes into scripts."""
-    labels = address.rstrip(".").split(".")
-    fine = address.isascii() and all(
+    labels = str(address).rstrip(".").split(".")
+    fine = str(address).isascii() and all(
         label and all(c.isalnum() or c in "-_" for c in label) and label[0] != "-"
         for label in labels
     )
@@ -257,7 +252,7 @@ def must_be_address(vm: Vm, tool: str) -> None:
 
 
 def _vms(
-    prefix: str, role: str, regions: Sequence[str], counts: Mapping[str, int],
+    prefix: str, regions: Sequence[str], counts: Mapping[str, int],
     addresses: Mapping[str, list[str]],
 ) -> tuple[Vm, ...]:  # fmt: skip
     vms: list[Vm] = []
@@ -266,5 +261,5 @@ def _vms(
         for i in range(counts[region]):
             address = known[i] if i < len(known) else ""
             name = f"{prefix}_{len(vms) + 1}"
-            vms.append(Vm(name, region, i + 1, counts[region], role, address))
+            vms.append(Vm(name, region, i + 1, counts[region], address))
     return tuple(vms)

@@ -28,7 +28,7 @@ def rclone(emission: Emission) -> str:
     return upload(
         emission, "An upload with rclone", settings, command + tail,
         'rclone copy "$folder" "$DESTINATION" --files-from-raw "$list" \\\n' + tail,
-        "a folder", "a remote of rclone and a path, such as store:bucket/path",
+        "a remote of rclone and a path, such as store:bucket/path",
         notes=(
             "One large file alone: set FILES_AT_ONCE=1 and PARTS_AT_ONCE to the connections. "
             "Memory: files times parts times the size of a part.",
@@ -53,7 +53,7 @@ def _part(emission: Emission, lane: Lane) -> list[str]:
     store = _store(emission)
     if store not in _FLAGS:
         return []
-    return [f"{part_mib(lane, emission.plan['request']['volume_gb'], STORES[store])}Mi"]
+    return [f"{part_mib(lane, emission.volume_gb, STORES[store])}Mi"]
 
 
 def _at_once(emission: Emission, lane: Lane) -> tuple[int, int]:

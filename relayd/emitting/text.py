@@ -6,7 +6,6 @@ import re
 import shlex
 import textwrap
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from planner.units import gbps_text
 from relayd.cli.text import duration, usd, volume
@@ -30,27 +29,25 @@ def comments(paragraphs: Iterable[str]) -> str:
 
 def header(emission: Emission, title: str, notes: Sequence[str] = ()) -> str:
     """Return what a file begins with: what it is for, prediction, price, snapshot."""
-    plan: dict[str, Any] = dict(emission.plan)
-    snapshot, cost = plan["snapshot"], plan["cost_usd"]
-    low, high = plan["throughput_gbps_low"], plan["throughput_gbps_high"]
+    plan = emission.plan
+    snapshot, cost = plan.snapshot, plan.cost_usd
+    low, high = plan.throughput_gbps_low, plan.throughput_gbps_high
     predicted = (
-        f"Predicted: {gbps_text(plan['throughput_gbps'])} Gbit/s "
-        f"({gbps_text(low)} to {gbps_text(high)}), {volume(plan['request']['volume_gb'])} in "
-        f"{duration(plan['duration_s'])}."
+        f"Predicted: {gbps_text(plan.throughput_gbps)} Gbit/s "
+        f"({gbps_text(low)} to {gbps_text(high)}), {volume(emission.volume_gb)} in "
+        f"{duration(plan.duration_s)}."
     )
-    price = (
-        f"Price: {usd(cost['total'])} USD ({usd(cost['egress'])} egress, {usd(cost['vm'])} VMs)."
-    )
-    named = f"{title}, from plan {plan['plan_id']} of relayd"
-    rests = f"Snapshot {snapshot['id']} ({snapshot['source']}), as of {snapshot['as_of']}."
+    price = f"Price: {usd(cost.total)} USD ({usd(cost.egress)} egress, {usd(cost.vm)} VMs)."
+    named = f"{title}, from plan {plan.plan_id} of relayd"
+    rests = f"Snapshot {snapshot.id} ({snapshot.source}), as of {snapshot.as_of}."
     paths = [
-        f"Path: {' -> '.join(path['regions'])}, {path['share']:.0%} of the volume at "
-        f"{gbps_text(path['throughput_gbps'])} Gbit/s, {path['connections']} connections."
-        for path in plan["paths"]
+        f"Path: {' -> '.join(path.regions)}, {path.share:.0%} of the volume at "
+        f"{gbps_text(path.throughput_gbps)} Gbit/s, {path.connections} connections."
+        for path in plan.paths
     ]
-    machines = ", ".join(f"{count} in {region}" for region, count in plan["vms"].items())
-    lines = [f"{named}: {plan['verdict']}.", *paths, f"VMs: {machines}.", predicted, price, rests]
-    extra = [f"Note: {warning}" for warning in plan.get("warnings", ())]
+    machines = ", ".join(f"{count} in {region}" for region, count in plan.vms.items())
+    lines = [f"{named}: {plan.verdict}.", *paths, f"VMs: {machines}.", predicted, price, rests]
+    extra = [f"Note: {warning}" for warning in plan.warnings]
     return comments([*lines, *extra, *(["", *notes] if notes else [])])
 
 

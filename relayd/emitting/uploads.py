@@ -61,7 +61,6 @@ def upload(
     settings: Callable[[Lane], Sequence[str]],
     whole: str,
     listed: str,
-    source: str,
     destination: str,
     notes: Sequence[str] = (),
     *,
@@ -80,8 +79,8 @@ def upload(
         Lines that upload everything.
     listed : str
         Lines that upload the files that ``$list`` names, relative to ``$folder``.
-    source, destination : str
-        What to say of ``SOURCE`` and ``DESTINATION``.
+    destination : str
+        What to say of ``DESTINATION``.
     notes : sequence of str
     temporary : bool
         Whether `settings` or `whole` write to the folder ``$temporary``.
@@ -93,7 +92,7 @@ def upload(
     if several:
         said.append(_SHARES)
         said += [lane_words(lane, to_vms=False) for lane in emission.lanes]
-    body = f': "${{SOURCE:?{source}}}"\n: "${{DESTINATION:?{destination}}}"\n'
+    body = f': "${{SOURCE:?a folder}}"\n: "${{DESTINATION:?{destination}}}"\n'
     if several or temporary:
         body += _TEMPORARY
     choices = []

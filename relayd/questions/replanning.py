@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from planner.errors import InputError
 from planner.plan import Answer
 from planner.replanning import replan
 from planner.replanning_answer import Replan
 from planner.replanning_progress import in_progress
+from relayd.plan_documents import document_of
 from relayd.questions.circumstances import Circumstances
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ def replan_in_progress(
     changes: int,
 ) -> Replan:
     """Answer :meth:`relayd.wan.Wan.replan`."""
-    content = _content(plan)
+    content = document_of(plan)
     moved = moved_gb
     if isinstance(moved_gb, Mapping):
         moved = {
@@ -38,21 +37,3 @@ def replan_in_progress(
     network = wan.network_of(regions, circumstances.checked_vm_types(wan))
     prices = circumstances.prices(wan, network)
     return replan(content, moved, elapsed_s, network, prices, changes=changes)
-
-
-def _content(plan: Answer | Mapping[str, Any] | str) -> Mapping[str, Any]:
-    if isinstance(plan, Answer):
-        return plan.model_dump("json")
-    if isinstance(plan, str):
-        try:
-            found = json.loads(plan)
-        except ValueError as fault:
-            raise InputError(
-                "plan", f"is not JSON: {fault}", remedy="Give what `--json` printed."
-            ) from None
-        return _content(found)
-    if not isinstance(plan, Mapping):
-        raise InputError(
-            "plan", "is not a plan", value=type(plan).__name__, remedy="Give a plan or its JSON."
-        )
-    return plan

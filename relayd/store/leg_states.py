@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from planner.leg_states import LegState, Pair
+from planner.units import utc_text
 from relayd.store.database import Database
 from relayd.store.regions import region_id
 
@@ -100,8 +100,3 @@ class LegStates:
     def forget_before(self, at_s: float) -> None:
         """Forget states that were to be believed until some time ago: nobody watches these legs."""
         self._database.change("DELETE FROM leg_states WHERE valid_until_s < ?", (at_s,))
-
-
-def utc_text(at_s: float) -> str:
-    """Return a time as people and plans read it."""
-    return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

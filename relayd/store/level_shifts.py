@@ -21,18 +21,6 @@ class Change(NamedTuple):
     after: float
 
 
-class FoundChange(NamedTuple):
-    """A leg that has changed, and when that was settled."""
-
-    src: str
-    dst: str
-    metric: str
-    at_s: float
-    found_at_s: float
-    before: float
-    after: float
-
-
 class LevelShifts:
     """The changes of a store.
 
@@ -81,7 +69,7 @@ class LevelShifts:
         )
         return [Change(*row) for row in rows]
 
-    def found_since(self, at_s: float) -> list[FoundChange]:
+    def found_since(self, at_s: float) -> list[LegShift]:
         """Return the changes that were settled since a time, the newest first."""
         rows = self._database.rows(
             "SELECT src.name, dst.name, metrics.name, at_s, found_at_s, before, after "
@@ -90,7 +78,7 @@ class LevelShifts:
             "WHERE found_at_s >= ? ORDER BY found_at_s DESC, src.name, dst.name",
             (at_s,),
         )
-        return [FoundChange(*row) for row in rows]
+        return [LegShift(*row) for row in rows]
 
     def close(self, src: str, dst: str) -> None:
         """Note that throughput of a leg was measured again, or tried to be."""

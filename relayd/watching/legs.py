@@ -10,9 +10,10 @@ from typing import Any
 
 from planner.leg_states import Condition, Pair
 from planner.network import Network
+from planner.units import utc_text
 from probes.analysis.leg_health import Health, Look, Policy, after_look, after_throughput
 from probes.samples import Sample
-from relayd.store.leg_states import Kept, utc_text
+from relayd.store.leg_states import Kept
 from relayd.store.samples import StoredSample
 
 TOOL = "relayd-watch"

@@ -11,13 +11,14 @@ from math import inf
 from planner.catalogue import Catalogue
 from planner.leg_states import Pair
 from planner.network import Network
+from planner.units import utc_text
 from probes.samples import Metric
 from relayd.evidence import LegShift
 from relayd.knowledge import Knowledge
 from relayd.snapshots import make_snapshot
 from relayd.store import Store, append, open_store
 from relayd.store.events import Events
-from relayd.store.leg_states import LegStates, utc_text
+from relayd.store.leg_states import LegStates
 from relayd.store.level_shifts import LevelShifts
 from relayd.store.marks import Marks
 from relayd.store.retention import compact

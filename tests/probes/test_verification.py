@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import inf, isfinite
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,13 @@ def test_runs_hold_to_their_limits_or_are_refused(
     for run in runs:
         for path in run.paths:  # a prediction that is a little too low can be noticed
             assert path.most_gbps > 1.05 * path.path.rate.expected_gbps
+
+
+def test_what_is_free_is_held_to_its_volume_without_a_budget() -> None:
+    predictions = {"plan": _prediction(5.0, REGIONS)}
+    for most_gb, finite in ((1000.0, True), (inf, False)):
+        (run,) = runs_of(predictions, _fleet(1, 1, 1), Limits(10, most_gb, 0.0), lambda *_: 0.0)
+        assert isfinite(run.paths[0].most_gbps) == finite
 
 
 @given(st.integers(1, 700), st.lists(st.integers(1, 6), min_size=2, max_size=3))

@@ -9,6 +9,7 @@ import shutil
 import socket
 import subprocess
 from collections.abc import Callable
+from dataclasses import MISSING, fields
 from math import ceil, isclose
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ from tests.relayd.conftest import Outcome
 
 FORMATS_BY_END = {"aws": {"aws-cli"}, "azure": {"azcopy"}, "gcp": {"gcloud"}}
 OF_STORES = set().union(*FORMATS_BY_END.values())
+REQUIRED = [part.name for part in fields(Plan) if part.default is MISSING]
 OF_RELAYS = {"haproxy", "socat"}
 
 
@@ -189,9 +191,18 @@ def test_plans_in_any_form_and_nothing_else(wan: Wan) -> None:
     assert emit(plan.model_dump_json(), "socat") == text
     shuffle = wan.shuffle({("aws:us-east-1", "aws:sa-east-1"): 5})
     unfit: list[Any] = ["{", "[]", "3", {}, {"paths": []}, shuffle]
+    whole = plan.model_dump("json")
+    unfit += [{key: value for key, value in whole.items() if key != left} for left in REQUIRED]
+    unfit += [
+        whole | {"snapshot": {}}, whole | {"paths": []}, whole | {"vms": {}},
+        whole | {"request": {"volume_gb": "much"}}, whole | {"throughput_gbps_low": "slow"},
+        whole | {"paths": [whole["paths"][0] | {"connections": 0}]},
+        whole | {"paths": [whole["paths"][0] | {"regions": []}]},
+    ]  # fmt: skip
     for wrong in unfit:
-        with pytest.raises(InputError, match="plan"):
-            emit(wrong, "socat")
+        for tool in ("socat", "env"):
+            with pytest.raises(InputError, match="plan"):
+                emit(wrong, tool)
     with pytest.raises(InputError, match="haproxy, socat"):
         emit(plan, "curl")
     with pytest.raises(InputError, match="nothing to relay"):
@@ -314,7 +325,7 @@ def test_files_times_parts_are_the_connections(connections: int) -> None:
 def test_parts_keep_to_the_store_and_suffice_for_the_connections(
     volume_gb: float, share: float, connections: int, gbps: float, rtt_ms: float, store: str
 ) -> None:
-    vm = Vm("X_1", "a:b", 1, 1, "source", "")
+    vm = Vm("X_1", "a:b", 1, 1, "")
     lane = Lane(1, vm, None, vm, share, gbps, connections, rtt_ms)
     limits = STORES[store]
     mib = part_mib(lane, volume_gb, limits)

@@ -46,7 +46,9 @@ src,dst,rtt_ms,aggregate_gbps,per_flow_mbps,connections,measured_at
 azure:eastus,aws:ap-northeast-1,163,2.0,250,64,2026-01-05T10:00:00Z
 azure:eastus,azure:japaneast,156,15.6,300,64,2026-01-05T10:00:00Z
 azure:japaneast,aws:ap-northeast-1,4,9.6,,64,2026-01-05T10:00:00Z
+azure:japaneast,acme:tokyo-1,5,,,,2026-01-05T10:00:00Z
 """
+"""With a place of which no VM type, and so no cap, is known."""
 
 
 def filled(db: Path, grid: str = GRID) -> Path:

@@ -36,12 +36,7 @@ class Page(Asked):
     )
 
 
-class Estimate(Answered):
-    """What is believed of one quantity; nine of ten true values lie between low and high."""
-
-    low: float
-    expected: float
-    high: float
+class _Believed(Answered):
     source: Source
     measured_at_s: float | None = Field(
         description="Time of the newest sample, seconds since 1970 (UTC)."
@@ -50,4 +45,22 @@ class Estimate(Answered):
     basis: str = Field(description="In words, what it was inferred from.")
 
 
-__all__ = ["MOST_NAME", "Answered", "Asked", "Estimate", "Name", "Page", "Snapshot", "Source"]
+class Estimate(_Believed):
+    """What is believed of one quantity; nine of ten true values lie between low and high."""
+
+    low: float
+    expected: float
+    high: float
+
+
+class Cap(_Believed):
+    """What one VM can do at most; null where nothing is known of its type."""
+
+    low: float | None
+    expected: float | None
+    high: float | None
+
+
+__all__ = [
+    "MOST_NAME", "Answered", "Asked", "Cap", "Estimate", "Name", "Page", "Snapshot", "Source",
+]  # fmt: skip

@@ -10,7 +10,7 @@ from planner.leg_states import LegState
 from planner.network import Snapshot
 from planner.request import DEFAULT_CONNECTIONS, MOST_CONNECTIONS
 from probes.samples import Metric
-from relayd.service.models.common import Answered, Asked, Estimate, Name, Page, Source
+from relayd.service.models.common import Answered, Asked, Cap, Estimate, Name, Page, Source
 
 MatrixMetric: TypeAlias = Literal[
     "per-flow", "aggregate", "rtt", "fee", "relay-gain", "loss", "age"
@@ -173,8 +173,8 @@ class Site(Answered):
 
     region: str
     vm_type: str
-    egress_gbps: Estimate
-    ingress_gbps: Estimate
+    egress_gbps: Cap
+    ingress_gbps: Cap
     window_mb: Estimate
 
 

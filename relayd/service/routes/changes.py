@@ -18,7 +18,7 @@ from relayd.service.models.changes import Changes, ChangesQuery
 from relayd.service.routes.snapshots import snapshot_seen
 from relayd.service.routes.table import Ask, Route
 from relayd.store import SnapshotRow, Store
-from relayd.store.level_shifts import FoundChange, LevelShifts
+from relayd.store.level_shifts import LevelShifts
 
 
 async def get_changes(ask: Ask) -> web.Response:
@@ -55,7 +55,7 @@ def _read(store: Store, now: Network, since_s: float, now_s: float) -> dict[str,
         sites = store.snapshots.sites(old.id)
         found = changes(store.snapshots.legs(old.id), sites, now, now_s)
         new, lost = regions_between(sites, now.sites)
-    shifts: list[FoundChange] = LevelShifts(store.database).found_since(since_s)
+    shifts = LevelShifts(store.database).found_since(since_s)
     return {
         "before": _seen(old),
         "oldest": _seen(oldest),
