@@ -185,14 +185,6 @@ class Verifying:
             ) from None  # fmt: skip
         return predicted(found.model_dump("json"))
 
-    def volume_gb(self, runs: Sequence[Run]) -> float:
-        """Return what runs send."""
-        return volume_gb(runs)
-
-    def cost_usd(self, runs: Sequence[Run]) -> float:
-        """Return what runs cost."""
-        return cost_usd(runs, self.price)
-
     async def verify(
         self,
         jobs: Sequence[Job],

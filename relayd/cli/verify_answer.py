@@ -9,7 +9,7 @@ from planner.network import Snapshot
 from planner.predictions import Range
 from planner.units import gbps_text
 from probes.verification.outcomes import Judgement, Outcome, PathOutcome, judged
-from probes.verification.runs import Run
+from probes.verification.runs import Run, cost_usd, volume_gb
 from relayd.cli import text
 from relayd.verifying import Job, Verification, Verifying
 
@@ -21,7 +21,7 @@ WORDS: dict[Judgement, str] = {"within": "as predicted", "below": "BELOW", "abov
 
 
 def forecast_text(jobs: Sequence[Job], verifying: Verifying) -> str:
-    """Return hosts, time, volume and dollars of every run, at most."""
+    """Return hosts, time, and the volume and dollars expected of every run; at most, of all."""
     rows, notes = [], []
     for job in jobs:
         rows += [_forecast_row(_name(run), [run], verifying) for run in job.runs]
@@ -29,7 +29,7 @@ def forecast_text(jobs: Sequence[Job], verifying: Verifying) -> str:
             rows.append(_forecast_row("  second looks, if needed", looks, verifying))
         notes += job.notes
     everything = [run for job in jobs for run in (*job.runs, *job.second_looks())]
-    rows.append(_forecast_row("in all, at most", everything, verifying))
+    rows.append(_forecast_row("in all, at most", everything, verifying, at_most=True))
     shown = [text.table(("run", "hosts", "time", "volume", "$ egress"), rows)]
     return "\n\n".join([*shown, *text.notes_block(notes)])
 
@@ -39,23 +39,26 @@ def _name(run: Run) -> str:
     return f"{KINDS[run.kind]}: {paths}"
 
 
-def _forecast_row(name: str, runs: Sequence[Run], verifying: Verifying) -> list[str]:
+def _forecast_row(
+    name: str, runs: Sequence[Run], verifying: Verifying, *, at_most: bool = False
+) -> list[str]:
     hosts = {host for run in runs for host in run.hosts}
     return [
         name, str(len(hosts)), text.duration(sum(run.duration_s for run in runs)),
-        text.volume(verifying.volume_gb(runs)), text.usd(verifying.cost_usd(runs)),
+        text.volume(volume_gb(runs, at_most=at_most)),
+        text.usd(cost_usd(runs, verifying.price, at_most=at_most)),
     ]  # fmt: skip
 
 
 def forecast_json(jobs: Sequence[Job], verifying: Verifying) -> dict[str, Any]:
     """Return the same as plain values."""
 
-    def of(runs: Sequence[Run]) -> dict[str, Any]:
+    def of(runs: Sequence[Run], *, at_most: bool = False) -> dict[str, Any]:
         return {
             "hosts": sorted({host for run in runs for host in run.hosts}),
             "duration_s": round(sum(run.duration_s for run in runs), 3),
-            "volume_gb": verifying.volume_gb(runs),
-            "egress_usd": verifying.cost_usd(runs),
+            "volume_gb": volume_gb(runs, at_most=at_most),
+            "egress_usd": cost_usd(runs, verifying.price, at_most=at_most),
         }
 
     everything = [run for job in jobs for run in (*job.runs, *job.second_looks())]
@@ -80,7 +83,7 @@ def forecast_json(jobs: Sequence[Job], verifying: Verifying) -> dict[str, Any]:
             }
             for job in jobs
         ],
-        "at_most": of(everything),
+        "at_most": of(everything, at_most=True),
     }
 
 

@@ -116,6 +116,18 @@ def test_a_service_with_tokens_asks_for_one_and_a_stopped_one_is_said(
         assert "does not answer" in shown.locator(".problem").inner_text()
 
 
+def test_pages_work_where_storage_is_forbidden(empty: Served, browser: Browser) -> None:
+    with watched(browser) as seen:
+        seen.page.add_init_script(
+            "for (const name of ['sessionStorage', 'localStorage']) Object.defineProperty(window, "
+            "name, { get: () => { throw new DOMException('forbidden', 'SecurityError'); } });"
+        )
+        shown = seen.open(f"{empty.url}/")
+        shown.locator("table.matrix").wait_for()
+        shown.get_by_label("Theme").select_option("dark")
+        assert shown.evaluate("document.documentElement.dataset.theme") == "dark"
+
+
 def test_only_own_scripts_run(empty: Served, browser: Browser) -> None:
     with watched(browser, allowed=("Content Security Policy",)) as seen:
         shown = seen.open(f"{empty.url}/fleet")

@@ -13,10 +13,18 @@ export class Problem extends Error {
   }
 }
 
-export const keptToken = () => sessionStorage.getItem(TOKEN) ?? "";
-export function keepToken(token) {
-  if (token) sessionStorage.setItem(TOKEN, token);
-  else sessionStorage.removeItem(TOKEN);
+// Where storage is forbidden, the token lasts as long as the page.
+let token = "";
+try {
+  token = sessionStorage.getItem(TOKEN) ?? "";
+} catch {}
+export const keptToken = () => token;
+export function keepToken(given) {
+  token = given;
+  try {
+    if (token) sessionStorage.setItem(TOKEN, token);
+    else sessionStorage.removeItem(TOKEN);
+  } catch {}
 }
 
 let askForToken = null;

@@ -144,7 +144,7 @@ async function start(known) {
 
   function read() {
     const query = new URLSearchParams(location.search);
-    const named = (name, choices, otherwise) => (query.get(name) in choices ? query.get(name) : otherwise);
+    const named = (name, choices, otherwise) => (Object.hasOwn(choices, query.get(name)) ? query.get(name) : otherwise);
     return {
       src: resolved(known, query.get("src") || first.id),
       dst: query.get("dst") ? resolved(known, query.get("dst")) : "",

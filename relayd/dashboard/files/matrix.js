@@ -21,7 +21,7 @@ const ALLOWED = {
 
 const state = { ...DEFAULTS };
 for (const [name, value] of new URLSearchParams(location.search)) {
-  if (name in DEFAULTS && (ALLOWED[name]?.includes(value) ?? true)) state[name] = value;
+  if (Object.hasOwn(DEFAULTS, name) && (ALLOWED[name]?.includes(value) ?? true)) state[name] = value;
 }
 
 const matrices = new Map(); // by what was asked
@@ -60,9 +60,13 @@ async function draw({ isRebuilt = true, renew = false } = {}) {
   const mine = turn;
   const { metric } = state;
   parts.grid.setAttribute("aria-busy", "true");
-  const matrix = await matrixOf(metric, { renew });
+  let matrix;
+  try {
+    matrix = await matrixOf(metric, { renew });
+  } finally {
+    if (mine === turn) parts.grid.removeAttribute("aria-busy");
+  }
   if (mine !== turn) return;
-  parts.grid.removeAttribute("aria-busy");
   restsOn(matrix.snapshot);
   const scale = scaleOf(metric, matrix.values);
   // Regions keep their places as the metric changes, unless their places follow from it.

@@ -2,8 +2,9 @@
 
 import { element, sortable } from "./dom.js";
 import { figure, UNKNOWN } from "./format.js";
-import { decimals, METRICS, quantile } from "./matrix_metrics.js";
+import { decimals, METRICS } from "./matrix_metrics.js";
 import { providerOf, providerTitle } from "./matrix_order.js";
+import { quantile } from "./quantiles.js";
 
 export const LEAST_GAIN = 1.2; // what a relay must bring to be worth a second look
 

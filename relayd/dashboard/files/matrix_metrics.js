@@ -1,6 +1,7 @@
 // The figures that a matrix can show: what they mean, how they read, and which class each falls in.
 
 import { figure, gbps, mbps, ms, percent, perGb, times, UNKNOWN } from "./format.js";
+import { quantile } from "./quantiles.js";
 
 export const LEVELS = 9;
 const HOUR = 3600;
@@ -48,24 +49,11 @@ export const METRICS = {
   },
 };
 
-// The p-th part (0 to 1) of known figures, linear between neighbours; null of none. A Float64Array
-// is taken as sorted.
-export function quantile(values, part) {
-  if (!values.length) return null;
-  const sorted = values instanceof Float64Array ? values : Float64Array.from(values).sort();
-  const at = part * (sorted.length - 1);
-  const below = Math.floor(at);
-  const above = Math.min(below + 1, sorted.length - 1);
-  return sorted[below] + (at - below) * (sorted[above] - sorted[below]);
-}
-
 // How many decimals figures of one column need, so that the greatest shows so many digits.
 export function decimals(values, digits) {
   const greatest = Math.max(0, ...values.filter(Number.isFinite));
   return greatest ? Math.max(0, Math.min(3, digits - 1 - Math.floor(Math.log10(greatest)))) : 0;
 }
-
-export const median = (values) => quantile(values, 0.5);
 
 const ROUND = [1, 2, 2.5, 5, 10];
 function rounded(value) {

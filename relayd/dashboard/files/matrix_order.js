@@ -1,7 +1,8 @@
 // In which order regions stand: in groups, and within a group by name, by their figures, or so that
 // neighbours are alike.
 
-import { level, median } from "./matrix_metrics.js";
+import { level } from "./matrix_metrics.js";
+import { median } from "./quantiles.js";
 
 const byName = new Intl.Collator("en", { numeric: true }).compare;
 const CONTINENTS = {

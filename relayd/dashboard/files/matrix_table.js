@@ -3,7 +3,8 @@
 
 import { element, replace } from "./dom.js";
 import { UNKNOWN } from "./format.js";
-import { decimals, level, median, METRICS } from "./matrix_metrics.js";
+import { decimals, level, METRICS } from "./matrix_metrics.js";
+import { median } from "./quantiles.js";
 
 const LEAST_CELL = 12;
 const MOST_CELL = 30;

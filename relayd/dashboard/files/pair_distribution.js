@@ -3,6 +3,7 @@
 import { chart } from "./chart.js";
 import { element, replace } from "./dom.js";
 import { figure } from "./format.js";
+import { quantile } from "./quantiles.js";
 import { colour } from "./shell.js";
 
 export const key = (kind, text) => element("span", {}, element("span", { class: `key ${kind}` }), text);
@@ -20,7 +21,7 @@ export function distribution(section, found, about, link) {
     return replace(section, title,
       element("p", {}, `With ${one} ${one === 1 ? "sample" : "samples"} there is no distribution to speak of (at least 8 are needed). ${one === 1 ? "The value" : "The values"}: ${quantiles.map(figure).join(", ")} ${about.unit}.`));
   }
-  const at = (share) => quantiles[Math.round(share * (quantiles.length - 1))];
+  const at = (share) => quantile(quantiles, share);
   const drawing = element("div");
   const half = at(0.25) === at(0.75) ? `At least half of the samples are ${about.shown(at(0.5))}`
     : `Half of the samples lie between ${figure(at(0.25))} and ${about.shown(at(0.75))}`;

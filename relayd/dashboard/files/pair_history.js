@@ -7,6 +7,7 @@ import { duration, figure, when } from "./format.js";
 import { distribution, key } from "./pair_distribution.js";
 import { LEVELS, eventsTable, marks } from "./pair_events.js";
 import { inOrder, metricOf } from "./pair_metrics.js";
+import { median } from "./quantiles.js";
 import { colour, show } from "./shell.js";
 
 const DAY_S = 86400;
@@ -98,16 +99,10 @@ function summed(found, about) {
   if (!found.samples) return "";
   const time = found.bins.at(-1).end_s - found.bins[0].begin_s;
   const parts = [time > 0 ? `${figure(found.samples)} samples over ${duration(time)}` : `${figure(found.samples)} ${found.samples === 1 ? "sample" : "samples"}, of ${when(found.bins[0].begin_s)}`];
-  if (found.quantiles.length) parts.push(`median ${about.shown(median(found) * about.scale)}`);
+  if (found.quantiles.length) parts.push(`median ${about.shown(median(found.quantiles) * about.scale)}`);
   if (!found.points) parts.push("each dot the median and each bar the range of a two-hundredth of the time");
   if (found.compacted) parts.push(`${figure(found.compacted)} are kept as summaries alone`);
   return `${parts.join("; ")}.`;
-}
-
-export function median(found) {
-  const { quantiles } = found;
-  const middle = (quantiles.length - 1) / 2;
-  return (quantiles[Math.floor(middle)] + quantiles[Math.ceil(middle)]) / 2;
 }
 
 const spoken = (found, about) => `${about.name} over time: ${summed(found, about)} From ${when(found.bins[0].begin_s)} to ${when(found.bins.at(-1).end_s)}.`;

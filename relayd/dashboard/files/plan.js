@@ -134,6 +134,7 @@ function start(known) {
     made.fill(request);
     if (request.src && request.dst) return ask(request, made, go);
     waiting.abort();
+    answer.removeAttribute("aria-busy");
     restsOn(known.snapshot);
     replace(answer, baselineNote(known.snapshot), hint(known));
     return undefined;

@@ -58,7 +58,11 @@ export const colour = (name) => getComputedStyle(document.documentElement).getPr
 themes.value = document.documentElement.dataset.theme ?? "";
 themes.addEventListener("change", () => {
   document.documentElement.dataset.theme = themes.value;
-  localStorage.setItem("relayd-theme", themes.value);
+  try {
+    localStorage.setItem("relayd-theme", themes.value);
+  } catch {
+    // storage may be forbidden; the choice then holds for this page
+  }
   redrawn.forEach((draw) => draw());
 });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => redrawn.forEach((draw) => draw()));
