@@ -45,6 +45,9 @@ STEADY_SHARE = 0.95
 AS_ASKED = Method(ramp="never")
 """As many connections as each task says."""
 UDP_WINDOW_S = 5.0
+TOGETHER_INTERVAL_S = 0.25
+"""So that what a peer had before others began, and after they ended, is not in what it had with
+them."""
 MOST_MBPS_OF_STREAM = 1_000.0
 """One UDP stream is one sender's loop, a system call a datagram."""
 
@@ -250,6 +253,7 @@ class Prober:
             tests: list[Test] = []
             for src, dst in task.pairs:
                 test = self._test(src, dst, task.connections, measured_s, omit_s)
+                test = replace(test, interval_s=TOGETHER_INTERVAL_S)
                 tests.append(
                     await servers.enter_async_context(
                         prepared(self._sessions, self._ports, self._tool, test)

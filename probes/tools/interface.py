@@ -37,6 +37,8 @@ class Test:
         Rate to offer over UDP; 0 for TCP.
     most_mbps : float
         Rate of payload that all TCP connections together are held to; 0 for none.
+    interval_s : float
+        How often the tool reports.
     """
 
     __test__ = False  # not a test of pytest
@@ -52,6 +54,7 @@ class Test:
     congestion_control: str = ""
     udp_mbps: float = 0.0
     most_mbps: float = 0.0
+    interval_s: float = 1.0
 
     def options(self, measured_at_s: float, *, client_at_dst: bool = False) -> ImportOptions:
         """Return what the importers need to know that the output does not say."""

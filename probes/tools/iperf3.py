@@ -55,6 +55,7 @@ class Iperf3:
         command = ["iperf3", "-c", test.address, "-p", str(test.port), "-J", "-R"]
         command += ["-t", str(max(1, round(test.duration_s))), "-P", str(test.connections)]
         command += ["--connect-timeout", str(CONNECT_TIMEOUT_MS)]
+        command += ["-i", f"{test.interval_s:g}"]
         if test.omit_s:
             command += ["-O", str(max(1, round(test.omit_s)))]
         if test.window_bytes:

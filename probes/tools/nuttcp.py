@@ -34,7 +34,8 @@ class Nuttcp:
 
     def command(self, test: Test) -> list[str]:
         """Return the client's command."""
-        command = ["nuttcp", "-fparse", "-i1", f"-T{max(1, round(test.duration_s + test.omit_s))}"]
+        command = ["nuttcp", "-fparse", f"-i{test.interval_s:g}"]
+        command.append(f"-T{max(1, round(test.duration_s + test.omit_s))}")
         command += [f"-N{test.connections}", "-P", str(test.port), "-p", str(test.port + 1)]
         if test.window_bytes:
             command.append(f"-w{max(1, test.window_bytes // 1024)}k")

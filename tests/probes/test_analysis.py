@@ -272,31 +272,37 @@ def test_a_cap_is_told_from_peers_that_could_take_no_more(
 @given(
     st.floats(100, 10_000),
     st.integers(2, 6),
-    st.integers(4, 8),
+    st.lists(st.floats(0, 1.5), min_size=6, max_size=6),
+    st.lists(st.floats(0, 1.5), min_size=6, max_size=6),
     st.randoms(use_true_random=False),
 )
-def test_peers_that_take_turns_and_do_not_end_together_show_the_cap(
-    cap_mbps: float, peers: int, seconds: int, generator: random.Random
+def test_peers_that_take_turns_and_neither_begin_nor_end_together_show_the_cap(
+    cap_mbps: float, peers: int, begins: list[float], ends: list[float], generator: random.Random
 ) -> None:
-    # Peer 0 runs two seconds later than the others, and has the cap for itself at the end.
-    shares = [[generator.uniform(0.1, 1) for _ in range(peers)] for _ in range(seconds + 2)]
-    shares = [[0, *s[1:]] if at < 2 else s for at, s in enumerate(shares)]
-    shares = [[s[0], *[0] * (peers - 1)] if at >= seconds else s for at, s in enumerate(shares)]
-    rates = [[cap_mbps * s / sum(second) for s in second] for second in shares]
-    tests = {
-        f"p{i}": Ended(
-            1000.0 + seconds + late,
-            [Interval(1.0, second[i]) for second in rates[late : seconds + late]],
-        )
-        for i, late in enumerate([2] + [0] * (peers - 1))
-    }
+    # Whoever is at work shares the cap, in ever other parts; reports are of a quarter of a second.
+    step_s, length_s = 0.01, 7.5
+    work = [(begins[peer], length_s - ends[peer]) for peer in range(peers)]
+    moved: list[list[float]] = [[] for _ in work]  # per step, from the peer's own beginning
+    parts = [1.0] * peers
+    for step in range(round(length_s / step_s)):
+        if step % 30 == 0:
+            parts = [generator.uniform(0.1, 1) for _ in work]
+        now_s = (step + 0.5) * step_s
+        busy = [peer for peer, (begin_s, end_s) in enumerate(work) if begin_s <= now_s < end_s]
+        for peer in busy:
+            moved[peer].append(cap_mbps * parts[peer] / sum(parts[each] for each in busy))
+    tests = {}
+    for peer, rates in enumerate(moved):
+        reports = [rates[at : at + 25] for at in range(0, len(rates), 25)]
+        intervals = [Interval(len(r) * step_s, sum(r) / len(r)) for r in reports]
+        tests[f"p{peer}"] = Ended(1000.0 + work[peer][1], intervals)
     together = together_mbps(tests)
-    assert isclose(sum(together.values()), cap_mbps)
+    assert isclose(sum(together.values()), cap_mbps, rel_tol=0.005)
 
 
 def test_peers_that_were_hardly_at_work_together_show_no_cap() -> None:
-    intervals = [Interval(1.0, 100.0)] * 3
-    with pytest.raises(InputError, match=r"1\.0 s only"):
+    intervals = [Interval(1.0, 100.0)] * 4
+    with pytest.raises(InputError, match=r"0\.8 s only"):
         together_mbps({"a": Ended(10.0, intervals), "b": Ended(12.0, intervals)})
 
 
