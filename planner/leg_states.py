@@ -64,6 +64,15 @@ class LegState:
         return f"{self.src} -> {self.dst} is {self.condition} since {self.since} ({self.reason})"
 
 
+def still_believed(states: Mapping[Pair, LegState], now_s: float) -> dict[Pair, LegState]:
+    """Return the states that have not ended."""
+    return {
+        pair: state
+        for pair, state in states.items()
+        if state.valid_until_s is None or state.valid_until_s >= now_s
+    }
+
+
 def overlaid(network: Network, states: Mapping[Pair, LegState]) -> Network:
     """Return the network as it is now: legs that are down at rate 0, degraded ones bounded.
 

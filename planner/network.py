@@ -125,6 +125,12 @@ class Site:
     window_mb: Estimate
 
 
+LEG_FIGURES = ("rtt_ms", "per_flow_mbps", "aggregate_gbps")
+"""The estimates of a leg, in the order of its fields."""
+SITE_FIGURES = ("egress_gbps", "ingress_gbps", "window_mb")
+"""The same of a site."""
+
+
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """Which state of knowledge a graph is; every plan names it."""

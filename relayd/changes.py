@@ -6,11 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import inf, isfinite, log
 
-from planner.network import Estimate, Network
+from planner.network import LEG_FIGURES, SITE_FIGURES, Estimate, Network
 from relayd.store.snapshots import LegRow, SiteRow
-
-LEG_FIGURES = ("aggregate_gbps", "per_flow_mbps", "rtt_ms")
-SITE_FIGURES = ("egress_gbps", "ingress_gbps", "window_mb")
 
 
 @dataclass(frozen=True, slots=True)

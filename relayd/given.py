@@ -11,7 +11,7 @@ from time import time as clock
 
 from planner.baseline import baseline_leg, baseline_site
 from planner.catalogue import Catalogue
-from planner.leg_states import LegState, Pair
+from planner.leg_states import LegState, Pair, still_believed
 from planner.network import Leg, Network
 from relayd.knowledge import Knowledge
 from relayd.wan import Wan
@@ -47,10 +47,7 @@ class GivenKnowledge(Knowledge):
     def leg_states(self, *, anew: bool = False) -> Mapping[Pair, LegState]:  # noqa: ARG002
         """Return which legs are down or degraded."""
         if (now_s := clock()) > self._next_end_s:
-            self._states = {
-                pair: state for pair, state in (self._states or {}).items()
-                if state.valid_until_s is None or state.valid_until_s >= now_s
-            }  # fmt: skip
+            self._states = still_believed(self._states or {}, now_s)
             self._next_end_s = _next_end_s(self._states)
         return self._states or {}
 

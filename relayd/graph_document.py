@@ -10,10 +10,16 @@ from typing import Any
 from planner.catalogue import Catalogue, Region
 from planner.errors import FormatError
 from planner.leg_states import LegState
-from planner.network import Estimate, Leg, Network, Site, Snapshot
+from planner.network import (
+    LEG_FIGURES,
+    SITE_FIGURES,
+    Estimate,
+    Leg,
+    Network,
+    Site,
+    Snapshot,
+)  # fmt: skip
 
-LEG_FIGURES = ("rtt_ms", "per_flow_mbps", "aggregate_gbps")
-SITE_FIGURES = ("egress_gbps", "ingress_gbps", "window_mb")
 _BOUNDS = ("low", "expected", "high")
 
 

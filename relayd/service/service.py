@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from planner.errors import RelaydError
-from planner.leg_states import LegState, Pair
+from planner.leg_states import LegState, Pair, still_believed
 from planner.network import Network
 from relayd.service.access import Access
 from relayd.service.campaigning import Campaigning
@@ -154,10 +154,7 @@ class Service:
     async def _let_states_end(self) -> None:
         """Forget legs that nobody has confirmed to be down, where the store can't be asked."""
         now_s, states = time.time(), self.current.states
-        left = {
-            pair: state for pair, state in states.items()
-            if state.valid_until_s is None or state.valid_until_s >= now_s
-        }  # fmt: skip
+        left = still_believed(states, now_s)
         if len(left) < len(states):
             await self._take(with_states(self.current, left, self._cache_bytes, now_s))
 

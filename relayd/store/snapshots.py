@@ -11,13 +11,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from planner.errors import InputError
+from planner.network import LEG_FIGURES, SITE_FIGURES
 from relayd.store.database import Database
 from relayd.store.failures import reason
 from relayd.store.regions import region_id
 
 _FIGURE = ("low", "expected", "high", "source", "measured_at_s", "samples", "basis")
-_LEG_FIGURES = ("rtt_ms", "per_flow_mbps", "aggregate_gbps")
-_SITE_FIGURES = ("egress_gbps", "ingress_gbps", "window_mb")
 
 
 def _columns(table: str, figures: Sequence[str]) -> str:
@@ -38,7 +37,7 @@ _HINTS = {
     "postgresql": {"join": "JOIN", "by_destination": ""},
 }
 _LEGS_OF = (
-    f"SELECT src.name, dst.name, {_columns('legs', _LEG_FIGURES)}, legs.loss_pct "  # noqa: S608
+    f"SELECT src.name, dst.name, {_columns('legs', LEG_FIGURES)}, legs.loss_pct "  # noqa: S608
     "FROM legs {index} {join} regions AS src ON src.id = legs.src_id "
     "{join} regions AS dst ON dst.id = legs.dst_id WHERE snapshot_key = :snapshot"
 )
@@ -50,7 +49,7 @@ _LEGS_BETWEEN = (
     + " AND dst_id = :dst AND src_id <> :src"
 )
 _SITES = (
-    f"SELECT regions.name, sites.vm_type, {_columns('sites', _SITE_FIGURES)} "  # noqa: S608
+    f"SELECT regions.name, sites.vm_type, {_columns('sites', SITE_FIGURES)} "  # noqa: S608
     "FROM sites {join} regions ON regions.id = sites.region_id "
     "WHERE snapshot_key = :snapshot ORDER BY position"
 )

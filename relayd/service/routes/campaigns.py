@@ -37,9 +37,10 @@ async def list_campaigns(ask: Ask) -> web.Response:
     )  # fmt: skip
     more = len(rows) > query.limit
     rows = rows[: query.limit]
+    ours = _at_work(service, at_work)
     content = {
         "snapshot": service.current.snapshot,
-        "campaigns": [_seen(service, row, at_work) for row in rows],
+        "campaigns": [_seen(row, ours) for row in rows],
         "next_cursor": cursor(rows[-1].id) if more else None,
     }
     return json_answer(encoded(content), service.current.snapshot)
@@ -78,7 +79,7 @@ async def _answer(service: Service, number: int, status: int) -> web.Response:
     if found is None:
         raise _unknown(str(number))
     row, at_work, details = found
-    seen = _seen(service, row, at_work)
+    seen = _seen(row, _at_work(service, at_work))
     content = {"snapshot": service.current.snapshot, "campaign": seen, **details}
     response = json_answer(encoded(content), service.current.snapshot, status=status)
     if status == 202:
@@ -101,12 +102,15 @@ def _read(store: Store, number: int) -> tuple[CampaignState, int | None, dict[st
     )
 
 
-def _seen(service: Service, row: CampaignState, at_work: int | None) -> dict[str, Any]:
+def _at_work(service: Service, stored: int | None) -> set[int | None]:
+    # Ours begins, and ends, a little outside of the time in which the store knows of it.
+    return {stored, service.campaigning.running, service.watching.campaign}
+
+
+def _seen(row: CampaignState, at_work: set[int | None]) -> dict[str, Any]:
     counts = {name: getattr(row, name) for name in ("planned", "done", "failed")}
     others = {key: value for key, value in row._asdict().items() if key not in counts}
-    # Ours begins, and ends, a little outside of the time in which the store knows of it.
-    is_running = row.id in (at_work, service.campaigning.running, service.watching.campaign)
-    return {**others, "is_running": is_running, "probes": counts}
+    return {**others, "is_running": row.id in at_work, "probes": counts}
 
 
 def _unknown(text: str) -> ProblemError:
