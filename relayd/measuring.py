@@ -248,7 +248,11 @@ class Measuring:
 
         owner = Campaigns(store).controller
         async with Sessions(
-            self.fleet, owner, patience=patience, on_contact=contact, sysctls=method.sysctls
+            method.of(self.fleet),
+            owner,
+            patience=patience,
+            on_contact=contact,
+            sysctls=method.sysctls,
         ) as sessions:
             prober = Prober(sessions, rtt_ms, method)
             engine = Engine(

@@ -31,6 +31,8 @@ from planner.single_choices import (
     within_caps,
 )
 from planner.transfer import EQUAL
+from planner.units import MBPS_PER_GBPS
+from probes.analysis.cold_tests import steady_rates
 from probes.estimation.aggregates import AGGREGATE_NOISE
 from probes.estimation.bundles import Windows, bundle_rates
 from probes.estimation.flows import FLOW_NOISE
@@ -40,8 +42,6 @@ from probes.estimation.rolling import (
     SeriesColumns,
     bounds_of,
     medians,
-    steady_flow_gbps,
-    steady_gbps,
 )
 from probes.estimation.round_trips import OPPOSITE_DIRECTION_ERROR, RTT_NOISE
 
@@ -256,8 +256,11 @@ def _raised(caps: RateBounds, legs: RollingBounds) -> RateBounds:
 
 
 def _steady(values_mbps: Floats, cold_s: Floats, rtt_ms: Floats, scene: Scene) -> Floats:
-    steady = steady_flow_gbps if scene.single_flow else steady_gbps
-    return steady(values_mbps, cold_s, rtt_ms.ravel())
+    if cold_s.any():
+        values_mbps = steady_rates(
+            values_mbps, rtt_ms.ravel()[:, None], cold_s, one_flow=scene.single_flow
+        )
+    return values_mbps / MBPS_PER_GBPS
 
 
 def _judge(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, TypeAlias
 
 from planner.errors import InputError
+from probes.fleet.hosts import Addresses, Fleet
 
 RampMode: TypeAlias = Literal["first", "every", "never"]
 
@@ -36,6 +37,8 @@ class Method:
         TCP's algorithm to ask for; ``""`` leaves the systems' own.
     change_sysctls : bool
         Whether what a socket can't ask for is changed for the whole host meanwhile, as root.
+    addresses : {"", "public", "private", "private-within-provider"}
+        Which of the hosts' addresses probes use; ``""`` leaves it to the fleet.
     """
 
     tool: str = "iperf3"
@@ -46,6 +49,7 @@ class Method:
     window_bytes: int = 0
     congestion_control: str = ""
     change_sysctls: bool = False
+    addresses: Addresses | Literal[""] = ""
 
     def __post_init__(self) -> None:
         window = self.window_bytes
@@ -76,6 +80,10 @@ class Method:
         if self.change_sysctls and self.congestion_control and self.tool != "iperf3":
             wanted["net.ipv4.tcp_congestion_control"] = self.congestion_control
         return wanted
+
+    def of(self, fleet: Fleet) -> Fleet:
+        """Return the fleet as it is to be probed."""
+        return replace(fleet, addresses=self.addresses) if self.addresses else fleet
 
     def to_json(self) -> dict[str, Any]:
         """Return the method as plain values, to be kept with its campaign."""

@@ -16,13 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.network import DAYS_PER_YEAR, DRIFT_PER_SQRT_YEAR, SECONDS_PER_DAY
-from planner.throughput import (
-    INITIAL_WINDOW_MB,
-    LEAST_SHARE,
-    MBIT_PER_MB,
-    RAMP_UP_ROUND_TRIPS,
-)
-from planner.units import MBPS_PER_GBPS, MS_PER_S
 from probes.analysis.level_shift import LEARNT_FROM, level_shifts
 from probes.estimation.bounds import LEAST_NOISE, MAD_TO_SIGMA, NORMAL_90
 from probes.estimation.series import MEMORY_S, MOST_SAMPLES
@@ -173,52 +166,6 @@ def medians(values: Floats) -> tuple[Floats, Whole]:
     below = ordered[rows, np.maximum(counts - 1, 0) // 2]
     above = ordered[rows, np.minimum(counts // 2, ordered.shape[1] - 1)]
     return (below + above) / 2, counts
-
-
-def steady_gbps(values_mbps: Floats, cold_s: Floats, rtt_ms: Floats) -> Floats:
-    """Return aggregates at their steady rate, as :func:`planner.throughput.bundle_share_of_steady`.
-
-    Parameters
-    ----------
-    values_mbps, cold_s : arrays, shape (pairs, most)
-    rtt_ms : array, length pairs
-    """
-    gbps = values_mbps / MBPS_PER_GBPS
-    if not cold_s.any():
-        return gbps
-    with np.errstate(divide="ignore", invalid="ignore"):
-        lost = RAMP_UP_ROUND_TRIPS / MS_PER_S * rtt_ms[:, None] / cold_s
-        share = np.where(cold_s > 0, np.maximum(LEAST_SHARE, 1.0 - lost), 1.0)
-    corrected: Floats = gbps / share
-    return corrected
-
-
-def steady_flow_gbps(values_mbps: Floats, cold_s: Floats, rtt_ms: Floats) -> Floats:
-    """Return single flows at their steady rate, as :func:`planner.throughput.window_from_flow_mb`.
-
-    Parameters
-    ----------
-    values_mbps, cold_s : arrays, shape (pairs, most)
-    rtt_ms : array, length pairs
-    """
-    gbps = values_mbps / MBPS_PER_GBPS
-    if not cold_s.any():
-        return gbps
-    rtt_s = rtt_ms[:, None] / MS_PER_S
-    window_mb = values_mbps * rtt_s / MBIT_PER_MB
-
-    def share(steady_mb: Floats) -> Floats:
-        initial = INITIAL_WINDOW_MB
-        round_trips = np.maximum(0.0, np.log2(np.maximum(steady_mb, initial) / initial) - 1.0)
-        shown: Floats = np.maximum(LEAST_SHARE, 1.0 - round_trips * rtt_s / cold_s)
-        return shown
-
-    with np.errstate(divide="ignore", invalid="ignore"):
-        steady_mb = window_mb
-        for _ in range(8):
-            steady_mb = window_mb / share(steady_mb)
-        corrected: Floats = gbps / np.where(cold_s > 0, share(steady_mb), 1.0)
-    return corrected
 
 
 def _gathered(

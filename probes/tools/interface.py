@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -39,6 +40,8 @@ class Test:
         Rate of payload that all TCP connections together are held to; 0 for none.
     interval_s : float
         How often the tool reports.
+    is_private : bool
+        Whether the address is a private one.
     """
 
     __test__ = False  # not a test of pytest
@@ -55,6 +58,7 @@ class Test:
     udp_mbps: float = 0.0
     most_mbps: float = 0.0
     interval_s: float = 1.0
+    is_private: bool = False
 
     def options(self, measured_at_s: float, *, client_at_dst: bool = False) -> ImportOptions:
         """Return what the importers need to know that the output does not say."""
@@ -66,10 +70,16 @@ class Test:
         )  # fmt: skip
 
     def settled(self, sample: Sample, measured_at_s: float) -> Sample:
-        """Return a sample with its zones, and the controller's time: hosts' clocks may be off."""
+        """Return a sample with its zones, the kind of address, and the controller's time.
+
+        Hosts' clocks may be off.
+        """
+        detail = json.loads(sample.detail) if sample.detail else {}
+        detail["address"] = "private" if self.is_private else "public"
         return sample._replace(
-            measured_at_s=measured_at_s, src_zone=self.src.zone, dst_zone=self.dst.zone
-        )
+            measured_at_s=measured_at_s, src_zone=self.src.zone, dst_zone=self.dst.zone,
+            detail=json.dumps(detail),
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,11 +80,8 @@ class Ping:
             detail.pop("first_included", None)
             if first_ms := _FIRST.search(first):
                 detail["first_ms"] = float(first_ms[1])
-            settled.append(
-                test.settled(sample, measured_at_s)._replace(
-                    value=_precise(sample, detail), detail=json.dumps(detail)
-                )
-            )
+            exact = sample._replace(value=_precise(sample, detail), detail=json.dumps(detail))
+            settled.append(test.settled(exact, measured_at_s))
         return Result(tuple(settled), self._count(test) * PACKET_GB)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import signal
 import sys
 import time
 from typing import TYPE_CHECKING, Any
@@ -27,6 +26,7 @@ from relayd.measuring import Forecast, Measuring, Report, wish_from_json, wish_t
 from relayd.settings import load_settings
 from relayd.store import Place, open_if_there, open_store
 from relayd.store.campaigns import Campaigns, StoredCampaign
+from relayd.termination import cancelled_by_sigterm
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -172,10 +172,7 @@ def _measure(
 
     async def interruptible() -> Report:
         # A service manager's stop is to leave as little behind as Ctrl-C does.
-        loop = asyncio.get_running_loop()
-        task = asyncio.current_task()
-        assert task
-        loop.add_signal_handler(signal.SIGTERM, task.cancel)
+        cancelled_by_sigterm()
         return await measuring.run(
             campaign, wish, limits, method=method,
             on_progress=shown.progress, on_note=shown.note,

@@ -34,6 +34,7 @@ def method_of(options: argparse.Namespace) -> Method:
         window_bytes=window_bytes(options.tcp_window) if options.tcp_window else 0,
         congestion_control=options.congestion_control or "",
         change_sysctls=options.change_sysctls,
+        addresses=options.addresses or "",
     )
     if options.change_sysctls and not method.sysctls:
         raise InputError(

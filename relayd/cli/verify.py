@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -28,6 +27,7 @@ from relayd.snapshots import make_snapshot
 from relayd.store import Store, open_store
 from relayd.store.campaigns import Campaigns
 from relayd.store.failures import NoStoreError
+from relayd.termination import cancelled_by_sigterm
 from relayd.verifying import Job, Verification, Verifying
 from relayd.wan import Wan
 
@@ -129,10 +129,7 @@ def _verify(verifying: Verifying, jobs: Sequence[Job], store: Store) -> list[Ver
         note(f"{plan.src} -> {plan.dst} ({plan.verdict}): {state}")
 
     async def interruptible() -> list[Verification]:
-        # A service manager's stop is to leave as little behind as Ctrl-C does.
-        task = asyncio.current_task()
-        assert task
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+        cancelled_by_sigterm()
         return await verifying.verify(jobs, store, on_done=done, on_note=note)
 
     allow_many_connections()

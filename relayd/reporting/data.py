@@ -13,7 +13,14 @@ from planner.errors import DataError
 from probes.analysis.cold_tests import steady_rates
 from probes.samples import Metric
 from relayd.store import Store
-from relayd.store.columns import Columns, Told, read_columns, read_details
+from relayd.store.columns import (
+    BothKinds,
+    Columns,
+    Told,
+    read_address_kinds,
+    read_columns,
+    read_details,
+)  # fmt: skip
 
 Matrix = NDArray[np.float64]
 
@@ -72,6 +79,10 @@ class ReportData:
     def details(self, metric: Metric, word: str) -> Iterator[Told]:
         """Return what was told of the samples whose details name a word."""
         return read_details(self._store.database, metric, word, since_s=self._since_s)
+
+    def address_kinds(self, metric: Metric) -> Iterator[BothKinds]:
+        """Return what legs had that were measured over private and over public addresses."""
+        return read_address_kinds(self._store.database, metric, since_s=self._since_s)
 
     def medians(self, metric: Metric) -> dict[tuple[str, str], float]:
         """Return the median of each pair's samples, in the order of the store."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -31,6 +30,7 @@ from relayd.service.fleet_file import fleet_of
 from relayd.service.problems import ProblemError, problem_of
 from relayd.store import Store, open_store
 from relayd.store.campaigns import Campaigns, StoredCampaign
+from relayd.termination import cancelled_by_sigterm
 
 
 def main() -> int:
@@ -102,9 +102,7 @@ async def _run(
     store: Store, measuring: Measuring, campaign: StoredCampaign, request: dict[str, Any]
 ) -> None:
     telling = CampaignTelling(store, campaign.row.id)
-    task = asyncio.current_task()
-    assert task
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    cancelled_by_sigterm()
     deadline_s = float("inf")
     if request["max_minutes"] is not None:
         deadline_s = time.monotonic() + 60 * request["max_minutes"]

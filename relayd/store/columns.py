@@ -155,3 +155,49 @@ def read_details(
             continue
         if isinstance(told, dict) and word in told:
             yield Told(regions[src], regions[dst], at_s, told)
+
+
+class BothKinds(NamedTuple):
+    """What a leg had over private and over public addresses."""
+
+    src: str
+    dst: str
+    private: NDArray[np.float64]
+    public: NDArray[np.float64]
+
+
+_BY_KIND = np.dtype([("src", "i4"), ("dst", "i4"), ("is_private", "?"), ("value", "f8")])
+_NAMED = {kind: f'%"address": "{kind}"%' for kind in ("private", "public")}
+
+
+def read_address_kinds(
+    database: Database, metric: Metric, *, since_s: float | None = None
+) -> Iterator[BothKinds]:
+    """Yield the values of each leg that was measured over both kinds of address.
+
+    Most stores have one kind alone: then nothing is read but what it takes to know that.
+
+    Parameters
+    ----------
+    database : Database
+    metric : Metric
+    since_s : float, optional
+    """
+    for words in _NAMED.values():
+        if not list(database.rows("SELECT 1 FROM samples WHERE detail LIKE ? LIMIT 1", (words,))):
+            return
+    rows = np.fromiter(
+        database.stream(
+            "SELECT src_id, dst_id, detail LIKE ?, value FROM samples "
+            "WHERE metric_id = (SELECT id FROM metrics WHERE name = ?) AND measured_at_s >= ? "
+            "AND src_id <> dst_id AND (detail LIKE ? OR detail LIKE ?) ORDER BY src_id, dst_id",
+            (_NAMED["private"], metric, -1e300 if since_s is None else since_s, *_NAMED.values()),
+        ),
+        _BY_KIND,
+    )
+    regions = dict(database.rows("SELECT id, name FROM regions"))
+    for part in _runs(rows):
+        private, public = (part["value"][part["is_private"] == kind] for kind in (True, False))
+        if len(private) and len(public):
+            src, dst = regions[int(part["src"][0])], regions[int(part["dst"][0])]
+            yield BothKinds(src, dst, private, public)

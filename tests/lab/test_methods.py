@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from probes.lab.controller import Lab
-from probes.lab.topology import GOODPUT_SHARE, Site, Topology
+from probes.lab.topology import GOODPUT_SHARE, Site, Topology, private_address, public_address
 from tests.lab.campaigns import RELAYD, ROOT, in_site, kept, left_on, probe, relayd
 from tests.probes.machines import need
 
@@ -80,6 +80,18 @@ def test_udp_shows_the_capacity_and_a_trace_the_hops(lab: Lab, tmp_path: Path) -
     # Estimates, listings and exports pass over what they have no use for.
     done = relayd("links", "--db", db, "--src", _REGIONS[0], "--json")
     assert done.returncode == 0, done.stderr
+
+
+def test_hosts_are_probed_at_the_addresses_asked_for(lab: Lab, tmp_path: Path) -> None:
+    need("traceroute")
+    db = tmp_path / "store.db"
+    for kind in ("private", "public"):
+        code, report = probe(lab, db, "--phases", "rtt", "--pairs", _PAIR, "--trace",
+                             "--addresses", kind)  # fmt: skip
+        assert (code, report["failed"]) == (0, [])
+    reached = {detail["address"]: detail["path"][-1] for *_, detail in kept(db, "route_hops")}
+    assert reached == {"private": private_address(1), "public": public_address(1)}
+    assert [detail["address"] for *_, detail in kept(db, "rtt_ms")] == ["private", "public"]
 
 
 def test_loss_and_jitter_are_those_of_the_path(lab: Lab, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,8 @@ REGIONS = (
 )  # fmt: skip
 START_S = 1_788_220_800.0  # midnight UTC
 KEYS = [
-    "throughput", "heterogeneity", "relays", "stability", "transients", "directions", "caps",
+    "throughput", "heterogeneity", "relays", "stability", "transients", "directions", "addresses",
+    "caps",
     "latency", "packets", "fees",
 ]  # fmt: skip
 
@@ -107,6 +109,32 @@ def test_planted_truths_are_found(planted: Path) -> None:
     assert "10 %" in " ".join(found["heterogeneity"]["statements"])
     # The last day alone can't show a daily pattern.
     assert "aggregate_mbps_day" not in report(planted, "--since", "1d")["stability"]["figures"]
+
+
+def test_private_and_public_addresses_are_told_apart(tmp_path: Path) -> None:
+    generator = np.random.default_rng(2)
+    samples = []
+    for i, (src, dst) in enumerate(permutations(REGIONS[:4], 2)):
+        for number in range(6):
+            kind = ("private", "public")[number % 2]
+            rate = 7000.0 * (1.25 if kind == "private" else 1.0)
+            values: dict[Metric, float] = {"aggregate_mbps": rate, "rtt_ms": 20.0 + 5 * i}
+            for metric, value in values.items():
+                noisy = value * float(1 + 0.02 * generator.normal())
+                samples.append(
+                    Sample(src, dst, metric, noisy, START_S + 60.0 * number, "test",
+                           detail=json.dumps({"address": kind}))
+                )  # fmt: skip
+    db = stored(tmp_path / "kinds.db", samples)
+    found = report(db)["addresses"]
+    assert found["concluded"]
+    assert found["samples"] == len(samples)
+    rates, rtts = found["figures"]["aggregate_mbps"], found["figures"]["rtt_ms"]
+    assert (rates["legs"], rates["differs"]) == (12, True)
+    assert rates["private_over_public"] == pytest.approx(1.25, rel=0.02)
+    assert not rtts["differs"]
+    one_kind = [sample for sample in samples if "public" in sample.detail]
+    assert not report(stored(tmp_path / "one.db", one_kind))["addresses"]["concluded"]
 
 
 def test_what_happens_inside_tests_is_told(tmp_path: Path) -> None:

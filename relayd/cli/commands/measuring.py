@@ -63,6 +63,10 @@ def _probe(parser: argparse.ArgumentParser) -> None:
     )
     what.add_argument("--udp", action="store_true", help="UDP capacity too, after each many-flow")
     what.add_argument("--trace", action="store_true", help="the hops of each route too")
+    what.add_argument(
+        "--addresses", choices=("public", "private", "private-within-provider"),
+        help="to probe at (default: as the fleet file says)",
+    )  # fmt: skip
     tcp = parser.add_argument_group("TCP")
     tcp.add_argument("--tcp-window", metavar="SIZE", help="to ask for, such as 8M")
     tcp.add_argument("--congestion-control", metavar="NAME", help="to ask for, such as cubic")

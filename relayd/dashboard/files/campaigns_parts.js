@@ -1,6 +1,6 @@
 // Parts that campaigns and the fleet share: bars with their figures, tags, tables of spending.
 
-import { element, facts } from "./dom.js";
+import { element, facts, scrolling } from "./dom.js";
 import { ago, duration, usd, volume, when } from "./format.js";
 
 // A bar of how much of something is used; the figures stand beside it, as text.
@@ -71,7 +71,7 @@ export function cardTable(name, caption, heads, rows) {
     return at === 0 ? element("th", { scope: "row", role: "rowheader", class: kind }, content)
       : element("td", { role: "cell", class: kind, dataset: { label: heads[at][0] } }, element("div", {}, content));
   }));
-  return element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
+  return scrolling(caption,
     element("table", { role: "table", class: `cards ${name}` }, element("caption", {}, caption),
       element("thead", { role: "rowgroup" }, element("tr", { role: "row" }, heads.map(head))),
       element("tbody", { role: "rowgroup" }, rows.map(row))));

@@ -55,6 +55,9 @@ export function sortable(caption, columns, rows, { order = 0, descending = false
     put();
   }
   put();
-  return element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
+  return scrolling(caption,
     element("table", {}, element("caption", {}, caption), element("thead", {}, element("tr", {}, heads)), body));
 }
+
+// What may be wider than the page, in a frame that scrolls by itself, by the keyboard too.
+export const scrolling = (label, ...content) => element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }, ...content);

@@ -3,8 +3,8 @@
 import { get } from "./api.js";
 import { cardTable, redraw, since, tag } from "./campaigns_parts.js";
 import { element, replace } from "./dom.js";
-import { pairLink } from "./fleet_hosts.js";
 import { ago, figure, gbps, mbps, ms, times, when } from "./format.js";
+import { pairLink } from "./pairs.js";
 import { show } from "./shell.js";
 
 const METRICS = {

@@ -3,11 +3,11 @@
 import { cardTable, since, tag, withCode } from "./campaigns_parts.js";
 import { element, replace } from "./dom.js";
 import { duration, gbps, mbps, ms, percent, UNKNOWN } from "./format.js";
+import { pairLink } from "./pairs.js";
 
 const FIRST = 100;
 let whole = false;
 
-export const pairLink = (src, dst) => element("a", { href: `pair?${new URLSearchParams({ src, dst })}` }, `${src} → ${dst}`);
 
 export function showLegs(part, fleet, watch) {
   const legs = [...fleet.leg_states].sort((a, b) => Number(b.condition === "down") - Number(a.condition === "down") || a.since.localeCompare(b.since));

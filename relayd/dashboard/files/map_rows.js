@@ -2,7 +2,8 @@
 
 import { element, sortable } from "./dom.js";
 import { mbps, ms, percent, perGb, rate, figure } from "./format.js";
-import { AGGREGATE, columnsOf, legs, pairAddress } from "./plan_figures.js";
+import { pairAddress } from "./pairs.js";
+import { AGGREGATE, columnsOf, legs } from "./plan_figures.js";
 
 const leads = (row, planned) =>
   element(

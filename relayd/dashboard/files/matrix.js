@@ -9,6 +9,7 @@ import { legend } from "./matrix_legend.js";
 import { METRICS, scaleOf } from "./matrix_metrics.js";
 import { GROUPS, ordered, providerOf, providerTitle, SORTS } from "./matrix_order.js";
 import { MatrixTable } from "./matrix_table.js";
+import { pairAddress } from "./pairs.js";
 import { content, emptyState, restsOn, say, show } from "./shell.js";
 
 const DIGITS = 4; // more than a colour shows; exact figures come with the pair
@@ -179,7 +180,7 @@ await show(async () => {
   table = new MatrixTable(parts.grid, {
     point: (pair) => pair && details.show(table.matrix, state.metric, pair),
     open: ({ src, dst }, newTab) => {
-      const address = `pair?${new URLSearchParams({ src: table.matrix.regions[src], dst: table.matrix.regions[dst] })}`;
+      const address = pairAddress(table.matrix.regions[src], table.matrix.regions[dst]);
       if (newTab) window.open(address, "_blank", "noopener");
       else location.assign(address);
     },

@@ -4,6 +4,7 @@ import { get } from "./api.js";
 import { element, facts, replace } from "./dom.js";
 import { ago, bounds, gbps, mbps, ms, percent, UNKNOWN } from "./format.js";
 import { METRICS } from "./matrix_metrics.js";
+import { linkPath, pairAddress } from "./pairs.js";
 
 const PATIENCE_MS = 150; // a pointer that crosses the matrix asks nothing
 const MOST_KEPT = 500;
@@ -72,8 +73,8 @@ export class Details {
       replace(this.rest);
       return;
     }
-    const query = new URLSearchParams({ src: from, dst: to });
-    replace(this.links, element("a", { href: `pair?${query}` }, "The pair"), element("a", { href: `plan?${query}` }, "Plan a transfer"));
+    replace(this.links, element("a", { href: pairAddress(from, to) }, "The pair"),
+      element("a", { href: `plan?${new URLSearchParams({ src: from, dst: to })}` }, "Plan a transfer"));
     const found = this.kept.get(this.shown);
     if (found) this.fill(found);
     else {
@@ -88,8 +89,7 @@ export class Details {
     try {
       if (!(await isKnown())) throw new Error("Nothing is known of this pair: neither a sample nor a baseline.");
       if (wanted !== this.shown) return;
-      const path = `v1/links/${encodeURIComponent(from)}/${encodeURIComponent(to)}`;
-      const { link } = await get(path, {}, { signal: this.asked.signal });
+      const { link } = await get(linkPath(from, to), {}, { signal: this.asked.signal });
       if (this.kept.size >= MOST_KEPT) this.kept.clear();
       this.kept.set(wanted, link);
       if (wanted === this.shown) this.fill(link);

@@ -7,6 +7,7 @@ import { factsPanel, lead, stateBanner } from "./pair_facts.js";
 import { historyPanels } from "./pair_history.js";
 import { lightPanel, relayPanel } from "./pair_light.js";
 import { ratesPanel } from "./pair_rates.js";
+import { linkPath, pairAddress } from "./pairs.js";
 import { content, emptyState, fail, restsOn, say } from "./shell.js";
 
 const NEWS_EVERY_MS = 30e3;
@@ -79,8 +80,7 @@ async function begin(signal) {
 }
 
 function pairLink(from, to) {
-  const href = `pair?${new URLSearchParams({ src: from, dst: to })}`;
-  return element("a", { href, on: { click: (event) => {
+  return element("a", { href: pairAddress(from, to), on: { click: (event) => {
     if (event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
     choose(from, to);
@@ -126,13 +126,12 @@ async function show(chosen, signal) {
   body.setAttribute("aria-busy", "true");
   if (!body.firstChild) replace(body, element("p", { class: "muted" }, "Asking the service …"));
   if (chosen.src === chosen.dst) return same();
-  const path = (from, to) => `v1/links/${encodeURIComponent(from)}/${encodeURIComponent(to)}`;
-  const there = await get(path(chosen.src, chosen.dst), {}, { signal });
+  const there = await get(linkPath(chosen.src, chosen.dst), {}, { signal });
   const pair = { src: there.link.src, dst: there.link.dst };
   // The way back may be unknown: the rest is shown all the same.
   const { links } = await get("v1/links", { src: pair.dst, dst: pair.src, limit: 1 }, { signal });
-  const back = links.length ? await get(path(pair.dst, pair.src), {}, { signal }) : null;
-  const own = path(pair.src, pair.dst);
+  const back = links.length ? await get(linkPath(pair.dst, pair.src), {}, { signal }) : null;
+  const own = linkPath(pair.src, pair.dst);
   const [series, events, evidence, named] = await Promise.all([
     get(`${own}/summary`, { metric: "rtt_ms", bins: 1 }, { signal }),
     all(`${own}/events`, "events", {}, { most: 1000, signal }),
@@ -141,7 +140,7 @@ async function show(chosen, signal) {
   ]);
   restsOn(there.snapshot);
   elsewhere(pair);
-  watch(path(pair.src, pair.dst), there, signal);
+  watch(linkPath(pair.src, pair.dst), there, signal);
   const cities = new Map(named.regions.map((each) => [each.id, each.city]));
   const places = [pair.src, pair.dst].map((id) => cities.get(id)).filter(Boolean);
   const measured = series.metrics.length > 0;

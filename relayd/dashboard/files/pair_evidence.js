@@ -1,9 +1,10 @@
 // What each figure was made of: the rule, the other figures that went in, and the samples.
 
-import { element, facts, replace, sortable } from "./dom.js";
+import { element, facts, replace, scrolling, sortable } from "./dom.js";
 import { figure, when } from "./format.js";
 import { shownAs, sourceTag } from "./pair_facts.js";
 import { metricOf } from "./pair_metrics.js";
+import { pairLink } from "./pairs.js";
 
 const NAMES = {
   rtt_ms: "Round-trip time", per_flow_mbps: "One flow", aggregate_gbps: "Many flows together", loss_pct: "Loss",
@@ -59,12 +60,12 @@ function seriesOf(each) {
   const legs = element("table", {}, element("caption", {}, `${each.series.length === 1 ? "One series" : `${each.series.length + each.further} series`} of samples`),
     element("thead", {}, element("tr", {}, element("th", { scope: "col" }, "Leg"), element("th", { scope: "col" }, "Metric"), element("th", { scope: "col", class: "number" }, "Counted"), element("th", { scope: "col" }, "Left out"))),
     element("tbody", {}, read.map((one) => element("tr", {},
-      element("td", {}, one.src === one.dst ? one.src : element("a", { href: `pair?${new URLSearchParams({ src: one.src, dst: one.dst })}` }, `${one.src} → ${one.dst}`)),
+      element("td", {}, one.src === one.dst ? one.src : pairLink(one.src, one.dst)),
       element("td", {}, one.metric.endsWith("cap_mbps") ? "cap" : metricOf(one.metric).name),
       element("td", { class: "number" }, one.samples.length),
       element("td", {}, one.left_out.map((left) => `${figure(left.samples)} ${left.reason}`).join("; ") || "none")))));
   return [
-    element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Series" }, legs),
+    scrolling("Series", legs),
     further ? element("p", { class: "muted" }, `And ${further} further legs, whose samples are not listed here: ${each.series.filter((one) => !one.was_read).slice(0, 6).map((one) => `${one.src} → ${one.dst}`).join(", ")}${further > 6 ? ", …" : "."}`) : null,
     samples.length ? table(samples, read.length > 1) : null,
   ];

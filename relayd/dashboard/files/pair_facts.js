@@ -1,6 +1,6 @@
 // What is believed of a pair, both directions side by side, and what that means in words.
 
-import { element, facts } from "./dom.js";
+import { element, facts, scrolling } from "./dom.js";
 import { UNKNOWN, ago, figure, gbps, mbps, ms, percent, perGb, times } from "./format.js";
 import { saturating } from "./pair_metrics.js";
 
@@ -59,7 +59,7 @@ export function factsPanel(there, back) {
   const again = columns.map((column) => column.cloneNode(true));
   return element("section", { class: "panel wide", id: "figures" }, element("h3", {}, "Both directions"),
     element("p", { class: "muted" }, "Nine of ten true values lie between low and high. Caps and windows are of one VM."),
-    element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Both directions" },
+    scrolling("Both directions",
       element("table", { class: "directions" }, element("caption", { class: "hidden-text" }, "Figures of both directions"),
         element("thead", {},
           element("tr", {}, element("td", {}), heads(`${there.link.src} →`), heads(`← ${there.link.dst}`), element("td", {})),

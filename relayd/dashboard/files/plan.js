@@ -4,6 +4,7 @@ import { get, post } from "./api.js";
 import { commandLine, curl, python } from "./plan_commands.js";
 import { copyTabs } from "./copying.js";
 import { element, replace } from "./dom.js";
+import { linkPath, pairAddress } from "./pairs.js";
 import { baselineNote, places } from "./places.js";
 import { advice, bottleneck, verdict } from "./plan_answer.js";
 import { comparison } from "./plan_compared.js";
@@ -47,7 +48,7 @@ function drawn(plan, links, request, go) {
       element("a", { href: `map?${toAddress(request)}` }, "On the map"),
       element(
         "a",
-        { href: `pair?${new URLSearchParams({ src: plan.request.src, dst: plan.request.dst })}` },
+        { href: pairAddress(plan.request.src, plan.request.dst) },
         "What is known of the pair",
       ),
     ),
@@ -71,7 +72,7 @@ function drawn(plan, links, request, go) {
 // A leg may have vanished with a newer snapshot: then there is one row less.
 async function known(leg, signal) {
   try {
-    return (await get(`v1/links/${leg.map(encodeURIComponent).join("/")}`, {}, { signal })).link;
+    return (await get(linkPath(...leg), {}, { signal })).link;
   } catch (error) {
     if (error.status === 404) return null;
     throw error;

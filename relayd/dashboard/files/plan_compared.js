@@ -1,6 +1,6 @@
 // Direct, the best relay and the chosen plan, side by side.
 
-import { element } from "./dom.js";
+import { element, scrolling } from "./dom.js";
 import { duration, figure, ms, rate, times, usd } from "./format.js";
 import { columnsOf } from "./plan_figures.js";
 
@@ -54,9 +54,8 @@ export function comparison(plan) {
     "section",
     { class: "panel", "aria-labelledby": "compared" },
     element("h2", { id: "compared" }, "Side by side"),
-    element(
-      "div",
-      { class: "scroll", tabindex: "0", role: "region", "aria-label": "Direct, best relay and chosen" },
+    scrolling(
+      "Direct, best relay and chosen",
       element(
         "table",
         { class: "compared" },

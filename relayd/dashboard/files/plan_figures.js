@@ -2,11 +2,10 @@
 
 import { element } from "./dom.js";
 import { rate } from "./format.js";
+import { pairAddress } from "./pairs.js";
 
 export const relaysOf = (plan) => plan.paths.filter((path) => path.regions.length === 3).map((path) => path.regions[1]);
 export const hasDirect = (plan) => plan.paths.some((path) => path.regions.length === 2);
-
-export const pairAddress = (src, dst) => `pair?${new URLSearchParams({ src, dst })}`;
 
 export function verdictText(plan) {
   const relays = relaysOf(plan);

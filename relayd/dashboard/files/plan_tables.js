@@ -2,7 +2,8 @@
 
 import { element, facts, sortable } from "./dom.js";
 import { ago, duration, figure, ms, percent, perGb, rate, times, usd } from "./format.js";
-import { AGGREGATE, chosenOption, hasDirect, legs, pairAddress, relaysOf } from "./plan_figures.js";
+import { pairLink } from "./pairs.js";
+import { AGGREGATE, chosenOption, hasDirect, legs, relaysOf } from "./plan_figures.js";
 
 export function paths(plan) {
   const columns = [
@@ -122,7 +123,7 @@ export function basis(plan, links) {
     {
       title: "Leg",
       value: (link) => `${link.src} ${link.dst}`,
-      shown: (link) => element("a", { href: pairAddress(link.src, link.dst) }, `${link.src} → ${link.dst}`),
+      shown: (link) => pairLink(link.src, link.dst),
     },
     ...AGGREGATE,
     {

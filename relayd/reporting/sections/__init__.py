@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from relayd.reporting.data import ReportData
 from relayd.reporting.document import Section
+from relayd.reporting.sections.addresses import addresses
 from relayd.reporting.sections.caps import caps
 from relayd.reporting.sections.directions import directions
 from relayd.reporting.sections.fees import fees
@@ -24,6 +25,7 @@ SECTIONS: tuple[Callable[[ReportData], Section], ...] = (
     stability,
     transients,
     directions,
+    addresses,
     caps,
     latency,
     packet_loss,
