@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 
 from planner.errors import InputError
-from planner.units import MBPS_PER_GBPS
+from planner.units import MBPS_PER_GBPS, MS_PER_S
 from probes.analysis.caps import Ended, cap_estimate, together_mbps
 from probes.analysis.ramp import fit_ramp, next_connections
 from probes.analysis.stopping import may_stop
@@ -259,17 +259,25 @@ class Prober:
                         prepared(self._sessions, self._ports, self._tool, test)
                     )
                 )
-            # Connections first: the tests are to begin together.
+            # The tests are to begin together: logins first, and a tool opens its connections one
+            # after the other, a round trip each.
             for src, dst in task.pairs:
                 await self._sessions.session(dst if self._tool.client_at_dst else src)
+            opening_s = [
+                task.connections * self._rtt_ms(src, dst) / MS_PER_S for src, dst in task.pairs
+            ]
 
-            async def loaded(test: Test) -> tuple[Result, float]:
+            async def loaded(test: Test, wait_s: float) -> tuple[Result, float]:
+                await asyncio.sleep(wait_s)
                 return await run_client(self._sessions, self._tool, test), time.monotonic()
 
             busy_since_s = time.monotonic()
             try:
                 async with asyncio.TaskGroup() as group:
-                    running = [group.create_task(loaded(test)) for test in tests]
+                    running = [
+                        group.create_task(loaded(test, max(opening_s) - own_s))
+                        for test, own_s in zip(tests, opening_s, strict=True)
+                    ]
             except* ProbeError as failed:
                 self._charge_lost(task, findings, time.monotonic() - busy_since_s, task.pairs)
                 raise first_of(failed) from None
