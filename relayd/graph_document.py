@@ -18,7 +18,7 @@ from planner.network import (
     Network,
     Site,
     Snapshot,
-)  # fmt: skip
+)
 
 _BOUNDS = ("low", "expected", "high")
 

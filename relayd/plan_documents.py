@@ -26,7 +26,7 @@ def document_of(plan: Answer | Mapping[str, Any] | str) -> Mapping[str, Any]:
     if isinstance(plan, str):
         try:
             found = json.loads(plan)
-        except ValueError as fault:
+        except (ValueError, RecursionError) as fault:
             raise InputError("plan", f"is not JSON: {fault}", remedy=_REMEDY) from None
     if not isinstance(found, Mapping):
         raise InputError("plan", "is not a plan", value=type(found).__name__, remedy=_REMEDY)

@@ -171,7 +171,6 @@ def _measure(
     shown = _Shown()
 
     async def interruptible() -> Report:
-        # A service manager's stop is to leave as little behind as Ctrl-C does.
         cancelled_by_sigterm()
         return await measuring.run(
             campaign, wish, limits, method=method,

@@ -20,7 +20,7 @@ from relayd.store.columns import (
     read_address_kinds,
     read_columns,
     read_details,
-)  # fmt: skip
+)
 
 Matrix = NDArray[np.float64]
 

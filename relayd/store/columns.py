@@ -173,7 +173,7 @@ _NAMED = {kind: f'%"address": "{kind}"%' for kind in ("private", "public")}
 def read_address_kinds(
     database: Database, metric: Metric, *, since_s: float | None = None
 ) -> Iterator[BothKinds]:
-    """Yield the values of each leg that was measured over both kinds of address.
+    """Yield the values of legs that were probed over both kinds of address, as their details say.
 
     Most stores have one kind alone: then nothing is read but what it takes to know that.
 

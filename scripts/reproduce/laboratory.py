@@ -77,7 +77,7 @@ def cap_points(note: Note = print) -> list[Point]:
 def _noted(lab: Lab, measure: Callable[[Lab], T], note: Note) -> T:
     with lateness_of(lab) as lateness:
         found = measure(lab)
-    note(f"{measure.__name__.strip('_').replace('_', ' ')}: up to {lateness.p95_ms} ms late (p95)")
+    note(f"{measure.__name__.strip('_').replace('_', ' ')}: up to {lateness.p95_ms:.2g} ms late (p95)")
     return found
 
 

@@ -76,16 +76,15 @@ export async function post(path, body, { signal } = {}) {
   return content(await send(path, { method: "POST", headers, body: JSON.stringify(body), signal }));
 }
 
-// All entries of a paged list, at most `most`; `key` names the list in the answer.
+// The last page of a list with all entries, at most `most`; `key` names the list in the answer.
 export async function all(path, key, parameters = {}, { most = 20000, signal } = {}) {
   const found = [];
-  let cursor;
+  let page;
   do {
-    const page = await get(path, { limit: 1000, ...parameters, cursor }, { signal });
+    page = await get(path, { limit: 1000, ...parameters, cursor: page?.next_cursor }, { signal });
     found.push(...page[key]);
-    cursor = page.next_cursor;
-  } while (cursor && found.length < most);
-  return found;
+  } while (page.next_cursor && found.length < most);
+  return { ...page, [key]: found };
 }
 
 // Server-sent events, for ever: EventSource can send no token, so they are read by hand.

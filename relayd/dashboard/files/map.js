@@ -64,11 +64,7 @@ const resolved = ({ regions, aliases }, name) =>
 
 async function found(state, request) {
   if (!state.dst) {
-    const [links, current] = await Promise.all([
-      all("v1/links", "links", { src: state.src }),
-      get("v1/links", { src: state.src, limit: 1 }),
-    ]);
-    return { links, snapshot: current.snapshot };
+    return all("v1/links", "links", { src: state.src });
   }
   const { isBody, content: asked } = question({ ...request, src: state.src, dst: state.dst, frontier: "false" });
   const plan = await (isBody ? post("v1/plans", asked) : get("v1/plans", asked));

@@ -132,7 +132,7 @@ async function show(chosen, signal) {
   const { links } = await get("v1/links", { src: pair.dst, dst: pair.src, limit: 1 }, { signal });
   const back = links.length ? await get(linkPath(pair.dst, pair.src), {}, { signal }) : null;
   const own = linkPath(pair.src, pair.dst);
-  const [series, events, evidence, named] = await Promise.all([
+  const [series, { events }, evidence, named] = await Promise.all([
     get(`${own}/summary`, { metric: "rtt_ms", bins: 1 }, { signal }),
     all(`${own}/events`, "events", {}, { most: 1000, signal }),
     get(`${own}/evidence`, {}, { signal }),
