@@ -1,10 +1,10 @@
 """What a frugal campaign may spend: a small part of what measuring all pairs takes.
 
 Of choosing legs there is no end of itself: where paths differ from pair to pair, each further leg
-is worth a little. Unless told a budget, a campaign therefore stops at a twenty-fifth of the bytes
-and the dollars of measuring all pairs with the most connections. Fleets of under 25 regions have
-so few pairs that this would be less than it takes to tell providers apart; they may spend what
-24 pairs take.
+is worth a little. Unless told a budget, a campaign therefore stops at a thirtieth of the bytes
+and the dollars of measuring all pairs with the most connections, warm-ups included. Fleets of
+under 28 regions have so few pairs that this would be less than it takes to tell providers apart;
+they may spend what 24 pairs take.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from planner.pricing import Prices
 from probes.campaign.costing import task_volume_gb
 from probes.campaign.tasks import ProbeTask
 
-SHARE_OF_ALL_PAIRS = 1 / 25
+SHARE_OF_ALL_PAIRS = 1 / 30
 LEAST_LEGS = 24
 
 

@@ -77,7 +77,8 @@ def cap_points(note: Note = print) -> list[Point]:
 def _noted(lab: Lab, measure: Callable[[Lab], T], note: Note) -> T:
     with lateness_of(lab) as lateness:
         found = measure(lab)
-    note(f"{measure.__name__.strip('_').replace('_', ' ')}: up to {lateness.p95_ms:.2g} ms late (p95)")
+    what = measure.__name__.strip("_").replace("_", " ")
+    note(f"{what}: up to {lateness.p95_ms:.2g} ms late (p95)")
     return found
 
 
