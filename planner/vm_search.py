@@ -26,6 +26,9 @@ from planner.simplex import BoxedSimplex
 from planner.transfer import EQUAL, Allocation, Relay, Transfer, allocate, whole_vms
 from planner.units import S_PER_H
 
+NEGLIGIBLE = 5e-8
+"""Shares of the rate below this are what the program's rounding left: the largest path takes them,
+well within :data:`~planner.transfer.ROUNDING`."""
 GAP = 1e-6  # relative: a hundredth of a cent on a hundred dollars
 Range: TypeAlias = tuple[int, int]
 # In place of a relay's position.
@@ -191,14 +194,18 @@ class _Search:
     def _rounded(self, solution: list[float]) -> Allocation | None:
         """Return a node's flows with whole VMs, if the quotas and the budget allow it."""
         transfer, rate = self.transfer, self.rate_gbps
+        shares = [solution[0]]
+        shares += [solution[1 + 2 * k] + solution[2 + 2 * k] for k in range(len(self.relays))]
+        kept = [share if share > NEGLIGIBLE else 0.0 for share in shares]
+        if not any(kept):
+            return None
+        kept[kept.index(max(kept))] += sum(shares) - sum(kept)
+        direct_gbps = kept[0] * rate
         relay_gbps = {
             relay.region: share * rate
-            for k, relay in enumerate(self.relays)
-            if (share := solution[1 + 2 * k] + solution[2 + 2 * k]) > EQUAL
+            for relay, share in zip(self.relays, kept[1:], strict=True)
+            if share
         }
-        direct_gbps = solution[0] * rate if solution[0] > EQUAL else 0.0
-        if not direct_gbps and not relay_gbps:
-            return None
         found = allocate(transfer, direct_gbps, relay_gbps, stretch=not self.fixed_rate)
         if (
             found.src_vms > transfer.src.quota

@@ -108,6 +108,8 @@ def most_rate_gbps(transfer: Transfer, further: dict[str, float] | None = None) 
 
 def check(transfer: Transfer, found: Allocation) -> None:
     """Assert that an allocation keeps every constraint and costs what it says."""
+    used = [flow for flow in (found.direct_gbps, *found.relay_gbps.values()) if flow]
+    assert min(used) > 1e-8 * found.rate_gbps, "a path that carries what rounding left"
     relays = {relay.region: relay for relay in transfer.relays}
     assert set(found.relay_gbps) == set(found.relay_vms) <= set(relays)
     flows = [(relays[region], gbps) for region, gbps in found.relay_gbps.items()]

@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from planner.reference import least_cost_reference
-from planner.transfer import Allocation, Transfer, relevant_relays
+from planner.transfer import Allocation, Direct, End, Relay, Transfer, relevant_relays
 from planner.unicast import (
     RateLimits,
     fastest,
@@ -73,6 +73,30 @@ def test_cost_equals_the_readable_model_on_the_january_grid() -> None:
         found, reference = least_cost(transfer, rate), least_cost_reference(transfer, rate)
         assert (found is None) == (reference is None)
         assert cost_usd(found) == near(cost_usd(reference), ONE_HUNDREDTH_PERCENT) or not found
+
+
+def test_what_rounding_leaves_is_no_path() -> None:
+    # Measured in a lab: the program's solution had 4e-9 of the rate on the direct path.
+    relays = [
+        Relay(region, into_gbps, out_gbps, min(into_gbps, out_gbps), fee, vm_usd, quota)
+        for region, into_gbps, out_gbps, fee, vm_usd, quota in (
+            (3, 0.00392123875154486, 0.019294396155460202, 0.17, 1.536, 1),
+            (4, 0.00404030108557742, 0.019455733281474978, 0.11, 1.536, 2),
+            (11, 0.015441811558962872, 0.01737640807573782, 0.1775, 1.536, 2),
+            (20, 0.015452469322908583, 0.019339438719545066, 0.1775, 1.536, 1),
+            (23, 0.015430042522918224, 0.01937449457785532, 0.21, 1.536, 1),
+            (28, 0.015452306299546695, 0.005873038142363024, 0.17, 1.5539, 2),
+        )
+    ]
+    transfer = Transfer(
+        100.0, End(5.0, 1.536, 2), End(20.0, 1.5539, 1), Direct(0.015452461009198825, 0.09),
+        relays, 60.0,
+    )  # fmt: skip
+    found = least_cost(transfer, 0.019391481913719887)
+    assert found is not None
+    independent.check(transfer, found)
+    assert set(found.relay_gbps) == {4, 23}
+    assert not found.direct_gbps
 
 
 # ---- on random figures -----------------------------------------------------------------------
