@@ -53,6 +53,7 @@ shuffle-study: setup  ## Make every number and figure of docs/shuffle-study.md a
 
 screenshots: setup  ## Make the pictures of the dashboard again (needs chromium)
 	$(BIN)/python -m scripts.screenshots
+
 reproduce: setup tools  ## Make docs/reproduction.md again: the 2018 paper in a lab and on a grid
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m scripts.reproduce
 
@@ -69,5 +70,5 @@ clean:  ## Remove what the other targets made
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis dist build
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help setup demo demo-lab tools test lint format bench shuffle-study screenshots soak lab-check clean
-.PHONY: help setup demo demo-lab tools test lint format bench shuffle-study reproduce soak lab-check clean
+.PHONY: help setup demo demo-lab tools test lint format bench shuffle-study screenshots reproduce soak
+.PHONY: lab-check clean
