@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import re
-from datetime import UTC, datetime
 
 from planner.errors import InputError
 
@@ -101,8 +100,3 @@ def _parse(text: str, field: str, units: dict[str, float], examples: str) -> flo
     if not math.isfinite(value):
         raise InputError(field, "is not a finite quantity", value=text)
     return value
-
-
-def utc_text(at_s: float) -> str:
-    """Return a time, in seconds since 1970, as people and plans read it (RFC 3339, UTC)."""
-    return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -15,10 +15,10 @@ from planner.baseline import (
 )
 from planner.catalogue import Catalogue
 from planner.network import Estimate, Leg, Network, Site, Snapshot
-from planner.units import utc_text
 from relayd.store.opening import Store, default_path, open_if_there, open_store
 from relayd.store.places import Place
 from relayd.store.snapshots import EstimateRow, LegRow, SiteRow, SnapshotRow
+from relayd.times import utc_text
 
 if TYPE_CHECKING:
     from typing import Literal

@@ -24,7 +24,7 @@ from planner.request import (
     TransferRequest,
 )
 from planner.single_choices import Floats, RateBounds, Terms
-from planner.units import BITS_PER_BYTE, S_PER_H, utc_text
+from planner.units import BITS_PER_BYTE, S_PER_H
 from probes.analysis.evidence import require
 from probes.analysis.replay import Scene, Tally, Truths
 from probes.estimation.bundles import Windows
@@ -37,6 +37,7 @@ from relayd.backtesting.result import FEWEST_DECISIONS, Among, Backtest, Between
 from relayd.catalogue import load_catalogue
 from relayd.settings import load_settings
 from relayd.store import Store, default_path, open_store, place
+from relayd.times import utc_text
 
 DEFAULT_STEP_S = 1800.0
 MOST_STEPS = 1_000_000

@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from planner.leg_states import LegState, Pair
-from planner.units import utc_text
 from relayd.store.database import Database
 from relayd.store.regions import region_id
+from relayd.times import utc_text
 
 if TYPE_CHECKING:
     from probes.analysis.leg_health import Health

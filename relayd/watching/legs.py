@@ -10,11 +10,11 @@ from typing import Any
 
 from planner.leg_states import Condition, Pair
 from planner.network import Network
-from planner.units import utc_text
 from probes.analysis.leg_health import Health, Look, Policy, after_look, after_throughput
 from probes.samples import Sample
 from relayd.store.leg_states import Kept
 from relayd.store.samples import StoredSample
+from relayd.times import utc_text
 
 TOOL = "relayd-watch"
 MOST_MS_KEPT = 10_000

@@ -11,7 +11,6 @@ from math import inf
 from planner.catalogue import Catalogue
 from planner.leg_states import Pair
 from planner.network import Network
-from planner.units import utc_text
 from probes.samples import Metric
 from relayd.evidence import LegShift
 from relayd.knowledge import Knowledge
@@ -23,6 +22,7 @@ from relayd.store.level_shifts import LevelShifts
 from relayd.store.marks import Marks
 from relayd.store.retention import compact
 from relayd.store.samples import StoredSample
+from relayd.times import utc_text
 from relayd.watching.legs import WatchedLegs
 from relayd.watching.options import DAY_S, WatchOptions
 from relayd.watching.storage import StoreThread

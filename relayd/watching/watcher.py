@@ -11,7 +11,6 @@ from typing import Any
 
 from planner.catalogue import Catalogue
 from planner.errors import InputError, StoreError
-from planner.units import utc_text
 from probes.fleet.hosts import Fleet
 from probes.light import manner_for
 from probes.sessions import Patience, Sessions
@@ -21,6 +20,7 @@ from relayd.store.campaigns import Campaigns
 from relayd.store.events import Events
 from relayd.store.leg_states import LegStates
 from relayd.store.spending import Spending, day_of
+from relayd.times import utc_text
 from relayd.watching.campaigning import Campaigning
 from relayd.watching.legs import WatchedLegs
 from relayd.watching.looking import Looking, period_s, region_pairs

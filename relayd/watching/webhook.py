@@ -20,8 +20,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from planner.errors import InputError, RelaydError
-from planner.units import utc_text
 from relayd.store.events import Event
+from relayd.times import utc_text
 
 SIGNATURE = "Relayd-Signature"
 TIMEOUT_S = 10.0
