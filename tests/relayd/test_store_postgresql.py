@@ -8,8 +8,9 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -21,6 +22,8 @@ from relayd.store import Address, Store, append, open_store, place, schema
 from relayd.store.events import Events
 from relayd.store.marks import Marks
 from relayd.store.postgresql.connecting import SINCE_CRASH
+from relayd.store.postgresql.database import PostgresqlDatabase
+from relayd.store.postgresql.schema import version
 from tests.postgresql import PostgresqlServer, running_server
 from tests.relayd.conftest import Outcome
 from tests.relayd.engines import PostgresqlSpot
@@ -222,6 +225,26 @@ def test_many_processes_create_one_store(postgresql_spot: PostgresqlSpot) -> Non
         assert store.samples.counts().samples == 6
 
 
+def test_a_store_laid_out_meanwhile_is_not_taken_for_anothers(
+    postgresql_spot: PostgresqlSpot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = place(postgresql_spot.where)
+    assert isinstance(address, Address)
+    database = PostgresqlDatabase(address, busy_timeout_s=5.0, read_only=True)
+    read = database.rows
+
+    def and_then_another_is_first(sql: str, values: Sequence[object] = ()) -> list[Any]:
+        found = read(sql, values)
+        monkeypatch.setattr(database, "rows", read)
+        open_store(postgresql_spot.where, mode="create").close()
+        return found
+
+    monkeypatch.setattr(database, "rows", and_then_another_is_first)
+    assert version(database) == 0
+    assert version(database) == schema.SCHEMA_VERSION
+    database.close()
+
+
 # ---- reading and writing side by side ----------------------------------------------------------
 
 
@@ -417,6 +440,8 @@ from probes.samples import Sample
 from relayd.store import append, open_store
 from relayd.store.marks import Marks
 from relayd.store.postgresql.connecting import SINCE_CRASH
+from relayd.store.postgresql.database import PostgresqlDatabase
+from relayd.store.postgresql.schema import version
 
 with open_store(sys.argv[1], mode="write", busy_timeout_s=60) as store:
     group = int(sys.argv[2])

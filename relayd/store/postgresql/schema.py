@@ -13,15 +13,21 @@ from relayd.store.schema import SCHEMA_VERSION, script
 MARK = "relayd_schema"
 FOLDER = "postgresql"
 
-# What extensions put into a schema is no sign of another application.
-_OTHER_RELATIONS = """
-SELECT relname FROM pg_class
-WHERE relnamespace = CAST(? AS oid) AND relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
-AND NOT EXISTS (
-    SELECT FROM pg_depend
-    WHERE classid = CAST('pg_class' AS regclass) AND objid = pg_class.oid AND deptype = 'e'
+# Our mark, and what else is there. In one statement: between two, another process might have laid
+# out a store, whose tables would then pass for another application's. What extensions put into a
+# schema is no sign of one.
+_WHAT_IS_THERE = """
+SELECT EXISTS (
+    SELECT FROM pg_class WHERE relname = ? AND relnamespace = CAST(? AS oid)
+), (
+    SELECT relname FROM pg_class
+    WHERE relnamespace = CAST(? AS oid) AND relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
+    AND NOT EXISTS (
+        SELECT FROM pg_depend
+        WHERE classid = CAST('pg_class' AS regclass) AND objid = pg_class.oid AND deptype = 'e'
+    )
+    ORDER BY relname LIMIT 1
 )
-ORDER BY relname LIMIT 1
 """
 
 
@@ -33,14 +39,11 @@ def version(database: PostgresqlDatabase) -> int:
     StoreError
         If it is newer than this program, or another application's.
     """
-    marked = database.row(
-        "SELECT 1 FROM pg_class WHERE relname = ? AND relnamespace = CAST(? AS oid)",
-        (MARK, database.schema),
-    )
-    if marked is None:
-        other = database.row(_OTHER_RELATIONS, (database.schema,))
-        if other is not None:
-            raise foreign_tables(database, other[0])
+    schema = database.schema
+    is_marked, relation = database.row(_WHAT_IS_THERE, (MARK, schema, schema))
+    if not is_marked:
+        if relation is not None:
+            raise foreign_tables(database, relation)
         return 0
     row = database.row(f"SELECT version FROM {MARK}")  # noqa: S608
     found = int(row[0]) if row else 0
