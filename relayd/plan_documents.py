@@ -12,8 +12,17 @@ from planner.plan import Answer, Plan
 _REMEDY = "Give a plan or its JSON, as `relayd plan --json` prints it."
 
 
-def document_of(plan: Answer | Mapping[str, Any] | str) -> Mapping[str, Any]:
+def document_of(
+    plan: Answer | Mapping[str, Any] | str, name: str | None = None
+) -> Mapping[str, Any]:
     """Return a recommendation of any kind as a document, without looking into it.
+
+    Parameters
+    ----------
+    plan : Answer, mapping or str
+        Or its JSON.
+    name : str, optional
+        Of the file that it is from, for errors.
 
     Raises
     ------
@@ -27,9 +36,11 @@ def document_of(plan: Answer | Mapping[str, Any] | str) -> Mapping[str, Any]:
         try:
             found = json.loads(plan)
         except (ValueError, RecursionError) as fault:
-            raise InputError("plan", f"is not JSON: {fault}", remedy=_REMEDY) from None
+            raise InputError("plan", f"is not JSON: {fault}", value=name, remedy=_REMEDY) from None
     if not isinstance(found, Mapping):
-        raise InputError("plan", "is not a plan", value=type(found).__name__, remedy=_REMEDY)
+        raise InputError(
+            "plan", "is not a plan", value=name or type(found).__name__, remedy=_REMEDY
+        )
     return found
 
 

@@ -8,12 +8,12 @@ import re
 import tomllib
 from collections import Counter
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from planner.errors import InputError
-from probes.fleet.hosts import PROBE_PORTS, Fleet, Host
+from probes.fleet.hosts import PROBE_PORTS, Addresses, Fleet, Host
 from probes.importers.endpoints import split
 
 # RFC 1123 names and addresses: nothing here can be an option of a tool or a word of a shell.
@@ -111,7 +111,7 @@ class _Host(_Login):
 class _File(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    addresses: Literal["public", "private", "private-within-provider"] = "public"
+    addresses: Addresses = "public"
     user: str = ""
     key: str = ""
     known_hosts: str = ""

@@ -129,11 +129,6 @@ class Fleet:
         named = destination.private_address if private else destination.public_address
         return named or destination.public_address or destination.private_address
 
-    def is_private(self, src: str, dst: str) -> bool:
-        """Return whether :meth:`target` is an address that is private alone."""
-        found = self.target(src, dst)
-        return found == self[dst].private_address and found != self[dst].public_address
-
     @property
     def region_of(self) -> dict[str, str]:
         """Host name to region."""

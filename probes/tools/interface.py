@@ -40,8 +40,6 @@ class Test:
         Rate of payload that all TCP connections together are held to; 0 for none.
     interval_s : float
         How often the tool reports.
-    is_private : bool
-        Whether the address is a private one.
     """
 
     __test__ = False  # not a test of pytest
@@ -58,7 +56,6 @@ class Test:
     udp_mbps: float = 0.0
     most_mbps: float = 0.0
     interval_s: float = 1.0
-    is_private: bool = False
 
     def options(self, measured_at_s: float, *, client_at_dst: bool = False) -> ImportOptions:
         """Return what the importers need to know that the output does not say."""
@@ -68,6 +65,14 @@ class Test:
             measured_at_s=measured_at_s, connections=self.connections or None,
             duration_s=self.duration_s, name=f"the output from {client.name}",
         )  # fmt: skip
+
+    @property
+    def is_private(self) -> bool:
+        """Whether the address is one that is private alone."""
+        return any(
+            self.address == host.private_address != host.public_address
+            for host in (self.src, self.dst)
+        )
 
     def settled(self, sample: Sample, measured_at_s: float) -> Sample:
         """Return a sample with its zones, the kind of address, and the controller's time.

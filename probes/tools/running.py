@@ -55,8 +55,8 @@ def make_test(fleet: Fleet, tool: Tool, src: str, dst: str) -> Test:
     """Return a test between two members of a fleet: nothing else can be probed."""
     if src == dst:
         raise InputError("pair", "has one host at both ends", value=src)
-    ends = (dst, src) if tool.client_at_dst else (src, dst)
-    return Test(fleet[src], fleet[dst], fleet.target(*ends), is_private=fleet.is_private(*ends))
+    address = fleet.target(dst, src) if tool.client_at_dst else fleet.target(src, dst)
+    return Test(fleet[src], fleet[dst], address)
 
 
 @asynccontextmanager

@@ -6,7 +6,7 @@ import argparse
 import asyncio
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from math import inf
 from pathlib import Path
@@ -22,6 +22,7 @@ from relayd.cli.fleet import agreed, allow_many_connections, fleet_path
 from relayd.cli.options import catalogue_of, number, store_place, wan_of, whole_number
 from relayd.cli.verify_answer import as_json, forecast_json, forecast_text, human
 from relayd.measuring import Measuring
+from relayd.plan_documents import document_of
 from relayd.settings import load_settings
 from relayd.snapshots import make_snapshot
 from relayd.store import Store, open_store
@@ -77,7 +78,7 @@ def _limits(options: argparse.Namespace) -> Limits:
     )
 
 
-def _plans(options: argparse.Namespace, wan: Wan, fleet: Fleet) -> list[dict[str, Any]]:
+def _plans(options: argparse.Namespace, wan: Wan, fleet: Fleet) -> list[Mapping[str, Any]]:
     if options.plans:
         if options.src or options.dst:
             raise InputError("--src", "is given beside a plan", remedy="Give one or the other.")
@@ -96,21 +97,13 @@ def _plans(options: argparse.Namespace, wan: Wan, fleet: Fleet) -> list[dict[str
     return [planning.ask(wan, options, load_settings()).model_dump("json")]
 
 
-def _read(name: str) -> dict[str, Any]:
+def _read(name: str) -> Mapping[str, Any]:
     try:
         text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
-        found = json.loads(text)
     except (OSError, UnicodeDecodeError) as fault:
         problem = getattr(fault, "strerror", None) or "is not text"
         raise InputError("plan", f"can't be read: {problem}", value=name) from None
-    except ValueError as fault:
-        raise InputError(
-            "plan", f"is not JSON: {fault}", value=name,
-            remedy="Give what `relayd plan --json` printed.",
-        ) from None  # fmt: skip
-    if not isinstance(found, dict):
-        raise InputError("plan", "is not the plan of a transfer", value=name)
-    return found
+    return document_of(text, name)
 
 
 def _verify(verifying: Verifying, jobs: Sequence[Job], store: Store) -> list[Verification]:

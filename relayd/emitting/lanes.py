@@ -218,8 +218,8 @@ def _addresses(
 
 def _checked(address: str) -> str:
     """Refuse what is neither an IPv4 address nor a host name: it goes into scripts."""
-    labels = str(address).rstrip(".").split(".")
-    fine = str(address).isascii() and all(
+    labels = address.rstrip(".").split(".")
+    fine = address.isascii() and all(
         label and all(c.isalnum() or c in "-_" for c in label) and label[0] != "-"
         for label in labels
     )

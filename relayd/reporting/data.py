@@ -17,6 +17,7 @@ from relayd.store.columns import (
     BothKinds,
     Columns,
     Told,
+    has_both_address_kinds,
     read_address_kinds,
     read_columns,
     read_details,
@@ -82,7 +83,14 @@ class ReportData:
 
     def address_kinds(self, metric: Metric) -> Iterator[BothKinds]:
         """Return what legs had that were measured over private and over public addresses."""
+        if not self._has_both_address_kinds:
+            return iter(())
         return read_address_kinds(self._store.database, metric, since_s=self._since_s)
+
+    @cached_property
+    def _has_both_address_kinds(self) -> bool:
+        # Most stores have one kind alone: that is found out once, not for each metric.
+        return has_both_address_kinds(self._store.database)
 
     def medians(self, metric: Metric) -> dict[tuple[str, str], float]:
         """Return the median of each pair's samples, in the order of the store."""

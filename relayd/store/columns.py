@@ -170,12 +170,18 @@ _BY_KIND = np.dtype([("src", "i4"), ("dst", "i4"), ("is_private", "?"), ("value"
 _NAMED = {kind: f'%"address": "{kind}"%' for kind in ("private", "public")}
 
 
+def has_both_address_kinds(database: Database) -> bool:
+    """Return whether anything was probed over private addresses, and anything over public ones."""
+    return all(
+        database.row("SELECT 1 FROM samples WHERE detail LIKE ? LIMIT 1", (words,))
+        for words in _NAMED.values()
+    )
+
+
 def read_address_kinds(
     database: Database, metric: Metric, *, since_s: float | None = None
 ) -> Iterator[BothKinds]:
     """Yield the values of legs that were probed over both kinds of address, as their details say.
-
-    Most stores have one kind alone: then nothing is read but what it takes to know that.
 
     Parameters
     ----------
@@ -183,9 +189,6 @@ def read_address_kinds(
     metric : Metric
     since_s : float, optional
     """
-    for words in _NAMED.values():
-        if not list(database.rows("SELECT 1 FROM samples WHERE detail LIKE ? LIMIT 1", (words,))):
-            return
     rows = np.fromiter(
         database.stream(
             "SELECT src_id, dst_id, detail LIKE ?, value FROM samples "

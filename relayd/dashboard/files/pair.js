@@ -7,7 +7,7 @@ import { factsPanel, lead, stateBanner } from "./pair_facts.js";
 import { historyPanels } from "./pair_history.js";
 import { lightPanel, relayPanel } from "./pair_light.js";
 import { ratesPanel } from "./pair_rates.js";
-import { linkPath, pairAddress } from "./pairs.js";
+import { linkPath, pairLink } from "./pairs.js";
 import { content, emptyState, fail, restsOn, say } from "./shell.js";
 
 const NEWS_EVERY_MS = 30e3;
@@ -73,18 +73,20 @@ const known = suggestRegions().catch((error) => {
 async function begin(signal) {
   const measured = await get("v1/links", { source: "measured", limit: 8 }, { signal });
   restsOn(measured.snapshot);
-  const begins = measured.links.map((link) => element("li", {}, pairLink(link.src, link.dst)));
+  const begins = measured.links.map((link) => element("li", {}, linkInPlace(link.src, link.dst)));
   replace(body, emptyState("Choose two regions",
     element("p", {}, "Type a region, such as aws:us-east-1, or an alias, such as us-east, on both sides."),
     begins.length ? [element("p", {}, "Or begin with one that was measured:"), element("ul", {}, begins)] : howToMeasure()));
 }
 
-function pairLink(from, to) {
-  return element("a", { href: pairAddress(from, to), on: { click: (event) => {
+function linkInPlace(from, to) {
+  const link = pairLink(from, to);
+  link.addEventListener("click", (event) => {
     if (event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
     choose(from, to);
-  } } }, `${from} → ${to}`);
+  });
+  return link;
 }
 
 export function howToMeasure(from = "SRC", to = "DST") {
