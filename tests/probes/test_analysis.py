@@ -13,7 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from planner.errors import InputError
-from probes.analysis.caps import Ended, cap_estimate, together_mbps
+from probes.analysis.caps import BEGIN_S, END_S, Ended, cap_estimate, together_mbps
 from probes.analysis.ramp import fit_ramp, next_connections
 from probes.analysis.relocation import IRELAND_MEDIUM, SAO_PAULO_MEDIUM, Reference, advise
 from probes.analysis.steady_state import (
@@ -274,18 +274,24 @@ def test_a_cap_is_told_from_peers_that_could_take_no_more(
     st.integers(2, 6),
     st.lists(st.floats(0, 1.5), min_size=6, max_size=6),
     st.lists(st.floats(0, 1.5), min_size=6, max_size=6),
+    st.booleans(),
     st.randoms(use_true_random=False),
 )
 def test_peers_that_take_turns_and_neither_begin_nor_end_together_show_the_cap(
-    cap_mbps: float, peers: int, begins: list[float], ends: list[float], generator: random.Random
+    cap_mbps: float,
+    peers: int,
+    begins: list[float],
+    ends: list[float],
+    turns: bool,
+    generator: random.Random,
 ) -> None:
-    # Whoever is at work shares the cap, in ever other parts; reports are of a quarter of a second.
+    # Whoever is at work shares the cap, in parts that stay or turn; a report is of a quarter second.
     step_s, length_s = 0.01, 7.5
     work = [(begins[peer], length_s - ends[peer]) for peer in range(peers)]
     moved: list[list[float]] = [[] for _ in work]  # per step, from the peer's own beginning
-    parts = [1.0] * peers
+    parts = [generator.uniform(0.1, 1) for _ in work]
     for step in range(round(length_s / step_s)):
-        if step % 30 == 0:
+        if turns and step % 30 == 0:
             parts = [generator.uniform(0.1, 1) for _ in work]
         now_s = (step + 0.5) * step_s
         busy = [peer for peer, (begin_s, end_s) in enumerate(work) if begin_s <= now_s < end_s]
@@ -297,7 +303,11 @@ def test_peers_that_take_turns_and_neither_begin_nor_end_together_show_the_cap(
         intervals = [Interval(len(r) * step_s, sum(r) / len(r)) for r in reports]
         tests[f"p{peer}"] = Ended(1000.0 + work[peer][1], intervals)
     together = together_mbps(tests)
-    assert isclose(sum(together.values()), cap_mbps, rel_tol=0.005)
+    # What is cut at the edges of the window may be off by half a report each, if peers turn just
+    # then; a step of the simulation at each edge comes on top.
+    window_s = min(end for _, end in work) - max(begin for begin, _ in work) - BEGIN_S - END_S
+    off = (0.25 + 2 * step_s) / window_s if turns else 0.005
+    assert isclose(sum(together.values()), cap_mbps, rel_tol=off)
 
 
 def test_peers_that_were_hardly_at_work_together_show_no_cap() -> None:
