@@ -285,7 +285,7 @@ def test_peers_that_take_turns_and_neither_begin_nor_end_together_show_the_cap(
     turns: bool,
     generator: random.Random,
 ) -> None:
-    # Whoever is at work shares the cap, in parts that stay or turn; a report is of a quarter second.
+    # Whoever is at work shares the cap, in parts that stay or turn; a report takes 0.25 s.
     step_s, length_s = 0.01, 7.5
     work = [(begins[peer], length_s - ends[peer]) for peer in range(peers)]
     moved: list[list[float]] = [[] for _ in work]  # per step, from the peer's own beginning
