@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from itertools import permutations
 from statistics import fmean
 
-from planner.decision import Decider
-from planner.network import Estimate, Network, exactly
-from planner.pricing import Prices
-from planner.request import Objective, TransferRequest
-from planner.transfer import Allocation
-from planner.units import duration_s
+from planner.model.network import Estimate, Network, exactly
+from planner.model.pricing import Prices
+from planner.model.units import duration_s
+from planner.transfer.allocation import Allocation
+from planner.transfer.decision import Decider
+from planner.transfer.request import Objective, TransferRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,22 +88,26 @@ def exact(network: Network) -> Network:
 
     sites = {
         name: replace(
-            site, egress_gbps=sure(site.egress_gbps), ingress_gbps=sure(site.ingress_gbps),
+            site,
+            egress_gbps=sure(site.egress_gbps),
+            ingress_gbps=sure(site.ingress_gbps),
             window_mb=sure(site.window_mb),
         )
         for name, site in network.sites.items()
-    }  # fmt: skip
-    legs = {
+    }
+    links = {
         src: {
             dst: replace(
-                leg, rtt_ms=sure(leg.rtt_ms), per_flow_mbps=sure(leg.per_flow_mbps),
-                aggregate_gbps=sure(leg.aggregate_gbps),
+                link,
+                rtt_ms=sure(link.rtt_ms),
+                per_flow_mbps=sure(link.per_flow_mbps),
+                aggregate_gbps=sure(link.aggregate_gbps),
             )
-            for dst, leg in row.items()
+            for dst, link in row.items()
         }
-        for src, row in network.legs.items()
-    }  # fmt: skip
-    return Network(sites, legs, network.snapshot)
+        for src, row in network.links.items()
+    }
+    return Network(sites, links, network.snapshot)
 
 
 def _outcome(judge: Decider, allocation: Allocation) -> tuple[float, float]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.grid import grid
 from benchmarks.table import median_and_p95, show, times_s, written
-from planner.all_pairs import best_relays
+from planner.transfer.all_pairs import best_relays
 
 MANY = 1000
 REPEATS = 30

@@ -2,7 +2,7 @@
 
 ``python -m benchmarks.backtest [DAYS]``. Levels are those of the January 2022 grid; how they vary
 is drawn, from what measurement papers saw: tests of one pair vary by 5 % and round trips by 1 %, a
-leg changes its level for good about once in two months, by a factor of 1.5 either way in the
+link changes its level for good about once in two months, by a factor of 1.5 either way in the
 median, and some collapse for a few hours (Computer Networks 2016). The tables of docs/backtest.md
 and of the README are from here.
 """
@@ -23,10 +23,10 @@ import numpy as np
 
 from benchmarks.grid import grid
 from benchmarks.table import peak_mb, show
-from planner.decision import Decider
-from planner.request import CONNECTIONS_TO_SPLIT, Objective, TransferRequest
+from planner.transfer.decision import Decider
+from planner.transfer.request import CONNECTIONS_TO_SPLIT, Objective, TransferRequest
 from probes.samples import Sample
-from relayd.catalogue import load_catalogue
+from relayd.catalogue.loading import load_catalogue
 from relayd.store import append, open_store
 
 DAYS = 30.0
@@ -45,7 +45,7 @@ PAIRS = 500
 
 
 def samples_of(src: str, dst: str, gbps: float, rtt_ms: float, days: float) -> Iterator[Sample]:
-    """Yield a leg's samples: what it carried every half hour, and its round-trip time."""
+    """Yield a link's samples: what it carried every half hour, and its round-trip time."""
     random = np.random.default_rng(list(f"{src}>{dst}".encode()))
     count = int(days * 86400 / STEP_S)
     level = np.full(count, gbps * 1000.0)
@@ -131,7 +131,7 @@ def in_own_interpreter(what: str, db: Path) -> dict[str, object]:
 
 def main(days: float = DAYS) -> None:
     """Print both tables."""
-    from relayd.cli.backtest import NAMES, percent
+    from relayd.cli.data.backtest import NAMES, percent
 
     with tempfile.TemporaryDirectory() as folder:
         db = Path(folder) / "history.db"
@@ -148,13 +148,18 @@ def main(days: float = DAYS) -> None:
             assert isinstance(total, dict)
             table += [
                 [
-                    objective, NAMES[one["strategy"]], percent(one["achieved"]),
-                    percent(one["achieved_p10"]), f"{one['throughput_gbps']:.2f}",
-                    f"{one['time_s']:.0f}", f"{one['cost_usd']:.2f}",
-                    f"{one['switches_a_day']:.3f}", f"{one['stalled']:,}",
+                    objective,
+                    NAMES[one["strategy"]],
+                    percent(one["achieved"]),
+                    percent(one["achieved_p10"]),
+                    f"{one['throughput_gbps']:.2f}",
+                    f"{one['time_s']:.0f}",
+                    f"{one['cost_usd']:.2f}",
+                    f"{one['switches_a_day']:.3f}",
+                    f"{one['stalled']:,}",
                 ]
                 for one in total["strategies"]
-            ]  # fmt: skip
+            ]
             print(
                 f"{objective}: {total['judged']:,} decisions on {total['pairs']:,} pairs; right to "
                 f"relay or not in {percent(total['right'])}, 99 % or more of hindsight in "
@@ -162,9 +167,16 @@ def main(days: float = DAYS) -> None:
             )
         show(f"{what}, {days:g} days, {bare['rows']:,} samples", ("", "time", "memory"), lines)
         header = (
-            "objective", "strategy", "achieved", "p10", "Gbit/s", "time s", "$", "switches a day",
+            "objective",
+            "strategy",
+            "achieved",
+            "p10",
+            "Gbit/s",
+            "time s",
+            "$",
+            "switches a day",
             "stalled",
-        )  # fmt: skip
+        )
         show(f"{VOLUME_GB:g} GB a transfer", header, table)
     show(
         f"one path beside plans that may split, {PAIRS} pairs of the grid",

@@ -14,14 +14,14 @@ from statistics import median
 
 import numpy as np
 
-from planner.broadcast import recommend_broadcast
-from planner.broadcast_request import (
+from planner.broadcast.recommendation import recommend_broadcast
+from planner.broadcast.request import (
     BroadcastObjective,
     BroadcastProblem,
     BroadcastRequest,
     broadcast_problem,
 )
-from planner.pricing import FlatPrices, Prices
+from planner.model.pricing import FlatPrices, Prices
 from tests.planner.grid import january_grid
 
 RELAYS = 14
@@ -44,8 +44,10 @@ def main() -> None:
     grid = january_grid()
     network, priced = grid.network(), grid.prices()
     free = FlatPrices(grid.regions, grid.matrix(grid.usd_per_gb, max(grid.usd_per_gb.values())))
-    print(f"{'destinations':13}{'':25}{'whole answer ms':>19}{'gap, worst':>12}{'trees':>7}"
-          f"{'of plain':>10}{'OR-Tools ms':>13}{'it finds':>10}")  # fmt: skip
+    print(
+        f"{'destinations':13}{'':25}{'whole answer ms':>19}{'gap, worst':>12}{'trees':>7}"
+        f"{'of plain':>10}{'OR-Tools ms':>13}{'it finds':>10}"
+    )
     for count in options.destinations:
         for case in CASES:
             prices: Prices = free if case == CASES[0] else priced
@@ -94,14 +96,16 @@ def _by_flows(problem: BroadcastProblem, *, least_time: bool) -> float:
     order = np.argsort(fees[ends].min(axis=0) + fees[:, ends].min(axis=1), kind="stable")
     sites = ends + [i for i in order.tolist() if i not in ends][:RELAYS]
     arcs = [
-        (u, v) for u in sites for v in sites
+        (u, v)
+        for u in sites
+        for v in sites
         if problem.resources.rate_gbps[u, v] > 0 and v != problem.root
-    ]  # fmt: skip
+    ]
     solver = pywraplp.Solver.CreateSolver("GLOP" if least_time else "CBC")
     many = solver.infinity()
     objective = solver.Objective()
     objective.SetMinimization()
-    legs = {
+    links = {
         arc: solver.NumVar(0, many, "") if least_time else solver.IntVar(0, 1, "") for arc in arcs
     }
     for terminal in problem.terminals:
@@ -109,13 +113,13 @@ def _by_flows(problem: BroadcastProblem, *, least_time: bool) -> float:
             site: solver.Constraint(*[{problem.root: -1.0, terminal: 1.0}.get(site, 0.0)] * 2)
             for site in sites
         }
-        for (u, v), leg in legs.items():
+        for (u, v), link in links.items():
             flow = solver.NumVar(0, 1, "")
             balance[u].SetCoefficient(flow, -1)
             balance[v].SetCoefficient(flow, 1)
             carried = solver.Constraint(-many, 0)
             carried.SetCoefficient(flow, 1)
-            carried.SetCoefficient(leg, -1)
+            carried.SetCoefficient(link, -1)
     if least_time:
         resources, duration = problem.resources, solver.NumVar(0, many, "")
         objective.SetCoefficient(duration, 1)
@@ -123,14 +127,14 @@ def _by_flows(problem: BroadcastProblem, *, least_time: bool) -> float:
             for kind in range(4):
                 row = solver.Constraint(-many, 0)
                 row.SetCoefficient(duration, -float(resources.vms[site]))
-                for (u, v), leg in legs.items():
+                for (u, v), link in links.items():
                     if (u, v)[kind % 2] == site:
                         pair = resources.rate_gbps[u, v]
                         by = (pair, pair, resources.egress_gbps[u], resources.ingress_gbps[v])
-                        row.SetCoefficient(leg, float(problem.volume_gbit / by[kind]))
+                        row.SetCoefficient(link, float(problem.volume_gbit / by[kind]))
     else:
-        for arc, leg in legs.items():
-            objective.SetCoefficient(leg, float(problem.usd_per_gbit[arc]) * problem.volume_gbit)
+        for arc, link in links.items():
+            objective.SetCoefficient(link, float(problem.usd_per_gbit[arc]) * problem.volume_gbit)
     assert solver.Solve() == pywraplp.Solver.OPTIMAL
     return float(objective.Value())
 

@@ -27,19 +27,19 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import relayd
 from benchmarks.achieved import achieved
 from benchmarks.lab_check import Check, quantile
-from planner import backbone
-from planner.catalogue import Catalogue
-from planner.errors import RelaydError
-from planner.network import Estimate, Leg, Network, Site, Snapshot, exactly
-from planner.pricing import CataloguePrices
-from planner.units import BITS_PER_BYTE, MBPS_PER_GBPS
+from planner.model import backbone
+from planner.model.catalogue import Catalogue
+from planner.model.errors import RelaydError
+from planner.model.network import Estimate, Link, Network, Site, Snapshot, exactly
+from planner.model.pricing import CataloguePrices
+from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS
 from probes.campaign.costing import Meter, all_pairs_tasks
 from probes.campaign.rounds import fewest_rounds
 from probes.lab.controller import Lab
 from probes.lab.measuring import lateness_of
 from probes.lab.profiles import load_profile, topology_of
 from probes.lab.topology import GOODPUT_SHARE, Topology
-from relayd.catalogue import built_in_folder, load_catalogue
+from relayd.catalogue.loading import built_in_folder, load_catalogue
 
 ROOT = Path(__file__).resolve().parents[1]
 SCALED_KEYS = ("egress_mbps", "ingress_mbps")
@@ -48,9 +48,11 @@ SCALED_KEYS = ("egress_mbps", "ingress_mbps")
 def run(*words: str, allowed: Sequence[int] = (0,)) -> dict[str, Any]:
     """Run the command line with ``--json``; progress goes where ours does."""
     done = subprocess.run(
-        [sys.executable, "-m", "relayd", *words, "--json"], cwd=ROOT, stdout=subprocess.PIPE,
+        [sys.executable, "-m", "relayd", *words, "--json"],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
         text=True,
-    )  # fmt: skip
+    )
     if done.returncode not in allowed:
         raise RelaydError(f"`relayd {' '.join(words)}` exited with {done.returncode}.")
     content: dict[str, Any] = json.loads(done.stdout)
@@ -63,22 +65,26 @@ def true_network(topology: Topology) -> Network:
     to_gbps = 1 / topology.scale / MBPS_PER_GBPS
     sites = {
         site.region: Site(
-            site.region, site.vm_type, exactly(site.egress_mbps * GOODPUT_SHARE * to_gbps),
+            site.region,
+            site.vm_type,
+            exactly(site.egress_mbps * GOODPUT_SHARE * to_gbps),
             exactly(site.ingress_mbps * GOODPUT_SHARE * to_gbps),
             exactly(site.window_bytes / topology.scale / 1e6),
         )
         for site in sorted(topology.sites, key=lambda site: site.region)
-    }  # fmt: skip
-    legs: dict[str, dict[str, Leg]] = {name: {} for name in names}
+    }
+    links: dict[str, dict[str, Link]] = {name: {} for name in names}
     for i, src in enumerate(names):
         for j, dst in enumerate(names):
             if i != j:
-                legs[src][dst] = Leg(
-                    src, dst, exactly(topology.rtt_ms[i][j]),
+                links[src][dst] = Link(
+                    src,
+                    dst,
+                    exactly(topology.rtt_ms[i][j]),
                     exactly(topology.expected_flow_mbps(i, j) / topology.scale),
                     exactly(topology.expected_aggregate_mbps(i, j) * to_gbps),
-                )  # fmt: skip
-    return Network(sites, legs, Snapshot("truth", "", ""))
+                )
+    return Network(sites, links, Snapshot("truth", "", ""))
 
 
 def unscaled(network: Network, regions: Sequence[str], scale: float) -> Network:
@@ -86,29 +92,34 @@ def unscaled(network: Network, regions: Sequence[str], scale: float) -> Network:
 
     def larger(estimate: Estimate) -> Estimate:
         return replace(
-            estimate, low=estimate.low / scale, expected=estimate.expected / scale,
+            estimate,
+            low=estimate.low / scale,
+            expected=estimate.expected / scale,
             high=estimate.high / scale,
-        )  # fmt: skip
+        )
 
     part = network.restricted_to(regions)
     sites = {
         name: replace(
-            site, egress_gbps=larger(site.egress_gbps), ingress_gbps=larger(site.ingress_gbps),
+            site,
+            egress_gbps=larger(site.egress_gbps),
+            ingress_gbps=larger(site.ingress_gbps),
             window_mb=larger(site.window_mb),
         )
         for name, site in sorted(part.sites.items())
-    }  # fmt: skip
-    legs = {
+    }
+    links = {
         src: {
             dst: replace(
-                leg, per_flow_mbps=larger(leg.per_flow_mbps),
-                aggregate_gbps=larger(leg.aggregate_gbps),
+                link,
+                per_flow_mbps=larger(link.per_flow_mbps),
+                aggregate_gbps=larger(link.aggregate_gbps),
             )
-            for dst, leg in row.items()
+            for dst, link in row.items()
         }
-        for src, row in part.legs.items()
-    }  # fmt: skip
-    return Network(sites, legs, part.snapshot)
+        for src, row in part.links.items()
+    }
+    return Network(sites, links, part.snapshot)
 
 
 def check_forecasts(check: Check, fleet: Path, folder: Path, regions: int) -> None:
@@ -134,25 +145,25 @@ def check_forecasts(check: Check, fleet: Path, folder: Path, regions: int) -> No
 
 def check_accuracy(check: Check, found: Network, truth: Network, connections: int) -> None:
     """Compare what was measured with what the lab was built with."""
-    legs = [(leg, truth.leg(leg.src, leg.dst)) for leg in found]
+    links = [(link, truth.link(link.src, link.dst)) for link in found]
     off = [
-        abs(leg.rtt_ms.expected - true.rtt_ms.expected) / (0.5 + 0.01 * true.rtt_ms.expected)
-        for leg, true in legs
-        if leg.rtt_ms.source == "measured"
+        abs(link.rtt_ms.expected - true.rtt_ms.expected) / (0.5 + 0.01 * true.rtt_ms.expected)
+        for link, true in links
+        if link.rtt_ms.source == "measured"
     ]
     check.note("round-trip times measured", len(off), "legs")
     check.at_most("  error in parts of 0.5 ms + 1 %, p95", quantile(off, 0.95), 1, "")
     check.note("  error in parts of 0.5 ms + 1 %, worst", max(off), "")
     flows = [
-        abs(leg.per_flow_mbps.expected / true.per_flow_mbps.expected - 1) * 100
-        for leg, true in legs
-        if leg.per_flow_mbps.source == "measured"
+        abs(link.per_flow_mbps.expected / true.per_flow_mbps.expected - 1) * 100
+        for link, true in links
+        if link.per_flow_mbps.source == "measured"
     ]
     # Connections of short windows may not fill a long path: so much is what they reach.
     aggregates = [
-        abs(leg.aggregate_gbps.expected / true.rate_gbps(connections) - 1) * 100
-        for leg, true in legs
-        if leg.aggregate_gbps.source == "measured"
+        abs(link.aggregate_gbps.expected / true.rate_gbps(connections) - 1) * 100
+        for link, true in links
+        if link.aggregate_gbps.source == "measured"
     ]
     for name, errors in (("single flows", flows), ("aggregates", aggregates)):
         check.note(f"{name} measured", len(errors), "legs")
@@ -194,10 +205,20 @@ def check_campaign(
     fleet, db = lab.fleet_file, folder / "store.db"
     with lateness_of(lab) as lateness:
         report = run(
-            "probe", "--fleet", str(fleet), "--db", str(db), "--yes",
-            "--connections", str(connections), "--aggregate-time", f"{probe_s:g}s",
-            "--parallel", str(parallel), *words,
-        )  # fmt: skip
+            "probe",
+            "--fleet",
+            str(fleet),
+            "--db",
+            str(db),
+            "--yes",
+            "--connections",
+            str(connections),
+            "--aggregate-time",
+            f"{probe_s:g}s",
+            "--parallel",
+            str(parallel),
+            *words,
+        )
     check.at_most("probes that failed", len(report["failed"]), 0, "")
     check.note("lateness of the lab meanwhile, p95 (0.5 is too late)", lateness.p95_ms or 0, "ms")
     truth = true_network(topology)
@@ -220,9 +241,12 @@ def check_campaign(
     check.at_most("  orchestration, over the tools' own time", overhead * 100, 15, "%")
     for objective in ("value", "time"):
         plans = achieved(
-            found, truth, lambda n: CataloguePrices(catalogue, n), objective,
+            found,
+            truth,
+            lambda n: CataloguePrices(catalogue, n),
+            objective,
             connections=connections,
-        )  # fmt: skip
+        )
         name = f"plans for all pairs, objective {objective}"
         if objective == "value":
             check.at_least(f"{name}: throughput per dollar", plans.per_usd * 100, 98, "%")
@@ -238,10 +262,10 @@ def cost_of_all(
 ) -> tuple[float, float]:
     """Return GB and USD of measuring all pairs of the lab."""
     meter, volume_gb, usd = Meter(catalogue), 0.0, 0.0
-    for leg in truth:
-        gb = leg.rate_gbps(connections) * scale * probe_s / BITS_PER_BYTE
+    for link in truth:
+        gb = link.rate_gbps(connections) * scale * probe_s / BITS_PER_BYTE
         volume_gb += gb
-        usd += meter.add(leg.src, leg.dst, gb)
+        usd += meter.add(link.src, link.dst, gb)
     return volume_gb, usd
 
 

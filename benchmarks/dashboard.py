@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.service import make_store
 from benchmarks.table import show, written
 from tests.dashboard.browser import chromium, watched
-from tests.service.running import served
+from tests.http.running import served
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -126,8 +126,9 @@ def hundred(folder: Path) -> Path:
         )
     subprocess.run(
         [sys.executable, "-m", "relayd", "import", "csv", str(table), "--db", str(db)],
-        check=True, capture_output=True,
-    )  # fmt: skip
+        check=True,
+        capture_output=True,
+    )
     return db
 
 

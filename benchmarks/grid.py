@@ -13,10 +13,16 @@ BESIDE_THE_REPOSITORY = Path(__file__).resolve().parents[2] / "shared" / "data"
 REGIONS = {"aws": 21, "azure": 15, "gcp": 27}
 # Medians and spreads of the real grid by pair of providers, Gbit/s.
 USUAL_GBPS = {
-    ("aws", "aws"): (4.84, 0.05), ("aws", "azure"): (4.86, 0.05), ("aws", "gcp"): (5.02, 0.05),
-    ("azure", "aws"): (4.3, 0.6), ("azure", "azure"): (15.65, 0.1), ("azure", "gcp"): (7.9, 0.5),
-    ("gcp", "aws"): (6.51, 0.25), ("gcp", "azure"): (6.87, 0.1), ("gcp", "gcp"): (6.84, 0.1),
-}  # fmt: skip
+    ("aws", "aws"): (4.84, 0.05),
+    ("aws", "azure"): (4.86, 0.05),
+    ("aws", "gcp"): (5.02, 0.05),
+    ("azure", "aws"): (4.3, 0.6),
+    ("azure", "azure"): (15.65, 0.1),
+    ("azure", "gcp"): (7.9, 0.5),
+    ("gcp", "aws"): (6.51, 0.25),
+    ("gcp", "azure"): (6.87, 0.1),
+    ("gcp", "gcp"): (6.84, 0.1),
+}
 MOST_GBPS = 16.0
 FEE_USD_PER_GB = {True: (0.02, 0.05, 0.08), False: (0.087, 0.09, 0.11, 0.12, 0.147)}
 

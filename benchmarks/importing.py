@@ -59,7 +59,7 @@ def import_file(path: Path, where: str) -> int:
     """Import into a fresh store; return the number of samples."""
     from probes.importers import ImportOptions, read
     from relayd.store import Batch, content_digest, open_store
-    from relayd.store.ingest import ingest
+    from relayd.store.samples.ingest import ingest
 
     options = ImportOptions(name=path.name, measured_at_s=1.64e9)
     with open_store(where, mode="create") as store, path.open("rb") as stream:
@@ -123,9 +123,15 @@ def main(rows: int = ROWS) -> None:
                 found = in_own_interpreter(what, path, where)
                 assert found["rows"] == count, found
                 lines.append(
-                    (name, f"{count:,}", f"{found['s']:.2f} s", f"{count / found['s']:,.0f}",
-                     f"{found['mb']:.0f} MB", f"{target:,} rows/s" if target else "")
-                )  # fmt: skip
+                    (
+                        name,
+                        f"{count:,}",
+                        f"{found['s']:.2f} s",
+                        f"{count / found['s']:,.0f}",
+                        f"{found['mb']:.0f} MB",
+                        f"{target:,} rows/s" if target else "",
+                    )
+                )
     header = ("", "rows", "time", "rows/s", "peak memory", "target")
     show("Import of a skyplane-throughput file (synthetic)", header, lines)
 

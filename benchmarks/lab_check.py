@@ -21,8 +21,8 @@ from statistics import fmean, median, pstdev
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from planner import backbone
-from planner.errors import RelaydError
+from planner.model import backbone
+from planner.model.errors import RelaydError
 from probes.lab.controller import Lab
 from probes.lab.measuring import (
     Transfer,
@@ -37,7 +37,7 @@ from probes.lab.measuring import (
 from probes.lab.profiles import load_profile, topology_of
 from probes.lab.sites import children_of
 from probes.lab.topology import GOODPUT_SHARE, Site, Topology
-from relayd.catalogue import built_in_folder, load_catalogue
+from relayd.catalogue.loading import built_in_folder, load_catalogue
 
 CAP_MBPS = 100.0
 WINDOW_BYTES = 500_000
@@ -238,8 +238,10 @@ def check_caps(check: Check) -> None:
         got = undisturbed(lab, aggregates)
         check.at_most(
             f"many flows to each of {len(others)} regions against the cap, worst error",
-            max(abs(rate / cap - 1) for rate in got) * 100, 2, "%",
-        )  # fmt: skip
+            max(abs(rate / cap - 1) for rate in got) * 100,
+            2,
+            "%",
+        )
         check.at_most("  spatial coefficient of variation", pstdev(got) / fmean(got) * 100, 2, "%")
         for inwards in (False, True):
             transfers = [

@@ -7,13 +7,13 @@ from random import Random
 
 from benchmarks.grid import grid
 from benchmarks.table import median_and_p95, show, times_s, written
-from planner.frontier import cost_time_frontier
-from planner.recommendation import recommend
-from planner.reference import least_cost_reference
-from planner.request import TransferRequest
-from planner.single_path import greatest_rate_gbps
-from planner.transfer import Transfer
-from planner.unicast import fastest, least_cost, least_value
+from planner.transfer.allocation import Transfer
+from planner.transfer.frontier import cost_time_frontier
+from planner.transfer.optimum import fastest, least_cost, least_value
+from planner.transfer.recommendation import recommend
+from planner.transfer.reference import least_cost_reference
+from planner.transfer.request import TransferRequest
+from planner.transfer.single_path import greatest_rate_gbps
 from tests.planner.grid import Grid
 
 REQUESTS = 2000
@@ -91,9 +91,14 @@ def recommendations(january: Grid) -> None:
             median, p95 = median_and_p95(seconds)
             each_s = sum(seconds) / len(seconds)
             rows.append(
-                (f"{objective}, {vms} VM{'s' * (vms > 1)}", str(len(asked)), written(median),
-                 written(p95), f"{1 / each_s:.0f}")
-            )  # fmt: skip
+                (
+                    f"{objective}, {vms} VM{'s' * (vms > 1)}",
+                    str(len(asked)),
+                    written(median),
+                    written(p95),
+                    f"{1 / each_s:.0f}",
+                )
+            )
     header = ("objective", "plans", "median", "p95", "plans/s")
     show("A whole recommendation, with bounds, reason and advice", header, rows)
 

@@ -16,11 +16,11 @@ from statistics import median
 import numpy as np
 
 from benchmarks.table import show
-from planner.network import Network
-from planner.schedule import recommend_schedule
-from planner.schedule_program import ScheduleProgram
-from planner.schedule_request import ScheduleRequest, TimedTransfer
-from planner.schedule_windows import Pending, windows
+from planner.model.network import Network
+from planner.schedule.program import ScheduleProgram
+from planner.schedule.recommendation import recommend_schedule
+from planner.schedule.request import ScheduleRequest, TimedTransfer
+from planner.schedule.windows import Pending, windows
 from tests.planner.grid import january_grid
 
 DAY_S = 86_400.0
@@ -48,11 +48,15 @@ def instance(seed: int, count: int, sites: int, fill: float) -> tuple[Network, S
         number = len(found)
         found.append(
             TimedTransfer(
-                str(number), src, dst, float(min(sizes[number], 0.9 * window * rate / 8)),
-                float(start), float(start + window) if number % NO_DEADLINE else None,
+                str(number),
+                src,
+                dst,
+                float(min(sizes[number], 0.9 * window * rate / 8)),
+                float(start),
+                float(start + window) if number % NO_DEADLINE else None,
                 int(random.integers(0, 3)),
             )
-        )  # fmt: skip
+        )
     return network, ScheduleRequest(tuple(found))
 
 
@@ -74,10 +78,7 @@ def main() -> None:
             direct = ScheduleRequest(request.transfers, relays="none")
             figures = windows(direct, pending, 0.0, network, prices)
             program = ScheduleProgram(
-                figures.resources,
-                figures.problem.usd_per_gbit,
-                figures.cuts_s,
-                figures.commodities,
+                figures.resources, figures.problem.usd_per_gbit, figures.cuts_s, figures.commodities
             )
             everyone = list(range(len(figures.commodities)))
             program.put(everyone, "wanted")
@@ -95,10 +96,13 @@ def main() -> None:
                 explained.append(time.process_time() - start - whole[-1])
         rows.append(
             (
-                name, _s(whole), f"{median(refused):.0f}", _s(explained) if explained else "-",
+                name,
+                _s(whole),
+                f"{median(refused):.0f}",
+                _s(explained) if explained else "-",
                 _s(plain),
             )
-        )  # fmt: skip
+        )
     show(
         f"{options.transfers} transfers over a day between {options.sites} sites, {options.seeds} "
         "draws: seconds of one core, median (worst)",

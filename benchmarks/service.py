@@ -112,11 +112,20 @@ def measure(
         _row("bare handler", plain, ""),
         _row("GET /v1/plans, known", known, f"{statistics.median(ratios):.0%} of bare (60 %)"),
         _row("GET /v1/plans, distinct", distinct, "1,500/s a core"),
-        _row(f"known, at {calm.per_s / capacity:.0%} of capacity", [calm],
-             f"p99 {calm.p99_ms / calm.p50_ms:.1f} x p50 (4)"),
-        (f"batch of {BATCH:,} plans", f"{BATCH / statistics.median(batches):,.0f} plans/s", "", "",
-         "", "3,000 plans/s"),
-    ]  # fmt: skip
+        _row(
+            f"known, at {calm.per_s / capacity:.0%} of capacity",
+            [calm],
+            f"p99 {calm.p99_ms / calm.p50_ms:.1f} x p50 (4)",
+        ),
+        (
+            f"batch of {BATCH:,} plans",
+            f"{BATCH / statistics.median(batches):,.0f} plans/s",
+            "",
+            "",
+            "",
+            "3,000 plans/s",
+        ),
+    ]
     header = ("", "a second", "p50", "p99", "CPU", "target")
     show(f"The service, answers of {size:,} bytes; {what}", header, rows)
     print(f"  Processor time of bare over ours: {statistics.median(by_cpu):.0%}.")
@@ -127,26 +136,38 @@ def measure(
 def _row(what: str, runs: list[Load], target: str) -> tuple[str, ...]:
     middle = sorted(runs)[len(runs) // 2]
     return (
-        what, f"{middle.per_s:,.0f}", f"{middle.p50_ms:.2f} ms", f"{middle.p99_ms:.2f} ms",
-        f"{middle.cpu_us:.0f} us", target,
-    )  # fmt: skip
+        what,
+        f"{middle.per_s:,.0f}",
+        f"{middle.p50_ms:.2f} ms",
+        f"{middle.p99_ms:.2f} ms",
+        f"{middle.cpu_us:.0f} us",
+        target,
+    )
 
 
 def load(port: int, path: str, pid: int, seconds: int, *more: str, connections: int = 0) -> Load:
     """Load one server from another core; processor time is that of the server a request."""
     before_s = cpu_s(pid)
     command = [
-        "wrk", "-t1", f"-c{connections or CONNECTIONS}", f"-d{seconds}s", "--latency", *more,
+        "wrk",
+        "-t1",
+        f"-c{connections or CONNECTIONS}",
+        f"-d{seconds}s",
+        "--latency",
+        *more,
         f"http://127.0.0.1:{port}{path}",
-    ]  # fmt: skip
+    ]
     said = on_core(-1, command)
     used_s = cpu_s(pid) - before_s
     requests = int(_found(r"(\d+) requests in", said))
     bad = re.search(r"Non-2xx.*|Socket errors.*", said)
     return Load(
-        float(_found(r"Requests/sec:\s+([\d.]+)", said)), _ms(_found(r"\n +50% +(\S+)", said)),
-        _ms(_found(r"\n +99% +(\S+)", said)), bad[0] if bad else "", used_s / requests * 1e6,
-    )  # fmt: skip
+        float(_found(r"Requests/sec:\s+([\d.]+)", said)),
+        _ms(_found(r"\n +50% +(\S+)", said)),
+        _ms(_found(r"\n +99% +(\S+)", said)),
+        bad[0] if bad else "",
+        used_s / requests * 1e6,
+    )
 
 
 def paced_load(folder: Path, port: int, pid: int, seconds: int, wanted_per_s: float) -> Load:
@@ -159,9 +180,7 @@ def paced_load(folder: Path, port: int, pid: int, seconds: int, wanted_per_s: fl
     most_ms = 2e3 * PACED_CONNECTIONS / wanted_per_s
     for _ in range(PACED_ATTEMPTS):
         script.write_text(PACED.format(most_ms=round(most_ms)))
-        found = load(
-            port, PATH, pid, seconds, "-s", str(script), connections=PACED_CONNECTIONS
-        )  # fmt: skip
+        found = load(port, PATH, pid, seconds, "-s", str(script), connections=PACED_CONNECTIONS)
         if abs(found.per_s / wanted_per_s - 1) < PACED_WITHIN:
             break
         cycle_ms = 1e3 * PACED_CONNECTIONS / found.per_s
@@ -198,8 +217,9 @@ def make_store(folder: Path) -> tuple[Path, str]:
     for form, path in files:
         subprocess.run(
             [sys.executable, "-m", "relayd", "import", form, str(path), "--db", str(db)],
-            check=True, capture_output=True,
-        )  # fmt: skip
+            check=True,
+            capture_output=True,
+        )
     return db, what
 
 
@@ -209,8 +229,10 @@ def service(db: Path) -> Iterator[tuple[int, int]]:
     with db.with_suffix(".log").open("w") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "relayd", "serve", "--port", "0", "--db", str(db)],
-            stdout=subprocess.PIPE, stderr=log, text=True,
-        )  # fmt: skip
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+        )
         assert process.stdout
         said = process.stdout.readline()
         pin(process.pid, 0)  # its workers, which have started, may use all cores

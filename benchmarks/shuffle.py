@@ -14,12 +14,12 @@ from statistics import median
 
 import numpy as np
 
-from planner.column_generation import Columns, least_time
-from planner.path_program import route_over_all_paths
-from planner.shuffle import recommend_shuffle
-from planner.shuffle_request import ShuffleRequest, shuffle_problem
-from planner.site_resources import Floats, legs_of
-from relayd.matrix_threads import one_matrix_thread
+from planner.model.shared_resources import Floats, links_of
+from planner.shuffle.recommendation import recommend_shuffle
+from planner.shuffle.request import ShuffleRequest, shuffle_problem
+from planner.solvers.column_generation import Columns, least_time
+from planner.solvers.path_program import route_over_all_paths
+from relayd.sources.matrix_threads import one_matrix_thread
 from tests.planner.grid import january_grid
 
 Demands = Callable[[np.random.Generator, int], Floats]
@@ -48,8 +48,10 @@ def main() -> None:
     options = parser.parse_args()
     grid = january_grid()
     network, prices = grid.network(), grid.prices()
-    print(f"{'sites  demands':24}{'routing ms':>18}{'gap':>9}{'whole answer ms':>18}"
-          f"{'GLOP ms':>10}{'excess':>9}")  # fmt: skip
+    print(
+        f"{'sites  demands':24}{'routing ms':>18}{'gap':>9}{'whole answer ms':>18}"
+        f"{'GLOP ms':>10}{'excess':>9}"
+    )
     for n in options.sites:
         for name, make in DEMANDS.items():
             routing, answer, full, gaps, excess = [], [], [], [], []
@@ -85,7 +87,7 @@ def main() -> None:
                     )
                     full.append(time.perf_counter() - start)
                     assert exact is not None
-                    reached_s = problem.resources.time_s(legs_of(found.paths_gbit))
+                    reached_s = problem.resources.time_s(links_of(found.paths_gbit))
                     excess.append(reached_s / exact[1] - 1)
             print(
                 f"{n:5}  {name:17}{_ms(routing):>18}{max(gaps):9.5f}{_ms(answer):>18}"

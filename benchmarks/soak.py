@@ -4,9 +4,9 @@ Starts ``relayd serve`` on an empty store, asks it for plans without pause, send
 watches its memory. New snapshots are made of the samples meanwhile. After a warm-up, memory may
 grow by 5 % at most, and no call may fail. Exits with 1 otherwise.
 
-In the warm-up, what is bounded fills: the plans kept (three volumes for each of 552 legs), the
-samples that an estimate rests on (the newest 256 of each leg and metric; 1,104 of these at 2,000
-samples/s take 141 s, and somewhat more because legs are drawn at random), and each worker loads
+In the warm-up, what is bounded fills: the plans kept (three volumes for each of 552 links), the
+samples that an estimate rests on (the newest 256 of each link and metric; 1,104 of these at 2,000
+samples/s take 141 s, and somewhat more because links are drawn at random), and each worker loads
 the estimator with its first snapshot.
 """
 
@@ -27,9 +27,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
-from planner.errors import RelaydError
+from planner.model.errors import RelaydError
 from probes.samples import Sample
-from relayd.catalogue import load_catalogue
+from relayd.catalogue.loading import load_catalogue
 from relayd.client.asynchronous import AsyncWan
 
 SAMPLES_PER_S = 2000
@@ -57,11 +57,19 @@ class Observed:
 def _service(db: str, folder: str) -> Iterator[tuple[str, int]]:
     process = subprocess.Popen(
         [sys.executable, "-m", "relayd", "serve", "--db", db, "--port", "0"],
-        cwd=_ROOT, env={**os.environ, "XDG_DATA_HOME": folder, "RELAYD_SERVE_REQUESTS_PER_S": "1e6",
-                        "RELAYD_SERVE_BURST": "1000000",
-                        "RELAYD_SERVE_SNAPSHOT_EVERY_S": str(SNAPSHOT_EVERY_S)},
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-    )  # fmt: skip
+        cwd=_ROOT,
+        env={
+            **os.environ,
+            "XDG_DATA_HOME": folder,
+            "RELAYD_SERVE_REQUESTS_PER_S": "1e6",
+            "RELAYD_SERVE_BURST": "1000000",
+            "RELAYD_SERVE_SNAPSHOT_EVERY_S": str(SNAPSHOT_EVERY_S),
+        },
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
     try:
         assert process.stdout
         for line in process.stdout:
@@ -114,9 +122,16 @@ async def _send(wan: AsyncWan, regions: Sequence[str], until_s: float, seen: Obs
             src, dst = chance.sample(regions, 2)
             metric, value = chance.choice([("rtt_ms", 80.0), ("aggregate_mbps", 4000.0)])
             samples.append(
-                Sample(src, dst, metric, value * chance.uniform(0.9, 1.1),  # type: ignore[arg-type]
-                       now_s - number * 1e-3, "soak", 64 if metric != "rtt_ms" else None)
-            )  # fmt: skip
+                Sample(
+                    src,
+                    dst,
+                    metric,  # type: ignore[arg-type]
+                    value * chance.uniform(0.9, 1.1),
+                    now_s - number * 1e-3,
+                    "soak",
+                    64 if metric != "rtt_ms" else None,
+                )
+            )
         try:
             seen.samples += (await wan.ingest(samples)).accepted
         except RelaydError as error:

@@ -1,6 +1,6 @@
 """Verifies plans of all verdicts on a lab: the last part of ``make lab-check``.
 
-Brings up a lab in which some legs carry less than their ends do, measures its legs with ``relayd
+Brings up a lab in which some links carry less than their ends do, measures its links with ``relayd
 probe`` (no relay runs for that), plans, and lets ``relayd verify`` run at least thirty plans as a
 user would: direct, relayed, split over both, with many connections and with one. Holds what they
 carried against what was predicted. Takes about seven minutes and needs root. Exits with 1 where a
@@ -26,24 +26,32 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import relayd
 from benchmarks.campaign_check import run
 from benchmarks.lab_check import Check, quantile
-from planner.errors import RelaydError
-from planner.plan import Plan
-from planner.predictions import PlanPrediction, predicted
+from planner.model.errors import RelaydError
+from planner.model.predictions import PlanPrediction, predicted
+from planner.transfer.plan import Plan
 from probes.lab.behaviours import LinkBehaviour
 from probes.lab.controller import Lab
 from probes.lab.measuring import lateness_of
 from probes.lab.topology import Site, Topology
-from relayd.wan import Wan
+from relayd.sources.wan import Wan
 
 REGIONS = (
-    "aws:us-east-1", "azure:eastus", "gcp:us-east1", "aws:eu-west-1", "azure:westeurope",
-    "gcp:asia-east1", "aws:sa-east-1", "azure:japaneast",
-)  # fmt: skip
+    "aws:us-east-1",
+    "azure:eastus",
+    "gcp:us-east1",
+    "aws:eu-west-1",
+    "azure:westeurope",
+    "gcp:asia-east1",
+    "aws:sa-east-1",
+    "azure:japaneast",
+)
 # Second VMs of the first four regions: places of their own in the lab, at the same distances.
 SECOND = {
-    "aws:us-east-2": REGIONS[0], "azure:centralus": REGIONS[1], "gcp:us-west1": REGIONS[2],
+    "aws:us-east-2": REGIONS[0],
+    "azure:centralus": REGIONS[1],
+    "gcp:us-west1": REGIONS[2],
     "aws:eu-west-3": REGIONS[3],
-}  # fmt: skip
+}
 PLACES = (*REGIONS, *SECOND)
 CONNECTIONS, SECONDS = 16, 6
 KINDS = ("direct", "relay", "split", "relay, one connection", "direct, one connection")
@@ -51,7 +59,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def topology() -> Topology:
-    """Eight regions 20 to 90 ms apart, VMs of 16 to 30 Mbit/s; a third of the legs are slow."""
+    """Eight regions 20 to 90 ms apart, VMs of 16 to 30 Mbit/s; a third of the links are slow."""
     number = [REGIONS.index(SECOND.get(place, place)) for place in PLACES]
     sites = tuple(
         Site(place, 16.0 + 2 * i, 30.0 - 2 * i, 50_000 + 5_000 * i)
@@ -97,7 +105,7 @@ def plans_of_all_kinds(wan: Wan, each: int) -> list[Plan]:
             s, d, objective="time", avoid=away, connections=CONNECTIONS, vms_in=two
         ),
         lambda s, d: wan.plan(s, d, objective="time", avoid=away, connections=1),
-    )  # fmt: skip
+    )
     # Neighbours in this order share few hosts, so that many run at the same time.
     pairs = sorted(permutations(range(len(REGIONS)), 2), key=lambda p: ((p[1] - p[0]) % 8, p))
     for question in questions:
@@ -110,12 +118,24 @@ def plans_of_all_kinds(wan: Wan, each: int) -> list[Plan]:
 
 
 def measure(fleet: Path, db: Path) -> None:
-    """Measure all legs, as a campaign does: nothing of relays."""
+    """Measure all links, as a campaign does: nothing of relays."""
     run(
-        "probe", "--fleet", str(fleet), "--db", str(db), "--yes", "--thorough",
-        "--phases", "rtt,per-flow,aggregate", "--connections", str(CONNECTIONS),
-        "--flow-time", "5s", "--aggregate-time", "5s",
-    )  # fmt: skip
+        "probe",
+        "--fleet",
+        str(fleet),
+        "--db",
+        str(db),
+        "--yes",
+        "--thorough",
+        "--phases",
+        "rtt,per-flow,aggregate",
+        "--connections",
+        str(CONNECTIONS),
+        "--flow-time",
+        "5s",
+        "--aggregate-time",
+        "5s",
+    )
 
 
 def check_plans(check: Check, plans: Sequence[Plan], answer: dict[str, Any]) -> None:
@@ -161,7 +181,7 @@ def left_on(lab: Lab) -> int:
         for word in subprocess.run(
             lab.command(site.region, ["sh", "-c", script]), capture_output=True, text=True
         ).stdout.split()
-    )  # fmt: skip
+    )
 
 
 def main() -> int:
@@ -186,9 +206,17 @@ def main() -> int:
                 file.write_text(plan.model_dump_json())
             with lateness_of(lab) as lateness:
                 answer = run(
-                    "verify", *map(str, files), "--fleet", str(every), "--db", str(db), "--yes",
-                    "--seconds", str(SECONDS), allowed=(0, 1, 5),
-                )  # fmt: skip
+                    "verify",
+                    *map(str, files),
+                    "--fleet",
+                    str(every),
+                    "--db",
+                    str(db),
+                    "--yes",
+                    "--seconds",
+                    str(SECONDS),
+                    allowed=(0, 1, 5),
+                )
             check_plans(check, plans, answer)
             check.at_most("processes and files left on hosts", left_on(lab), 0, "")
             check.note("lateness of the lab meanwhile, p95", lateness.p95_ms or 0, "ms")

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 
-from planner.shuffle_plan import ShufflePlan
+from planner.shuffle.plan import ShufflePlan
 from relayd import Wan
 
 HALVINGS = 60

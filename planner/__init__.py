@@ -4,18 +4,18 @@
     prices = FlatPrices(regions, egress_usd_per_gb=0.02, vm_usd_per_h=1.5)
     plan = recommend(TransferRequest("paris", "tokyo", volume_gb=500), network, prices)
 
-All-pairs decisions on numpy arrays are in :mod:`planner.all_pairs`.
+All-pairs decisions on numpy arrays are in :mod:`planner.transfer.all_pairs`.
 """
 
 from __future__ import annotations
 
-from planner.catalogue import Catalogue
-from planner.errors import DataError, InfeasibleError, InputError, RelaydError
-from planner.network import Estimate, Leg, Network, Site, Snapshot
-from planner.plan import Plan
-from planner.pricing import CataloguePrices, FlatPrices
-from planner.recommendation import recommend
-from planner.request import TransferRequest
+from planner.model.catalogue import Catalogue
+from planner.model.errors import DataError, InfeasibleError, InputError, RelaydError
+from planner.model.network import Estimate, Link, Network, Site, Snapshot
+from planner.model.pricing import CataloguePrices, FlatPrices
+from planner.transfer.plan import Plan
+from planner.transfer.recommendation import recommend
+from planner.transfer.request import TransferRequest
 
 __all__ = [
     "Catalogue",
@@ -25,7 +25,7 @@ __all__ = [
     "FlatPrices",
     "InfeasibleError",
     "InputError",
-    "Leg",
+    "Link",
     "Network",
     "Plan",
     "RelaydError",

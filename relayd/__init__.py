@@ -13,9 +13,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from planner.broadcast_plan import BroadcastPlan
-    from planner.broadcast_request import BroadcastRequest
-    from planner.errors import (
+    from planner.broadcast.plan import BroadcastPlan
+    from planner.broadcast.request import BroadcastRequest
+    from planner.model.errors import (
         AmbiguousRegionError,
         CatalogueError,
         DataError,
@@ -26,56 +26,56 @@ if TYPE_CHECKING:
         StoreError,
         UnknownRegionError,
     )
-    from planner.network import Network
-    from planner.placement_plan import ReducePlacement, TaskPlacement
-    from planner.plan import Plan
-    from planner.replanning_answer import Replan
-    from planner.request import TransferRequest
-    from planner.schedule_plan import SchedulePlan
-    from planner.schedule_request import TimedTransfer
-    from planner.shuffle_plan import ShufflePlan
-    from planner.shuffle_request import ShuffleRequest
+    from planner.model.network import Network
+    from planner.placement.plan import ReducePlacement, TaskPlacement
+    from planner.replanning.plan import Replan
+    from planner.schedule.plan import SchedulePlan
+    from planner.schedule.request import TimedTransfer
+    from planner.shuffle.plan import ShufflePlan
+    from planner.shuffle.request import ShuffleRequest
+    from planner.transfer.plan import Plan
+    from planner.transfer.request import TransferRequest
     from relayd.backtesting.running import backtest
     from relayd.client.asynchronous import AsyncWan
     from relayd.client.blocking import RemoteWan
     from relayd.client.errors import ServiceError
     from relayd.emitting.formats import emit
-    from relayd.opening import open  # noqa: A004 - relayd.open() is what a user writes
-    from relayd.wan import Wan
+    from relayd.sources.opening import open  # noqa: A004 - relayd.open() is what a user writes
+    from relayd.sources.wan import Wan
 
 __version__ = "0.1.0"
 
 # Imported on first use: `import relayd` costs nothing, and a command line loads what it needs.
 _HOME = {
-    "AmbiguousRegionError": "planner.errors",
+    "AmbiguousRegionError": "planner.model.errors",
     "AsyncWan": "relayd.client.asynchronous",
-    "BroadcastPlan": "planner.broadcast_plan",
-    "BroadcastRequest": "planner.broadcast_request",
-    "CatalogueError": "planner.errors",
-    "DataError": "planner.errors",
-    "FormatError": "planner.errors",
-    "InfeasibleError": "planner.errors",
-    "InputError": "planner.errors",
-    "Matrix": "relayd.matrices",
-    "Network": "planner.network",
-    "Plan": "planner.plan",
-    "ReducePlacement": "planner.placement_plan",
-    "RelaydError": "planner.errors",
+    "BroadcastPlan": "planner.broadcast.plan",
+    "BroadcastRequest": "planner.broadcast.request",
+    "CatalogueError": "planner.model.errors",
+    "DataError": "planner.model.errors",
+    "FormatError": "planner.model.errors",
+    "InfeasibleError": "planner.model.errors",
+    "InputError": "planner.model.errors",
+    "Matrix": "relayd.sources.matrices",
+    "Network": "planner.model.network",
+    "Plan": "planner.transfer.plan",
+    "ReducePlacement": "planner.placement.plan",
+    "RelaydError": "planner.model.errors",
     "RemoteWan": "relayd.client.blocking",
     "ServiceError": "relayd.client.errors",
-    "Replan": "planner.replanning_answer",
-    "SchedulePlan": "planner.schedule_plan",
-    "ShufflePlan": "planner.shuffle_plan",
-    "ShuffleRequest": "planner.shuffle_request",
-    "StoreError": "planner.errors",
-    "TaskPlacement": "planner.placement_plan",
-    "TimedTransfer": "planner.schedule_request",
-    "TransferRequest": "planner.request",
-    "UnknownRegionError": "planner.errors",
-    "Wan": "relayd.wan",
+    "Replan": "planner.replanning.plan",
+    "SchedulePlan": "planner.schedule.plan",
+    "ShufflePlan": "planner.shuffle.plan",
+    "ShuffleRequest": "planner.shuffle.request",
+    "StoreError": "planner.model.errors",
+    "TaskPlacement": "planner.placement.plan",
+    "TimedTransfer": "planner.schedule.request",
+    "TransferRequest": "planner.transfer.request",
+    "UnknownRegionError": "planner.model.errors",
+    "Wan": "relayd.sources.wan",
     "backtest": "relayd.backtesting.running",
     "emit": "relayd.emitting.formats",
-    "open": "relayd.opening",
+    "open": "relayd.sources.opening",
 }
 
 __all__ = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from planner.errors import RelaydError
+from planner.model.errors import RelaydError
 
 
 def main(arguments: list[str] | None = None) -> int:

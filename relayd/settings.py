@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from planner.errors import InputError
-from relayd.store.places import Place, place
+from planner.model.errors import InputError
+from relayd.store.location import Place, place
 
 FILE_NAME = "config.toml"
 

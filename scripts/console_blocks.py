@@ -82,9 +82,14 @@ class Shell:
 
     def _run(self, command: str) -> str:
         done = subprocess.run(
-            ["bash", "-c", command], cwd=self._folder, env=self._environment, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
-        )  # fmt: skip
+            ["bash", "-c", command],
+            cwd=self._folder,
+            env=self._environment,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
         return done.stdout
 
 

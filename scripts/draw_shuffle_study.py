@@ -52,16 +52,26 @@ def draw_gains(cases: Sequence[Case], file: Path) -> None:
             axis = axes[row][column]
             for k, (demands, (colour, mark)) in enumerate(STYLES.items()):
                 values = [
-                    [getattr(c, what) for c in cases
-                     if (c.view, c.demands, c.sites) == (view, demands, n)]
+                    [
+                        getattr(c, what)
+                        for c in cases
+                        if (c.view, c.demands, c.sites) == (view, demands, n)
+                    ]
                     for n in sizes
-                ]  # fmt: skip
+                ]
                 low, middle, high = np.array([np.quantile(v, [0.25, 0.5, 0.75]) for v in values]).T
                 at = np.arange(len(sizes)) + 0.14 * (k - 1)
                 axis.errorbar(
-                    at, middle, [middle - low, high - middle], color=colour, marker=mark,
-                    markersize=6, capsize=3, linewidth=1.4, label=demands,
-                )  # fmt: skip
+                    at,
+                    middle,
+                    [middle - low, high - middle],
+                    color=colour,
+                    marker=mark,
+                    markersize=6,
+                    capsize=3,
+                    linewidth=1.4,
+                    label=demands,
+                )
             axis.axhline(1.0, color="#999", linewidth=0.8)
             axis.set_xticks(range(len(sizes)), [str(n) for n in sizes])
             if what == "planning":  # from nothing to twenty times
@@ -88,9 +98,15 @@ def draw_fees(cases: Sequence[Case], file: Path) -> None:
         for demands, (colour, mark) in STYLES.items():
             some = [c for c in cases if (c.view, c.demands) == (view, demands)]
             axis.scatter(
-                [c.relaying for c in some], [c.fees for c in some], s=16, color=colour, marker=mark,
-                alpha=0.6, linewidths=0, label=demands,
-            )  # fmt: skip
+                [c.relaying for c in some],
+                [c.fees for c in some],
+                s=16,
+                color=colour,
+                marker=mark,
+                alpha=0.6,
+                linewidths=0,
+                label=demands,
+            )
         axis.axline((1, 1), slope=1, color="#999", linewidth=0.8, linestyle="--")
         axis.set_title(title, fontsize=11)
         axis.set_xlabel("relaying: times sooner")

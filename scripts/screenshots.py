@@ -16,7 +16,7 @@ from benchmarks.service import make_store
 from relayd.dashboard.pages import PAGES
 from scripts.small_png import pixels, with_palette
 from tests.dashboard.browser import chromium, settle, watched
-from tests.service.running import ROOT, served
+from tests.http.running import ROOT, served
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

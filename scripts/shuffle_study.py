@@ -16,11 +16,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planner.network import Network
-from planner.shuffle import recommend_shuffle
-from planner.shuffle_request import ShuffleRequest
-from planner.site_resources import Floats
-from planner.units import duration_s
+from planner.model.network import Network
+from planner.model.shared_resources import Floats
+from planner.model.units import duration_s
+from planner.shuffle.recommendation import recommend_shuffle
+from planner.shuffle.request import ShuffleRequest
 from scripts.console_blocks import ROOT
 from tests.planner.grid import january_grid
 
@@ -102,7 +102,7 @@ def case(view: str, demands: str, sites: int, seed: int, provider: str = "") -> 
             (a, b): float(volumes[i, j])
             for i, a in enumerate(regions)
             for j, b in enumerate(regions)
-            if i != j and b in part.legs.get(a, {})
+            if i != j and b in part.links.get(a, {})
         },
         margin=0.0,
         # One flow a transfer is as many as a VM has partners; a plan may give some several.
@@ -130,7 +130,7 @@ def case(view: str, demands: str, sites: int, seed: int, provider: str = "") -> 
 def one_flow_each_s(request: ShuffleRequest, part: Network) -> float:
     """Return when the slowest transfer ends at the rate of one flow, caps apart."""
     return max(
-        duration_s(gb, part.legs[src][dst].rate_gbps(1))
+        duration_s(gb, part.links[src][dst].rate_gbps(1))
         for (src, dst), gb in request.demands_gb.items()
     )
 

@@ -51,13 +51,15 @@ def with_palette(image: NDArray[np.uint8]) -> bytes:
         nearest[first : first + 1024] = ((part - palette[None]) ** 2).sum(axis=2).argmin(axis=1)
     rows = nearest[number.reshape(-1)].reshape(height, width)
     lines = b"".join(b"\0" + row.tobytes() for row in rows)  # filter 0: as they are
-    return b"".join((
-        b"\x89PNG\r\n\x1a\n",
-        _chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)),
-        _chunk(b"PLTE", palette.astype(np.uint8).tobytes()),
-        _chunk(b"IDAT", zlib.compress(lines, 9)),
-        _chunk(b"IEND", b""),
-    ))  # fmt: skip
+    return b"".join(
+        (
+            b"\x89PNG\r\n\x1a\n",
+            _chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)),
+            _chunk(b"PLTE", palette.astype(np.uint8).tobytes()),
+            _chunk(b"IDAT", zlib.compress(lines, 9)),
+            _chunk(b"IEND", b""),
+        )
+    )
 
 
 def _chunk(kind: bytes, content: bytes) -> bytes:

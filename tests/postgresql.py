@@ -67,9 +67,12 @@ class PostgresqlServer:
         with (self.folder / "output").open("a") as output:
             done = subprocess.run(
                 [*self._as_user, str(self._programs / program), *arguments],
-                cwd=self.folder, stdin=subprocess.DEVNULL, stdout=output,
-                stderr=subprocess.STDOUT, check=False,
-            )  # fmt: skip
+                cwd=self.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                check=False,
+            )
         assert done.returncode == 0, (self.folder / "output").read_text()
 
     def create(self) -> None:
@@ -77,10 +80,16 @@ class PostgresqlServer:
         password = self.folder / "password"
         password.write_text(_PASSWORD)
         self._run(
-            "initdb", "--pgdata=data", "--username=relayd", "--encoding=UTF8", "--locale=C",
-            "--no-sync", "--auth-local=trust", "--auth-host=scram-sha-256",
+            "initdb",
+            "--pgdata=data",
+            "--username=relayd",
+            "--encoding=UTF8",
+            "--locale=C",
+            "--no-sync",
+            "--auth-local=trust",
+            "--auth-host=scram-sha-256",
             f"--pwfile={password}",
-        )  # fmt: skip
+        )
         settings = {**_SETTINGS, "port": self.port, "unix_socket_directories": f"'{self.folder}'"}
         if float(self._programs.parent.name) >= 14:
             settings["recovery_init_sync_method"] = "syncfs"  # quick after a crash
@@ -98,9 +107,14 @@ class PostgresqlServer:
     def restart(self, mode: str = "immediate") -> None:
         """Stop and start at once, as an administrator does."""
         self._run(
-            "pg_ctl", "restart", "--pgdata=data", "--log=log", f"--mode={mode}", "--wait",
+            "pg_ctl",
+            "restart",
+            "--pgdata=data",
+            "--log=log",
+            f"--mode={mode}",
+            "--wait",
             "--silent",
-        )  # fmt: skip
+        )
 
     def crash(self) -> None:
         """Kill the server with all its processes at once, as a loss of power does."""

@@ -21,14 +21,48 @@ MAY_IMPORT = {
 }
 # What could reach outside, tell the time, or make two runs differ.
 IMPURE = {
-    "asyncio", "concurrent", "datetime", "fileinput", "ftplib", "glob", "http", "importlib", "io",
-    "logging", "multiprocessing", "os", "pathlib", "platform", "random", "secrets", "select",
-    "shutil", "signal", "socket", "sqlite3", "ssl", "subprocess", "sys", "tempfile", "threading",
-    "time", "tomllib", "urllib", "uuid",
-}  # fmt: skip
+    "asyncio",
+    "concurrent",
+    "datetime",
+    "fileinput",
+    "ftplib",
+    "glob",
+    "http",
+    "importlib",
+    "io",
+    "logging",
+    "multiprocessing",
+    "os",
+    "pathlib",
+    "platform",
+    "random",
+    "secrets",
+    "select",
+    "shutil",
+    "signal",
+    "socket",
+    "sqlite3",
+    "ssl",
+    "subprocess",
+    "sys",
+    "tempfile",
+    "threading",
+    "time",
+    "tomllib",
+    "urllib",
+    "uuid",
+}
 HEAVY = (
-    "numpy", "pydantic", "networkx", "ortools", "aiohttp", "asyncssh", "scipy", "pandas", "psycopg",
-)  # fmt: skip
+    "numpy",
+    "pydantic",
+    "networkx",
+    "ortools",
+    "aiohttp",
+    "asyncssh",
+    "scipy",
+    "pandas",
+    "psycopg",
+)
 
 
 def modules(package: str) -> list[Path]:
@@ -90,14 +124,20 @@ def loaded_by(*arguments: str, home: Path) -> set[str]:
     )
     environment = {
         **{k: v for k, v in os.environ.items() if not k.startswith("RELAYD_")},
-        "HOME": str(home), "XDG_DATA_HOME": str(home), "XDG_CACHE_HOME": str(home),
+        "HOME": str(home),
+        "XDG_DATA_HOME": str(home),
+        "XDG_CACHE_HOME": str(home),
         "XDG_CONFIG_HOME": str(home),
         "PYTHONPATH": str(ROOT),
-    }  # fmt: skip
+    }
     run = subprocess.run(
         [sys.executable, "-c", program, *arguments],
-        capture_output=True, text=True, check=False, env=environment, cwd=ROOT,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+        cwd=ROOT,
+    )
     assert run.returncode == 0, run.stderr
     assert run.stdout
     return set(run.stderr.split("\n")[-2].split())
@@ -142,6 +182,9 @@ def test_the_packages_load_no_heavy_module() -> None:
     )
     run = subprocess.run(
         [sys.executable, "-c", program],
-        capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
     assert run.stderr.strip() == ""

@@ -50,16 +50,19 @@ def test_commands_print_what_is_shown(page: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "page",
-    [page for page in PAGES if page.name != "client.md"],  # needs a service: tests/service/
+    [page for page in PAGES if page.name != "client.md"],  # needs a service: tests/http/
     ids=lambda page: page.name,
 )
 def test_python_examples_run(page: Path, tmp_path: Path) -> None:
     for code in PYTHON_BLOCK.findall(page.read_text()):
         done = subprocess.run(
-            [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True,
-            text=True, check=False,
+            [sys.executable, "-W", "error", "-c", code],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
             env={**os.environ, "PYTHONPATH": str(ROOT), "XDG_DATA_HOME": str(tmp_path)},
-        )  # fmt: skip
+        )
         assert done.returncode == 0, done.stderr
         # Comments after print() state what is printed.
         for expected in re.findall(r"^print\(.*\)  # (.+)$", code, re.MULTILINE):

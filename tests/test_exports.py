@@ -57,7 +57,7 @@ def test_planner() -> None:
         "FlatPrices",
         "InfeasibleError",
         "InputError",
-        "Leg",
+        "Link",
         "Network",
         "Plan",
         "RelaydError",
@@ -75,8 +75,8 @@ def test_probes() -> None:
 
 
 def test_errors_are_the_same_everywhere() -> None:
-    import planner.errors
+    import planner.model.errors
 
     for name in ERRORS:
-        assert getattr(relayd, name) is getattr(planner.errors, name)
+        assert getattr(relayd, name) is getattr(planner.model.errors, name)
         assert issubclass(getattr(relayd, name), relayd.RelaydError)

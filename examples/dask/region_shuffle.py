@@ -109,10 +109,11 @@ def count_words(data: Mapping[str, Sequence[str]], wan: relayd.Wan) -> Outcome:
         reduced = []
         for bucket in range(BUCKETS):
             parts = [
-                client.submit(pick, part, bucket, key=f"pick-{region}-{bucket}",
-                              resources={region: 1})
+                client.submit(
+                    pick, part, bucket, key=f"pick-{region}-{bucket}", resources={region: 1}
+                )
                 for region, part in mapped.items()
-            ]  # fmt: skip
+            ]
             reduced.append(client.submit(merge, parts, key=f"reduce-{bucket}"))
         found = client.gather(reduced)
     counts: Counter[str] = Counter()

@@ -92,8 +92,10 @@ def collapses(times_s: ArrayLike, mbps: ArrayLike, other_mbps: ArrayLike) -> lis
     edges = np.flatnonzero(np.diff(np.concatenate([[False], down, [False]]).astype(int)))
     return [
         Collapse(
-            float(times[start]), float(times[stop - 1]), int(stop - start),
+            float(times[start]),
+            float(times[stop - 1]),
+            int(stop - start),
             float(np.median(rates[start:stop])),
         )
         for start, stop in edges.reshape(-1, 2)
-    ]  # fmt: skip
+    ]

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from planner.errors import InputError
-from planner.network import Estimate
-from planner.units import MBPS_PER_GBPS
+from planner.model.errors import InputError
+from planner.model.network import Estimate
+from planner.model.units import MBPS_PER_GBPS
 from probes.importers.steady import Interval
 
 # 90th percentile of the error of one short probe of a cap, as for aggregates.

@@ -1,8 +1,8 @@
 """What short tests from a cold start hide, taken out of whole columns at once.
 
-The same corrections as :mod:`planner.throughput` makes of single figures. Without them a constant
-cap looks as if it depended on distance, and relays look better than they are: on the grid of
-January 2022 (5 s tests) 42 % of pairs seem to gain 1.2x from a relay, corrected it is 23 %.
+The same corrections as :mod:`planner.model.throughput` makes of single figures. Without them a
+constant cap looks as if it depended on distance, and relays look better than they are: on the grid
+of January 2022 (5 s tests) 42 % of pairs seem to gain 1.2x from a relay, corrected it is 23 %.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from planner.throughput import INITIAL_WINDOW_MB, LEAST_SHARE, RAMP_UP_ROUND_TRIPS
+from planner.model.throughput import INITIAL_WINDOW_MB, LEAST_SHARE, RAMP_UP_ROUND_TRIPS
 
 Floats = NDArray[np.float64]
 

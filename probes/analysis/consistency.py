@@ -66,9 +66,10 @@ def packets(runs_ms: Sequence[ArrayLike]) -> Packets:
     """
     runs = [np.asarray(run, dtype=float) for run in runs_ms]
     usable = [
-        run for run in runs
+        run
+        for run in runs
         if run.size >= FEWEST_PACKETS and np.isfinite(run[0]) and np.isfinite(run[1:]).any()
-    ]  # fmt: skip
+    ]
     require("runs of ten pings", len(usable), FEWEST_RUNS)
     sent = np.concatenate(runs)
     differences = np.concatenate([np.abs(np.diff(run[1:])) for run in usable])
@@ -77,10 +78,15 @@ def packets(runs_ms: Sequence[ArrayLike]) -> Packets:
     above = int((ratios > 1).sum())
     p_value = sum(comb(len(usable), k) for k in range(above, len(usable) + 1)) / 2 ** len(usable)
     return Packets(
-        len(usable), sent.size, float(100 * np.isnan(sent).mean()),
-        float(np.nanmean(differences)), spread(np.concatenate([run[1:] for run in usable])),
-        float(np.median(ratios)), p_value <= FALSE_ALARMS, p_value,
-    )  # fmt: skip
+        len(usable),
+        sent.size,
+        float(100 * np.isnan(sent).mean()),
+        float(np.nanmean(differences)),
+        spread(np.concatenate([run[1:] for run in usable])),
+        float(np.median(ratios)),
+        p_value <= FALSE_ALARMS,
+        p_value,
+    )
 
 
 @dataclass(frozen=True, slots=True)

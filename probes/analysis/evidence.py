@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from planner.errors import DataError
+from planner.model.errors import DataError
 
 FALSE_ALARMS = 0.05
 """A pattern is reported when chance alone gives one as strong this often, or less."""

@@ -24,7 +24,7 @@ class FeesAgainstPerformance:
     Attributes
     ----------
     pairs : int
-        Source regions, or legs, that were compared.
+        Source regions, or links, that were compared.
     correlation : float
         Spearman's: 1 where the dearer is always the faster, -1 where it is always the slower.
     p_value : float
@@ -43,7 +43,7 @@ def fees_against_performance(
 ) -> FeesAgainstPerformance:
     """Correlate fees with throughput.
 
-    Legs that share a source share its price; give one value a source (its median throughput) if
+    Links that share a source share its price; give one value a source (its median throughput) if
     sources are what is to be compared.
 
     Raises

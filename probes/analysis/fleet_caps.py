@@ -7,15 +7,9 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from planner.catalogue import Catalogue
-from planner.units import MBPS_PER_GBPS
-from probes.analysis.relocation import (
-    FEWEST_VMS,
-    PUBLISHED,
-    Reference,
-    Relocation,
-    advise,
-)
+from planner.model.catalogue import Catalogue
+from planner.model.units import MBPS_PER_GBPS
+from probes.analysis.relocation import FEWEST_VMS, PUBLISHED, Reference, Relocation, advise
 from probes.samples import Metric, Sample
 
 CAP_METRICS: tuple[Metric, ...] = ("egress_cap_mbps", "ingress_cap_mbps")
@@ -101,17 +95,21 @@ def vm_caps(samples: Iterable[Sample], catalogue: Catalogue) -> list[VmCap]:
         )
         found.append(
             VmCap(
-                host, sample.src, vm_type, metric, sample.value, sample.measured_at_s,
-                nominal_gbps * MBPS_PER_GBPS if nominal_gbps else None, len(others),
+                host,
+                sample.src,
+                vm_type,
+                metric,
+                sample.value,
+                sample.measured_at_s,
+                nominal_gbps * MBPS_PER_GBPS if nominal_gbps else None,
+                len(others),
                 advise(sample.value, reference) if reference else None,
             )
-        )  # fmt: skip
+        )
     return sorted(found, key=lambda cap: (not cap.recreate, cap.vm_type, cap.host, cap.metric))
 
 
-def _reference(
-    vm_type: str, region: str, metric: Metric, others: list[float]
-) -> Reference | None:  # fmt: skip
+def _reference(vm_type: str, region: str, metric: Metric, others: list[float]) -> Reference | None:
     if len(others) >= FEWEST_VMS:
         source = f"{len(others)} other VMs of this type that were measured"
         return Reference.from_measured(vm_type, others, source)

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import floor
 
-from planner.backbone import distance_km
-from planner.catalogue import Region
+from planner.model.backbone import distance_km
+from planner.model.catalogue import Region
 from probes.analysis.evidence import require
 
 LIGHT_KM_PER_MS = 299.792458
@@ -72,9 +72,16 @@ def propagation(src: Region, dst: Region, rtt_ms: float) -> Propagation | None:
     rest_ms = rtt_ms - bound_ms
     stretch = rtt_ms / (bound_ms * GLASS) if bound_ms > 0 else float("inf")
     return Propagation(
-        src.id, dst.id, distance, rtt_ms, bound_ms, rest_ms,
-        BAND_MS * floor(max(0.0, rest_ms) / BAND_MS), stretch, rest_ms >= 0,
-    )  # fmt: skip
+        src.id,
+        dst.id,
+        distance,
+        rtt_ms,
+        bound_ms,
+        rest_ms,
+        BAND_MS * floor(max(0.0, rest_ms) / BAND_MS),
+        stretch,
+        rest_ms >= 0,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +92,7 @@ class Detour:
     ----------
     src, dst, through : str
     rtt_ms, sum_ms : float
-        Of the pair, and of the two legs through the third region.
+        Of the pair, and of the two links through the third region.
     stretch : float
         Way through the third region over the geodesic of the pair.
     """
@@ -99,7 +106,7 @@ class Detour:
 
 
 def detours(regions: Mapping[str, Region], rtt_ms: Mapping[tuple[str, str], float]) -> list[Detour]:
-    """Return the pairs whose RTT looks like the sum of two legs that lead out of the way.
+    """Return the pairs whose RTT looks like the sum of two links that lead out of the way.
 
     Parameters
     ----------

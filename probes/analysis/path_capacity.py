@@ -67,6 +67,8 @@ def path_capacity(received: Sequence[Interval], sent_mbps: float | None = None) 
     best = int(carried.argmax())
     mbps = float(carried[best]) / WINDOW_S
     return PathCapacity(
-        mbps, float(ends[-1]), float(starts[best]),
+        mbps,
+        float(ends[-1]),
+        float(starts[best]),
         sent_mbps is None or sent_mbps < SENT_MORE * mbps,
-    )  # fmt: skip
+    )

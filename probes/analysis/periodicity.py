@@ -101,9 +101,14 @@ def periodicity(
     lowest, usual = int(medians.argmin()), float(np.median(series))
     depth = (usual - float(medians[lowest])) / usual if usual else 0.0
     return Periodicity(
-        period_s, series.size, len(table), p_value, p_value <= FALSE_ALARMS,
-        lowest * period_s / phases, depth,
-    )  # fmt: skip
+        period_s,
+        series.size,
+        len(table),
+        p_value,
+        p_value <= FALSE_ALARMS,
+        lowest * period_s / phases,
+        depth,
+    )
 
 
 def _means(row: np.ndarray, phase: np.ndarray, values: Floats, phases: int) -> Floats:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import exp, inf, log, sqrt
 
-from planner.errors import InputError
+from planner.model.errors import InputError
 
 # The flat part was reached if the line through the first points, drawn on, is this much above it.
 CLEARLY_BELOW_LINE = 1.15

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.all_pairs import best_relays
+from planner.transfer.all_pairs import best_relays
 from probes.analysis.evidence import Floats, finite, require
 
 FEWEST_REGIONS = 3
@@ -50,9 +50,14 @@ def distribution(gains: np.ndarray) -> GainDistribution:
         return float((known >= least - 1e-9).mean())
 
     return GainDistribution(
-        known.size, known, share(1.1), share(NOTEWORTHY), share(2.0),
-        float(np.median(known)), float(known[-1]),
-    )  # fmt: skip
+        known.size,
+        known,
+        share(1.1),
+        share(NOTEWORTHY),
+        share(2.0),
+        float(np.median(known)),
+        float(known[-1]),
+    )
 
 
 def throughput_gains(

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, log
 
-from planner.errors import InputError
+from planner.model.errors import InputError
 
 # Fewer VMs than this say too little about a type.
 FEWEST_VMS = 5
@@ -61,9 +61,11 @@ class Reference:
         """
         if len(caps_mbps) < FEWEST_VMS:
             raise InputError(
-                "caps", f"needs {FEWEST_VMS} VMs of type {vm_type} or more", value=len(caps_mbps),
+                "caps",
+                f"needs {FEWEST_VMS} VMs of type {vm_type} or more",
+                value=len(caps_mbps),
                 remedy="Measure more VMs of this type before judging one.",
-            )  # fmt: skip
+            )
         share = 1 / len(caps_mbps)
         return cls(vm_type, tuple(sorted(caps_mbps)), (share,) * len(caps_mbps), source)
 

@@ -1,10 +1,10 @@
 """Replaying history: what would have been recommended at each time, and what it would have got.
 
 At each step, relayd's rule decides for every pair on what was known before
-(:mod:`probes.estimation.rolling`, :mod:`planner.single_choices`); what was then measured during the
-step is the truth that the decision is held against, beside three others: always direct, always the
-relay that looked best, and hindsight, which knows the truth. Hindsight picks the best of many
-single measurements, noise included, so that nobody who decides before can quite reach it.
+(:mod:`probes.estimation.rolling`, :mod:`planner.single_flow.choices`); what was then measured
+during the step is the truth that the decision is held against, beside three others: always direct,
+always the relay that looked best, and hindsight, which knows the truth. Hindsight picks the best of
+many single measurements, noise included, so that nobody who decides before can quite reach it.
 
 A part of the steps is replayed by itself, and parts are added up in the order of time: wherever
 parts are computed, the digits are the same.
@@ -18,7 +18,8 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.single_choices import (
+from planner.model.units import MBPS_PER_GBPS
+from planner.single_flow.choices import (
     DIRECT,
     Floats,
     Outcomes,
@@ -30,8 +31,7 @@ from planner.single_choices import (
     path_rates,
     within_caps,
 )
-from planner.transfer import EQUAL
-from planner.units import MBPS_PER_GBPS
+from planner.transfer.allocation import EQUAL
 from probes.analysis.cold_tests import steady_rates
 from probes.estimation.aggregates import AGGREGATE_NOISE
 from probes.estimation.bundles import Windows, bundle_rates
@@ -232,26 +232,33 @@ def _believed(
     noise = FLOW_NOISE if scene.single_flow else AGGREGATE_NOISE
     found = bounds_of(_steady(values, cold_s, rtt_ms, scene), newest_s, now_s, noise)
     shape = scene.judged.shape
-    legs = RollingBounds(*(bound.reshape(shape) for bound in found))
-    egress = _raised(scene.egress_gbps, legs)
-    ingress = _raised(scene.ingress_gbps, RollingBounds(*(bound.T for bound in legs)))
+    links = RollingBounds(*(bound.reshape(shape) for bound in found))
+    egress = _raised(scene.egress_gbps, links)
+    ingress = _raised(scene.ingress_gbps, RollingBounds(*(bound.T for bound in links)))
     if not scene.single_flow:
-        legs = bundle_rates(
-            legs, rates.newest_connections(known).reshape(shape), scene.connections, rtt_ms,
-            rtt_error, scene.windows,
-        )  # fmt: skip
-    return RateBounds(*map(within_caps, legs, egress, ingress))
+        links = bundle_rates(
+            links,
+            rates.newest_connections(known).reshape(shape),
+            scene.connections,
+            rtt_ms,
+            rtt_error,
+            scene.windows,
+        )
+    return RateBounds(*map(within_caps, links, egress, ingress))
 
 
-def _raised(caps: RateBounds, legs: RollingBounds) -> RateBounds:
-    """Raise the caps of VMs to what a leg has exceeded; rows of `legs` are the VMs'."""
-    most = np.nan_to_num(legs.expected, nan=-1.0)
+def _raised(caps: RateBounds, links: RollingBounds) -> RateBounds:
+    """Raise the caps of VMs to what a link has exceeded; rows of `links` are the VMs'."""
+    most = np.nan_to_num(links.expected, nan=-1.0)
     np.fill_diagonal(most, -1.0)
     fastest = most.argmax(axis=1)
     rows = np.arange(len(most))
     exceeded = most[rows, fastest] > caps.expected
     return RateBounds(
-        *(np.where(exceeded, leg[rows, fastest], cap) for cap, leg in zip(caps, legs, strict=True))
+        *(
+            np.where(exceeded, link[rows, fastest], cap)
+            for cap, link in zip(caps, links, strict=True)
+        )
     )
 
 
@@ -276,7 +283,7 @@ def _judge(
     terms = scene.terms
     chosen, likeliest = choose(terms, believed, rtt_ms)
     known = ~np.isnan(truth)
-    # A direct leg that is down needs a relay: without one there is nothing to recommend.
+    # A direct link that is down needs a relay: without one there is nothing to recommend.
     possible = (believed.expected > 0) | (likeliest != DIRECT)
     decided = scene.judged & estimated & possible & known & np.isfinite(terms.egress_usd)
     if not decided.any():
@@ -310,10 +317,15 @@ def _judge(
     same_kind = (chosen == DIRECT) == (hindsight == DIRECT)
     for number, truths in enumerate(
         (
-            decided, scored, carried, scored & (chosen != DIRECT), scored & (hindsight != DIRECT),
-            scored & same_kind, scored & (shares[0] >= NEAR),
+            decided,
+            scored,
+            carried,
+            scored & (chosen != DIRECT),
+            scored & (hindsight != DIRECT),
+            scored & same_kind,
+            scored & (shares[0] >= NEAR),
         )
-    ):  # fmt: skip
+    ):
         tally.counts[number] += truths
     _note_choices(tally, choices, scored)
 

@@ -20,7 +20,7 @@ from math import log, sqrt
 from statistics import median
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
-from planner.units import BITS_PER_BYTE, MBPS_PER_GBPS
+from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS
 from probes.analysis.stopping import median_interval
 from probes.importers.steady import MIN_INTERVAL_S, SETTLED_WITHIN, Interval
 

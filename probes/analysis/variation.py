@@ -63,9 +63,15 @@ def spread(values: ArrayLike, *, fewest: int = 2) -> Spread:
     require("values", known.size, fewest)
     low, middle, high = np.percentile(known, (5, 50, 95))
     return Spread(
-        known.size, float(known.mean()), float(known.std(ddof=1)) if known.size > 1 else 0.0,
-        float(known.min()), float(low), float(middle), float(high), float(known.max()),
-    )  # fmt: skip
+        known.size,
+        float(known.mean()),
+        float(known.std(ddof=1)) if known.size > 1 else 0.0,
+        float(known.min()),
+        float(low),
+        float(middle),
+        float(high),
+        float(known.max()),
+    )
 
 
 @dataclass(frozen=True, slots=True)

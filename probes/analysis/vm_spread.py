@@ -82,7 +82,11 @@ def vm_spread(by_vm: Mapping[str, ArrayLike], *, seed: int = 0) -> VmSpread:
     among = float(between_squares(centred)) / (len(groups) - 1)
     own = max(0.0, (among - within) / mean_size)
     return VmSpread(
-        len(groups), values.size, spread([float(np.median(group)) for group in groups]),
-        own / (own + within) if own + within > 0 else 0.0, p_value, p_value <= FALSE_ALARMS,
+        len(groups),
+        values.size,
+        spread([float(np.median(group)) for group in groups]),
+        own / (own + within) if own + within > 0 else 0.0,
+        p_value,
+        p_value <= FALSE_ALARMS,
         float(np.percentile(values, 1)) if values.size >= FEWEST_FOR_PERCENTILE else None,
-    )  # fmt: skip
+    )

@@ -1,6 +1,6 @@
 """What a frugal campaign may spend: a small part of what measuring all pairs takes.
 
-Of choosing legs there is no end of itself: where paths differ from pair to pair, each further leg
+Of choosing links there is no end of itself: where paths differ from pair to pair, each further link
 is worth a little. Unless told a budget, a campaign therefore stops at a thirtieth of the bytes
 and the dollars of measuring all pairs with the most connections, warm-ups included. Fleets of
 under 28 regions have so few pairs that this would be less than it takes to tell providers apart;
@@ -13,13 +13,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import inf
 
-from planner.errors import DataError
-from planner.pricing import Prices
+from planner.model.errors import DataError
+from planner.model.pricing import Prices
 from probes.campaign.costing import task_volume_gb
 from probes.campaign.tasks import ProbeTask
 
 SHARE_OF_ALL_PAIRS = 1 / 30
-LEAST_LEGS = 24
+LEAST_LINKS = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +60,11 @@ def frugal_allowance(
     prices : Prices
         A pair without a price counts with its bytes alone.
     """
-    legs, usd, gb = 0, 0.0, 0.0
+    links, usd, gb = 0, 0.0, 0.0
     for task in all_pairs:
         ((src, dst),) = task.pairs
         volume_gb = task_volume_gb(task)
-        legs, gb = legs + 1, gb + volume_gb
+        links, gb = links + 1, gb + volume_gb
         if volume_gb:
             try:
                 usd += volume_gb * prices.egress_usd_per_gb(
@@ -72,6 +72,6 @@ def frugal_allowance(
                 )
             except DataError:
                 continue
-    share = max(SHARE_OF_ALL_PAIRS, min(1.0, LEAST_LEGS / legs)) if legs else 1.0
+    share = max(SHARE_OF_ALL_PAIRS, min(1.0, LEAST_LINKS / links)) if links else 1.0
     name = f"the limit of 1/{1 / share:.3g} of what all pairs take (--budget sets another)"
     return Allowance(share * usd, share * gb, name)

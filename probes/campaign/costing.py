@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
-from planner.catalogue import Catalogue
-from planner.errors import InputError
-from planner.pricing import average_usd_per_gb
-from planner.units import BITS_PER_BYTE, S_PER_H
+from planner.model.catalogue import Catalogue
+from planner.model.errors import InputError
+from planner.model.pricing import average_usd_per_gb
+from planner.model.units import BITS_PER_BYTE, S_PER_H
 from probes.campaign.rounds import Round, schedule_s
 from probes.campaign.tasks import ProbeTask
 
@@ -212,10 +212,16 @@ def campaign_cost(
         vm_hours[region] += duration_s / S_PER_H
         vm_usd[region] += price * duration_s / S_PER_H
     costs = [
-        RegionCost(region, sent[region], received[region], egress_usd[region],
-                   vm_hours[region], vm_usd[region])
+        RegionCost(
+            region,
+            sent[region],
+            received[region],
+            egress_usd[region],
+            vm_hours[region],
+            vm_usd[region],
+        )
         for region in sorted({*sent, *received, *vm_hours})
-    ]  # fmt: skip
+    ]
     costs.sort(key=lambda cost: -cost.total_usd)
     return CampaignCost(
         len(rounds),

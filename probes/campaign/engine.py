@@ -13,14 +13,14 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from planner.errors import StoreError
+from planner.model.errors import StoreError
 from probes.campaign.costing import Meter
 from probes.campaign.findings import Findings
 from probes.campaign.probing import Prober
 from probes.campaign.rounds import schedule
 from probes.campaign.state import CampaignLog, Outcome, Probe
-from probes.failures import ProbeError
-from probes.sessions import Sessions
+from probes.fleet.failures import ProbeError
+from probes.fleet.sessions import Sessions
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,11 +367,18 @@ class _Stage:
         self._progress.usd += usd
         self._unwritten.append(
             Outcome(
-                job.probe, () if problem else tuple(job.findings.samples), sent_gb, usd,
-                max(1, job.attempts), problem, error.cause if error else None,
-                error.host if error else "", job.findings.busy_s, tuple(job.findings.notes),
+                job.probe,
+                () if problem else tuple(job.findings.samples),
+                sent_gb,
+                usd,
+                max(1, job.attempts),
+                problem,
+                error.cause if error else None,
+                error.host if error else "",
+                job.findings.busy_s,
+                tuple(job.findings.notes),
             )
-        )  # fmt: skip
+        )
 
     async def _keep(self) -> None:
         """Write what is known; wait and try again where the store has no room just now."""

@@ -40,8 +40,9 @@ def settled(results: Sequence[Result], findings: Findings) -> Sample:
     detail = json.loads(sample.detail) if sample.detail else {}
     detail |= {
         "intervals": sum(len(result.intervals) for result in results),
-        "low_mbps": round(found.low_mbps, 3), "high_mbps": round(found.high_mbps, 3),
-    }  # fmt: skip
+        "low_mbps": round(found.low_mbps, 3),
+        "high_mbps": round(found.high_mbps, 3),
+    }
     if found.findings:
         detail["findings"] = [_rounded(change) for change in found.findings]
         findings.notes += [
@@ -98,6 +99,9 @@ def volume_text(volume_gb: float) -> str:
 
 def _rounded(change: Finding) -> dict[str, object]:
     return {
-        "pattern": change.pattern, "at_s": round(change.at_s, 3), "at_gb": round(change.at_gb, 6),
-        "before_mbps": round(change.before_mbps, 3), "after_mbps": round(change.after_mbps, 3),
-    }  # fmt: skip
+        "pattern": change.pattern,
+        "at_s": round(change.at_s, 3),
+        "at_gb": round(change.at_gb, 6),
+        "before_mbps": round(change.before_mbps, 3),
+        "after_mbps": round(change.after_mbps, 3),
+    }

@@ -6,7 +6,7 @@ import re
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, TypeAlias
 
-from planner.errors import InputError
+from planner.model.errors import InputError
 from probes.fleet.hosts import Addresses, Fleet
 
 RampMode: TypeAlias = Literal["first", "every", "never"]
@@ -58,15 +58,18 @@ class Method:
         algorithm = self.congestion_control
         if algorithm and not _ALGORITHM.fullmatch(algorithm):
             raise InputError(
-                "--congestion-control", "is not the name of an algorithm", value=algorithm,
+                "--congestion-control",
+                "is not the name of an algorithm",
+                value=algorithm,
                 remedy="Such as cubic, reno or bbr.",
-            )  # fmt: skip
+            )
         if self.tool != "iperf3" and (self.udp or (algorithm and not self.change_sysctls)):
             what = "--udp" if self.udp else "--congestion-control"
             raise InputError(
-                what, f"is more than {self.tool} can do", remedy="Use iperf3"
-                + ("." if self.udp else ", or add --change-sysctls."),
-            )  # fmt: skip
+                what,
+                f"is more than {self.tool} can do",
+                remedy="Use iperf3" + ("." if self.udp else ", or add --change-sysctls."),
+            )
 
     @property
     def sysctls(self) -> dict[str, str]:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 
-from planner.errors import InputError
-from planner.units import MBPS_PER_GBPS, MS_PER_S
+from planner.model.errors import InputError
+from planner.model.units import MBPS_PER_GBPS, MS_PER_S
 from probes.analysis.caps import Ended, cap_estimate, together_mbps
 from probes.analysis.ramp import fit_ramp, next_connections
 from probes.analysis.stopping import may_stop
@@ -19,10 +19,10 @@ from probes.campaign.findings import Findings, fastest_mbps, settled, steady_mbp
 from probes.campaign.method import Method
 from probes.campaign.ramping import RAMP_STEP_S, UDP_OVER_TCP, Saturation, sender_kind
 from probes.campaign.tasks import ProbeTask
-from probes.failures import ProbeError, first_of
+from probes.fleet.failures import ProbeError, first_of
+from probes.fleet.sessions import Sessions
 from probes.importers.steady import Interval
 from probes.samples import Metric, Sample
-from probes.sessions import Sessions
 from probes.tools.interface import Result, Test, Tool
 from probes.tools.iperf3 import MOST_STREAMS, Iperf3
 from probes.tools.nuttcp import Nuttcp
@@ -89,10 +89,7 @@ class Prober:
     """
 
     def __init__(
-        self,
-        sessions: Sessions,
-        rtt_ms: Callable[[str, str], float],
-        method: Method = AS_ASKED,
+        self, sessions: Sessions, rtt_ms: Callable[[str, str], float], method: Method = AS_ASKED
     ) -> None:
         self._sessions = sessions
         self._rtt_ms = rtt_ms
@@ -216,14 +213,16 @@ class Prober:
 
     async def _udp(
         self, task: ProbeTask, findings: Findings, src: str, dst: str, tcp_mbps: float
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Offer more than TCP reached, and see what arrives; a failure leaves TCP's figure."""
         offered_mbps = UDP_OVER_TCP * tcp_mbps
         streams = min(MOST_STREAMS, math.ceil(offered_mbps / MOST_MBPS_OF_STREAM))
         test = replace(
-            make_test(self._sessions.fleet, self._tool, src, dst), connections=streams,
-            duration_s=task.udp_s, udp_mbps=offered_mbps,
-        )  # fmt: skip
+            make_test(self._sessions.fleet, self._tool, src, dst),
+            connections=streams,
+            duration_s=task.udp_s,
+            udp_mbps=offered_mbps,
+        )
         try:
             result = await self._run(task, findings, test)
         except ProbeError as error:
@@ -306,32 +305,49 @@ class Prober:
         }
         findings.samples.append(
             Sample(
-                region, region, metric, estimate.expected * MBPS_PER_GBPS, began_s, first.tool,
-                connections=task.connections * len(task.pairs), duration_s=measured_s,
-                warmed_up=True, src_zone=fleet[hub].zone, dst_zone=fleet[hub].zone,
-                src_vm=fleet[hub].vm_type, dst_vm=fleet[hub].vm_type, detail=json.dumps(detail),
+                region,
+                region,
+                metric,
+                estimate.expected * MBPS_PER_GBPS,
+                began_s,
+                first.tool,
+                connections=task.connections * len(task.pairs),
+                duration_s=measured_s,
+                warmed_up=True,
+                src_zone=fleet[hub].zone,
+                dst_zone=fleet[hub].zone,
+                src_vm=fleet[hub].vm_type,
+                dst_vm=fleet[hub].vm_type,
+                detail=json.dumps(detail),
             )
-        )  # fmt: skip
+        )
 
     # ---- inside -------------------------------------------------------------------------------
 
     async def _throughput(
-        self, task: ProbeTask, findings: Findings, src: str, dst: str, connections: int,
-        measured_s: float, omit_s: float,
-    ) -> Result:  # fmt: skip
+        self,
+        task: ProbeTask,
+        findings: Findings,
+        src: str,
+        dst: str,
+        connections: int,
+        measured_s: float,
+        omit_s: float,
+    ) -> Result:
         test = self._test(src, dst, connections, measured_s, omit_s)
         return await self._run(task, findings, test)
 
-    def _test(
-        self, src: str, dst: str, connections: int, measured_s: float, omit_s: float
-    ) -> Test:  # fmt: skip
+    def _test(self, src: str, dst: str, connections: int, measured_s: float, omit_s: float) -> Test:
         # Where the tool can't ask for an algorithm, the host has been told to use it.
         algorithm = self._method.congestion_control if self._method.tool == "iperf3" else ""
         return replace(
-            make_test(self._sessions.fleet, self._tool, src, dst), connections=connections,
-            duration_s=measured_s, omit_s=omit_s, window_bytes=self._method.window_bytes,
+            make_test(self._sessions.fleet, self._tool, src, dst),
+            connections=connections,
+            duration_s=measured_s,
+            omit_s=omit_s,
+            window_bytes=self._method.window_bytes,
             congestion_control=algorithm,
-        )  # fmt: skip
+        )
 
     async def _run(self, task: ProbeTask, findings: Findings, test: Test) -> Result:
         async with prepared(self._sessions, self._ports, self._tool, test) as ready:
@@ -346,9 +362,12 @@ class Prober:
         return result
 
     def _charge_lost(
-        self, task: ProbeTask, findings: Findings, elapsed_s: float,
+        self,
+        task: ProbeTask,
+        findings: Findings,
+        elapsed_s: float,
         pairs: Sequence[tuple[str, str]],
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Charge a test that failed for what it may have moved: no one is left who counted."""
         share = task.expected_gbps * min(elapsed_s, task.duration_s) / 8 / len(pairs)
         findings.sent += [(src, dst, share) for src, dst in pairs]

@@ -2,7 +2,7 @@
 
 A ramp (1, 2, 4, ... until the gain is under 5 %) moves about three times what one probe does. Where
 it ends is mostly a matter of the sender: its VM's cap over what one flow carries, and that falls
-with the round-trip time. So the first leg of each kind of sender is ramped; the others begin with
+with the round-trip time. So the first link of each kind of sender is ramped; the others begin with
 as many connections as that says, and go on doubling only where they get less than it did.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from planner.network import Leg
+from planner.model.network import Link
 from probes.analysis.ramp import Ramp, next_connections
 from probes.campaign.method import Method
 from probes.campaign.tasks import ProbeTask
@@ -21,9 +21,9 @@ RAMP_STEP_S = 3
 HEADROOM = 2.0
 """Connections beyond the knee: flows are not equal, and some lose packets."""
 REACHED = 0.9
-"""A leg that gets this share of what saturates its sender needs no more connections."""
+"""A link that gets this share of what saturates its sender needs no more connections."""
 OWN_LIMIT = 0.8
-"""A leg that gets more than this share of its flows' own rates may be limited by these."""
+"""A link that gets more than this share of its flows' own rates may be limited by these."""
 UDP_S = 10
 UDP_OVER_TCP = 1.25
 """What is offered over UDP, above what TCP reached."""
@@ -43,14 +43,14 @@ class Saturation:
     ramp : Ramp
         Saturated.
     rtt_ms : float
-        Of the leg that was ramped.
+        Of the link that was ramped.
     """
 
     ramp: Ramp
     rtt_ms: float
 
     def connections(self, rtt_ms: float, most: int) -> int:
-        """Return a power of two with which a leg is likely to saturate; at most `most`."""
+        """Return a power of two with which a link is likely to saturate; at most `most`."""
         count = 1
         longer = max(1.0, rtt_ms / self.rtt_ms)
         while count < min(most, HEADROOM * self.ramp.knee_connections * longer):
@@ -58,7 +58,7 @@ class Saturation:
         return min(count, most)
 
     def suffices(self, connections: int, mbps: float, rtt_ms: float) -> bool:
-        """Whether a leg's rate with so many connections is its saturated rate."""
+        """Whether a link's rate with so many connections is its saturated rate."""
         of_flows = connections * self.ramp.per_flow_mbps * min(1.0, self.rtt_ms / rtt_ms)
         return mbps >= REACHED * self.ramp.saturated_mbps and mbps <= OWN_LIMIT * of_flows
 
@@ -67,7 +67,7 @@ def with_ramps(
     tasks: Sequence[ProbeTask],
     method: Method,
     fleet: Fleet,
-    leg: Callable[[str, str], Leg | None],
+    link: Callable[[str, str], Link | None],
     before: Iterable[ProbeTask],
     warm_up_s: Callable[[ProbeTask], float],
 ) -> list[ProbeTask]:
@@ -75,8 +75,8 @@ def with_ramps(
 
     Parameters
     ----------
-    leg : callable
-        Source and destination host to what is known of the leg.
+    link : callable
+        Source and destination host to what is known of the link.
     before : iterable of ProbeTask
         Those of earlier stages: what kinds of senders they have ramped needs no other ramp.
     warm_up_s : callable
@@ -90,7 +90,7 @@ def with_ramps(
             kind = sender_kind(fleet, src)
             if method.ramp == "every" or (method.ramp == "first" and kind not in ramped):
                 ramped.add(kind)
-                task = _ramped(task, leg(src, dst), warm_up_s(task))
+                task = _ramped(task, link(src, dst), warm_up_s(task))
             if method.udp:
                 task = _with_udp(task)
         found.append(task)
@@ -105,9 +105,9 @@ def ramp_counts(flow_gbps: float, saturated_gbps: float, most: int) -> dict[int,
     return rates
 
 
-def _ramped(task: ProbeTask, leg: Leg | None, warm_up_s: float) -> ProbeTask:
+def _ramped(task: ProbeTask, link: Link | None, warm_up_s: float) -> ProbeTask:
     # Without a figure for one flow, nothing is known of when it ends: all counts are reckoned with.
-    flow_gbps = leg.rate_gbps(1) if leg else task.expected_gbps / task.connections
+    flow_gbps = link.rate_gbps(1) if link else task.expected_gbps / task.connections
     rates = ramp_counts(flow_gbps, task.expected_gbps, task.connections)
     mean_gbps = sum(rates.values()) / len(rates)
     duration_s = len(rates) * (RAMP_STEP_S + warm_up_s)
@@ -117,6 +117,4 @@ def _ramped(task: ProbeTask, leg: Leg | None, warm_up_s: float) -> ProbeTask:
 def _with_udp(task: ProbeTask) -> ProbeTask:
     volume = task.expected_gbps * (task.duration_s + UDP_OVER_TCP * UDP_S)
     duration_s = task.duration_s + UDP_S
-    return replace(
-        task, udp_s=UDP_S, duration_s=duration_s, expected_gbps=volume / duration_s
-    )  # fmt: skip
+    return replace(task, udp_s=UDP_S, duration_s=duration_s, expected_gbps=volume / duration_s)

@@ -1,4 +1,4 @@
-"""Expected regret: what acting on expected figures loses, and which legs are to blame.
+"""Expected regret: what acting on expected figures loses, and which links are to blame.
 
 Regret is what a scheduler loses by acting on expected figures: over all ordered pairs of the
 fleet's regions, the mean of ``1 - achieved / best`` throughput, where *best* is what direct or the
@@ -15,17 +15,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.network import Network
+from planner.model.network import Network
 
 SCENARIOS = 24
-# A leg whose bounds are within this of its expected figure has nothing left to tell.
+# A link whose bounds are within this of its expected figure has nothing left to tell.
 KNOWN_WELL = 0.08
 LEAST_LOSS = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Rates of one VM pair, shape (n, n), capped at both VMs; 0 where there is no leg."""
+    """Rates of one VM pair, shape (n, n), capped at both VMs; 0 where there is no link."""
 
     low: NDArray[np.float64]
     expected: NDArray[np.float64]
@@ -40,18 +40,18 @@ class Rates:
         unknown = np.zeros((count, count), dtype=bool)
         for i, src in enumerate(regions):
             for j, dst in enumerate(regions):
-                leg = network.legs.get(src, {}).get(dst)
-                if i == j or leg is None:
+                link = network.links.get(src, {}).get(dst)
+                if i == j or link is None:
                     continue
                 cap = min(
                     network.sites[src].egress_gbps.expected,
                     network.sites[dst].ingress_gbps.expected,
                 )
                 for name, values in figures.items():
-                    values[i, j] = min(leg.rate_gbps(connections, name), cap)  # type: ignore[arg-type]
+                    values[i, j] = min(link.rate_gbps(connections, name), cap)  # type: ignore[arg-type]
                 wide = figures["high"][i, j] - figures["low"][i, j]
                 unknown[i, j] = (
-                    leg.aggregate_gbps.source != "measured"
+                    link.aggregate_gbps.source != "measured"
                     and wide > KNOWN_WELL * figures["expected"][i, j]
                 )
         return cls(figures["low"], figures["expected"], figures["high"], unknown)
@@ -60,9 +60,9 @@ class Rates:
 def expected_regret(
     rates: Rates, margin: float, random: np.random.Generator
 ) -> tuple[float, NDArray[np.float64]]:
-    """Return the expected regret, and how much of it each unmeasured leg is to blame for.
+    """Return the expected regret, and how much of it each unmeasured link is to blame for.
 
-    The blame for a pair's loss is shared among the legs that would have to be known for it to get
+    The blame for a pair's loss is shared among the links that would have to be known for it to get
     its best path.
     """
     count = len(rates.expected)
@@ -83,37 +83,37 @@ def expected_regret(
         loss = np.where(possible > 0, 1 - achieved / np.maximum(possible, 1e-12), 0.0)
         total += float(loss[rows, columns].mean())
         for src, dst in zip(*np.nonzero(loss > LEAST_LOSS), strict=True):
-            legs = _to_settle(rates, truth, margin, int(src), int(dst), int(best[src, dst]))
-            for leg in legs:
-                blame[leg] += loss[src, dst] / len(legs) / len(rows)
+            links = _to_settle(rates, truth, margin, int(src), int(dst), int(best[src, dst]))
+            for link in links:
+                blame[link] += loss[src, dst] / len(links) / len(rows)
     return total / SCENARIOS, blame / SCENARIOS
 
 
 def _to_settle(
     rates: Rates, truth: NDArray[np.float64], margin: float, src: int, dst: int, relay: int
 ) -> list[tuple[int, int]]:
-    """Return the unmeasured legs that have to be known for a pair to get its best path.
+    """Return the unmeasured links that have to be known for a pair to get its best path.
 
-    The direct leg first: often its own figure settles it, since relays that promise much are
-    mostly known better. Then the leg of the relay that promises less, then the other.
+    The direct link first: often its own figure settles it, since relays that promise much are
+    mostly known better. Then the link of the relay that promises less, then the other.
     """
     if relay < 0:
         return [(src, dst)] if rates.unknown[src, dst] else []
-    by_promise = sorted(((src, relay), (relay, dst)), key=lambda leg: float(rates.low[leg]))
-    low = {leg: float(rates.low[leg]) for leg in by_promise}
+    by_promise = sorted(((src, relay), (relay, dst)), key=lambda link: float(rates.low[link]))
+    low = {link: float(rates.low[link]) for link in by_promise}
     direct_gbps = float(rates.high[src, dst])
-    legs: list[tuple[int, int]] = []
-    for leg in ((src, dst), *by_promise):
+    links: list[tuple[int, int]] = []
+    for link in ((src, dst), *by_promise):
         if min(low.values()) > direct_gbps * (1 + margin):
             break
-        if not rates.unknown[leg]:
+        if not rates.unknown[link]:
             continue
-        legs.append(leg)
-        if leg in low:
-            low[leg] = float(truth[leg])
+        links.append(link)
+        if link in low:
+            low[link] = float(truth[link])
         else:
-            direct_gbps = float(truth[leg])
-    return legs
+            direct_gbps = float(truth[link])
+    return links
 
 
 def _sure_choices(rates: Rates, margin: float) -> NDArray[np.intp]:

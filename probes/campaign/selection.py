@@ -1,7 +1,7 @@
 """What to measure, so that decisions come out right for little money.
 
 The order of a campaign: :func:`rtt_tasks`, :func:`per_flow_tasks`, :func:`cap_tasks`, then
-:func:`choose_legs` again and again, each time with the network that the samples so far give.
+:func:`choose_links` again and again, each time with the network that the samples so far give.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planner.errors import DataError
-from planner.network import Network
-from planner.pricing import Prices
-from planner.units import BITS_PER_BYTE
+from planner.model.errors import DataError
+from planner.model.network import Network
+from planner.model.pricing import Prices
+from planner.model.units import BITS_PER_BYTE
 from probes.campaign.allowance import UNLIMITED, Allowance
 from probes.campaign.regret import Rates, expected_regret
 from probes.campaign.tasks import ProbeTask
@@ -31,7 +31,7 @@ NEAREST_MS, FARTHEST_MS = 60.0, 250.0
 OVERLOAD = 3.0
 LEAST_CONNECTIONS = 16
 ALMOST = 0.9
-LEAST_PART = 1e-6  # legs without a fee still take time
+LEAST_PART = 1e-6  # links without a fee still take time
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +65,7 @@ def rtt_tasks(hosts: Sequence[str], *, pings_s: float = 2.0) -> list[ProbeTask]:
 
 
 def per_flow_tasks(
-    region_of: Mapping[str, str],
-    network: Network,
-    *,
-    per_type: int = 3,
-    duration_s: float = 10.0,
+    region_of: Mapping[str, str], network: Network, *, per_type: int = 3, duration_s: float = 10.0
 ) -> list[ProbeTask]:
     """Return a few single-connection probes for each type of receiver, at RTT 60 to 250 ms.
 
@@ -93,19 +89,19 @@ def per_flow_tasks(
     for receivers in by_type.values():
         for turn in range(per_type):
             receiver = receivers[turn % len(receivers)]
-            legs = [
-                (sender, leg)
+            links = [
+                (sender, link)
                 for sender, region in region_of.items()
-                if (leg := network.legs.get(region, {}).get(region_of[receiver]))
+                if (link := network.links.get(region, {}).get(region_of[receiver]))
             ]
-            if not legs:
+            if not links:
                 continue
             fitting = [
-                item for item in legs if NEAREST_MS <= item[1].rtt_ms.expected <= FARTHEST_MS
-            ] or [max(legs, key=lambda item: item[1].rtt_ms.expected)]
-            sender, leg = min(fitting, key=lambda item: (senders_used[item[0]], item[0]))
+                item for item in links if NEAREST_MS <= item[1].rtt_ms.expected <= FARTHEST_MS
+            ] or [max(links, key=lambda item: item[1].rtt_ms.expected)]
+            sender, link = min(fitting, key=lambda item: (senders_used[item[0]], item[0]))
             senders_used[sender] += 1
-            task = ProbeTask("per-flow", ((sender, receiver),), 1, duration_s, leg.rate_gbps(1))
+            task = ProbeTask("per-flow", ((sender, receiver),), 1, duration_s, link.rate_gbps(1))
             if task not in tasks:
                 tasks.append(task)
     return tasks
@@ -122,7 +118,7 @@ def cap_tasks(
 ) -> list[ProbeTask]:
     """Return one-to-many and many-to-one probes, for some hosts of each VM type.
 
-    Peers are the nearest of those whose legs promise most, so that together they can exceed the
+    Peers are the nearest of those whose links promise most, so that together they can exceed the
     cap with few connections: :data:`OVERLOAD` times what fills it, were it for windows alone.
 
     Parameters
@@ -145,14 +141,14 @@ def cap_tasks(
             for outwards in (True, False):
                 pairs = _best_peers(host, region_of, network, peers, connections, outwards)
                 if len(pairs) < 2:
-                    continue  # one leg alone can't tell a cap from a path
+                    continue  # one link alone can't tell a cap from a path
                 site = network.sites[region_of[host]]
                 cap = site.egress_gbps if outwards else site.ingress_gbps
-                legs = [network.leg(region_of[a], region_of[b]) for a, b in pairs]
-                flows_gbps = sum(leg.rate_gbps(1, "low") for leg in legs)
+                links = [network.link(region_of[a], region_of[b]) for a, b in pairs]
+                flows_gbps = sum(link.rate_gbps(1, "low") for link in links)
                 needed = ceil(OVERLOAD * cap.expected / flows_gbps) if flows_gbps else connections
                 each = min(connections, max(LEAST_CONNECTIONS, needed))
-                expected = min(sum(leg.rate_gbps(each) for leg in legs), cap.expected)
+                expected = min(sum(link.rate_gbps(each) for link in links), cap.expected)
                 tasks.append(ProbeTask("caps", tuple(pairs), each, duration_s, expected))
     return tasks
 
@@ -168,9 +164,9 @@ def _best_peers(
     rates: list[tuple[float, float, tuple[str, str]]] = []
     for peer, region in region_of.items():
         pair = (host, peer) if outwards else (peer, host)
-        leg = network.legs.get(region_of[pair[0]], {}).get(region_of[pair[1]])
-        if region != region_of[host] and leg:
-            rates.append((leg.rate_gbps(connections), leg.rtt_ms.expected, pair))
+        link = network.links.get(region_of[pair[0]], {}).get(region_of[pair[1]])
+        if region != region_of[host] and link:
+            rates.append((link.rate_gbps(connections), link.rtt_ms.expected, pair))
     most = max((rate for rate, _, _ in rates), default=0.0)
     good = [item for item in rates if item[0] >= ALMOST * most]
     good.sort(key=lambda item: (item[1], item[2]))
@@ -178,7 +174,7 @@ def _best_peers(
     return [pair for _, _, pair in (*good, *rest)[:peers]]
 
 
-def choose_legs(
+def choose_links(
     region_of: Mapping[str, str],
     network: Network,
     prices: Prices,
@@ -192,7 +188,7 @@ def choose_legs(
     duration_s: float = 5.0,
     seed: int = 0,
 ) -> Choice:
-    """Return the legs whose measurement is expected to save most regret for what it takes.
+    """Return the links whose measurement is expected to save most regret for what it takes.
 
     That is its part of the allowance, in dollars or in bytes, whichever is the larger; where
     bytes are not limited, dollars.
@@ -249,23 +245,23 @@ def choose_legs(
         if spent + offer.usd > allowance.usd or spent_gb + offer.volume_gb > allowance.gb:
             continue
         pair = (hosts_of[offer.src], hosts_of[offer.dst])
-        rate = network.leg(offer.src, offer.dst).rate_gbps(connections)
+        rate = network.link(offer.src, offer.dst).rate_gbps(connections)
         tasks.append(ProbeTask("aggregate", (pair,), connections, duration_s, rate))
         seats.update((offer.src, offer.dst))
         spent += offer.usd
         spent_gb += offer.volume_gb
         saved += offer.gain
     if not tasks:
-        why = "every leg that matters is known"
+        why = "every link that matters is known"
         if offers:
-            why = f"{allowance.name} allows no further leg; the expected regret is {regret:.1%}"
+            why = f"{allowance.name} allows no further link; the expected regret is {regret:.1%}"
         return Choice([], regret, regret, 0.0, why)
     reason = f"an expected regret of {regret:.1%} is above {threshold:.1%}"
     return Choice(tasks, regret, max(0.0, regret - saved), spent, reason)
 
 
 def _part(usd: float, volume_gb: float, allowance: Allowance) -> float:
-    """Return what a leg takes: of the allowance, where bytes are limited; else in dollars."""
+    """Return what a link takes: of the allowance, where bytes are limited; else in dollars."""
     if not isfinite(allowance.gb):
         return max(usd, LEAST_PART)
     parts = (usd / max(allowance.usd, LEAST_PART), volume_gb / max(allowance.gb, LEAST_PART))
@@ -273,7 +269,7 @@ def _part(usd: float, volume_gb: float, allowance: Allowance) -> float:
 
 
 class _Offer(NamedTuple):
-    """A leg that may be measured, and what for."""
+    """A link that may be measured, and what for."""
 
     worth: float
     gain: float

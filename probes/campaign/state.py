@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias
 
 from probes.campaign.tasks import ProbeTask
-from probes.failures import Cause
+from probes.fleet.failures import Cause
 from probes.samples import Sample
 
 Status: TypeAlias = Literal["planned", "done", "failed"]

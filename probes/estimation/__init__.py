@@ -1,8 +1,8 @@
-"""From samples to a graph: what each leg carries, how surely, and from what it was inferred.
+"""From samples to a graph: what each link carries, how surely, and from what it was inferred.
 
-- Round-trip time (:mod:`.round_trips`): the median of a leg's pings; else of the opposite direction
-  (routes are nearly symmetric); else of other clouds' pings between the same two cities; else the
-  backbone model.
+- Round-trip time (:mod:`.round_trips`): the median of a link's pings; else of the opposite
+  direction (routes are nearly symmetric); else of other clouds' pings between the same two
+  cities; else the backbone model.
 - One flow (:mod:`.flows`): the median of its steady values; else ``window / RTT`` with the
   receiver's window calibrated by whatever flows into it were measured, else into VMs of its type.
 - VM caps (:mod:`.sites`): the median of one-to-many and many-to-one probes; else those of VMs of
@@ -11,7 +11,7 @@
   providers' law, shifted by what was measured between those providers at such distances, under
   the VMs' caps.
 
-A measured leg always beats an inferred one, and that the baseline. Bounds come from errors seen
+A measured link always beats an inferred one, and that the baseline. Bounds come from errors seen
 on real clouds and from the spread of repeated samples (:mod:`.bounds`).
 """
 

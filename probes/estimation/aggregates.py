@@ -1,10 +1,10 @@
 """What many connections of one VM pair carry: measured, or from the providers' law.
 
-A law (:data:`planner.baseline.AGGREGATE_LAWS`) is what VMs of one provider reached towards another
-provider's, by distance. Measured legs shift it, those in the same class of distance, and most of
-all those between the same two parts of the world: on the January 2022 grid, another pair of Azure
-and AWS regions within 40 ms at both ends tells a far leg within 20 % in the median, the law alone
-within 40 %.
+A law (:data:`planner.model.baseline.AGGREGATE_LAWS`) is what VMs of one provider reached towards
+another provider's, by distance. Measured links shift it, those in the same class of distance, and
+most of all those between the same two parts of the world: on the January 2022 grid, another pair of
+Azure and AWS regions within 40 ms at both ends tells a far link within 20 % in the median, the law
+alone within 40 %.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import isfinite
 
-from planner.baseline import aggregate_estimate, distance_class
-from planner.network import Estimate, Site
-from planner.throughput import bundle_share_of_steady
-from planner.units import MBPS_PER_GBPS
+from planner.model.baseline import aggregate_estimate, distance_class
+from planner.model.network import Estimate, Site
+from planner.model.throughput import bundle_share_of_steady
+from planner.model.units import MBPS_PER_GBPS
 from probes.estimation.bounds import from_values, median
 from probes.estimation.series import Pair, Samples, counted
 
 # Relative error of one measurement with 64 connections, 90th percentile on the January 2022 grid.
 AGGREGATE_NOISE = 0.05
-# With fewer measured legs, a class of distance has no median or no spread of its own.
-LEAST_LEGS_TO_SHIFT = 3
-LEAST_LEGS_FOR_SPREAD = 8
-# Legs between the same two parts of the world: both ends this near. They help where the law is far
+# With fewer measured links, a class of distance has no median or no spread of its own.
+LEAST_LINKS_TO_SHIFT = 3
+LEAST_LINKS_FOR_SPREAD = 8
+# Links between the same two parts of the world: both ends this near. They help where the law is far
 # off (Azure's egress to other clouds) and nowhere else, and leave so much of its error.
 NEIGHBOUR_MS = 40.0
 NEIGHBOUR_FROM_ERROR = 0.5
@@ -64,14 +64,14 @@ def measured_aggregates(
 
 @dataclass(frozen=True, slots=True)
 class _Shift:
-    """How measured legs of one kind differ from the law.
+    """How measured links of one kind differ from the law.
 
     Attributes
     ----------
     ratio : float
         Median of measured over law.
     spread : float | None
-        90th percentile of the relative difference from that; None where legs are too few.
+        90th percentile of the relative difference from that; None where links are too few.
     """
 
     ratio: float
@@ -79,7 +79,7 @@ class _Shift:
 
 
 class MeasuredLaw:
-    """The providers' law, as far as measured legs bear it out.
+    """The providers' law, as far as measured links bear it out.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ class MeasuredLaw:
         holds in proportion.
     rtts_ms : mapping
     aggregates : mapping
-        Measured, by leg.
+        Measured, by link.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class MeasuredLaw:
         }
 
     def aggregate(self, src: str, dst: str, rtt_ms: Estimate) -> Estimate | None:
-        """Return the saturated throughput to expect of a leg, or None where nothing is known."""
+        """Return the saturated throughput to expect of a link, or None where nothing is known."""
         law = self._law(src, dst, rtt_ms)
         shift = self._shifts.get((_providers(src, dst), self._class(src, dst)))
         if law is None or shift is None:
@@ -148,21 +148,21 @@ class MeasuredLaw:
         proportion = _proportion(source.egress_gbps.expected, self._typed[src].egress_gbps.expected)
         return aggregate_estimate(source, destination, rtt_ms, proportion)
 
-    def legs_behind(self, src: str, dst: str, estimate: Estimate) -> list[Pair]:
-        """Return the measured legs that shift the law for another, given what was made of it."""
+    def links_behind(self, src: str, dst: str, estimate: Estimate) -> list[Pair]:
+        """Return the measured links that shift the law for another, given what was made of it."""
         if estimate.source != "inferred":
             return []
         if estimate.basis == SAME_PARTS:
             return list(self._neighbours(src, dst))
         classes = self._ratios.get(_providers(src, dst), {})
-        return list(_legs_of_class(classes, self._class(src, dst)))
+        return list(_links_of_class(classes, self._class(src, dst)))
 
     def _neighbours(self, src: str, dst: str) -> dict[Pair, float]:
-        """Return the ratios of measured legs whose ends are both near this leg's."""
-        legs = self._ratios[_providers(src, dst)][self._class(src, dst)]
+        """Return the ratios of measured links whose ends are both near this link's."""
+        links = self._ratios[_providers(src, dst)][self._class(src, dst)]
         return {
             (other_src, other_dst): ratio
-            for (other_src, other_dst), ratio in legs.items()
+            for (other_src, other_dst), ratio in links.items()
             if self._near(src, other_src) and self._near(dst, other_dst)
         }
 
@@ -180,23 +180,23 @@ class MeasuredLaw:
 
 
 def _shift_of(classes: Mapping[int, Mapping[Pair, float]], number: int) -> _Shift | None:
-    """Return the shift of a class of distance; where it has few legs, of all classes together."""
-    ratios = list(_legs_of_class(classes, number).values())
+    """Return the shift of a class of distance; where it has few links, of all classes together."""
+    ratios = list(_links_of_class(classes, number).values())
     middle = median(ratios)
-    if len(classes.get(number, {})) < LEAST_LEGS_FOR_SPREAD:
+    if len(classes.get(number, {})) < LEAST_LINKS_FOR_SPREAD:
         return _Shift(middle, None)
     errors = sorted(max(ratio / middle, middle / ratio) - 1 for ratio in ratios)
     return _Shift(middle, errors[int(0.9 * (len(errors) - 1))])
 
 
-def _legs_of_class(
+def _links_of_class(
     classes: Mapping[int, Mapping[Pair, float]], number: int
 ) -> Mapping[Pair, float]:
-    """Return the legs of a class of distance; where they are too few, of all classes."""
-    legs = classes.get(number, {})
-    if len(legs) >= LEAST_LEGS_TO_SHIFT:
-        return legs
-    return {pair: ratio for legs in classes.values() for pair, ratio in legs.items()}
+    """Return the links of a class of distance; where they are too few, of all classes."""
+    links = classes.get(number, {})
+    if len(links) >= LEAST_LINKS_TO_SHIFT:
+        return links
+    return {pair: ratio for links in classes.values() for pair, ratio in links.items()}
 
 
 def _proportion(found_gbps: float, of_type_gbps: float) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from math import sqrt
 
-from planner.network import Estimate, Source
+from planner.model.network import Estimate, Source
 
 LEAST_NOISE = 0.01
 NORMAL_90 = 1.645

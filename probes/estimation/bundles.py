@@ -2,7 +2,7 @@
 
 Aggregates are measured; single flows are taken as :func:`probes.estimation.flows.inferred_flow`
 infers them from the window of the receiver's VM type and the round-trip time. They matter far away,
-where k windows hardly suffice: there the low bound of a leg is that of its flows.
+where k windows hardly suffice: there the low bound of a link is that of its flows.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.baseline import CAP_ERROR
-from planner.throughput import MBIT_PER_MB
+from planner.model.baseline import CAP_ERROR
+from planner.model.throughput import MBIT_PER_MB
 from probes.estimation.rolling import Floats, RollingBounds
 
 
@@ -41,7 +41,7 @@ def bundle_rates(
     rtt_error: Floats,
     windows: Windows,
 ) -> RollingBounds:
-    """Return what a number of connections carries on each leg, in Gbit/s.
+    """Return what a number of connections carries on each link, in Gbit/s.
 
     Parameters
     ----------

@@ -10,8 +10,8 @@ from math import inf
 from statistics import median
 from typing import Literal, TypeAlias
 
-from planner.network import Estimate, Site
-from planner.units import BITS_PER_BYTE, MBPS_PER_GBPS
+from planner.model.network import Estimate, Site
+from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS
 from probes.analysis.caps import HELD_BACK
 from probes.estimation.bounds import from_values, no_surer_than
 from probes.estimation.series import Pair, Samples, taken_with
@@ -49,8 +49,8 @@ def measured_caps(
 ) -> tuple[MeasuredCaps, MeasuredCaps]:
     """Return the caps outwards and inwards.
 
-    A VM that was loaded from or towards peers shows its cap only if the legs could have carried
-    more together. A leg carries what the peer's own probe of the other direction showed, and no
+    A VM that was loaded from or towards peers shows its cap only if the links could have carried
+    more together. A link carries what the peer's own probe of the other direction showed, and no
     more than its connections' windows over its round-trip time. Where the sum came up to that, the
     peers were the limit, and the probe is a lower bound.
 
@@ -117,7 +117,7 @@ def _peers_could_gbps(
     sites: Mapping[str, Site],
     rtts_ms: Mapping[Pair, Estimate],
 ) -> float:
-    """Return what the legs of a probe could carry together; infinity where that is not known."""
+    """Return what the links of a probe could carry together; infinity where that is not known."""
     peers = _detail(sample).get("together_mbps")
     if not isinstance(peers, dict) or not peers or not all(peer in sites for peer in peers):
         return inf

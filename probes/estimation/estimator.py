@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from math import inf
 
-from planner.baseline import baseline_site
-from planner.catalogue import Catalogue
-from planner.network import Estimate, Leg, Network, Snapshot
+from planner.model.baseline import baseline_site
+from planner.model.catalogue import Catalogue
+from planner.model.network import Estimate, Link, Network, Snapshot
 from probes.estimation.aggregates import MeasuredLaw, measured_aggregates
 from probes.estimation.flows import aggregate_of_flow, inferred_flow, measured_flows
 from probes.estimation.round_trips import RTT_OF_NO_PLACE, loss_pct, round_trips_ms
@@ -44,7 +44,7 @@ class Estimator:
         self._samples = Samples()
 
     def add(self, samples: Iterable[Sample]) -> None:
-        """Take in samples; those of one leg and metric oldest first."""
+        """Take in samples; those of one link and metric oldest first."""
         self._samples.add(samples)
 
     def add_votes(self, src: str, dst: str, src_vm: str, dst_vm: str, count: int) -> None:
@@ -69,9 +69,9 @@ class Estimator:
         sites = with_windows(sites, samples, rtts, catalogue)
         law = MeasuredLaw(sites, typed, rtts, aggregates)
         tested = {end for pair in flows for end in pair}
-        legs: dict[str, dict[str, Leg]] = {}
+        links: dict[str, dict[str, Link]] = {}
         for src in names:
-            row: dict[str, Leg] = {}
+            row: dict[str, Link] = {}
             for dst in names:
                 pair = (src, dst)
                 rtt: Estimate | None = rtts.get(pair)
@@ -83,13 +83,17 @@ class Estimator:
                 if aggregate is None and tested.isdisjoint(pair):
                     continue  # no VM type, no law: nothing to go by
                 flow = flows.get(pair) or inferred_flow(
-                    sites[src], sites[dst], rtt, aggregate or UNKNOWN, connections.get(pair),
+                    sites[src],
+                    sites[dst],
+                    rtt,
+                    aggregate or UNKNOWN,
+                    connections.get(pair),
                     catalogue,
-                )  # fmt: skip
+                )
                 aggregate = aggregate or aggregate_of_flow(flow)
-                row[dst] = Leg(src, dst, rtt, flow, aggregate, loss_pct(pair, samples))
-            legs[src] = row
-        return Network(sites, legs, snapshot)
+                row[dst] = Link(src, dst, rtt, flow, aggregate, loss_pct(pair, samples))
+            links[src] = row
+        return Network(sites, links, snapshot)
 
     def _vm_types(self, region: str) -> Mapping[str, str]:
         """Return the VM type to assume in a region: told, or named by most samples."""

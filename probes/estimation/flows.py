@@ -1,16 +1,16 @@
-"""What one flow of a leg carries: measured, or from the receiver's window."""
+"""What one flow of a link carries: measured, or from the receiver's window."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
 
-from planner.baseline import CAP_ERROR, flow_cap_gbps, flow_estimate
-from planner.catalogue import Catalogue
-from planner.network import Estimate, Site
-from planner.request import DEFAULT_CONNECTIONS
-from planner.throughput import flow_share_of_steady, window_from_flow_mb
-from planner.units import MBPS_PER_GBPS
+from planner.model.baseline import CAP_ERROR, flow_cap_gbps, flow_estimate
+from planner.model.catalogue import Catalogue
+from planner.model.network import Estimate, Site
+from planner.model.throughput import flow_share_of_steady, window_from_flow_mb
+from planner.model.units import MBPS_PER_GBPS
+from planner.transfer.request import DEFAULT_CONNECTIONS
 from probes.estimation.bounds import from_values, no_surer_than
 from probes.estimation.series import Pair, Samples, counted
 
@@ -69,7 +69,7 @@ def inferred_flow(
     source, destination : Site
         With their windows calibrated.
     rtt_ms, aggregate : Estimate
-        Of the leg.
+        Of the link.
     connections : int | None
         With which the aggregate was measured, if it was.
     catalogue : Catalogue
@@ -82,18 +82,22 @@ def inferred_flow(
     if estimate.expected > cap_mbps:
         # The VMs' caps hold for one flow as for many.
         estimate = replace(
-            estimate, low=min(estimate.low, cap_mbps * (1 - CAP_ERROR)), expected=cap_mbps,
+            estimate,
+            low=min(estimate.low, cap_mbps * (1 - CAP_ERROR)),
+            expected=cap_mbps,
             high=max(cap_mbps, min(estimate.high, cap_mbps * (1 + CAP_ERROR))),
-        )  # fmt: skip
+        )
     if aggregate.source != "measured":
         return estimate
     most_mbps = aggregate.expected * MBPS_PER_GBPS
     if estimate.expected > most_mbps:
         # One of the flows can't carry more than all of them together.
         estimate = replace(
-            estimate, low=min(estimate.low, most_mbps), expected=most_mbps,
+            estimate,
+            low=min(estimate.low, most_mbps),
+            expected=most_mbps,
             high=max(most_mbps, aggregate.high * MBPS_PER_GBPS),
-        )  # fmt: skip
+        )
     if not connections:
         return estimate
     # k connections together carried this much, so one alone carries at least a k-th.

@@ -1,7 +1,7 @@
-"""From what each figure of a leg was made: which samples, of which legs, by which rule.
+"""From what each figure of a link was made: which samples, of which links, by which rule.
 
 The graph says in words what an estimate rests on; here the same rules are followed back. Which of a
-leg's samples count is decided by the function that estimates use (:func:`.series.counted`).
+link's samples count is decided by the function that estimates use (:func:`.series.counted`).
 """
 
 from __future__ import annotations
@@ -12,25 +12,30 @@ from functools import cached_property
 from math import inf, isclose
 from typing import Literal, TypeAlias
 
-from planner.baseline import baseline_site, flow_cap_gbps, flow_estimate
-from planner.catalogue import Catalogue
-from planner.network import Estimate, Leg, Network, Site
-from planner.units import MBPS_PER_GBPS
+from planner.model.baseline import baseline_site, flow_cap_gbps, flow_estimate
+from planner.model.catalogue import Catalogue
+from planner.model.network import Estimate, Link, Network, Site
+from planner.model.units import MBPS_PER_GBPS
 from probes.estimation.aggregates import MeasuredLaw
 from probes.estimation.round_trips import OPPOSITE_DIRECTION, SAME_CITIES
 from probes.estimation.sites import PEERS_WERE_THE_LIMIT, STATED, most_calibrating_mbps
 from probes.samples import Metric
 
 Quantity: TypeAlias = Literal[
-    "rtt_ms", "per_flow_mbps", "aggregate_gbps", "loss_pct", "egress_gbps", "ingress_gbps",
+    "rtt_ms",
+    "per_flow_mbps",
+    "aggregate_gbps",
+    "loss_pct",
+    "egress_gbps",
+    "ingress_gbps",
     "window_mb",
-]  # fmt: skip
+]
 Kind: TypeAlias = Literal["samples", "inference", "model", "stated", "nothing"]
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A leg and metric whose samples took part.
+    """A link and metric whose samples took part.
 
     Attributes
     ----------
@@ -51,7 +56,7 @@ class Origin:
     Attributes
     ----------
     region : str
-        Whose VM it is of; empty for the leg itself.
+        Whose VM it is of; empty for the link itself.
     estimate : Estimate | None
         None for loss, which has no bounds.
     kind : str
@@ -60,7 +65,7 @@ class Origin:
     rule : str
         How, in a sentence.
     rests_on : tuple of str
-        Other quantities of this leg that went in.
+        Other quantities of this link that went in.
     series : tuple of Series
     """
 
@@ -79,7 +84,7 @@ class Provenance:
     Parameters
     ----------
     network : Network
-        As it was estimated: neither widened for age nor with states of legs laid over it.
+        As it was estimated: neither widened for age nor with states of links laid over it.
     catalogue : Catalogue
     """
 
@@ -88,64 +93,83 @@ class Provenance:
         self._catalogue = catalogue
 
     def of(self, src: str, dst: str) -> list[Origin]:
-        """Return where each figure of a leg and of the VMs at its ends comes from.
+        """Return where each figure of a link and of the VMs at its ends comes from.
 
         Raises
         ------
         DataError
-            If nothing is known of the leg.
+            If nothing is known of the link.
         """
-        leg = self._network.leg(src, dst)
+        link = self._network.link(src, dst)
         return [
-            self._rtt(leg), self._flow(leg), self._aggregate(leg), self._loss(leg),
-            self._window(dst), self._cap(src, "egress_gbps"), self._cap(dst, "ingress_gbps"),
-        ]  # fmt: skip
+            self._rtt(link),
+            self._flow(link),
+            self._aggregate(link),
+            self._loss(link),
+            self._window(dst),
+            self._cap(src, "egress_gbps"),
+            self._cap(dst, "ingress_gbps"),
+        ]
 
-    def _rtt(self, leg: Leg) -> Origin:
-        estimate = leg.rtt_ms
+    def _rtt(self, link: Link) -> Origin:
+        estimate = link.rtt_ms
         if estimate.source == "measured":
             return Origin(
-                "rtt_ms", "", estimate, "samples", "The median of this leg's round trips.",
-                series=(Series(leg.src, leg.dst, "rtt_ms"),),
-            )  # fmt: skip
+                "rtt_ms",
+                "",
+                estimate,
+                "samples",
+                "The median of this link's round trips.",
+                series=(Series(link.src, link.dst, "rtt_ms"),),
+            )
         if estimate.basis == OPPOSITE_DIRECTION:
             return Origin(
-                "rtt_ms", "", estimate, "inference",
+                "rtt_ms",
+                "",
+                estimate,
+                "inference",
                 "Round trips of the opposite direction: routes are nearly symmetric.",
-                series=(Series(leg.dst, leg.src, "rtt_ms"),),
-            )  # fmt: skip
+                series=(Series(link.dst, link.src, "rtt_ms"),),
+            )
         if estimate.basis.startswith(SAME_CITIES):
             return Origin(
-                "rtt_ms", "", estimate, "inference",
+                "rtt_ms",
+                "",
+                estimate,
+                "inference",
                 f"The median of round trips of {estimate.basis}.",
-                series=tuple(self._between_cities(leg)),
-            )  # fmt: skip
+                series=tuple(self._between_cities(link)),
+            )
         rule = "Anywhere on Earth: the places are not known."
         if estimate.basis == "backbone model":
             rule = "The shortest way over a model of the world's backbone, from the places alone."
         return Origin("rtt_ms", "", estimate, "model", rule)
 
-    def _between_cities(self, leg: Leg) -> Iterator[Series]:
+    def _between_cities(self, link: Link) -> Iterator[Series]:
         region = self._catalogue.region
-        cities = {region(leg.src).city, region(leg.dst).city}
+        cities = {region(link.src).city, region(link.dst).city}
         for other in self._network:
             if other.rtt_ms.source != "measured":
                 continue
             if cities == {region(other.src).city, region(other.dst).city}:
                 yield Series(other.src, other.dst, "rtt_ms")
 
-    def _flow(self, leg: Leg) -> Origin:
-        estimate = leg.per_flow_mbps
+    def _flow(self, link: Link) -> Origin:
+        estimate = link.per_flow_mbps
         if estimate.source == "measured":
             return Origin(
-                "per_flow_mbps", "", estimate, "samples",
-                "The median of this leg's single flows; where slow start was part of one, its "
+                "per_flow_mbps",
+                "",
+                estimate,
+                "samples",
+                "The median of this link's single flows; where slow start was part of one, its "
                 "share of the time is taken out, which depends on the round-trip time.",
-                ("rtt_ms",), (Series(leg.src, leg.dst, "per_flow_mbps"),),
-            )  # fmt: skip
-        source, destination = self._network.sites[leg.src], self._network.sites[leg.dst]
+                ("rtt_ms",),
+                (Series(link.src, link.dst, "per_flow_mbps"),),
+            )
+        source, destination = self._network.sites[link.src], self._network.sites[link.dst]
         cap_gbps = flow_cap_gbps(source, self._catalogue)
-        by_window = flow_estimate(destination.window_mb, leg.rtt_ms, cap_gbps).expected
+        by_window = flow_estimate(destination.window_mb, link.rtt_ms, cap_gbps).expected
         rule = "The receiver's window over the round-trip time"
         if cap_gbps < inf:
             rule += f", at most what one flow may carry there ({cap_gbps:g} Gbit/s)"
@@ -155,7 +179,7 @@ class Provenance:
         elif estimate.expected > by_window:
             rule = f"At least {estimate.basis}: the window alone would have given less."
             rests_on = ("aggregate_gbps",)
-        elif isclose(estimate.expected, leg.aggregate_gbps.expected * MBPS_PER_GBPS, rel_tol=1e-9):
+        elif isclose(estimate.expected, link.aggregate_gbps.expected * MBPS_PER_GBPS, rel_tol=1e-9):
             rule += "; held to what many flows carried together."
             rests_on = (*rests_on, "aggregate_gbps")
         else:
@@ -164,30 +188,41 @@ class Provenance:
         kind: Kind = "model" if estimate.source == "baseline" else "inference"
         return Origin("per_flow_mbps", "", estimate, kind, rule, rests_on)
 
-    def _aggregate(self, leg: Leg) -> Origin:
-        estimate = leg.aggregate_gbps
+    def _aggregate(self, link: Link) -> Origin:
+        estimate = link.aggregate_gbps
         if estimate.source == "measured":
             return Origin(
-                "aggregate_gbps", "", estimate, "samples",
-                "The median of this leg's measurements with the most connections, without what "
+                "aggregate_gbps",
+                "",
+                estimate,
+                "samples",
+                "The median of this link's measurements with the most connections, without what "
                 "slow start cost them.",
-                ("rtt_ms",), (Series(leg.src, leg.dst, "aggregate_mbps"),),
-            )  # fmt: skip
+                ("rtt_ms",),
+                (Series(link.src, link.dst, "aggregate_mbps"),),
+            )
         rests_on: tuple[Quantity, ...] = ("rtt_ms", "egress_gbps", "ingress_gbps")
         if estimate.source == "inferred":
-            behind = self._law.legs_behind(leg.src, leg.dst, estimate)
+            behind = self._law.links_behind(link.src, link.dst, estimate)
             return Origin(
-                "aggregate_gbps", "", estimate, "inference",
+                "aggregate_gbps",
+                "",
+                estimate,
+                "inference",
                 "What VMs of these providers reach at such a distance, shifted by the median of "
                 f"what was measured on {estimate.basis}; at most the caps of both VMs.",
-                rests_on, tuple(Series(*pair, "aggregate_mbps") for pair in sorted(behind)),
-            )  # fmt: skip
+                rests_on,
+                tuple(Series(*pair, "aggregate_mbps") for pair in sorted(behind)),
+            )
         return Origin(
-            "aggregate_gbps", "", estimate, "model",
+            "aggregate_gbps",
+            "",
+            estimate,
+            "model",
             f"No measurement between these providers: {estimate.basis}; at most the caps of both "
             "VMs.",
             rests_on,
-        )  # fmt: skip
+        )
 
     @cached_property
     def _law(self) -> MeasuredLaw:
@@ -196,53 +231,64 @@ class Provenance:
             name: baseline_site(name, catalogue, {name: site.vm_type} if site.vm_type else {})
             for name, site in network.sites.items()
         }
-        rtts = {(leg.src, leg.dst): leg.rtt_ms for leg in network}
+        rtts = {(link.src, link.dst): link.rtt_ms for link in network}
         measured = {
-            (leg.src, leg.dst): leg.aggregate_gbps
-            for leg in network
-            if leg.aggregate_gbps.source == "measured"
+            (link.src, link.dst): link.aggregate_gbps
+            for link in network
+            if link.aggregate_gbps.source == "measured"
         }
         return MeasuredLaw(network.sites, typed, rtts, measured)
 
-    def _loss(self, leg: Leg) -> Origin:
-        if leg.loss_pct is None:
-            return Origin("loss_pct", "", None, "nothing", "Loss was not measured on this leg.")
+    def _loss(self, link: Link) -> Origin:
+        if link.loss_pct is None:
+            return Origin("loss_pct", "", None, "nothing", "Loss was not measured on this link.")
         return Origin(
-            "loss_pct", "", None, "samples",
+            "loss_pct",
+            "",
+            None,
+            "samples",
             "The median share of packets that were lost; where all were, that is taken for a "
             "filter.",
-            series=(Series(leg.src, leg.dst, "loss_pct"),),
-        )  # fmt: skip
+            series=(Series(link.src, link.dst, "loss_pct"),),
+        )
 
     def _window(self, region: str) -> Origin:
         site = self._network.sites[region]
         estimate = site.window_mb
         if estimate.source == "baseline":
             return Origin(
-                "window_mb", region, estimate, "model",
+                "window_mb",
+                region,
+                estimate,
+                "model",
                 f"As VMs of type {site.vm_type} are set up ({estimate.basis})."
-                if site.vm_type else "What Linux has by default: no VM type is known.",
-            )  # fmt: skip
+                if site.vm_type
+                else "What Linux has by default: no VM type is known.",
+            )
         own = estimate.source == "measured"
         receivers = [
-            other for other in self._network.sites.values()
+            other
+            for other in self._network.sites.values()
             if (other.region == region if own else other.vm_type == site.vm_type)
-        ]  # fmt: skip
+        ]
         return Origin(
-            "window_mb", region, estimate, "inference",
+            "window_mb",
+            region,
+            estimate,
+            "inference",
             f"Throughput times round-trip time, the median of {estimate.basis} from far enough "
             "away for the window to be the limit.",
             series=tuple(s for other in receivers for s in self._calibrating(other)),
-        )  # fmt: skip
+        )
 
     def _calibrating(self, destination: Site) -> Iterator[Series]:
         for source in self._network.sites.values():
-            leg = self._network.legs.get(source.region, {}).get(destination.region)
-            if leg is None or leg.per_flow_mbps.source != "measured":
+            link = self._network.links.get(source.region, {}).get(destination.region)
+            if link is None or link.per_flow_mbps.source != "measured":
                 continue
-            most = most_calibrating_mbps(source, destination, leg.rtt_ms, self._catalogue)
+            most = most_calibrating_mbps(source, destination, link.rtt_ms, self._catalogue)
             if most is not None:
-                yield Series(leg.src, leg.dst, "per_flow_mbps", most)
+                yield Series(link.src, link.dst, "per_flow_mbps", most)
 
     def _cap(self, region: str, quantity: Literal["egress_gbps", "ingress_gbps"]) -> Origin:
         site = self._network.sites[region]
@@ -253,36 +299,54 @@ class Provenance:
             if estimate.basis == STATED:
                 return Origin(quantity, region, estimate, "stated", "As the fleet file has it.")
             return Origin(
-                quantity, region, estimate, "model",
+                quantity,
+                region,
+                estimate,
+                "model",
                 f"The cap of VM type {site.vm_type} ({estimate.basis})."
-                if site.vm_type else "Not known: neither a VM type nor a measurement.",
-            )  # fmt: skip
-        # A cap that a leg exceeded is the very estimate of that leg.
-        ends = (leg for leg in self._network if (leg.src if outward else leg.dst) == region)
-        if above := next((leg for leg in ends if leg.aggregate_gbps == estimate), None):
+                if site.vm_type
+                else "Not known: neither a VM type nor a measurement.",
+            )
+        # A cap that a link exceeded is the very estimate of that link.
+        ends = (link for link in self._network if (link.src if outward else link.dst) == region)
+        if above := next((link for link in ends if link.aggregate_gbps == estimate), None):
             return Origin(
-                quantity, region, estimate, "inference",
-                "Raised to what a leg was seen to carry, which is more than the VM's cap was "
+                quantity,
+                region,
+                estimate,
+                "inference",
+                "Raised to what a link was seen to carry, which is more than the VM's cap was "
                 "thought to be.",
                 series=(Series(above.src, above.dst, "aggregate_mbps"),),
-            )  # fmt: skip
+            )
         if estimate.source == "measured":
             return Origin(
-                quantity, region, estimate, "samples",
+                quantity,
+                region,
+                estimate,
+                "samples",
                 "The median of probes with many peers at once that the peers did not hold back.",
                 series=(Series(region, region, metric),),
-            )  # fmt: skip
+            )
         if estimate.basis == PEERS_WERE_THE_LIMIT:
             return Origin(
-                quantity, region, estimate, "inference",
+                quantity,
+                region,
+                estimate,
+                "inference",
                 "The most that a probe carried while its peers were the limit: a lower bound.",
                 series=(Series(region, region, metric),),
-            )  # fmt: skip
+            )
         alike = [
-            other.region for other in self._network.sites.values()
+            other.region
+            for other in self._network.sites.values()
             if other.vm_type == site.vm_type and getattr(other, quantity).source == "measured"
-        ]  # fmt: skip
+        ]
         return Origin(
-            quantity, region, estimate, "inference", f"The median of {estimate.basis}.",
+            quantity,
+            region,
+            estimate,
+            "inference",
+            f"The median of {estimate.basis}.",
             series=tuple(Series(other, other, metric) for other in alike),
-        )  # fmt: skip
+        )

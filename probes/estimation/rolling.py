@@ -1,10 +1,10 @@
-"""Estimates of measured legs at many times, on arrays: what a snapshot would have said then.
+"""Estimates of measured links at many times, on arrays: what a snapshot would have said then.
 
 The rules are those of :class:`~probes.estimation.Estimator`, with the same constants and, for
-changes of level, the same code: the median of a leg's newest samples since it last changed its
+changes of level, the same code: the median of a link's newest samples since it last changed its
 level, at most :data:`~probes.estimation.series.MOST_SAMPLES` of at most thirty days, those with
-the most connections alone, corrected for slow start; bounds from noise, spread and age. A leg that
-was not measured yet has no estimate: what other legs tell of it is left out.
+the most connections alone, corrected for slow start; bounds from noise, spread and age. A link that
+was not measured yet has no estimate: what other links tell of it is left out.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.network import DAYS_PER_YEAR, DRIFT_PER_SQRT_YEAR, SECONDS_PER_DAY
+from planner.model.network import DAYS_PER_YEAR, DRIFT_PER_SQRT_YEAR, SECONDS_PER_DAY
 from probes.analysis.level_shift import LEARNT_FROM, level_shifts
 from probes.estimation.bounds import LEAST_NOISE, MAD_TO_SIGMA, NORMAL_90
 from probes.estimation.series import MEMORY_S, MOST_SAMPLES
@@ -189,9 +189,13 @@ def _with_most_connections(series: SeriesColumns) -> SeriesColumns:
         return series
     before = np.concatenate(([0], np.cumsum(kept)))
     return SeriesColumns(
-        before[series.starts], series.at_s[kept], series.value[kept], series.cold_s[kept],
-        series.connections[kept], series.way[kept],
-    )  # fmt: skip
+        before[series.starts],
+        series.at_s[kept],
+        series.value[kept],
+        series.cold_s[kept],
+        series.connections[kept],
+        series.way[kept],
+    )
 
 
 def _level_since(series: SeriesColumns) -> Whole:

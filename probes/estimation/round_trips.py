@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from planner.baseline import baseline_rtt_ms
-from planner.catalogue import Catalogue
-from planner.network import Estimate
+from planner.model.baseline import baseline_rtt_ms
+from planner.model.catalogue import Catalogue
+from planner.model.network import Estimate
 from probes.estimation.bounds import from_values, inferred_from, median
 from probes.estimation.series import Pair, Samples, counted
 
@@ -16,7 +16,7 @@ from probes.estimation.series import Pair, Samples, counted
 RTT_NOISE = 0.02
 OPPOSITE_DIRECTION_ERROR = 0.05
 SAME_CITIES_ERROR = 0.16
-# Of a measured leg between regions whose places are not known: anywhere on Earth.
+# Of a measured link between regions whose places are not known: anywhere on Earth.
 RTT_OF_NO_PLACE = Estimate(5.0, 100.0, 400.0, basis="places not known")
 OPPOSITE_DIRECTION = "the opposite direction"
 SAME_CITIES = "other regions in"
@@ -61,7 +61,7 @@ def round_trips_ms(
 
 
 def loss_pct(pair: Pair, samples: Samples) -> float | None:
-    """Return a leg's packet loss, where measured."""
+    """Return a link's packet loss, where measured."""
     series = samples.of("loss_pct").get(pair)
     answered = [s.value for s in counted("loss_pct", series, {})] if series else []
     return median(answered) if answered else None

@@ -1,4 +1,4 @@
-"""The samples that estimates rest on, by metric and leg."""
+"""The samples that estimates rest on, by metric and link."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from planner.catalogue import Catalogue
-from planner.network import Site
+from planner.model.catalogue import Catalogue
+from planner.model.network import Site
 from probes.samples import Sample
 
 Pair: TypeAlias = tuple[str, str]
 THROUGHPUT = {"per_flow_mbps", "aggregate_mbps", "egress_cap_mbps", "ingress_cap_mbps"}
-# Older samples of a leg no longer count once there are newer ones.
+# Older samples of a link no longer count once there are newer ones.
 MEMORY_S = 30 * 86400.0
-# Nor do more than these: their median is known well, and memory stays bounded by the legs.
+# Nor do more than these: their median is known well, and memory stays bounded by the links.
 MOST_SAMPLES = 64
 ALL_LOST_PCT = 100.0
 
 
 @dataclass(slots=True)
 class Series:
-    """The newest samples of one metric on one leg."""
+    """The newest samples of one metric on one link."""
 
     samples: deque[Sample] = field(default_factory=lambda: deque(maxlen=MOST_SAMPLES))
 
@@ -40,7 +40,7 @@ class Samples:
         self._vm_votes: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
 
     def add(self, samples: Iterable[Sample]) -> None:
-        """Take in samples; those of one leg and metric oldest first."""
+        """Take in samples; those of one link and metric oldest first."""
         for sample in samples:
             self._series[sample.metric][sample.src, sample.dst].samples.append(sample)
             if sample.metric in THROUGHPUT:
@@ -53,7 +53,7 @@ class Samples:
         self._vm_votes[dst][dst_vm] += count
 
     def of(self, metric: str) -> Mapping[Pair, Series]:
-        """Return the series of a metric by leg."""
+        """Return the series of a metric by link."""
         return self._series[metric]
 
     def regions(self) -> set[str]:
@@ -90,7 +90,7 @@ def taken_with(sample: Sample, sites: Mapping[str, Site]) -> bool:
 
 
 def counted(metric: str, series: Series, sites: Mapping[str, Site]) -> list[Sample]:
-    """Return the samples of one leg that its own estimate of a metric rests on.
+    """Return the samples of one link that its own estimate of a metric rests on.
 
     Parameters
     ----------

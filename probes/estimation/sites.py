@@ -6,11 +6,11 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
 
-from planner.baseline import CAP_ERROR, flow_cap_gbps
-from planner.catalogue import Catalogue
-from planner.network import Estimate, Site
-from planner.throughput import window_from_flow_mb
-from planner.units import MBPS_PER_GBPS
+from planner.model.baseline import CAP_ERROR, flow_cap_gbps
+from planner.model.catalogue import Catalogue
+from planner.model.network import Estimate, Site
+from planner.model.throughput import window_from_flow_mb
+from planner.model.units import MBPS_PER_GBPS
 from probes.analysis.caps import OPEN_ABOVE
 from probes.estimation.bounds import from_values, no_surer_than
 from probes.estimation.caps import CAP_NOISE, measured_caps
@@ -33,7 +33,7 @@ def with_caps(
     rtts_ms: Mapping[Pair, Estimate],
     catalogue: Catalogue,
 ) -> dict[str, Site]:
-    """Take over measured caps, and raise those that a leg has exceeded.
+    """Take over measured caps, and raise those that a link has exceeded.
 
     A VM without a measured cap has the one that was stated for it, else that of others of its
     type.
@@ -76,9 +76,8 @@ def _stated(cap_gbps: float | None) -> Estimate | None:
 def _at_least(gbps: float) -> Estimate:
     """Return a cap of which only a lower bound was measured."""
     return Estimate(
-        gbps / (1 + CAP_NOISE), gbps, gbps * OPEN_ABOVE, "inferred",
-        basis=PEERS_WERE_THE_LIMIT,
-    )  # fmt: skip
+        gbps / (1 + CAP_NOISE), gbps, gbps * OPEN_ABOVE, "inferred", basis=PEERS_WERE_THE_LIMIT
+    )
 
 
 def most_calibrating_mbps(

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
-from probes.failures import ProbeError
+from probes.fleet.failures import ProbeError
 from probes.fleet.hosts import Fleet, Host
+from probes.fleet.sessions import Session, Sessions
 from probes.importers.iperf3_errors import explained
-from probes.sessions import Session, Sessions
 from probes.tools.interface import failure
 from probes.tools.iperf3 import Iperf3, read_document
 from probes.tools.running import Ports, make_test, prepared
@@ -158,28 +158,46 @@ def _judged(facts: dict[str, Any]) -> list[Finding]:
     if "timeout" not in tools:
         note("error", "`timeout` is missing", "Install coreutils.")
     if "ping" not in tools and "python3" not in tools:
-        note("error", "neither ping nor python3 is there to measure round-trip times",
-             "`relayd fleet check --install-tools` installs ping.")  # fmt: skip
+        note(
+            "error",
+            "neither ping nor python3 is there to measure round-trip times",
+            "`relayd fleet check --install-tools` installs ping.",
+        )
     elif "ping" not in tools:
-        note("warning", "ping is missing; TCP handshakes stand in, without loss",
-             "`relayd fleet check --install-tools` installs it.")  # fmt: skip
+        note(
+            "warning",
+            "ping is missing; TCP handshakes stand in, without loss",
+            "`relayd fleet check --install-tools` installs it.",
+        )
     if not facts["window_scaling"]:
-        note("warning", "TCP window scaling is off: a flow has at most 64 kB in flight",
-             "Set net.ipv4.tcp_window_scaling = 1.")  # fmt: skip
+        note(
+            "warning",
+            "TCP window scaling is off: a flow has at most 64 kB in flight",
+            "Set net.ipv4.tcp_window_scaling = 1.",
+        )
     window = facts["receive_window_bytes"]
     if window is not None and window < LEAST_WINDOW_BYTES:
         most_mbps = window * 8 / 0.1 / 1e6
-        note("warning", f"net.ipv4.tcp_rmem allows {window / 1e6:.2g} MB: one flow over 100 ms "
-             f"gets at most {most_mbps:.0f} Mbit/s",
-             "Raise the third figure of net.ipv4.tcp_rmem if transfers get more.")  # fmt: skip
+        note(
+            "warning",
+            f"net.ipv4.tcp_rmem allows {window / 1e6:.2g} MB: one flow over 100 ms "
+            f"gets at most {most_mbps:.0f} Mbit/s",
+            "Raise the third figure of net.ipv4.tcp_rmem if transfers get more.",
+        )
     offset_s = facts["clock_offset_s"]
     if offset_s is not None and abs(offset_s) > MOST_CLOCK_OFFSET_S:
-        note("warning", f"its clock is off by {offset_s:+.1f} s",
-             "Turn on NTP; samples carry this machine's time.")  # fmt: skip
+        note(
+            "warning",
+            f"its clock is off by {offset_s:+.1f} s",
+            "Turn on NTP; samples carry this machine's time.",
+        )
     idle = facts["idle_share"]
     if idle is not None and idle < LEAST_IDLE_SHARE:
-        note("warning", f"its processors are only {idle:.0%} idle",
-             "Other work on it will lower what is measured.")  # fmt: skip
+        note(
+            "warning",
+            f"its processors are only {idle:.0%} idle",
+            "Other work on it will lower what is measured.",
+        )
     free = facts["free_kib"]
     if free is not None and free < LEAST_FREE_KIB:
         note("warning", f"only {free} KiB are free in /tmp", "Free some space.")
@@ -210,9 +228,7 @@ async def _try_ports(fleet: Fleet, sessions: Sessions, reports: dict[str, Report
     await asyncio.gather(*(attempt(a, b) for a, b in zip(able, following, strict=True)))
 
 
-async def _tiny_test(
-    fleet: Fleet, sessions: Sessions, ports: Ports, src: str, dst: str
-) -> None:  # fmt: skip
+async def _tiny_test(fleet: Fleet, sessions: Sessions, ports: Ports, src: str, dst: str) -> None:
     tool = Iperf3()
     test = replace(make_test(fleet, tool, src, dst), duration_s=1.0)
     async with prepared(sessions, ports, tool, test) as ready:

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from planner.errors import InputError
+from planner.model.errors import InputError
 from probes.fleet.hosts import PROBE_PORTS, Addresses, Fleet, Host
 from probes.importers.endpoints import split
 
@@ -139,16 +139,19 @@ def load_fleet(path: Path) -> Fleet:
         content = path.read_bytes()
     except OSError as error:
         raise InputError(
-            "--fleet", f"can't be read ({error.strerror or error})", value=str(path),
+            "--fleet",
+            f"can't be read ({error.strerror or error})",
+            value=str(path),
             remedy="Name a fleet file; configs/fleet.example.toml is one to start from.",
-        ) from None  # fmt: skip
+        ) from None
     try:
         document = tomllib.loads(content.decode("utf-8-sig"))
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise InputError(
-            str(path), f"is not valid TOML: {error}",
+            str(path),
+            f"is not valid TOML: {error}",
             remedy="Text is written in quotes, and each host begins with `[[host]]`.",
-        ) from None  # fmt: skip
+        ) from None
     return fleet_of(document, path.name, path.parent)
 
 
@@ -170,16 +173,16 @@ def fleet_of(document: dict[str, Any], name: str, folder: Path) -> Fleet:
             label = entry.region if count == 1 else f"{entry.region}#{count}"
         if label in hosts:
             raise InputError(
-                f"{name}: host.name", "is given to two hosts", value=label,
+                f"{name}: host.name",
+                "is given to two hosts",
+                value=label,
                 remedy="Give each host a name of its own.",
-            )  # fmt: skip
+            )
         hosts[label] = _host(entry, label, file, folder)
     jumps = {
-        entry.name: Host(
-            entry.name, "", entry.host, entry.port, *_identity(entry, file, folder)
-        )
+        entry.name: Host(entry.name, "", entry.host, entry.port, *_identity(entry, file, folder))
         for entry in file.jump
-    }  # fmt: skip
+    }
     _check_ways(name, hosts, jumps)
     return Fleet(hosts, file.addresses, name, jumps)
 
@@ -188,15 +191,23 @@ def _host(entry: _Host, label: str, file: _File, folder: Path) -> Host:
     region, zone = split(entry.region) or ("", "")
     public = entry.public_address
     return Host(
-        label, region, entry.host, entry.port, *_identity(entry, file, folder),
-        zone=entry.zone or zone, jump=entry.jump, vm_type=entry.vm_type.rpartition(":")[2],
+        label,
+        region,
+        entry.host,
+        entry.port,
+        *_identity(entry, file, folder),
+        zone=entry.zone or zone,
+        jump=entry.jump,
+        vm_type=entry.vm_type.rpartition(":")[2],
         private_address=entry.private_address,
         # A VM that is logged in to directly is reached by others the same way.
         public_address=public or ("" if entry.private_address else entry.host),
-        first_port=entry.probe_ports[0], last_port=entry.probe_ports[1],
+        first_port=entry.probe_ports[0],
+        last_port=entry.probe_ports[1],
         egress_usd_per_gb=entry.egress_usd_per_gb,
-        egress_mbps=entry.egress_mbps, ingress_mbps=entry.ingress_mbps,
-    )  # fmt: skip
+        egress_mbps=entry.egress_mbps,
+        ingress_mbps=entry.ingress_mbps,
+    )
 
 
 def _identity(entry: _Login, file: _File, folder: Path) -> tuple[str, Path | None, Path]:
@@ -216,15 +227,19 @@ def _check_ways(name: str, hosts: dict[str, Host], jumps: dict[str, Host]) -> No
     for host in hosts.values():
         if host.jump and host.jump not in jumps:
             raise InputError(
-                f"{name}: {host.name}, jump", "names no `[[jump]]` entry", value=host.jump,
+                f"{name}: {host.name}, jump",
+                "names no `[[jump]]` entry",
+                value=host.jump,
                 remedy="Add a `[[jump]]` with this name, or remove the line.",
-            )  # fmt: skip
+            )
         place = (host.host, host.port)
         if not host.jump and place in places:
             raise InputError(
-                f"{name}: {host.name}, host", f"is the same machine as {places[place]}",
-                value=f"{host.host}:{host.port}", remedy="List each VM once.",
-            )  # fmt: skip
+                f"{name}: {host.name}, host",
+                f"is the same machine as {places[place]}",
+                value=f"{host.host}:{host.port}",
+                remedy="List each VM once.",
+            )
         places[place] = host.name
 
 
@@ -244,9 +259,8 @@ def _explained(name: str, error: ValidationError) -> InputError:
         return InputError(field, "is missing", remedy="Every host has one.")
     if kind == "extra_forbidden":
         return InputError(
-            field, "is not a field of a fleet file",
-            remedy="docs/measuring.md lists the fields.",
-        )  # fmt: skip
+            field, "is not a field of a fleet file", remedy="docs/measuring.md lists the fields."
+        )
     value = first.get("input")
     shown = value if isinstance(value, str | int | float | bool) else None
     return InputError(field, message[:1].lower() + message[1:], value=shown)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from planner.errors import InputError
+from planner.model.errors import InputError
 
 Addresses: TypeAlias = Literal["public", "private", "private-within-provider"]
 
@@ -108,9 +108,11 @@ class Fleet:
         found = self.hosts.get(name)
         if found is None:
             raise InputError(
-                "host", f"is not a host of {self.name}", value=name,
+                "host",
+                f"is not a host of {self.name}",
+                value=name,
                 remedy="Probes go only from and to hosts of the fleet file.",
-            )  # fmt: skip
+            )
         return found
 
     def login(self, name: str) -> Host:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from probes.failures import ProbeError
 from probes.fleet.check import Report
-from probes.sessions import Session
+from probes.fleet.failures import ProbeError
+from probes.fleet.sessions import Session
 
 INSTALL_S = 300.0
 
@@ -13,8 +13,15 @@ _MANAGERS: dict[str, tuple[list[list[str]], str]] = {
     "apt-get": (
         [
             ["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q", "update"],
-            ["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q", "-y",
-             "--no-install-recommends", "install"],
+            [
+                "env",
+                "DEBIAN_FRONTEND=noninteractive",
+                "apt-get",
+                "-q",
+                "-y",
+                "--no-install-recommends",
+                "install",
+            ],
         ],
         "iputils-ping",
     ),
@@ -23,7 +30,7 @@ _MANAGERS: dict[str, tuple[list[list[str]], str]] = {
     "zypper": ([["zypper", "--non-interactive", "install"]], "iputils"),
     "apk": ([["apk", "add", "--no-cache"]], "iputils"),
     "pacman": ([["pacman", "-S", "--noconfirm"]], "iputils"),
-}  # fmt: skip
+}
 
 
 def install_commands(report: Report) -> list[list[str]]:
@@ -55,6 +62,8 @@ async def install(session: Session, commands: list[list[str]]) -> None:
         output = await session.measure(command, INSTALL_S)
         if output.status != 0:
             raise ProbeError(
-                session.host.name, "tool", f"installing failed ({output.last_words})",
+                session.host.name,
+                "tool",
+                f"installing failed ({output.last_words})",
                 "Install iperf3 there by hand.",
-            )  # fmt: skip
+            )

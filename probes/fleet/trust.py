@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 import asyncssh
 
-from planner.errors import InputError
-from probes.failures import ProbeError
+from planner.model.errors import InputError
+from probes.fleet.failures import ProbeError
 from probes.fleet.hosts import Fleet, Host
-from probes.sessions import Patience, connect, has_known_key, known_hosts
+from probes.fleet.sessions import Patience, connect, has_known_key, known_hosts
 
 
 async def offered_keys(
@@ -67,6 +67,8 @@ def store_key(host: Host, key: asyncssh.SSHKey) -> None:
             file.write(line.encode())
     except OSError as error:
         raise InputError(
-            "known_hosts", f"can't be written ({error.strerror})", value=str(host.known_hosts),
+            "known_hosts",
+            f"can't be written ({error.strerror})",
+            value=str(host.known_hosts),
             remedy="Make it writable, or name another file in the fleet file.",
-        ) from None  # fmt: skip
+        ) from None

@@ -5,9 +5,9 @@ lazily and in bounded memory. Two kinds of trouble are kept apart:
 
 - a row that can't be used is a :class:`~probes.samples.Skipped` with its line number and a reason
   out of a small set, so that a report can count them;
-- a file that can't be trusted as a whole raises :class:`planner.errors.FormatError`. It may do so
-  after samples were yielded (a file is damaged where it is damaged), so whoever stores them does
-  it in one transaction.
+- a file that can't be trusted as a whole raises :class:`~planner.model.errors.FormatError`. It may
+  do so after samples were yielded (a file is damaged where it is damaged), so whoever stores
+  them does it in one transaction.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from importlib import import_module
 from itertools import chain
 from typing import BinaryIO, cast
 
-from planner.errors import InputError
+from planner.model.errors import InputError
 from probes.importers.options import ImportOptions, Outcome
 
 __all__ = ["FORMATS", "ImportOptions", "Outcome", "read"]
@@ -86,6 +86,8 @@ def _check_regions(format_name: str, options: ImportOptions) -> None:
     dst, _ = stated("--dst", options.dst, options.name, format_name)
     if src == dst:
         raise InputError(
-            "--dst", "is the same region as --src", value=options.dst,
+            "--dst",
+            "is the same region as --src",
+            value=options.dst,
             remedy="relayd compares paths between different regions.",
-        )  # fmt: skip
+        )

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from planner.errors import FormatError
-from planner.units import BITS_PER_MBIT, MBPS_PER_GBPS, MS_PER_S, S_PER_H
+from planner.model.errors import FormatError
+from planner.model.units import BITS_PER_MBIT, MBPS_PER_GBPS, MS_PER_S, S_PER_H
 from probes.importers import limits
 from probes.importers.csv_table import Table
 from probes.importers.endpoints import Endpoints
@@ -21,9 +21,12 @@ from probes.samples import Metric, Sample, Skipped
 TOOL = "csv"
 
 _RATE_MBPS = {
-    "bps": 1 / BITS_PER_MBIT, "kbps": 1 / 1000, "mbps": 1.0, "gbps": MBPS_PER_GBPS,
+    "bps": 1 / BITS_PER_MBIT,
+    "kbps": 1 / 1000,
+    "mbps": 1.0,
+    "gbps": MBPS_PER_GBPS,
     "tbps": MBPS_PER_GBPS * 1000,
-}  # fmt: skip
+}
 _TIME_MS = {"us": 1 / 1000, "ms": 1.0, "s": MS_PER_S}
 _SHARE_PCT = {"pct": 1.0, "percent": 1.0, "fraction": 100.0, "ratio": 100.0}
 _DURATION_S = {"ms": 1 / MS_PER_S, "s": 1.0, "min": 60.0, "h": S_PER_H}
@@ -135,9 +138,10 @@ def _understood(table: Table, options: ImportOptions) -> _Columns:
             continue
         if meaning[0] in taken:
             raise FormatError(
-                options.name, f"states {meaning[0]} twice, in {taken[meaning[0]]!r} and {column!r}",
+                options.name,
+                f"states {meaning[0]} twice, in {taken[meaning[0]]!r} and {column!r}",
                 remedy="Remove one of the two columns.",
-            )  # fmt: skip
+            )
         taken[meaning[0]] = column
         if name in FIGURES:
             figures.append(_Figure(at, column, *FIGURES[name]))
@@ -146,26 +150,30 @@ def _understood(table: Table, options: ImportOptions) -> _Columns:
     missing = [name for name in ("src", "dst") if name not in others]
     if missing:
         raise FormatError(
-            options.name, f"line {table.header_line} lacks the column {', '.join(missing)}",
+            options.name,
+            f"line {table.header_line} lacks the column {', '.join(missing)}",
             value=",".join(table.header)[:60],
             remedy="The first line names the columns, such as src,dst,rtt_ms,aggregate_mbps.",
-        )  # fmt: skip
+        )
     if not figures:
         raise FormatError(
-            options.name, f"line {table.header_line} names no figure that relayd knows",
+            options.name,
+            f"line {table.header_line} names no figure that relayd knows",
             value=",".join(table.header)[:60],
             remedy="Figures are rtt_ms, per_flow_mbps, aggregate_mbps, udp_mbps, jitter_ms and "
             "loss_pct, or the same with another unit, such as aggregate_gbps.",
-        )  # fmt: skip
+        )
     if "measured_at" not in others and options.measured_at_s is None:
         options.start_s()
     return _Columns(figures, others, unused)
 
 
 def _row(
-    cells: list[str], others: dict[str, tuple[int, float]], endpoints: Endpoints,
+    cells: list[str],
+    others: dict[str, tuple[int, float]],
+    endpoints: Endpoints,
     options: ImportOptions,
-) -> _Row | str:  # fmt: skip
+) -> _Row | str:
     """Read a row's regions, time and settings, or say what is wrong with them."""
 
     def cell(name: str) -> str:
@@ -202,22 +210,33 @@ def _row(
 
 
 def _sample(
-    metric: Metric, value: float, row: _Row, cells: list[str],
-    others: dict[str, tuple[int, float]], options: ImportOptions,
-) -> Sample:  # fmt: skip
+    metric: Metric,
+    value: float,
+    row: _Row,
+    cells: list[str],
+    others: dict[str, tuple[int, float]],
+    options: ImportOptions,
+) -> Sample:
     def cell(name: str) -> str:
         return cells[others[name][0]].strip() if name in others else ""
 
     about_rates = metric in _ABOUT_RATES
     connections = row.connections if about_rates else None
     return Sample(
-        row.src[0], row.dst[0], metric, value, row.measured_at_s, cell("tool") or TOOL,
+        row.src[0],
+        row.dst[0],
+        metric,
+        value,
+        row.measured_at_s,
+        cell("tool") or TOOL,
         connections=1 if metric == "per_flow_mbps" else connections,
         duration_s=row.duration_s if about_rates else None,
         warmed_up=row.warmed_up and about_rates,
-        src_zone=cell("src_zone") or row.src[1], dst_zone=cell("dst_zone") or row.dst[1],
-        src_vm=cell("src_vm") or options.src_vm, dst_vm=cell("dst_vm") or options.dst_vm,
-    )  # fmt: skip
+        src_zone=cell("src_zone") or row.src[1],
+        dst_zone=cell("dst_zone") or row.dst[1],
+        src_vm=cell("src_vm") or options.src_vm,
+        dst_vm=cell("dst_vm") or options.dst_vm,
+    )
 
 
 def _time_s(written: str) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator
 
-from planner.errors import FormatError
+from planner.model.errors import FormatError
 from probes.importers.text import Lines
 
 BLANK = "blank line"
@@ -56,15 +56,17 @@ class Table:
         if len(self.header) == 1 and (";" in line or "\t" in line):
             found = "semicolons" if ";" in line else "tabs"
             raise FormatError(
-                name, f"separates its columns by {found}",
+                name,
+                f"separates its columns by {found}",
                 remedy="Write commas between columns and points in figures.",
-            )  # fmt: skip
+            )
         twice = [column for column in self.header if self.header.count(column) > 1 and column]
         if twice:
             raise FormatError(
-                name, f"line {number} names the column {twice[0]!r} twice",
+                name,
+                f"line {number} names the column {twice[0]!r} twice",
                 remedy="Remove or rename one.",
-            )  # fmt: skip
+            )
 
     def rows(self) -> Iterator[tuple[int, list[str], str]]:
         """Yield line number, cells and what is wrong with the row (``""`` if nothing)."""
@@ -90,6 +92,7 @@ class Table:
             return next(csv.reader([line], strict=True))
         except (csv.Error, StopIteration) as error:
             raise FormatError(
-                self._name, f"line {number} has a quotation mark that does not fit: {error}",
+                self._name,
+                f"line {number} has a quotation mark that does not fit: {error}",
                 remedy="A quoted cell ends on its own line; quotes inside one are doubled.",
-            ) from error  # fmt: skip
+            ) from error

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import re
 
-from planner.errors import FormatError
+from planner.model.errors import FormatError
 
 _PING = re.compile(r"^(?:PING6?[ (]|--- .* ping6? statistics ---|ping6?: )", re.MULTILINE)
-_NUTTCP = re.compile(
-    r"^(?:nuttcp-[tr]: | *[\d.]+ MB / +[\d.]+ sec = |megabytes=)", re.MULTILINE
-)  # fmt: skip
+_NUTTCP = re.compile(r"^(?:nuttcp-[tr]: | *[\d.]+ MB / +[\d.]+ sec = |megabytes=)", re.MULTILINE)
 _IPERF3_JSON = re.compile(r"\{.*?\"(?:start|intervals|error|event)\"", re.DOTALL)
 _IPERF_TEXT = re.compile(
     r"^(?:Connecting to host|\[ ID\] Interval|Client connecting to|Server listening on)",
@@ -58,22 +56,26 @@ def refuse_another(head: bytes, wanted: str, name: str) -> None:
         return
     if found:
         raise FormatError(
-            name, f"looks like {_DESCRIBED[found]}, not {_DESCRIBED[wanted]}",
+            name,
+            f"looks like {_DESCRIBED[found]}, not {_DESCRIBED[wanted]}",
             remedy=f"Use `relayd import {found}`.",
-        )  # fmt: skip
+        )
     text = head.decode("utf-8", errors="replace")
     if _IPERF_TEXT.search(text):
         raise FormatError(
-            name, "looks like iperf's text output, which rounds its figures",
+            name,
+            "looks like iperf's text output, which rounds its figures",
             remedy="Run iperf3 with -J and use `relayd import iperf3`.",
-        )  # fmt: skip
+        )
     if _WINDOWS_PING.search(text):
         raise FormatError(
-            name, "looks like the output of ping on Windows, which is rounded to whole ms",
+            name,
+            "looks like the output of ping on Windows, which is rounded to whole ms",
             remedy="Measure from Linux or macOS.",
-        )  # fmt: skip
+        )
     if text.lstrip().startswith("src,dest,src_tier,dest_tier,cost"):
         raise FormatError(
-            name, "looks like Skyplane's price file, which holds no measurement",
+            name,
+            "looks like Skyplane's price file, which holds no measurement",
             remedy="Prices belong into a catalogue (TOML).",
-        )  # fmt: skip
+        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from planner.errors import InputError
+from planner.model.errors import InputError
 
 _REGION = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}:[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 # gcp:europe-west6-a is zone a of europe-west6; aws:us-east-1a is zone a of us-east-1. Azure
@@ -48,9 +48,10 @@ def stated(field: str, name: str, file: str, tool: str) -> tuple[str, str]:
     if not name:
         remedy = f"Say {field} provider:region, such as {field} aws:us-east-1."
         raise InputError(
-            field, f"is needed, because {file} is {tool} output, which names no regions",
+            field,
+            f"is needed, because {file} is {tool} output, which names no regions",
             remedy=remedy,
-        )  # fmt: skip
+        )
     found = split(name)
     if found is None:
         raise InputError(

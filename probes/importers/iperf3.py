@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from planner.errors import FormatError
+from planner.model.errors import FormatError
 from probes.importers.iperf3_errors import explained
 from probes.importers.iperf3_result import samples
 from probes.importers.json_documents import Noise, documents, field, text_field
@@ -42,10 +42,11 @@ def read(source: Iterator[bytes], options: ImportOptions) -> Iterator[Outcome]:
         peer = _peer(test)
         if host and peer and peer != host and not options.force:
             raise FormatError(
-                options.name, f"holds tests with several hosts ({host}; line {line}: {peer}), but "
+                options.name,
+                f"holds tests with several hosts ({host}; line {line}: {peer}), but "
                 "one --src and one --dst were stated",
                 remedy="Import one file per pair of regions; --force if both are the same region.",
-            )  # fmt: skip
+            )
         host = host or peer
         yield from samples(line, test, options)
 
@@ -65,9 +66,10 @@ def _tests(source: Iterator[bytes], name: str) -> Iterator[tuple[int, dict[str, 
         if "event" not in content:
             if "start" not in content and "error" not in content:
                 raise FormatError(
-                    name, f"line {line} begins a JSON document that is not of iperf3",
+                    name,
+                    f"line {line} begins a JSON document that is not of iperf3",
                     remedy="Give the output of `iperf3 -c HOST -J`.",
-                )  # fmt: skip
+                )
             yield line, content
             continue
         event, data = content["event"], content.get("data")
@@ -89,9 +91,10 @@ def _tests(source: Iterator[bytes], name: str) -> Iterator[tuple[int, dict[str, 
 
 def _refuse_unfinished(name: str, line: int) -> None:
     raise FormatError(
-        name, f"the test that begins on line {line} has no end",
+        name,
+        f"the test that begins on line {line} has no end",
         remedy="The run was killed, or iperf3 was restarted into the same file: run it again.",
-    )  # fmt: skip
+    )
 
 
 def _peer(test: dict[str, Any]) -> str:

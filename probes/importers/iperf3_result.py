@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from planner.units import BITS_PER_MBIT
+from planner.model.units import BITS_PER_MBIT
 from probes.importers import limits
 from probes.importers.endpoints import stated
 from probes.importers.json_documents import field, list_field, number_field, text_field
@@ -157,9 +157,13 @@ def _udp(test: dict[str, Any], flow: _Flow) -> _Result | str:
 
 
 def _sample(
-    test: dict[str, Any], flow: _Flow, streams: int, start_s: float, found: _Result,
+    test: dict[str, Any],
+    flow: _Flow,
+    streams: int,
+    start_s: float,
+    found: _Result,
     options: ImportOptions,
-) -> Sample:  # fmt: skip
+) -> Sample:
     client = (*stated("--src", options.src, options.name, "iperf3"), options.src_vm)
     server = (*stated("--dst", options.dst, options.name, "iperf3"), options.dst_vm)
     src, dst = (server, client) if flow.reverse else (client, server)
@@ -167,16 +171,24 @@ def _sample(
         found.detail["reverse"] = True
     version = text_field(test, "start", "version").removeprefix("iperf ").strip()[:16]
     return Sample(
-        src[0], dst[0], found.metric, found.mbps, start_s, f"iperf3 {version}".strip(),
-        connections=streams, duration_s=found.duration_s, warmed_up=found.warmed_up,
-        src_zone=src[1], dst_zone=dst[1], src_vm=src[2], dst_vm=dst[2],
+        src[0],
+        dst[0],
+        found.metric,
+        found.mbps,
+        start_s,
+        f"iperf3 {version}".strip(),
+        connections=streams,
+        duration_s=found.duration_s,
+        warmed_up=found.warmed_up,
+        src_zone=src[1],
+        dst_zone=dst[1],
+        src_vm=src[2],
+        dst_vm=dst[2],
         detail=json.dumps(found.detail),
-    )  # fmt: skip
+    )
 
 
-def _steady(
-    test: dict[str, Any], flow: _Flow, *, warmed_up: bool
-) -> tuple[Steady | None, str]:  # fmt: skip
+def _steady(test: dict[str, Any], flow: _Flow, *, warmed_up: bool) -> tuple[Steady | None, str]:
     """Return the steady rate and the side whose intervals it is from."""
     client_file = isinstance(field(test, "start", "connecting_to"), dict)
     here_receives = client_file == flow.reverse

@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple, NoReturn
 
-from planner.errors import FormatError
+from planner.model.errors import FormatError
 from probes.importers.text import Lines
 
 MAX_DOCUMENT_CHARS = 1 << 26
@@ -71,9 +71,11 @@ def documents(
         elif not parts:
             if line.strip():
                 raise FormatError(
-                    name, f"line {number} is not the beginning of a JSON object",
-                    value=line[:60], remedy="Give the tool's output alone, with nothing before it.",
-                )  # fmt: skip
+                    name,
+                    f"line {number} is not the beginning of a JSON object",
+                    value=line[:60],
+                    remedy="Give the tool's output alone, with nothing before it.",
+                )
             continue
         parts.append(line)
         size += len(line)
@@ -114,17 +116,20 @@ def _explain(
     if error.msg.startswith("Unterminated string") or _WORD.fullmatch(text.rstrip(), error.pos):
         if next_start:
             raise FormatError(
-                name, f"the document of line {start} is cut off by another one on line "
-                f"{next_start}", remedy=doubled,
-            ) from error  # fmt: skip
+                name,
+                f"the document of line {start} is cut off by another one on line {next_start}",
+                remedy=doubled,
+            ) from error
         raise FormatError(
-            name, f"the document of line {start} is cut off at line {line}, column {column}",
+            name,
+            f"the document of line {start} is cut off at line {line}, column {column}",
             remedy="The run was killed or the file was copied while it was written: run it again.",
-        ) from error  # fmt: skip
+        ) from error
     raise FormatError(
-        name, f"is not valid JSON at line {line}, column {column}: {error.msg}",
+        name,
+        f"is not valid JSON at line {line}, column {column}: {error.msg}",
         remedy="It is damaged: run the test again.",
-    ) from error  # fmt: skip
+    ) from error
 
 
 def _refuse_constant(constant: str) -> NoReturn:

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from planner.errors import FormatError, InputError
-from planner.units import MBPS_PER_GBPS
+from planner.model.errors import FormatError, InputError
+from planner.model.units import MBPS_PER_GBPS
 from probes.importers import limits
 from probes.importers.endpoints import stated
 from probes.importers.options import ImportOptions, Outcome
@@ -116,9 +116,10 @@ def read(source: Iterator[bytes], options: ImportOptions) -> Iterator[Outcome]:
         yield _outcome(test, options)
     if not recognised:
         raise FormatError(
-            options.name, "holds no output of nuttcp that relayd can read",
+            options.name,
+            "holds no output of nuttcp that relayd can read",
             remedy="Give what `nuttcp HOST` or `nuttcp -fparse HOST` prints.",
-        )  # fmt: skip
+        )
 
 
 def _take_verbose(test: _Test, side: str, text: str, line: str) -> None:
@@ -144,9 +145,7 @@ def _take_verbose(test: _Test, side: str, text: str, line: str) -> None:
         test.other_side = True
 
 
-def _figures(
-    line: str,
-) -> tuple[bool, float | None, float | None, dict[str, float]] | None:
+def _figures(line: str) -> tuple[bool, float | None, float | None, dict[str, float]] | None:
     """Return whether a line is the final one, its seconds, its rate and what else it says."""
     if plain := _LINE.match(line):
         rest = plain[4]
@@ -191,10 +190,10 @@ def _outcome(test: _Test, options: ImportOptions) -> Outcome:
     streams = test.streams or options.connections
     if streams is None and not test.udp:
         raise InputError(
-            "--connections", f"is needed, because {options.name} does not say how many streams "
-            "nuttcp used",
+            "--connections",
+            f"is needed, because {options.name} does not say how many streams nuttcp used",
             remedy="Say --connections 1 (nuttcp's default), or what was given with -N.",
-        )  # fmt: skip
+        )
     metric: Metric = "aggregate_mbps"
     if test.udp:
         metric = "udp_mbps"
@@ -221,8 +220,18 @@ def _outcome(test: _Test, options: ImportOptions) -> Outcome:
     src, src_zone = stated("--src", options.src, options.name, "nuttcp")
     dst, dst_zone = stated("--dst", options.dst, options.name, "nuttcp")
     return Sample(
-        src, dst, metric, value, options.start_s(), f"nuttcp {test.version}".strip(),
-        connections=streams, duration_s=seconds if steady is None else steady.duration_s,
-        warmed_up=test.udp or steady is not None, src_zone=src_zone, dst_zone=dst_zone,
-        src_vm=options.src_vm, dst_vm=options.dst_vm, detail=json.dumps(detail),
-    )  # fmt: skip
+        src,
+        dst,
+        metric,
+        value,
+        options.start_s(),
+        f"nuttcp {test.version}".strip(),
+        connections=streams,
+        duration_s=seconds if steady is None else steady.duration_s,
+        warmed_up=test.udp or steady is not None,
+        src_zone=src_zone,
+        dst_zone=dst_zone,
+        src_vm=options.src_vm,
+        dst_vm=options.dst_vm,
+        detail=json.dumps(detail),
+    )

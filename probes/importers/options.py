@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from planner.errors import InputError
+from planner.model.errors import InputError
 from probes.samples import Sample, Skipped
 
 Outcome: TypeAlias = Sample | Skipped

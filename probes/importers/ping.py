@@ -17,7 +17,7 @@ from itertools import islice
 from math import fsum, sqrt
 from statistics import median
 
-from planner.errors import FormatError
+from planner.model.errors import FormatError
 from probes.importers import limits
 from probes.importers.endpoints import stated
 from probes.importers.options import ImportOptions, Outcome
@@ -119,18 +119,20 @@ def read(source: Iterator[bytes], options: ImportOptions) -> Iterator[Outcome]:
         yield from _outcomes(run, options)
     if not recognised:
         raise FormatError(
-            options.name, "holds no output of ping that relayd can read",
+            options.name,
+            "holds no output of ping that relayd can read",
             remedy="If ping answers in another language, run `LC_ALL=C ping`.",
-        )  # fmt: skip
+        )
 
 
 def _one_host(known: str, found: str, line: int, options: ImportOptions) -> str:
     if known and found and known != found and not options.force:
         raise FormatError(
-            options.name, f"holds pings of several hosts ({known}; line {line}: {found}), but one "
+            options.name,
+            f"holds pings of several hosts ({known}; line {line}: {found}), but one "
             "--dst was stated",
             remedy="Import one file per pair of regions; --force if both are the same region.",
-        )  # fmt: skip
+        )
     return known or found
 
 
@@ -218,15 +220,28 @@ def _times(run: _Run, detail: dict[str, object]) -> tuple[float, float | None] |
 
 
 def _sample(
-    metric: Metric, value: float, start_s: float, tool: str, detail: dict[str, object],
+    metric: Metric,
+    value: float,
+    start_s: float,
+    tool: str,
+    detail: dict[str, object],
     options: ImportOptions,
-) -> Sample:  # fmt: skip
+) -> Sample:
     src, src_zone = stated("--src", options.src, options.name, "ping")
     dst, dst_zone = stated("--dst", options.dst, options.name, "ping")
     return Sample(
-        src, dst, metric, value, start_s, tool, src_zone=src_zone, dst_zone=dst_zone,
-        src_vm=options.src_vm, dst_vm=options.dst_vm, detail=json.dumps(detail),
-    )  # fmt: skip
+        src,
+        dst,
+        metric,
+        value,
+        start_s,
+        tool,
+        src_zone=src_zone,
+        dst_zone=dst_zone,
+        src_vm=options.src_vm,
+        dst_vm=options.dst_vm,
+        detail=json.dumps(detail),
+    )
 
 
 def _deviation(values: array[float]) -> float:

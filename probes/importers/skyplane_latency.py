@@ -28,9 +28,17 @@ from probes.importers.skyplane_throughput import (
 from probes.samples import Sample, Skipped
 
 COLUMNS = (
-    "src_region", "src_tier", "src_instance_class", "dst_region", "dst_tier",
-    "dst_instance_class", "min_rtt", "avg_rtt", "max_rtt", "mdev_rtt",
-)  # fmt: skip
+    "src_region",
+    "src_tier",
+    "src_instance_class",
+    "dst_region",
+    "dst_tier",
+    "dst_instance_class",
+    "min_rtt",
+    "avg_rtt",
+    "max_rtt",
+    "mdev_rtt",
+)
 
 WIDE_SPREAD = "contaminated: max - min is over max(3 ms, 3 %) in a row from GCP"
 REPEATED = "contaminated: repeats another destination's figures in a row from GCP"
@@ -54,9 +62,17 @@ def read(source: Iterator[bytes], options: ImportOptions) -> Iterator[Outcome]:
     """Yield one sample of ``rtt_ms`` (the mean) a row; rows from GCP come after the others."""
     table = Table(source, options.name, force=options.force)
     (
-        src_at, src_tier_at, src_vm_at, dst_at, dst_tier_at, dst_vm_at,
-        min_at, avg_at, max_at, mdev_at,
-    ) = columns_at(table, COLUMNS, options.name)  # fmt: skip
+        src_at,
+        src_tier_at,
+        src_vm_at,
+        dst_at,
+        dst_tier_at,
+        dst_vm_at,
+        min_at,
+        avg_at,
+        max_at,
+        mdev_at,
+    ) = columns_at(table, COLUMNS, options.name)
     start_s = options.start_s()
     tiers = frozenset(options.tiers)
     endpoints = Endpoints()
@@ -89,10 +105,18 @@ def read(source: Iterator[bytes], options: ImportOptions) -> Iterator[Outcome]:
         if ends != ("PREMIUM", "PREMIUM"):
             detail |= {"src_tier": ends[0], "dst_tier": ends[1]}
         sample = Sample(
-            src[0], dst[0], "rtt_ms", avg_ms, start_s, TOOL,
-            src_zone=src[1], dst_zone=dst[1], src_vm=row[src_vm_at], dst_vm=row[dst_vm_at],
+            src[0],
+            dst[0],
+            "rtt_ms",
+            avg_ms,
+            start_s,
+            TOOL,
+            src_zone=src[1],
+            dst_zone=dst[1],
+            src_vm=row[src_vm_at],
+            dst_vm=row[dst_vm_at],
             detail=json.dumps(detail),
-        )  # fmt: skip
+        )
         if options.force or not src[0].startswith("gcp:"):
             yield sample
             continue

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from planner.errors import FormatError
-from planner.units import BITS_PER_MBIT
+from planner.model.errors import FormatError
+from planner.model.units import BITS_PER_MBIT
 from probes.importers import limits
 from probes.importers.csv_table import Table
 from probes.importers.endpoints import Endpoints
@@ -21,9 +21,17 @@ from probes.samples import Sample, Skipped
 
 TOOL = "skyplane"
 COLUMNS = (
-    "src_region", "src_tier", "src_instance_class", "dst_region", "dst_tier",
-    "dst_instance_class", "iperf3_connections", "iperf3_runtime", "throughput_received", "success",
-)  # fmt: skip
+    "src_region",
+    "src_tier",
+    "src_instance_class",
+    "dst_region",
+    "dst_tier",
+    "dst_instance_class",
+    "iperf3_connections",
+    "iperf3_runtime",
+    "throughput_received",
+    "success",
+)
 
 FAILED = "the test failed (success is not True)"
 BAD_REGION = "src_region or dst_region is not provider:region"
@@ -36,9 +44,17 @@ def read(source: Iterator[bytes], options: ImportOptions) -> Iterator[Outcome]:
     """Yield one sample of ``aggregate_mbps`` (``per_flow_mbps`` for one connection) a row."""
     table = Table(source, options.name, force=options.force)
     (
-        src_at, src_tier_at, src_vm_at, dst_at, dst_tier_at, dst_vm_at,
-        connections_at, duration_at, received_at, success_at,
-    ) = columns_at(table, COLUMNS, options.name)  # fmt: skip
+        src_at,
+        src_tier_at,
+        src_vm_at,
+        dst_at,
+        dst_tier_at,
+        dst_vm_at,
+        connections_at,
+        duration_at,
+        received_at,
+        success_at,
+    ) = columns_at(table, COLUMNS, options.name)
     start_s = options.start_s()
     tiers = frozenset(options.tiers)
     endpoints = Endpoints()
@@ -86,10 +102,21 @@ def read(source: Iterator[bytes], options: ImportOptions) -> Iterator[Outcome]:
         if detail is None:
             detail = details[ends] = tier_detail(ends)
         yield Sample(
-            src[0], dst[0], "aggregate_mbps" if connections > 1 else "per_flow_mbps",
-            bps / BITS_PER_MBIT, start_s, TOOL, connections, duration_s, False,
-            src[1], dst[1], row[src_vm_at], row[dst_vm_at], detail,
-        )  # fmt: skip
+            src[0],
+            dst[0],
+            "aggregate_mbps" if connections > 1 else "per_flow_mbps",
+            bps / BITS_PER_MBIT,
+            start_s,
+            TOOL,
+            connections,
+            duration_s,
+            False,
+            src[1],
+            dst[1],
+            row[src_vm_at],
+            row[dst_vm_at],
+            detail,
+        )
 
 
 def columns_at(table: Table, columns: tuple[str, ...], name: str) -> list[int]:
@@ -103,9 +130,10 @@ def columns_at(table: Table, columns: tuple[str, ...], name: str) -> list[int]:
     missing = [column for column in columns if column not in table.header]
     if missing:
         raise FormatError(
-            name, f"line {table.header_line} lacks the column {', '.join(missing)}",
+            name,
+            f"line {table.header_line} lacks the column {', '.join(missing)}",
             remedy="Only Skyplane's raw file has them all; `relayd import csv` reads others.",
-        )  # fmt: skip
+        )
     return [table.header.index(column) for column in columns]
 
 

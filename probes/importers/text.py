@@ -6,7 +6,7 @@ import codecs
 from collections.abc import Iterator
 from typing import BinaryIO, NoReturn
 
-from planner.errors import FormatError, InputError
+from planner.model.errors import FormatError, InputError
 
 CHUNK_BYTES = 1 << 18
 MAX_LINE_CHARS = 1 << 20

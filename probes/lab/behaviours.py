@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self
 
-from planner.errors import InputError
+from planner.model.errors import InputError
 
 UP, BLACKHOLE, RESET = "up", "blackhole", "reset"
 OK, FILTERED, HANG = "ok", "filtered", "hang"
@@ -37,9 +37,11 @@ class _Settings:
         for name, choices in self._choices.items():
             if getattr(self, name) not in choices:
                 raise InputError(
-                    name, "is not known", value=getattr(self, name),
+                    name,
+                    "is not known",
+                    value=getattr(self, name),
                     remedy=f"Give {' or '.join(choices)}.",
-                )  # fmt: skip
+                )
 
     def with_settings(self, settings: Mapping[str, str | float]) -> Self:
         """Return a copy with these settings; the value ``default`` takes one back.
@@ -142,15 +144,17 @@ class LinkBehaviour(_Settings):
         _Settings.__post_init__(self)
         if self.burst_mb and self.rate_mbps is None:
             raise InputError(
-                "burst_mb", "needs a rate that holds after the burst",
+                "burst_mb",
+                "needs a rate that holds after the burst",
                 remedy="Set rate_mbps with it.",
-            )  # fmt: skip
+            )
         cut_at = self.cut_after_s is not None or self.cut_after_mb is not None
         if cut_at != (self.cut_mbps is not None):
             raise InputError(
-                "cut_mbps", "and cut_after_s or cut_after_mb need each other",
+                "cut_mbps",
+                "and cut_after_s or cut_after_mb need each other",
                 remedy="Set the rate and when it begins together.",
-            )  # fmt: skip
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
-from planner.errors import InputError
+from planner.model.errors import InputError
 from probes.lab.behaviours import HostBehaviour, Impairment, LinkBehaviour, impairment_of
 from probes.lab.topology import Topology, whole_segments
 

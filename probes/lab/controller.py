@@ -23,7 +23,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from planner.errors import InputError, RelaydError
+from planner.model.errors import InputError, RelaydError
 from probes.lab.linux import start_time_of
 from probes.lab.requirements import check_machine
 from probes.lab.sites import processes
@@ -65,9 +65,11 @@ class Lab:
     def __init__(self, name: str = DEFAULT_NAME) -> None:
         if not _NAME.fullmatch(name):
             raise InputError(
-                "--name", "is not a name for a lab", value=name,
+                "--name",
+                "is not a name for a lab",
+                value=name,
                 remedy="Use up to 63 lower-case letters, digits, dots and dashes.",
-            )  # fmt: skip
+            )
         self.name = name
         self.folder = labs_folder() / name
 
@@ -106,11 +108,12 @@ class Lab:
                 if (self.folder / "topology.json").read_text() == topology.to_json():
                     return False
                 raise InputError(
-                    "--name", "is taken by a lab with other sites or another profile",
+                    "--name",
+                    "is taken by a lab with other sites or another profile",
                     value=self.name,
                     remedy=f"Take it down with `relayd lab down --name {self.name}`, or give "
                     "the new one another name.",
-                )  # fmt: skip
+                )
             self._remove()
             self.folder.mkdir(mode=0o700)
             (self.folder / "topology.json").write_text(topology.to_json())
@@ -154,10 +157,13 @@ class Lab:
         """Change behaviours of a link (:class:`~probes.lab.behaviours.LinkBehaviour`)."""
         self._ask(
             {
-                "do": "set_link", "source": source, "destination": destination,
-                "settings": dict(settings), "one_way": one_way,
+                "do": "set_link",
+                "source": source,
+                "destination": destination,
+                "settings": dict(settings),
+                "one_way": one_way,
             }
-        )  # fmt: skip
+        )
 
     def clear(self) -> None:
         """Take back every behaviour that was set since the lab came up."""
@@ -193,13 +199,21 @@ class Lab:
         with (self.folder / "log").open("wb") as log:
             keeper = subprocess.Popen(
                 [
-                    sys.executable, "-m", "probes.lab.keeper", str(self.folder), str(writer),
+                    sys.executable,
+                    "-m",
+                    "probes.lab.keeper",
+                    str(self.folder),
+                    str(writer),
                     *(["bound"] if ends_with_caller else []),
                 ],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/",
-                start_new_session=True, pass_fds=[writer],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd="/",
+                start_new_session=True,
+                pass_fds=[writer],
                 env={**os.environ, "PYTHONPATH": search, "PATH": path, MARK: identity},
-            )  # fmt: skip
+            )
         os.close(writer)
         self._write_record(
             {"id": identity, "pid": keeper.pid, "start_time": start_time_of(keeper.pid)}
@@ -234,9 +248,11 @@ class Lab:
         record = self._record()
         if record is None or not _is_alive(record):
             raise InputError(
-                "--name", "names no lab that is up", value=self.name,
+                "--name",
+                "names no lab that is up",
+                value=self.name,
                 remedy="`relayd lab up` starts one; `relayd lab status` lists those that run.",
-            )  # fmt: skip
+            )
         return record
 
     def _ask(self, request: dict[str, Any]) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NoReturn
 
-from planner.errors import InputError, RelaydError
+from planner.model.errors import InputError, RelaydError
 from probes.lab import links, sshd
 from probes.lab.behaviours import HANG, NO_IMPAIRMENT
 from probes.lab.conditions import Conditions
@@ -251,10 +251,12 @@ class Keeper:
         except InputError as error:
             reply = {
                 "input_error": {
-                    "field": error.field, "problem": error.problem,
-                    "value": error.value, "remedy": error.remedy,
+                    "field": error.field,
+                    "problem": error.problem,
+                    "value": error.value,
+                    "remedy": error.remedy,
                 }
-            }  # fmt: skip
+            }
         except RelaydError as error:
             reply = {"error": str(error)}
         except Exception as error:  # noqa: BLE001 - the lab goes on, and says what happened
@@ -278,9 +280,11 @@ class Keeper:
                 return {"sites": len(sites)}
             case "set_link":
                 pairs = conditions.set_link(
-                    request["source"], request["destination"], request["settings"],
+                    request["source"],
+                    request["destination"],
+                    request["settings"],
                     one_way=request["one_way"],
-                )  # fmt: skip
+                )
                 await self._apply({j for _, j in pairs}, pairs)
                 return {"links": len(pairs)}
             case "clear":

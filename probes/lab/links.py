@@ -10,7 +10,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from planner.errors import RelaydError
+from planner.model.errors import RelaydError
 from probes.lab.topology import private_address, public_address
 
 DEVICE = "wan"

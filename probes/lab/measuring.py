@@ -21,7 +21,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from planner.errors import RelaydError
+from planner.model.errors import RelaydError
 from probes.lab.controller import Lab
 from probes.lab.counters import lateness_quantile_ms
 from probes.lab.linux import CLONE_NEWNET, set_namespace
@@ -269,9 +269,12 @@ def running(
         The block begins when the program has printed a line with this in it.
     """
     process = subprocess.Popen(
-        lab.command(region, command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, text=True,
-    )  # fmt: skip
+        lab.command(region, command),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
     try:
         if until:
             _wait_for_line(process, until)

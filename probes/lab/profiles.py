@@ -20,9 +20,9 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from planner.catalogue import Catalogue, Region
-from planner.errors import FormatError, InputError
-from planner.network import Network
+from planner.model.catalogue import Catalogue, Region
+from planner.model.errors import FormatError, InputError
+from planner.model.network import Network
 from probes.lab.behaviours import LinkBehaviour
 from probes.lab.topology import GOODPUT_SHARE, MAX_SITES, Site, Topology
 
@@ -123,10 +123,11 @@ def load_profile(path: Path) -> Profile:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise FormatError(
-            f"{path}: {where or 'profile'}", f"is wrong: {first['msg']}",
+            f"{path}: {where or 'profile'}",
+            f"is wrong: {first['msg']}",
             value=None if isinstance(first["input"], dict) else first["input"],
             remedy="docs/lab.md describes profiles.",
-        ) from None  # fmt: skip
+        ) from None
 
 
 def topology_of(
@@ -175,9 +176,11 @@ def topology_of(
             rtt = known[-1] if known else rtt_ms(catalogue.region(src), catalogue.region(dst))
             if rtt is None:
                 raise InputError(
-                    f"{profile.name} link", "has no round-trip time", value=f"{src} {dst}",
+                    f"{profile.name} link",
+                    "has no round-trip time",
+                    value=f"{src} {dst}",
                     remedy="Add a [[link]] entry with src, dst and rtt_ms to the profile.",
-                )  # fmt: skip
+                )
             matrix[i][j] = rtt
     for i, src in enumerate(names):
         for j, dst in enumerate(names):
@@ -202,7 +205,7 @@ def topology_of_network(
     Raises
     ------
     InputError
-        If a pair of the chosen regions has no leg in either direction.
+        If a pair of the chosen regions has no link in either direction.
     """
     names = list(network.sites)
     if isinstance(regions, int):
@@ -211,14 +214,14 @@ def topology_of_network(
         names = list(regions)
     else:
         names = names[:MAX_SITES]
-    legs = {(leg.src, leg.dst): leg for leg in network}
+    estimates = {(link.src, link.dst): link for link in network}
     matrix = [[0.0] * len(names) for _ in names]
     links = {}
     fastest = dict.fromkeys(names, 0.0)
-    for (src, dst), leg in legs.items():
+    for (src, dst), link in estimates.items():
         for name in (src, dst):
             if name in fastest:
-                fastest[name] = max(fastest[name], leg.aggregate_gbps.expected * 1000)
+                fastest[name] = max(fastest[name], link.aggregate_gbps.expected * 1000)
     sites = []
     for name in names:
         site = network.sites[name]
@@ -232,15 +235,15 @@ def topology_of_network(
         for j, dst in enumerate(names):
             if i == j:
                 continue
-            both = [legs[pair] for pair in ((src, dst), (dst, src)) if pair in legs]
+            both = [estimates[pair] for pair in ((src, dst), (dst, src)) if pair in estimates]
             if not both:
-                raise InputError("store", "has no leg between", value=f"{src} {dst}")
-            rtt = sum(leg.rtt_ms.expected for leg in both) / len(both)
+                raise InputError("store", "has no link between", value=f"{src} {dst}")
+            rtt = sum(link.rtt_ms.expected for link in both) / len(both)
             matrix[i][j] = round(rtt, 3)
-            leg = legs.get((src, dst), both[0])
-            rate = leg.aggregate_gbps.expected * 1000 * scale / GOODPUT_SHARE
+            link = estimates.get((src, dst), both[0])
+            rate = link.aggregate_gbps.expected * 1000 * scale / GOODPUT_SHARE
             capped = rate < 0.999 * min(sites[i].egress_mbps, sites[j].ingress_mbps)
-            window_kb = leg.per_flow_mbps.expected * scale * rtt / 8
+            window_kb = link.per_flow_mbps.expected * scale * rtt / 8
             links[i, j] = LinkBehaviour(
                 rate_mbps=rate if capped else None, window_kb=max(window_kb, 3.0)
             )
@@ -297,9 +300,10 @@ def _site(name: str, profile: Profile, catalogue: Catalogue, scale: float) -> Si
         figures |= given
     if missing := {"egress_mbps", "ingress_mbps", "window_kb"} - figures.keys():
         raise InputError(
-            f"{profile.name} site {name}", f"has no {', '.join(sorted(missing))}",
+            f"{profile.name} site {name}",
+            f"has no {', '.join(sorted(missing))}",
             remedy="Give them in a [[site]] entry of the profile, or name a vm_type.",
-        )  # fmt: skip
+        )
     return Site(
         region=name,
         egress_mbps=figures["egress_mbps"] * scale,

@@ -6,7 +6,7 @@ import os
 import shutil
 from pathlib import Path
 
-from planner.errors import RelaydError
+from planner.model.errors import RelaydError
 
 _PACKAGES = {
     "ip": "iproute2",

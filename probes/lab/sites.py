@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from planner.errors import RelaydError
+from planner.model.errors import RelaydError
 from probes.lab.linux import die_with_parent, start_time_of
 from probes.lab.sshd import CONFIGURATION, SSHD
 
@@ -106,9 +106,12 @@ def start_site(script: str, log: IO[bytes]) -> subprocess.Popen[bytes]:
     command += ["--fork", "--kill-child", "--mount-proc"]
     process = subprocess.Popen(
         [*command, "sh", "-s"],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, cwd="/",
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=log,
+        cwd="/",
         preexec_fn=_detach,
-    )  # fmt: skip
+    )
     assert process.stdin is not None
     process.stdin.write(script.encode())
     process.stdin.close()

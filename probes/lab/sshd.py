@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from planner.errors import RelaydError
+from planner.model.errors import RelaydError
 
 SSHD = "/usr/sbin/sshd"
 
@@ -49,8 +49,10 @@ def make_keys(folder: Path, names: Sequence[str]) -> None:
         command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "relayd-lab"]
         done = subprocess.run(
             [*command, "-f", str(folder / name)],
-            stdin=subprocess.DEVNULL, capture_output=True, text=True,
-        )  # fmt: skip
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
         if done.returncode:
             raise RelaydError(f"The lab could not make SSH keys: {done.stderr.strip()}")
 

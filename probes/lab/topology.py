@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from planner.errors import FormatError, InputError
+from planner.model.errors import FormatError, InputError
 from probes.lab.behaviours import LinkBehaviour
 
 MAX_SITES = 250

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from probes.failures import Cause, ProbeError
+from probes.fleet.failures import Cause, ProbeError
 from probes.fleet.hosts import Host
+from probes.fleet.sessions import Output
 from probes.importers.options import ImportOptions
 from probes.importers.steady import Interval
 from probes.samples import Sample, Skipped
-from probes.sessions import Output
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +61,15 @@ class Test:
         """Return what the importers need to know that the output does not say."""
         client, server = (self.dst, self.src) if client_at_dst else (self.src, self.dst)
         return ImportOptions(
-            src=client.region, dst=server.region, src_vm=client.vm_type, dst_vm=server.vm_type,
-            measured_at_s=measured_at_s, connections=self.connections or None,
-            duration_s=self.duration_s, name=f"the output from {client.name}",
-        )  # fmt: skip
+            src=client.region,
+            dst=server.region,
+            src_vm=client.vm_type,
+            dst_vm=server.vm_type,
+            measured_at_s=measured_at_s,
+            connections=self.connections or None,
+            duration_s=self.duration_s,
+            name=f"the output from {client.name}",
+        )
 
     @property
     def is_private(self) -> bool:
@@ -82,9 +87,11 @@ class Test:
         detail = json.loads(sample.detail) if sample.detail else {}
         detail["address"] = "private" if self.is_private else "public"
         return sample._replace(
-            measured_at_s=measured_at_s, src_zone=self.src.zone, dst_zone=self.dst.zone,
+            measured_at_s=measured_at_s,
+            src_zone=self.src.zone,
+            dst_zone=self.dst.zone,
             detail=json.dumps(detail),
-        )  # fmt: skip
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,11 +162,17 @@ _CAUSES: tuple[tuple[str, Cause], ...] = (
 
 
 _REMEDIES: tuple[tuple[str, str], ...] = (
-    ("socket buffer size", "Ask for a smaller --tcp-window, or let --change-sysctls raise "
-     "net.core.rmem_max and wmem_max for the length of the campaign."),
-    ("tcp_congestion", "Load the algorithm's module on the host (`modprobe tcp_bbr`), or name one "
-     "of /proc/sys/net/ipv4/tcp_available_congestion_control."),
-)  # fmt: skip
+    (
+        "socket buffer size",
+        "Ask for a smaller --tcp-window, or let --change-sysctls raise "
+        "net.core.rmem_max and wmem_max for the length of the campaign.",
+    ),
+    (
+        "tcp_congestion",
+        "Load the algorithm's module on the host (`modprobe tcp_bbr`), or name one "
+        "of /proc/sys/net/ipv4/tcp_available_congestion_control.",
+    ),
+)
 
 
 def failure(host: Host, tool: str, words: str) -> ProbeError:

@@ -11,13 +11,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from planner.errors import FormatError, InputError
-from probes.failures import ProbeError
+from planner.model.errors import FormatError, InputError
+from probes.fleet.failures import ProbeError
+from probes.fleet.sessions import Output
 from probes.importers.iperf3_errors import explained
 from probes.importers.iperf3_result import samples
 from probes.importers.json_documents import Noise, documents, field, list_field, number_field
 from probes.importers.steady import Interval
-from probes.sessions import Output
 from probes.tools.interface import Result, Test, failure, only_samples
 
 MOST_STREAMS = 128
@@ -49,9 +49,10 @@ class Iperf3:
         """Return the client's command."""
         if not 1 <= test.connections <= MOST_STREAMS:
             raise InputError(
-                "connections", f"must be between 1 and {MOST_STREAMS}: iperf3 has no more streams",
+                "connections",
+                f"must be between 1 and {MOST_STREAMS}: iperf3 has no more streams",
                 value=test.connections,
-            )  # fmt: skip
+            )
         command = ["iperf3", "-c", test.address, "-p", str(test.port), "-J", "-R"]
         command += ["-t", str(max(1, round(test.duration_s))), "-P", str(test.connections)]
         command += ["--connect-timeout", str(CONNECT_TIMEOUT_MS)]
@@ -90,7 +91,7 @@ class Iperf3:
         # Who holds a test to a rate knows what to make of its figure; an importer refuses it.
         options = replace(
             test.options(measured_at_s, client_at_dst=True), force=bool(test.most_mbps)
-        )  # fmt: skip
+        )
         found = only_samples(test.dst, self.name, list(samples(1, document, options)))
         if output.status != 0:
             raise failure(test.dst, self.name, output.last_words)

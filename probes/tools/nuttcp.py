@@ -7,12 +7,12 @@ are left out here; the last one is part of the total only.
 
 from __future__ import annotations
 
-from planner.errors import FormatError
-from probes.failures import ProbeError
+from planner.model.errors import FormatError
+from probes.fleet.failures import ProbeError
+from probes.fleet.sessions import Output
 from probes.importers import limits
 from probes.importers import nuttcp as importer
 from probes.importers.steady import Interval
-from probes.sessions import Output
 from probes.tools.interface import Result, Test, failure, only_samples
 
 MARGIN_S = 15.0

@@ -12,11 +12,11 @@ import json
 import re
 from typing import Any
 
-from planner.errors import FormatError
-from probes.failures import ProbeError
+from planner.model.errors import FormatError
+from probes.fleet.failures import ProbeError
+from probes.fleet.sessions import Output
 from probes.importers import ping as importer
 from probes.samples import Sample
-from probes.sessions import Output
 from probes.tools.interface import Result, Test, only_samples
 
 INTERVAL_S = 0.2

@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 
-from planner.errors import InputError
-from probes.failures import ProbeError
+from planner.model.errors import InputError
+from probes.fleet.failures import ProbeError
 from probes.fleet.hosts import Fleet, Host
-from probes.remote import wait_for_listener
-from probes.sessions import Sessions
+from probes.fleet.remote import wait_for_listener
+from probes.fleet.sessions import Sessions
 from probes.tools.interface import Result, Test, Tool, failure
 
 SERVER_MARGIN_S = 20.0
@@ -40,10 +40,11 @@ class Ports:
                 break
         else:
             raise ProbeError(
-                host.name, "busy", f"no {count} free ports between {host.first_port} and "
-                f"{host.last_port}",
+                host.name,
+                "busy",
+                f"no {count} free ports between {host.first_port} and {host.last_port}",
                 "Widen `probe_ports` in the fleet file.",
-            )  # fmt: skip
+            )
         taken |= wanted
         try:
             yield first
@@ -61,9 +62,14 @@ def make_test(fleet: Fleet, tool: Tool, src: str, dst: str) -> Test:
 
 @asynccontextmanager
 async def prepared(
-    sessions: Sessions, ports: Ports, tool: Tool, test: Test, *, lasting_s: float = 0.0,
+    sessions: Sessions,
+    ports: Ports,
+    tool: Tool,
+    test: Test,
+    *,
+    lasting_s: float = 0.0,
     tether: bool = False,
-) -> AsyncIterator[Test]:  # fmt: skip
+) -> AsyncIterator[Test]:
     """Have the tool's server listen; gives the test with its port.
 
     Parameters
@@ -101,9 +107,11 @@ async def prepared(
             said = await running.output()
             if said.status in (126, 127):
                 raise ProbeError(
-                    server_host.name, "missing-tool", f"{tool.name} is not there or can't be run",
+                    server_host.name,
+                    "missing-tool",
+                    f"{tool.name} is not there or can't be run",
                     "`relayd fleet check --install-tools` installs what is missing.",
-                )  # fmt: skip
+                )
             problem = failure(server_host, tool.name, said.words)
             # Someone else's server has the port: theirs to keep, ours to go on.
             if problem.cause != "busy":
@@ -111,9 +119,7 @@ async def prepared(
         avoid.add(port)
 
 
-async def run_client(
-    sessions: Sessions, tool: Tool, test: Test, *, tether: bool = False
-) -> Result:  # fmt: skip
+async def run_client(sessions: Sessions, tool: Tool, test: Test, *, tether: bool = False) -> Result:
     """Run the client of a test whose server listens, and read what it says."""
     client = test.dst if tool.client_at_dst else test.src
     session = await sessions.session(client.name)

@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 from statistics import median, pstdev
 
-from probes.failures import ProbeError
+from probes.fleet.failures import ProbeError
+from probes.fleet.sessions import Output
 from probes.importers import limits
 from probes.samples import Metric, Sample
-from probes.sessions import Output
 from probes.tools.interface import Result, Test
 
 WAIT_S = 3.0
@@ -86,10 +86,11 @@ class TcpConnect:
                 times_ms.append(value)
         if lost and not times_ms:
             raise ProbeError(
-                test.src.name, "filtered", f"neither ping nor TCP port {test.port} of "
-                f"{test.dst.name} answers",
+                test.src.name,
+                "filtered",
+                f"neither ping nor TCP port {test.port} of {test.dst.name} answers",
                 "Let ICMP or the probe ports through between the fleet's hosts.",
-            )  # fmt: skip
+            )
         if output.status != 0 or len(times_ms) < 3:
             words = output.last_words or "too few answers"
             raise ProbeError(test.src.name, "tool", f"the TCP round-trip test failed: {words}")
@@ -97,20 +98,32 @@ class TcpConnect:
         rtt_ms = median(later)
         if problem := limits.fault("rtt_ms", rtt_ms, "the round-trip time"):
             raise ProbeError(test.src.name, "output", problem)
-        detail = json.dumps({
-            "first_ms": times_ms[0], "median_of": len(later), "min_ms": min(later),
-            "max_ms": max(later), "port": test.port,
-        })  # fmt: skip
+        detail = json.dumps(
+            {
+                "first_ms": times_ms[0],
+                "median_of": len(later),
+                "min_ms": min(later),
+                "max_ms": max(later),
+                "port": test.port,
+            }
+        )
         figures: tuple[tuple[Metric, float], ...] = (
             ("rtt_ms", rtt_ms),
             ("jitter_ms", pstdev(later)),
         )
         found = [
             Sample(
-                test.src.region, test.dst.region, metric, value, measured_at_s, "tcp-connect",
-                src_vm=test.src.vm_type, dst_vm=test.dst.vm_type, detail=detail,
+                test.src.region,
+                test.dst.region,
+                metric,
+                value,
+                measured_at_s,
+                "tcp-connect",
+                src_vm=test.src.vm_type,
+                dst_vm=test.dst.vm_type,
+                detail=detail,
             )
             for metric, value in figures
-        ]  # fmt: skip
+        ]
         settled = tuple(test.settled(sample, measured_at_s) for sample in found)
         return Result(settled, (len(times_ms) + lost) * HANDSHAKE_GB)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import re
 
-from probes.failures import ProbeError
+from probes.fleet.failures import ProbeError
+from probes.fleet.sessions import Output
 from probes.samples import Sample
-from probes.sessions import Output
 from probes.tools.interface import Result, Test
 
 MOST_HOPS = 40
@@ -32,8 +32,16 @@ class Traceroute:
     def command(self, test: Test) -> list[str]:
         """Return the command: one packet a hop, no names."""
         return [
-            "traceroute", "-n", "-q", "1", "-w", str(WAIT_S), "-m", str(MOST_HOPS), test.address
-        ]  # fmt: skip
+            "traceroute",
+            "-n",
+            "-q",
+            "1",
+            "-w",
+            str(WAIT_S),
+            "-m",
+            str(MOST_HOPS),
+            test.address,
+        ]
 
     def limit_s(self, test: Test) -> float:  # noqa: ARG002
         """Return how long it may take where nothing answers."""
@@ -59,8 +67,14 @@ class Traceroute:
         if not arrived:
             return Result((), detail=detail)
         sample = Sample(
-            test.src.region, test.dst.region, "route_hops", float(len(path)), measured_at_s,
-            self.name, src_vm=test.src.vm_type, dst_vm=test.dst.vm_type,
+            test.src.region,
+            test.dst.region,
+            "route_hops",
+            float(len(path)),
+            measured_at_s,
+            self.name,
+            src_vm=test.src.vm_type,
+            dst_vm=test.dst.vm_type,
             detail=json.dumps({"path": path}),
-        )  # fmt: skip
+        )
         return Result((test.settled(sample, measured_at_s),), detail=detail)

@@ -1,4 +1,4 @@
-"""What runs have shown against what was predicted, and which samples of legs follow from it."""
+"""What runs have shown against what was predicted, and which samples of links follow from it."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from itertools import pairwise
 from math import inf
 from typing import Literal, TypeAlias
 
-from planner.network import Leg
-from planner.predictions import Range
-from planner.units import MBPS_PER_GBPS
+from planner.model.network import Link
+from planner.model.predictions import Range
+from planner.model.units import MBPS_PER_GBPS
 from probes.samples import Sample
 from probes.verification.runs import PathRun, Run
 
 HELD_SHARE = 0.97
 """A path that came this near to the rate that it was held to could have carried more."""
 AGREE = 0.15
-"""Two looks at a leg that differ by less than this have seen the same."""
+"""Two looks at a link that differ by less than this have seen the same."""
 SURELY_MORE = 1.1
 """What connections could carry over what they did carry, for something else to be the limit."""
 
 Judgement: TypeAlias = Literal["within", "below", "above"]
-LegOf: TypeAlias = Callable[[str, str], Leg | None]
+LinkOf: TypeAlias = Callable[[str, str], Link | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class PathOutcome:
     samples : tuple of Sample
         One for each of its streams, as the tool gave them.
     sent_gb : float
-        Over one leg, warm-up included.
+        Over one link, warm-up included.
     measured_at_s : float
     """
 
@@ -97,9 +97,9 @@ def judged(achieved_gbps: float, predicted: Range) -> Judgement:
 
 
 def in_doubt(outcomes: Sequence[Outcome]) -> list[PathOutcome]:
-    """Return the paths outside of their bounds whose legs deserve a second look.
+    """Return the paths outside of their bounds whose links deserve a second look.
 
-    A direct path beside others tells nothing of its leg; it also runs alone. Nor does a path that
+    A direct path beside others tells nothing of its link; it also runs alone. Nor does a path that
     carried all that it was held to.
     """
     found: dict[tuple[str, ...], PathOutcome] = {}
@@ -114,22 +114,22 @@ def in_doubt(outcomes: Sequence[Outcome]) -> list[PathOutcome]:
 
 
 def samples_of(
-    outcomes: Sequence[Outcome], looks: Sequence[Outcome], leg_of: LegOf, plan_id: str
+    outcomes: Sequence[Outcome], looks: Sequence[Outcome], link_of: LinkOf, plan_id: str
 ) -> list[Sample]:
-    """Return what is now known of single legs, as samples.
+    """Return what is now known of single links, as samples.
 
-    Direct paths that ran alone and second looks are samples of their legs. A relayed path that
-    ran alone and was as predicted is one of the leg that bound it. Where two looks agree that a leg
-    is not as believed, its level is new: older samples no longer count.
+    Direct paths that ran alone and second looks are samples of their links. A relayed path that
+    ran alone and was as predicted is one of the link that bound it. Where two looks agree that a
+    link is not as believed, its level is new: older samples no longer count.
 
     Parameters
     ----------
     outcomes : sequence of Outcome
         Of the plan and of direct.
     looks : sequence of Outcome
-        Second looks, each at one leg.
-    leg_of : callable
-        What was believed of a leg.
+        Second looks, each at one link.
+    link_of : callable
+        What was believed of a link.
     plan_id : str
         Goes into the samples' detail.
     """
@@ -137,7 +137,7 @@ def samples_of(
     again = {look.paths[0].run.path.regions: look.paths[0] for look in looks}
     for outcome in outcomes:
         if len(outcome.paths) != 1:
-            continue  # paths at the same time share VMs: no leg shows what it can
+            continue  # paths at the same time share VMs: no link shows what it can
         (path,) = outcome.paths
         regions = path.run.path.regions
         if path.held or not path.run.one_to_one:
@@ -145,10 +145,10 @@ def samples_of(
         if len(regions) == 2:
             second = again.get(regions)
             is_new = second is not None and _agree(path, second)
-            found += _of_leg(path, regions[0], regions[1], leg_of, plan_id, is_new=is_new)
+            found += _of_link(path, regions[0], regions[1], link_of, plan_id, is_new=is_new)
         elif judged(path.achieved_gbps, path.run.path.rate) != "below":
-            src, dst = _binding(path, leg_of)
-            found += _of_leg(path, src, dst, leg_of, plan_id, is_new=False)
+            src, dst = _binding(path, link_of)
+            found += _of_link(path, src, dst, link_of, plan_id, is_new=False)
     firsts = {path.run.path.regions: path for outcome in outcomes for path in outcome.paths}
     for look in looks:
         (path,) = look.paths
@@ -158,26 +158,28 @@ def samples_of(
         first = next(
             (f for regions, f in firsts.items() if (src, dst) in tuple(pairwise(regions))), None
         )
-        against = _against(path, leg_of(src, dst))
+        against = _against(path, link_of(src, dst))
         if path.held and against != "above":
             continue
         is_new = first is not None and _agree(first, path) and against != "within"
-        found += _of_leg(path, src, dst, leg_of, plan_id, is_new=is_new)
+        found += _of_link(path, src, dst, link_of, plan_id, is_new=is_new)
     return found
 
 
 # ---- inside ------------------------------------------------------------------------------------
 
 
-def _against(path: PathOutcome, leg: Leg | None) -> Judgement:
-    """Return where what one VM pair carried lies in what was believed of its leg."""
-    if leg is None:
+def _against(path: PathOutcome, link: Link | None) -> Judgement:
+    """Return where what one VM pair carried lies in what was believed of its link."""
+    if link is None:
         return "above"
     count = len(path.run.streams)
     each = max(1, path.run.path.connections // count)
     low, expected, high = (
-        leg.rate_gbps(each, "low"), leg.rate_gbps(each), leg.rate_gbps(each, "high")
-    )  # fmt: skip
+        link.rate_gbps(each, "low"),
+        link.rate_gbps(each),
+        link.rate_gbps(each, "high"),
+    )
     return judged(path.achieved_gbps / count, Range(low, expected, high))
 
 
@@ -186,30 +188,30 @@ def _agree(one: PathOutcome, other: PathOutcome) -> bool:
     return high <= low * (1 + AGREE)
 
 
-def _binding(path: PathOutcome, leg_of: LegOf) -> tuple[str, str]:
-    """Return the leg of a path that was expected to be its limit."""
+def _binding(path: PathOutcome, link_of: LinkOf) -> tuple[str, str]:
+    """Return the link of a path that was expected to be its limit."""
     each = path.run.streams[0].connections
 
-    def rate(leg: tuple[str, str]) -> float:
-        known = leg_of(*leg)
+    def rate(link: tuple[str, str]) -> float:
+        known = link_of(*link)
         return known.rate_gbps(each) if known else inf
 
     return min(pairwise(path.run.path.regions), key=rate)
 
 
-def _of_leg(
-    path: PathOutcome, src: str, dst: str, leg_of: LegOf, plan_id: str, *, is_new: bool
+def _of_link(
+    path: PathOutcome, src: str, dst: str, link_of: LinkOf, plan_id: str, *, is_new: bool
 ) -> list[Sample]:
-    """Return a path's streams as samples of a leg: of its aggregate or of one flow.
+    """Return a path's streams as samples of a link: of its aggregate or of one flow.
 
     Connections that could not have carried more than they did say what one of them carries, and
-    nothing of the leg's aggregate.
+    nothing of the link's aggregate.
     """
     found = []
     relayed = len(path.run.path.regions) == 3
     for stream, sample in zip(path.run.streams, path.samples, strict=True):
-        leg, value = leg_of(src, dst), sample.value
-        could_mbps = stream.connections * leg.per_flow_mbps.expected if leg else inf
+        link, value = link_of(src, dst), sample.value
+        could_mbps = stream.connections * link.per_flow_mbps.expected if link else inf
         one_flow = stream.connections == 1 or could_mbps < SURELY_MORE * value
         detail = json.loads(sample.detail) if sample.detail else {}
         detail |= {"verification": plan_id}
@@ -220,7 +222,9 @@ def _of_leg(
         at = path.run.path.regions.index(src)
         found.append(
             sample._replace(
-                src=src, dst=dst, metric="per_flow_mbps" if one_flow else "aggregate_mbps",
+                src=src,
+                dst=dst,
+                metric="per_flow_mbps" if one_flow else "aggregate_mbps",
                 value=value / stream.connections if one_flow else value,
                 src_zone=sample.src_zone if at == 0 else "",
                 dst_zone=sample.dst_zone if dst == path.run.path.regions[-1] else "",
@@ -228,5 +232,5 @@ def _of_leg(
                 dst_vm=sample.dst_vm if dst == path.run.path.regions[-1] else "",
                 detail=json.dumps(detail),
             )
-        )  # fmt: skip
+        )
     return found

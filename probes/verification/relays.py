@@ -12,9 +12,9 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
-from probes.failures import ProbeError
+from probes.fleet.failures import ProbeError
 from probes.fleet.hosts import Fleet, Host
-from probes.sessions import Session, Sessions
+from probes.fleet.sessions import Session, Sessions
 from probes.tools.interface import failure
 from probes.tools.running import Ports
 
@@ -107,9 +107,15 @@ def socat_command(what: Relaying) -> list[str]:
 
 @asynccontextmanager
 async def relaying(
-    sessions: Sessions, ports: Ports, relay: str, src: str, dst: str, port: int,
-    connections: int, limit_s: float,
-) -> AsyncIterator[tuple[str, int, str]]:  # fmt: skip
+    sessions: Sessions,
+    ports: Ports,
+    relay: str,
+    src: str,
+    dst: str,
+    port: int,
+    connections: int,
+    limit_s: float,
+) -> AsyncIterator[tuple[str, int, str]]:
     """Pass on what one host sends to another; the receiver is the one that connects.
 
     Parameters
@@ -140,19 +146,13 @@ async def relaying(
     avoid: set[int] = set()
     while True:
         async with AsyncExitStack() as stack:
-            listen_port = await stack.enter_async_context(
-                ports.several(fleet[relay], 1, avoid)
-            )  # fmt: skip
-            what = Relaying(
-                own, listen_port, peers, fleet.target(relay, src), port, connections
-            )  # fmt: skip
+            listen_port = await stack.enter_async_context(ports.several(fleet[relay], 1, avoid))
+            what = Relaying(own, listen_port, peers, fleet.target(relay, src), port, connections)
             command, config = socat_command(what), ""
             if program == "haproxy":
                 command, config = haproxy_command(), haproxy_config(what, round(limit_s))
             script = ["sh", "-c", _RELAY, "relayd", f"{listen_port:04X}", config, *command]
-            running = await stack.enter_async_context(
-                session.server(script, limit_s, tether=True)
-            )  # fmt: skip
+            running = await stack.enter_async_context(session.server(script, limit_s, tether=True))
             if await running.line_with(READY):
                 try:
                     yield address, listen_port, program
@@ -170,9 +170,11 @@ async def _program(session: Session) -> str:
     name = output.stdout.decode(errors="replace").strip().rpartition("/")[2]
     if output.status != 0 or name not in ("haproxy", "socat"):
         raise ProbeError(
-            session.host.name, "missing-tool", "it can't relay: neither haproxy nor socat is there",
+            session.host.name,
+            "missing-tool",
+            "it can't relay: neither haproxy nor socat is there",
             "Install one of them there by the host's package manager.",
-        )  # fmt: skip
+        )
     return name
 
 
@@ -205,9 +207,11 @@ async def _peers(session: Session, fleet: Fleet, relay: str, dst: str) -> tuple[
         found += [word for word in words if _is_address(word)]
     if not found:
         raise ProbeError(
-            relay, "tool", f"the address of {dst} can't be found there",
+            relay,
+            "tool",
+            f"the address of {dst} can't be found there",
             "Give it as `public_address` or `private_address` in the fleet file.",
-        )  # fmt: skip
+        )
     return tuple(dict.fromkeys(found))
 
 

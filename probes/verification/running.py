@@ -8,10 +8,10 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from math import inf
 
-from planner.units import MBPS_PER_GBPS
+from planner.model.units import MBPS_PER_GBPS
 from probes.campaign.findings import Findings, settled
-from probes.failures import ProbeError, first_of
-from probes.sessions import Sessions
+from probes.fleet.failures import ProbeError, first_of
+from probes.fleet.sessions import Sessions
 from probes.tools.interface import Result, Test
 from probes.tools.iperf3 import Iperf3
 from probes.tools.running import Ports, make_test, prepared, run_client
@@ -40,10 +40,12 @@ async def run(sessions: Sessions, ports: Ports, what: Run) -> Outcome:
             for stream in path.streams:
                 src, dst = stream.hosts[0], stream.hosts[-1]
                 test = replace(
-                    make_test(sessions.fleet, tool, src, dst), connections=stream.connections,
-                    duration_s=what.measured_s, omit_s=what.omit_s,
+                    make_test(sessions.fleet, tool, src, dst),
+                    connections=stream.connections,
+                    duration_s=what.measured_s,
+                    omit_s=what.omit_s,
                     most_mbps=_mbps(path.most_gbps) / len(path.streams),
-                )  # fmt: skip
+                )
                 lasting_s = GETTING_READY_S + longest_setup_s
                 if len(stream.hosts) == 3:
                     # The relay reaches the server by another address than the receiver would.
@@ -55,10 +57,16 @@ async def run(sessions: Sessions, ports: Ports, what: Run) -> Outcome:
                     relay = stream.hosts[1]
                     address, port, program = await stack.enter_async_context(
                         relaying(
-                            sessions, ports, relay, src, dst, test.port, stream.connections,
+                            sessions,
+                            ports,
+                            relay,
+                            src,
+                            dst,
+                            test.port,
+                            stream.connections,
                             tool.limit_s(test) + lasting_s,
                         )
-                    )  # fmt: skip
+                    )
                     relays[relay] = program
                     test = replace(test, address=address, port=port)
                 await sessions.session(dst)
@@ -74,10 +82,12 @@ async def run(sessions: Sessions, ports: Ports, what: Run) -> Outcome:
                 if error.of_the_host or len(path.path.regions) == 2:
                     raise
                 raise ProbeError(
-                    error.host, error.cause, f"{error.problem} (through a relay)",
+                    error.host,
+                    error.cause,
+                    f"{error.problem} (through a relay)",
                     f"The relay accepts only the addresses that the fleet file has for "
                     f"{error.host}, and must be reachable at port {test.port}.",
-                ) from None  # fmt: skip
+                ) from None
 
         try:
             async with asyncio.TaskGroup() as group:
@@ -88,9 +98,7 @@ async def run(sessions: Sessions, ports: Ports, what: Run) -> Outcome:
     return Outcome(what, tuple(_outcome(path, results, began_s) for path in what.paths), relays)
 
 
-def _outcome(
-    path: PathRun, results: list[tuple[PathRun, Result]], began_s: float
-) -> PathOutcome:  # fmt: skip
+def _outcome(path: PathRun, results: list[tuple[PathRun, Result]], began_s: float) -> PathOutcome:
     own = [result for of, result in results if of is path]
     samples = tuple(settled([result], Findings())._replace(measured_at_s=began_s) for result in own)
     return PathOutcome(path, samples, sum(result.sent_gb for result in own), began_s)

@@ -8,21 +8,21 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import ceil, inf, lcm
 
-from planner.errors import InputError
-from planner.predictions import PathPrediction, PlanPrediction
-from planner.units import BITS_PER_BYTE, MS_PER_S
+from planner.model.errors import InputError
+from planner.model.predictions import PathPrediction, PlanPrediction
+from planner.model.units import BITS_PER_BYTE, MS_PER_S
 from probes.fleet.hosts import Fleet
 from probes.tools.iperf3 import MOST_STREAMS
 
 # A window opens within about nine round trips, and many flows share the way up; behind a relay the
-# second leg begins as the first does.
+# second link begins as the first does.
 ROUND_TRIPS_OF_ONE_FLOW = 9.0
 ROUND_TRIPS_OF_MANY = 6.0
 LEAST_OMIT_S = 2
 LEAST_MEASURED_S = 3
 MOST_MEASURED_S = 600
 APART_S = 5
-"""Of a second look at one leg."""
+"""Of a second look at one link."""
 ROOM = 1.25
 """How far above its prediction a run must be able to go, so that one too low is noticed."""
 AROUND_S = 4.0
@@ -73,7 +73,7 @@ class Run:
     Attributes
     ----------
     kind : str
-        ``plan``, ``direct``, or ``apart`` for a second look at one leg.
+        ``plan``, ``direct``, or ``apart`` for a second look at one link.
     prediction : PlanPrediction
     paths : tuple of PathRun
     omit_s, measured_s : int
@@ -99,7 +99,7 @@ class Run:
         return self.omit_s + self.measured_s + max(p.setup_s for p in self.paths) + AROUND_S
 
     def sent(self, *, at_most: bool = False) -> Iterator[tuple[str, str, float]]:
-        """Yield source, destination and GB of every leg: as expected, or the most it may be."""
+        """Yield source, destination and GB of every link: as expected, or the most it may be."""
         for run in self.paths:
             gbps = run.path.rate.expected_gbps
             if at_most:
@@ -118,7 +118,7 @@ class Limits:
     measured_s : int
         Longest time that counts of each run.
     most_gb : float
-        Of all legs together.
+        Of all links together.
     budget_usd : float
     """
 
@@ -129,9 +129,10 @@ class Limits:
     def __post_init__(self) -> None:
         if not LEAST_MEASURED_S <= self.measured_s <= MOST_MEASURED_S:
             raise InputError(
-                "--seconds", f"must be from {LEAST_MEASURED_S} to {MOST_MEASURED_S}",
+                "--seconds",
+                f"must be from {LEAST_MEASURED_S} to {MOST_MEASURED_S}",
                 value=self.measured_s,
-            )  # fmt: skip
+            )
         if not self.most_gb > 0:
             raise InputError("--max-gb", "must be above 0", value=self.most_gb)
         if not self.budget_usd >= 0:
@@ -189,9 +190,10 @@ def runs_of(
             ("--max-gb", limits.most_gb) if gb > limits.most_gb else ("--budget", limits.budget_usd)
         )
         raise InputError(
-            field, f"is too little: at least {_short(gb)} GB and {_short(usd)} USD are needed",
+            field,
+            f"is too little: at least {_short(gb)} GB and {_short(usd)} USD are needed",
             value=value,
-        )  # fmt: skip
+        )
     runs = [replace(run, measured_s=scale) for run in runs]
     usd = cost_usd(runs, price)
     room = min(limits.most_gb / volume_gb(runs), limits.budget_usd / usd if usd > 0 else inf)
@@ -201,29 +203,29 @@ def runs_of(
 def apart(
     path: PathRun, prediction: PlanPrediction, achieved_gbps: float, measured_s: int
 ) -> list[Run]:
-    """Return a run of each leg of a path by itself, to see which is not as believed.
+    """Return a run of each link of a path by itself, to see which is not as believed.
 
     They are held to a little more than the path was seen or expected to carry: that is all that
     is to be known.
     """
     runs = []
     for i, (src, dst) in enumerate(pairwise(path.path.regions)):
-        leg = replace(path.path, regions=(src, dst))
+        link = replace(path.path, regions=(src, dst))
         streams = tuple(replace(s, hosts=s.hosts[i : i + 2]) for s in path.streams)
         most_gbps = ROOM * max(path.path.rate.high_gbps, achieved_gbps)
-        run = PathRun(leg, streams, min(path.most_gbps, most_gbps), path.setup_s)
-        runs.append(Run("apart", prediction, (run,), _omit_s([leg]), min(measured_s, APART_S)))
+        run = PathRun(link, streams, min(path.most_gbps, most_gbps), path.setup_s)
+        runs.append(Run("apart", prediction, (run,), _omit_s([link]), min(measured_s, APART_S)))
     return runs
 
 
 def volume_gb(runs: Sequence[Run], *, at_most: bool = False) -> float:
-    """Return what runs send over all legs."""
+    """Return what runs send over all links."""
     return sum(gb for run in runs for _, _, gb in run.sent(at_most=at_most))
 
 
 def cost_usd(runs: Sequence[Run], price: Price, *, at_most: bool = False) -> float:
     """Return the egress fees of runs."""
-    return sum(price(*leg) for run in runs for leg in run.sent(at_most=at_most))
+    return sum(price(*link) for run in runs for link in run.sent(at_most=at_most))
 
 
 # ---- inside ------------------------------------------------------------------------------------
@@ -253,9 +255,10 @@ def _check_channels(paths: Sequence[PathRun]) -> None:
     host, count = through.most_common(1)[0]
     if count > MOST_PAIRINGS:
         raise InputError(
-            "plan", f"takes {count} iperf3 at a time on {host}, where {MOST_PAIRINGS} can run",
+            "plan",
+            f"takes {count} iperf3 at a time on {host}, where {MOST_PAIRINGS} can run",
             remedy="Plan with fewer relays (--relays one), --connections or --vms.",
-        )  # fmt: skip
+        )
 
 
 def _beside_each_other(paths: Sequence[PathPrediction]) -> list[PathPrediction]:
@@ -287,9 +290,11 @@ def streams_of(path: PathPrediction, hosts: Sequence[Sequence[str]]) -> tuple[St
     number *= max(1, ceil(path.connections / number / MOST_STREAMS))
     if number > min(counts) * MOST_PAIRINGS:
         raise InputError(
-            "plan", f"takes {number} iperf3 through one host on {' -> '.join(path.regions)}",
-            value=path.connections, remedy="Plan with fewer --connections or --vms.",
-        )  # fmt: skip
+            "plan",
+            f"takes {number} iperf3 through one host on {' -> '.join(path.regions)}",
+            value=path.connections,
+            remedy="Plan with fewer --connections or --vms.",
+        )
     number = min(number, max(path.connections, 1))
     share, rest = divmod(path.connections, number)
     return tuple(

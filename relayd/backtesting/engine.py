@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from planner.errors import InputError
+from planner.model.errors import InputError
 from probes.analysis.replay import Part, Scene, Tally, replay
 from relayd import __version__
 
@@ -47,16 +47,19 @@ def _on_cluster(parts: Iterable[Part], scene: Scene, address: str) -> Iterator[T
         from distributed import Client
     except ImportError:
         raise InputError(
-            "--dask", "needs the package distributed, which is not installed",
+            "--dask",
+            "needs the package distributed, which is not installed",
             remedy="pip install 'relayd[dask]'",
-        ) from None  # fmt: skip
+        ) from None
     try:
         client = Client(address, timeout=CONNECT_S, set_as_default=False)
     except (OSError, ValueError) as error:
         raise InputError(
-            "--dask", f"no scheduler of a Dask cluster answers ({str(error)[:200]})", value=address,
+            "--dask",
+            f"no scheduler of a Dask cluster answers ({str(error)[:200]})",
+            value=address,
             remedy="Give its address, such as tcp://10.0.0.1:8786.",
-        ) from None  # fmt: skip
+        ) from None
     with client:
         workers = _same_everywhere(client, address)
         told = client.scatter(scene, broadcast=True)
@@ -77,15 +80,19 @@ def _same_everywhere(client: Any, address: str) -> int:
         versions: dict[str, str] = client.run(version_here)
     except (ImportError, AttributeError) as error:
         raise InputError(
-            "--dask", f"its workers can't load relayd ({error})", value=address,
+            "--dask",
+            f"its workers can't load relayd ({error})",
+            value=address,
             remedy=f"Install relayd {__version__} where they run.",
-        ) from None  # fmt: skip
+        ) from None
     others = {where: version for where, version in versions.items() if version != __version__}
     if others or not versions:
         problem = (
             f"relayd here is {__version__} and {next(iter(others.values()))} at "
-            f"{next(iter(others))}" if others else "has no workers"
-        )  # fmt: skip
+            f"{next(iter(others))}"
+            if others
+            else "has no workers"
+        )
         raise InputError(
             "--dask", problem, value=address, remedy="Start workers that have the same version."
         )

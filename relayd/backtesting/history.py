@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.baseline import baseline_site
-from planner.catalogue import Catalogue
-from planner.network import Site
+from planner.model.baseline import baseline_site
+from planner.model.catalogue import Catalogue
+from planner.model.network import Site
 from probes.analysis.replay import Part
 from probes.estimation import THROUGHPUT
 from probes.estimation.rolling import SeriesColumns
 from probes.estimation.series import Samples, taken_with
 from probes.samples import Metric, Sample
-from relayd.evidence import MOST_JUDGED
+from relayd.snapshots.evidence import MOST_JUDGED
 from relayd.store import Store
-from relayd.store.retention import vm_votes
+from relayd.store.samples.retention import vm_votes
 
 if TYPE_CHECKING:
     from relayd.store.database import Database
@@ -34,10 +34,14 @@ MOST_STEPS_OF_PART = 1000
 MOST_PLACES_OF_PART = 20_000_000
 _ROW = np.dtype(
     [
-        ("pair", "i8"), ("at_s", "f8"), ("value", "f8"), ("cold_s", "f8"), ("connections", "i4"),
+        ("pair", "i8"),
+        ("at_s", "f8"),
+        ("value", "f8"),
+        ("cold_s", "f8"),
+        ("connections", "i4"),
         ("way", "i4"),
     ]
-)  # fmt: skip
+)
 _SELECT = (
     "SELECT dst_id, measured_at_s, value, connections, duration_s, warmed_up, setup_id "
     "FROM samples WHERE src_id = ? AND metric_id = ? "
@@ -160,15 +164,17 @@ class History:
                 rows = rows[np.lexsort((rows["value"], rows["at_s"], rows["pair"]))]
                 series[metric] = rows
             yield Part(
-                edges_s,
-                *(_columns(series[metric], pairs) for metric in (self.metric, "rtt_ms")),
+                edges_s, *(_columns(series[metric], pairs) for metric in (self.metric, "rtt_ms"))
             )
             carried = {metric: _newest(rows) for metric, rows in series.items()}
 
     def _sites_of(
-        self, index: Sequence[tuple[int, ...]], names: dict[int, str], store: Store,
+        self,
+        index: Sequence[tuple[int, ...]],
+        names: dict[int, str],
+        store: Store,
         catalogue: Catalogue,
-    ) -> dict[str, Site]:  # fmt: skip
+    ) -> dict[str, Site]:
         votes = Samples()
         throughput = {self._metrics[name] for name in THROUGHPUT if name in self._metrics}
         for src, dst, metric, setup, count, *_ in index:
@@ -192,9 +198,15 @@ class History:
         for src, dst, _, setup, *_ in of_metric:
             way = self._setups[setup]
             sample = Sample(
-                names[src], names[dst], self.metric, 0.0, 0.0, way.tool,
-                src_vm=way.src_vm, dst_vm=way.dst_vm,
-            )  # fmt: skip
+                names[src],
+                names[dst],
+                self.metric,
+                0.0,
+                0.0,
+                way.tool,
+                src_vm=way.src_vm,
+                dst_vm=way.dst_vm,
+            )
             if not taken_with(sample, self.sites):
                 found.add((src, dst, setup))
         return found
@@ -205,12 +217,13 @@ class History:
         places = ", ".join("?" * len(ids))
         found = [
             self._rows(
-                src, metric,
+                src,
+                metric,
                 f"AND dst_id IN ({places}) AND measured_at_s >= ? AND measured_at_s < ?",
                 (*ids, float(begin_s), float(end_s)),
             )
             for src in ids
-        ]  # fmt: skip
+        ]
         return np.concatenate(found) if found else np.empty(0, _ROW)
 
     def _before(self, metric: str, before_s: float) -> NDArray[np.void]:
@@ -219,13 +232,14 @@ class History:
             return np.empty(0, _ROW)
         found = [
             self._rows(
-                src, metric,
+                src,
+                metric,
                 "AND dst_id = ? AND measured_at_s < ? ORDER BY measured_at_s DESC LIMIT ?",
                 (dst, float(before_s), MOST_JUDGED),
             )
             for src in self._position
             for dst in self._position
-        ]  # fmt: skip
+        ]
         return np.concatenate(found) if found else np.empty(0, _ROW)
 
     def _rows(
@@ -240,8 +254,11 @@ class History:
         return np.fromiter(
             (
                 (
-                    position[src] * count + position[dst], at_s, value,
-                    0.0 if warmed_up else duration_s, connections,
+                    position[src] * count + position[dst],
+                    at_s,
+                    value,
+                    0.0 if warmed_up else duration_s,
+                    connections,
                     ways[setup] * 2 + warmed_up,
                 )
                 for dst, at_s, value, connections, duration_s, warmed_up, setup in (
@@ -250,7 +267,7 @@ class History:
                 if not foreign or (src, dst, setup) not in foreign
             ),
             _ROW,
-        )  # fmt: skip
+        )
 
 
 def _ways(setups: dict[int, _Setup]) -> dict[int, int]:
@@ -268,9 +285,12 @@ def _columns(rows: NDArray[np.void], pairs: int) -> SeriesColumns:
     """Return sorted rows as columns."""
     return SeriesColumns(
         np.searchsorted(rows["pair"], np.arange(pairs + 1)),
-        rows["at_s"].copy(), rows["value"].copy(), rows["cold_s"].copy(),
-        rows["connections"].copy(), rows["way"].copy(),
-    )  # fmt: skip
+        rows["at_s"].copy(),
+        rows["value"].copy(),
+        rows["cold_s"].copy(),
+        rows["connections"].copy(),
+        rows["way"].copy(),
+    )
 
 
 def _newest(rows: NDArray[np.void]) -> NDArray[np.void]:

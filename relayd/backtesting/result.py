@@ -9,7 +9,7 @@ from math import fsum
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.plan import Answer
+from planner.transfer.plan import Answer
 from probes.analysis.replay import BINS, COUNTS, STRATEGIES, SUMS, Tally
 
 FEWEST_DECISIONS = 30
@@ -62,7 +62,7 @@ class Among:
     pairs : int
         With at least one decision that could be judged.
     decisions : int
-        One for each pair and step in which the direct leg was known before and measured.
+        One for each pair and step in which the direct link was known before and measured.
     judged : int
         Those whose paths were all measured in the step too: all figures rest on these.
     concluded : bool
@@ -172,18 +172,30 @@ def among(tally: Tally, pairs: NDArray[np.bool_], groups: Sequence[int], days: f
         switches = int(tally.switches[place][pairs].sum())
         followed.append(
             Followed(
-                strategy, mine["share"] / judged,
+                strategy,
+                mine["share"] / judged,
                 _percentile(tally.histogram[place][list(groups)].sum(axis=0), 0.1),
-                mine["rate_gbps"] / carried, mine["time_s"] / carried, mine["cost_usd"] / carried,
-                mine["value"] / carried, (mine["value"] - best["value"]) / carried,
-                int(tally.stalled[place][pairs].sum()), switches, switches / days / with_any,
+                mine["rate_gbps"] / carried,
+                mine["time_s"] / carried,
+                mine["cost_usd"] / carried,
+                mine["value"] / carried,
+                (mine["value"] - best["value"]) / carried,
+                int(tally.stalled[place][pairs].sum()),
+                switches,
+                switches / days / with_any,
             )
-        )  # fmt: skip
+        )
     return Among(
-        with_any, counts["decisions"], judged, True,
-        counts["relayed"] / judged, counts["hindsight_relays"] / judged,
-        counts["right"] / judged, counts["near"] / judged, tuple(followed),
-    )  # fmt: skip
+        with_any,
+        counts["decisions"],
+        judged,
+        True,
+        counts["relayed"] / judged,
+        counts["hindsight_relays"] / judged,
+        counts["right"] / judged,
+        counts["near"] / judged,
+        tuple(followed),
+    )
 
 
 def _percentile(histogram: NDArray[np.int64], share: float) -> float:

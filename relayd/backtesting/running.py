@@ -9,13 +9,15 @@ from typing import Literal
 
 import numpy as np
 
-from planner.aliases import resolve_many
-from planner.baseline import baseline_rtt_ms, flow_cap_gbps
-from planner.catalogue import Catalogue
-from planner.errors import DataError, InputError
-from planner.network import Network
-from planner.pricing import CataloguePrices
-from planner.request import (
+from planner.model.aliases import resolve_many
+from planner.model.baseline import baseline_rtt_ms, flow_cap_gbps
+from planner.model.catalogue import Catalogue
+from planner.model.errors import DataError, InputError
+from planner.model.network import Network
+from planner.model.pricing import CataloguePrices
+from planner.model.units import BITS_PER_BYTE, S_PER_H
+from planner.single_flow.choices import Floats, RateBounds, Terms
+from planner.transfer.request import (
     DEFAULT_CONNECTIONS,
     DEFAULT_MARGIN,
     DEFAULT_TIME_VALUE_USD_PER_H,
@@ -23,8 +25,6 @@ from planner.request import (
     DEFAULT_VOLUME_GB,
     TransferRequest,
 )
-from planner.single_choices import Floats, RateBounds, Terms
-from planner.units import BITS_PER_BYTE, S_PER_H
 from probes.analysis.evidence import require
 from probes.analysis.replay import Scene, Tally, Truths
 from probes.estimation.bundles import Windows
@@ -34,7 +34,7 @@ from probes.samples import Metric
 from relayd.backtesting.engine import replay_all
 from relayd.backtesting.history import History, Span
 from relayd.backtesting.result import FEWEST_DECISIONS, Among, Backtest, BetweenProviders, among
-from relayd.catalogue import load_catalogue
+from relayd.catalogue.loading import load_catalogue
 from relayd.settings import load_settings
 from relayd.store import Store, default_path, open_store, place
 from relayd.times import utc_text
@@ -73,7 +73,7 @@ def backtest(
     step_s : float
         How often everything is decided anew. What was measured within a step is its truth.
     volume_gb, connections, objective, time_value_usd_per_h, margin, vm_start_s
-        Of every transfer; see :class:`planner.request.TransferRequest`.
+        Of every transfer; see :class:`planner.transfer.request.TransferRequest`.
     pairs : sequence of str
         Only these, as ``SRC>DST``: each end a region, an alias, a provider or another rule such as
         ``country:DE``. All without any.
@@ -93,11 +93,20 @@ def backtest(
     catalogue = load_catalogue((*settings.catalogues, *(Path(name) for name in catalogues)))
     with open_store(place(db) if db else settings.db or default_path(), mode="read") as store:
         return backtest_store(
-            store, catalogue, since_s=since_s, until_s=until_s, step_s=step_s, volume_gb=volume_gb,
-            connections=connections, pairs=pairs, objective=objective,
-            time_value_usd_per_h=time_value_usd_per_h, margin=margin, vm_start_s=vm_start_s,
+            store,
+            catalogue,
+            since_s=since_s,
+            until_s=until_s,
+            step_s=step_s,
+            volume_gb=volume_gb,
+            connections=connections,
+            pairs=pairs,
+            objective=objective,
+            time_value_usd_per_h=time_value_usd_per_h,
+            margin=margin,
+            vm_start_s=vm_start_s,
             dask=dask,
-        )  # fmt: skip
+        )
 
 
 def backtest_store(
@@ -121,9 +130,15 @@ def backtest_store(
         raise InputError("objective", "must be value, time or cost", value=objective)
     # Checks all figures of a transfer, whatever its ends.
     request = TransferRequest(
-        "from", "to", volume_gb=volume_gb, objective=objective, connections=connections,
-        time_value_usd_per_h=time_value_usd_per_h, margin=margin, vm_start_s=vm_start_s,
-    )  # fmt: skip
+        "from",
+        "to",
+        volume_gb=volume_gb,
+        objective=objective,
+        connections=connections,
+        time_value_usd_per_h=time_value_usd_per_h,
+        margin=margin,
+        vm_start_s=vm_start_s,
+    )
     if not 1 <= step_s < inf:
         raise InputError("step", "must be at least a second", value=f"{step_s:g} s")
     if since_s is not None and until_s is not None and not since_s < until_s:
@@ -135,9 +150,11 @@ def backtest_store(
     span = history.span(step_s, since_s, until_s)
     if span.steps > MOST_STEPS:
         raise InputError(
-            "step", f"makes {span.steps:,} steps of the history, and {MOST_STEPS:,} are the most",
-            value=f"{step_s:g} s", remedy="Take longer steps, or a shorter span.",
-        )  # fmt: skip
+            "step",
+            f"makes {span.steps:,} steps of the history, and {MOST_STEPS:,} are the most",
+            value=f"{step_s:g} s",
+            remedy="Take longer steps, or a shorter span.",
+        )
     judged = _judged(history, catalogue, pairs)
     scene, providers = _scene(history, catalogue, request, judged)
     if not (judged & np.isfinite(scene.terms.egress_usd)).any():
@@ -171,10 +188,11 @@ def _check_connections(history: History, connections: int) -> None:
     """Refuse to say what other numbers of connections would have carried."""
     if connections > 1 and (most := history.most_connections()) > connections:
         raise InputError(
-            "connections", f"is fewer than the {most} that samples were taken with",
+            "connections",
+            f"is fewer than the {most} that samples were taken with",
             value=connections,
             remedy=f"Replay with {most} or more, or with 1, which rests on single flows.",
-        )  # fmt: skip
+        )
 
 
 def _judged(history: History, catalogue: Catalogue, pairs: Sequence[str]) -> Truths:
@@ -230,10 +248,13 @@ def _scene(
     providers = sorted({(a, b) for a in names for b in names})
     number = {pair: place for place, pair in enumerate(providers)}
     terms = Terms(
-        BITS_PER_BYTE * request.volume_gb / S_PER_H, egress_usd,
+        BITS_PER_BYTE * request.volume_gb / S_PER_H,
+        egress_usd,
         np.array([prices.vm_usd_per_h(region) for region in regions]),
-        request.vm_start_s / S_PER_H, request.hour_usd, request.margin,
-    )  # fmt: skip
+        request.vm_start_s / S_PER_H,
+        request.hour_usd,
+        request.margin,
+    )
 
     def of_sites(name: str) -> tuple[Floats, Floats, Floats]:
         found = [getattr(sites[region], name) for region in regions]
@@ -248,10 +269,16 @@ def _scene(
         np.array([flow_cap_gbps(sites[region], catalogue) for region in regions]),
     )
     scene = Scene(
-        terms, RateBounds(*of_sites("egress_gbps")), RateBounds(*of_sites("ingress_gbps")),
-        rtt_ms, rtt_error, windows, judged,
-        np.array([[number[a, b] for b in names] for a in names]), request.connections,
-    )  # fmt: skip
+        terms,
+        RateBounds(*of_sites("egress_gbps")),
+        RateBounds(*of_sites("ingress_gbps")),
+        rtt_ms,
+        rtt_error,
+        windows,
+        judged,
+        np.array([[number[a, b] for b in names] for a in names]),
+        request.connections,
+    )
     return scene, providers
 
 
@@ -293,7 +320,7 @@ def _warnings(history: History, scene: Scene, total: Among) -> list[str]:
     if len(history.measured) < len(history.regions) * (len(history.regions) - 1):
         found.append(
             f"{len(history.measured):,} of {len(history.regions) * (len(history.regions) - 1):,} "
-            "legs were measured; the others were not open to any strategy"
+            "links were measured; the others were not open to any strategy"
         )
     return found
 

@@ -7,14 +7,14 @@ import os
 from math import inf
 from pathlib import Path
 
-from planner.catalogue import Catalogue
-from planner.errors import InputError
-from relayd.catalogue import load_catalogue
-from relayd.opening import open_with
+from planner.model.catalogue import Catalogue
+from planner.model.errors import InputError
+from relayd.catalogue.loading import load_catalogue
 from relayd.settings import Settings, load_settings
+from relayd.sources.opening import open_with
+from relayd.sources.wan import Wan
 from relayd.store import Address, Place, default_path, place
-from relayd.store.places import SERVICE_SCHEMES
-from relayd.wan import Wan
+from relayd.store.location import SERVICE_SCHEMES
 
 
 def wan_of(options: argparse.Namespace) -> Wan:
@@ -29,10 +29,12 @@ def wan_of(options: argparse.Namespace) -> Wan:
 def _copy_of(url: str, catalogue: list[str]) -> Wan:
     if catalogue:
         raise InputError(
-            "--catalogue", "is for a store, and --db names a service", value=catalogue[0],
+            "--catalogue",
+            "is for a store, and --db names a service",
+            value=catalogue[0],
             remedy="Give it to `relayd serve`.",
-        )  # fmt: skip
-    from relayd.client.mirror import MirroredWan
+        )
+    from relayd.sources.mirror import MirroredWan
 
     # All of a command's answers rest on one snapshot: nothing newer is looked for.
     wan = MirroredWan(url, token=os.environ.get("RELAYD_TOKEN"), attempts=2, refresh_s=inf)

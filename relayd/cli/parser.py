@@ -8,9 +8,9 @@ import sys
 from collections.abc import Sequence
 
 from relayd import __version__
-from relayd.cli import lab
 from relayd.cli.commands import knowledge, measuring, questions, serving
 from relayd.cli.commands.command import command
+from relayd.cli.measuring import lab
 
 
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
@@ -51,7 +51,10 @@ def build_parser() -> argparse.ArgumentParser:
         family.add(commands)
     lab.add_parser(commands)
     completion = command(
-        commands, "completion", "relayd.cli.completion:run", "print a shell completion script"
+        commands,
+        "completion",
+        "relayd.cli.serving.completion:run",
+        "print a shell completion script",
     )
     completion.add_argument("shell", choices=("bash", "zsh", "tcsh"))
     return parser

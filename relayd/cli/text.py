@@ -79,8 +79,9 @@ def usd(amount: float) -> str:
 
 def filled(words: str, indent: str = "") -> str:
     """Return words in lines of the terminal's width."""
-    return textwrap.fill(words, WIDTH, subsequent_indent=indent, break_long_words=False,
-                         break_on_hyphens=False)  # fmt: skip
+    return textwrap.fill(
+        words, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def notes_block(warnings: Sequence[str]) -> list[str]:

@@ -2,6 +2,6 @@
 
 :class:`~relayd.client.asynchronous.AsyncWan` for asyncio,
 :class:`~relayd.client.blocking.RemoteWan` (what ``relayd.open("http://...")`` returns) for other
-programs, and :class:`~relayd.client.mirror.MirroredWan` for those that can't afford a round trip
+programs, and :class:`~relayd.sources.mirror.MirroredWan` for those that can't afford a round trip
 per question.
 """

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from planner.errors import FormatError
-from planner.network import Snapshot
+from planner.model.errors import FormatError
+from planner.model.network import Snapshot
 
 if TYPE_CHECKING:
-    from relayd.matrices import Matrix
+    from relayd.sources.matrices import Matrix
 
 T = TypeVar("T")
 
@@ -82,16 +82,17 @@ def answer_of(kind: type[T], content: bytes | Mapping[str, Any]) -> T:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(map(str, first["loc"]))
         raise FormatError(
-            f"answer ({kind.__name__})", f"can't be read: {place}: {first['msg']}",
+            f"answer ({kind.__name__})",
+            f"can't be read: {place}: {first['msg']}",
             remedy="Use versions of client and service that go together.",
-        ) from None  # fmt: skip
+        ) from None
 
 
 def matrix_of(document: Mapping[str, Any]) -> Matrix:
     """Return a matrix with NaN where the document has null."""
     import numpy as np
 
-    from relayd.matrices import Matrix
+    from relayd.sources.matrices import Matrix
 
     values = np.array(
         [[np.nan if value is None else value for value in row] for row in document["values"]],
@@ -99,8 +100,11 @@ def matrix_of(document: Mapping[str, Any]) -> Matrix:
     )
     regions = tuple(document["regions"])
     return Matrix(
-        document["metric"], document["unit"], regions, values.reshape(len(regions), len(regions)),
+        document["metric"],
+        document["unit"],
+        regions,
+        values.reshape(len(regions), len(regions)),
         Snapshot(**document["snapshot"]),
         # A service of before has none.
         None if (sources := document.get("sources")) is None else tuple(map(tuple, sources)),
-    )  # fmt: skip
+    )

@@ -9,20 +9,21 @@ from dataclasses import asdict
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
-from planner.broadcast_plan import BroadcastPlan
-from planner.catalogue import Catalogue, Region
-from planner.demands import demands_gb as read_demands
-from planner.errors import RelaydError
-from planner.leg_states import LegState, overlaid
-from planner.network import Leg, Network, Site, Snapshot
-from planner.placement_plan import ReducePlacement, TaskPlacement
-from planner.plan import Answer, Plan
-from planner.replanning_answer import Replan
-from planner.schedule_plan import SchedulePlan
-from planner.schedule_request import timed_transfers
-from planner.shuffle_plan import ShufflePlan
+from planner.broadcast.plan import BroadcastPlan
+from planner.model.catalogue import Catalogue, Region
+from planner.model.demands import demands_gb as read_demands
+from planner.model.document import link_of, link_states_of, network_of
+from planner.model.errors import RelaydError
+from planner.model.link_states import LinkState, overlaid
+from planner.model.network import Link, Network, Site, Snapshot
+from planner.placement.plan import ReducePlacement, TaskPlacement
+from planner.replanning.plan import Replan
+from planner.schedule.plan import SchedulePlan
+from planner.schedule.request import timed_transfers
+from planner.shuffle.plan import ShufflePlan
+from planner.transfer.plan import Answer, Plan
 from probes.samples import Sample
-from relayd.catalogue import catalogue_of
+from relayd.catalogue.loading import catalogue_of
 from relayd.client.answers import Ingested, answer_of, matrix_of
 from relayd.client.connection import TIMEOUT_S, Connection
 from relayd.client.errors import error_of
@@ -35,13 +36,12 @@ from relayd.client.options import (
     TransferOptions,
     as_json,
 )
-from relayd.graph_document import leg_of, leg_states_of, network_of
 from relayd.store.events import Event
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from relayd.matrices import Matrix, MatrixMetric
+    from relayd.sources.matrices import Matrix, MatrixMetric
 
 BATCH = 1000
 """Requests that go into one call of the service at most."""
@@ -49,17 +49,17 @@ SAMPLES_A_CALL = 10_000
 
 
 class Graph(NamedTuple):
-    """What a service knows: estimates as they were made, and which legs are not as usual."""
+    """What a service knows: estimates as they were made, and which links are not as usual."""
 
     network: Network
-    leg_states: dict[tuple[str, str], LegState]
+    link_states: dict[tuple[str, str], LinkState]
 
 
 class AsyncWan:
     """A service's view of the network, and what to do on it.
 
     Use it as an async context manager, or call :meth:`close`. Answers and errors are those of
-    :class:`relayd.wan.Wan`.
+    :class:`relayd.sources.wan.Wan`.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ class AsyncWan:
     # ---- decisions -----------------------------------------------------------------------
 
     async def plan(self, src: str, dst: str, **options: Unpack[TransferOptions]) -> Plan:
-        """Recommend how to move a volume; see :meth:`relayd.wan.Wan.plan`."""
+        """Recommend how to move a volume; see :meth:`.Wan.plan`."""
         body = as_json({"src": src, "dst": dst, **options})
         return answer_of(Plan, await self._connection.post("/v1/plans", body))
 
@@ -137,7 +137,7 @@ class AsyncWan:
         regions: Sequence[str] | None = None,
         **options: Unpack[ShuffleOptions],
     ) -> ShufflePlan:
-        """Recommend how to run many transfers at once; see :meth:`relayd.wan.Wan.shuffle`."""
+        """Recommend how to run many transfers at once; see :meth:`.Wan.shuffle`."""
         demands = [
             {"src": src, "dst": dst, "volume_gb": volume_gb}
             for (src, dst), volume_gb in read_demands(demands_gb, regions).items()
@@ -148,7 +148,7 @@ class AsyncWan:
     async def broadcast(
         self, src: str, destinations: Sequence[str], **options: Unpack[BroadcastOptions]
     ) -> BroadcastPlan:
-        """Recommend how to bring one volume to several; see :meth:`relayd.wan.Wan.broadcast`."""
+        """Recommend how to bring one volume to several; see :meth:`.Wan.broadcast`."""
         body = {"src": src, "destinations": list(destinations), **as_json(options)}
         return answer_of(BroadcastPlan, await self._connection.post("/v1/broadcasts", body))
 
@@ -159,7 +159,7 @@ class AsyncWan:
         existing: SchedulePlan | None = None,
         **options: Unpack[ScheduleOptions],
     ) -> SchedulePlan:
-        """Admit transfers with deadlines; see :meth:`relayd.wan.Wan.schedule`."""
+        """Admit transfers with deadlines; see :meth:`.Wan.schedule`."""
         given = () if transfers is None and existing else timed_transfers(transfers)
         body = {"transfers": [asdict(transfer) for transfer in given], **as_json(options)}
         if existing is not None:
@@ -169,7 +169,7 @@ class AsyncWan:
     async def place_reduce(
         self, input_gb: Mapping[str, float], **options: Unpack[ReduceOptions]
     ) -> ReducePlacement:
-        """Recommend where to reduce; see :meth:`relayd.wan.Wan.place_reduce`."""
+        """Recommend where to reduce; see :meth:`.Wan.place_reduce`."""
         body = {"input_gb": dict(input_gb), **as_json(options)}
         content = await self._connection.post("/v1/placements/reduce", body)
         return answer_of(ReducePlacement, content)
@@ -181,7 +181,7 @@ class AsyncWan:
         vms: Sequence[Mapping[str, Any]],
         **options: Unpack[TasksOptions],
     ) -> TaskPlacement:
-        """Recommend on which VM to run which task; see :meth:`relayd.wan.Wan.place_tasks`."""
+        """Recommend on which VM to run which task; see :meth:`.Wan.place_tasks`."""
         cpus = tasks if isinstance(tasks, Mapping) else dict.fromkeys(tasks, 1.0)
         body = as_json(options) | {
             "tasks": [{"id": task, "cpus": count} for task, count in cpus.items()],
@@ -204,17 +204,20 @@ class AsyncWan:
         month_to_date_gb: Mapping[str, float] = {},
         vm_types: Mapping[str, str] = {},
     ) -> Replan:
-        """Say whether to keep to a plan in progress; see :meth:`relayd.wan.Wan.replan`."""
+        """Say whether to keep to a plan in progress; see :meth:`.Wan.replan`."""
         moved = (
             [{"src": s, "dst": d, "volume_gb": gb} for (s, d), gb in moved_gb.items()]
             if isinstance(moved_gb, Mapping)
             else moved_gb
         )
         body = {
-            "plan": plan.model_dump("json"), "moved_gb": moved, "elapsed_s": elapsed_s,
-            "changes": changes, "month_to_date_gb": dict(month_to_date_gb),
+            "plan": plan.model_dump("json"),
+            "moved_gb": moved,
+            "elapsed_s": elapsed_s,
+            "changes": changes,
+            "month_to_date_gb": dict(month_to_date_gb),
             "vm_types": dict(vm_types),
-        }  # fmt: skip
+        }
         return answer_of(Replan, await self._connection.post("/v1/replans", body))
 
     # ---- what is known -------------------------------------------------------------------
@@ -238,11 +241,11 @@ class AsyncWan:
         """Return, by region, the VM type used there and the caps of one VM."""
         return (await self.network()).sites
 
-    async def links(self, src: str | None = None, dst: str | None = None) -> AsyncIterator[Leg]:
-        """Iterate over legs, all or those from or into one region, a page at a time."""
+    async def links(self, src: str | None = None, dst: str | None = None) -> AsyncIterator[Link]:
+        """Iterate over links, all or those from or into one region, a page at a time."""
         query = {name: value for name, value in (("src", src), ("dst", dst)) if value}
         async for row in self._connection.pages("/v1/links", query, "links"):
-            yield leg_of(row)
+            yield link_of(row)
 
     async def matrix(
         self,
@@ -251,7 +254,7 @@ class AsyncWan:
         *,
         measured_only: bool = False,
     ) -> Matrix:
-        """Return one figure for every pair of regions; see :meth:`relayd.wan.Wan.matrix`."""
+        """Return one figure for every pair of regions; see :meth:`.Wan.matrix`."""
         query: dict[str, Any] = {"metric": metric}
         if connections is not None:
             query["connections"] = connections
@@ -260,9 +263,9 @@ class AsyncWan:
         return matrix_of(await self._connection.get("/v1/matrix", query))
 
     async def network(self) -> Network:
-        """Return the whole graph of estimates, bounds widened for age, and legs as they are now."""
+        """Return the graph of estimates, bounds widened for age, with links as they are now."""
         document = await self._connection.get("/v1/snapshots/current")
-        return overlaid(network_of(document).aged(time.time()), leg_states_of(document))
+        return overlaid(network_of(document).aged(time.time()), link_states_of(document))
 
     async def graph_if_changed(self, tag: str | None) -> tuple[Graph | None, str | None]:
         """Return the graph and its tag; None in place of one that is as it was."""
@@ -270,7 +273,7 @@ class AsyncWan:
         if content is None:
             return None, tag
         document = json.loads(content)
-        return Graph(network_of(document), leg_states_of(document)), tag
+        return Graph(network_of(document), link_states_of(document)), tag
 
     # ---- what is given and told ----------------------------------------------------------
 
@@ -290,7 +293,7 @@ class AsyncWan:
         return total
 
     async def events(self, after: int | None = None) -> AsyncGenerator[Event]:
-        """Yield what happens, for ever: new snapshots, campaigns, legs that fail and recover.
+        """Yield what happens, for ever: new snapshots, campaigns, links that fail and recover.
 
         Parameters
         ----------

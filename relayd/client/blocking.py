@@ -17,15 +17,15 @@ from collections.abc import (
 )
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
-from planner.broadcast_plan import BroadcastPlan
-from planner.catalogue import Region
-from planner.errors import RelaydError
-from planner.network import Leg, Network, Site, Snapshot
-from planner.placement_plan import ReducePlacement, TaskPlacement
-from planner.plan import Answer, Plan
-from planner.replanning_answer import Replan
-from planner.schedule_plan import SchedulePlan
-from planner.shuffle_plan import ShufflePlan
+from planner.broadcast.plan import BroadcastPlan
+from planner.model.catalogue import Region
+from planner.model.errors import RelaydError
+from planner.model.network import Link, Network, Site, Snapshot
+from planner.placement.plan import ReducePlacement, TaskPlacement
+from planner.replanning.plan import Replan
+from planner.schedule.plan import SchedulePlan
+from planner.shuffle.plan import ShufflePlan
+from planner.transfer.plan import Answer, Plan
 from probes.samples import Sample
 from relayd.client.answers import Ingested
 from relayd.client.asynchronous import AsyncWan
@@ -41,7 +41,7 @@ from relayd.client.options import (
 from relayd.store.events import Event
 
 if TYPE_CHECKING:
-    from relayd.matrices import Matrix, MatrixMetric
+    from relayd.sources.matrices import Matrix, MatrixMetric
 
 T = TypeVar("T")
 
@@ -100,7 +100,7 @@ def _run_until_stopped(loop: asyncio.AbstractEventLoop) -> None:
 
 
 class RemoteWan:
-    """A service's view of the network, with the methods of :class:`relayd.wan.Wan`.
+    """A service's view of the network, with the methods of :class:`relayd.sources.wan.Wan`.
 
     Any thread may use it, and so may a process that was forked. Use it as a context manager, or
     call :meth:`close`.
@@ -151,7 +151,7 @@ class RemoteWan:
     # ---- decisions -----------------------------------------------------------------------
 
     def plan(self, src: str, dst: str, **options: Unpack[TransferOptions]) -> Plan:
-        """Recommend how to move a volume; see :meth:`relayd.wan.Wan.plan`."""
+        """Recommend how to move a volume; see :meth:`.Wan.plan`."""
         return self._run(self._asked().plan(src, dst, **options))
 
     def plans(self, requests: Iterable[Mapping[str, Any]]) -> list[Plan | RelaydError]:
@@ -165,13 +165,13 @@ class RemoteWan:
         regions: Sequence[str] | None = None,
         **options: Unpack[ShuffleOptions],
     ) -> ShufflePlan:
-        """Recommend how to run many transfers at once; see :meth:`relayd.wan.Wan.shuffle`."""
+        """Recommend how to run many transfers at once; see :meth:`.Wan.shuffle`."""
         return self._run(self._asked().shuffle(demands_gb, regions=regions, **options))
 
     def broadcast(
         self, src: str, destinations: Sequence[str], **options: Unpack[BroadcastOptions]
     ) -> BroadcastPlan:
-        """Recommend how to bring one volume to several; see :meth:`relayd.wan.Wan.broadcast`."""
+        """Recommend how to bring one volume to several; see :meth:`.Wan.broadcast`."""
         return self._run(self._asked().broadcast(src, destinations, **options))
 
     def schedule(
@@ -181,13 +181,13 @@ class RemoteWan:
         existing: SchedulePlan | None = None,
         **options: Unpack[ScheduleOptions],
     ) -> SchedulePlan:
-        """Admit transfers with deadlines; see :meth:`relayd.wan.Wan.schedule`."""
+        """Admit transfers with deadlines; see :meth:`.Wan.schedule`."""
         return self._run(self._asked().schedule(transfers, existing=existing, **options))
 
     def place_reduce(
         self, input_gb: Mapping[str, float], **options: Unpack[ReduceOptions]
     ) -> ReducePlacement:
-        """Recommend where to reduce; see :meth:`relayd.wan.Wan.place_reduce`."""
+        """Recommend where to reduce; see :meth:`.Wan.place_reduce`."""
         return self._run(self._asked().place_reduce(input_gb, **options))
 
     def place_tasks(
@@ -197,7 +197,7 @@ class RemoteWan:
         vms: Sequence[Mapping[str, Any]],
         **options: Unpack[TasksOptions],
     ) -> TaskPlacement:
-        """Recommend on which VM to run which task; see :meth:`relayd.wan.Wan.place_tasks`."""
+        """Recommend on which VM to run which task; see :meth:`.Wan.place_tasks`."""
         return self._run(self._asked().place_tasks(tasks, traffic_gb, vms, **options))
 
     def replan(
@@ -210,13 +210,17 @@ class RemoteWan:
         month_to_date_gb: Mapping[str, float] = {},
         vm_types: Mapping[str, str] = {},
     ) -> Replan:
-        """Say whether to keep to a plan in progress; see :meth:`relayd.wan.Wan.replan`."""
+        """Say whether to keep to a plan in progress; see :meth:`.Wan.replan`."""
         return self._run(
             self._asked().replan(
-                plan, moved_gb=moved_gb, elapsed_s=elapsed_s, changes=changes,
-                month_to_date_gb=month_to_date_gb, vm_types=vm_types,
+                plan,
+                moved_gb=moved_gb,
+                elapsed_s=elapsed_s,
+                changes=changes,
+                month_to_date_gb=month_to_date_gb,
+                vm_types=vm_types,
             )
-        )  # fmt: skip
+        )
 
     # ---- what is known -------------------------------------------------------------------
 
@@ -242,8 +246,8 @@ class RemoteWan:
         """Return, by region, the VM type used there and the caps of one VM."""
         return self._run(self._asked().sites())
 
-    def links(self, src: str | None = None, dst: str | None = None) -> Iterator[Leg]:
-        """Iterate over legs, all or those from or into one region."""
+    def links(self, src: str | None = None, dst: str | None = None) -> Iterator[Link]:
+        """Iterate over links, all or those from or into one region."""
         return iter(self._run(_listed(self._asked(), src, dst)))
 
     def matrix(
@@ -253,7 +257,7 @@ class RemoteWan:
         *,
         measured_only: bool = False,
     ) -> Matrix:
-        """Return one figure for every pair of regions; see :meth:`relayd.wan.Wan.matrix`."""
+        """Return one figure for every pair of regions; see :meth:`.Wan.matrix`."""
         return self._run(self._asked().matrix(metric, connections, measured_only=measured_only))
 
     # ---- what is given and told ----------------------------------------------------------
@@ -279,8 +283,8 @@ async def _next(events: AsyncGenerator[Event]) -> Event:
     return await anext(events)
 
 
-async def _listed(remote: AsyncWan, src: str | None, dst: str | None) -> list[Leg]:
-    return [leg async for leg in remote.links(src, dst)]
+async def _listed(remote: AsyncWan, src: str | None, dst: str | None) -> list[Link]:
+    return [link async for link in remote.links(src, dst)]
 
 
 def _close(loop: Loop, remote: AsyncWan) -> None:

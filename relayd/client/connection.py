@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from planner.errors import InputError, RelaydError
+from planner.model.errors import InputError, RelaydError
 from relayd import __version__
 from relayd.client.errors import ServiceError, error_of
 
@@ -43,9 +43,11 @@ class Connection:
         parts = urlsplit(url)
         if parts.scheme not in {"http", "https"} or not parts.hostname:
             raise InputError(
-                "url", "is not an address of HTTP", value=url,
+                "url",
+                "is not an address of HTTP",
+                value=url,
                 remedy="Write it such as http://127.0.0.1:8080.",
-            )  # fmt: skip
+            )
         if parts.username or parts.password:
             raise InputError(
                 "url", "has a user name in it", remedy="Give a token by `token=` or RELAYD_TOKEN."
@@ -161,9 +163,13 @@ class Connection:
             is_last = attempt == attempts - 1
             try:
                 answer = await self._opened().request(
-                    method, self.url + path, params=query, data=body, headers=headers,
+                    method,
+                    self.url + path,
+                    params=query,
+                    data=body,
+                    headers=headers,
                     allow_redirects=False,
-                )  # fmt: skip
+                )
             except (aiohttp.ClientError, TimeoutError) as error:
                 if is_last or isinstance(error, aiohttp.ClientConnectorCertificateError):
                     raise self._unreachable(error) from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from planner.errors import (
+from planner.model.errors import (
     AmbiguousRegionError,
     DataError,
     InfeasibleError,
@@ -28,9 +28,14 @@ class ServiceError(StoreError):
     """
 
     def __init__(
-        self, url: str, problem: str, *, status: int | None = None, kind: str = "unreachable",
+        self,
+        url: str,
+        problem: str,
+        *,
+        status: int | None = None,
+        kind: str = "unreachable",
         remedy: str | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.status = status
         self.kind = kind
         super().__init__(url, problem, remedy=remedy)

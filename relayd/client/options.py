@@ -1,4 +1,4 @@
-"""The keywords of questions, as :class:`relayd.wan.Wan` takes them."""
+"""The keywords of questions, as :class:`relayd.sources.wan.Wan` takes them."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 from math import isinf
 from typing import Any, TypedDict
 
-from planner.broadcast_request import BroadcastObjective
-from planner.placement_request import Links, PlacementObjective
-from planner.request import Objective
-from planner.schedule_request import RatesBound
-from planner.shuffle_request import ShuffleObjective
+from planner.broadcast.request import BroadcastObjective
+from planner.placement.request import Links, PlacementObjective
+from planner.schedule.request import RatesBound
+from planner.shuffle.request import ShuffleObjective
+from planner.transfer.request import Objective
 from relayd.questions.circumstances import CommonOptions
 
 
 class TransferOptions(CommonOptions, total=False):
-    """Of :meth:`relayd.wan.Wan.plan`."""
+    """Of :meth:`relayd.sources.wan.Wan.plan`."""
 
     volume_gb: float
     objective: Objective
@@ -30,7 +30,7 @@ class TransferOptions(CommonOptions, total=False):
 
 
 class ShuffleOptions(CommonOptions, total=False):
-    """Of :meth:`relayd.wan.Wan.shuffle`."""
+    """Of :meth:`relayd.sources.wan.Wan.shuffle`."""
 
     objective: ShuffleObjective
     deadline_s: float | None
@@ -39,7 +39,7 @@ class ShuffleOptions(CommonOptions, total=False):
 
 
 class BroadcastOptions(CommonOptions, total=False):
-    """Of :meth:`relayd.wan.Wan.broadcast`."""
+    """Of :meth:`relayd.sources.wan.Wan.broadcast`."""
 
     volume_gb: float
     objective: BroadcastObjective
@@ -50,7 +50,7 @@ class BroadcastOptions(CommonOptions, total=False):
 
 
 class ScheduleOptions(CommonOptions, total=False):
-    """Of :meth:`relayd.wan.Wan.schedule`."""
+    """Of :meth:`relayd.sources.wan.Wan.schedule`."""
 
     now_s: float
     rates: RatesBound
@@ -59,7 +59,7 @@ class ScheduleOptions(CommonOptions, total=False):
 
 
 class ReduceOptions(CommonOptions, total=False):
-    """Of :meth:`relayd.wan.Wan.place_reduce`."""
+    """Of :meth:`relayd.sources.wan.Wan.place_reduce`."""
 
     selectivity: float
     links: Links
@@ -70,7 +70,7 @@ class ReduceOptions(CommonOptions, total=False):
 
 
 class TasksOptions(TypedDict, total=False):
-    """Of :meth:`relayd.wan.Wan.place_tasks`."""
+    """Of :meth:`relayd.sources.wan.Wan.place_tasks`."""
 
     time_limit_s: float | None
     connections: int | None
@@ -82,10 +82,13 @@ class TasksOptions(TypedDict, total=False):
 def as_json(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return keywords as the body of a request; infinity, which JSON lacks, as a word."""
     return {
-        name: "inf" if isinstance(value, float) and isinf(value) and value > 0
-        else dict(value) if isinstance(value, Mapping)
-        else list(value) if isinstance(value, tuple | set | frozenset)
+        name: "inf"
+        if isinstance(value, float) and isinf(value) and value > 0
+        else dict(value)
+        if isinstance(value, Mapping)
+        else list(value)
+        if isinstance(value, tuple | set | frozenset)
         else value
         for name, value in options.items()
         if value is not None
-    }  # fmt: skip
+    }

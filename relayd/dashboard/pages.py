@@ -54,9 +54,13 @@ def rendered(page: Page) -> Asset:
     menu = "".join(_entry(other, other is page) for other in PAGES)
     template = Template((FILES / "page.html").read_text("utf-8"))
     content = template.substitute(
-        title=escape(page.title), summary=escape(page.summary), name=page.name, menu=menu,
-        version=escape(__version__), modules="".join(map(_preload, _modules(f"{page.name}.js"))),
-    )  # fmt: skip
+        title=escape(page.title),
+        summary=escape(page.summary),
+        name=page.name,
+        menu=menu,
+        version=escape(__version__),
+        modules="".join(map(_preload, _modules(f"{page.name}.js"))),
+    )
     return asset(content.encode(), "text/html; charset=utf-8")
 
 

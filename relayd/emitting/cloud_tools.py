@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planner.errors import InputError
+from planner.model.errors import InputError
 from relayd.emitting.lanes import Emission, Lane
 from relayd.emitting.parts import STORES, part_mib, side_by_side
 from relayd.emitting.uploads import PART_NOTE, upload
@@ -30,12 +30,16 @@ def aws_cli(emission: Emission) -> str:
         ]
 
     return upload(
-        emission, "An upload with the AWS command line", settings,
+        emission,
+        "An upload with the AWS command line",
+        settings,
         'aws s3 cp --recursive "$SOURCE" "$DESTINATION" "$@"\n',
         # Links carry the share of files, which the tool follows.
         _LINKED + 'aws s3 cp --recursive "$share" "$DESTINATION" "$@"\n',
-        "s3://bucket/path", (PART_NOTE,), temporary=True,
-    )  # fmt: skip
+        "s3://bucket/path",
+        (PART_NOTE,),
+        temporary=True,
+    )
 
 
 def azcopy(emission: Emission) -> str:
@@ -52,12 +56,14 @@ def azcopy(emission: Emission) -> str:
 
     flags = '--recursive --as-subdir=false --block-size-mb "$part" "$@"\n'
     return upload(
-        emission, "An upload with AzCopy", settings,
+        emission,
+        "An upload with AzCopy",
+        settings,
         'azcopy copy "$SOURCE" "$DESTINATION" \\\n  ' + flags,
         'azcopy copy "$folder" "$DESTINATION" --list-of-files "$list" \\\n  ' + flags,
         "https://account.blob.core.windows.net/container with its SAS",
         (PART_NOTE,),
-    )  # fmt: skip
+    )
 
 
 def gcloud(emission: Emission) -> str:
@@ -82,11 +88,14 @@ def gcloud(emission: Emission) -> str:
         ]
 
     return upload(
-        emission, "An upload with gcloud storage", settings,
+        emission,
+        "An upload with gcloud storage",
+        settings,
         'gcloud storage cp --recursive "$SOURCE/*" "$DESTINATION" "$@"\n',
         _LINKED + 'gcloud storage cp --recursive "$share/*" "$DESTINATION" "$@"\n',
-        "gs://bucket/path/", (PART_NOTE,),
-    )  # fmt: skip
+        "gs://bucket/path/",
+        (PART_NOTE,),
+    )
 
 
 # A folder of links to the lane's files, for tools that take no list.
@@ -104,6 +113,7 @@ def _must_be_store(emission: Emission, provider: str, tool: str, store: str) -> 
     dst = emission.destinations[0].region
     if dst.partition(":")[0] != provider:
         raise InputError(
-            "emit", f"is {tool}, which uploads to {store}, and the plan ends in {dst}",
+            "emit",
+            f"is {tool}, which uploads to {store}, and the plan ends in {dst}",
             remedy="`--emit rclone` uploads to any store.",
-        )  # fmt: skip
+        )

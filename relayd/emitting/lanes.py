@@ -12,9 +12,9 @@ from ipaddress import ip_address
 from math import ceil
 from typing import Any
 
-from planner.errors import InputError
-from planner.plan import Answer, Plan
-from relayd.plan_documents import plan_of
+from planner.model.errors import InputError
+from planner.transfer.plan import Answer, Plan
+from relayd.files.plans import plan_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Lane:
         Of the plan's volume.
     throughput_gbps : float
     connections : int
-        On each leg.
+        On each link.
     rtt_ms : float
         Of the whole path.
     """
@@ -189,9 +189,11 @@ def _whole(plan: Plan) -> Plan:
     )
     if not fine:
         raise InputError(
-            "plan", "has no volume, or a path without VMs, share, throughput or connections",
-            value=plan.plan_id, remedy="Give what `relayd plan --json` printed, unchanged.",
-        )  # fmt: skip
+            "plan",
+            "has no volume, or a path without VMs, share, throughput or connections",
+            value=plan.plan_id,
+            remedy="Give what `relayd plan --json` printed, unchanged.",
+        )
     return plan
 
 
@@ -203,9 +205,11 @@ def _addresses(
         listed = [given] if isinstance(given, str) else list(given)
         if region not in counts:
             raise InputError(
-                "endpoint", "is of a region that the plan does not use", value=region,
+                "endpoint",
+                "is of a region that the plan does not use",
+                value=region,
                 remedy=f"The plan uses {', '.join(counts)}.",
-            )  # fmt: skip
+            )
         if len(listed) > counts[region]:
             raise InputError(
                 "endpoint",
@@ -225,9 +229,11 @@ def _checked(address: str) -> str:
     )
     if not fine:
         raise InputError(
-            "endpoint", "is neither an IPv4 address nor a host name", value=address,
+            "endpoint",
+            "is neither an IPv4 address nor a host name",
+            value=address,
             remedy="Write REGION=203.0.113.7 or REGION=relay.example.com; several VMs with commas.",
-        )  # fmt: skip
+        )
     return address
 
 
@@ -245,16 +251,19 @@ def must_be_address(vm: Vm, tool: str) -> None:
         ip_address(vm.address)
     except ValueError:
         raise InputError(
-            f"endpoint of {vm.region}", f"must be an address: {tool} lets in this one alone",
+            f"endpoint of {vm.region}",
+            f"must be an address: {tool} lets in this one alone",
             value=vm.address,
             remedy="Give the address that the relay sees connections come from.",
-        ) from None  # fmt: skip
+        ) from None
 
 
 def _vms(
-    prefix: str, regions: Sequence[str], counts: Mapping[str, int],
+    prefix: str,
+    regions: Sequence[str],
+    counts: Mapping[str, int],
     addresses: Mapping[str, list[str]],
-) -> tuple[Vm, ...]:  # fmt: skip
+) -> tuple[Vm, ...]:
     vms: list[Vm] = []
     for region in regions:
         known = addresses.get(region, [])

@@ -26,7 +26,10 @@ def rclone(emission: Emission) -> str:
     lines = [" ".join(flags[i : i + 2]) for i in range(0, len(flags), 2)]
     tail = " \\\n".join(f"  {line}" for line in [*lines, '"$@"']) + "\n"
     return upload(
-        emission, "An upload with rclone", settings, command + tail,
+        emission,
+        "An upload with rclone",
+        settings,
+        command + tail,
         'rclone copy "$folder" "$DESTINATION" --files-from-raw "$list" \\\n' + tail,
         "a remote of rclone and a path, such as store:bucket/path",
         notes=(
@@ -34,7 +37,7 @@ def rclone(emission: Emission) -> str:
             "Memory: files times parts times the size of a part.",
             *([PART_NOTE] if _store(emission) in _FLAGS else []),
         ),
-    )  # fmt: skip
+    )
 
 
 _FLAGS = {

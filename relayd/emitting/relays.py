@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planner.errors import InputError
+from planner.model.errors import InputError
 from relayd.emitting.lanes import Emission, Vm, must_be_address
 from relayd.emitting.text import addresses, by_number, header, lane_words, plain, script
 
@@ -87,6 +87,7 @@ def socat(emission: Emission) -> str:
 def _must_relay(emission: Emission, tool: str) -> None:
     if not emission.relays:
         raise InputError(
-            "emit", f"is {tool}, which relays, and this plan is direct",
+            "emit",
+            f"is {tool}, which relays, and this plan is direct",
             remedy="There is nothing to relay; `--emit iperf3` or `--emit rclone` say how to send.",
-        )  # fmt: skip
+        )

@@ -7,7 +7,7 @@ import shlex
 import textwrap
 from collections.abc import Iterable, Sequence
 
-from planner.units import gbps_text
+from planner.model.units import gbps_text
 from relayd.cli.text import duration, usd, volume
 from relayd.emitting.lanes import Emission, Lane, Vm
 

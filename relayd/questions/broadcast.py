@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from planner.broadcast import recommend_broadcast
-from planner.broadcast_plan import BroadcastPlan
-from planner.broadcast_request import BroadcastRequest
-from planner.errors import InputError
+from planner.broadcast.plan import BroadcastPlan
+from planner.broadcast.recommendation import recommend_broadcast
+from planner.broadcast.request import BroadcastRequest
+from planner.model.errors import InputError
 from relayd.questions.circumstances import Circumstances
 
 if TYPE_CHECKING:
-    from relayd.wan import Wan
+    from relayd.sources.wan import Wan
 
 
 def plan_broadcast(
@@ -24,7 +24,7 @@ def plan_broadcast(
     frontier: bool,
     **goal: Any,
 ) -> BroadcastPlan:
-    """Answer :meth:`relayd.wan.Wan.broadcast`; ``goal`` goes to the request as it is."""
+    """Answer :meth:`relayd.sources.wan.Wan.broadcast`; ``goal`` goes to the request as it is."""
     if isinstance(destinations, str):
         raise InputError(
             "dst", "must be several names", value=destinations, remedy="Pass a list of regions."
@@ -36,9 +36,11 @@ def plan_broadcast(
     for name, region in zip(destinations, resolved, strict=True):
         if resolved.count(region) > 1:
             raise InputError(
-                "dst", f"is named twice ({region})", value=name,
+                "dst",
+                f"is named twice ({region})",
+                value=name,
                 remedy="Name each destination once.",
-            )  # fmt: skip
+            )
         if region == source.region_id:
             raise InputError(
                 "dst", f"is the source itself ({region})", value=name, remedy="Name other regions."

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypedDict
 
-from planner.aliases import permitted, resolve_many
-from planner.errors import InputError
-from planner.network import Network
-from planner.pricing import CataloguePrices
-from planner.request import DEFAULT_CONNECTIONS, DEFAULT_MARGIN, DEFAULT_VM_START_S
+from planner.model.aliases import permitted, resolve_many
+from planner.model.errors import InputError
+from planner.model.network import Network
+from planner.model.pricing import CataloguePrices
+from planner.transfer.request import DEFAULT_CONNECTIONS, DEFAULT_MARGIN, DEFAULT_VM_START_S
 
 if TYPE_CHECKING:
-    from relayd.wan import Wan
+    from relayd.sources.wan import Wan
 
 
 class CommonOptions(TypedDict, total=False):

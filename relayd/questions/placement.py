@@ -5,28 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from planner.demands import demands_gb
-from planner.errors import InputError
-from planner.placement_plan import ReducePlacement, TaskPlacement
-from planner.placement_request import Machine, ReduceRequest, TasksRequest
-from planner.reduce_placement import recommend_reduce
-from planner.task_placement import recommend_tasks
-from planner.units import parse_volume_gb
+from planner.model.demands import demands_gb
+from planner.model.errors import InputError
+from planner.model.units import parse_volume_gb
+from planner.placement.plan import ReducePlacement, TaskPlacement
+from planner.placement.reduce import recommend_reduce
+from planner.placement.request import Machine, ReduceRequest, TasksRequest
+from planner.placement.tasks import recommend_tasks
 from relayd.questions.circumstances import Circumstances
 
 if TYPE_CHECKING:
-    from relayd.wan import Wan
+    from relayd.sources.wan import Wan
 
 
 def place_reduce(
-    wan: Wan,
-    input_gb: Any,
-    circumstances: Circumstances,
-    *,
-    reduce_in: Sequence[str],
-    **goal: Any,
+    wan: Wan, input_gb: Any, circumstances: Circumstances, *, reduce_in: Sequence[str], **goal: Any
 ) -> ReducePlacement:
-    """Answer :meth:`relayd.wan.Wan.place_reduce`; ``goal`` goes to the request as it is."""
+    """Answer :meth:`relayd.sources.wan.Wan.place_reduce`; ``goal`` goes to the request as it is."""
     volumes = _volumes(input_gb)
     found = {name: wan.resolve(name, "input") for name in volumes}
     reducers = {name: wan.resolve(name, "reduce_in") for name in reduce_in}
@@ -66,7 +61,7 @@ def place_tasks(
     *,
     time_limit_s: float,
 ) -> TaskPlacement:
-    """Answer :meth:`relayd.wan.Wan.place_tasks`."""
+    """Answer :meth:`relayd.sources.wan.Wan.place_tasks`."""
     cpus = _tasks(tasks)
     machines, notes = _machines(wan, vms)
     request = TasksRequest(
@@ -126,8 +121,9 @@ def _tasks(given: Any) -> dict[str, float]:
         raise InputError("tasks", "must map tasks to CPUs, or list them", value=given)
     found: dict[str, float] = {}
     for number, item in enumerate(given, 1):
-        name, cpus = (item.get("id"), item.get("cpus", 1)) if isinstance(item, Mapping) else (
-            item, 1)  # fmt: skip
+        name, cpus = (
+            (item.get("id"), item.get("cpus", 1)) if isinstance(item, Mapping) else (item, 1)
+        )
         if not isinstance(name, str) or not name:
             raise InputError(f"task {number}", "has no id", value=item)
         if name in found:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from planner.plan import Answer
-from planner.replanning import replan
-from planner.replanning_answer import Replan
-from planner.replanning_progress import in_progress
-from relayd.plan_documents import document_of
+from planner.replanning.plan import Replan
+from planner.replanning.progress import in_progress
+from planner.replanning.recommendation import replan
+from planner.transfer.plan import Answer
+from relayd.files.plans import document_of
 from relayd.questions.circumstances import Circumstances
 
 if TYPE_CHECKING:
-    from relayd.wan import Wan
+    from relayd.sources.wan import Wan
 
 
 def replan_in_progress(
@@ -25,7 +25,7 @@ def replan_in_progress(
     elapsed_s: float,
     changes: int,
 ) -> Replan:
-    """Answer :meth:`relayd.wan.Wan.replan`."""
+    """Answer :meth:`relayd.sources.wan.Wan.replan`."""
     content = document_of(plan)
     moved = moved_gb
     if isinstance(moved_gb, Mapping):

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from planner.errors import InputError
-from planner.schedule import recommend_schedule
-from planner.schedule_document import schedule_from
-from planner.schedule_plan import SchedulePlan
-from planner.schedule_request import ScheduleRequest, timed_transfers
+from planner.model.errors import InputError
+from planner.schedule.document import schedule_from
+from planner.schedule.plan import SchedulePlan
+from planner.schedule.recommendation import recommend_schedule
+from planner.schedule.request import ScheduleRequest, timed_transfers
 from relayd.questions.circumstances import Circumstances
 
 if TYPE_CHECKING:
-    from relayd.wan import Wan
+    from relayd.sources.wan import Wan
 
 
 def plan_schedule(
@@ -26,7 +26,7 @@ def plan_schedule(
     now_s: float,
     **goal: Any,
 ) -> SchedulePlan:
-    """Answer :meth:`relayd.wan.Wan.schedule`; ``goal`` goes to the request as it is."""
+    """Answer :meth:`relayd.sources.wan.Wan.schedule`; ``goal`` goes to the request as it is."""
     if isinstance(existing, Mapping):
         existing = schedule_from(existing)
     asked = () if transfers is None and existing else timed_transfers(transfers)
@@ -35,9 +35,11 @@ def plan_schedule(
     for transfer in asked:
         if found[transfer.src].region_id == found[transfer.dst].region_id:
             raise InputError(
-                f"transfer {transfer.id}, dst", "is the source itself", value=transfer.dst,
+                f"transfer {transfer.id}, dst",
+                "is the source itself",
+                value=transfer.dst,
                 remedy="What stays in a region needs no schedule.",
-            )  # fmt: skip
+            )
     resolved = tuple(
         replace(t, src=found[t.src].region_id, dst=found[t.dst].region_id) for t in asked
     )

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from planner.demands import demands_gb as read_demands
-from planner.shuffle import recommend_shuffle
-from planner.shuffle_plan import ShufflePlan
-from planner.shuffle_request import ShuffleRequest
-from relayd.matrix_threads import one_matrix_thread
+from planner.model.demands import demands_gb as read_demands
+from planner.shuffle.plan import ShufflePlan
+from planner.shuffle.recommendation import recommend_shuffle
+from planner.shuffle.request import ShuffleRequest
 from relayd.questions.circumstances import Circumstances
+from relayd.sources.matrix_threads import one_matrix_thread
 
 if TYPE_CHECKING:
-    from relayd.wan import Wan
+    from relayd.sources.wan import Wan
 
 
 def plan_shuffle(
@@ -25,7 +25,7 @@ def plan_shuffle(
     frontier: bool,
     **goal: Any,
 ) -> ShufflePlan:
-    """Answer :meth:`relayd.wan.Wan.shuffle`; ``goal`` goes to the request as it is."""
+    """Answer :meth:`relayd.sources.wan.Wan.shuffle`; ``goal`` goes to the request as it is."""
     named = read_demands(demands_gb, regions)
     found = {
         name: wan.resolve(name, "demands")

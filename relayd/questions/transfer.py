@@ -5,15 +5,15 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from planner.errors import DataError, InputError
-from planner.network import Leg
-from planner.plan import Plan
-from planner.recommendation import recommend
-from planner.request import MOST_CANDIDATES, TransferRequest
+from planner.model.errors import DataError, InputError
+from planner.model.network import Link
+from planner.transfer.plan import Plan
+from planner.transfer.recommendation import recommend
+from planner.transfer.request import MOST_CANDIDATES, TransferRequest
 from relayd.questions.circumstances import Circumstances
 
 if TYPE_CHECKING:
-    from relayd.wan import Wan
+    from relayd.sources.wan import Wan
 
 
 def plan_transfer(
@@ -28,7 +28,7 @@ def plan_transfer(
     candidates: int,
     **goal: Any,
 ) -> Plan:
-    """Answer :meth:`relayd.wan.Wan.plan`; ``goal`` goes to the request as it is."""
+    """Answer :meth:`relayd.sources.wan.Wan.plan`; ``goal`` goes to the request as it is."""
     if not 1 <= candidates <= MOST_CANDIDATES:
         raise InputError(
             "candidates", f"must be a whole number from 1 to {MOST_CANDIDATES}", value=candidates
@@ -63,11 +63,11 @@ def plan_transfer(
     network = wan.network_between(source, target, circumstances.checked_vm_types(wan))
     now_s = time.time()
     if verified := network.verified.get((source, target)):
-        from planner.verification import calibrated
+        from planner.model.verification import calibrated
 
         network = calibrated(network, verified, now_s)
     if max_age_s is not None:
-        _refuse_old(network.leg(source, target), now_s, max_age_s)
+        _refuse_old(network.link(source, target), now_s, max_age_s)
     return recommend(
         request,
         network,
@@ -80,16 +80,16 @@ def plan_transfer(
     )
 
 
-def _refuse_old(leg: Leg, now_s: float, max_age_s: float) -> None:
-    estimate = leg.aggregate_gbps
+def _refuse_old(link: Link, now_s: float, max_age_s: float) -> None:
+    estimate = link.aggregate_gbps
     if estimate.measured_at_s is None:
         raise DataError(
-            f"{leg.src} -> {leg.dst} has not been measured (its figure is {estimate.source}), and "
-            "a greatest age was asked for. Measure or import it, or leave the age out."
+            f"{link.src} -> {link.dst} has not been measured (its figure is {estimate.source}), "
+            "and a greatest age was asked for. Measure or import it, or leave the age out."
         )
     age_s = now_s - estimate.measured_at_s
     if age_s > max_age_s:
         raise DataError(
-            f"{leg.src} -> {leg.dst} was last measured {age_s / 86400:.1f} days ago, more than the "
-            f"{max_age_s / 86400:g} days asked for. Measure it again, or allow older data."
+            f"{link.src} -> {link.dst} was last measured {age_s / 86400:.1f} days ago, more than "
+            f"the {max_age_s / 86400:g} days asked for. Measure it again, or allow older data."
         )

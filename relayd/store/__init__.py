@@ -1,25 +1,19 @@
 """The store: every sample with its origin, and immutable snapshots of estimates.
 
-:func:`relayd.store.ingest.ingest` takes in a whole file.
+:func:`relayd.store.samples.ingest.ingest` takes in a whole file.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from relayd.store.location import Address, Place, place
 from relayd.store.opening import Store, default_path, open_if_there, open_store
-from relayd.store.places import Address, Place, place
-from relayd.store.snapshots import EstimateRow, LegRow, SiteRow, SnapshotRow
+from relayd.store.snapshots import EstimateRow, LinkRow, SiteRow, SnapshotRow
 
 if TYPE_CHECKING:
-    from relayd.store.ingest import (
-        Batch,
-        ImportReport,
-        SkippedRows,
-        append,
-        content_digest,
-    )
-    from relayd.store.samples import Counts, StoredBatch, StoredSample
+    from relayd.store.samples.ingest import Batch, ImportReport, SkippedRows, append, content_digest
+    from relayd.store.samples.reading import Counts, StoredBatch, StoredSample
 
 __all__ = [
     "Address",
@@ -27,7 +21,7 @@ __all__ = [
     "Counts",
     "EstimateRow",
     "ImportReport",
-    "LegRow",
+    "LinkRow",
     "Place",
     "SiteRow",
     "SkippedRows",
@@ -52,7 +46,7 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    module = "samples" if name in _OF_SAMPLES else "ingest"
+    module = "samples.reading" if name in _OF_SAMPLES else "samples.ingest"
     value: object = getattr(import_module(f"{__name__}.{module}"), name)
     globals()[name] = value
     return value

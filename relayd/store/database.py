@@ -1,8 +1,8 @@
-"""A connection to a database whose failures are :class:`~planner.errors.StoreError`.
+"""A connection to a database whose failures are :class:`~planner.model.errors.StoreError`.
 
 Every statement of the store goes through a :class:`Database`, so that translation of errors, and
 the rule of one writer at a time, are in one place. There is one for each engine:
-:class:`~relayd.store.sqlite.SqliteDatabase` and
+:class:`~relayd.store.sqlite.database.SqliteDatabase` and
 :class:`~relayd.store.postgresql.database.PostgresqlDatabase`. Both are given the same SQL, which
 keeps to what both understand:
 
@@ -23,7 +23,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar, Literal, TypeAlias
 
-from relayd.store.places import Place
+from relayd.store.location import Place
 
 Values: TypeAlias = Sequence[object] | Mapping[str, object]
 

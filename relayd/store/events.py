@@ -1,4 +1,4 @@
-"""What happened, in order: new snapshots, campaigns' progress, legs that fail and recover."""
+"""What happened, in order: new snapshots, campaigns' progress, links that fail and recover."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Event:
     at_s : float
         Unix time.
     kind : str
-        Such as ``snapshot``, ``campaign``, ``leg``.
+        Such as ``snapshot``, ``campaign``, ``link``.
     subject : str
         What it is about, such as a snapshot's id or ``src>dst``.
     detail : dict

@@ -6,8 +6,8 @@ import errno
 import sqlite3
 from pathlib import Path
 
-from planner.errors import StoreError
-from relayd.store.places import Place
+from planner.model.errors import StoreError
+from relayd.store.location import Place
 
 FIELD = "--db"
 
@@ -39,9 +39,11 @@ def missing(place: Place) -> NoStoreError:
     """Return the error for a store that is to be used but is not there."""
     problem = "does not exist" if isinstance(place, Path) else "holds no relayd store yet"
     return NoStoreError(
-        FIELD, problem, value=str(place),
+        FIELD,
+        problem,
+        value=str(place),
         remedy="`relayd import` creates it; or name an existing database.",
-    )  # fmt: skip
+    )
 
 
 def busy(place: Place) -> StoreError:

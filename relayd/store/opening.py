@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from relayd.store.database import Database
 from relayd.store.failures import NoStoreError, failure
-from relayd.store.places import SERVICE_SCHEMES, Address, Place, place
+from relayd.store.location import SERVICE_SCHEMES, Address, Place, place
 from relayd.store.snapshots import Snapshots
 
 if TYPE_CHECKING:
-    from relayd.store.samples import Samples
+    from relayd.store.samples.reading import Samples
 
 Mode: TypeAlias = Literal["read", "write", "create"]
 
@@ -39,7 +39,7 @@ class Store:
     @cached_property
     def samples(self) -> Samples:
         """Every measurement, with where it came from."""
-        from relayd.store.samples import Samples  # planning reads snapshots alone
+        from relayd.store.samples.reading import Samples  # planning reads snapshots alone
 
         return Samples(self.database)
 
@@ -94,7 +94,7 @@ def open_store(
     """
     found = place(where)
     if isinstance(found, Path):
-        from relayd.store.sqlite_opening import open_file
+        from relayd.store.sqlite.opening import open_file
 
         return Store(open_file(found, mode, busy_timeout_s))
     return Store(_open_server(found, mode, busy_timeout_s))

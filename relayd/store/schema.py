@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from relayd.store.failures import damaged, too_new
-from relayd.store.sqlite import SqliteDatabase
+from relayd.store.sqlite.database import SqliteDatabase
 
 APPLICATION_ID = 0x72656C79
 """Marks a database as ours in the header of the file: ``rely`` in ASCII."""

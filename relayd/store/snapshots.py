@@ -1,6 +1,6 @@
 """Snapshots in the database: immutable graphs of estimates.
 
-The rows have the fields of :class:`planner.network.Leg`, ``Site`` and ``Estimate``, in their
+The rows have the fields of :class:`planner.model.network.Link`, ``Site`` and ``Estimate``, in their
 order, so ``Estimate(*row.rtt_ms)`` is what was saved.
 """
 
@@ -10,8 +10,8 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from planner.errors import InputError
-from planner.network import LEG_FIGURES, SITE_FIGURES
+from planner.model.errors import InputError
+from planner.model.network import LINK_FIGURES, SITE_FIGURES
 from relayd.store.database import Database
 from relayd.store.failures import reason
 from relayd.store.regions import region_id
@@ -29,23 +29,23 @@ _HEADS = (
 )
 
 
-# SQLite is told the order of joins (CROSS JOIN): legs first, and their names by number. Left to
-# itself, it reads the whole snapshot for the second half of _LEGS_BETWEEN. PostgreSQL has no such
+# SQLite is told the order of joins (CROSS JOIN): links first, and their names by number. Left to
+# itself, it reads the whole snapshot for the second half of _LINKS_BETWEEN. PostgreSQL has no such
 # hints.
 _HINTS = {
     "sqlite": {"join": "CROSS JOIN", "by_destination": "INDEXED BY legs_by_destination"},
     "postgresql": {"join": "JOIN", "by_destination": ""},
 }
-_LEGS_OF = (
-    f"SELECT src.name, dst.name, {_columns('legs', LEG_FIGURES)}, legs.loss_pct "  # noqa: S608
+_LINKS_OF = (
+    f"SELECT src.name, dst.name, {_columns('legs', LINK_FIGURES)}, legs.loss_pct "  # noqa: S608
     "FROM legs {index} {join} regions AS src ON src.id = legs.src_id "
     "{join} regions AS dst ON dst.id = legs.dst_id WHERE snapshot_key = :snapshot"
 )
-_LEGS = _LEGS_OF.replace("{index}", "") + " ORDER BY src_id, dst_id"
-_LEGS_BETWEEN = (
-    _LEGS_OF.replace("{index}", "")
+_LINKS = _LINKS_OF.replace("{index}", "") + " ORDER BY src_id, dst_id"
+_LINKS_BETWEEN = (
+    _LINKS_OF.replace("{index}", "")
     + " AND src_id = :src UNION ALL "
-    + _LEGS_OF.replace("{index}", "{by_destination}")
+    + _LINKS_OF.replace("{index}", "{by_destination}")
     + " AND dst_id = :dst AND src_id <> :src"
 )
 _SITES = (
@@ -77,7 +77,7 @@ class EstimateRow(NamedTuple):
     basis: str = ""
 
 
-class LegRow(NamedTuple):
+class LinkRow(NamedTuple):
     """One directed pair of regions."""
 
     src: str
@@ -99,7 +99,7 @@ class SiteRow(NamedTuple):
 
 
 class SnapshotRow(NamedTuple):
-    """A graph without its legs and sites: what it is of, and from what it was made.
+    """A graph without its links and sites: what it is of, and from what it was made.
 
     Attributes
     ----------
@@ -113,7 +113,7 @@ class SnapshotRow(NamedTuple):
         Of the catalogue whose caps and coordinates it uses.
     samples_through : int
         Id of the newest sample that it takes into account; 0 for none.
-    legs, sites : int
+    links, sites : int
         How many; filled in by the store.
     """
 
@@ -123,7 +123,7 @@ class SnapshotRow(NamedTuple):
     source: str
     catalogue_digest: str
     samples_through: int
-    legs: int = 0
+    links: int = 0
     sites: int = 0
 
 
@@ -137,7 +137,7 @@ class Snapshots:
         return sql.format_map(_HINTS[self._database.engine])
 
     def save(
-        self, snapshot: SnapshotRow, legs: Sequence[LegRow], sites: Sequence[SiteRow]
+        self, snapshot: SnapshotRow, links: Sequence[LinkRow], sites: Sequence[SiteRow]
     ) -> SnapshotRow:
         """Save a snapshot for good; returns its row with the counts.
 
@@ -173,33 +173,41 @@ class Snapshots:
                     "legs",
                     [
                         (
-                            key, numbers[leg.src], numbers[leg.dst], *_stored(leg.rtt_ms),
-                            *_stored(leg.per_flow_mbps), *_stored(leg.aggregate_gbps),
-                            leg.loss_pct,
+                            key,
+                            numbers[link.src],
+                            numbers[link.dst],
+                            *_stored(link.rtt_ms),
+                            *_stored(link.per_flow_mbps),
+                            *_stored(link.aggregate_gbps),
+                            link.loss_pct,
                         )
-                        for leg in legs
+                        for link in links
                     ],
-                )  # fmt: skip
+                )
                 database.insert(
                     "sites",
                     [
                         (
-                            key, position, numbers[site.region], site.vm_type,
-                            *_stored(site.egress_gbps), *_stored(site.ingress_gbps),
+                            key,
+                            position,
+                            numbers[site.region],
+                            site.vm_type,
+                            *_stored(site.egress_gbps),
+                            *_stored(site.ingress_gbps),
                             *_stored(site.window_mb),
                         )
                         for position, site in enumerate(sites)
                     ],
-                )  # fmt: skip
+                )
             except database.refusals as error:
                 raise InputError(
                     "snapshot", f"can't be saved: {reason(error)}", value=snapshot.id
                 ) from error
             database.change(
                 "UPDATE snapshots SET legs = ?, sites = ? WHERE key = ?",
-                (len(legs), len(sites), key),
+                (len(links), len(sites), key),
             )
-        return snapshot._replace(legs=len(legs), sites=len(sites))
+        return snapshot._replace(links=len(links), sites=len(sites))
 
     def latest(self) -> SnapshotRow | None:
         """Return the snapshot that was saved last; None if there is none."""
@@ -244,8 +252,8 @@ class Snapshots:
         """Return every snapshot, the one that was saved last first."""
         return [SnapshotRow(*row) for row in self._database.rows(_HEADS + " ORDER BY key DESC")]
 
-    def legs(self, snapshot_id: str) -> Iterator[LegRow]:
-        """Yield all legs of a snapshot, grouped by source.
+    def links(self, snapshot_id: str) -> Iterator[LinkRow]:
+        """Yield all links of a snapshot, grouped by source.
 
         Raises
         ------
@@ -253,12 +261,12 @@ class Snapshots:
             If there is no such snapshot.
         """
         values = {"snapshot": self._key(snapshot_id)}
-        return map(_leg, self._database.rows(self._hinted(_LEGS), values))
+        return map(_link, self._database.rows(self._hinted(_LINKS), values))
 
-    def legs_between(self, snapshot_id: str, src: str, dst: str) -> Sequence[LegRow]:
-        """Return the legs out of the source and into the destination: all of one-hop planning.
+    def links_between(self, snapshot_id: str, src: str, dst: str) -> Sequence[LinkRow]:
+        """Return the links out of the source and into the destination: all of one-hop planning.
 
-        A region that the snapshot does not know has no legs.
+        A region that the snapshot does not know has no links.
 
         Raises
         ------
@@ -266,11 +274,11 @@ class Snapshots:
             If there is no such snapshot.
         """
         values: dict[str, object] = {"snapshot": self._key(snapshot_id)}
-        # NULL for an unknown source would also hide the legs into the destination.
+        # NULL for an unknown source would also hide the links into the destination.
         for end, name in (("src", src), ("dst", dst)):
             row = self._database.row("SELECT id FROM regions WHERE name = ?", (name,))
             values[end] = 0 if row is None else row[0]
-        return [_leg(row) for row in self._database.rows(self._hinted(_LEGS_BETWEEN), values)]
+        return [_link(row) for row in self._database.rows(self._hinted(_LINKS_BETWEEN), values)]
 
     def sites(self, snapshot_id: str) -> Sequence[SiteRow]:
         """Return the sites of a snapshot, in the order in which they were saved.
@@ -337,7 +345,7 @@ def _estimate(columns: tuple[Any, ...]) -> EstimateRow:
     return EstimateRow(low, expected, high, source, measured_at_s, samples, basis or "")
 
 
-def _leg(row: tuple[Any, ...]) -> LegRow:
-    return LegRow(
+def _link(row: tuple[Any, ...]) -> LinkRow:
+    return LinkRow(
         row[0], row[1], _estimate(row[2:9]), _estimate(row[9:16]), _estimate(row[16:23]), row[23]
     )

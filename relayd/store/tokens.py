@@ -9,7 +9,7 @@ from collections.abc import Collection
 from hashlib import sha256
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
-from planner.errors import InputError
+from planner.model.errors import InputError
 from relayd.store.database import Database
 
 Scope: TypeAlias = Literal["read", "plan", "ingest", "probe", "admin"]
@@ -81,9 +81,11 @@ class Tokens:
         """
         if not name.strip() or len(name) > _MOST_NAME or not name.isprintable():
             raise InputError(
-                "name", f"must be 1 to {_MOST_NAME} printable characters", value=name,
+                "name",
+                f"must be 1 to {_MOST_NAME} printable characters",
+                value=name,
                 remedy="Say who or what will use it.",
-            )  # fmt: skip
+            )
         if not scopes:
             raise InputError("scope", "is missing", remedy=f"Scopes are {', '.join(SCOPES)}.")
         for scope in scopes:
@@ -123,9 +125,11 @@ class Tokens:
         found = next((token for token in self.list() if token.id == token_id), None)
         if found is None:
             raise InputError(
-                "token", "is not in this store", value=token_id,
+                "token",
+                "is not in this store",
+                value=token_id,
                 remedy="`relayd token list` shows the numbers.",
-            )  # fmt: skip
+            )
         if found.revoked_at_s is not None:
             return found
         now_s = time.time()

@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from planner.leg_states import Pair
-from planner.verification import Verified, VerifiedPath
+from planner.model.link_states import Pair
+from planner.model.verification import Verified, VerifiedPath
 from relayd.store.database import Database
 from relayd.store.events import Events
 from relayd.store.regions import region_id
@@ -37,7 +37,7 @@ class VerificationRow(NamedTuple):
     path : str
         Regions joined by ``>``; ``""`` for all paths of the run together.
     connections : int
-        On each leg, over all VMs.
+        On each link, over all VMs.
     vm_pairs : int
         Over which they were divided.
     alone : bool
@@ -82,17 +82,21 @@ class Verifications:
 
         Returns how many samples were new.
         """
-        from relayd.store.ingest import relayd_version
-        from relayd.store.sample_writer import SampleWriter
+        from relayd.store.samples.ingest import relayd_version
+        from relayd.store.samples.writing import SampleWriter
 
         database, accepted = self._database, 0
         with database.transaction():
             if samples:
                 writer = SampleWriter(
-                    database, name=f"verification of plan {rows[0].plan_id}", format="live",
-                    digest=None, options="{}", relayd_version=relayd_version(),
+                    database,
+                    name=f"verification of plan {rows[0].plan_id}",
+                    format="live",
+                    digest=None,
+                    options="{}",
+                    relayd_version=relayd_version(),
                     imported_at_s=time.time(),
-                )  # fmt: skip
+                )
                 accepted = writer.add(samples)
                 writer.seal(accepted=accepted, duplicates=len(samples) - accepted, skipped="{}")
             for row in rows:
@@ -102,17 +106,24 @@ class Verifications:
                     "high_gbps, achieved_gbps, at_s) "
                     "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                     (
-                        row.plan_id, row.snapshot_id, region_id(database, row.src),
-                        region_id(database, row.dst), *row[4:9], int(row.alone), *row[10:],
+                        row.plan_id,
+                        row.snapshot_id,
+                        region_id(database, row.src),
+                        region_id(database, row.dst),
+                        *row[4:9],
+                        int(row.alone),
+                        *row[10:],
                     ),
-                )  # fmt: skip
+                )
             for row in rows:
                 if row.run == "plan" and not row.path:
                     detail = {
-                        "plan_id": row.plan_id, "verdict": row.verdict,
-                        "expected_gbps": row.expected_gbps, "achieved_gbps": row.achieved_gbps,
+                        "plan_id": row.plan_id,
+                        "verdict": row.verdict,
+                        "expected_gbps": row.expected_gbps,
+                        "achieved_gbps": row.achieved_gbps,
                         "held": row.low_gbps <= row.achieved_gbps <= row.high_gbps,
-                    }  # fmt: skip
+                    }
                     Events(database).add("verification", f"{row.src}>{row.dst}", detail)
         return accepted
 
@@ -139,11 +150,19 @@ class Verifications:
                 )
         return {
             (src, dst): Verified(
-                src, dst, row.verdict, row.snapshot_id, row.low_gbps, row.expected_gbps,
-                row.high_gbps, row.achieved_gbps, row.at_s, tuple(paths[src, dst].values()),
+                src,
+                dst,
+                row.verdict,
+                row.snapshot_id,
+                row.low_gbps,
+                row.expected_gbps,
+                row.high_gbps,
+                row.achieved_gbps,
+                row.at_s,
+                tuple(paths[src, dst].values()),
             )
             for (src, dst), row in last.items()
-        }  # fmt: skip
+        }
 
 
 def _row(row: Sequence[object]) -> VerificationRow:

@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from planner.errors import RelaydError
+from planner.model.errors import RelaydError
 from scripts.reproduce.grid import grid_points
 from scripts.reproduce.laboratory import cap_points, flow_points
 from scripts.reproduce.point import PAGE, rows

@@ -8,8 +8,8 @@ from math import inf
 
 import numpy as np
 
-from planner.single_choices import DIRECT, Floats, RateBounds, Terms, choose, within_caps
-from planner.units import BITS_PER_BYTE, MS_PER_S, S_PER_H
+from planner.model.units import BITS_PER_BYTE, MS_PER_S, S_PER_H
+from planner.single_flow.choices import DIRECT, Floats, RateBounds, Terms, choose, within_caps
 from probes.analysis.relay_gains import GainDistribution, distribution, latency_gains
 from probes.analysis.variation import Spread, homogeneity, spread
 from scripts.reproduce.point import Point
@@ -26,10 +26,18 @@ LEAST_MS = 20.0
 GRID = "63 regions, 64 connections, January 2022"
 SURVEY = "single flows, February 2022"
 EC2_2018 = (
-    "aws:us-east-1", "aws:us-west-1", "aws:us-west-2", "aws:sa-east-1", "aws:eu-west-1",
-    "aws:eu-central-1", "aws:ap-northeast-1", "aws:ap-northeast-2", "aws:ap-southeast-1",
-    "aws:ap-southeast-2", "aws:ap-south-1",
-)  # fmt: skip
+    "aws:us-east-1",
+    "aws:us-west-1",
+    "aws:us-west-2",
+    "aws:sa-east-1",
+    "aws:eu-west-1",
+    "aws:eu-central-1",
+    "aws:ap-northeast-1",
+    "aws:ap-northeast-2",
+    "aws:ap-southeast-1",
+    "aws:ap-southeast-2",
+    "aws:ap-south-1",
+)
 PROVIDERS = {"aws": "AWS", "azure": "Azure", "gcp": "GCP"}
 
 
@@ -128,18 +136,23 @@ def _single_flows() -> list[Point]:
     found = [
         Point(
             "One flow is heterogeneous: near pairs of EC2 regions up to so many times as fast as "
-            "far ones (3.2.1, Figure 1a)", "21x", f"{ratio:.0f}x inside AWS", ratio >= 10,
-            "10x or more", f"{len(inside)} pairs, {SURVEY}",
+            "far ones (3.2.1, Figure 1a)",
+            "21x",
+            f"{ratio:.0f}x inside AWS",
+            ratio >= 10,
+            "10x or more",
+            f"{len(inside)} pairs, {SURVEY}",
         ),
         Point(
             "Both directions of a pair are not alike (3.2.1), inside one cloud",
             "146 and 56 Mbit/s, 2.6x",
             f"median {np.median(both_ways):.2f}x, 90th percentile "
             f"{np.quantile(both_ways, 0.9):.2f}x, most {max(both_ways):.1f}x",
-            float(np.quantile(both_ways, 0.9)) >= 1.5, "1.5x or more for a tenth of the pairs",
+            float(np.quantile(both_ways, 0.9)) >= 1.5,
+            "1.5x or more for a tenth of the pairs",
             f"{len(both_ways)} pairs measured both ways, {SURVEY}",
         ),
-    ]  # fmt: skip
+    ]
     for provider in ("aws", "gcp"):
         speeds = spread(
             [
@@ -152,12 +165,15 @@ def _single_flows() -> list[Point]:
         found.append(
             Point(
                 "The bandwidth-delay product of single flows is nearly the same for all pairs "
-                f"(3.2.2), into {PROVIDERS[provider]}", "nearly identical",
+                f"(3.2.2), into {PROVIDERS[provider]}",
+                "nearly identical",
                 f"varies by {products.cov:.0%} around {products.median:.1f} MB, throughput by "
-                f"{speeds.cov:.0%}", products.cov < 0.2, "by less than 20 %",
+                f"{speeds.cov:.0%}",
+                products.cov < 0.2,
+                "by less than 20 %",
                 f"{products.samples} flows at {LEAST_MS:g} ms or more, {SURVEY}",
             )
-        )  # fmt: skip
+        )
     return found
 
 
@@ -180,20 +196,25 @@ def _single_flow_relays() -> list[Point]:
             Point(
                 "Of EC2 pairs, so many gain 1.5x or more for one flow through an EC2 relay "
                 f"(3.2.1, Figure 1c): {regions} regions",
-                "about 40 %", f"{some.share_1_5:.0%}", 0.3 <= some.share_1_5 <= 0.5, "30 to 50 %",
+                "about 40 %",
+                f"{some.share_1_5:.0%}",
+                0.3 <= some.share_1_5 <= 0.5,
+                "30 to 50 %",
                 f"{some.pairs} pairs, {basis}",
             )
             for regions, some in (("11", alone_then), (f"all {aws.sum()}", alone))
         ),
         Point(
-            "Relays of other clouds help one flow more, at most (3.2.1)", "up to 10x",
+            "Relays of other clouds help one flow more, at most (3.2.1)",
+            "up to 10x",
             f"{with_all.share_1_5:.0%} gain 1.5x, up to {with_all.maximum:.1f}x",
-            with_all.maximum >= 5, "5x or more for some pair",
+            with_all.maximum >= 5,
+            "5x or more for some pair",
             f"{with_all.pairs} pairs, windows of {windows_mb['aws']:.1f} MB into AWS, "
             f"{WINDOW_MB:g} into Azure and {windows_mb['gcp']:.1f} into GCP over round-trip times, "
             "April 2022",
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _aggregates() -> list[Point]:
@@ -220,10 +241,11 @@ def _aggregates() -> list[Point]:
                 f"coefficient of variation over destinations), from {name}",
                 "2.5 % (t2.micro), 0.8 % (m4.16xlarge)",
                 f"median {np.median(covs):.1%}; {alike} of {len(spreads)} sources under 10 %",
-                alike >= 0.9 * len(spreads), "under 10 % for nine sources in ten",
+                alike >= 0.9 * len(spreads),
+                "under 10 % for nine sources in ten",
                 f"{sum(one.destinations for one in spreads)} pairs, {GRID}",
             )
-        )  # fmt: skip
+        )
     return found
 
 
@@ -238,10 +260,12 @@ def _aggregate_relays() -> list[Point]:
                 f"With many flows, relaying gains little throughput (4), from {name}",
                 "little scope",
                 f"{some.share_1_5:.1%} of pairs gain 1.5x or more; median {some.median:.2f}x, most "
-                f"{some.maximum:.1f}x", some.share_1_5 <= 0.05, "1.5x for at most 5 % of pairs",
+                f"{some.maximum:.1f}x",
+                some.share_1_5 <= 0.05,
+                "1.5x for at most 5 % of pairs",
                 f"{some.pairs} pairs, {GRID}",
             )
-        )  # fmt: skip
+        )
     return found
 
 
@@ -254,17 +278,22 @@ def _latency() -> list[Point]:
     return [
         Point(
             "Round trips between remote regions take up to so long (3.3: Sao Paulo and Mumbai)",
-            "390 ms", f"{rtt_ms[place]:.0f} ms ({far})", bool(300 <= rtt_ms[place] <= 450),
-            "300 to 450 ms", f"{found.pairs} {pairs}",
+            "390 ms",
+            f"{rtt_ms[place]:.0f} ms ({far})",
+            bool(300 <= rtt_ms[place] <= 450),
+            "300 to 450 ms",
+            f"{found.pairs} {pairs}",
         ),
         Point(
-            "There is little room to improve latency by relaying (4)", "little",
+            "There is little room to improve latency by relaying (4)",
+            "little",
             f"{found.share_1_1:.0%} of pairs gain 10 % or more; median {found.median:.2f}x, most "
-            f"{found.maximum:.1f}x", found.share_1_1 <= 0.1,
+            f"{found.maximum:.1f}x",
+            found.share_1_1 <= 0.1,
             "10 % or more for at most 10 % of pairs",
             f"{found.pairs} {pairs}",
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _fees() -> list[Point]:
@@ -277,10 +306,13 @@ def _fees() -> list[Point]:
     relayed = {}
     for name, hour_usd in (("time", inf), ("value", HOUR_USD)):
         terms = Terms(
-            BITS_PER_BYTE * VOLUME_GB / S_PER_H, fees,
-            np.array([vm_usd_per_h(region) for region in grid.regions]), 60 / S_PER_H, hour_usd,
+            BITS_PER_BYTE * VOLUME_GB / S_PER_H,
+            fees,
+            np.array([vm_usd_per_h(region) for region in grid.regions]),
+            60 / S_PER_H,
+            hour_usd,
             MARGIN,
-        )  # fmt: skip
+        )
         relayed[name] = choose(terms, RateBounds(caps, caps, caps), usual).chosen
     through = pairs & (relayed["time"] != DIRECT)
     src, dst = np.nonzero(through)
@@ -292,16 +324,20 @@ def _fees() -> list[Point]:
             "Connections are free and a relay is not: every relayed gigabyte is charged twice (4)",
             "pay extra",
             f"egress fees {np.median(dearer):.2f}x in the median where a relay is faster",
-            float(np.median(dearer)) >= 1.5, "1.5x or more",
+            float(np.median(dearer)) >= 1.5,
+            "1.5x or more",
             f"{through.sum()} pairs where a relay gains 1.1x in time, {GRID}; fees of May 2022",
         ),
         Point(
-            "Relaying is not cost-effective for bandwidth (abstract)", "little scope",
+            "Relaying is not cost-effective for bandwidth (abstract)",
+            "little scope",
             f"{worth:.1%} of pairs at {HOUR_USD:g} $/h ({through.sum() / pairs.sum():.0%} if only "
-            "time counts)", bool(worth <= 0.05), "pays for at most 5 % of pairs",
+            "time counts)",
+            bool(worth <= 0.05),
+            "pays for at most 5 % of pairs",
             f"{pairs.sum()} pairs, {VOLUME_GB:g} GB each, one VM a region",
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _both(pair: tuple[str, str], provider: str) -> bool:

@@ -14,8 +14,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from planner import backbone
-from planner.single_choices import Floats
+from planner.model import backbone
+from planner.single_flow.choices import Floats
 from probes.analysis.relay_gains import distribution, latency_gains, throughput_gains
 from probes.analysis.variation import homogeneity, spread
 from probes.lab.controller import Lab
@@ -30,7 +30,7 @@ from probes.lab.measuring import (
 )
 from probes.lab.profiles import load_profile, topology_of
 from probes.lab.topology import GOODPUT_SHARE, Topology, private_address
-from relayd.catalogue import built_in_folder, load_catalogue
+from relayd.catalogue.loading import built_in_folder, load_catalogue
 from scripts.reproduce.point import Point
 
 ECHOES = 5
@@ -38,9 +38,12 @@ FLOWS = 50
 """As many connections as the paper opens."""
 SINK = "aws:us-east-1"
 TO_SINK = (
-    "aws:ap-northeast-1", "aws:ap-southeast-2", "aws:sa-east-1", "aws:eu-central-1",
+    "aws:ap-northeast-1",
+    "aws:ap-southeast-2",
+    "aws:sa-east-1",
+    "aws:eu-central-1",
     "aws:us-west-2",
-)  # fmt: skip
+)
 """The five regions of the paper's Table 3."""
 OTHERS = ("azure:eastus", "azure:westeurope", "gcp:us-central1", "gcp:asia-east1")
 """Relays of other clouds, one for each end of the Earth."""
@@ -109,17 +112,22 @@ def _distances(lab: Lab) -> list[Point]:
     return [
         Point(
             "Round trips between remote regions take up to so long (3.3: Sao Paulo and Mumbai)",
-            "390 ms", f"{rtt_ms[place]:.0f} ms ({far})", bool(300 <= rtt_ms[place] <= 450),
-            "300 to 450 ms", f"{found.pairs} pairs of {count} regions, {ECHOES} ICMP echoes each",
+            "390 ms",
+            f"{rtt_ms[place]:.0f} ms ({far})",
+            bool(300 <= rtt_ms[place] <= 450),
+            "300 to 450 ms",
+            f"{found.pairs} pairs of {count} regions, {ECHOES} ICMP echoes each",
         ),
         Point(
-            "There is little room to improve latency by relaying (4)", "little",
+            "There is little room to improve latency by relaying (4)",
+            "little",
             f"{found.share_1_1:.0%} of pairs gain 10 % or more; median {found.median:.2f}x, most "
-            f"{found.maximum:.1f}x", found.share_1_1 <= 0.1,
+            f"{found.maximum:.1f}x",
+            found.share_1_1 <= 0.1,
             "10 % or more for at most 10 % of pairs",
             f"{found.pairs} pairs of {count} regions, {ECHOES} ICMP echoes each",
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _single_flows(lab: Lab) -> list[Point]:
@@ -151,30 +159,47 @@ def _single_flows(lab: Lab) -> list[Point]:
     return [
         Point(
             "One flow is heterogeneous: near pairs of EC2 regions up to so many times as fast as "
-            "far ones (3.2.1, Figure 1a)", "21x", f"{over.maximum / over.minimum:.0f}x",
-            over.maximum / over.minimum >= 10, "10x or more", basis,
+            "far ones (3.2.1, Figure 1a)",
+            "21x",
+            f"{over.maximum / over.minimum:.0f}x",
+            over.maximum / over.minimum >= 10,
+            "10x or more",
+            basis,
         ),
         Point(
-            "Oregon to Virginia, one flow (3.2.1)", "146 Mbit/s", f"{there:.0f} Mbit/s",
+            "Oregon to Virginia, one flow (3.2.1)",
+            "146 Mbit/s",
+            f"{there:.0f} Mbit/s",
             bool(abs(there / 146 - 1) <= 0.1),
-            "within 10 % (its window is from this very figure)", "1 pair",
+            "within 10 % (its window is from this very figure)",
+            "1 pair",
         ),
         Point(
-            "and back: both directions are not alike (3.2.1)", "56 Mbit/s", f"{back:.0f} Mbit/s",
-            bool(abs(back / 56 - 1) <= 0.25), "within 25 %", "1 pair",
+            "and back: both directions are not alike (3.2.1)",
+            "56 Mbit/s",
+            f"{back:.0f} Mbit/s",
+            bool(abs(back / 56 - 1) <= 0.25),
+            "within 25 %",
+            "1 pair",
         ),
         Point(
             "Of EC2 pairs, so many gain 1.5x or more for one flow through an EC2 relay "
-            "(3.2.1, Figure 1c)", "about 40 %", f"{alone.share_1_5:.0%}",
-            0.3 <= alone.share_1_5 <= 0.5, "30 to 50 %", basis,
+            "(3.2.1, Figure 1c)",
+            "about 40 %",
+            f"{alone.share_1_5:.0%}",
+            0.3 <= alone.share_1_5 <= 0.5,
+            "30 to 50 %",
+            basis,
         ),
         Point(
-            "Relays of other clouds help one flow more, at most (3.2.1)", "up to 10x",
+            "Relays of other clouds help one flow more, at most (3.2.1)",
+            "up to 10x",
             f"{with_all.share_1_5:.0%} gain 1.5x, up to {with_all.maximum:.1f}x",
-            with_all.maximum >= 5, "5x or more for some pair",
+            with_all.maximum >= 5,
+            "5x or more for some pair",
             f"{basis}, {len(OTHERS)} relays of other clouds",
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _towards_sink(lab: Lab) -> dict[str, float]:
@@ -194,11 +219,13 @@ def _homogeneity(small: dict[str, float], large: dict[str, float]) -> Point:
     means = [one.over_destinations.mean for one in found]
     return Point(
         f"{FLOWS} flows into one region: the same from everywhere (Table 3, t2.micro and "
-        "m4.16xlarge)", "426 and 4775 Mbit/s, varying by 2.5 % and 0.8 %",
+        "m4.16xlarge)",
+        "426 and 4775 Mbit/s, varying by 2.5 % and 0.8 %",
         f"{means[0]:.0f} and {means[1]:.0f} Mbit/s, varying by {covs[0]:.1%} and {covs[1]:.1%}",
-        max(covs) <= 0.05, "varies by at most 5 % (the caps are from this very table)",
+        max(covs) <= 0.05,
+        "varies by at most 5 % (the caps are from this very table)",
         f"5 sources for each, iperf3 with {FLOWS} connections for 4 s",
-    )  # fmt: skip
+    )
 
 
 def _sharing(lab: Lab) -> list[Point]:
@@ -219,12 +246,14 @@ def _sharing(lab: Lab) -> list[Point]:
     return [
         Point(
             "Flows towards several regions share the VM's cap (3.2.2, Figure 2b: n1-standard-1, "
-            f"{FLOWS} connections a destination)", "always about 2 Gbit/s",
+            f"{FLOWS} connections a destination)",
+            "always about 2 Gbit/s",
             f"{', '.join(f'{rate / 1000:.2f}' for rate in together)} Gbit/s to 1, 2 and 3 regions",
-            max(together) / min(together) <= 1.05, "within 5 % of each other",
+            max(together) / min(together) <= 1.05,
+            "within 5 % of each other",
             "3 runs of 3 s",
         )
-    ]  # fmt: skip
+    ]
 
 
 def _relay(lab: Lab) -> list[Point]:
@@ -240,16 +269,21 @@ def _relay(lab: Lab) -> list[Point]:
     return [
         Point(
             f"A relay that splits TCP carries one flow at min(W/RTT1, W/RTT2): {path}",
-            "significantly more", f"{found[1]:.2f}x over direct, predicted {gain:.2f}x",
-            abs(found[1] / gain - 1) <= 0.05, "within 5 % of the prediction",
+            "significantly more",
+            f"{found[1]:.2f}x over direct, predicted {gain:.2f}x",
+            abs(found[1] / gain - 1) <= 0.05,
+            "within 5 % of the prediction",
             "1 pair, iperf3 through socat, 6 s",
         ),
         Point(
-            f"With {FLOWS} flows, the same relay gains nothing (4)", "little scope",
-            f"{found[FLOWS]:.2f}x over direct", found[FLOWS] <= 1.05, "1.05x at most",
+            f"With {FLOWS} flows, the same relay gains nothing (4)",
+            "little scope",
+            f"{found[FLOWS]:.2f}x over direct",
+            found[FLOWS] <= 1.05,
+            "1.05x at most",
             "1 pair, iperf3 through socat, 6 s",
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _best_relayed(topology: Topology) -> tuple[int, int, int, float]:

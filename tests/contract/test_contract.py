@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from relayd.service.openapi import document
+from relayd.http.description.openapi import document
 
 CONTRACT = Path(__file__).with_name("contract.txt")
 
@@ -43,15 +43,17 @@ def needed() -> set[str]:
     asked = ("Request", "Question", "Given", "Batch", "Demand")
     bodies = {
         f"must send {name}.{key}"
-        for name, schema in api["components"]["schemas"].items() if name.endswith(asked)
+        for name, schema in api["components"]["schemas"].items()
+        if name.endswith(asked)
         for key in schema.get("required", [])
-    }  # fmt: skip
+    }
     parameters = {
         f"must send {method.upper()} {path} {parameter['name']}"
         for path, methods in api["paths"].items()
         for method, operation in methods.items()
-        for parameter in operation.get("parameters", []) if parameter["required"]
-    }  # fmt: skip
+        for parameter in operation.get("parameters", [])
+        if parameter["required"]
+    }
     return bodies | parameters
 
 

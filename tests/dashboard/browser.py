@@ -71,15 +71,21 @@ class Watched:
         )
         return [
             f"{each['id']}: {each['help']}: {each['nodes'][0]['html'][:200]}"
-            for each in found if each["impact"] in ("serious", "critical")
-        ]  # fmt: skip
+            for each in found
+            if each["impact"] in ("serious", "critical")
+        ]
 
 
 @contextmanager
 def watched(
-    browser: Browser, *, width: int = 1440, height: int = 900, dark: bool = False,
-    allowed: tuple[str, ...] = (), **options: Any,
-) -> Iterator[Watched]:  # fmt: skip
+    browser: Browser,
+    *,
+    width: int = 1440,
+    height: int = 900,
+    dark: bool = False,
+    allowed: tuple[str, ...] = (),
+    **options: Any,
+) -> Iterator[Watched]:
     """Open a page that is watched; errors in its console fail at the end, but those allowed.
 
     More options are Playwright's own for a context.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.dashboard.browser import Watched, chromium, watched
-from tests.service.running import ROOT, Served, served
+from tests.http.running import ROOT, Served, served
 from tests.shared_data import shared
 
 if TYPE_CHECKING:
@@ -52,10 +52,20 @@ def grid_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("skyplane-latency", "latency_2022-04.csv"),
     ):
         subprocess.run(
-            [sys.executable, "-m", "relayd", "import", kind, str(shared("skyplane") / name),
-             "--db", str(db)],
-            check=True, capture_output=True, cwd=ROOT,
-        )  # fmt: skip
+            [
+                sys.executable,
+                "-m",
+                "relayd",
+                "import",
+                kind,
+                str(shared("skyplane") / name),
+                "--db",
+                str(db),
+            ],
+            check=True,
+            capture_output=True,
+            cwd=ROOT,
+        )
     return db
 
 
@@ -90,7 +100,9 @@ def hundred(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     db = folder / "relayd.db"
     subprocess.run(
         [sys.executable, "-m", "relayd", "import", "csv", str(table), "--db", str(db)],
-        check=True, capture_output=True, cwd=ROOT,
-    )  # fmt: skip
+        check=True,
+        capture_output=True,
+        cwd=ROOT,
+    )
     with served(db, environment=QUICK) as service:
         yield service

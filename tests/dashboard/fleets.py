@@ -6,19 +6,19 @@ import json
 import time
 from pathlib import Path
 
-from probes.analysis.leg_health import Health
+from probes.analysis.link_health import Health
 from probes.campaign.state import Outcome
 from probes.campaign.tasks import ProbeTask
 from probes.fleet.hosts import Fleet
 from probes.samples import Metric, Sample
-from relayd.catalogue import load_catalogue
-from relayd.evidence import LegShift
-from relayd.snapshots import make_snapshot
+from relayd.catalogue.loading import load_catalogue
+from relayd.snapshots.building import make_snapshot
+from relayd.snapshots.evidence import LinkShift
 from relayd.store import append, open_store
-from relayd.store.campaigns import Campaigns
-from relayd.store.leg_states import LegStates
-from relayd.store.level_shifts import LevelShifts
-from tests.service.test_fleet import DAY_S, rates, snapshot_then
+from relayd.store.campaigns.log import Campaigns
+from relayd.store.links.level_shifts import LevelShifts
+from relayd.store.links.states import LinkStates
+from tests.http.test_fleet import DAY_S, rates, snapshot_then
 
 US, SA, EU, GCP = "aws:us-east-1", "aws:sa-east-1", "azure:eastus", "gcp:us-east1"
 HUNG = "iperf3 had not ended after 20 s."
@@ -29,7 +29,7 @@ REFUSED = (
 
 
 def store_with_history(folder: Path) -> Path:
-    """Return a store with campaigns, failures, two snapshots a day apart and legs in trouble."""
+    """Return a store with campaigns, failures, two snapshots a day apart and links in trouble."""
     db = folder / "relayd.db"
     with open_store(db, mode="create") as store:
         for src in (US, SA, EU, GCP):
@@ -46,33 +46,55 @@ def store_with_history(folder: Path) -> Path:
         now_s = time.time()
         with store.database.transaction():
             LevelShifts(store.database).add(
-                LegShift(US, SA, "aggregate_mbps", now_s - 3600, now_s, 4e3, 1e3)
+                LinkShift(US, SA, "aggregate_mbps", now_s - 3600, now_s, 4e3, 1e3)
             )
-            LegStates(store.database).keep(
+            LinkStates(store.database).keep(
                 {
                     (EU, SA): Health("down", since_s=now_s - 900, reason="no reply to 3 looks"),
                     (GCP, SA): Health(
-                        "degraded", since_s=now_s - 90, reason="about 20% of packets are lost",
-                        loss_score=9.0, loss_sent=50, loss_lost=10,
+                        "degraded",
+                        since_s=now_s - 90,
+                        reason="about 20% of packets are lost",
+                        loss_score=9.0,
+                        loss_sent=50,
+                        loss_lost=10,
                     ),
                 },
-                (), now_s + DAY_S,
-            )  # fmt: skip
+                (),
+                now_s + DAY_S,
+            )
     return db
 
 
 def _cap(metric: Metric, mbps: float) -> Sample:
     """Return a cap of one VM, named as fleet files of these tests name it."""
     return Sample(
-        US, US, metric, mbps, time.time() - 7200, "iperf3", 64, 9.0, True,
-        src_vm="m5.8xlarge", dst_vm="m5.8xlarge", detail=json.dumps({"host": "aws-us-east-1"}),
-    )  # fmt: skip
+        US,
+        US,
+        metric,
+        mbps,
+        time.time() - 7200,
+        "iperf3",
+        64,
+        9.0,
+        True,
+        src_vm="m5.8xlarge",
+        dst_vm="m5.8xlarge",
+        detail=json.dumps({"host": "aws-us-east-1"}),
+    )
 
 
 def _campaigns(campaigns: Campaigns) -> None:
     """Keep one that is done and one that partly failed."""
-    wish = {"phases": ["rtt", "per-flow", "aggregate", "caps"], "pairs": [], "connections": 64,
-            "thorough": False, "flow_s": 10.0, "aggregate_s": 5.0, "threshold": 0.01}  # fmt: skip
+    wish = {
+        "phases": ["rtt", "per-flow", "aggregate", "caps"],
+        "pairs": [],
+        "connections": 64,
+        "thorough": False,
+        "flow_s": 10.0,
+        "aggregate_s": 5.0,
+        "threshold": 0.01,
+    }
     first = campaigns.begin({"wish": wish, "budget_usd": 2.0, "started_by": "watch"})
     pings = first.plan("rtt", [ProbeTask("rtt", ((US, SA),), 0, 2.0)] * 3)
     first.record([Outcome(probe, sent_gb=0.001, usd=0.0001) for probe in pings])
@@ -93,13 +115,16 @@ def _campaigns(campaigns: Campaigns) -> None:
 def fleet_file(folder: Path, fleet: Fleet, *, vm_type: str = "m5.8xlarge") -> Path:
     """Return a fleet file of some hosts."""
     path = folder / "fleet.toml"
-    path.write_text("".join(
-        f"[[host]]\nname = {json.dumps(host.name.replace(':', '-'))}\n"
-        f"region = {json.dumps(host.region)}\nhost = {json.dumps(host.host)}\nport = {host.port}\n"
-        f"user = {json.dumps(host.user)}\nkey = {json.dumps(str(host.key))}\n"
-        f"known_hosts = {json.dumps(str(host.known_hosts))}\n"
-        f"public_address = {json.dumps(host.public_address)}\n"
-        + (f"vm_type = {json.dumps(vm_type)}\n\n" if host.provider == "aws" else "\n")
-        for host in fleet
-    ))  # fmt: skip
+    path.write_text(
+        "".join(
+            f"[[host]]\nname = {json.dumps(host.name.replace(':', '-'))}\n"
+            f"region = {json.dumps(host.region)}\nhost = {json.dumps(host.host)}\n"
+            f"port = {host.port}\n"
+            f"user = {json.dumps(host.user)}\nkey = {json.dumps(str(host.key))}\n"
+            f"known_hosts = {json.dumps(str(host.known_hosts))}\n"
+            f"public_address = {json.dumps(host.public_address)}\n"
+            + (f"vm_type = {json.dumps(vm_type)}\n\n" if host.provider == "aws" else "\n")
+            for host in fleet
+        )
+    )
     return path

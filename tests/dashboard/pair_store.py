@@ -12,20 +12,29 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from probes.analysis.leg_health import Health
-from relayd.evidence import LegShift
+from probes.analysis.link_health import Health
+from relayd.snapshots.evidence import LinkShift
 from relayd.store import open_store
 from relayd.store.events import Events
-from relayd.store.leg_states import LegStates
-from relayd.store.level_shifts import LevelShifts
-from tests.service.running import ROOT
+from relayd.store.links.level_shifts import LevelShifts
+from relayd.store.links.states import LinkStates
+from tests.http.running import ROOT
 
 SRC, DST = "aws:us-east-1", "aws:eu-west-1"
 OTHERS = ("azure:eastus", "gcp:europe-west4")
 COLUMNS = (
-    "src", "dst", "rtt_ms", "per_flow_mbps", "aggregate_mbps", "loss_pct", "jitter_ms",
-    "connections", "duration_s", "warmed_up", "measured_at_s",
-)  # fmt: skip
+    "src",
+    "dst",
+    "rtt_ms",
+    "per_flow_mbps",
+    "aggregate_mbps",
+    "loss_pct",
+    "jitter_ms",
+    "connections",
+    "duration_s",
+    "warmed_up",
+    "measured_at_s",
+)
 DAYS, EVERY_S = 28, 600.0
 LEVELS_MS = (68.0, 76.0, 91.0)
 ROUND_TRIPS = DAYS * 144
@@ -42,13 +51,15 @@ def make_pair_store(folder: Path) -> Path:
     db = folder / "relayd.db"
     subprocess.run(
         [sys.executable, "-m", "relayd", "import", "csv", str(table), "--db", str(db)],
-        check=True, capture_output=True, cwd=ROOT,
-    )  # fmt: skip
+        check=True,
+        capture_output=True,
+        cwd=ROOT,
+    )
     first_s = end_s - DAYS * 86400.0
     week_s = first_s + 14 * 86400.0
     with open_store(db, mode="write") as store, store.database.transaction():
         LevelShifts(store.database).add(
-            LegShift(SRC, DST, "rtt_ms", week_s, week_s + 6 * EVERY_S, *LEVELS_MS[:2])
+            LinkShift(SRC, DST, "rtt_ms", week_s, week_s + 6 * EVERY_S, *LEVELS_MS[:2])
         )
         at_s = first_s + 5 * 86400.0
         for before, after, hours, reason in (
@@ -58,15 +69,27 @@ def make_pair_store(folder: Path) -> Path:
         ):
             store.database.change(
                 "INSERT INTO events (at_s, kind, subject, detail) VALUES (?, ?, ?, ?)",
-                (at_s + hours * 3600.0, "leg", f"{SRC}>{DST}",
-                 json.dumps({"src": SRC, "dst": DST, "from": before, "to": after,
-                             "since": _text(at_s), "reason": reason})),
-            )  # fmt: skip
+                (
+                    at_s + hours * 3600.0,
+                    "leg",
+                    f"{SRC}>{DST}",
+                    json.dumps(
+                        {
+                            "src": SRC,
+                            "dst": DST,
+                            "from": before,
+                            "to": after,
+                            "since": _text(at_s),
+                            "reason": reason,
+                        }
+                    ),
+                ),
+            )
         down = Health("down", end_s, "no reply to 9 packets")
         Events(store.database).add(
             "leg", f"{DST}>{SRC}", {"from": "up", "to": "down", "reason": down.reason}
         )
-        LegStates(store.database).keep({(DST, SRC): down}, [], time.time() + 86400.0)
+        LinkStates(store.database).keep({(DST, SRC): down}, [], time.time() + 86400.0)
     return db
 
 
@@ -89,16 +112,24 @@ def _rows(end_s: float) -> Iterator[dict[str, object]]:
             yield {**both, "per_flow_mbps": flow_mbps, "duration_s": 15, "connections": 1}
         if number % 144 == 0:
             yield {
-                **both, "aggregate_mbps": round(4780 * draw.lognormvariate(0, 0.02)),
-                "connections": 64, "duration_s": 20, "warmed_up": 1,
-            }  # fmt: skip
+                **both,
+                "aggregate_mbps": round(4780 * draw.lognormvariate(0, 0.02)),
+                "connections": 64,
+                "duration_s": 20,
+                "warmed_up": 1,
+            }
         if number % 1000 == 0:
             yield {**both, "jitter_ms": round(draw.uniform(0.1, 0.6), 3)}
     for src, dst in ((DST, SRC), (SRC, OTHERS[0]), (OTHERS[1], DST), (OTHERS[0], DST)):
         yield {
-            "src": src, "dst": dst, "rtt_ms": 80 + len(src), "aggregate_mbps": 4000,
-            "connections": 64, "duration_s": 60, "measured_at_s": end_s - 40 * 86400.0,
-        }  # fmt: skip
+            "src": src,
+            "dst": dst,
+            "rtt_ms": 80 + len(src),
+            "aggregate_mbps": 4000,
+            "connections": 64,
+            "duration_s": 60,
+            "measured_at_s": end_s - 40 * 86400.0,
+        }
 
 
 def _text(at_s: float) -> str:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from relayd.store import open_store
-from relayd.store.campaigns import Campaigns
+from relayd.store.campaigns.log import Campaigns
 from relayd.store.events import Events
 from tests.dashboard.browser import Watched, watched
 from tests.dashboard.conftest import QUICK
 from tests.dashboard.fleets import GCP, SA, US, fleet_file, store_with_history
+from tests.http.running import Served, eventually, run, served
 from tests.probes.machines import machines, need
-from tests.service.running import Served, eventually, run, served
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -43,8 +43,10 @@ def test_all_campaigns_and_one_with_what_failed(service: Served, browser: Browse
         with watched(browser, dark=dark, width=width) as seen:
             page = seen.open(f"{service.url}/campaigns")
             page.wait_for_selector(LIVE)
-            assert [row.get_attribute("data-campaign") for row in page.locator("tr[data-campaign]")
-                    .all()] == ["2", "1"]  # fmt: skip
+            assert [
+                row.get_attribute("data-campaign")
+                for row in page.locator("tr[data-campaign]").all()
+            ] == ["2", "1"]
             second = text_of(page, "tr[data-campaign='2']")
             for part in ("3 of 7", "$4.21 of $5.00 (84 %)", "13.5 GB", "unfinished"):
                 assert part in second
@@ -71,9 +73,10 @@ def test_all_campaigns_and_one_with_what_failed(service: Served, browser: Browse
 
 def test_progress_arrives_while_the_page_is_open(tmp_path: Path, browser: Browser) -> None:
     db = store_with_history(tmp_path)
-    with served(db, environment=QUICK) as service, watched(
-        browser, allowed=("net::ERR", "Failed to load")
-    ) as seen:  # fmt: skip
+    with (
+        served(db, environment=QUICK) as service,
+        watched(browser, allowed=("net::ERR", "Failed to load")) as seen,
+    ):
         page = seen.page
         page.clock.install()
         page.goto(f"{service.url}/campaigns")
@@ -88,9 +91,17 @@ def test_progress_arrives_while_the_page_is_open(tmp_path: Path, browser: Browse
             asked: list[str] = []
             page.on("request", lambda request: asked.append(request.url))
             progress = {
-                "status": "running", "stage": "rtt", "round": 1, "rounds": 2, "done": 30,
-                "failed": 1, "total": 62, "sent_gb": 1.5, "usd": 1.25, "left_s": 75.0,
-            }  # fmt: skip
+                "status": "running",
+                "stage": "rtt",
+                "round": 1,
+                "rounds": 2,
+                "done": 30,
+                "failed": 1,
+                "total": 62,
+                "sent_gb": 1.5,
+                "usd": 1.25,
+                "left_s": 75.0,
+            }
             # A campaign that another process runs: its events are all that this service hears.
             events.add("campaign", "3", progress)
             spent = page.locator("section[aria-label=Spending]")
@@ -202,9 +213,11 @@ def go_on_by_hand(seen: Watched, service: Served) -> None:
 def tokens_decide(browser: Browser, service: Served, db: Path) -> None:
     """Who may only read is told why nothing can be started; who may measure sees the form."""
     tokens = {
-        scope: run("token", "create", scope, "--scope", "read", "--scope", scope, db=db)
-        .stdout.split()[-1] for scope in ("plan", "probe")
-    }  # fmt: skip
+        scope: run(
+            "token", "create", scope, "--scope", "read", "--scope", scope, db=db
+        ).stdout.split()[-1]
+        for scope in ("plan", "probe")
+    }
     eventually(lambda: service.get("/v1/campaigns").status == 401)
     with watched(browser, allowed=("401",)) as seen:
         seen.page.clock.install()

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from probes.analysis.leg_health import Health
-from relayd.catalogue import load_catalogue
-from relayd.snapshots import make_snapshot
+from probes.analysis.link_health import Health
+from relayd.catalogue.loading import load_catalogue
+from relayd.snapshots.building import make_snapshot
 from relayd.store import append, open_store
 from relayd.store.events import Events
-from relayd.store.leg_states import LegStates
+from relayd.store.links.states import LinkStates
 from tests.dashboard.browser import watched
 from tests.dashboard.conftest import QUICK
 from tests.dashboard.fleets import EU, GCP, SA, US, fleet_file, store_with_history
+from tests.http.running import Served, eventually, served
+from tests.http.test_fleet import rates
 from tests.probes.machines import machines, need
-from tests.service.running import Served, eventually, served
-from tests.service.test_fleet import rates
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -42,11 +42,11 @@ def test_what_is_wrong_and_what_has_changed(kept: Path, browser: Browser) -> Non
             with watched(browser, dark=dark, width=width) as seen:
                 page = seen.open(f"{service.url}/fleet")
                 page.wait_for_selector(LIVE)
-                legs = [text_of(page, f".legs tbody tr:nth-child({n})") for n in (1, 2)]
-                assert f"{EU} → {SA}" in legs[0]  # what is down comes first
-                assert "no reply to 3 looks" in legs[0]
-                assert "carries nothing" in legs[0]
-                assert "loses 20 % of packets" in legs[1]
+                links = [text_of(page, f".links tbody tr:nth-child({n})") for n in (1, 2)]
+                assert f"{EU} → {SA}" in links[0]  # what is down comes first
+                assert "no reply to 3 looks" in links[0]
+                assert "carries nothing" in links[0]
+                assert "loses 20 % of packets" in links[1]
                 first = text_of(page, ".changes tbody tr")
                 for part in (f"{US} → {SA}", "Aggregate", "4 Gbit/s", "1 Gbit/s", "0.25×", "worse"):
                     assert part in first
@@ -60,7 +60,7 @@ def test_what_is_wrong_and_what_has_changed(kept: Path, browser: Browser) -> Non
         with watched(browser) as seen:
             page = seen.open(f"{service.url}/fleet")
             changed = page.locator(".part.changed")
-            # What other legs are thought to be changes with what was measured.
+            # What other links are thought to be changes with what was measured.
             changed.get_by_label("Show").select_option("inferred")
             changed.get_by_role("button", name="Show more").click()
             changed.locator("tbody tr").nth(20).wait_for()
@@ -89,7 +89,7 @@ def test_what_happens_appears_and_tomorrow_there_is_nothing_new(
         assert "It is the only one" in text_of(page, ".part.changed")
         with open_store(db, mode="write") as store, store.database.transaction():
             down = Health("down", since_s=time.time(), reason="no reply to 3 looks")
-            LegStates(store.database).keep({(US, SA): down}, (), time.time() + 3600)
+            LinkStates(store.database).keep({(US, SA): down}, (), time.time() + 3600)
         with open_store(db, mode="write") as store:
             Events(store.database).add("leg", f"{US}>{SA}", {"to": "down"})
         page.get_by_role("rowheader", name=f"{US} → {SA}").wait_for()

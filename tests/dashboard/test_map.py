@@ -12,7 +12,7 @@ import pytest
 
 from tests.dashboard.browser import Watched, watched
 from tests.dashboard.conftest import QUICK
-from tests.service.running import ROOT, Served, served
+from tests.http.running import ROOT, Served, served
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -33,8 +33,10 @@ def with_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     db = folder / "relayd.db"
     subprocess.run(
         [sys.executable, "-m", "relayd", "import", "csv", str(folder / "lab.csv"), "--db", str(db)],
-        check=True, capture_output=True, cwd=ROOT,
-    )  # fmt: skip
+        check=True,
+        capture_output=True,
+        cwd=ROOT,
+    )
     with served(db, environment=QUICK) as service:
         yield service
 
@@ -68,8 +70,10 @@ def test_arcs_are_the_links_of_the_source(page: Watched, grid: Served) -> None:
     assert shown.locator(ARCS).count() == len(links)
     rows = shown.locator("tbody tr")
     assert rows.count() == len(links)
-    rates = {row.get_attribute("data-key"): row.locator("td").nth(1).inner_text()
-             for row in rows.all()[:10]}  # fmt: skip
+    rates = {
+        row.get_attribute("data-key"): row.locator("td").nth(1).inner_text()
+        for row in rows.all()[:10]
+    }
     fastest = sorted(links.values(), key=lambda link: -link["aggregate_gbps"]["expected"])[:10]
     assert rates == {link["dst"]: f"{link['aggregate_gbps']['expected']:.2f}" for link in fastest}
     together = widths(shown)
@@ -115,9 +119,8 @@ def test_a_region_is_chosen_on_the_map_and_in_the_list(page: Watched, grid: Serv
     places = [box for point in shown.locator(POINTS).all() if (box := point.bounding_box())]
     centres = [(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2) for box in places]
     nearest = min(
-        max(abs(x - u), abs(y - v))
-        for at, (x, y) in enumerate(centres) for u, v in centres[:at]
-    )  # fmt: skip
+        max(abs(x - u), abs(y - v)) for at, (x, y) in enumerate(centres) for u, v in centres[:at]
+    )
     assert nearest > 4
 
     ids = [region["id"] for region in regions]
@@ -150,7 +153,7 @@ def test_a_plan_is_drawn_beside_direct(browser: Browser, grid: Served) -> None:
         with watched(browser, dark=dark, width=1024) as seen:
             shown = seen.open(f"{grid.url}/map?{urlencode(asked)}")
             headed(shown, f"Relay it through {plan['paths'][0]['regions'][1]}")
-            # Two legs that were chosen, one direct, two over the fastest relay: each kind dashed
+            # Two links that were chosen, one direct, two over the fastest relay: each kind dashed
             # in its own way, and as thick as it is fast.
             lines = shown.locator(ARCS).evaluate_all(
                 "all => all.map(it => [it.getAttribute('stroke-dasharray'), "

@@ -14,7 +14,7 @@ import pytest
 
 from tests.dashboard.browser import Watched, settle, watched
 from tests.dashboard.conftest import QUICK
-from tests.service.running import Served, eventually, run, served
+from tests.http.running import Served, eventually, run, served
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -89,9 +89,10 @@ def test_one_flow_is_a_patchwork_and_many_are_one_colour(grid: Served, page: Wat
     def within_aws() -> Counter[int | None]:
         ends = (("aws:", src, dst, cell) for (src, dst), cell in cells(shown).items())
         return Counter(
-            cell.level for name, src, dst, cell in ends
+            cell.level
+            for name, src, dst, cell in ends
             if src.startswith(name) and dst.startswith(name) and src != dst
-        )  # fmt: skip
+        )
 
     patchwork = within_aws()
     assert len(patchwork) == LEVELS
@@ -108,8 +109,9 @@ def test_one_flow_is_a_patchwork_and_many_are_one_colour(grid: Served, page: Wat
     )
     assert found
     assert [float(part) for part in found.groups()] == [
-        pytest.approx(flow, rel=0.01), pytest.approx(many, rel=0.01)
-    ]  # fmt: skip
+        pytest.approx(flow, rel=0.01),
+        pytest.approx(many, rel=0.01),
+    ]
 
 
 def test_every_cell_is_what_the_api_says_in_the_class_that_the_legend_names(
@@ -117,9 +119,12 @@ def test_every_cell_is_what_the_api_says_in_the_class_that_the_legend_names(
 ) -> None:
     shown = page.open(f"{grid.url}/?metric=fee")
     for metric, title in (
-        ("per-flow", "Per-flow"), ("aggregate", "Aggregate"), ("rtt", "RTT"),
-        ("relay-gain", "Relay gain"), ("loss", "Loss"),
-    ):  # fmt: skip
+        ("per-flow", "Per-flow"),
+        ("aggregate", "Aggregate"),
+        ("rtt", "RTT"),
+        ("relay-gain", "Relay gain"),
+        ("loss", "Loss"),
+    ):
         show(shown, metric, title)
         known = answer(grid, metric, "&digits=4")
         lows, seen = limits(shown), cells(shown)
@@ -167,10 +172,15 @@ def test_keys_move_and_open_and_the_address_keeps_what_is_shown(
     shown.locator("td.cell[tabindex]").focus()
     title = shown.locator(".details h2")
     for keys, (row, column) in (
-        (["Control+Home"], (0, 0)), (["ArrowRight", "ArrowDown"], (1, 1)), (["End"], (1, -1)),
-        (["ArrowRight"], (1, -1)), (["Home"], (1, 0)), (["PageDown"], (11, 0)),
-        (["Control+End"], (-1, -1)), (["ArrowUp", "ArrowLeft"], (-2, -2)),
-    ):  # fmt: skip
+        (["Control+Home"], (0, 0)),
+        (["ArrowRight", "ArrowDown"], (1, 1)),
+        (["End"], (1, -1)),
+        (["ArrowRight"], (1, -1)),
+        (["Home"], (1, 0)),
+        (["PageDown"], (11, 0)),
+        (["Control+End"], (-1, -1)),
+        (["ArrowUp", "ArrowLeft"], (-2, -2)),
+    ):
         for key in keys:
             shown.keyboard.press(key)
         assert title.inner_text() == f"{rows[row]} → {columns[column]}"
@@ -243,10 +253,14 @@ def test_regions_are_grouped_and_sorted(grid: Served, page: Watched) -> None:
     def roughness(names: list[str]) -> float:
         """Return how much the classes of neighbours differ, on average."""
         at = [regions.index(name) for name in names]
-        return float(np.nanmean([
-            np.abs(classes[a] - classes[b]) + np.abs(classes[:, a] - classes[:, b])
-            for a, b in pairwise(at)
-        ]))  # fmt: skip
+        return float(
+            np.nanmean(
+                [
+                    np.abs(classes[a] - classes[b]) + np.abs(classes[:, a] - classes[:, b])
+                    for a, b in pairwise(at)
+                ]
+            )
+        )
 
     shown.get_by_label("Sort by").select_option("similar")
     similar = order()
@@ -390,6 +404,6 @@ def test_a_hundred_regions_stay_usable(hundred: Served, page: Watched) -> None:
     assert shown.locator(".details h2").inner_text() == f"{src} → {dst}"
     # On paper, all of it: nothing is cut off by what scrolls on a screen.
     shown.emulate_media(media="print")
-    assert shown.locator(".matrix-scroll").evaluate(
-        "box => getComputedStyle(box).maxHeight"
-    ) == "none"  # fmt: skip
+    assert (
+        shown.locator(".matrix-scroll").evaluate("box => getComputedStyle(box).maxHeight") == "none"
+    )

@@ -9,15 +9,12 @@ import pytest
 
 from relayd.dashboard.pages import PAGES, Page
 from tests.dashboard.browser import watched
-from tests.service.running import Served
+from tests.http.running import Served
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-QUERIES = {
-    "pair": "?src={0}&dst={1}",
-    "plan": "?src={0}&dst={1}&volume_gb=500",
-}
+QUERIES = {"pair": "?src={0}&dst={1}", "plan": "?src={0}&dst={1}&volume_gb=500"}
 PAIR = ("azure:eastus", "aws:sa-east-1")
 PAIRS = {"hundred": ("azure:place-1", "aws:place-0")}
 WIDTHS = {"grid": 1440, "empty": 390, "hundred": 1024}

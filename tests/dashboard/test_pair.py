@@ -11,7 +11,7 @@ import pytest
 from tests.dashboard.browser import Watched, settle, watched
 from tests.dashboard.conftest import QUICK
 from tests.dashboard.pair_store import DST, OTHERS, ROUND_TRIPS, SRC, make_pair_store
-from tests.service.running import Served, eventually, served
+from tests.http.running import Served, eventually, served
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -135,8 +135,12 @@ def walk_through_history(shown: Page, weeks: Served) -> None:
     assert 100 < history.locator("svg .mark-symbol path").count() <= 200
     labels = history.locator("svg .mark-text text").all_text_contents()
     assert [text for text in labels if re.match(r"\d \D", text)] == [
-        "1 degraded", "4 +11.8 %", "6 +20.8 %", "2 down", "3 up",
-    ]  # fmt: skip
+        "1 degraded",
+        "4 +11.8 %",
+        "6 +20.8 %",
+        "2 down",
+        "3 up",
+    ]
     events: Any = weeks.get(f"/v1/links/{SRC}/{DST}/events").json["events"]
     told = history.locator("table", has_text="Change").locator("tbody tr")
     assert len(events) == 6
@@ -173,9 +177,7 @@ def test_a_page_left_open_says_that_there_is_news(page: Watched, weeks: Served) 
     page.page.clock.install()
     shown = page.open(address(weeks, SRC, DST))
     before = weeks.get("/v1/snapshots").json["snapshot"]["id"]
-    sample = {
-        "src": DST, "dst": OTHERS[0], "metric": "rtt_ms", "value": 80, "measured_at_s": 1.7e9
-    }  # fmt: skip
+    sample = {"src": DST, "dst": OTHERS[0], "metric": "rtt_ms", "value": 80, "measured_at_s": 1.7e9}
     assert weeks.ask("POST", "/v1/samples", {"samples": [sample]}).json["accepted"] == 1
     eventually(lambda: weeks.get("/v1/snapshots").json["snapshot"]["id"] != before)
     shown.clock.fast_forward(31_000)

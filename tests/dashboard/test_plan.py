@@ -13,9 +13,9 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
-from relayd.service.models.plans import PlanRequest
+from relayd.http.models.plans import PlanRequest
 from tests.dashboard.browser import Watched, watched
-from tests.service.running import ROOT, Served
+from tests.http.running import ROOT, Served
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -99,10 +99,15 @@ def test_the_address_is_the_request_and_back_works(page: Watched, grid: Served) 
 
 
 WRONG = {
-    "src": "us-eas", "volume_gb": "a lot", "vms": "0", "avoid": "planet:mars",
-    "vms_in": "aws:us-east-1=x", "vm_types": "aws=z9.huge", "budget_usd": "-1",
+    "src": "us-eas",
+    "volume_gb": "a lot",
+    "vms": "0",
+    "avoid": "planet:mars",
+    "vms_in": "aws:us-east-1=x",
+    "vm_types": "aws=z9.huge",
+    "budget_usd": "-1",
     "time_value_usd_per_h": "much",
-}  # fmt: skip
+}
 
 
 def test_a_problem_is_said_at_its_field(browser: Browser, grid: Served) -> None:
@@ -211,14 +216,32 @@ def test_a_point_of_the_frontier_leads_to_its_plan(page: Watched, grid: Served) 
 
 REQUESTS: tuple[dict[str, Any], ...] = (
     {"volume_gb": "500"},
-    {"src": "us-east", "dst": "Sao Paulo", "time_value_usd_per_h": "inf", "vms": "2",
-     "avoid": ["provider:gcp", "aws:us-west-2"], "margin": "0.05", "connections": "32",
-     "relays": "one", "vm_start_s": "30.5", "budget_usd": "900", "deadline_s": "7200",
-     "min_throughput_gbps": "1.5", "max_age_s": "1e10", "candidates": "9", "frontier": "false"},
-    {"volume_gb": "0.5", "objective": "cost", "allow": ["provider:azure"],
-     "vms_in": ["azure:eastus=3", "aws:sa-east-1=2"], "vm_types": ["aws=t2.micro"],
-     "month_to_date_gb": ["*=20000"]},
-)  # fmt: skip
+    {
+        "src": "us-east",
+        "dst": "Sao Paulo",
+        "time_value_usd_per_h": "inf",
+        "vms": "2",
+        "avoid": ["provider:gcp", "aws:us-west-2"],
+        "margin": "0.05",
+        "connections": "32",
+        "relays": "one",
+        "vm_start_s": "30.5",
+        "budget_usd": "900",
+        "deadline_s": "7200",
+        "min_throughput_gbps": "1.5",
+        "max_age_s": "1e10",
+        "candidates": "9",
+        "frontier": "false",
+    },
+    {
+        "volume_gb": "0.5",
+        "objective": "cost",
+        "allow": ["provider:azure"],
+        "vms_in": ["azure:eastus=3", "aws:sa-east-1=2"],
+        "vm_types": ["aws=t2.micro"],
+        "month_to_date_gb": ["*=20000"],
+    },
+)
 
 
 @pytest.mark.parametrize("asked", REQUESTS, ids=("few", "many", "by place"))
@@ -245,9 +268,11 @@ def test_what_is_copied_gives_the_same_plan(
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m relayd "$@"\n')
     program.chmod(0o755)
     environment = {
-        **os.environ, "PYTHONPATH": str(ROOT), "RELAYD_DB": str(grid_store),
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "RELAYD_DB": str(grid_store),
         "PATH": f"{tmp_path}:{os.environ['PATH']}",
-    }  # fmt: skip
+    }
 
     def ran(*command: str) -> str:
         return subprocess.run(

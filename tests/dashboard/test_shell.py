@@ -12,7 +12,7 @@ from relayd.dashboard.assets import FILES
 from relayd.dashboard.pages import PAGES
 from tests.dashboard.browser import Watched, settle, watched
 from tests.dashboard.conftest import QUICK
-from tests.service.running import Served, make_store, run, served
+from tests.http.running import Served, make_store, run, served
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -160,11 +160,20 @@ def test_files_come_with_policy_type_and_tag_and_nothing_else_is_served(empty: S
         for tag in (plain.headers["ETag"], packed.headers["ETag"]):
             assert empty.get(f"/assets/{name}", **{"If-None-Match": tag}).status == 304
     for path in (
-        "/assets/none.js", "/assets/page.html", "/assets/", "/assets/../pages.py",
-        "/assets/..%2fpages.py", "/assets/%2e%2e/pages.py", "/assets/..%5cpages.py",
-        "/assets/%2fetc%2fpasswd", "/assets//etc/passwd", "/assets/matrix.js/",
-        "/assets/matrix.js%00", "/assets/MATRIX.JS", "/files/matrix.js",
-    ):  # fmt: skip
+        "/assets/none.js",
+        "/assets/page.html",
+        "/assets/",
+        "/assets/../pages.py",
+        "/assets/..%2fpages.py",
+        "/assets/%2e%2e/pages.py",
+        "/assets/..%5cpages.py",
+        "/assets/%2fetc%2fpasswd",
+        "/assets//etc/passwd",
+        "/assets/matrix.js/",
+        "/assets/matrix.js%00",
+        "/assets/MATRIX.JS",
+        "/files/matrix.js",
+    ):
         assert empty.get(path).status in (400, 404), path
 
 
@@ -172,6 +181,14 @@ def test_files_come_with_policy_type_and_tag_and_nothing_else_is_served(empty: S
 def test_no_script_makes_markup_of_text(name: str) -> None:
     # The name of a namespace is not an address.
     text = (FILES / name).read_text().replace("http://www.w3.org/2000/svg", "")
-    for risky in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(",
-                  "new Function", "http://", "https://"):  # fmt: skip
+    for risky in (
+        "innerHTML",
+        "outerHTML",
+        "insertAdjacentHTML",
+        "document.write",
+        "eval(",
+        "new Function",
+        "http://",
+        "https://",
+    ):
         assert risky not in text, f"{name} has {risky}"

@@ -17,9 +17,14 @@ def result_of(script: str, folder: Path) -> list[Any]:
     """Run a script beside the tests, where engines may leave threads and warnings behind."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_DATA_HOME": str(folder)}
     done = subprocess.run(
-        [sys.executable, "-c", script], cwd=folder, env=environment, capture_output=True, text=True,
-        timeout=600, check=False,
-    )  # fmt: skip
+        [sys.executable, "-c", script],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     found = re.search(r"^RESULT (.*)$", done.stdout, re.MULTILINE)
     assert found is not None, done.stdout

@@ -26,9 +26,10 @@ def time_s(
 
 @settings(max_examples=60, deadline=None)
 @given(
-    st.lists(st.tuples(st.sampled_from([0.0, 1.0, 10.0, 300.0]), figure, figure), min_size=2,
-             max_size=6)
-)  # fmt: skip
+    st.lists(
+        st.tuples(st.sampled_from([0.0, 1.0, 10.0, 300.0]), figure, figure), min_size=2, max_size=6
+    )
+)
 def test_shares_are_those_of_a_linear_program(sites: list[tuple[float, float, float]]) -> None:
     data = {f"r{i}": gb for i, (gb, _, _) in enumerate(sites)}
     data["r0"] = max(data["r0"], 1.0)

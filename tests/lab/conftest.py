@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.errors import RelaydError
+from planner.model.errors import RelaydError
 from probes.lab.controller import Lab, labs
 from probes.lab.requirements import check_machine
 from probes.lab.topology import Topology

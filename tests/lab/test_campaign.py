@@ -15,15 +15,25 @@ from typing import Any
 
 import pytest
 
-from planner.units import BITS_PER_BYTE
+from planner.model.units import BITS_PER_BYTE
 from probes.lab.controller import Lab
 from probes.lab.topology import GOODPUT_SHARE, Site, Topology
 from tests.lab.campaigns import RELAYD, ROOT, left_on, probe
 
-_PROVIDERS = ("aws:us-east-1", "aws:sa-east-1", "azure:eastus", "azure:westeurope",
-              "gcp:us-east1", "gcp:asia-east1", "aws:eu-west-1", "azure:japaneast",
-              "gcp:europe-west1", "aws:ap-south-1", "azure:brazilsouth",
-              "gcp:us-west1")  # fmt: skip
+_PROVIDERS = (
+    "aws:us-east-1",
+    "aws:sa-east-1",
+    "azure:eastus",
+    "azure:westeurope",
+    "gcp:us-east1",
+    "gcp:asia-east1",
+    "aws:eu-west-1",
+    "azure:japaneast",
+    "gcp:europe-west1",
+    "aws:ap-south-1",
+    "azure:brazilsouth",
+    "gcp:us-west1",
+)
 
 
 def _topology(count: int) -> Topology:
@@ -63,8 +73,19 @@ def test_figures_are_true(lab_of: Callable[..., Lab], tmp_path: Path) -> None:
     lab = lab_of(topology, "accuracy")
     db = tmp_path / "store.db"
     index = {site.region: number for number, site in enumerate(topology.sites)}
-    code, report = probe(lab, db, "--pairs", "*>*", "--connections", "16", "--yes",
-                          "--flow-time", "8s", "--aggregate-time", "6s")  # fmt: skip
+    code, report = probe(
+        lab,
+        db,
+        "--pairs",
+        "*>*",
+        "--connections",
+        "16",
+        "--yes",
+        "--flow-time",
+        "8s",
+        "--aggregate-time",
+        "6s",
+    )
     assert (code, report["failed"]) == (0, [])
 
     def true_rtt_ms(src: str, dst: str) -> float:
@@ -106,8 +127,9 @@ def test_caps_are_true(lab_of: Callable[..., Lab], tmp_path: Path) -> None:
     topology = _topology(4)
     lab = lab_of(topology, "accuracy")
     db = tmp_path / "store.db"
-    code, report = probe(lab, db, "--phases", "rtt,caps", "--connections", "8", "--yes",
-                          "--aggregate-time", "6s")  # fmt: skip
+    code, report = probe(
+        lab, db, "--phases", "rtt,caps", "--connections", "8", "--yes", "--aggregate-time", "6s"
+    )
     assert (code, report["failed"]) == (0, [])
     sites = {site.region: site for site in topology.sites}
     for metric, side in (("egress_cap_mbps", "egress_mbps"), ("ingress_cap_mbps", "ingress_mbps")):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.errors import FormatError, InputError
+from planner.model.errors import FormatError, InputError
 from probes.lab.behaviours import BLACKHOLE, RESET, HostBehaviour, Impairment, LinkBehaviour
 from probes.lab.conditions import Conditions
 from probes.lab.emulator import message_of
@@ -84,9 +84,12 @@ def test_unknown_regions_name_near_ones() -> None:
 rates = st.floats(0.01, 100_000)
 links = st.builds(
     LinkBehaviour,
-    loss_pct=st.floats(0, 100), jitter_ms=st.floats(0, 5000), rate_mbps=st.none() | rates,
-    window_kb=st.none() | st.floats(3, 1e6), rtt_ms=st.none() | st.floats(0, 10_000),
-)  # fmt: skip
+    loss_pct=st.floats(0, 100),
+    jitter_ms=st.floats(0, 5000),
+    rate_mbps=st.none() | rates,
+    window_kb=st.none() | st.floats(3, 1e6),
+    rtt_ms=st.none() | st.floats(0, 10_000),
+)
 
 
 @given(st.lists(st.tuples(rates, rates, st.integers(3000, 2**30)), min_size=2, max_size=5), links)
@@ -110,9 +113,12 @@ def test_a_message_of_any_change_can_be_written(link: LinkBehaviour) -> None:
 def test_wrong_sites_are_refused() -> None:
     good = Site("a:b", 1, 1, 3000)
     for changes in (
-        {"egress_mbps": 0}, {"ingress_mbps": math.nan}, {"window_bytes": 100}, {"region": "a b"},
+        {"egress_mbps": 0},
+        {"ingress_mbps": math.nan},
+        {"window_bytes": 100},
+        {"region": "a b"},
         {"flow_mbps": -1},
-    ):  # fmt: skip
+    ):
         values: dict[str, Any] = {
             "region": "a:b",
             "egress_mbps": 1,

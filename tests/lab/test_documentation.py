@@ -9,7 +9,7 @@ import pytest
 
 from probes.lab.behaviours import HostBehaviour, LinkBehaviour
 from probes.lab.profiles import LawEntry, LinkEntry, Profile, SiteEntry, profile_names
-from relayd.catalogue import built_in_folder
+from relayd.catalogue.loading import built_in_folder
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "lab.md").read_text(encoding="utf-8")
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from planner import FlatPrices, Network, TransferRequest, recommend
-from planner.plan import Plan
+from planner.transfer.plan import Plan
 from probes.lab.controller import Lab
 from probes.lab.measuring import running
 from probes.lab.topology import GOODPUT_SHARE, Site, Topology, private_address

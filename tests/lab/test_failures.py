@@ -11,9 +11,10 @@ from probes.lab.topology import Site, Topology
 from tests.lab.campaigns import in_site, kept, left_on, probe, relayd
 from tests.probes.machines import make_key
 
-_REGIONS = tuple(f"aws:{name}" for name in (
-    "us-east-1", "us-west-2", "eu-west-1", "sa-east-1", "ap-south-1", "ap-northeast-1",
-))  # fmt: skip
+_REGIONS = tuple(
+    f"aws:{name}"
+    for name in ("us-east-1", "us-west-2", "eu-west-1", "sa-east-1", "ap-south-1", "ap-northeast-1")
+)
 _CAP_MBPS = 16.0
 
 
@@ -30,9 +31,9 @@ def test_each_failure_costs_only_its_own_probes(lab_of: Callable[..., Lab], tmp_
     # A key that is not the one on record, and a host whose only probe port someone else has.
     make_key(tmp_path / "other")
     text = lab.fleet_file.read_text()
-    known = Path(next(
-        line.split('"')[1] for line in text.splitlines() if line.startswith("known_hosts")
-    ))  # fmt: skip
+    known = Path(
+        next(line.split('"')[1] for line in text.splitlines() if line.startswith("known_hosts"))
+    )
     blocks = text.split("[[host]]")
     port = next(b for b in blocks if f'"{changed}"' in b).split("port = ")[1].split()[0]
     other = (tmp_path / "other.pub").read_text()
@@ -57,9 +58,7 @@ def test_each_failure_costs_only_its_own_probes(lab_of: Callable[..., Lab], tmp_
         code, report = probe(fleet, db, "--phases", "per-flow", "--flow-time", "4s", *words)
         assert code == 5
         causes = {probe["host"]: probe["cause"] for probe in report["failed"]}
-        assert causes == {
-            full: "no-space", lost: "unreachable", changed: "host-key", busy: "busy",
-        }  # fmt: skip
+        assert causes == {full: "no-space", lost: "unreachable", changed: "host-key", busy: "busy"}
         failed = {tuple(probe["pairs"][0]) for probe in report["failed"]}
         assert failed == bad
         assert {(src, dst) for src, dst, *_ in kept(db, "per_flow_mbps")} == set(pairs) - bad

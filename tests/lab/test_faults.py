@@ -13,13 +13,7 @@ from typing import Any
 import pytest
 
 from probes.lab.controller import Lab
-from probes.lab.measuring import (
-    Transfer,
-    echo_rtts_ms,
-    goodputs_mbps,
-    iperf3_reports,
-    sockets_in,
-)
+from probes.lab.measuring import Transfer, echo_rtts_ms, goodputs_mbps, iperf3_reports, sockets_in
 from probes.lab.topology import GOODPUT_SHARE
 from tests.lab.quiet import undisturbed
 from tests.lab.shapes import star
@@ -191,8 +185,11 @@ def test_a_host_that_is_down_takes_its_ssh_sessions_along(lab: Lab) -> None:
     command += ["-o", f"UserKnownHostsFile={lab.folder}/known_hosts", "-o", "BatchMode=yes"]
     session = subprocess.Popen(
         [*command, "root@127.0.0.1", "echo here; sleep 60"],
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     with session:
         assert session.stdout is not None
         assert session.stdout.readline() == "here\n"

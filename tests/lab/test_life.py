@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from planner.errors import InputError, RelaydError
+from planner.model.errors import InputError, RelaydError
 from probes.lab import requirements
 from probes.lab.controller import MARK, Lab, labs, labs_folder
 from probes.lab.linux import start_time_of
@@ -187,8 +187,11 @@ def test_ssh_reaches_every_site_under_its_own_key(folder: Path) -> None:
         command += ["-o", f"UserKnownHostsFile={host['known_hosts']}", f"{host['user']}@127.0.0.1"]
         done = subprocess.run(
             [*command, "hostname; ls -A /tmp; ping -q -c 1 -W 2 10.77.0.1 >/dev/null && echo pong"],
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30,
-        )  # fmt: skip
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=30,
+        )
         assert done.stdout == host["region"].replace(":", "-") + "\npong\n", done.stderr
         keys.add(
             next(

@@ -64,8 +64,18 @@ def test_one_ramp_a_kind_of_sender_tells_how_many_connections_saturate(
 def test_udp_shows_the_capacity_and_a_trace_the_hops(lab: Lab, tmp_path: Path) -> None:
     need("traceroute")
     db = tmp_path / "store.db"
-    code, report = probe(lab, db, "--phases", "rtt,aggregate", "--pairs", _PAIR, "--udp",
-                         "--trace", "--connections", "8")  # fmt: skip
+    code, report = probe(
+        lab,
+        db,
+        "--phases",
+        "rtt,aggregate",
+        "--pairs",
+        _PAIR,
+        "--udp",
+        "--trace",
+        "--connections",
+        "8",
+    )
     assert (code, report["failed"]) == (0, [])
     ((_, _, mbps, _, detail),) = kept(db, "udp_mbps")
     # Headers of IP and UDP are 28 bytes of 1,476 and more; caps count them.
@@ -86,8 +96,9 @@ def test_hosts_are_probed_at_the_addresses_asked_for(lab: Lab, tmp_path: Path) -
     need("traceroute")
     db = tmp_path / "store.db"
     for kind in ("private", "public"):
-        code, report = probe(lab, db, "--phases", "rtt", "--pairs", _PAIR, "--trace",
-                             "--addresses", kind)  # fmt: skip
+        code, report = probe(
+            lab, db, "--phases", "rtt", "--pairs", _PAIR, "--trace", "--addresses", kind
+        )
         assert (code, report["failed"]) == (0, [])
     reached = {detail["address"]: detail["path"][-1] for *_, detail in kept(db, "route_hops")}
     assert reached == {"private": private_address(1), "public": public_address(1)}
@@ -108,9 +119,22 @@ def test_loss_and_jitter_are_those_of_the_path(lab: Lab, tmp_path: Path) -> None
 def test_nuttcp_measures_as_iperf3_does(lab: Lab, tmp_path: Path) -> None:
     need("nuttcp")
     db = tmp_path / "store.db"
-    code, report = probe(lab, db, "--tool", "nuttcp", "--phases", "rtt,per-flow,aggregate",
-                         "--pairs", _PAIR, "--connections", "6", "--flow-time", "6s",
-                         "--aggregate-time", "6s")  # fmt: skip
+    code, report = probe(
+        lab,
+        db,
+        "--tool",
+        "nuttcp",
+        "--phases",
+        "rtt,per-flow,aggregate",
+        "--pairs",
+        _PAIR,
+        "--connections",
+        "6",
+        "--flow-time",
+        "6s",
+        "--aggregate-time",
+        "6s",
+    )
     assert (code, report["failed"]) == (0, [])
     ((_, _, flow_mbps, one, detail),) = kept(db, "per_flow_mbps")
     ((_, _, mbps, many, _),) = kept(db, "aggregate_mbps")
@@ -144,8 +168,19 @@ def test_settings_of_hosts_are_restored_also_after_a_kill(lab: Lab, tmp_path: Pa
         pytest.skip("reno, which every kernel allows, is this machine's own algorithm")
     db = tmp_path / "store.db"
     words = ["probe", "--fleet", str(lab.fleet_file), "--db", str(db), "--yes"]
-    wish = ["--tool", "nuttcp", "--congestion-control", "reno", "--phases", "per-flow",
-            "--pairs", _PAIR, "--flow-time", "20s", "--full-time"]  # fmt: skip
+    wish = [
+        "--tool",
+        "nuttcp",
+        "--congestion-control",
+        "reno",
+        "--phases",
+        "per-flow",
+        "--pairs",
+        _PAIR,
+        "--flow-time",
+        "20s",
+        "--full-time",
+    ]
     refused = relayd(*words, *wish)
     assert refused.returncode == 2
     assert "--change-sysctls" in refused.stderr
@@ -185,8 +220,21 @@ def test_rates_that_change_are_told_with_the_sample_and_at_the_end(
 ) -> None:
     lab.set_link(*_REGIONS[:2], settings, one_way=True)
     db = tmp_path / "store.db"
-    done = relayd("probe", "--fleet", lab.fleet_file, "--db", db, "--yes", "--phases", "per-flow",
-                  "--pairs", _PAIR, "--full-time", "--flow-time", "26s")  # fmt: skip
+    done = relayd(
+        "probe",
+        "--fleet",
+        lab.fleet_file,
+        "--db",
+        db,
+        "--yes",
+        "--phases",
+        "per-flow",
+        "--pairs",
+        _PAIR,
+        "--full-time",
+        "--flow-time",
+        "26s",
+    )
     assert done.returncode == 0, done.stderr
     ((_, _, mbps, _, detail),) = kept(db, "per_flow_mbps")
     (found,) = [f for f in detail["findings"] if f["pattern"] != "slow-start"]

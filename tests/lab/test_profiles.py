@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from planner import backbone
-from planner.catalogue import Catalogue
-from planner.errors import FormatError, InputError
-from planner.network import Leg, Network, Site, exactly
+from planner.model import backbone
+from planner.model.catalogue import Catalogue
+from planner.model.errors import FormatError, InputError
+from planner.model.network import Link, Network, Site, exactly
 from probes.lab.profiles import (
     load_profile,
     profile_names,
@@ -16,7 +16,7 @@ from probes.lab.profiles import (
     topology_of_network,
 )
 from probes.lab.topology import GOODPUT_SHARE
-from relayd.catalogue import built_in_folder, load_catalogue
+from relayd.catalogue.loading import built_in_folder, load_catalogue
 
 FOLDER = built_in_folder()
 
@@ -118,8 +118,8 @@ def test_a_lab_of_measurements_gives_the_measured_figures() -> None:
         name: Site(name, "", exactly(out), exactly(into), exactly(3.0))
         for name, (out, into) in caps.items()
     }
-    there = Leg("a:1", "b:1", exactly(100.0), exactly(240.0), exactly(5.0))
-    back = Leg("b:1", "a:1", exactly(100.0), exactly(400.0), exactly(2.0))
+    there = Link("a:1", "b:1", exactly(100.0), exactly(240.0), exactly(5.0))
+    back = Link("b:1", "a:1", exactly(100.0), exactly(400.0), exactly(2.0))
     network = Network(sites, {"a:1": {"b:1": there}, "b:1": {"a:1": back}})
     topology = topology_of_network(network, scale=0.1)
     assert topology.sites[0].egress_mbps == pytest.approx(500 / GOODPUT_SHARE)

@@ -39,11 +39,7 @@ def lab(lab_of: Callable[..., Lab]) -> Lab:
         Site(f"lab:{name}", CAP_MBPS, CAP_MBPS, WINDOW_BYTES)
         for name in ("source", "relay", "destination")
     )
-    matrix = (
-        (0.0, FIRST_MS, DIRECT_MS),
-        (FIRST_MS, 0.0, SECOND_MS),
-        (DIRECT_MS, SECOND_MS, 0.0),
-    )
+    matrix = ((0.0, FIRST_MS, DIRECT_MS), (FIRST_MS, 0.0, SECOND_MS), (DIRECT_MS, SECOND_MS, 0.0))
     return lab_of(Topology(sites, matrix, profile="relay"), "relay")
 
 
@@ -77,7 +73,7 @@ def relayed_mbps(lab: Lab, how: Any, flows: int, seconds: float, omitted_s: int)
 
 
 @pytest.mark.parametrize("how", ["socat", "haproxy"])
-def test_a_relay_gains_for_one_flow_what_the_shorter_legs_allow(lab: Lab, how: Any) -> None:
+def test_a_relay_gains_for_one_flow_what_the_shorter_links_allow(lab: Lab, how: Any) -> None:
     direct = undisturbed(
         lab, lambda: goodputs_mbps(lab, [Transfer(SOURCE, DESTINATION)], 8.16, 3)[0]
     )

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from planner.network import Network
-from planner.pricing import FlatPrices
-from planner.shuffle import recommend_shuffle
-from planner.shuffle_plan import ShufflePlan
-from planner.shuffle_request import ShuffleRequest
+from planner.model.network import Network
+from planner.model.pricing import FlatPrices
+from planner.shuffle.plan import ShufflePlan
+from planner.shuffle.recommendation import recommend_shuffle
+from planner.shuffle.request import ShuffleRequest
 from probes.lab.controller import Lab
 from probes.lab.measuring import lateness_of, running
 from probes.lab.topology import Site, Topology, private_address

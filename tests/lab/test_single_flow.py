@@ -10,8 +10,8 @@ from statistics import median
 
 import pytest
 
-from planner.flow_tests import FlowEvidence
-from planner.single_flow import FlowTest, predict
+from planner.single_flow.flow_tests import FlowEvidence
+from planner.single_flow.prediction import FlowTest, predict
 from probes.lab.controller import Lab
 from probes.lab.measuring import Transfer, echo_rtts_ms, goodputs_mbps, running
 from probes.lab.topology import Site, Topology, private_address
@@ -29,7 +29,7 @@ RTT_MS = (
 CAP_MBPS = 200
 # Site 0 and 1 are far apart, and so are 3 and 4; all others relay between them, both ways.
 ENDS = ((0, 1), (1, 0), (3, 4), (4, 3))
-# Direct tests: of the ends, and into the site that is no end; of no relay's legs but two.
+# Direct tests: of the ends, and into the site that is no end; of no relay's links but two.
 TESTED = [*ENDS, (0, 2), (4, 2)]
 PATHS = [(a, relay, b) for a, b in ENDS for relay in range(5) if relay not in {a, b}]
 
@@ -61,7 +61,7 @@ def relayed_mbps(lab: Lab) -> list[float]:
     return [json.loads(text)["end"]["sum_received"]["bits_per_second"] / 1e6 for text in texts]
 
 
-def test_relays_are_told_from_direct_tests_of_other_legs(lab: Lab) -> None:
+def test_relays_are_told_from_direct_tests_of_other_links(lab: Lab) -> None:
     pairs = list(permutations(range(len(WINDOWS_KB)), 2))
     rtts = {pair: median(times) for pair, times in echo_rtts_ms(lab, pairs, rounds=3).items()}
     transfers = [Transfer(a, b) for a, b in TESTED]
@@ -74,7 +74,7 @@ def test_relays_are_told_from_direct_tests_of_other_legs(lab: Lab) -> None:
     times = {(str(a), str(b)): ms for (a, b), ms in rtts.items()}
     errors, kept, right = [], 0.0, 0
     for (src, relay, dst), rate in zip(PATHS, achieved, strict=True):
-        # Of the relay's legs only the round-trip times are known.
+        # Of the relay's links only the round-trip times are known.
         known = [test for pair, test in tests.items() if pair not in {(src, relay), (relay, dst)}]
         answer = predict(
             FlowEvidence(known, times), str(src), str(dst), relays=[str(relay)], duration_s=SECONDS

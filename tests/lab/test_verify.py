@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import relayd
-from planner.plan import Plan
+from planner.transfer.plan import Plan
 from probes.lab.behaviours import LinkBehaviour
 from probes.lab.controller import Lab
 from probes.lab.measuring import lateness_of
@@ -75,17 +75,35 @@ class Bench:
         at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - 3600))
         with table.open("w", newline="") as file:
             rows = csv.writer(file)
-            rows.writerow([
-                "src", "dst", "rtt_ms", "per_flow_mbps", "aggregate_mbps", "connections",
-                "duration_s", "warmed_up", "measured_at",
-            ])  # fmt: skip
+            rows.writerow(
+                [
+                    "src",
+                    "dst",
+                    "rtt_ms",
+                    "per_flow_mbps",
+                    "aggregate_mbps",
+                    "connections",
+                    "duration_s",
+                    "warmed_up",
+                    "measured_at",
+                ]
+            )
             for i, a in enumerate(REGIONS):
                 for j, b in enumerate(REGIONS):
                     if i != j:
-                        rows.writerow([
-                            a, b, RTT_MS, topology.expected_flow_mbps(i, j),
-                            topology.expected_aggregate_mbps(i, j), CONNECTIONS, 10, "true", at,
-                        ])  # fmt: skip
+                        rows.writerow(
+                            [
+                                a,
+                                b,
+                                RTT_MS,
+                                topology.expected_flow_mbps(i, j),
+                                topology.expected_aggregate_mbps(i, j),
+                                CONNECTIONS,
+                                10,
+                                "true",
+                                at,
+                            ]
+                        )
         done = command("import", "csv", table, "--db", db)
         assert done.returncode == 0, done.stderr
         return db
@@ -94,9 +112,7 @@ class Bench:
         """Plan on a store, over regions that have hosts."""
         wan = relayd.open(db)
         away = [name for name in wan.known_regions() if name not in REGIONS]
-        return wan.plan(
-            src, dst, objective="time", connections=CONNECTIONS, avoid=away, **wishes
-        )  # fmt: skip
+        return wan.plan(src, dst, objective="time", connections=CONNECTIONS, avoid=away, **wishes)
 
     def words(self, db: Path, *plans: Plan) -> list[str | Path]:
         """Return the command line that verifies plans."""
@@ -127,10 +143,12 @@ class Bench:
         for place in PLACES:
             words = in_site(self.lab, place, "sh", "-c", f"{{ {script}; }} 2>/dev/null; true")
             found[place] = [
-                word for word in words.split()
-                if word in ours or word.startswith("/tmp/relayd")
+                word
+                for word in words.split()
+                if word in ours
+                or word.startswith("/tmp/relayd")
                 or (":" in word and not word.endswith(":0016"))
-            ]  # fmt: skip
+            ]
         return {place: words for place, words in found.items() if words}
 
     def nothing_is_left(self) -> bool:
@@ -171,8 +189,9 @@ def test_plans_of_every_verdict_carry_what_is_predicted(bench: Bench) -> None:
     assert all(abs(a - b) < 0.06 for a, b in zip(shares, planned, strict=True)), (shares, planned)
     assert runs[0]["relays"] == {VIA: "haproxy"}
     assert {(s["src"], s["dst"]) for plan in answer["plans"] for s in plan["samples"]} >= {
-        (FROM, TO), (NEAR, FAR),
-    }  # fmt: skip
+        (FROM, TO),
+        (NEAR, FAR),
+    }
     assert bench.nothing_is_left()
     again = bench.plan(db, FROM, TO, relays=VIA)
     assert "verified 0 min ago" in again.confidence or "verified 1 min ago" in again.confidence
@@ -193,9 +212,9 @@ def test_a_changed_cap_is_noticed_and_the_next_snapshot_knows_it(bench: Bench) -
     assert set(looks) == {(SRC, RELAY), (RELAY, DST)}
     wan = relayd.open(db)
     assert wan.snapshot.id == answer["snapshot"]["id"] != plan.snapshot.id
-    known_mbps = wan.network.leg(RELAY, DST).aggregate_gbps.expected * 1000
+    known_mbps = wan.network.link(RELAY, DST).aggregate_gbps.expected * 1000
     assert abs(known_mbps / CHANGED_MBPS - 1) < 0.12  # packets' headers are 3.5 % of it
-    unchanged = wan.network.leg(SRC, RELAY).aggregate_gbps
+    unchanged = wan.network.link(SRC, RELAY).aggregate_gbps
     assert abs(unchanged.expected * 1000 / CAP_MBPS - 1) < 0.12
     newer = bench.plan(db, SRC, DST, relays=RELAY)
     assert newer.throughput_gbps < 0.7 * plan.throughput_gbps

@@ -1,4 +1,4 @@
-"""Failover on emulated datacenters: legs that die are left within an interval, and used again."""
+"""Failover on emulated datacenters: links that die are left within an interval, and used again."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from typing import Any
 import pytest
 
 import relayd
-from planner.plan import Plan
-from probes.campaign.course import Wish
+from planner.transfer.plan import Plan
+from probes.campaign.stages import Wish
 from probes.fleet.file import load_fleet
 from probes.lab.controller import Lab
 from probes.lab.topology import Site, Topology
 from probes.samples import Sample
-from relayd.catalogue import load_catalogue
-from relayd.snapshots import make_snapshot
+from relayd.catalogue.loading import load_catalogue
+from relayd.snapshots.building import make_snapshot
 from relayd.store import append, open_store
+from relayd.store.campaigns.spending import Spending, day_of
 from relayd.store.events import Event, Events
-from relayd.store.spending import Spending, day_of
-from relayd.watching.options import WatchOptions
-from relayd.watching.watcher import Watcher
-from relayd.watching.webhook import SIGNATURE, Webhook
+from relayd.watch.settings import WatchOptions
+from relayd.watch.watcher import Watcher
+from relayd.watch.webhook import SIGNATURE, Webhook
 
 _ROOT = Path(__file__).parents[2]
 _REGIONS = ("aws:us-east-1", "gcp:us-east1", "azure:eastus", "aws:eu-west-1", "gcp:asia-east1")
@@ -68,7 +68,7 @@ def lab(lab_of: Callable[..., Lab]) -> Iterator[Lab]:
 
 @pytest.fixture
 def db(tmp_path: Path) -> Path:
-    """A store in which every leg of the lab was measured once."""
+    """A store in which every link of the lab was measured once."""
     path = tmp_path / "store.db"
     now_s = time.time() - 60
     with open_store(path, mode="create") as store:
@@ -89,7 +89,7 @@ def _plan(db: Path) -> Plan:
     return relayd.open(db).plan(_SRC, _DST, volume_gb=1, allow=list(_REGIONS))
 
 
-def _legs(db: Path) -> list[Event]:
+def _links(db: Path) -> list[Event]:
     with open_store(db, mode="read") as store:
         return [event for event in Events(store.database).after(0) if event.kind == "leg"]
 
@@ -108,13 +108,13 @@ async def _until(what: Callable[[], Any], limit_s: float = 60.0) -> Any:
 
 
 async def _changed(db: Path, subject: str, to: str, after_s: float) -> Event:
-    """Wait for the event of a leg's change; cheap, so that waiting does not slow the watcher."""
+    """Wait for the event of a link's change; cheap, so that waiting does not slow the watcher."""
 
     def found() -> Event | None:
         return next(
             (
                 event
-                for event in _legs(db)
+                for event in _links(db)
                 if event.at_s >= after_s and (event.subject, event.detail["to"]) == (subject, to)
             ),
             None,
@@ -162,12 +162,15 @@ def _soon_s(watcher: Watcher) -> float:
     return max(_INTERVAL_S, noticed_s) + _MOMENT_S
 
 
-def test_verdicts_leave_a_leg_that_dies_and_come_back(lab: Lab, db: Path) -> None:
+def test_verdicts_leave_a_link_that_dies_and_come_back(lab: Lab, db: Path) -> None:
     async def story(url: str, taken: list[tuple[dict[str, Any], str]]) -> None:
         options = WatchOptions(
-            5.0, interval_s=_INTERVAL_S, hold_intervals=2, campaign_every_s=float("inf"),
+            5.0,
+            interval_s=_INTERVAL_S,
+            hold_intervals=2,
+            campaign_every_s=float("inf"),
             webhook=Webhook(url, _SECRET),
-        )  # fmt: skip
+        )
         watcher = Watcher(db, load_fleet(lab.fleet_file), load_catalogue(), options, print)
         stop = asyncio.Event()
         running = asyncio.create_task(watcher.run(stop))
@@ -186,7 +189,7 @@ def test_verdicts_leave_a_leg_that_dies_and_come_back(lab: Lab, db: Path) -> Non
             assert any("plans will change" in warning for warning in plan.warnings)
             first = plan.paths[0].regions[1]
 
-            # The relay's leg dies as well: what survives is another one.
+            # The relay's link dies as well: what survives is another one.
             cut_s = time.time()
             lab.set_link(first, _DST, {"state": "blackhole"})
             event = await _changed(db, f"{first}>{_DST}", "down", cut_s)
@@ -206,7 +209,7 @@ def test_verdicts_leave_a_leg_that_dies_and_come_back(lab: Lab, db: Path) -> Non
             assert _plan(db).verdict == "direct"
             for pair in ((_DST, _SRC), (first, _DST), (_DST, first)):
                 await _changed(db, ">".join(pair), "up", cut_s)
-            told = len(_legs(db))
+            told = len(_links(db))
             await _until(lambda: len(taken) >= told)
         finally:
             stop.set()
@@ -216,13 +219,13 @@ def test_verdicts_leave_a_leg_that_dies_and_come_back(lab: Lab, db: Path) -> Non
         asyncio.run(story(url, taken))
     assert {genuine for _, genuine in taken} == {"genuine"}
     assert [(body["id"], body["subject"]) for body, _ in taken] == [
-        (event.id, event.subject) for event in _legs(db)
+        (event.id, event.subject) for event in _links(db)
     ]
     # Links fail both ways, and nothing else failed.
     assert len({body["subject"] for body, _ in taken}) == 4
 
 
-def test_a_slow_leg_is_degraded_and_a_dead_host_is_judged_by_others(lab: Lab, db: Path) -> None:
+def test_a_slow_link_is_degraded_and_a_dead_host_is_judged_by_others(lab: Lab, db: Path) -> None:
     async def story() -> None:
         options = WatchOptions(5.0, interval_s=4.0, campaign_every_s=float("inf"))
         watcher = Watcher(db, load_fleet(lab.fleet_file), load_catalogue(), options, print)
@@ -236,8 +239,8 @@ def test_a_slow_leg_is_degraded_and_a_dead_host_is_judged_by_others(lab: Lab, db
             await _until(lambda: watcher.status().get("legs", {}).get("up") == 20)
             lab.set_link(_SRC, _DST, {"rtt_ms": 250})
             await _until(lambda: states().get((_SRC, _DST)) == "degraded")
-            leg = next(relayd.open(db).links(_SRC, _DST))
-            assert 240 < leg.rtt_ms.expected < 270
+            link = next(relayd.open(db).links(_SRC, _DST))
+            assert 240 < link.rtt_ms.expected < 270
             lab.set_host(_REGIONS[0], {"state": "blackhole"})
             # Its own looks can't be had any more; those at it stand in for them.
             await _until(
@@ -265,9 +268,25 @@ def test_a_killed_watcher_goes_on_where_it_was(lab: Lab, db: Path) -> None:
         finally:
             connection.close()
 
-    command = [sys.executable, "-m", "relayd", "watch", "--fleet", str(lab.fleet_file),
-               "--db", str(db), "--interval", "4s", "--hold", "1", "--daily-budget", "1usd",
-               "--campaign-every", "never", "--json"]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "relayd",
+        "watch",
+        "--fleet",
+        str(lab.fleet_file),
+        "--db",
+        str(db),
+        "--interval",
+        "4s",
+        "--hold",
+        "1",
+        "--daily-budget",
+        "1usd",
+        "--campaign-every",
+        "never",
+        "--json",
+    ]
 
     async def story() -> None:
         with subprocess.Popen(command, cwd=_ROOT, stderr=subprocess.DEVNULL) as first:
@@ -278,7 +297,7 @@ def test_a_killed_watcher_goes_on_where_it_was(lab: Lab, db: Path) -> None:
             finally:
                 os.kill(first.pid, signal.SIGKILL)
         assert _plan(db).verdict == "relay"
-        spent_usd, events = _committed_usd(db), len(_legs(db))
+        spent_usd, events = _committed_usd(db), len(_links(db))
         assert events == 2
         with subprocess.Popen(
             command, cwd=_ROOT, stderr=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
@@ -287,7 +306,7 @@ def test_a_killed_watcher_goes_on_where_it_was(lab: Lab, db: Path) -> None:
                 await _until(lambda: _committed_usd(db) > spent_usd)
                 await asyncio.sleep(3)
                 assert down()
-                assert len(_legs(db)) == events  # known already: no news
+                assert len(_links(db)) == events  # known already: no news
                 lab.clear()
                 await _until(lambda: _plan(db).verdict == "direct")
             finally:
@@ -304,9 +323,11 @@ def test_a_killed_watcher_goes_on_where_it_was(lab: Lab, db: Path) -> None:
 def test_a_daily_budget_holds(lab: Lab, db: Path) -> None:
     budget_usd = 0.02
     options = WatchOptions(
-        budget_usd, interval_s=4.0, campaign_every_s=3600.0,
+        budget_usd,
+        interval_s=4.0,
+        campaign_every_s=3600.0,
         wish=Wish(phases=("rtt", "per-flow"), thorough=True, flow_s=4.0),
-    )  # fmt: skip
+    )
 
     async def story() -> dict[str, Any]:
         watcher = Watcher(db, load_fleet(lab.fleet_file), load_catalogue(), options, print)

@@ -8,11 +8,11 @@ from math import inf
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
-from planner.broadcast_request import BroadcastObjective, BroadcastRequest
-from planner.network import Network
-from planner.pricing import FlatPrices
-from planner.site_resources import Floats
-from planner.steiner import Arcs
+from planner.broadcast.request import BroadcastObjective, BroadcastRequest
+from planner.model.network import Network
+from planner.model.pricing import FlatPrices
+from planner.model.shared_resources import Floats
+from planner.solvers.steiner import Arcs
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,12 @@ class Instance:
 
     def network(self) -> Network:
         return Network.from_matrices(
-            self.regions, self.rate, rtt_ms=self.rtt_ms, egress_gbps=list(self.egress),
+            self.regions,
+            self.rate,
+            rtt_ms=self.rtt_ms,
+            egress_gbps=list(self.egress),
             ingress_gbps=list(self.ingress),
-        )  # fmt: skip
+        )
 
     def prices(self) -> FlatPrices:
         return FlatPrices(
@@ -47,14 +50,18 @@ class Instance:
         self, objective: BroadcastObjective = "time", **further: object
     ) -> BroadcastRequest:
         return BroadcastRequest(
-            "r0", tuple(self.regions[1 : 1 + self.destinations]), 100.0, objective,
-            vms_in=dict(zip(self.regions, self.vms, strict=True)), vm_start_s=60.0,
+            "r0",
+            tuple(self.regions[1 : 1 + self.destinations]),
+            100.0,
+            objective,
+            vms_in=dict(zip(self.regions, self.vms, strict=True)),
+            vm_start_s=60.0,
             **{"margin": 0.0, **further},  # type: ignore[arg-type]
-        )  # fmt: skip
+        )
 
 
 def instance(seed: int, n: int, destinations: int, most_vms: int = 3) -> Instance:
-    """Caps that bind or not, missing legs, several VMs, dear and cheap legs."""
+    """Caps that bind or not, missing links, several VMs, dear and cheap links."""
     random = np.random.default_rng(seed)
     rate = random.uniform(0.5, 10, (n, n)) * random.uniform(0.5, 2, (n, 1))
     missing = (random.random((n, n)) < 0.15) & (seed % 3 == 0)
@@ -73,34 +80,42 @@ def instance(seed: int, n: int, destinations: int, most_vms: int = 3) -> Instanc
     )
 
 
-def loads(given: Instance, legs_gbit: Floats) -> tuple[Floats, Floats]:
+def loads(given: Instance, links_gbit: Floats) -> tuple[Floats, Floats]:
     """Return VM-seconds of all rows (connections and caps, out and in), and each row's site."""
     n = len(given.rate)
-    share = np.divide(legs_gbit, given.rate, out=np.zeros((n, n)), where=given.rate > 0)
-    rows = np.concatenate([
-        share.sum(axis=1), share.sum(axis=0),
-        legs_gbit.sum(axis=1) / given.egress, legs_gbit.sum(axis=0) / given.ingress,
-    ])  # fmt: skip
+    share = np.divide(links_gbit, given.rate, out=np.zeros((n, n)), where=given.rate > 0)
+    rows = np.concatenate(
+        [
+            share.sum(axis=1),
+            share.sum(axis=0),
+            links_gbit.sum(axis=1) / given.egress,
+            links_gbit.sum(axis=0) / given.ingress,
+        ]
+    )
     return rows, np.tile(np.arange(n), 4)
 
 
-def tree_legs(given: Instance, arcs: Arcs, volume_gbit: float) -> Floats:
-    legs = np.zeros_like(given.rate)
+def tree_links(given: Instance, arcs: Arcs, volume_gbit: float) -> Floats:
+    links = np.zeros_like(given.rate)
     for arc in arcs:
-        legs[arc] = volume_gbit
-    return legs
+        links[arc] = volume_gbit
+    return links
 
 
 def least_time_of_trees(given: Instance, trees: list[Arcs], volume_gbit: float) -> float:
     """Least time over all packings of these trees (HiGHS)."""
-    columns = [loads(given, tree_legs(given, arcs, volume_gbit))[0] for arcs in trees]
+    columns = [loads(given, tree_links(given, arcs, volume_gbit))[0] for arcs in trees]
     sites = np.tile(np.arange(len(given.rate)), 4)
     limits = np.array(given.vms, dtype=float)[sites]
     matrix = np.column_stack([*columns, -limits])
     solved = linprog(
-        np.append(np.zeros(len(trees)), 1.0), A_ub=matrix, b_ub=np.zeros(len(limits)),
-        A_eq=[np.append(np.ones(len(trees)), 0.0)], b_eq=[1.0], method="highs",
-    )  # fmt: skip
+        np.append(np.zeros(len(trees)), 1.0),
+        A_ub=matrix,
+        b_ub=np.zeros(len(limits)),
+        A_eq=[np.append(np.ones(len(trees)), 0.0)],
+        b_eq=[1.0],
+        method="highs",
+    )
     assert solved.status == 0, solved.message
     return float(solved.fun)
 
@@ -110,7 +125,7 @@ def least_cost_of_trees(
 ) -> float:
     """Least fees and whole VMs over all packings of these trees in a time (HiGHS)."""
     n, count = len(given.rate), len(trees)
-    columns = [loads(given, tree_legs(given, arcs, volume_gbit))[0] for arcs in trees]
+    columns = [loads(given, tree_links(given, arcs, volume_gbit))[0] for arcs in trees]
     fees = [sum(given.fees[arc] for arc in arcs) * volume_gbit / 8 for arcs in trees]
     sites = np.tile(np.arange(n), 4)
     rows = np.zeros((5 * n, count + n))
@@ -127,18 +142,16 @@ def least_cost_of_trees(
     whole = np.append(np.ones(count), np.zeros(n))
     solved = milp(
         cost,
-        constraints=[
-            LinearConstraint(rows, -inf, 0), LinearConstraint(whole[None], 1, 1),
-        ],
+        constraints=[LinearConstraint(rows, -inf, 0), LinearConstraint(whole[None], 1, 1)],
         bounds=Bounds(least, most),
         integrality=np.append(np.zeros(count), np.ones(n)),
         options={"mip_rel_gap": 1e-6},
-    )  # fmt: skip
+    )
     return float(solved.fun) if solved.status == 0 else inf
 
 
 def least_time_of_flows(given: Instance, volume_gbit: float) -> float:
-    """Least time if every destination's flow is only bounded by what its legs carry (HiGHS).
+    """Least time if every destination's flow is only bounded by what its links carry (HiGHS).
 
     No packing of trees is faster; where every site is a destination, the fastest packing is as fast
     (Edmonds 1973).
@@ -171,15 +184,19 @@ def least_time_of_flows(given: Instance, volume_gbit: float) -> float:
             row[-1] = -given.vms[site]
             upper.append(row)
     solved = linprog(
-        np.append(np.zeros(size - 1), 1.0), A_ub=np.array(upper), b_ub=np.zeros(len(upper)),
-        A_eq=np.array(equal), b_eq=wanted, method="highs",
-    )  # fmt: skip
+        np.append(np.zeros(size - 1), 1.0),
+        A_ub=np.array(upper),
+        b_ub=np.zeros(len(upper)),
+        A_eq=np.array(equal),
+        b_eq=wanted,
+        method="highs",
+    )
     assert solved.status == 0, solved.message
     return float(solved.fun)
 
 
 def least_fees_of_a_tree(given: Instance, volume_gbit: float) -> float:
-    """Least egress fees of any tree: a mixed-integer program of flows over chosen legs (HiGHS)."""
+    """Least egress fees of any tree: a mixed-integer program of flows over chosen links (HiGHS)."""
     n, k = len(given.rate), given.destinations
     arcs = [(int(u), int(v)) for u, v in zip(*np.nonzero(given.rate), strict=True) if v != 0]
     m = len(arcs)
@@ -203,8 +220,11 @@ def least_fees_of_a_tree(given: Instance, volume_gbit: float) -> float:
             high.append(0.0)
     cost = np.append([given.fees[arc] * volume_gbit / 8 for arc in arcs], np.zeros(k * m))
     solved = milp(
-        cost, constraints=LinearConstraint(np.array(rows), low, high), bounds=Bounds(0, 1),
-        integrality=np.append(np.ones(m), np.zeros(k * m)), options={"mip_rel_gap": 1e-6},
-    )  # fmt: skip
+        cost,
+        constraints=LinearConstraint(np.array(rows), low, high),
+        bounds=Bounds(0, 1),
+        integrality=np.append(np.ones(m), np.zeros(k * m)),
+        options={"mip_rel_gap": 1e-6},
+    )
     assert solved.status == 0, solved.message
     return float(solved.fun)

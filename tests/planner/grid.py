@@ -14,10 +14,10 @@ from random import Random
 
 import numpy as np
 
-from planner.network import Network
-from planner.pricing import FlatPrices
-from planner.throughput import bundle_share_of_steady
-from planner.transfer import Direct, End, Relay, Transfer
+from planner.model.network import Network
+from planner.model.pricing import FlatPrices
+from planner.model.throughput import bundle_share_of_steady
+from planner.transfer.allocation import Direct, End, Relay, Transfer
 from tests.shared_data import shared
 
 VM_USD_PER_H = {"aws": 1.536, "azure": 1.52, "gcp": 1.55}
@@ -52,7 +52,7 @@ class Grid:
     def transfer(
         self, src: str, dst: str, *, vms: int, volume_gb: float = 500.0, vm_start_s: float = 60.0
     ) -> Transfer:
-        """Return a transfer with every relay whose legs and fees are known."""
+        """Return a transfer with every relay whose links and fees are known."""
         relays = []
         for position, region in enumerate(self.regions):
             first, second = (src, region), (region, dst)

@@ -11,7 +11,7 @@ from math import inf
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
-from planner.transfer import Allocation, Transfer
+from planner.transfer.allocation import Allocation, Transfer
 
 TOLERANCE = 1e-6
 

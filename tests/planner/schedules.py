@@ -13,12 +13,12 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import coo_matrix
 
-from planner.network import Network
-from planner.pricing import FlatPrices
-from planner.schedule import recommend_schedule
-from planner.schedule_plan import SchedulePlan
-from planner.schedule_request import ScheduleRequest, TimedTransfer
-from planner.site_resources import Floats
+from planner.model.network import Network
+from planner.model.pricing import FlatPrices
+from planner.model.shared_resources import Floats
+from planner.schedule.plan import SchedulePlan
+from planner.schedule.recommendation import recommend_schedule
+from planner.schedule.request import ScheduleRequest, TimedTransfer
 
 Entry = tuple[int, int, float]
 
@@ -41,15 +41,19 @@ class World:
     def schedule(self, *transfers: TimedTransfer, **more: object) -> SchedulePlan:
         names = self.names
         network = Network.from_matrices(
-            names, self.rate, rtt_ms=0.0, egress_gbps=list(self.egress),
+            names,
+            self.rate,
+            rtt_ms=0.0,
+            egress_gbps=list(self.egress),
             ingress_gbps=list(self.ingress),
-        )  # fmt: skip
+        )
         existing = {key: more.pop(key) for key in ("existing", "now_s") if key in more}
         request = ScheduleRequest(
-            tuple(transfers), vms_in={n: int(v) for n, v in zip(names, self.vms, strict=True)},
+            tuple(transfers),
+            vms_in={n: int(v) for n, v in zip(names, self.vms, strict=True)},
             forbidden=frozenset(n for n, may in zip(names, self.may_relay, strict=True) if not may),
             **more,  # type: ignore[arg-type]
-        )  # fmt: skip
+        )
         prices = FlatPrices(names, self.fees, 1.0)
         return recommend_schedule(request, network, prices, **existing)  # type: ignore[arg-type]
 
@@ -64,22 +68,26 @@ class World:
         found: dict[int, float] = {}
         for u, v in [(src, dst)] if hop == dst else [(src, hop), (hop, dst)]:
             for row, load in (
-                (u, 1 / self.rate[u, v]), (n + v, 1 / self.rate[u, v]),
-                (2 * n + u, 1 / self.egress[u]), (3 * n + v, 1 / self.ingress[v]),
-            ):  # fmt: skip
+                (u, 1 / self.rate[u, v]),
+                (n + v, 1 / self.rate[u, v]),
+                (2 * n + u, 1 / self.egress[u]),
+                (3 * n + v, 1 / self.ingress[v]),
+            ):
                 found[row] = found.get(row, 0.0) + load
         return found
 
     def paths(self, src: int, dst: int) -> list[int]:
         return [
-            k for k in range(len(self.rate))
-            if k != src and self.rate[src, k] > 0
+            k
+            for k in range(len(self.rate))
+            if k != src
+            and self.rate[src, k] > 0
             and (k == dst or (self.rate[k, dst] > 0 and self.may_relay[k]))
-        ]  # fmt: skip
+        ]
 
 
 def world(seed: int) -> World:
-    """Three to six sites, with caps that bind or not, missing legs, several VMs."""
+    """Three to six sites, with caps that bind or not, missing links, several VMs."""
     random = np.random.default_rng(seed)
     n = int(random.integers(3, 7))
     rate = random.uniform(0.5, 10, (n, n)) * random.uniform(0.5, 2, (n, 1))
@@ -87,9 +95,13 @@ def world(seed: int) -> World:
     np.fill_diagonal(rate, 0.0)
     rate[0, 1] = rate[0, 1] or 3.0
     return World(
-        rate, random.uniform(3, 12, n), random.uniform(3, 12, n), random.integers(1, 3, n),
-        random.choice([0.01, 0.02, 0.09], (n, n)), random.random(n) < 0.8,
-    )  # fmt: skip
+        rate,
+        random.uniform(3, 12, n),
+        random.uniform(3, 12, n),
+        random.integers(1, 3, n),
+        random.choice([0.01, 0.02, 0.09], (n, n)),
+        random.random(n) < 0.8,
+    )
 
 
 def transfers(of: World, seed: int, count: int, fill: float) -> list[TimedTransfer]:
@@ -107,10 +119,15 @@ def transfers(of: World, seed: int, count: int, fill: float) -> list[TimedTransf
         volume = fill * random.uniform(0.05, 1.0) * fastest * window / 8
         found.append(
             TimedTransfer(
-                f"t{len(found)}", of.names[src], of.names[dst], float(volume), start,
-                start + window, int(random.integers(0, 3)),
+                f"t{len(found)}",
+                of.names[src],
+                of.names[dst],
+                float(volume),
+                start,
+                start + window,
+                int(random.integers(0, 3)),
             )
-        )  # fmt: skip
+        )
     return found
 
 
@@ -160,15 +177,18 @@ class Full:
 
     def solve(self, cost: Floats, whole: set[int], partly: int | None = None) -> float:
         """Return the least cost with some moved whole, and one as far as it goes; inf if not."""
-        most = np.array([v if n in whole or n == partly else 0.0 for n, v in
-                         enumerate(self.volumes)])  # fmt: skip
+        most = np.array(
+            [v if n in whole or n == partly else 0.0 for n, v in enumerate(self.volumes)]
+        )
         least = np.array([v if n in whole else 0.0 for n, v in enumerate(self.volumes)])
         from scipy.sparse import vstack
 
         solved = linprog(
-            cost, A_ub=vstack([self.caps, self.moved, -self.moved]),
-            b_ub=np.concatenate([self.limits, most, -least]), method="highs",
-        )  # fmt: skip
+            cost,
+            A_ub=vstack([self.caps, self.moved, -self.moved]),
+            b_ub=np.concatenate([self.limits, most, -least]),
+            method="highs",
+        )
         assert solved.status in {0, 2}, solved.message
         return float(solved.fun) if solved.status == 0 else inf
 
@@ -191,8 +211,8 @@ class Full:
         fees = []
         for number, _, hop in self.columns:
             i, j = self.ends(self.asked[number])
-            legs = [(i, j)] if hop == j else [(i, hop), (hop, j)]
-            fees.append(sum(self.of.fees[leg] for leg in legs) / 8)
+            links = [(i, j)] if hop == j else [(i, hop), (hop, j)]
+            fees.append(sum(self.of.fees[link] for link in links) / 8)
         return self.solve(np.array(fees), whole)
 
 

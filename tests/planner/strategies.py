@@ -1,14 +1,14 @@
-"""Random transfers, networks and requests: equal relays, free ones, missing legs, odd scales."""
+"""Random transfers, networks and requests: equal relays, free ones, missing links, odd scales."""
 
 from __future__ import annotations
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from planner.network import Estimate, Leg, Network, Site
-from planner.pricing import FlatPrices
-from planner.request import OBJECTIVES, TransferRequest
-from planner.transfer import Direct, End, Relay, Transfer
+from planner.model.network import Estimate, Link, Network, Site
+from planner.model.pricing import FlatPrices
+from planner.transfer.allocation import Direct, End, Relay, Transfer
+from planner.transfer.request import OBJECTIVES, TransferRequest
 
 patient = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 """How busy the machine is must not decide a test."""
@@ -65,7 +65,7 @@ REGIONS = ("aws:a", "aws:b", "azure:c", "azure:d", "gcp:e", "gcp:f")
 
 @st.composite
 def networks(draw: st.DrawFn) -> Network:
-    """Return a network of six regions with bounds around its figures; some legs are missing."""
+    """Return a network of six regions with bounds around its figures; some links are missing."""
     certain = draw(st.booleans())
 
     def around(value: float) -> Estimate:
@@ -78,16 +78,16 @@ def networks(draw: st.DrawFn) -> Network:
         region: Site(region, "", around(draw(RATES)), around(draw(RATES)), around(3.0))
         for region in REGIONS
     }
-    legs: dict[str, dict[str, Leg]] = {region: {} for region in REGIONS}
+    links: dict[str, dict[str, Link]] = {region: {} for region in REGIONS}
     for src in REGIONS:
         for dst in REGIONS:
             if src == dst or draw(st.integers(0, 9)) == 0:
                 continue
             rtt_ms = draw(st.sampled_from([1.0, 20.0, 100.0, 250.0]))
-            legs[src][dst] = Leg(
+            links[src][dst] = Link(
                 src, dst, around(rtt_ms), around(draw(RATES) * 100), around(draw(RATES))
             )
-    return Network(sites, legs)
+    return Network(sites, links)
 
 
 @st.composite

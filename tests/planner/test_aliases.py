@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.aliases import permitted, resolve, resolve_many
-from planner.catalogue import Catalogue, Region
-from planner.errors import AmbiguousRegionError, InputError, UnknownRegionError
+from planner.model.aliases import permitted, resolve, resolve_many
+from planner.model.catalogue import Catalogue, Region
+from planner.model.errors import AmbiguousRegionError, InputError, UnknownRegionError
 
 REGIONS = [
     Region("aws:us-east-1", "Ashburn", "US", "NAM", "NAM"),
@@ -179,11 +179,15 @@ def test_a_region_of_unknown_country_passes_no_rule_about_countries() -> None:
     everywhere = {*CATALOGUE.regions, *KNOWN}
     assert permitted(CATALOGUE, known=KNOWN) == everywhere
     assert permitted(CATALOGUE, allow=["country:DE"], known=KNOWN) == {
-        "aws:eu-central-1", "gcp:europe-west3", "onprem:eastus",
-    }  # fmt: skip
+        "aws:eu-central-1",
+        "gcp:europe-west3",
+        "onprem:eastus",
+    }
     for rule in ("country:DE", "continent:SAM", "city:London"):
         assert not unknown & permitted(CATALOGUE, avoid=[rule], known=KNOWN)
     assert unknown <= permitted(CATALOGUE, avoid=["sa", "provider:aws"], known=KNOWN)
     assert permitted(CATALOGUE, allow=["continent:EU"], avoid=["provider:gcp"]) == {
-        "aws:eu-central-1", "azure:uksouth", "onprem:eastus",
-    }  # fmt: skip
+        "aws:eu-central-1",
+        "azure:uksouth",
+        "onprem:eastus",
+    }

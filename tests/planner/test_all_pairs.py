@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.all_pairs import best_relays
+from planner.transfer.all_pairs import best_relays
 from tests.planner.grid import january_grid
 from tests.planner.strategies import patient
 

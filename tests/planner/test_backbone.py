@@ -7,9 +7,9 @@ import csv
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.backbone import FIBRE_MS_PER_KM, HUBS, HUBS_OF_AREA, distance_km, rtt_ms
-from planner.catalogue import Region
-from relayd.catalogue import load_catalogue
+from planner.model.backbone import FIBRE_MS_PER_KM, HUBS, HUBS_OF_AREA, distance_km, rtt_ms
+from planner.model.catalogue import Region
+from relayd.catalogue.loading import load_catalogue
 from tests.shared_data import shared
 
 REGIONS = [r for r in load_catalogue().regions.values() if r.latitude_deg is not None]

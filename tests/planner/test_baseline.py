@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from planner.baseline import baseline_network, with_vm_types
-from planner.errors import DataError
-from planner.network import Network
-from relayd.catalogue import load_catalogue
+from planner.model.baseline import baseline_network, with_vm_types
+from planner.model.errors import DataError
+from planner.model.network import Network
+from relayd.catalogue.loading import load_catalogue
 
 CATALOGUE = load_catalogue()
 
@@ -19,10 +19,10 @@ def network() -> Network:
 
 def test_covers_all_pairs_of_forty_regions_and_says_baseline(network: Network) -> None:
     assert len(network.sites) == 40
-    legs = list(network)
-    assert len(legs) == 40 * 39
-    for leg in legs:
-        for estimate in (leg.rtt_ms, leg.per_flow_mbps, leg.aggregate_gbps):
+    links = list(network)
+    assert len(links) == 40 * 39
+    for link in links:
+        for estimate in (link.rtt_ms, link.per_flow_mbps, link.aggregate_gbps):
             assert estimate.source == "baseline"
             assert 0 < estimate.low <= estimate.expected <= estimate.high
             assert estimate.measured_at_s is None
@@ -30,19 +30,19 @@ def test_covers_all_pairs_of_forty_regions_and_says_baseline(network: Network) -
 
 
 def test_aggregates_stay_under_the_caps_of_both_vms(network: Network) -> None:
-    for leg in network:
+    for link in network:
         cap = min(
-            network.sites[leg.src].egress_gbps.expected,
-            network.sites[leg.dst].ingress_gbps.expected,
+            network.sites[link.src].egress_gbps.expected,
+            network.sites[link.dst].ingress_gbps.expected,
         )
-        assert leg.aggregate_gbps.expected <= cap
+        assert link.aggregate_gbps.expected <= cap
 
 
 def test_the_paper_in_one_graph(network: Network) -> None:
     """One flow from AWS differs by distance, many flows do not (HotCloud 2018)."""
-    aws = [leg for leg in network if leg.src.startswith("aws:") and leg.dst.startswith("aws:")]
-    flows = [leg.per_flow_mbps.expected for leg in aws]
-    aggregates = [leg.aggregate_gbps.expected for leg in aws]
+    aws = [link for link in network if link.src.startswith("aws:") and link.dst.startswith("aws:")]
+    flows = [link.per_flow_mbps.expected for link in aws]
+    aggregates = [link.aggregate_gbps.expected for link in aws]
     assert max(flows) > 10 * min(flows)
     assert max(aggregates) < 1.05 * min(aggregates)
 
@@ -50,17 +50,17 @@ def test_the_paper_in_one_graph(network: Network) -> None:
 def test_a_part_is_the_same_as_the_whole(network: Network) -> None:
     src, dst = "aws:us-east-1", "gcp:asia-east1"
     part = baseline_network(CATALOGUE, ends=(src, dst))
-    expected = [leg for leg in network if leg.src == src or leg.dst == dst]
+    expected = [link for link in network if link.src == src or link.dst == dst]
     assert sorted(map(repr, part)) == sorted(map(repr, expected))
 
 
 def test_smaller_vms_lower_the_caps_and_leave_round_trip_times(network: Network) -> None:
     small = with_vm_types(network, CATALOGUE, {"aws": "aws:t2.micro"})
     src, dst = "aws:us-east-1", "aws:sa-east-1"
-    assert small.leg(src, dst).aggregate_gbps.expected == pytest.approx(0.43)
-    assert small.leg(src, dst).rtt_ms == network.leg(src, dst).rtt_ms
+    assert small.link(src, dst).aggregate_gbps.expected == pytest.approx(0.43)
+    assert small.link(src, dst).rtt_ms == network.link(src, dst).rtt_ms
     untouched = ("gcp:us-east1", "azure:eastus")
-    assert small.leg(*untouched) is network.leg(*untouched)
+    assert small.link(*untouched) is network.link(*untouched)
 
 
 def test_an_unknown_region_says_what_is_missing() -> None:

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.broadcast import recommend_broadcast
-from planner.broadcast_packing import Trees, least_time
-from planner.broadcast_plan import BroadcastOption, BroadcastPlan
-from planner.broadcast_request import BroadcastObjective, BroadcastRequest, broadcast_problem
-from planner.errors import DataError, InfeasibleError, InputError
-from planner.network import Estimate, Leg, Network
-from planner.pricing import FlatPrices
-from planner.steiner import near_trees
+from planner.broadcast.packing import Trees, least_time
+from planner.broadcast.plan import BroadcastOption, BroadcastPlan
+from planner.broadcast.recommendation import recommend_broadcast
+from planner.broadcast.request import BroadcastObjective, BroadcastRequest, broadcast_problem
+from planner.model.errors import DataError, InfeasibleError, InputError
+from planner.model.network import Estimate, Link, Network
+from planner.model.pricing import FlatPrices
+from planner.solvers.steiner import near_trees
 from tests.planner.broadcasts import (
     Instance,
     instance,
@@ -44,13 +44,13 @@ def all_trees(given: Instance) -> list[tuple[tuple[int, int], ...]]:
     return every_tree(given.rate > 0, 0, list(range(1, 1 + given.destinations)))
 
 
-def legs_gbit(plan: BroadcastPlan, given: Instance) -> np.ndarray:
-    legs = np.zeros_like(given.rate)
+def links_gbit(plan: BroadcastPlan, given: Instance) -> np.ndarray:
+    links = np.zeros_like(given.rate)
     for tree in plan.trees:
-        for leg in tree.legs:
-            position = given.regions.index(leg.src), given.regions.index(leg.dst)
-            legs[position] += tree.share * VOLUME_GBIT
-    return legs
+        for link in tree.legs:
+            position = given.regions.index(link.src), given.regions.index(link.dst)
+            links[position] += tree.share * VOLUME_GBIT
+    return links
 
 
 def check(plan: BroadcastPlan, given: Instance) -> None:
@@ -61,22 +61,24 @@ def check(plan: BroadcastPlan, given: Instance) -> None:
         assert tree.share > 0
         assert tree.throughput_gbps == pytest.approx(tree.share * plan.throughput_gbps)
         reached = ["r0"]
-        for leg in tree.legs:
-            assert leg.src in reached
-            reached.append(leg.dst)
+        for link in tree.legs:
+            assert link.src in reached
+            reached.append(link.dst)
         assert len(reached) == len(set(reached))
         assert goal <= set(reached)
         assert set(tree.relays) == set(reached) - goal
-        assert all(leg.throughput_gbps == pytest.approx(tree.throughput_gbps) for leg in tree.legs)
-    legs = legs_gbit(plan, given)
+        assert all(
+            link.throughput_gbps == pytest.approx(tree.throughput_gbps) for link in tree.legs
+        )
+    links = links_gbit(plan, given)
     transfer_s = VOLUME_GBIT / plan.throughput_gbps
-    rows, sites = loads(given, legs)
+    rows, sites = loads(given, links)
     vms = np.array([plan.vms.get(region, 0) for region in given.regions])
     assert (rows <= vms[sites] * transfer_s * (1 + 1e-6)).all()
     assert (vms <= given.vms).all()
     assert plan.duration_s == pytest.approx(max(d.duration_s for d in plan.destinations))
     assert plan.duration_s_low <= plan.duration_s <= plan.duration_s_high
-    egress_usd = float((legs * given.fees).sum()) / 8
+    egress_usd = float((links * given.fees).sum()) / 8
     hours = (plan.duration_s + plan.request["vm_start_s"]) / 3600
     assert plan.cost_usd.egress == pytest.approx(egress_usd)
     assert plan.cost_usd.vm == pytest.approx(float(vms @ np.array(given.vm_usd)) * hours)
@@ -161,11 +163,16 @@ def test_with_loose_caps_the_cheapest_tree_is_a_steiner_tree(seed: int) -> None:
 
 
 def line(egress_gbps: float = 5.0, sites: int = 4) -> Instance:
-    """Every leg at 5 Gbit/s and 0.02 USD per GB."""
+    """Every link at 5 Gbit/s and 0.02 USD per GB."""
     return Instance(
-        np.full((sites, sites), 5.0), np.full(sites, egress_gbps), np.full(sites, 5.0),
-        [1] * sites, np.full((sites, sites), 0.02), [0.0] * sites, sites - 1,
-    )  # fmt: skip
+        np.full((sites, sites), 5.0),
+        np.full(sites, egress_gbps),
+        np.full(sites, 5.0),
+        [1] * sites,
+        np.full((sites, sites), 0.02),
+        [0.0] * sites,
+        sites - 1,
+    )
 
 
 def test_a_chain_is_as_fast_as_one_copy() -> None:
@@ -216,13 +223,13 @@ def test_relays_must_surely_gain_the_margin() -> None:
     drawn = line()
     network = drawn.network()
 
-    def doubtful(leg: Leg) -> Leg:
-        rate = leg.aggregate_gbps.expected
-        return replace(leg, aggregate_gbps=Estimate(rate * 0.25, rate, rate * 4.0, "inferred"))
+    def doubtful(link: Link) -> Link:
+        rate = link.aggregate_gbps.expected
+        return replace(link, aggregate_gbps=Estimate(rate * 0.25, rate, rate * 4.0, "inferred"))
 
     unsure = Network(
         network.sites,
-        {a: {b: doubtful(leg) for b, leg in row.items()} for a, row in network.legs.items()},
+        {a: {b: doubtful(link) for b, link in row.items()} for a, row in network.links.items()},
     )
     request = drawn.request("time", margin=0.1)
     sure_plan = recommend_broadcast(request, network, drawn.prices())
@@ -278,7 +285,7 @@ def test_who_may_forward_is_obeyed() -> None:
     check(ends, drawn)
 
 
-def test_legs_that_are_not_known_are_not_used() -> None:
+def test_links_that_are_not_known_are_not_used() -> None:
     drawn = line()
     drawn.rate[0, 2:] = 0.0
     plan = solve(drawn, "value")

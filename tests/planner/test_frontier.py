@@ -6,9 +6,9 @@ from itertools import pairwise
 
 from hypothesis import given
 
-from planner.frontier import cost_time_frontier
-from planner.transfer import End, Transfer
-from planner.unicast import least_cost
+from planner.transfer.allocation import End, Transfer
+from planner.transfer.frontier import cost_time_frontier
+from planner.transfer.optimum import least_cost
 from tests.planner import independent
 from tests.planner.independent import near
 from tests.planner.strategies import patient, transfers

@@ -10,26 +10,24 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from planner.catalogue import EgressPrice, Tier
-from planner.errors import DataError, InputError
-from planner.network import Network
-from planner.pricing import (
+from planner.model.catalogue import EgressPrice, Tier
+from planner.model.errors import DataError, InputError
+from planner.model.network import Network
+from planner.model.pricing import (
     CataloguePrices,
     FlatPrices,
     average_usd_per_gb,
     relayed_usd_per_gb,
     site_vms_usd_per_h,
 )
-from relayd.catalogue import load_catalogue
+from relayd.catalogue.loading import load_catalogue
 from tests.planner.strategies import patient
 
 
 @st.composite
 def tier_lists(draw: st.DrawFn) -> tuple[Tier, ...]:
     ends = sorted(draw(st.sets(st.integers(1, 500), max_size=4)))
-    return tuple(
-        Tier(draw(st.integers(0, 20)) / 100, float(end)) for end in (*ends, inf)
-    )  # fmt: skip
+    return tuple(Tier(draw(st.integers(0, 20)) / 100, float(end)) for end in (*ends, inf))
 
 
 @patient
@@ -87,8 +85,15 @@ def test_answers_do_not_depend_on_what_was_asked_before(
 
 
 # One of each kind of price list, and a site that no list covers.
-PRICED = ("aws:us-east-1", "aws:sa-east-1", "azure:eastus", "azure:westeurope", "gcp:us-east1",
-          "gcp:asia-east2", "own:rack")  # fmt: skip
+PRICED = (
+    "aws:us-east-1",
+    "aws:sa-east-1",
+    "azure:eastus",
+    "azure:westeurope",
+    "gcp:us-east1",
+    "gcp:asia-east2",
+    "own:rack",
+)
 # And one that two providers have in common: the month still counts for each by itself.
 SHARED = EgressPrice("shared", ("aws:*", "gcp:*"), ("*",), (Tier(0.1, 1000.0), Tier(0.05, inf)))
 BILLED = st.dictionaries(st.sampled_from(["aws", "azure", "gcp", "*"]), st.floats(0, 1e6))

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from planner.errors import DataError, InfeasibleError
-from planner.network import Estimate, Leg, Network, Site, exactly
-from planner.plan import Plan
-from planner.pricing import FlatPrices, Prices
-from planner.problem import transfer_problem
-from planner.recommendation import recommend
-from planner.request import TransferRequest
+from planner.model.errors import DataError, InfeasibleError
+from planner.model.network import Estimate, Link, Network, Site, exactly
+from planner.model.pricing import FlatPrices, Prices
+from planner.transfer.plan import Plan
+from planner.transfer.problem import transfer_problem
+from planner.transfer.recommendation import recommend
+from planner.transfer.request import TransferRequest
 from tests.planner import independent
 from tests.planner.grid import january_grid
 from tests.planner.independent import below, near
@@ -64,14 +64,14 @@ def assert_sound(
     assert below(plan.cost_usd.total, request.budget_usd or inf)
     assert below(plan.duration_s, request.deadline_s or inf)
     assert below(request.min_throughput_gbps or 0.0, plan.throughput_gbps)
-    # What VMs and legs carry (the hose model), from the network's own figures.
+    # What VMs and links carry (the hose model), from the network's own figures.
     out_use = in_use = 0.0
     for path in plan.paths:
-        for leg in zip(path.regions, path.regions[1:], strict=False):
-            pair_gbps = network.leg(*leg).rate_gbps(request.connections)
-            out_use += path.throughput_gbps / pair_gbps if leg[0] == request.src else 0.0
-            in_use += path.throughput_gbps / pair_gbps if leg[1] == request.dst else 0.0
-            vms = min(plan.vms[end] for end in leg) if len(path.regions) == 2 else inf
+        for link in zip(path.regions, path.regions[1:], strict=False):
+            pair_gbps = network.link(*link).rate_gbps(request.connections)
+            out_use += path.throughput_gbps / pair_gbps if link[0] == request.src else 0.0
+            in_use += path.throughput_gbps / pair_gbps if link[1] == request.dst else 0.0
+            vms = min(plan.vms[end] for end in link) if len(path.regions) == 2 else inf
             assert below(path.throughput_gbps, pair_gbps * vms)
         for relay in path.regions[1:-1]:
             site = network.sites[relay]
@@ -88,9 +88,9 @@ def assert_sound(
         assert plan.duration_s * (1 + request.margin) <= plan.direct.duration_s * (1 + 1e-6)
     # Fees, recomputed.
     egress = sum(
-        path.share * request.volume_gb * price_list.egress_usd_per_gb(*leg, request.volume_gb)
+        path.share * request.volume_gb * price_list.egress_usd_per_gb(*link, request.volume_gb)
         for path in plan.paths
-        for leg in zip(path.regions, path.regions[1:], strict=False)
+        for link in zip(path.regions, path.regions[1:], strict=False)
     )
     assert plan.cost_usd.egress == near(egress)
 
@@ -272,20 +272,20 @@ def test_the_remedy_for_a_deadline_too_near_does(
 
 
 def three_regions(
-    direct: Estimate, leg: Estimate, rtt_ms: float = 10.0, flow_mbps: float | None = None
+    direct: Estimate, link: Estimate, rtt_ms: float = 10.0, flow_mbps: float | None = None
 ) -> Network:
     """Return a, b and c, of which c is a relay between a and b."""
     names = ("x:a", "x:b", "x:c")
     cap = exactly(100.0)
     sites = {name: Site(name, "", cap, cap, exactly(3.0)) for name in names}
-    legs: dict[str, dict[str, Leg]] = {name: {} for name in names}
+    links: dict[str, dict[str, Link]] = {name: {} for name in names}
     for src in names:
         for dst in names:
             if src != dst:
-                rate = direct if {src, dst} == {"x:a", "x:b"} else leg
+                rate = direct if {src, dst} == {"x:a", "x:b"} else link
                 flow = exactly(flow_mbps or rate.expected * 1000)
-                legs[src][dst] = Leg(src, dst, exactly(rtt_ms), flow, rate)
-    return Network(sites, legs)
+                links[src][dst] = Link(src, dst, exactly(rtt_ms), flow, rate)
+    return Network(sites, links)
 
 
 FREE = FlatPrices(("x:a", "x:b", "x:c"))
@@ -298,9 +298,8 @@ FREE = FlatPrices(("x:a", "x:b", "x:c"))
 def test_a_relay_must_surely_beat_the_margin(low: float, margin: float, verdict: str) -> None:
     network = three_regions(exactly(1.0), Estimate(low, 2.0, 3.0))
     request = TransferRequest(
-        "x:a", "x:b", volume_gb=1000.0, objective="time", margin=margin, relays="x:c",
-        connections=4,
-    )  # fmt: skip
+        "x:a", "x:b", volume_gb=1000.0, objective="time", margin=margin, relays="x:c", connections=4
+    )
     plan = recommend(request, network, FREE)
     assert plan.verdict == verdict
     assert plan.best_relay is not None
@@ -325,7 +324,7 @@ def test_the_margin_does_not_stand_in_the_way_of_what_direct_cannot_do() -> None
 
 @pytest.mark.parametrize("objective", ["value", "time"])
 def test_small_transfers_stay_direct(objective: str) -> None:
-    """Getting up to speed over two legs costs more than a faster path saves."""
+    """Getting up to speed over two links costs more than a faster path saves."""
     network = three_regions(exactly(1.0), exactly(2.0), rtt_ms=100.0)
     small = TransferRequest("x:a", "x:b", volume_gb=0.05, objective=objective)  # type: ignore[arg-type]
     assert recommend(small, network, FREE).verdict == "direct"
@@ -342,8 +341,8 @@ def test_one_connection_means_one_flow() -> None:
 
 
 def test_latency_needs_a_relative_and_an_absolute_gain() -> None:
-    def plan(direct_ms: float, leg_ms: float) -> Plan:
-        rtt = np.array([[0, direct_ms, leg_ms], [direct_ms, 0, leg_ms], [leg_ms, leg_ms, 0]])
+    def plan(direct_ms: float, link_ms: float) -> Plan:
+        rtt = np.array([[0, direct_ms, link_ms], [direct_ms, 0, link_ms], [link_ms, link_ms, 0]])
         network = Network.from_matrices(FREE_REGIONS, np.ones((3, 3)), rtt_ms=rtt)
         return recommend(TransferRequest("x:a", "x:b", objective="latency"), network, FREE)
 

@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from planner.errors import DataError, InfeasibleError, InputError
-from planner.network import Network
-from planner.placement_plan import ReducePlacement
-from planner.placement_request import ReduceRequest
-from planner.pricing import FlatPrices
-from planner.reduce_placement import recommend_reduce
-from planner.site_resources import Floats
+from planner.model.errors import DataError, InfeasibleError, InputError
+from planner.model.network import Network
+from planner.model.pricing import FlatPrices
+from planner.model.shared_resources import Floats
+from planner.placement.plan import ReducePlacement
+from planner.placement.reduce import recommend_reduce
+from planner.placement.request import ReduceRequest
 from tests.planner.schedules import World, world
 
 
@@ -28,15 +28,20 @@ def place(of: World, volumes: Floats, **more: Any) -> ReducePlacement:
     )
     request = ReduceRequest(
         dict(zip(names, volumes.tolist(), strict=True)),
-        vms_in={n: int(v) for n, v in zip(names, of.vms, strict=True)}, **more,
-    )  # fmt: skip
+        vms_in={n: int(v) for n, v in zip(names, of.vms, strict=True)},
+        **more,
+    )
     return recommend_reduce(request, network, FlatPrices(names, of.fees, 1.0))
 
 
 def by_program(
-    of: World, volumes: Floats, *, links: str = "hose", fees_in_s: float | None = None,
+    of: World,
+    volumes: Floats,
+    *,
+    links: str = "hose",
+    fees_in_s: float | None = None,
     budget_usd: float | None = None,
-) -> float:  # fmt: skip
+) -> float:
     """Least time, or least fees in a time (HiGHS), written down pair by pair."""
     n = len(volumes)
     gbit = 8 * volumes
@@ -67,9 +72,14 @@ def by_program(
     cost = np.append(np.zeros(n), 1.0) if fees_in_s is None else np.append(fees, 0.0)
     bounds = [(0.0, None)] * n + [(0.0, fees_in_s)]
     solved = linprog(
-        cost, A_ub=a_ub, b_ub=b_ub, A_eq=[[*np.ones(n), 0.0]], b_eq=[1.0], bounds=bounds,
+        cost,
+        A_ub=a_ub,
+        b_ub=b_ub,
+        A_eq=[[*np.ones(n), 0.0]],
+        b_eq=[1.0],
+        bounds=bounds,
         method="highs",
-    )  # fmt: skip
+    )
     assert solved.status == 0, solved.message
     return float(solved.fun)
 
@@ -111,15 +121,20 @@ def test_times_and_fees_are_those_of_an_independent_program(seed: int) -> None:
     )
 
 
-def two(volumes: list[float], egress: list[float], ingress: list[float], **more: Any
-        ) -> ReducePlacement:  # fmt: skip
+def two(
+    volumes: list[float], egress: list[float], ingress: list[float], **more: Any
+) -> ReducePlacement:
     n = len(volumes)
     rate = np.full((n, n), 100.0)
     np.fill_diagonal(rate, 0.0)
     of = World(
-        rate, np.array(egress), np.array(ingress), np.ones(n, dtype=int), np.full((n, n), 0.02),
+        rate,
+        np.array(egress),
+        np.array(ingress),
+        np.ones(n, dtype=int),
+        np.full((n, n), 0.02),
         np.ones(n, dtype=bool),
-    )  # fmt: skip
+    )
     # Rates of pairs far above the caps: nothing but caps binds, as in the paper.
     return place(of, np.array(volumes), **more)
 
@@ -139,8 +154,14 @@ def test_links_of_their_own_promise_what_shared_caps_do_not_give() -> None:
     five = [100.0] * 5
     rate = np.full((5, 5), 4.0)
     np.fill_diagonal(rate, 0.0)
-    of = World(rate, np.full(5, 4.0), np.full(5, 4.0), np.ones(5, dtype=int), np.zeros((5, 5)),
-               np.ones(5, dtype=bool))  # fmt: skip
+    of = World(
+        rate,
+        np.full(5, 4.0),
+        np.full(5, 4.0),
+        np.ones(5, dtype=int),
+        np.zeros((5, 5)),
+        np.ones(5, dtype=bool),
+    )
     found = place(of, np.array(five), links="heterogeneous")
     assert found.links == "heterogeneous"
     assert found.promised_s == pytest.approx(8 * 20 / 4)
@@ -189,7 +210,7 @@ def test_wrong_questions_are_named() -> None:
     prices = FlatPrices(names)
     with pytest.raises(InputError, match="reduced already"):
         recommend_reduce(ReduceRequest({"a": 1.0}), network, prices)
-    with pytest.raises(DataError, match="lacks a leg"):
+    with pytest.raises(DataError, match="lacks a link"):
         recommend_reduce(ReduceRequest({"b": 1.0}, reduce_in=("a",)), network, prices)
     with pytest.raises(InputError, match="not part of the network"):
         recommend_reduce(ReduceRequest({"z": 1.0, "a": 1.0}), network, prices)

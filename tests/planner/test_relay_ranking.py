@@ -7,9 +7,9 @@ from math import inf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.relay_ranking import AS_FAST, ranked_relays
-from planner.single_path import greatest_rate_gbps
-from planner.transfer import EQUAL, Relay, Transfer
+from planner.transfer.allocation import EQUAL, Relay, Transfer
+from planner.transfer.relay_ranking import AS_FAST, ranked_relays
+from planner.transfer.single_path import greatest_rate_gbps
 from tests.planner.strategies import patient, transfers
 
 

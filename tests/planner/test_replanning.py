@@ -12,20 +12,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.broadcast import recommend_broadcast
-from planner.broadcast_request import BroadcastRequest
-from planner.errors import InputError
-from planner.network import Estimate, Leg, Network, Site, exactly
-from planner.plan import Answer
-from planner.pricing import FlatPrices
-from planner.recommendation import recommend
-from planner.replanning import replan
-from planner.replanning_answer import Replan
-from planner.replanning_progress import in_progress
-from planner.request import TransferRequest
-from planner.shuffle import recommend_shuffle
-from planner.shuffle_request import ShuffleRequest
-from planner.site_resources import Floats
+from planner.broadcast.recommendation import recommend_broadcast
+from planner.broadcast.request import BroadcastRequest
+from planner.model.errors import InputError
+from planner.model.network import Estimate, Link, Network, Site, exactly
+from planner.model.pricing import FlatPrices
+from planner.model.shared_resources import Floats
+from planner.replanning.plan import Replan
+from planner.replanning.progress import in_progress
+from planner.replanning.recommendation import replan
+from planner.shuffle.recommendation import recommend_shuffle
+from planner.shuffle.request import ShuffleRequest
+from planner.transfer.plan import Answer
+from planner.transfer.recommendation import recommend
+from planner.transfer.request import TransferRequest
 from tests.planner.strategies import patient
 
 REGIONS = ("a", "b", "c", "d", "e")
@@ -34,7 +34,7 @@ VOLUME_GB = 1000.0
 
 
 def network(rate_gbps: Floats, error: float = 0.03, cap_gbps: float = 20.0) -> Network:
-    """Return a network whose legs are known to within a relative error."""
+    """Return a network whose links are known to within a relative error."""
 
     def estimate(rate: float) -> Estimate:
         return Estimate(rate / (1 + error), rate, rate / (1 - error), "measured")
@@ -42,15 +42,15 @@ def network(rate_gbps: Floats, error: float = 0.03, cap_gbps: float = 20.0) -> N
     sites = {
         name: Site(name, "", exactly(cap_gbps), exactly(cap_gbps), exactly(3.0)) for name in REGIONS
     }
-    legs = {
+    links = {
         a: {
-            b: Leg(a, b, exactly(50.0), exactly(1e5), estimate(float(rate_gbps[i, j])))
+            b: Link(a, b, exactly(50.0), exactly(1e5), estimate(float(rate_gbps[i, j])))
             for j, b in enumerate(REGIONS)
             if i != j
         }
         for i, a in enumerate(REGIONS)
     }
-    return Network(sites, legs)
+    return Network(sites, links)
 
 
 def flat(direct_gbps: float, other_gbps: float = 4.0) -> Floats:
@@ -175,7 +175,9 @@ def test_shuffles_and_broadcasts_are_followed_too() -> None:
         BroadcastRequest("a", ("b", "c"), 500.0, "time"), network(flat(5.0, 3.0)), PRICES
     )
     tree = broadcast.model_dump("json")
-    assert any(leg["src"] == "a" and leg["dst"] == "b" for t in tree["trees"] for leg in t["legs"])
+    assert any(
+        link["src"] == "a" and link["dst"] == "b" for t in tree["trees"] for link in t["legs"]
+    )
     for plan, moved in ((shuffle.model_dump("json"), 100.0), (tree, 100.0)):
         same = before if plan is not tree else network(flat(5.0, 3.0))
         steady = replan(plan, moved, 160.0, same, PRICES)
@@ -198,10 +200,10 @@ def test_what_a_shuffle_moved_is_spread_as_planned_unless_told() -> None:
     spread = in_progress(plan, sum(moved.values()), elapsed_s)
     told = in_progress(plan, moved, elapsed_s)
     assert spread.remaining_gb == pytest.approx(told.remaining_gb)
-    assert spread.course.legs_gb == pytest.approx(told.course.legs_gb)
+    assert spread.course.links_gb == pytest.approx(told.course.links_gb)
     assert spread.planned_gbps == pytest.approx(sum(rates.values()))
     done = in_progress(plan, {("c", "d"): 100.0}, 100.0)
-    assert ("c", "d") not in done.course.legs_gb
+    assert ("c", "d") not in done.course.links_gb
     with pytest.raises(InputError, match="more than the 100 GB"):
         in_progress(plan, {("c", "d"): 101.0}, 100.0)
 

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.errors import InputError
-from planner.network import Network
-from planner.pricing import FlatPrices
-from planner.schedule import recommend_schedule
-from planner.schedule_document import schedule_from
-from planner.schedule_plan import SchedulePlan
-from planner.schedule_request import ScheduleRequest, TimedTransfer, timed_transfers
+from planner.model.errors import InputError
+from planner.model.network import Network
+from planner.model.pricing import FlatPrices
+from planner.schedule.document import schedule_from
+from planner.schedule.plan import SchedulePlan
+from planner.schedule.recommendation import recommend_schedule
+from planner.schedule.request import ScheduleRequest, TimedTransfer, timed_transfers
 from tests.planner.schedules import Full, World, assert_kept, transfers, world
 
 WITHIN = 1e-5
@@ -106,9 +106,9 @@ def test_one_transfer_is_a_division_and_sent_at_once() -> None:
 def test_a_later_start_waits_and_the_more_urgent_goes_first() -> None:
     of = of_rates(PAIR)
     plan = of.schedule(
-        transfer("long", 100, deadline_s=400.0), transfer("urgent", 50, start_s=50.0,
-                                                          deadline_s=160.0),
-    )  # fmt: skip
+        transfer("long", 100, deadline_s=400.0),
+        transfer("urgent", 50, start_s=50.0, deadline_s=160.0),
+    )
     assert_kept(of, plan)
     assert plan.admitted == 2
     assert plan.transfer("urgent").periods[0].start_s >= 50
@@ -127,9 +127,9 @@ def test_a_deadline_buys_just_enough_relaying() -> None:
 def test_what_is_refused_says_what_would_do() -> None:
     of = of_rates(PAIR)
     plan = of.schedule(
-        transfer("first", 75, deadline_s=200.0, priority=1), transfer("second", 100,
-                                                                      deadline_s=200.0),
-    )  # fmt: skip
+        transfer("first", 75, deadline_s=200.0, priority=1),
+        transfer("second", 100, deadline_s=200.0),
+    )
     assert plan.transfer("first").verdict == "admitted"
     remedies = plan.transfer("second").remedies
     assert remedies is not None
@@ -157,15 +157,18 @@ def test_best_effort_takes_what_is_left_and_never_waits_while_there_is_room() ->
     of = of_rates([[0.0, 4.0, 4.0], [4.0, 0.0, 4.0], [4.0, 4.0, 0.0]])
     plan = of.schedule(
         transfer("timed", 100, deadline_s=200.0),
-        transfer("high", 50, priority=2), transfer("low", 50, priority=1),
+        transfer("high", 50, priority=2),
+        transfer("low", 50, priority=1),
         TimedTransfer("elsewhere", "r02", "r00", 50),
-    )  # fmt: skip
+    )
     assert_kept(of, plan)
     ends = {t.id: t.end_s for t in plan.transfers}
     assert ends == {
-        "timed": pytest.approx(200), "high": pytest.approx(300), "low": pytest.approx(400),
+        "timed": pytest.approx(200),
+        "high": pytest.approx(300),
+        "low": pytest.approx(400),
         "elsewhere": pytest.approx(100),
-    }  # fmt: skip
+    }
     # Whole numbers are as good as others.
     whole = of.schedule(transfer("a", 50, start_s=1), existing=plan, now_s=500)
     assert whole.transfer("a").end_s == pytest.approx(600)
@@ -252,10 +255,13 @@ def test_a_promise_that_the_network_breaks_is_told() -> None:
 def test_promises_hold_whatever_is_asked(seed: int, scale: float, count: int) -> None:
     of = world(seed)
     asked = [
-        replace(t, volume_gb=min(1e9, t.volume_gb * scale) or 1e-9,
-                deadline_s=None if n % 4 == 3 else t.deadline_s)
+        replace(
+            t,
+            volume_gb=min(1e9, t.volume_gb * scale) or 1e-9,
+            deadline_s=None if n % 4 == 3 else t.deadline_s,
+        )
         for n, t in enumerate(transfers(of, seed, count, 1.0))
-    ]  # fmt: skip
+    ]
     plan = of.schedule(*asked, explain=2)
     assert_kept(of, plan)
     assert [t.id for t in plan.transfers] == [t.id for t in asked]
@@ -304,8 +310,18 @@ def test_wrong_transfers_are_named(entry: dict[str, object], words: str) -> None
 
 
 def test_units_names_and_gaps_are_understood() -> None:
-    rows = [{"name": "n", "src": "a", "dst": "b", "volume": "1.5TB", "deadline": "2h",
-             "start": "", "priority": "3", "value": float("nan")}]  # fmt: skip
+    rows = [
+        {
+            "name": "n",
+            "src": "a",
+            "dst": "b",
+            "volume": "1.5TB",
+            "deadline": "2h",
+            "start": "",
+            "priority": "3",
+            "value": float("nan"),
+        }
+    ]
     (found,) = timed_transfers(rows)
     assert found == TimedTransfer("n", "a", "b", 1500.0, 0.0, 7200.0, 3, None)
     with pytest.raises(InputError, match="id twice"):

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 from scipy.sparse import coo_matrix
 
-from planner.column_generation import GAP, Columns, least_fees, least_time
-from planner.errors import DataError, InfeasibleError, InputError
-from planner.network import Network
-from planner.pricing import FlatPrices
-from planner.rate_sharing import direct_paths, equal_share_finish_s, fill
-from planner.shuffle import recommend_shuffle
-from planner.shuffle_plan import ShufflePlan
-from planner.shuffle_request import ShuffleRequest
-from planner.site_resources import Floats, SiteResources, legs_of
+from planner.model.errors import DataError, InfeasibleError, InputError
+from planner.model.network import Network
+from planner.model.pricing import FlatPrices
+from planner.model.shared_resources import Floats, SiteResources, links_of
+from planner.shuffle.plan import ShufflePlan
+from planner.shuffle.recommendation import recommend_shuffle
+from planner.shuffle.request import ShuffleRequest
+from planner.solvers.column_generation import GAP, Columns, least_fees, least_time
+from planner.solvers.max_min_fill import direct_paths, equal_share_finish_s, fill
 from tests.planner.grid import january_grid
 
 WITHIN = 1e-3
@@ -42,7 +42,7 @@ class Instance:
 
 
 def instance(seed: int) -> Instance:
-    """Six to 20 sites, with caps that bind or not, missing legs, several VMs, forbidden relays."""
+    """Six to 20 sites, with caps that bind or not, missing links, several VMs, forbidden relays."""
     random = np.random.default_rng(seed)
     n = int(random.integers(6, 21))
     rate = random.uniform(0.5, 10, (n, n)) * random.uniform(0.5, 2, (n, 1))
@@ -80,17 +80,19 @@ def by_all_paths(given: Instance, deadline_s: float | None = None) -> float:
         for k in range(n):
             if k == i or (k != j and not given.may_relay[k]):
                 continue
-            legs = [(i, k)] if k == j else [(i, k), (k, j)]
-            if any(given.rate[leg] <= 0 for leg in legs):
+            links = [(i, k)] if k == j else [(i, k), (k, j)]
+            if any(given.rate[link] <= 0 for link in links):
                 continue
             column = len(cost)
-            cost.append(sum(given.fees[leg] for leg in legs))
+            cost.append(sum(given.fees[link] for link in links))
             entries = [(4 * n + number, 1.0)]
-            for u, v in legs:
+            for u, v in links:
                 entries += [
-                    (u, 1 / given.rate[u, v]), (n + v, 1 / given.rate[u, v]),
-                    (2 * n + u, 1 / given.egress[u]), (3 * n + v, 1 / given.ingress[v]),
-                ]  # fmt: skip
+                    (u, 1 / given.rate[u, v]),
+                    (n + v, 1 / given.rate[u, v]),
+                    (2 * n + u, 1 / given.egress[u]),
+                    (3 * n + v, 1 / given.ingress[v]),
+                ]
             for row, value in entries:
                 rows.append(row)
                 columns.append(column)
@@ -107,9 +109,13 @@ def by_all_paths(given: Instance, deadline_s: float | None = None) -> float:
     matrix = matrix.tocsr()
     volumes = np.array([given.demands_gbit[pair] for pair in pairs])
     solved = linprog(
-        objective, A_ub=matrix[: 4 * n], b_ub=limits, A_eq=matrix[4 * n :], b_eq=volumes,
+        objective,
+        A_ub=matrix[: 4 * n],
+        b_ub=limits,
+        A_eq=matrix[4 * n :],
+        b_eq=volumes,
         method="highs",
-    )  # fmt: skip
+    )
     assert solved.status == 0, solved.message
     return float(solved.fun)
 
@@ -122,7 +128,7 @@ def test_times_and_fees_are_those_of_a_linear_program_over_all_paths(seed: int) 
     paths = fast.paths_gbit
     assert paths.min() >= 0
     assert paths.sum(axis=1) == pytest.approx(given.demands_gbit)
-    reached_s = columns.resources.time_s(legs_of(paths))
+    reached_s = columns.resources.time_s(links_of(paths))
     assert reached_s == pytest.approx(fast.objective, rel=1e-6)
     least_s = by_all_paths(given)
     assert fast.bound * (1 - 1e-6) <= least_s <= reached_s * (1 + 1e-6)
@@ -130,9 +136,9 @@ def test_times_and_fees_are_those_of_a_linear_program_over_all_paths(seed: int) 
 
     deadline_s = 1.1 * reached_s
     cheap = least_fees(columns, deadline_s, fast, GAP / 2)
-    legs = legs_of(cheap.paths_gbit)
-    assert columns.resources.time_s(legs) <= deadline_s * (1 + 1e-9)
-    fees = float((legs * given.fees).sum())
+    links = links_of(cheap.paths_gbit)
+    assert columns.resources.time_s(links) <= deadline_s * (1 + 1e-9)
+    fees = float((links * given.fees).sum())
     least_usd = by_all_paths(given, deadline_s)
     assert cheap.bound * (1 - 1e-6) <= least_usd <= fees * (1 + 1e-6)
     assert fees <= least_usd * (1 + WITHIN)
@@ -150,7 +156,7 @@ def test_taking_up_a_routing_with_one_more_vm_finds_the_optimum_too(seed: int) -
     again = least_time(columns.with_resources(more, count), GAP / 2, fast.resumable)
     least_s = by_all_paths(replace(given, vms=more.vms))
     assert again.bound * (1 - 1e-6) <= least_s <= again.objective * (1 + 1e-6)
-    assert more.time_s(legs_of(again.paths_gbit)) <= least_s * (1 + WITHIN)
+    assert more.time_s(links_of(again.paths_gbit)) <= least_s * (1 + WITHIN)
     assert again.objective <= fast.objective * (1 + GAP)
     # Columns found for other VMs do not count as known to the first problem.
     assert len(columns.fees) == before
@@ -276,16 +282,16 @@ def test_filling_leaves_nobody_who_could_go_faster_alone(
 ) -> None:
     resources, demands = given
     routing = least_time(Columns(resources, demands, np.zeros_like(demands)))
-    time_s = resources.time_s(legs_of(routing.paths_gbit))
+    time_s = resources.time_s(links_of(routing.paths_gbit))
     speed = fill(resources, routing.paths_gbit, time_s)
     assert (speed[demands > 0] >= 1).all()
-    used = resources.loads(legs_of(routing.paths_gbit * speed[:, None, :] / time_s))
+    used = resources.loads(links_of(routing.paths_gbit * speed[:, None, :] / time_s))
     assert (used <= resources.row_vms * (1 + 1e-6)).all()
     full = used >= resources.row_vms * (1 - 1e-6)
     for i, j in zip(*np.nonzero(demands), strict=True):
         alone = np.zeros_like(routing.paths_gbit)
         alone[i, :, j] = routing.paths_gbit[i, :, j]
-        assert (resources.loads(legs_of(alone))[full] > 0).any()
+        assert (resources.loads(links_of(alone))[full] > 0).any()
 
 
 @settings(max_examples=60, deadline=None)
@@ -297,9 +303,12 @@ def test_never_worse_than_starting_everything_at_once(
     names = [f"r{i}" for i in range(resources.count)]
     rtt_ms = (20.0 * np.arange(resources.count**2) % 170.0).reshape(demands.shape)
     network = Network.from_matrices(
-        names, resources.rate_gbps, rtt_ms=rtt_ms,
-        egress_gbps=list(resources.egress_gbps), ingress_gbps=list(resources.ingress_gbps),
-    )  # fmt: skip
+        names,
+        resources.rate_gbps,
+        rtt_ms=rtt_ms,
+        egress_gbps=list(resources.egress_gbps),
+        ingress_gbps=list(resources.ingress_gbps),
+    )
     volumes = {
         (names[i], names[j]): demands[i, j] / 8 for i, j in zip(*np.nonzero(demands), strict=True)
     }
@@ -336,11 +345,11 @@ def simulate(resources: SiteResources, volumes: Floats, paths: Floats, throttle:
     for step in range(steps):
         rates = shares * np.where(left > 0, throttle, 0.0)[:, None, :]
         for _ in range(20):  # every full row cuts what passes it in proportion
-            # What every leg carries: all first hops, and second hops of what is relayed.
-            legs = rates.sum(axis=2) + np.where(relayed, rates.sum(axis=0), 0.0)
-            connections = np.where(legs > 0, legs / speed, 0.0)
-            out = np.maximum(connections.sum(axis=1), legs.sum(axis=1) / resources.egress_gbps)
-            into = np.maximum(connections.sum(axis=0), legs.sum(axis=0) / resources.ingress_gbps)
+            # What every link carries: all first hops, and second hops of what is relayed.
+            links = rates.sum(axis=2) + np.where(relayed, rates.sum(axis=0), 0.0)
+            connections = np.where(links > 0, links / speed, 0.0)
+            out = np.maximum(connections.sum(axis=1), links.sum(axis=1) / resources.egress_gbps)
+            into = np.maximum(connections.sum(axis=0), links.sum(axis=0) / resources.ingress_gbps)
             out, into = (np.maximum(1.0, over / resources.vms) for over in (out, into))
             if max(out.max(), into.max()) <= 1 + 1e-9:
                 break
@@ -372,9 +381,12 @@ def test_a_simulation_of_the_plan_ends_when_predicted(seed: int) -> None:
     rates = network.rates(64)
     egress, ingress = (np.array(caps) for caps in network.caps())
     resources = SiteResources(
-        np.array([rates.out_of(name) for name in names]), egress, ingress, np.ones(8),
+        np.array([rates.out_of(name) for name in names]),
+        egress,
+        ingress,
+        np.ones(8),
         np.ones(8, dtype=bool),
-    )  # fmt: skip
+    )
     moved, throttle = np.zeros((8, 8)), np.zeros((8, 8))
     paths = np.zeros((8, 8, 8))
     predicted = np.zeros((8, 8))
@@ -399,7 +411,7 @@ def test_equal_shares_are_those_of_a_step_by_step_simulation() -> None:
     np.fill_diagonal(volumes, 0.0)
     caps = random.uniform(3, 6, (2, n))
     resources = SiteResources(rate, caps[0], caps[1], np.ones(n), np.ones(n, dtype=bool))
-    direct_s = resources.time_s(legs_of(direct_paths(volumes)))
+    direct_s = resources.time_s(links_of(direct_paths(volumes)))
     left, now, step_s = volumes.copy(), 0.0, direct_s / 1000
     while left.max() > 0:
         share = np.zeros((n, n))

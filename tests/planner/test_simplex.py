@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from planner.simplex import BoxedSimplex
+from planner.solvers.simplex import BoxedSimplex
 from tests.planner.strategies import patient
 
 FIGURES = st.sampled_from([-2.0, -1.0, 0.0, 0.0, 1.0, 2.0]) | st.integers(-50, 50).map(

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from planner.errors import DataError, InputError
-from planner.flow_tests import FlowEvidence
-from planner.single_flow import FlowTest, predict
+from planner.model.errors import DataError, InputError
+from planner.single_flow.flow_tests import FlowEvidence
+from planner.single_flow.prediction import FlowTest, predict
 from tests.shared_data import shared
 
 SEGMENT_KB = 1.46
@@ -22,26 +22,26 @@ windows_kb = st.floats(200, 6000)
 rtts_ms = st.floats(30, 250)
 
 
-def arrived_kb(legs: list[tuple[float, float]], duration_s: float) -> float:
+def arrived_kb(links: list[tuple[float, float]], duration_s: float) -> float:
     """Count what a chain of TCP connections delivers from a cold start, a millisecond at a time.
 
-    Each leg has a window (kB) and a round-trip time (ms). A sender may have a congestion window
+    Each link has a window (kB) and a round-trip time (ms). A sender may have a congestion window
     unacknowledged, which grows by what is acknowledged (slow start, RFC 5681) up to the receiver's;
-    the relay passes on what has arrived. Time counts from the first byte on the last leg, as a
+    the relay passes on what has arrived. Time counts from the first byte on the last link, as a
     receiver sees it.
     """
     steps = int(duration_s * 1000)
-    arriving: list[dict[int, float]] = [defaultdict(float) for _ in legs]
-    acknowledged: list[dict[int, float]] = [defaultdict(float) for _ in legs]
-    ready = [inf, *[0.0] * (len(legs) - 1)]
-    flying = [0.0] * len(legs)
-    window = [10 * SEGMENT_KB] * len(legs)
+    arriving: list[dict[int, float]] = [defaultdict(float) for _ in links]
+    acknowledged: list[dict[int, float]] = [defaultdict(float) for _ in links]
+    ready = [inf, *[0.0] * (len(links) - 1)]
+    flying = [0.0] * len(links)
+    window = [10 * SEGMENT_KB] * len(links)
     delivered = 0.0
-    delay_ms = sum(round(rtt / 2) for _, rtt in legs)
+    delay_ms = sum(round(rtt / 2) for _, rtt in links)
     for now in range(steps + delay_ms):
-        for i, (most, rtt) in enumerate(legs):
+        for i, (most, rtt) in enumerate(links):
             got = arriving[i].pop(now, 0.0)
-            if got and i + 1 < len(legs):
+            if got and i + 1 < len(links):
                 ready[i + 1] += got
             elif got:
                 delivered += got
@@ -62,20 +62,20 @@ def arrived_kb(legs: list[tuple[float, float]], duration_s: float) -> float:
 @given(st.lists(st.tuples(windows_kb, rtts_ms), min_size=1, max_size=2), st.floats(8, 30))
 @settings(max_examples=25, deadline=None)
 def test_a_cold_test_brings_what_packets_bring(
-    legs: list[tuple[float, float]], duration_s: float
+    links: list[tuple[float, float]], duration_s: float
 ) -> None:
-    hosts = ["a", "z"] if len(legs) == 1 else ["a", "r", "z"]
+    hosts = ["a", "z"] if len(links) == 1 else ["a", "r", "z"]
     tests, times = [], {}
-    for (window_kb, rtt), (x, y) in zip(legs, pairwise(hosts), strict=True):
+    for (window_kb, rtt), (x, y) in zip(links, pairwise(hosts), strict=True):
         times[x, y] = rtt
         # A steady test from elsewhere tells the receiver's window.
         tests.append(FlowTest("far", y, window_kb * 8 / 100, 100.0))
     answer = predict(tests, hosts[0], "z", rtts_ms=times, relays=hosts[1:-1], duration_s=duration_s)
-    path = answer.relays[0] if len(legs) == 2 else answer.direct
+    path = answer.relays[0] if len(links) == 2 else answer.direct
     assert path is not None
-    counted_mbps = arrived_kb(legs, duration_s) * 8 / 1000 / duration_s
+    counted_mbps = arrived_kb(links, duration_s) * 8 / 1000 / duration_s
     assert path.throughput_mbps == pytest.approx(counted_mbps, rel=0.05)
-    assert path.steady_mbps == pytest.approx(min(kb * 8 / rtt for kb, rtt in legs))
+    assert path.steady_mbps == pytest.approx(min(kb * 8 / rtt for kb, rtt in links))
 
 
 @given(windows_kb, rtts_ms, st.floats(5, 60))
@@ -100,7 +100,7 @@ def test_windows_belong_to_receivers() -> None:
     answer = predict(evidence, "new", "small", relays=["large"])
     assert answer.direct is not None
     assert answer.direct.throughput_mbps == pytest.approx(80.0)
-    # The relay's first leg has no round-trip time, and says so.
+    # The relay's first link has no round-trip time, and says so.
     assert "new -> large" in answer.left_out["large"]
     # Through an unseen relay: 1 MB over 100 ms behind 3 MB over 100 ms.
     via = predict(evidence, "x", "small", relays=["new"]).relays[0]
@@ -179,7 +179,7 @@ def test_the_verdict_is_the_faster_way_by_the_margin(
     assert answer.gain_low < answer.gain
 
 
-def test_relays_are_judged_well_without_tests_of_their_legs() -> None:
+def test_relays_are_judged_well_without_tests_of_their_links() -> None:
     """The survey of February 2022: 45 hosts of two clouds, 10 s from a cold start."""
     with shared("single_flow_2022-02.csv").open() as file:
         tests = [
@@ -200,7 +200,7 @@ def test_relays_are_judged_well_without_tests_of_their_legs() -> None:
     for a, r, b in triples:
         known = [test for pair, test in by_pair.items() if pair not in {(a, r), (r, b)}]
         answer = predict(FlowEvidence(known, times), a, b, relays=[r], duration_s=10)
-        # What a relay gives by the tests of its own legs.
+        # What a relay gives by the tests of its own links.
         through = predict(everything, a, b, relays=[r], duration_s=10).relays[0].throughput_mbps
         alone = by_pair[a, b].throughput_mbps
         errors.append(abs(answer.relays[0].throughput_mbps / through - 1))

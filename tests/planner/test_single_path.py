@@ -8,8 +8,8 @@ from math import inf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.single_path import best_on_path, greatest_rate_gbps, greatest_rates_gbps
-from planner.transfer import Relay, Transfer
+from planner.transfer.allocation import Relay, Transfer
+from planner.transfer.single_path import best_on_path, greatest_rate_gbps, greatest_rates_gbps
 from tests.planner import independent
 from tests.planner.independent import near
 from tests.planner.strategies import patient, transfers
@@ -65,11 +65,7 @@ def test_equals_trying_every_number_of_vms(
         cheapest = by_trying_everything(transfer, relay, 0.0, 0.0, inf)
         budget = inf if generosity == inf else cheapest * generosity
         found = best_on_path(
-            transfer,
-            relay,
-            time_value_usd_per_h=time_value,
-            at_least_gbps=least,
-            budget_usd=budget,
+            transfer, relay, time_value_usd_per_h=time_value, at_least_gbps=least, budget_usd=budget
         )
         expected = by_trying_everything(transfer, relay, time_value, least, budget)
         assert (found is None) == (expected == inf)

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.site_resources import Floats
-from planner.steiner import (
+from planner.model.shared_resources import Floats
+from planner.solvers.steiner import (
     EXACT_TERMINALS,
     Arcs,
     _dual_ascent,
@@ -129,7 +129,7 @@ def test_a_steiner_point_is_used_where_it_pays() -> None:
     assert least_tree(weights, 0, [1])[0] == ((0, 1),)
 
 
-def test_shortest_paths_survive_legs_that_cost_nothing() -> None:
+def test_shortest_paths_survive_links_that_cost_nothing() -> None:
     weights = np.zeros((5, 5))
     weights[0, 2:] = inf
     shortest = closure(weights)

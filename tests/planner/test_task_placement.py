@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.errors import DataError, InfeasibleError, InputError
-from planner.network import Network
-from planner.placement_plan import TaskPlacement
-from planner.placement_request import Machine, TasksRequest
-from planner.pricing import FlatPrices
-from planner.task_placement import recommend_tasks
+from planner.model.errors import DataError, InfeasibleError, InputError
+from planner.model.network import Network
+from planner.model.pricing import FlatPrices
+from planner.placement.plan import TaskPlacement
+from planner.placement.request import Machine, TasksRequest
+from planner.placement.tasks import recommend_tasks
 
 NAMES = ["r0", "r1", "r2"]
 
@@ -23,14 +23,19 @@ NAMES = ["r0", "r1", "r2"]
 def instance(seed: int, tasks: int, machines: int) -> tuple[Network, TasksRequest]:
     random = np.random.default_rng(seed)
     network = Network.from_matrices(
-        NAMES, random.uniform(1, 8, (3, 3)), rtt_ms=0.0,
-        egress_gbps=random.uniform(2, 9, 3).tolist(), ingress_gbps=random.uniform(2, 9, 3).tolist(),
-    )  # fmt: skip
+        NAMES,
+        random.uniform(1, 8, (3, 3)),
+        rtt_ms=0.0,
+        egress_gbps=random.uniform(2, 9, 3).tolist(),
+        ingress_gbps=random.uniform(2, 9, 3).tolist(),
+    )
     cpus = {f"t{i}": float(random.integers(1, 4)) for i in range(tasks)}
     traffic = {
         (a, b): float(random.pareto(1.5) * 20 + 1)
-        for a in cpus for b in cpus if a != b and random.random() < 0.4
-    }  # fmt: skip
+        for a in cpus
+        for b in cpus
+        if a != b and random.random() < 0.4
+    }
     room = float(np.ceil(1.3 * sum(cpus.values()) / machines)) + 1
     vms = tuple(Machine(f"m{u}", NAMES[u % 3], room) for u in range(machines))
     return network, TasksRequest(cpus, traffic, vms, time_limit_s=60.0)
@@ -52,9 +57,10 @@ def time_s(network: Network, request: TasksRequest, where: dict[str, str]) -> fl
             continue
         caps = site[region[u]].egress_gbps.expected, site[region[v]].ingress_gbps.expected
         rate = (
-            min(caps) if region[u] == region[v]
-            else network.leg(region[u], region[v]).rate_gbps(request.connections)
-        )  # fmt: skip
+            min(caps)
+            if region[u] == region[v]
+            else network.link(region[u], region[v]).rate_gbps(request.connections)
+        )
         connections_out[u] += 8 * gb / rate
         connections_in[v] += 8 * gb / rate
         egress[u] += 8 * gb / caps[0]

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from planner.reference import least_cost_reference
-from planner.transfer import Allocation, Direct, End, Relay, Transfer, relevant_relays
-from planner.unicast import (
+from planner.transfer.allocation import Allocation, Direct, End, Relay, Transfer, relevant_relays
+from planner.transfer.optimum import (
     RateLimits,
     fastest,
     least_cost,
@@ -20,6 +19,7 @@ from planner.unicast import (
     most_rate_gbps,
     rate_limits,
 )
+from planner.transfer.reference import least_cost_reference
 from tests.planner import independent
 from tests.planner.grid import january_grid
 from tests.planner.independent import near, same_cost
@@ -89,9 +89,13 @@ def test_what_rounding_leaves_is_no_path() -> None:
         )
     ]
     transfer = Transfer(
-        100.0, End(5.0, 1.536, 2), End(20.0, 1.5539, 1), Direct(0.015452461009198825, 0.09),
-        relays, 60.0,
-    )  # fmt: skip
+        100.0,
+        End(5.0, 1.536, 2),
+        End(20.0, 1.5539, 1),
+        Direct(0.015452461009198825, 0.09),
+        relays,
+        60.0,
+    )
     found = least_cost(transfer, 0.019391481913719887)
     assert found is not None
     independent.check(transfer, found)
@@ -172,10 +176,7 @@ def test_least_value_keeps_its_limits(
     able = [a for a in tried if a and a.rate_gbps >= least_gbps * (1 - 1e-9)]
     budget = generosity * min(a.cost_usd for a in able)
     found = least_value(
-        transfer,
-        time_value_usd_per_h=time_value,
-        at_least_gbps=least_gbps,
-        budget_usd=budget,
+        transfer, time_value_usd_per_h=time_value, at_least_gbps=least_gbps, budget_usd=budget
     )
     values = [
         a.cost_usd + time_value * transfer.gbps_h / a.rate_gbps
@@ -235,7 +236,7 @@ def test_leaving_out_irrelevant_relays_never_changes_the_optimum(
 
 def test_plain_pairwise_dominance_would_lose_this_optimum() -> None:
     """Two relays, one better in everything but able to carry only a part."""
-    from planner.transfer import Direct, End, Relay
+    from planner.transfer.allocation import Direct, End, Relay
 
     better = Relay(0, 5.0, 5.0, 2.0, 0.02, 1.0, 1)
     worse = Relay(1, 4.0, 4.0, 2.0, 0.03, 1.0, 1)
@@ -272,7 +273,7 @@ def test_gains_are_what_a_little_more_of_a_resource_brings(transfer: Transfer) -
 
 
 def test_nothing_can_be_sent_without_a_path() -> None:
-    from planner.transfer import End
+    from planner.transfer.allocation import End
 
     nowhere = Transfer(1.0, End(1, 1, 1), End(1, 1, 1), None, [])
     assert most_rate_gbps(nowhere) == 0

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.errors import InputError
-from planner.network import Estimate, Leg, Network, Site
-from planner.plan import Plan
-from planner.predictions import MEASURING_ERROR, Range, predicted
-from planner.pricing import FlatPrices
-from planner.recommendation import recommend
-from planner.request import TransferRequest
-from planner.verification import Verified, VerifiedPath, ago, calibrated
+from planner.model.errors import InputError
+from planner.model.network import Estimate, Link, Network, Site
+from planner.model.predictions import MEASURING_ERROR, Range, predicted
+from planner.model.pricing import FlatPrices
+from planner.model.verification import Verified, VerifiedPath, ago, calibrated
+from planner.transfer.plan import Plan
+from planner.transfer.recommendation import recommend
+from planner.transfer.request import TransferRequest
 
 REGIONS = ("s", "r", "d")
 NOW_S = 1.8e9
@@ -26,20 +26,20 @@ _errors = st.floats(0.01, 1.0)
 
 
 def _network(first: float, second: float, error: float) -> Network:
-    """Two legs by way of r, and a slow direct one."""
+    """Two links by way of r, and a slow direct one."""
 
     def around(value: float) -> Estimate:
         return Estimate(value / (1 + error), value, value * (1 + error), "measured", NOW_S - 9e3, 3)
 
-    def leg(src: str, dst: str, gbps: float) -> Leg:
-        return Leg(src, dst, around(50.0), around(gbps * 100), around(gbps))
+    def link(src: str, dst: str, gbps: float) -> Link:
+        return Link(src, dst, around(50.0), around(gbps * 100), around(gbps))
 
     rates = {("s", "r"): first, ("r", "d"): second, ("s", "d"): 1.0}
-    legs: dict[str, dict[str, Leg]] = {name: {} for name in REGIONS}
+    links: dict[str, dict[str, Link]] = {name: {} for name in REGIONS}
     for (src, dst), gbps in rates.items():
-        legs[src][dst] = leg(src, dst, gbps)
+        links[src][dst] = link(src, dst, gbps)
     sites = {n: Site(n, "", around(20.0), around(20.0), around(3.0)) for n in REGIONS}
-    return Network(sites, legs)
+    return Network(sites, links)
 
 
 def _verified(achieved: float, *, held: float = 1.0, at_s: float = NOW_S - 7200) -> Verified:
@@ -55,47 +55,49 @@ def test_bounds_enclose_what_a_path_carried_and_expectations_stay(
     achieved = share * min(first, second)
     known = calibrated(network, _verified(achieved), NOW_S)
     low, high = (
-        min(known.leg(*pair).rate_gbps(64, bound) for pair in (("s", "r"), ("r", "d")))
+        min(known.link(*pair).rate_gbps(64, bound) for pair in (("s", "r"), ("r", "d")))
         for bound in ("low", "high")
     )
     assert low <= achieved * 1.0001
     if first != second:
         assert high >= achieved * 0.9999
-    for leg in known:
-        before = network.leg(leg.src, leg.dst)
+    for link in known:
+        before = network.link(link.src, link.dst)
         for name in ("aggregate_gbps", "per_flow_mbps"):
-            found, was = getattr(leg, name), getattr(before, name)
+            found, was = getattr(link, name), getattr(before, name)
             assert found.expected == was.expected
             assert 0 <= found.low <= found.expected <= found.high
-    assert known.leg("s", "d") == network.leg("s", "d")
+    assert known.link("s", "d") == network.link("s", "d")
 
 
 @given(st.floats(2.0, 9.0), st.floats(0.2, 1.0))
 def test_a_path_that_carried_what_was_expected_is_surer(gbps: float, error: float) -> None:
     network = _network(gbps, gbps * 1.5, error)
     known = calibrated(network, _verified(gbps), NOW_S)
-    assert known.leg("s", "r").rate_gbps(64, "low") >= gbps / (1 + 1.1 * MEASURING_ERROR)
-    assert known.leg("s", "r").rate_gbps(64, "high") <= gbps * (1 + 1.1 * MEASURING_ERROR)
-    # That the other leg carries no more was not shown.
-    assert known.leg("r", "d").rate_gbps(64, "high") == network.leg("r", "d").rate_gbps(64, "high")
+    assert known.link("s", "r").rate_gbps(64, "low") >= gbps / (1 + 1.1 * MEASURING_ERROR)
+    assert known.link("s", "r").rate_gbps(64, "high") <= gbps * (1 + 1.1 * MEASURING_ERROR)
+    # That the other link carries no more was not shown.
+    assert known.link("r", "d").rate_gbps(64, "high") == network.link("r", "d").rate_gbps(
+        64, "high"
+    )
 
 
 def test_one_connection_says_nothing_of_the_most_that_many_carry() -> None:
     network = _network(5.0, 6.0, 0.5)
     one = VerifiedPath(("s", "r", "d"), 1, 0.5, NOW_S)
     known = calibrated(network, replace(_verified(5.0), paths=(one,)), NOW_S)
-    leg, before = known.leg("s", "r"), network.leg("s", "r")
-    assert leg.aggregate_gbps == before.aggregate_gbps
-    assert leg.per_flow_mbps.high < before.per_flow_mbps.high
-    assert leg.per_flow_mbps.low > before.per_flow_mbps.low
+    link, before = known.link("s", "r"), network.link("s", "r")
+    assert link.aggregate_gbps == before.aggregate_gbps
+    assert link.per_flow_mbps.high < before.per_flow_mbps.high
+    assert link.per_flow_mbps.low > before.per_flow_mbps.low
 
 
 def test_what_was_measured_since_is_believed_instead() -> None:
     network = _network(5.0, 6.0, 0.02)
     earlier = calibrated(network, _verified(2.0, at_s=NOW_S - 1e5), NOW_S)
-    assert [leg.aggregate_gbps for leg in earlier] == [leg.aggregate_gbps for leg in network]
+    assert [link.aggregate_gbps for link in earlier] == [link.aggregate_gbps for link in network]
     old = calibrated(network, _verified(5.0, at_s=NOW_S - 31 * 86400), NOW_S)
-    assert [leg.aggregate_gbps for leg in old] == [leg.aggregate_gbps for leg in network]
+    assert [link.aggregate_gbps for link in old] == [link.aggregate_gbps for link in network]
 
 
 def _plan(network: Network, **request: Any) -> Plan:
@@ -118,8 +120,11 @@ def test_a_plan_says_when_it_was_verified_and_warns_if_that_failed() -> None:
 
 def test_ages_are_told_in_fitting_units() -> None:
     assert [ago(s) for s in (-5.0, 300.0, 7200.0, 1e6)] == [
-        "0 min ago", "5 min ago", "2 h ago", "12 d ago",
-    ]  # fmt: skip
+        "0 min ago",
+        "5 min ago",
+        "2 h ago",
+        "12 d ago",
+    ]
 
 
 # ---- what a document promises ------------------------------------------------------------------
@@ -132,7 +137,7 @@ def test_fewer_vms_scale_everything_alike(have_src: int, have_dst: int) -> None:
     prices = FlatPrices(REGIONS, 0.02, 1.0)
     request = TransferRequest(
         "s", "d", objective="time", vms_in={"s": 4, "d": 4, "r": 2}, volume_gb=1e4
-    )  # fmt: skip
+    )
     plan = recommend(request, network, prices)
     whole = predicted(plan.model_dump("json"))
     assert sum(path.rate.expected_gbps for path in whole.paths) == pytest.approx(

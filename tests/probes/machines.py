@@ -42,8 +42,10 @@ def need(*programs: str) -> None:
     """Skip a test where a real program is missing, and say which."""
     missing = [name for name in programs if shutil.which(name, path=_PATH) is None]
     if missing:
-        pytest.skip(f"needs {', '.join(missing)}: install iperf3 nuttcp iputils-ping traceroute"
-                    " openssh-server from the distribution's packages")  # fmt: skip
+        pytest.skip(
+            f"needs {', '.join(missing)}: install iperf3 nuttcp iputils-ping traceroute"
+            " openssh-server from the distribution's packages"
+        )
 
 
 _PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
@@ -81,9 +83,11 @@ class Machine:
         configuration.write_text(_CONFIGURATION.format(port=self.port, folder=self.folder))
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(
-                [SSHD, "-D", "-e", "-f", str(configuration)], start_new_session=True,
-                stdin=subprocess.DEVNULL, stderr=log,
-            )  # fmt: skip
+                [SSHD, "-D", "-e", "-f", str(configuration)],
+                start_new_session=True,
+                stdin=subprocess.DEVNULL,
+                stderr=log,
+            )
         deadline = time.monotonic() + 10
         while time.monotonic() < deadline:
             try:
@@ -144,10 +148,17 @@ def machines(folder: Path, regions: list[str]) -> Iterator[tuple[Fleet, dict[str
             lines.append(f"[127.0.0.1]:{machine.port} {machine.public_key}\n")
             first = 20_000 + (machine.port * 16) % 12_000
             hosts[region] = Host(
-                region, region, "127.0.0.1", machine.port, getpass.getuser(), folder / "id",
-                known, public_address=f"127.0.1.{number + 1}", first_port=first,
+                region,
+                region,
+                "127.0.0.1",
+                machine.port,
+                getpass.getuser(),
+                folder / "id",
+                known,
+                public_address=f"127.0.1.{number + 1}",
+                first_port=first,
                 last_port=first + 15,
-            )  # fmt: skip
+            )
         known.write_text("".join(lines))
         yield Fleet(hosts), found
     finally:

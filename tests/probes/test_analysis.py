@@ -12,7 +12,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from planner.errors import InputError
+from planner.model.errors import InputError
 from probes.analysis.caps import BEGIN_S, END_S, Ended, cap_estimate, together_mbps
 from probes.analysis.ramp import fit_ramp, next_connections
 from probes.analysis.relocation import IRELAND_MEDIUM, SAO_PAULO_MEDIUM, Reference, advise

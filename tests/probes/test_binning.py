@@ -19,9 +19,7 @@ SERIES = st.lists(st.tuples(st.floats(1e9, 2e9), FIGURES), max_size=60)
 def test_bins_hold_every_sample_once(
     first: list[tuple[float, float]], second: list[tuple[float, float]], most: int
 ) -> None:
-    parts = [
-        points(*np.array(sorted(part), float).reshape(-1, 2).T) for part in (first, second)
-    ]  # fmt: skip
+    parts = [points(*np.array(sorted(part), float).reshape(-1, 2).T) for part in (first, second)]
     whole = joined(*parts)
     found = list(bins(whole, most))
     everything = sorted(first + second)

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.baseline import baseline_network
-from planner.catalogue import Catalogue
-from planner.errors import InputError
+from planner.model.baseline import baseline_network
+from planner.model.catalogue import Catalogue
+from planner.model.errors import InputError
 from probes.campaign.costing import Meter, all_pairs_tasks, campaign_cost, task_volume_gb
 from probes.campaign.rounds import schedule
 from probes.campaign.tasks import ProbeTask
-from relayd.catalogue import load_catalogue
+from relayd.catalogue.loading import load_catalogue
 
 
 @pytest.fixture(scope="module")
@@ -50,10 +50,7 @@ def test_a_small_campaign_adds_up_by_hand(catalogue: Catalogue) -> None:
 
 
 @settings(max_examples=50)
-@given(
-    st.lists(st.floats(0.1, 30_000), min_size=1, max_size=20),
-    st.floats(0, 200_000),
-)
+@given(st.lists(st.floats(0.1, 30_000), min_size=1, max_size=20), st.floats(0, 200_000))
 def test_sending_in_parts_costs_what_the_whole_costs(
     catalogue: Catalogue, parts_gb: list[float], before_gb: float
 ) -> None:
@@ -83,7 +80,7 @@ def test_measuring_all_pairs_of_the_catalogue(catalogue: Catalogue) -> None:
     """
     network = baseline_network(catalogue)
     regions = list(network.sites)
-    tasks = all_pairs_tasks(regions, lambda s, d: network.leg(s, d).rate_gbps(64))
+    tasks = all_pairs_tasks(regions, lambda s, d: network.link(s, d).rate_gbps(64))
     rounds = schedule(tasks)
     cost = campaign_cost(rounds, dict(zip(regions, regions, strict=True)), catalogue, gap_s=11.0)
     assert len(tasks) == 1560

@@ -12,12 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.network import Leg, Network, Snapshot
-from planner.single_flow import FlowTest, predict
-from planner.throughput import bundle_share_of_steady, flow_share_of_steady, window_limited_mbps
+from planner.model.network import Link, Network, Snapshot
+from planner.model.throughput import (
+    bundle_share_of_steady,
+    flow_share_of_steady,
+    window_limited_mbps,
+)
+from planner.single_flow.prediction import FlowTest, predict
 from probes.estimation import Estimator
 from probes.samples import Metric, Sample
-from relayd.catalogue import load_catalogue
+from relayd.catalogue.loading import load_catalogue
 from tests.shared_data import shared
 
 CATALOGUE = load_catalogue()
@@ -48,13 +52,13 @@ def estimated(*samples: Sample) -> Network:
     return estimator.network(Snapshot("t", "", "mixed"))
 
 
-def leg_of(*samples: Sample) -> Leg:
-    return estimated(*samples).leg(SRC, DST)
+def link_of(*samples: Sample) -> Link:
+    return estimated(*samples).link(SRC, DST)
 
 
 def test_measured_beats_inferred_beats_baseline() -> None:
     network = estimated(sample(100.0, "rtt_ms"), sample(3000.0, "aggregate_mbps", connections=64))
-    there, back = network.leg(SRC, DST), network.leg(DST, SRC)
+    there, back = network.link(SRC, DST), network.link(DST, SRC)
     assert there.rtt_ms.source == "measured"
     assert there.rtt_ms.expected == 100.0
     assert there.aggregate_gbps.source == "measured"
@@ -70,14 +74,14 @@ def test_slow_start_is_taken_out_of_a_short_test(
     steady_gbps: float, rtt_ms: float, duration_s: float
 ) -> None:
     shown_mbps = steady_gbps * 1000 * bundle_share_of_steady(rtt_ms, duration_s)
-    leg = leg_of(
+    link = link_of(
         sample(rtt_ms, "rtt_ms"),
         sample(shown_mbps, "aggregate_mbps", connections=64, duration_s=duration_s),
     )
-    assert leg.aggregate_gbps.expected == pytest.approx(steady_gbps, rel=1e-9)
+    assert link.aggregate_gbps.expected == pytest.approx(steady_gbps, rel=1e-9)
 
 
-def test_a_window_calibrated_on_one_leg_predicts_the_others() -> None:
+def test_a_window_calibrated_on_one_link_predicts_the_others() -> None:
     window_mb = 1.7
     network = estimated(
         sample(120.0, "rtt_ms"),
@@ -86,15 +90,15 @@ def test_a_window_calibrated_on_one_leg_predicts_the_others() -> None:
     )
     assert network.sites[DST].window_mb.source == "measured"
     assert network.sites[DST].window_mb.expected == pytest.approx(window_mb)
-    other = network.leg("gcp:us-east1", DST).per_flow_mbps
+    other = network.link("gcp:us-east1", DST).per_flow_mbps
     assert other.source == "inferred"
     assert other.expected == pytest.approx(window_limited_mbps(window_mb, 60.0))
 
 
 def test_many_connections_show_what_one_can_do_at_least() -> None:
-    leg = leg_of(sample(300.0, "rtt_ms"), sample(9600.0, "aggregate_mbps", connections=64))
-    assert leg.per_flow_mbps.expected >= 9600.0 / 64
-    assert leg.rate_gbps(64) == pytest.approx(9.6)
+    link = link_of(sample(300.0, "rtt_ms"), sample(9600.0, "aggregate_mbps", connections=64))
+    assert link.per_flow_mbps.expected >= 9600.0 / 64
+    assert link.rate_gbps(64) == pytest.approx(9.6)
 
 
 def test_samples_of_another_vm_type_say_nothing_of_throughput() -> None:
@@ -103,30 +107,31 @@ def test_samples_of_another_vm_type_say_nothing_of_throughput() -> None:
     small = big._replace(value=400.0, src_vm="t2.micro")
     network = estimated(*votes, small)
     assert network.sites[SRC].vm_type == "aws:m5.8xlarge"
-    assert network.leg(SRC, DST).aggregate_gbps.samples == 3
-    assert network.leg(SRC, DST).aggregate_gbps.expected == pytest.approx(4.8)
+    assert network.link(SRC, DST).aggregate_gbps.samples == 3
+    assert network.link(SRC, DST).aggregate_gbps.expected == pytest.approx(4.8)
 
 
 def test_all_pings_lost_is_a_filter_and_no_loss() -> None:
-    assert leg_of(sample(100.0, "loss_pct")).loss_pct is None
+    assert link_of(sample(100.0, "loss_pct")).loss_pct is None
     assert (
-        leg_of(sample(100.0, "loss_pct"), sample(0.5, "loss_pct", at_s=WHEN_S + 1)).loss_pct == 0.5
+        link_of(sample(100.0, "loss_pct"), sample(0.5, "loss_pct", at_s=WHEN_S + 1)).loss_pct == 0.5
     )
 
 
 def test_old_samples_give_way_to_new_ones() -> None:
     old = sample(8000.0, "aggregate_mbps", connections=64, at_s=WHEN_S - 90 * 86400)
     assert (
-        leg_of(old, sample(3000.0, "aggregate_mbps", connections=64)).aggregate_gbps.expected == 3.0
+        link_of(old, sample(3000.0, "aggregate_mbps", connections=64)).aggregate_gbps.expected
+        == 3.0
     )
 
 
 def test_bounds_widen_with_age_and_never_for_a_baseline() -> None:
     network = estimated(sample(3000.0, "aggregate_mbps", connections=64))
     aged = network.aged(WHEN_S + 400 * 86400)
-    fresh, old = network.leg(SRC, DST).aggregate_gbps, aged.leg(SRC, DST).aggregate_gbps
+    fresh, old = network.link(SRC, DST).aggregate_gbps, aged.link(SRC, DST).aggregate_gbps
     assert old.low < fresh.low < old.expected < fresh.high < old.high
-    assert aged.leg(DST, SRC).aggregate_gbps == network.leg(DST, SRC).aggregate_gbps
+    assert aged.link(DST, SRC).aggregate_gbps == network.link(DST, SRC).aggregate_gbps
 
 
 def test_a_provider_that_the_catalogue_does_not_know_is_measured_all_the_same() -> None:
@@ -134,22 +139,24 @@ def test_a_provider_that_the_catalogue_does_not_know_is_measured_all_the_same() 
         sample(20.0, "rtt_ms", "own:cellar"),
         sample(900.0, "aggregate_mbps", "own:cellar", connections=16),
     )
-    assert network.leg("own:cellar", DST).aggregate_gbps.expected == pytest.approx(0.9)
+    assert network.link("own:cellar", DST).aggregate_gbps.expected == pytest.approx(0.9)
     assert network.sites["own:cellar"].vm_type == ""
-    assert network.leg(DST, "own:cellar").aggregate_gbps.source == "baseline"
+    assert network.link(DST, "own:cellar").aggregate_gbps.source == "baseline"
 
 
 def test_hosts_of_which_only_single_flows_and_pings_are_known_can_be_asked_about() -> None:
     a, r, b = "our:a", "our:r", "our:b"
     network = estimated(
-        sample(200.0, "rtt_ms", a, b), sample(100.0, "rtt_ms", a, r), sample(110.0, "rtt_ms", r, b),
+        sample(200.0, "rtt_ms", a, b),
+        sample(100.0, "rtt_ms", a, r),
+        sample(110.0, "rtt_ms", r, b),
         sample(110.0, "per_flow_mbps", a, b, duration_s=10),
         sample(90.0, "rtt_ms", "our:silent", "our:never"),
-    )  # fmt: skip
+    )
     tests = [FlowTest(a, b, 110.0, 200.0, 10.0)]
     answer = predict(tests, a, b, rtts_ms={(a, r): 100.0, (r, b): 110.0})
     assert answer.direct is not None
-    direct, first, second = network.leg(a, b), network.leg(a, r), network.leg(r, b)
+    direct, first, second = network.link(a, b), network.link(a, r), network.link(r, b)
     assert direct.per_flow_mbps.expected == pytest.approx(answer.direct.steady_mbps)
     through = min(first.rate_gbps(1), second.rate_gbps(1)) * 1000
     assert through == pytest.approx(answer.relays[0].steady_mbps)
@@ -158,7 +165,7 @@ def test_hosts_of_which_only_single_flows_and_pings_are_known_can_be_asked_about
     assert direct.rate_gbps(64, "low") == pytest.approx(direct.per_flow_mbps.low / 1000)
     assert direct.rate_gbps(64, "high") > 60 * direct.rate_gbps(64)
     # Hosts with no flow at all say nothing of throughput.
-    assert "our:never" not in network.legs["our:silent"]
+    assert "our:never" not in network.links["our:silent"]
 
 
 @settings(max_examples=15, deadline=None)
@@ -184,8 +191,8 @@ def test_any_samples_make_a_sound_graph(
             for src, dst, metric, value, connections, duration_s in rows
         )
     )
-    for leg in network:
-        for estimate in (leg.rtt_ms, leg.per_flow_mbps, leg.aggregate_gbps):
+    for link in network:
+        for estimate in (link.rtt_ms, link.per_flow_mbps, link.aggregate_gbps):
             assert 0 <= estimate.low <= estimate.expected <= estimate.high
 
 
@@ -209,10 +216,16 @@ def test_single_flows_held_out_are_predicted() -> None:
             if (src, rtt_ms, mbps) in probes:
                 samples.append(
                     sample(
-                        mbps, "per_flow_mbps", src, dst, connections=1, duration_s=10.0,
-                        src_vm=src_vm, dst_vm=vm,
+                        mbps,
+                        "per_flow_mbps",
+                        src,
+                        dst,
+                        connections=1,
+                        duration_s=10.0,
+                        src_vm=src_vm,
+                        dst_vm=vm,
                     )
-                )  # fmt: skip
+                )
             elif rtt_ms >= 60.0:
                 held_out.append((src, dst, rtt_ms, mbps))
     network = estimated(*samples)
@@ -220,7 +233,7 @@ def test_single_flows_held_out_are_predicted() -> None:
     for src, dst, rtt_ms, mbps in held_out:
         window_mb = network.sites[dst].window_mb.expected
         # What a 10 s test shows of the steady rate that is predicted.
-        shown = network.leg(src, dst).per_flow_mbps.expected
+        shown = network.link(src, dst).per_flow_mbps.expected
         shown *= flow_share_of_steady(window_mb, rtt_ms, 10.0)
         errors.append(abs(shown - mbps) / mbps)
     errors.sort()
@@ -229,7 +242,7 @@ def test_single_flows_held_out_are_predicted() -> None:
     assert errors[int(0.9 * len(errors))] < 0.12
 
 
-def test_neighbours_tell_of_a_leg_more_than_its_providers_do() -> None:
+def test_neighbours_tell_of_a_link_more_than_its_providers_do() -> None:
     """From Europe to the American west it is slow here, from Asia as the law has it."""
     pairs = [
         (src, dst)
@@ -239,41 +252,49 @@ def test_neighbours_tell_of_a_leg_more_than_its_providers_do() -> None:
     before = estimated()
     measured = [
         sample(
-            1000 * before.leg(*pair).aggregate_gbps.expected * (0.4 if pair == pairs[0] else 1.0),
-            "aggregate_mbps", *pair, connections=64,
+            1000 * before.link(*pair).aggregate_gbps.expected * (0.4 if pair == pairs[0] else 1.0),
+            "aggregate_mbps",
+            *pair,
+            connections=64,
         )
         for pair in pairs
-    ]  # fmt: skip
+    ]
     after = estimated(*measured)
     for src, dst, share in (
         ("azure:northeurope", "aws:us-west-2", 0.4),
         ("azure:japaneast", "aws:us-west-2", 1.0),
         ("azure:brazilsouth", "aws:ap-south-1", 1.0),
     ):
-        now, was = (n.leg(src, dst).aggregate_gbps for n in (after, before))
+        now, was = (n.link(src, dst).aggregate_gbps for n in (after, before))
         assert now.source == "inferred"
         assert now.expected == pytest.approx(share * was.expected, rel=0.01), (src, dst)
-    near = after.leg("azure:northeurope", "aws:us-west-2").aggregate_gbps
-    far = after.leg("azure:brazilsouth", "aws:ap-south-1").aggregate_gbps
+    near = after.link("azure:northeurope", "aws:us-west-2").aggregate_gbps
+    far = after.link("azure:brazilsouth", "aws:ap-south-1").aggregate_gbps
     assert near.high / near.low < far.high / far.low
 
 
-def test_too_few_legs_of_a_distance_have_no_spread_of_their_own() -> None:
+def test_too_few_links_of_a_distance_have_no_spread_of_their_own() -> None:
     regions = [r.id for r in CATALOGUE.regions.values() if r.baseline]
     before = estimated()
     far = [
-        leg for leg in before
-        if leg.src.startswith("gcp:") and leg.dst.startswith("aws:") and leg.rtt_ms.low > 40
-    ]  # fmt: skip
+        link
+        for link in before
+        if link.src.startswith("gcp:") and link.dst.startswith("aws:") and link.rtt_ms.low > 40
+    ]
     for count, own in ((7, False), (8, True)):
         measured = [
-            sample(1000 * leg.aggregate_gbps.expected, "aggregate_mbps", leg.src, leg.dst,
-                   connections=64)
-            for leg in far[:count]
-        ]  # fmt: skip
-        leg = estimated(*measured).leg(far[-1].src, far[-1].dst).aggregate_gbps
+            sample(
+                1000 * link.aggregate_gbps.expected,
+                "aggregate_mbps",
+                link.src,
+                link.dst,
+                connections=64,
+            )
+            for link in far[:count]
+        ]
+        link = estimated(*measured).link(far[-1].src, far[-1].dst).aggregate_gbps
         assert len(regions) == 40
-        assert (leg.expected / leg.low - 1 < 0.1) is own
+        assert (link.expected / link.low - 1 < 0.1) is own
 
 
 @pytest.mark.parametrize("how", ["stated", "measured"])
@@ -285,18 +306,21 @@ def test_a_law_holds_in_proportion_for_vms_of_another_size(how: str) -> None:
         stated_gbps={
             name: (share * site.egress_gbps.expected, share * site.ingress_gbps.expected)
             for name, site in full.sites.items()
-        } if how == "stated" else {},
-    )  # fmt: skip
+        }
+        if how == "stated"
+        else {},
+    )
     sides: tuple[tuple[Metric, str], ...] = (
-        ("egress_cap_mbps", "egress_gbps"), ("ingress_cap_mbps", "ingress_gbps"),
-    )  # fmt: skip
+        ("egress_cap_mbps", "egress_gbps"),
+        ("ingress_cap_mbps", "ingress_gbps"),
+    )
     for name, (metric, side) in product((src, dst) if how == "measured" else (), sides):
         mbps = 1000 * share * getattr(full.sites[name], side).expected
         estimator.add([sample(mbps, metric, name, name)])
-    leg, was = estimator.network(Snapshot("t", "", "")).leg(src, dst), full.leg(src, dst)
-    assert leg.aggregate_gbps.expected == pytest.approx(share * was.aggregate_gbps.expected)
-    assert leg.aggregate_gbps.low == pytest.approx(share * was.aggregate_gbps.low)
-    assert leg.per_flow_mbps.expected <= share * 1000 * full.sites[src].egress_gbps.expected
+    link, was = estimator.network(Snapshot("t", "", "")).link(src, dst), full.link(src, dst)
+    assert link.aggregate_gbps.expected == pytest.approx(share * was.aggregate_gbps.expected)
+    assert link.aggregate_gbps.low == pytest.approx(share * was.aggregate_gbps.low)
+    assert link.per_flow_mbps.expected <= share * 1000 * full.sites[src].egress_gbps.expected
 
 
 def test_a_cap_that_the_peers_held_back_is_a_lower_bound() -> None:
@@ -335,7 +359,7 @@ def test_a_cap_that_the_peers_held_back_is_a_lower_bound() -> None:
 
 
 def test_aggregates_held_out_are_predicted_better_than_by_the_law_alone() -> None:
-    """A fifth of Azure's legs to AWS, January 2022 grid: the others' median error falls."""
+    """A fifth of Azure's links to AWS, January 2022 grid: the others' median error falls."""
     with shared("rtt_2022-04.csv").open(newline="") as file:
         rtts = [
             sample(float(row["rtt_clean_ms"]), "rtt_ms", row["src"], row["dst"])
@@ -348,20 +372,26 @@ def test_aggregates_held_out_are_predicted_better_than_by_the_law_alone() -> Non
             ours = row["src"].startswith("azure:") and row["dst"].startswith("aws:")
             if ours and (got := row["throughput_received_gbps"]):
                 tests.append(
-                    sample(1000 * float(got), "aggregate_mbps", row["src"], row["dst"],
-                           connections=64, duration_s=5.0)
-                )  # fmt: skip
+                    sample(
+                        1000 * float(got),
+                        "aggregate_mbps",
+                        row["src"],
+                        row["dst"],
+                        connections=64,
+                        duration_s=5.0,
+                    )
+                )
     truth, law = estimated(*rtts, *tests), estimated(*rtts)
-    tests = [one for one in tests if one.dst in law.legs[one.src]]
+    tests = [one for one in tests if one.dst in law.links[one.src]]
     errors: dict[str, list[float]] = {"law": [], "learned": []}
     inside = []
     for seed in range(3):
         order = random.Random(seed).sample(tests, len(tests))
         learned = estimated(*rtts, *order[: len(tests) // 5])
         for one in order[len(tests) // 5 :]:
-            true = truth.leg(one.src, one.dst).aggregate_gbps.expected
+            true = truth.link(one.src, one.dst).aggregate_gbps.expected
             for name, network in (("law", law), ("learned", learned)):
-                found = network.leg(one.src, one.dst).aggregate_gbps
+                found = network.link(one.src, one.dst).aggregate_gbps
                 errors[name].append(abs(found.expected / true - 1))
             inside.append(found.low * 0.98 <= true <= found.high * 1.02)
     assert len(inside) > 500

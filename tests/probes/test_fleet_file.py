@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.errors import InputError
+from planner.model.errors import InputError
 from probes.fleet.file import fleet_of, load_fleet
-from probes.remote import remote_line
+from probes.fleet.remote import remote_line
 
 _ROOT = Path(__file__).parents[2]
 _HOST = {"region": "aws:us-east-1", "host": "203.0.113.5"}
@@ -29,15 +29,22 @@ def test_the_example_is_a_fleet() -> None:
 
 def test_a_host_has_the_files_defaults_and_its_own_fields() -> None:
     document = {
-        "user": "probe", "key": "keys/id", "addresses": "private-within-provider",
+        "user": "probe",
+        "key": "keys/id",
+        "addresses": "private-within-provider",
         "host": [
-            _HOST | {"region": "gcp:us-east1-b", "host": "203.0.113.9",
-                     "private_address": "10.0.0.2",
-                     "public_address": "203.0.113.9", "vm_type": "gcp:n2-standard-32"},
+            _HOST
+            | {
+                "region": "gcp:us-east1-b",
+                "host": "203.0.113.9",
+                "private_address": "10.0.0.2",
+                "public_address": "203.0.113.9",
+                "vm_type": "gcp:n2-standard-32",
+            },
             {"region": "gcp:us-west1", "host": "vm.example.com", "private_address": "10.1.0.2"},
             _HOST | {"user": "root", "key": "~/other", "egress_usd_per_gb": 0.05},
         ],
-    }  # fmt: skip
+    }
     fleet = fleet_of(document, "fleet.toml", Path("/etc/fleet"))
     east, west, aws = fleet
     assert (east.region, east.zone, east.vm_type) == ("gcp:us-east1", "b", "n2-standard-32")
@@ -97,9 +104,22 @@ _JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner),
     max_leaves=8,
 )
-_FIELDS = ("region", "host", "port", "user", "key", "known_hosts", "jump", "zone", "vm_type",
-           "private_address", "public_address", "probe_ports", "egress_usd_per_gb",
-           "name")  # fmt: skip
+_FIELDS = (
+    "region",
+    "host",
+    "port",
+    "user",
+    "key",
+    "known_hosts",
+    "jump",
+    "zone",
+    "vm_type",
+    "private_address",
+    "public_address",
+    "probe_ports",
+    "egress_usd_per_gb",
+    "name",
+)
 
 
 @given(st.dictionaries(st.sampled_from(_FIELDS), _JSON), st.text(max_size=40))

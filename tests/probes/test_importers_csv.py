@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.errors import FormatError, InputError
+from planner.model.errors import FormatError, InputError
 from probes.importers import csv_samples
 from probes.importers.csv_table import BLANK, REPEATED_HEADER, TOO_FEW, TOO_MANY
 from probes.importers.limits import MAX_RATE_MBPS, MAX_RTT_MS
@@ -27,8 +27,11 @@ def test_one_row_gives_a_sample_for_each_figure() -> None:
     )
     found = {sample.metric: sample for sample in samples("csv", content)}
     assert {metric: round(sample.value, 9) for metric, sample in found.items()} == {
-        "aggregate_mbps": 4500.0, "rtt_ms": 20.0, "per_flow_mbps": 120.0, "loss_pct": 1.0,
-    }  # fmt: skip
+        "aggregate_mbps": 4500.0,
+        "rtt_ms": 20.0,
+        "per_flow_mbps": 120.0,
+        "loss_pct": 1.0,
+    }
     noon = datetime(2022, 1, 15, 12, tzinfo=UTC).timestamp()
     for sample in found.values():
         assert (sample.src, sample.dst, sample.dst_zone) == ("aws:us-east-1", "gcp:us-east1", "b")

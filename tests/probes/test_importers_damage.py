@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.errors import FormatError, InputError, RelaydError
+from planner.model.errors import FormatError, InputError, RelaydError
 from probes.importers import FORMATS, Outcome, read
 from probes.importers.text import MAX_LINE_CHARS
 from probes.samples import Sample, Skipped

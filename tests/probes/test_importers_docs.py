@@ -15,9 +15,15 @@ from probes.importers.csv_samples import FIGURES, OTHERS
 PAGE = (Path(__file__).parents[2] / "docs" / "importing.md").read_text()
 
 _WITH_REASONS = (
-    "csv_samples", "csv_table", "iperf3", "iperf3_result", "nuttcp", "ping",
-    "skyplane_latency", "skyplane_throughput",
-)  # fmt: skip
+    "csv_samples",
+    "csv_table",
+    "iperf3",
+    "iperf3_result",
+    "nuttcp",
+    "ping",
+    "skyplane_latency",
+    "skyplane_throughput",
+)
 
 
 def reasons(module: ModuleType) -> list[str]:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.errors import FormatError, InputError
+from planner.model.errors import FormatError, InputError
 from probes.importers import iperf3, iperf3_result
 from probes.importers.steady import MIN_INTERVALS, Interval, steady_rate
 from probes.samples import Sample
@@ -48,7 +48,10 @@ def test_one_short_stream_gives_what_the_receiver_counted() -> None:
 
 def test_several_streams_give_the_median_of_intervals_after_the_transient() -> None:
     (sample,) = samples("iperf3", TWO)
-    rates = [interval["sum"]["bits_per_second"] / 1e6 for interval in document("two_streams.json")["intervals"]]  # fmt: skip  # noqa: E501
+    rates = [
+        interval["sum"]["bits_per_second"] / 1e6
+        for interval in document("two_streams.json")["intervals"]
+    ]
     assert (sample.metric, sample.connections, sample.warmed_up) == ("aggregate_mbps", 2, True)
     assert sample.value == median(rates[1:])
     assert sample.duration_s == pytest.approx(11, abs=0.01)
@@ -240,13 +243,18 @@ def _leaves(content: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [path]
 
 
-_PATHS = {name: _leaves(document(name))[1:] for name in ("two_streams.json", "bidir.json", "udp.json")}  # fmt: skip  # noqa: E501
+_PATHS = {
+    name: _leaves(document(name))[1:] for name in ("two_streams.json", "bidir.json", "udp.json")
+}
 _json = st.recursive(
-    st.none() | st.booleans() | st.integers(-(10**400), 10**400) | st.text(max_size=9)
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**400), 10**400)
+    | st.text(max_size=9)
     | st.floats(allow_nan=False, allow_infinity=False),
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=4), inner),
     max_leaves=4,
-)  # fmt: skip
+)
 
 
 @patient
@@ -258,14 +266,18 @@ def test_any_value_anywhere_gives_a_sound_sample_a_reason_or_a_clear_error(
     for path in data.draw(st.lists(st.sampled_from(_PATHS[name]), max_size=3)):
         target: Any = test
         for key in path[:-1]:
-            if not isinstance(target, dict | list) or (isinstance(target, list) != isinstance(key, int)):  # fmt: skip  # noqa: E501
+            if not isinstance(target, dict | list) or (
+                isinstance(target, list) != isinstance(key, int)
+            ):
                 break
             try:
                 target = target[key]
             except (KeyError, IndexError):
                 break
         else:
-            if isinstance(target, dict) or (isinstance(target, list) and path[-1] in range(len(target))):  # fmt: skip  # noqa: E501
+            if isinstance(target, dict) or (
+                isinstance(target, list) and path[-1] in range(len(target))
+            ):
                 target[path[-1]] = data.draw(_json)
     try:
         found = outcomes("iperf3", json.dumps(test))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.errors import FormatError, InputError
+from planner.model.errors import FormatError, InputError
 from probes.importers import nuttcp
 from probes.samples import Sample
 from tests.probes.reading import FIXTURES, outcomes, patient, samples
@@ -58,7 +58,10 @@ def test_a_verbose_run_tells_its_streams_and_gives_the_receivers_side() -> None:
 
 def test_intervals_give_the_median_after_the_transient() -> None:
     (sample,) = samples("nuttcp", text("intervals"), connections=1)
-    rates = [float(rate) for rate in re.findall(r"= +(\S+) Mbps +\d+ retrans$", text("intervals"), re.MULTILINE)]  # fmt: skip  # noqa: E501
+    rates = [
+        float(rate)
+        for rate in re.findall(r"= +(\S+) Mbps +\d+ retrans$", text("intervals"), re.MULTILINE)
+    ]
     assert min(rates) <= sample.value <= max(rates)
     told = json.loads(sample.detail)
     skipped_s = round(told["transient_s"])
@@ -70,10 +73,7 @@ def test_paced_verbose_runs_are_no_measurement_of_the_path() -> None:
     paced = (
         text("verbose")
         .replace("time limit", "rate limit = 30.000 Gbps (aggregate)\nnuttcp-t: time limit")
-        .replace(
-            re.findall(r"nuttcp-r: .* = (\S+) Mbps", text("verbose"))[0],
-            "29990.1",
-        )
+        .replace(re.findall(r"nuttcp-r: .* = (\S+) Mbps", text("verbose"))[0], "29990.1")
     )
     assert outcomes("nuttcp", paced) == [(1, nuttcp.PACED)]
     assert len(samples("nuttcp", paced, force=True)) == 1

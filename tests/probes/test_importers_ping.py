@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.errors import FormatError
+from planner.model.errors import FormatError
 from probes.importers import ping
 from probes.samples import Sample
 from tests.probes.reading import FIXTURES, OPTIONS, outcomes, patient, reasons, samples, skipped

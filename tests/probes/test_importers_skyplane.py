@@ -11,7 +11,7 @@ from statistics import median
 
 import pytest
 
-from planner.errors import FormatError, InputError
+from planner.model.errors import FormatError, InputError
 from probes.importers import read
 from probes.importers import skyplane_latency as latency
 from probes.importers import skyplane_throughput as throughput
@@ -32,9 +32,15 @@ LATENCY_HEADER = (
 
 
 def row(
-    received: str = "4.5e9", *, src: str = "aws:eu-west-3", dst: str = "gcp:europe-west6-a",
-    tier: str = "PREMIUM", connections: str = "64", runtime: str = "5", success: str = "True",
-) -> str:  # fmt: skip
+    received: str = "4.5e9",
+    *,
+    src: str = "aws:eu-west-3",
+    dst: str = "gcp:europe-west6-a",
+    tier: str = "PREMIUM",
+    connections: str = "64",
+    runtime: str = "5",
+    success: str = "True",
+) -> str:
     return (
         f"{src},PREMIUM,m5.8xlarge,{dst},{tier},n2-standard-32,{connections},{runtime},"
         f"tag,out,err,9e9,{received},7.5,{success}\n"
@@ -48,10 +54,20 @@ def rtt_row(dst: str, low: str, mean: str, high: str, src: str = "gcp:us-east1-b
 def test_a_throughput_row_becomes_one_sample_of_what_was_received() -> None:
     (sample,) = samples("skyplane-throughput", HEADER + row())
     assert sample == Sample(
-        "aws:eu-west-3", "gcp:europe-west6", "aggregate_mbps", 4500.0, 1.65e9, "skyplane",
-        connections=64, duration_s=5.0, warmed_up=False, src_zone="", dst_zone="a",
-        src_vm="m5.8xlarge", dst_vm="n2-standard-32",
-    )  # fmt: skip
+        "aws:eu-west-3",
+        "gcp:europe-west6",
+        "aggregate_mbps",
+        4500.0,
+        1.65e9,
+        "skyplane",
+        connections=64,
+        duration_s=5.0,
+        warmed_up=False,
+        src_zone="",
+        dst_zone="a",
+        src_vm="m5.8xlarge",
+        dst_vm="n2-standard-32",
+    )
 
 
 @pytest.mark.parametrize(
@@ -174,8 +190,10 @@ def test_contaminated_rows_from_gcp_are_skipped_and_kept_by_force() -> None:
         ("azure:eastus", "aws:us-west-1"),
     }
     assert sorted(skipped("skyplane-latency", content)) == [
-        (2, latency.WIDE_SPREAD), (3, latency.REPEATED), (4, latency.REPEATED),
-    ]  # fmt: skip
+        (2, latency.WIDE_SPREAD),
+        (3, latency.REPEATED),
+        (4, latency.REPEATED),
+    ]
     assert len(samples("skyplane-latency", content, force=True)) == 6
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import asyncssh
 
-from probes.failures import ProbeError
+from probes.fleet.failures import ProbeError
 from probes.fleet.hosts import Fleet, Host
-from probes.sessions import Patience, Sessions
+from probes.fleet.sessions import Patience, Sessions
 
 _HOSTS = 100
 _AT_ONCE = 12
@@ -66,9 +66,13 @@ def test_a_hundred_hosts_are_logged_in_to_a_few_at_a_time(tmp_path: Path) -> Non
     async def main() -> tuple[list[str], float]:
         async def listening() -> asyncssh.SSHAcceptor:
             return await asyncssh.listen(
-                "127.0.0.1", 0, server_factory=_Server, server_host_keys=[host_key],
-                authorized_client_keys=str(tmp_path / "authorized"), process_factory=_answer,
-            )  # fmt: skip
+                "127.0.0.1",
+                0,
+                server_factory=_Server,
+                server_host_keys=[host_key],
+                authorized_client_keys=str(tmp_path / "authorized"),
+                process_factory=_answer,
+            )
 
         servers = [await listening() for _ in range(_HOSTS)]
         ports = [server.get_port() for server in servers]
@@ -77,11 +81,16 @@ def test_a_hundred_hosts_are_logged_in_to_a_few_at_a_time(tmp_path: Path) -> Non
         known.write_text("".join(f"[127.0.0.1]:{port} {public}\n" for port in ports))
         hosts = {
             f"h{number}": Host(
-                f"h{number}", f"aws:r{number}", "127.0.0.1", port, getpass.getuser(),
-                tmp_path / "id", known,
+                f"h{number}",
+                f"aws:r{number}",
+                "127.0.0.1",
+                port,
+                getpass.getuser(),
+                tmp_path / "id",
+                known,
             )
             for number, port in enumerate(ports)
-        }  # fmt: skip
+        }
         # The last one is not there: it fails alone.
         servers[-1].close()
         await servers[-1].wait_closed()

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.catalogue import Catalogue
-from planner.errors import InputError
-from planner.network import Estimate, Leg
+from planner.model.catalogue import Catalogue
+from planner.model.errors import InputError
+from planner.model.network import Estimate, Link
 from probes.analysis.fleet_caps import vm_caps
 from probes.analysis.ramp import fit_ramp, next_connections
 from probes.campaign.costing import task_volume_gb
@@ -24,24 +24,26 @@ from probes.campaign.tasks import ProbeTask
 from probes.fleet.hosts import Fleet, Host
 from probes.importers.steady import Interval
 from probes.samples import Sample
-from relayd.catalogue import load_catalogue
-from relayd.cli.probe_method import kept_method, window_bytes
+from relayd.catalogue.loading import load_catalogue
+from relayd.cli.measuring.probe_method import kept_method, window_bytes
 
 _NAMES = ("aws:a", "aws:b", "gcp:c", "gcp:d")
 
 
 def _fleet() -> Fleet:
-    return Fleet({
-        name: Host(name, name, f"192.0.2.{number}", 22, "u", None, Path("k"))
-        for number, name in enumerate(_NAMES, start=1)
-    })  # fmt: skip
+    return Fleet(
+        {
+            name: Host(name, name, f"192.0.2.{number}", 22, "u", None, Path("k"))
+            for number, name in enumerate(_NAMES, start=1)
+        }
+    )
 
 
-def _leg(src: str, dst: str) -> Leg:
+def _link(src: str, dst: str) -> Link:
     def sure(value: float) -> Estimate:
         return Estimate(value, value, value)
 
-    return Leg(src, dst, sure(100.0), sure(500.0), sure(4.0))
+    return Link(src, dst, sure(100.0), sure(500.0), sure(4.0))
 
 
 def _tasks() -> list[ProbeTask]:
@@ -50,18 +52,22 @@ def _tasks() -> list[ProbeTask]:
 
 
 @given(
-    flow_mbps=st.floats(1, 500), knee=st.floats(1, 40), rtt_ms=st.floats(5, 300),
-    other_ms=st.floats(5, 300), window=st.floats(0.5, 2), share=st.floats(0.3, 1),
-)  # fmt: skip
-def test_what_a_ramp_has_shown_saturates_other_legs_too(
+    flow_mbps=st.floats(1, 500),
+    knee=st.floats(1, 40),
+    rtt_ms=st.floats(5, 300),
+    other_ms=st.floats(5, 300),
+    window=st.floats(0.5, 2),
+    share=st.floats(0.3, 1),
+)
+def test_what_a_ramp_has_shown_saturates_other_links_too(
     flow_mbps: float, knee: float, rtt_ms: float, other_ms: float, window: float, share: float
 ) -> None:
     """Also where the other receiver has another window, or its path carries less."""
     most = 128
 
-    def climb(flow: float, saturated: float, start: int, known: Saturation | None, ms: float) -> (
-        dict[int, float]
-    ):  # fmt: skip
+    def climb(
+        flow: float, saturated: float, start: int, known: Saturation | None, ms: float
+    ) -> dict[int, float]:
         rates: dict[int, float] = {}
         count: int | None = start
         while count is not None:
@@ -81,9 +87,9 @@ def test_what_a_ramp_has_shown_saturates_other_legs_too(
     assert max(rates.values()) >= 0.9 * min(saturated, most * flow)
 
 
-def test_the_first_leg_of_each_kind_of_sender_is_ramped_and_reckoned_with() -> None:
+def test_the_first_link_of_each_kind_of_sender_is_ramped_and_reckoned_with() -> None:
     fleet, tasks = _fleet(), _tasks()
-    shaped = with_ramps(tasks, Method(), fleet, _leg, (), lambda _: 1.0)
+    shaped = with_ramps(tasks, Method(), fleet, _link, (), lambda _: 1.0)
     ramped = [task for task in shaped if task.ramp]
     assert [task.pairs[0][0] for task in ramped] == ["aws:a", "gcp:c"]
     # 1, 2, 4, 8, 16 connections of 0.5 Gbit/s under a cap of 4, four seconds each.
@@ -92,9 +98,9 @@ def test_the_first_leg_of_each_kind_of_sender_is_ramped_and_reckoned_with() -> N
     assert [t for t in shaped if not t.ramp] == [
         t for t in tasks if t.pairs not in {r.pairs for r in ramped}
     ]
-    assert with_ramps(tasks, Method(), fleet, _leg, ramped, lambda _: 1.0) == tasks
-    assert with_ramps(tasks, Method(ramp="never"), fleet, _leg, (), lambda _: 1.0) == tasks
-    every = with_ramps(tasks, Method(ramp="every", udp=True), fleet, _leg, (), lambda _: 1.0)
+    assert with_ramps(tasks, Method(), fleet, _link, ramped, lambda _: 1.0) == tasks
+    assert with_ramps(tasks, Method(ramp="never"), fleet, _link, (), lambda _: 1.0) == tasks
+    every = with_ramps(tasks, Method(ramp="every", udp=True), fleet, _link, (), lambda _: 1.0)
     assert all(task.ramp and task.udp_s == UDP_S for task in every)
     assert task_volume_gb(every[0]) > task_volume_gb(ramped[0])
     assert task_from_json(json.loads(json.dumps(task_to_json(every[0])))) == every[0]
@@ -116,9 +122,16 @@ def catalogue() -> Catalogue:
 
 def _cap(host: str, mbps: float, at_s: float = 1.0, **changes: object) -> Sample:
     sample = Sample(
-        "aws:us-east-1", "aws:us-east-1", "egress_cap_mbps", mbps, at_s, "iperf3 3.12",
-        src_vm="t2.micro", dst_vm="t2.micro", detail=json.dumps({"host": host, "high_mbps": mbps}),
-    )  # fmt: skip
+        "aws:us-east-1",
+        "aws:us-east-1",
+        "egress_cap_mbps",
+        mbps,
+        at_s,
+        "iperf3 3.12",
+        src_vm="t2.micro",
+        dst_vm="t2.micro",
+        detail=json.dumps({"host": host, "high_mbps": mbps}),
+    )
     return sample._replace(**changes)  # type: ignore[arg-type]
 
 
@@ -176,5 +189,8 @@ def test_methods_are_kept_and_older_campaigns_still_read() -> None:
     assert kept_method({"ramp": True, "tool": "nuttcp"}) == Method(tool="nuttcp", ramp="every")
     assert kept_method({}).ramp == "never"
     assert [window_bytes(text) for text in ("8M", "64k", "8MB", "4096")] == [
-        2**23, 2**16, 8_000_000, 4096,
-    ]  # fmt: skip
+        2**23,
+        2**16,
+        8_000_000,
+        4096,
+    ]

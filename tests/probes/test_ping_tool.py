@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from probes.fleet.hosts import Host
-from probes.sessions import Output
+from probes.fleet.sessions import Output
 from probes.tools.interface import Test as ProbeTest
 from probes.tools.ping import Ping
 
@@ -21,7 +21,8 @@ def output(*replies_ms: str, summary: str) -> Output:
     """Two runs, as iputils prints them: one packet quietly, then the rest."""
     count = len(replies_ms)
     lines = [
-        "PING 192.0.2.2 (192.0.2.2) 56(84) bytes of data.", "",
+        "PING 192.0.2.2 (192.0.2.2) 56(84) bytes of data.",
+        "",
         "--- 192.0.2.2 ping statistics ---",
         "1 packets transmitted, 1 received, 0% packet loss, time 0ms",
         "rtt min/avg/max/mdev = 250.1/250.1/250.1/0.000 ms",
@@ -29,11 +30,12 @@ def output(*replies_ms: str, summary: str) -> Output:
         *(
             f"64 bytes from 192.0.2.2: icmp_seq={number} ttl=64 time={ms} ms"
             for number, ms in enumerate(replies_ms, start=1)
-        ), "",
+        ),
+        "",
         "--- 192.0.2.2 ping statistics ---",
         f"{count} packets transmitted, {count} received, 0% packet loss, time 800ms",
         f"rtt min/avg/max/mdev = {summary} ms",
-    ]  # fmt: skip
+    ]
     return Output(0, "\n".join(lines).encode(), b"")
 
 

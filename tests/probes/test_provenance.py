@@ -7,11 +7,11 @@ from itertools import permutations
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from planner.network import Network, Snapshot
+from planner.model.network import Network, Snapshot
 from probes.estimation import Estimator
 from probes.estimation.provenance import Origin, Provenance, Quantity
 from probes.samples import Metric, Sample
-from relayd.catalogue import load_catalogue
+from relayd.catalogue.loading import load_catalogue
 
 CATALOGUE = load_catalogue()
 # Two of them in one city, of two providers.
@@ -21,7 +21,7 @@ ALL: tuple[Metric, ...] = ("rtt_ms", "per_flow_mbps", "aggregate_mbps", "loss_pc
 CAPS: tuple[Metric, ...] = ("egress_cap_mbps", "ingress_cap_mbps")
 # An estimate of the whole graph takes a while: what fails is not made smaller.
 QUICKLY = settings(max_examples=12, deadline=None, phases=(Phase.explicit, Phase.generate))
-# Distances of other legs, and the caps of VMs elsewhere, decide which legs are alike and which
+# Distances of other links, and the caps of VMs elsewhere, decide which links are alike and which
 # flows are slow enough to show a window: these are not named.
 NOT_NAMED: dict[Quantity, tuple[Metric, ...]] = {
     "rtt_ms": (),
@@ -40,7 +40,7 @@ def estimated(samples: list[Sample]) -> Network:
 
 @st.composite
 def measured(draw: st.DrawFn) -> list[Sample]:
-    """Return samples of some legs; of each as many as chance has it."""
+    """Return samples of some links; of each as many as chance has it."""
     chosen = draw(st.lists(st.sampled_from(SERIES), min_size=1, max_size=14, unique=True))
     samples = []
     for src, dst, metric in sorted(chosen):
@@ -80,8 +80,8 @@ def test_without_all_other_samples_a_figure_is_the_same(
         named = {(s.src, s.dst, s.metric) for origin in needed for s in origin.series}
         assert named <= has
         kept = [s for s in samples if s[:3] in named or s.metric in and_also]
-        estimate = getattr(network.leg(*pair), quantity)
-        assert getattr(estimated(kept).leg(*pair), quantity) == estimate, quantity
+        estimate = getattr(network.link(*pair), quantity)
+        assert getattr(estimated(kept).link(*pair), quantity) == estimate, quantity
         assert origins[quantity].estimate == estimate
         assert (origins[quantity].kind == "samples") == (estimate.source == "measured")
 
@@ -101,6 +101,6 @@ def test_every_figure_has_an_origin_of_its_kind(samples: list[Sample]) -> None:
             if origin.estimate.source == "baseline":
                 assert origin.kind in ("model", "stated"), origin
                 assert not origin.series
-            # An inference names the legs that it is from, or the figures.
+            # An inference names the links that it is from, or the figures.
             elif not origin.series:
                 assert origin.rests_on, origin

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.throughput import (
+from planner.model.throughput import (
     bundle_share_of_steady,
     window_from_flow_mb,
     window_limited_mbps,
@@ -28,7 +28,7 @@ from probes.analysis.variation import homogeneity, spread, variation
 from probes.analysis.vm_spread import vm_spread
 from probes.analysis.zones import zone_pairs
 from probes.importers.steady import Interval
-from relayd.catalogue import load_catalogue
+from relayd.catalogue.loading import load_catalogue
 
 SERIES = 200
 # Of 200 series at 5 %, more than 19 alarms come by chance in under 1 % of runs.
@@ -184,8 +184,15 @@ def test_zones_that_differ_by_a_constant_are_told_so() -> None:
 
 def test_a_detour_round_the_world_is_found_and_nothing_else() -> None:
     catalogue = load_catalogue()
-    names = ["aws:eu-west-1", "aws:us-east-1", "aws:ap-southeast-1", "aws:sa-east-1",
-             "aws:eu-central-1", "aws:ap-northeast-1", "aws:us-west-2"]  # fmt: skip
+    names = [
+        "aws:eu-west-1",
+        "aws:us-east-1",
+        "aws:ap-southeast-1",
+        "aws:sa-east-1",
+        "aws:eu-central-1",
+        "aws:ap-northeast-1",
+        "aws:us-west-2",
+    ]
     regions = {name: catalogue.regions[name] for name in names}
     rtt_ms = {}
     for src in names:
@@ -224,8 +231,8 @@ def test_gains_are_those_of_the_best_single_relay() -> None:
             expected_faster.append(rtt[i, j] / best)
             if np.isnan(rates[i, j]):
                 continue
-            legs = [np.nan_to_num([rates[i, k], rates[k, j]]).min() for k in others]
-            expected.append(max(rates[i, j], *legs) / rates[i, j])
+            links = [np.nan_to_num([rates[i, k], rates[k, j]]).min() for k in others]
+            expected.append(max(rates[i, j], *links) / rates[i, j])
     assert gains.gains == pytest.approx(sorted(expected), rel=1e-6)
     assert faster.gains == pytest.approx(sorted(expected_faster))
     capped = throughput_gains(rates, np.ones(6), np.ones(6))

@@ -40,9 +40,7 @@ def test_any_multigraph_is_coloured_within_vizings_bound(edges: list[tuple[int, 
 
 
 @given(BIPARTITE)
-def test_bipartite_multigraphs_need_no_more_than_their_degree(
-    edges: list[tuple[int, int]],
-) -> None:
+def test_bipartite_multigraphs_need_no_more_than_their_degree(edges: list[tuple[int, int]]) -> None:
     colours = colour_edges(edges)
     assert_proper(edges, colours)
     assert max(colours, default=-1) + 1 == greatest_degree(edges)

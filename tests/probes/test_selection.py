@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 
 from benchmarks.achieved import Achieved, achieved
-from planner.network import Network, Snapshot
-from planner.pricing import CataloguePrices
-from planner.request import Objective
+from planner.model.network import Network, Snapshot
+from planner.model.pricing import CataloguePrices
+from planner.transfer.request import Objective
 from probes.campaign.allowance import Allowance, frugal_allowance
 from probes.campaign.costing import all_pairs_tasks, task_volume_gb
-from probes.campaign.selection import cap_tasks, choose_legs, per_flow_tasks, rtt_tasks
+from probes.campaign.selection import cap_tasks, choose_links, per_flow_tasks, rtt_tasks
 from probes.estimation import Estimator
 from probes.samples import Sample
-from relayd.catalogue import load_catalogue
+from relayd.catalogue.loading import load_catalogue
 from tests.shared_data import shared
 
 CATALOGUE = load_catalogue()
@@ -40,9 +40,10 @@ def grid() -> tuple[list[str], dict[Pair, float], dict[Pair, Sample]]:
                     row["src"], row["dst"], "aggregate_mbps", mbps, WHEN_S, "iperf3", 64, 5.0
                 )
     regions = [
-        r.id for r in CATALOGUE.regions.values()
+        r.id
+        for r in CATALOGUE.regions.values()
         if r.baseline and any(r.id in pair for pair in tests)
-    ]  # fmt: skip
+    ]
     rtts = {}
     with shared("rtt_2022-04.csv").open(newline="") as file:
         for row in csv.DictReader(file):
@@ -68,14 +69,14 @@ class Frugal:
     """What a frugal campaign on the grid ends with."""
 
     network: Network
-    legs: int
+    links: int
     share_of_bytes: float
     share_of_usd: float
 
 
 @cache
 def frugal() -> Frugal:
-    """Choose legs on what is known, and measure them on the grid, until nothing is left to spend.
+    """Choose links on what is known, and measure them on the grid, until nothing is left to spend.
 
     Bytes and dollars are those that the grid's own rates move, not those that were expected.
     """
@@ -84,7 +85,7 @@ def frugal() -> Frugal:
     prices = CataloguePrices(CATALOGUE, truth)
 
     def volume_gb(pair: Pair) -> float:
-        return truth.leg(*pair).rate_gbps(64) * 5.0 / 8
+        return truth.link(*pair).rate_gbps(64) * 5.0 / 8
 
     def usd(pair: Pair) -> float:
         return volume_gb(pair) * prices.egress_usd_per_gb(*pair, volume_gb(pair))
@@ -93,13 +94,15 @@ def frugal() -> Frugal:
     samples: list[Sample] = []
     spent_gb = spent_usd = 0.0
     network = network_of(samples)
-    everything = all_pairs_tasks(regions, lambda s, d: network.leg(s, d).rate_gbps(64))
+    everything = all_pairs_tasks(regions, lambda s, d: network.link(s, d).rate_gbps(64))
     allowance = frugal_allowance(everything, region_of, prices)
     while True:
-        choice = choose_legs(
-            region_of, network, CataloguePrices(CATALOGUE, network),
+        choice = choose_links(
+            region_of,
+            network,
+            CataloguePrices(CATALOGUE, network),
             allowance=allowance.after(spent_usd, spent_gb),
-        )  # fmt: skip
+        )
         if not choice.tasks:
             break
         assert choice.regret_after <= choice.regret
@@ -111,9 +114,11 @@ def frugal() -> Frugal:
         network = network_of(samples)
     pairs = list(permutations(regions, 2))
     return Frugal(
-        network, len(samples), spent_gb / sum(map(volume_gb, pairs)),
+        network,
+        len(samples),
+        spent_gb / sum(map(volume_gb, pairs)),
         spent_usd / sum(map(usd, pairs)),
-    )  # fmt: skip
+    )
 
 
 @cache
@@ -127,7 +132,7 @@ def plans_on(measured: str, objective: Objective) -> Achieved:
 def test_frugal_plans_are_nearly_as_good_for_a_twentieth_of_the_bytes() -> None:
     found = frugal()
     assert len(grid()[0]) > 30
-    assert found.legs >= 20
+    assert found.links >= 20
     assert found.share_of_bytes <= 1 / 20
     assert found.share_of_usd <= 1 / 20
     plans = plans_on("frugally", "value")
@@ -158,10 +163,10 @@ def test_the_docs_have_these_figures() -> None:
         figures = (plans.per_usd, plans.per_usd_p10, plans.rate, plans.rate_p10)
         assert shown == pytest.approx([100 * figure for figure in figures], abs=0.1)
     parts = (round(1 / found.share_of_bytes), round(1 / found.share_of_usd))
-    assert f"{found.legs} legs, for 1/{parts[0]} of the bytes and 1/{parts[1]} of the" in page
+    assert f"{found.links} links, for 1/{parts[0]} of the bytes and 1/{parts[1]} of the" in page
 
 
-def test_a_small_fleet_may_spend_what_a_few_legs_take() -> None:
+def test_a_small_fleet_may_spend_what_a_few_links_take() -> None:
     prices = CataloguePrices(CATALOGUE, network_of([]))
     for count, share in ((4, 1.0), (8, 24 / 56), (40, 1 / 30)):
         regions = [r.id for r in CATALOGUE.regions.values() if r.baseline][:count]
@@ -181,7 +186,7 @@ def test_tasks_are_of_the_fleet_and_of_the_right_kind() -> None:
     assert 3 <= len(flows) <= 9
     for task in flows:
         ((src, dst),) = task.pairs
-        assert 60 <= network.leg(hosts[src], hosts[dst]).rtt_ms.expected <= 250
+        assert 60 <= network.link(hosts[src], hosts[dst]).rtt_ms.expected <= 250
     for task in cap_tasks(hosts, network):
         sources, destinations = {a for a, _ in task.pairs}, {b for _, b in task.pairs}
         assert min(len(sources), len(destinations)) == 1
@@ -193,12 +198,12 @@ def test_it_stops_when_nothing_is_left_to_learn_or_to_spend() -> None:
     region_of = {region: region for region in regions}
     known = network_of(list(tests.values()))
     prices = CataloguePrices(CATALOGUE, known)
-    assert choose_legs(region_of, known, prices).tasks == []
+    assert choose_links(region_of, known, prices).tasks == []
     unknown = network_of([])
     for nothing in (Allowance(usd=0.0), Allowance(gb=0.0)):
-        broke = choose_legs(region_of, unknown, prices, allowance=nothing)
+        broke = choose_links(region_of, unknown, prices, allowance=nothing)
         assert broke.tasks == []
         assert "budget" in broke.reason
-    first = choose_legs(region_of, unknown, prices, batch=5)
-    assert first.tasks == choose_legs(region_of, unknown, prices, batch=5).tasks
+    first = choose_links(region_of, unknown, prices, batch=5)
+    assert first.tasks == choose_links(region_of, unknown, prices, batch=5).tasks
     assert 1 <= len(first.tasks) <= 5

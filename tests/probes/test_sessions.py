@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from probes.failures import ProbeError
+from probes.fleet.failures import ProbeError
 from probes.fleet.hosts import Fleet, Host
+from probes.fleet.sessions import Patience, Sessions, connect
 from probes.fleet.trust import offered_keys, store_key
-from probes.sessions import Patience, Sessions, connect
 from tests.probes.machines import Machine, machines, make_key, need
 
 _ROOT = Path(__file__).parents[2]
@@ -228,7 +228,7 @@ def test_a_tool_ends_with_its_limit_its_cancellation_and_its_block(fleet: Fixtur
 
 _KILLED = """\
 import asyncio, pickle, sys
-from probes.sessions import Sessions
+from probes.fleet.sessions import Sessions
 
 async def main(fleet, name):
     async with Sessions(fleet, "owner") as sessions:

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from planner.errors import InputError
-from probes.failures import ProbeError
+from planner.model.errors import InputError
+from probes.fleet.failures import ProbeError
 from probes.fleet.hosts import Fleet, Host
-from probes.sessions import Output, Sessions
+from probes.fleet.sessions import Output, Sessions
 from probes.tools.interface import Result, Test, Tool
 from probes.tools.iperf3 import Iperf3
 from probes.tools.nuttcp import Nuttcp
@@ -117,10 +117,7 @@ def test_no_free_port_is_an_error_that_says_so(fleet: Fleet) -> None:
     async def main() -> None:
         async with Sessions(Fleet(narrow), "tools") as sessions:
             test = make_test(Fleet(narrow), tool, _SRC, _DST)
-            async with (
-                prepared(sessions, ports, tool, test),
-                prepared(sessions, ports, tool, test),
-            ):
+            async with prepared(sessions, ports, tool, test), prepared(sessions, ports, tool, test):
                 pass
 
     with pytest.raises(ProbeError, match="no 1 free ports") as busy:
@@ -132,8 +129,16 @@ def test_no_free_port_is_an_error_that_says_so(fleet: Fleet) -> None:
 
 
 def _host(name: str, number: int) -> Host:
-    return Host(name, name, f"192.0.2.{number}", 22, "u", None, Path("known_hosts"),
-                public_address=f"192.0.2.{number}")  # fmt: skip
+    return Host(
+        name,
+        name,
+        f"192.0.2.{number}",
+        22,
+        "u",
+        None,
+        Path("known_hosts"),
+        public_address=f"192.0.2.{number}",
+    )
 
 
 _FLEET = Fleet({name: _host(name, n) for n, name in enumerate((_SRC, _DST), start=1)})
@@ -154,19 +159,52 @@ PING 192.0.2.2 (192.0.2.2) 56(84) bytes of data.
 @pytest.mark.parametrize(
     ("tool", "output", "cause", "words"),
     [
-        (Iperf3(), Output(0, b'{"start": {}, "error": "error - the server is busy running a test'
-                             b' try again later"}', b""), "busy", "one test at a time"),
-        (Iperf3(), Output(0, b'{"start": {}, "error": "unable to connect to server: Connection'
-                             b' timed out"}', b""), "filtered", "firewall"),
-        (Iperf3(), Output(1, b"", b"iperf3: parameter error - too many streams"),
-         "tool", "too many"),
+        (
+            Iperf3(),
+            Output(
+                0,
+                b'{"start": {}, "error": "error - the server is busy running a test'
+                b' try again later"}',
+                b"",
+            ),
+            "busy",
+            "one test at a time",
+        ),
+        (
+            Iperf3(),
+            Output(
+                0,
+                b'{"start": {}, "error": "unable to connect to server: Connection timed out"}',
+                b"",
+            ),
+            "filtered",
+            "firewall",
+        ),
+        (
+            Iperf3(),
+            Output(1, b"", b"iperf3: parameter error - too many streams"),
+            "tool",
+            "too many",
+        ),
         (Iperf3(), Output(0, b'{"start": {"test_start": {"num_str', b""), "output", "cut off"),
         (Iperf3(), Output(0, b"", b""), "tool", "silently"),
-        (Iperf3(), Output(0, b'{"start": {"test_start": {"num_streams": 1}, "timestamp":'
-                             b' {"timesecs": 1700000000}}, "intervals": [], "end": {}}', b""),
-         "tool", "receiver"),
-        (Nuttcp(), Output(1, b"", b"nuttcp-t: v6.1.2: Error: connect: Connection refused"),
-         "busy", "refused"),
+        (
+            Iperf3(),
+            Output(
+                0,
+                b'{"start": {"test_start": {"num_streams": 1}, "timestamp":'
+                b' {"timesecs": 1700000000}}, "intervals": [], "end": {}}',
+                b"",
+            ),
+            "tool",
+            "receiver",
+        ),
+        (
+            Nuttcp(),
+            Output(1, b"", b"nuttcp-t: v6.1.2: Error: connect: Connection refused"),
+            "busy",
+            "refused",
+        ),
         (Nuttcp(), Output(0, b"\n", b""), "tool", "silently"),
         (Ping(), Output(1, _PING_SILENT, b""), "filtered", "filters ICMP"),
         (Ping(), Output(127, b"", b"sh: 2: ping: not found"), "missing-tool", "not found"),
@@ -174,7 +212,7 @@ PING 192.0.2.2 (192.0.2.2) 56(84) bytes of data.
         (TcpConnect(), Output(0, b"0.2\n", b""), "tool", "too few"),
         (Traceroute(), Output(1, b"", b"traceroute: bad address"), "tool", "bad address"),
     ],
-)  # fmt: skip
+)
 def test_a_failure_is_no_figure(tool: Tool, output: Output, cause: str, words: str) -> None:
     test = replace(make_test(_FLEET, tool, _SRC, _DST), port=5201)
     with pytest.raises(ProbeError, match=words) as failed:
@@ -183,8 +221,9 @@ def test_a_failure_is_no_figure(tool: Tool, output: Output, cause: str, words: s
 
 
 def test_the_first_ping_is_set_apart_and_figures_keep_microseconds() -> None:
-    output = _PING_SILENT.replace(b"1 packets transmitted, 0 received, 100%",
-                                  b"1 packets transmitted, 1 received, 0%")  # fmt: skip
+    output = _PING_SILENT.replace(
+        b"1 packets transmitted, 0 received, 100%", b"1 packets transmitted, 1 received, 0%"
+    )
     output = output.replace(
         b"10 packets transmitted, 0 received, 100% packet loss, time 1800ms\n",
         b"10 packets transmitted, 9 received, 10% packet loss, time 1800ms\n"
@@ -193,8 +232,10 @@ def test_the_first_ping_is_set_apart_and_figures_keep_microseconds() -> None:
     test = make_test(_FLEET, Ping(), _SRC, _DST)
     result = Ping().read(Output(0, output, b""), test, 1.7e9)
     assert {s.metric: s.value for s in result.samples} == {
-        "loss_pct": 10.0, "rtt_ms": 203.482, "jitter_ms": 0.311,
-    }  # fmt: skip
+        "loss_pct": 10.0,
+        "rtt_ms": 203.482,
+        "jitter_ms": 0.311,
+    }
     assert {s.measured_at_s for s in result.samples} == {1.7e9}
 
 

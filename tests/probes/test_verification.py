@@ -16,9 +16,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.errors import InputError
-from planner.predictions import PathPrediction, PlanPrediction, Range
-from probes import remote
+from planner.model.errors import InputError
+from planner.model.predictions import PathPrediction, PlanPrediction, Range
+from probes.fleet import remote
 from probes.fleet.hosts import Fleet, Host
 from probes.samples import Sample
 from probes.verification.outcomes import Outcome, PathOutcome, in_doubt, judged, samples_of
@@ -64,9 +64,8 @@ def _price(src: str, dst: str, gb: float) -> float:
 
 
 @given(
-    st.floats(0.01, 50), st.integers(3, 600), st.floats(0.01, 1e4), st.floats(0, 1e3),
-    st.booleans(),
-)  # fmt: skip
+    st.floats(0.01, 50), st.integers(3, 600), st.floats(0.01, 1e4), st.floats(0, 1e3), st.booleans()
+)
 def test_runs_hold_to_their_limits_or_are_refused(
     gbps: float, seconds: int, most_gb: float, budget_usd: float, split: bool
 ) -> None:
@@ -127,66 +126,65 @@ def _outcome(kind: str, way: tuple[str, ...], predicted: float, achieved: float)
     run = PathRun(path, streams_of(path, [[name] for name in names]), float("inf"), 1.0)
     sample = Sample(way[0], way[-1], "aggregate_mbps", achieved * 1000, 1e9, "iperf3", 64, 5.0)
     plan = PlanPrediction("p", "x", way[0], way[-1], "relay", (path,), {}, rate)
-    return Outcome(
-        Run(kind, plan, (run,), 2, 5), (PathOutcome(run, (sample,), 1.0, 1e9),), {}
-    )  # fmt: skip
+    return Outcome(Run(kind, plan, (run,), 2, 5), (PathOutcome(run, (sample,), 1.0, 1e9),), {})
 
 
-def _legs(first: float, second: float) -> object:
-    from planner.network import Estimate, Leg
+def _links(first: float, second: float) -> object:
+    from planner.model.network import Estimate, Link
 
-    def leg_of(src: str, dst: str) -> Leg:
+    def link_of(src: str, dst: str) -> Link:
         gbps = first if src == REGIONS[0] else second
         around = Estimate(gbps / 1.05, gbps, gbps * 1.05)
-        return Leg(src, dst, Estimate(40, 40, 40), Estimate(900, 1000, 1100), around)
+        return Link(src, dst, Estimate(40, 40, 40), Estimate(900, 1000, 1100), around)
 
-    return leg_of
+    return link_of
 
 
-def test_a_relayed_path_that_falls_short_tells_which_leg_has_changed() -> None:
-    leg_of = _legs(5.0, 6.0)
+def test_a_relayed_path_that_falls_short_tells_which_link_has_changed() -> None:
+    link_of = _links(5.0, 6.0)
     plan = _outcome("plan", REGIONS, 5.0, 3.0)
     assert [path.run.path.regions for path in in_doubt([plan])] == [REGIONS]
-    looks = [
-        _outcome("apart", REGIONS[:2], 5.0, 4.9), _outcome("apart", REGIONS[1:], 5.0, 3.1),
-    ]  # fmt: skip
-    found = samples_of([plan], looks, leg_of, "p")  # type: ignore[arg-type]
-    by_leg = {(s.src, s.dst): s for s in found}
-    assert set(by_leg) == {REGIONS[:2], REGIONS[1:]}
-    assert "new_level" not in by_leg[REGIONS[:2]].detail
-    assert '"new_level": true' in by_leg[REGIONS[1:]].detail
-    assert by_leg[REGIONS[1:]].value == 3100
+    looks = [_outcome("apart", REGIONS[:2], 5.0, 4.9), _outcome("apart", REGIONS[1:], 5.0, 3.1)]
+    found = samples_of([plan], looks, link_of, "p")  # type: ignore[arg-type]
+    by_link = {(s.src, s.dst): s for s in found}
+    assert set(by_link) == {REGIONS[:2], REGIONS[1:]}
+    assert "new_level" not in by_link[REGIONS[:2]].detail
+    assert '"new_level": true' in by_link[REGIONS[1:]].detail
+    assert by_link[REGIONS[1:]].value == 3100
 
 
-def test_a_path_as_predicted_tells_of_the_leg_that_bound_it() -> None:
+def test_a_path_as_predicted_tells_of_the_link_that_bound_it() -> None:
     plan = _outcome("plan", REGIONS, 5.0, 4.95)
     assert not in_doubt([plan])
-    (sample,) = samples_of([plan], [], _legs(6.0, 5.0), "p")  # type: ignore[arg-type]
+    (sample,) = samples_of([plan], [], _links(6.0, 5.0), "p")  # type: ignore[arg-type]
     assert (sample.src, sample.dst, sample.metric) == (*REGIONS[1:], "aggregate_mbps")
 
 
 def test_one_odd_look_is_no_new_level() -> None:
     direct = _outcome("direct", REGIONS[:2], 5.0, 2.0)
     again = _outcome("apart", REGIONS[:2], 5.0, 4.9)
-    found = samples_of([direct], [again], _legs(5.0, 5.0), "p")  # type: ignore[arg-type]
+    found = samples_of([direct], [again], _links(5.0, 5.0), "p")  # type: ignore[arg-type]
     assert len(found) == 2
     assert not any("new_level" in sample.detail for sample in found)
-    twice = samples_of([direct], [direct], _legs(5.0, 5.0), "p")  # type: ignore[arg-type]
+    twice = samples_of([direct], [direct], _links(5.0, 5.0), "p")  # type: ignore[arg-type]
     assert all('"new_level": true' in sample.detail for sample in twice)
 
 
 def test_connections_that_could_carry_no_more_tell_of_one_flow() -> None:
-    # 64 flows of 1 Gbit/s could carry 64: what carried 70 was not held by the leg.
+    # 64 flows of 1 Gbit/s could carry 64: what carried 70 was not held by the link.
     plan = _outcome("direct", REGIONS[:2], 70.0, 70.0)
-    (sample,) = samples_of([plan], [], _legs(90.0, 90.0), "p")  # type: ignore[arg-type]
+    (sample,) = samples_of([plan], [], _links(90.0, 90.0), "p")  # type: ignore[arg-type]
     assert (sample.metric, sample.value) == ("per_flow_mbps", 70_000 / 64)
 
 
 def test_judgement() -> None:
     rate = Range(4.5, 5.0, 5.5)
     assert [judged(gbps, rate) for gbps in (4.0, 4.47, 5.55, 6.0)] == [
-        "below", "within", "within", "above",
-    ]  # fmt: skip
+        "below",
+        "within",
+        "within",
+        "above",
+    ]
 
 
 # ---- relays and tethers, for real --------------------------------------------------------------
@@ -210,8 +208,9 @@ def _relaying(program: str, target_port: int) -> Iterator[int]:
     script = ["sh", "-c", _RELAY, "relayd", f"{port:04X}", config, *command]
     with subprocess.Popen(
         ["env", "PATH=/usr/sbin:/usr/bin:/bin", "timeout", "30", *script],
-        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-    ) as process:  # fmt: skip
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    ) as process:
         assert process.stdout
         assert process.stdout.readline() == b"relaying\n"
         try:

@@ -14,20 +14,20 @@ import numpy as np
 import pytest
 
 import relayd
-from planner.catalogue import Catalogue
-from planner.decision import Decider, Option
-from planner.errors import DataError, InputError
-from planner.network import Network, Snapshot
-from planner.pricing import CataloguePrices
-from planner.request import TransferRequest
-from planner.throughput import bundle_share_of_steady
+from planner.model.catalogue import Catalogue
+from planner.model.errors import DataError, InputError
+from planner.model.network import Network, Snapshot
+from planner.model.pricing import CataloguePrices
+from planner.model.throughput import bundle_share_of_steady
+from planner.transfer.decision import Decider, Option
+from planner.transfer.request import TransferRequest
 from probes.estimation import Estimator
 from probes.samples import Sample
 from relayd.__main__ import main
 from relayd.backtesting import engine
 from relayd.backtesting.running import BacktestObjective
-from relayd.catalogue import load_catalogue
-from relayd.evidence import add_current
+from relayd.catalogue.loading import load_catalogue
+from relayd.snapshots.evidence import add_current
 from relayd.store import append, open_store
 from tests.relayd.engines import PostgresqlSpot
 
@@ -66,10 +66,17 @@ def history(seed: int) -> list[Sample]:
             connections = 2 if hour < few_until_h else CONNECTIONS
             samples.append(
                 Sample(
-                    src, dst, "aggregate_mbps", now * connections / CONNECTIONS, at_s,
-                    "iperf3 3.16", connections, 5.0, warmed_up,
+                    src,
+                    dst,
+                    "aggregate_mbps",
+                    now * connections / CONNECTIONS,
+                    at_s,
+                    "iperf3 3.16",
+                    connections,
+                    5.0,
+                    warmed_up,
                 )
-            )  # fmt: skip
+            )
             if with_rtt:
                 seen_ms = rtt_ms * random.lognormal(0.0, 0.03)
                 samples.append(Sample(src, dst, "rtt_ms", seen_ms, at_s, "ping"))
@@ -104,7 +111,7 @@ def steps(samples: list[Sample]) -> Iterator[Step]:
         add_current(estimator, (s for s in ordered if s.measured_at_s < begin_s))
         believed = estimator.network(Snapshot("", "", "")).aged(begin_s)
         now = [s for s in ordered if begin_s <= s.measured_at_s < begin_s + HOUR_S]
-        rtt_ms = {(leg.src, leg.dst): leg.rtt_ms.expected for leg in believed}
+        rtt_ms = {(link.src, link.dst): link.rtt_ms.expected for link in believed}
         seen = {(s.src, s.dst): s.value for s in now if s.metric == "rtt_ms"}
         rtt_ms |= {pair[::-1]: value for pair, value in seen.items()} | seen
         truth = {}
@@ -119,13 +126,13 @@ def steps(samples: list[Sample]) -> Iterator[Step]:
 
 def really(step: Step, decider: Decider, path: tuple[str, ...]) -> tuple[float, float]:
     """Return the rate and the value that a path then has."""
-    legs = list(pairwise(path))
-    rate = min(step.truth[leg] for leg in legs)
+    links = list(pairwise(path))
+    rate = min(step.truth[link] for link in links)
     prices = decider.prices
     vm_usd = sum(prices.vm_usd_per_h(region) for region in path)
     hours = 8 * VOLUME_GB / rate / 3600
-    ramp_s = 8.5 * sum(step.rtt_ms[leg] for leg in legs) / 1000
-    fees = sum(prices.egress_usd_per_gb(a, b, VOLUME_GB) for a, b in legs) * VOLUME_GB
+    ramp_s = 8.5 * sum(step.rtt_ms[link] for link in links) / 1000
+    fees = sum(prices.egress_usd_per_gb(a, b, VOLUME_GB) for a, b in links) * VOLUME_GB
     cost = fees + vm_usd * (hours + 60 / 3600)
     time_s = hours * 3600 + ramp_s
     hour_usd = decider.request.hour_usd
@@ -161,15 +168,16 @@ def test_a_replay_is_what_relayd_would_have_said(
                 (option.value_usd, path_of(option, decider))
                 for via in REGIONS
                 if via not in {src, dst}
-                and (option := Decider(
-                    replace(request, relays=via), step.believed, prices
-                ).decide().best_relay)
-            )[1]  # fmt: skip
+                and (
+                    option := Decider(replace(request, relays=via), step.believed, prices)
+                    .decide()
+                    .best_relay
+                )
+            )[1]
             paths = [(src, dst), *((src, via, dst) for via in REGIONS if via not in {src, dst})]
             measured = [
-                path for path in paths
-                if all(leg in step.truth for leg in pairwise(path))
-            ]  # fmt: skip
+                path for path in paths if all(link in step.truth for link in pairwise(path))
+            ]
             if chosen not in measured or relayed not in measured:
                 continue
             best = min(really(step, decider, path)[1] for path in measured)
@@ -178,10 +186,14 @@ def test_a_replay_is_what_relayd_would_have_said(
     rates, shares, through_relays, _ = zip(*scores, strict=True)
 
     found = relayd.backtest(
-        stored(tmp_path / "history.db", samples), step_s=HOUR_S, volume_gb=VOLUME_GB,
-        since_s=START_S + (HOURS - REPLAYED) * HOUR_S, connections=CONNECTIONS,
-        objective=objective, catalogues=[],
-    )  # fmt: skip
+        stored(tmp_path / "history.db", samples),
+        step_s=HOUR_S,
+        volume_gb=VOLUME_GB,
+        since_s=START_S + (HOURS - REPLAYED) * HOUR_S,
+        connections=CONNECTIONS,
+        objective=objective,
+        catalogues=[],
+    )
     followed = found.total.of("relayd")
     assert found.steps == REPLAYED
     assert found.total.decisions == decisions
@@ -198,15 +210,15 @@ def test_a_replay_is_what_relayd_would_have_said(
 
 
 def planted(db: Path, **rates: float) -> Path:
-    """Store two days of half hours: a slow direct leg that a relay goes around, without noise."""
-    direct, leg = rates["direct"], rates["leg"]
+    """Store two days of half hours: a slow direct link that a relay goes around, without noise."""
+    direct, link = rates["direct"], rates["leg"]
     regions = ("aws:us-east-1", "azure:eastus", "gcp:us-east1")
     samples = []
     for src, dst in permutations(regions, 2):
         slow = (src, dst) == ("azure:eastus", "aws:us-east-1")
         for half_hour in range(96):
             at_s = START_S + half_hour * 1800.0
-            mbps = direct if slow else leg
+            mbps = direct if slow else link
             samples += [
                 Sample(src, dst, "aggregate_mbps", mbps, at_s, "iperf3", 64, 60.0, True),
                 Sample(src, dst, "rtt_ms", 20.0, at_s, "ping"),
@@ -215,7 +227,7 @@ def planted(db: Path, **rates: float) -> Path:
 
 
 def test_what_never_changes_is_followed_without_regret(tmp_path: Path) -> None:
-    db = planted(tmp_path / "steady.db", direct=500.0, leg=4000.0)
+    db = planted(tmp_path / "steady.db", direct=500.0, link=4000.0)
     found = relayd.backtest(db, objective="time", pairs=["azure>aws"])
     total = found.total
     assert total.pairs == 1
@@ -224,7 +236,7 @@ def test_what_never_changes_is_followed_without_regret(tmp_path: Path) -> None:
     assert total.of("relayd").achieved == 1.0
     assert total.of("relayd").regret == 0.0
     assert total.of("relayd").switches == 0
-    # 8.5 round trips of getting up to speed: 0.17 s a leg.
+    # 8.5 round trips of getting up to speed: 0.17 s a link.
     assert total.of("direct").time_s == pytest.approx(8 * 100 / 0.5 + 0.17)
     assert total.of("relay").time_s == pytest.approx(8 * 100 / 4.0 + 0.34)
     assert total.of("direct").achieved == pytest.approx(200.34 / 1600.17)
@@ -237,12 +249,19 @@ def test_what_never_changes_is_followed_without_regret(tmp_path: Path) -> None:
 def test_a_relay_of_unknown_price_is_none(tmp_path: Path) -> None:
     samples = [
         Sample(
-            src, dst, "aggregate_mbps", 500.0 if "site" not in src + dst else 4000.0,
-            START_S + half_hour * 1800.0, "iperf3", 64, 60.0, True,
+            src,
+            dst,
+            "aggregate_mbps",
+            500.0 if "site" not in src + dst else 4000.0,
+            START_S + half_hour * 1800.0,
+            "iperf3",
+            64,
+            60.0,
+            True,
         )
         for src, dst in permutations(("aws:us-east-1", "azure:eastus", "site:own"), 2)
         for half_hour in range(48)
-    ]  # fmt: skip
+    ]
     db = stored(tmp_path / "own.db", samples)
     found = relayd.backtest(db, objective="time", pairs=["azure>aws"])
     assert found.total.relayed == found.total.hindsight_relayed == 0.0
@@ -255,10 +274,17 @@ def test_a_path_that_fails_counts_as_nothing_got(tmp_path: Path) -> None:
             down = half_hour >= 50 and src == "azure:eastus" and dst == "aws:us-east-1"
             samples.append(
                 Sample(
-                    src, dst, "aggregate_mbps", 0.0 if down else 3000.0,
-                    START_S + half_hour * 1800.0, "iperf3", 64, 60.0, True,
+                    src,
+                    dst,
+                    "aggregate_mbps",
+                    0.0 if down else 3000.0,
+                    START_S + half_hour * 1800.0,
+                    "iperf3",
+                    64,
+                    60.0,
+                    True,
                 )
-            )  # fmt: skip
+            )
     db = stored(tmp_path / "down.db", samples)
     total = relayd.backtest(db, objective="time", pairs=["azure>aws"]).total
     direct = total.of("direct")
@@ -271,7 +297,7 @@ def test_a_path_that_fails_counts_as_nothing_got(tmp_path: Path) -> None:
 
 
 def test_switches_across_parts_are_counted(tmp_path: Path) -> None:
-    """Three weeks are three parts; the leg that is fast alternates by the week."""
+    """Three weeks are three parts; the link that is fast alternates by the week."""
     samples = []
     for src, dst in permutations(("aws:us-east-1", "azure:eastus", "gcp:us-east1"), 2):
         for hour in range(3 * 7 * 24):
@@ -279,10 +305,17 @@ def test_switches_across_parts_are_counted(tmp_path: Path) -> None:
             slow = direct and hour // (7 * 24) == 1
             samples.append(
                 Sample(
-                    src, dst, "aggregate_mbps", 400.0 if slow else 4000.0,
-                    START_S + hour * HOUR_S, "iperf3", 64, 60.0, True,
+                    src,
+                    dst,
+                    "aggregate_mbps",
+                    400.0 if slow else 4000.0,
+                    START_S + hour * HOUR_S,
+                    "iperf3",
+                    64,
+                    60.0,
+                    True,
                 )
-            )  # fmt: skip
+            )
     db = stored(tmp_path / "weeks.db", samples)
     total = relayd.backtest(db, step_s=HOUR_S, objective="time", pairs=["azure>aws"]).total
     assert total.of("hindsight").switches == 2
@@ -294,7 +327,7 @@ def test_too_little_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str
     empty = stored(tmp_path / "empty.db", [])
     with pytest.raises(DataError, match="3 regions with aggregate_mbps samples are needed"):
         relayd.backtest(empty)
-    db = planted(tmp_path / "steady.db", direct=500.0, leg=4000.0)
+    db = planted(tmp_path / "steady.db", direct=500.0, link=4000.0)
     with pytest.raises(DataError, match="30 decisions"):
         relayd.backtest(db, pairs=["azure>aws"], since_s=START_S + 80 * 1800)
     with pytest.raises(DataError, match="per_flow_mbps"):
@@ -335,7 +368,7 @@ def test_single_flows_are_replayed_from_single_flows(tmp_path: Path) -> None:
 def test_the_text_names_what_it_rests_on(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    db = planted(tmp_path / "steady.db", direct=500.0, leg=4000.0)
+    db = planted(tmp_path / "steady.db", direct=500.0, link=4000.0)
     assert main(["backtest", "--db", str(db), "--objective", "time"]) == 0
     shown = capsys.readouterr().out
     assert "570 decisions on 6 pairs of 3 regions, from 576 samples" in " ".join(shown.split())
@@ -344,8 +377,11 @@ def test_the_text_names_what_it_rests_on(
     document = json.loads(capsys.readouterr().out)
     assert document["total"]["judged"] == 570
     assert [one["strategy"] for one in document["total"]["strategies"]] == [
-        "relayd", "direct", "relay", "hindsight",
-    ]  # fmt: skip
+        "relayd",
+        "direct",
+        "relay",
+        "hindsight",
+    ]
 
 
 def test_both_engines_of_the_store_give_the_same_digits(
@@ -387,7 +423,7 @@ def test_a_cluster_that_is_not_there_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("distributed", reason="needs distributed (the examples group)")
-    db = planted(tmp_path / "steady.db", direct=500.0, leg=4000.0)
+    db = planted(tmp_path / "steady.db", direct=500.0, link=4000.0)
     monkeypatch.setattr(engine, "CONNECT_S", 0.5)
     with pytest.raises(InputError, match="--dask"):
         relayd.backtest(db, dask="tcp://127.0.0.1:9")

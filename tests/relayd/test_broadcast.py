@@ -13,9 +13,20 @@ from tests.relayd.conftest import Outcome
 
 Relayd = Callable[..., Outcome]
 ASKED = (
-    "broadcast", "--src", "aws:us-east-1", "--dst", "aws:eu-west-1", "--dst", "gcp:europe-west1",
-    "--dst", "azure:japaneast", "--dst", "gcp:asia-south1", "--volume", "500GB",
-)  # fmt: skip
+    "broadcast",
+    "--src",
+    "aws:us-east-1",
+    "--dst",
+    "aws:eu-west-1",
+    "--dst",
+    "gcp:europe-west1",
+    "--dst",
+    "azure:japaneast",
+    "--dst",
+    "gcp:asia-south1",
+    "--volume",
+    "500GB",
+)
 
 
 def test_library_and_command_line_give_the_same_plan(relayd: Relayd) -> None:
@@ -23,11 +34,30 @@ def test_library_and_command_line_give_the_same_plan(relayd: Relayd) -> None:
     assert outcome.code == 0, outcome.err
     shown = json.loads(outcome.out)
     assert {
-        "plan_id", "snapshot", "request", "verdict", "reason", "throughput_gbps", "duration_s",
-        "bound_s", "bound_usd", "gap", "cost_usd", "trees", "destinations", "vms", "direct",
-        "best_relay", "optimum", "gain", "gain_low", "bottlenecks", "advice", "warnings",
+        "plan_id",
+        "snapshot",
+        "request",
+        "verdict",
+        "reason",
+        "throughput_gbps",
+        "duration_s",
+        "bound_s",
+        "bound_usd",
+        "gap",
+        "cost_usd",
+        "trees",
+        "destinations",
+        "vms",
+        "direct",
+        "best_relay",
+        "optimum",
+        "gain",
+        "gain_low",
+        "bottlenecks",
+        "advice",
+        "warnings",
         "frontier",
-    } <= set(shown)  # fmt: skip
+    } <= set(shown)
     destinations = [ASKED[i + 1] for i, word in enumerate(ASKED) if word == "--dst"]
     assert [delivery["region"] for delivery in shown["destinations"]] == destinations
     plan = library.open().broadcast("aws:us-east-1", destinations, volume_gb=500, objective="time")
@@ -41,9 +71,16 @@ def test_library_and_command_line_give_the_same_plan(relayd: Relayd) -> None:
 def test_people_get_the_comparison_the_trees_and_what_would_help(relayd: Relayd) -> None:
     out = " ".join(relayd(*ASKED, "--objective", "time", "--frontier", "--trees").out.split())
     for words in (
-        "4 destinations, 500 GB each", "each copy direct", "all through", "chosen:", "connections",
-        "frontier", "VMs:", "No plan ends before", "Snapshot",
-    ):  # fmt: skip
+        "4 destinations, 500 GB each",
+        "each copy direct",
+        "all through",
+        "chosen:",
+        "connections",
+        "frontier",
+        "VMs:",
+        "No plan ends before",
+        "Snapshot",
+    ):
         assert words in out
     direct = relayd(*ASKED, "--relays", "none").out
     assert "Send each copy direct." in direct
@@ -93,8 +130,9 @@ def test_wrong_questions_are_named(
 
 def test_a_plan_in_progress_is_kept_on_the_same_snapshot(tmp_path: Path, relayd: Relayd) -> None:
     demands = tmp_path / "demands.csv"
-    demands.write_text("src,dst,volume_gb\naws:us-east-1,aws:sa-east-1,200\n"
-                       "azure:eastus,aws:us-east-1,100\n")  # fmt: skip
+    demands.write_text(
+        "src,dst,volume_gb\naws:us-east-1,aws:sa-east-1,200\nazure:eastus,aws:us-east-1,100\n"
+    )
     transfer = ("plan", "--src", "azure:eastus", "--dst", "aws:ap-northeast-1", "--volume", "500GB")
     for question in (transfer, ("shuffle", demands), ASKED):
         plan = tmp_path / "plan.json"
@@ -121,8 +159,9 @@ def test_new_measurements_change_the_plan(tmp_path: Path, relayd: Relayd) -> Non
             for dst in ends:
                 if src != dst:
                     mbps = direct_mbps if (src, dst) == (ends[0], ends[1]) else 6000
-                    rows += [f"{src},{dst},100,{mbps},64,60,2026-05-01T0{hour}:0{i}Z"
-                             for i in range(3)]  # fmt: skip
+                    rows += [
+                        f"{src},{dst},100,{mbps},64,60,2026-05-01T0{hour}:0{i}Z" for i in range(3)
+                    ]
         table = tmp_path / "measured.csv"
         table.write_text("\n".join(rows) + "\n")
         outcome = relayd("import", "csv", table, "--db", db)

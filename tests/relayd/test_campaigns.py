@@ -16,20 +16,20 @@ from pathlib import Path
 
 import pytest
 
-from planner.catalogue import Catalogue
-from planner.errors import InputError, StoreError
+from planner.model.catalogue import Catalogue
+from planner.model.errors import InputError, StoreError
 from probes.campaign.costing import Meter
 from probes.campaign.engine import Engine, Limits
 from probes.campaign.probing import Prober
 from probes.campaign.state import Outcome, Probe, task_from_json, task_to_json
 from probes.campaign.tasks import ProbeTask
 from probes.fleet.hosts import Fleet
+from probes.fleet.sessions import Patience, Sessions
 from probes.samples import Sample
-from probes.sessions import Patience, Sessions
-from relayd.catalogue import load_catalogue
+from relayd.catalogue.loading import load_catalogue
 from relayd.store import Store, open_store
-from relayd.store.campaign_details import failures, last_event, stages
-from relayd.store.campaigns import Campaigns
+from relayd.store.campaigns.details import failures, last_event, stages
+from relayd.store.campaigns.log import Campaigns
 from relayd.store.events import Events
 from tests.probes.machines import Machine, machines, need
 from tests.relayd.engines import PostgresqlSpot, Spot
@@ -136,7 +136,7 @@ def test_one_campaign_at_a_time_also_after_a_kill(store: Store, spot: Spot) -> N
     code = (
         "import sys, time\n"
         "from relayd.store import open_store\n"
-        "from relayd.store.campaigns import Campaigns\n"
+        "from relayd.store.campaigns.log import Campaigns\n"
         "with open_store(sys.argv[1], mode='write') as store, Campaigns(store).alone():\n"
         "    print('alone', flush=True)\n"
         "    time.sleep(600)\n"
@@ -236,9 +236,14 @@ def test_a_host_that_comes_back_gets_its_second_chance(
                 found[late].start()
 
             engine = Engine(
-                sessions, Prober(sessions, lambda *_: 1.0), campaign, Meter(catalogue),
-                Limits(backoff_s=0.1), on_note=note, seed=1,
-            )  # fmt: skip
+                sessions,
+                Prober(sessions, lambda *_: 1.0),
+                campaign,
+                Meter(catalogue),
+                Limits(backoff_s=0.1),
+                on_note=note,
+                seed=1,
+            )
             outcomes = await engine.run(campaign.plan("rtt", _pings(_REGIONS)))
             assert any("left alone for now" in text for text in notes)
             return outcomes
@@ -289,9 +294,13 @@ def test_a_budget_is_never_passed(
     async def main() -> tuple[int, int, float]:
         async with Sessions(members, "engine") as sessions:
             engine = Engine(
-                sessions, Sender(sessions, lambda *_: 1.0), campaign, Meter(catalogue),
-                Limits(budget_usd=0.2, jitter_s=0.0), seed=1,
-            )  # fmt: skip
+                sessions,
+                Sender(sessions, lambda *_: 1.0),
+                campaign,
+                Meter(catalogue),
+                Limits(budget_usd=0.2, jitter_s=0.0),
+                seed=1,
+            )
             await engine.run(campaign.plan("aggregate 1", tasks))
             return engine.progress.done, engine.progress.left_out, engine.progress.usd
 
@@ -302,9 +311,11 @@ def test_a_budget_is_never_passed(
 
 @pytest.mark.parametrize("spot", ["sqlite"], indirect=True)
 def test_a_file_without_room_is_waited_for(
-    fleet: tuple[Fleet, dict[str, Machine]], store: Store, catalogue: Catalogue,
+    fleet: tuple[Fleet, dict[str, Machine]],
+    store: Store,
+    catalogue: Catalogue,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+) -> None:
     members, _ = fleet
     campaign = Campaigns(store).begin({})
     page_count = store.database.row("PRAGMA page_count")[0]
@@ -320,9 +331,14 @@ def test_a_file_without_room_is_waited_for(
                 store.database.row("PRAGMA max_page_count = 100000")
 
             engine = Engine(
-                sessions, Prober(sessions, lambda *_: 1.0), campaign, Meter(catalogue), Limits(),
-                on_note=note, seed=1,
-            )  # fmt: skip
+                sessions,
+                Prober(sessions, lambda *_: 1.0),
+                campaign,
+                Meter(catalogue),
+                Limits(),
+                on_note=note,
+                seed=1,
+            )
             # Fill the page that is left, so that the first write finds no room.
             with contextlib.suppress(StoreError):
                 while True:

@@ -16,10 +16,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from planner.aliases import permitted, resolve
-from planner.catalogue import CONTINENTS, Catalogue, EgressPrice, Tier
-from planner.errors import CatalogueError, DataError, InputError
-from relayd.catalogue import built_in_folder, load_catalogue
+from planner.model.aliases import permitted, resolve
+from planner.model.catalogue import CONTINENTS, Catalogue, EgressPrice, Tier
+from planner.model.errors import CatalogueError, DataError, InputError
+from relayd.catalogue.loading import built_in_folder, load_catalogue
 from tests.shared_data import shared
 
 DOCUMENTATION = Path(__file__).resolve().parents[2] / "docs" / "catalogue.md"
@@ -93,8 +93,10 @@ def test_regions_are_where_the_shared_table_has_them(built_in: Catalogue) -> Non
     for region_id, row in ours.items():
         region = built_in.regions[region_id]
         assert (region.country, region.continent, region.area) == (
-            row["country"], row["continent"], row["area"],
-        )  # fmt: skip
+            row["country"],
+            row["continent"],
+            row["area"],
+        )
         assert region.latitude_deg == pytest.approx(float(row["lat_deg"]), abs=0.5)
         assert region.longitude_deg == pytest.approx(float(row["lon_deg"]), abs=0.5)
 
@@ -109,11 +111,19 @@ def test_every_region_of_the_measured_grid_is_described(built_in: Catalogue) -> 
 @pytest.mark.parametrize(
     ("alias", "rule"),
     [
-        ("us", "country:US"), ("ca", "country:CA"), ("uk", "country:GB"), ("jp", "country:JP"),
-        ("au", "country:AU"), ("in", "country:IN"), ("de", "country:DE"), ("fr", "country:FR"),
-        ("eu", "continent:EU"), ("sa", "continent:SAM"), ("af", "continent:AF"),
+        ("us", "country:US"),
+        ("ca", "country:CA"),
+        ("uk", "country:GB"),
+        ("jp", "country:JP"),
+        ("au", "country:AU"),
+        ("in", "country:IN"),
+        ("de", "country:DE"),
+        ("fr", "country:FR"),
+        ("eu", "continent:EU"),
+        ("sa", "continent:SAM"),
+        ("af", "continent:AF"),
     ],
-)  # fmt: skip
+)
 def test_an_alias_of_a_country_or_continent_leaves_nothing_out(
     built_in: Catalogue, alias: str, rule: str
 ) -> None:
@@ -286,8 +296,10 @@ def test_overrides_hold_and_touch_nothing_else(
     ("content", "said"),
     [
         # figures
-        ('[[vm_type]]\nid = "aws:m5.8xlarge"\negress_gbps = -1',
-         "vm_type aws:m5.8xlarge, egress_gbps: must be greater than 0 (got -1). Write a figure"),
+        (
+            '[[vm_type]]\nid = "aws:m5.8xlarge"\negress_gbps = -1',
+            "vm_type aws:m5.8xlarge, egress_gbps: must be greater than 0 (got -1). Write a figure",
+        ),
         ('[[vm_type]]\nid = "aws:m5.8xlarge"\nwindow_mb = nan', "be a finite number (got nan)"),
         ('[[vm_type]]\nid = "aws:m5.8xlarge"\nflow_gbps = inf', "must be a finite number"),
         ('[[vm_type]]\nid = "aws:m5.8xlarge"\nflow_gbps = "5"', "must be a number (got '5')"),
@@ -295,8 +307,10 @@ def test_overrides_hold_and_touch_nothing_else(
         ('[[vm_type]]\nid = "aws:m5.8xlarge"\nvcpus = 1.5', "must be a whole number"),
         ('[[vm_type]]\nid = "aws:m5.8xlarge"\negress_gbps = 10_001', "1 Gbit/s is 1000 Mbit/s"),
         # shape
-        ('[[vm_type]]\nid = "aws:m5.8xlarge"\negres_gbps = 5',
-         "egres_gbps: is not a known field. The fields are id, vcpus, egress_gbps"),
+        (
+            '[[vm_type]]\nid = "aws:m5.8xlarge"\negres_gbps = 5',
+            "egres_gbps: is not a known field. The fields are id, vcpus, egress_gbps",
+        ),
         (VM_TYPE.replace("vcpus = 8\n", ""), "vcpus: is missing. Add `vcpus = ...`."),
         (VM_TYPE.replace("onprem:node", "node"), "id: must look like provider:name (got 'node')"),
         ("[[vm_type]]\nvcpus = 1", "vm_type number 1, id: is missing"),
@@ -323,8 +337,11 @@ def test_overrides_hold_and_touch_nothing_else(
         (EGRESS + "usd_per_gb = -0.01", "usd_per_gb: must not be below 0"),
         (EGRESS + "tiers = [{usd_per_gb = 1, up_to_gb = 9}]", "must end with one that has no end"),
         (EGRESS + "tiers = [{usd_per_gb = 1}, {usd_per_gb = 2}]", "no end only in the last"),
-        (EGRESS + "tiers=[{usd_per_gb=1, up_to_gb=9}, {usd_per_gb=1, up_to_gb=9}, {usd_per_gb=0}]",
-         "must ascend in up_to_gb (got [9.0, 9.0])"),
+        (
+            EGRESS
+            + "tiers=[{usd_per_gb=1, up_to_gb=9}, {usd_per_gb=1, up_to_gb=9}, {usd_per_gb=0}]",
+            "must ascend in up_to_gb (got [9.0, 9.0])",
+        ),
         (EGRESS + "tiers = [{usd_per_gb = 1, upto = 9}]", "number 1, upto: is not a known field"),
         (EGRESS + 'usd_per_gb = 1\nas_of = "May"', 'Write "2022-05"'),
         (EGRESS.replace('"*"', '"continent:NA"') + "usd_per_gb = 1", "to: is not a pattern"),
@@ -337,7 +354,7 @@ def test_overrides_hold_and_touch_nothing_else(
         ("x = " + "1" * 5000, "is not valid TOML"),
         (b"[aliases]\n# caf\xe9", "line 2: is not UTF-8 text"),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_file_is_told_by_entry_field_value_and_remedy(
     content: str | bytes, said: str, write: Write
 ) -> None:
@@ -351,9 +368,27 @@ def test_a_wrong_file_is_told_by_entry_field_value_and_remedy(
 
 
 SCALARS = st.sampled_from(
-    ["0", "-1", "1e400", "nan", '""', '"x"', '"\\u0000"', "true", "[]", "[[]]", "{}", "{a = 1}",
-     "1979-05-27", "07:32:00", "9223372036854775808", '["aws:us-east-1"]', '"*"', '["&"]']
-)  # fmt: skip
+    [
+        "0",
+        "-1",
+        "1e400",
+        "nan",
+        '""',
+        '"x"',
+        '"\\u0000"',
+        "true",
+        "[]",
+        "[[]]",
+        "{}",
+        "{a = 1}",
+        "1979-05-27",
+        "07:32:00",
+        "9223372036854775808",
+        '["aws:us-east-1"]',
+        '"*"',
+        '["&"]',
+    ]
+)
 LINES = re.findall(r"^\w+ = .*[^\[\n]$", EXAMPLE, re.MULTILINE)
 
 

@@ -49,21 +49,54 @@ def test_a_fresh_install_answers(relayd: Relayd) -> None:
 
 
 def test_json_is_the_contract(relayd: Relayd, measured: Path) -> None:
-    outcome = relayd("plan", "--src", "azure:eastus", "--dst", "aws:ap-northeast-1", "--volume",
-                     "1TB", "--objective", "time", "--db", measured, "--json")  # fmt: skip
+    outcome = relayd(
+        "plan",
+        "--src",
+        "azure:eastus",
+        "--dst",
+        "aws:ap-northeast-1",
+        "--volume",
+        "1TB",
+        "--objective",
+        "time",
+        "--db",
+        measured,
+        "--json",
+    )
     plan = json.loads(outcome.out)
     assert plan["verdict"] == "relay"
     assert set(plan["snapshot"]) == {"id", "as_of", "source"}
     assert plan["snapshot"]["as_of"] == "2026-01-05T10:00:00Z"
     assert {
-        "plan_id", "snapshot", "request", "verdict", "reason", "throughput_gbps",
-        "throughput_gbps_low", "throughput_gbps_high", "duration_s", "cost_usd", "paths", "vms",
-        "direct", "best_relay", "alternatives", "bottlenecks", "advice", "warnings",
-    } <= set(plan)  # fmt: skip
+        "plan_id",
+        "snapshot",
+        "request",
+        "verdict",
+        "reason",
+        "throughput_gbps",
+        "throughput_gbps_low",
+        "throughput_gbps_high",
+        "duration_s",
+        "cost_usd",
+        "paths",
+        "vms",
+        "direct",
+        "best_relay",
+        "alternatives",
+        "bottlenecks",
+        "advice",
+        "warnings",
+    } <= set(plan)
     (path,) = plan["paths"]
     assert path["regions"] == ["azure:eastus", "azure:japaneast", "aws:ap-northeast-1"]
-    assert set(path) >= {"throughput_gbps", "share", "connections", "rtt_ms", "egress_usd_per_gb",
-                         "bottleneck"}  # fmt: skip
+    assert set(path) >= {
+        "throughput_gbps",
+        "share",
+        "connections",
+        "rtt_ms",
+        "egress_usd_per_gb",
+        "bottleneck",
+    }
     assert set(plan["cost_usd"]) == {"egress", "vm", "total"}
     assert plan["cost_usd"]["total"] == pytest.approx(
         plan["cost_usd"]["egress"] + plan["cost_usd"]["vm"]
@@ -75,8 +108,18 @@ def test_json_is_the_contract(relayd: Relayd, measured: Path) -> None:
 
 
 def test_value_weighs_time_against_the_second_fee(relayd: Relayd, measured: Path) -> None:
-    ask = ("plan", "--src", "azure:eastus", "--dst", "aws:ap-northeast-1", "--db", measured,
-           "--volume", "1TB", "--json")  # fmt: skip
+    ask = (
+        "plan",
+        "--src",
+        "azure:eastus",
+        "--dst",
+        "aws:ap-northeast-1",
+        "--db",
+        measured,
+        "--volume",
+        "1TB",
+        "--json",
+    )
     verdicts = {
         value: json.loads(relayd(*ask, "--time-value", value).out)["verdict"]
         for value in ("0", "20usd/h", "500usd/h", "inf")
@@ -87,10 +130,27 @@ def test_value_weighs_time_against_the_second_fee(relayd: Relayd, measured: Path
 
 
 def test_rules_bind_relays(relayd: Relayd, measured: Path) -> None:
-    ask = ("plan", "--src", "azure:eastus", "--dst", "aws:ap-northeast-1", "--db", measured,
-           "--objective", "time", "--volume", "1TB", "--json")  # fmt: skip
-    for rule in (("--avoid", "country:JP"), ("--avoid", "azure:japaneast"), ("--relays", "none"),
-                 ("--allow", "continent:EU"), ("--avoid", "continent:AS")):  # fmt: skip
+    ask = (
+        "plan",
+        "--src",
+        "azure:eastus",
+        "--dst",
+        "aws:ap-northeast-1",
+        "--db",
+        measured,
+        "--objective",
+        "time",
+        "--volume",
+        "1TB",
+        "--json",
+    )
+    for rule in (
+        ("--avoid", "country:JP"),
+        ("--avoid", "azure:japaneast"),
+        ("--relays", "none"),
+        ("--allow", "continent:EU"),
+        ("--avoid", "continent:AS"),
+    ):
         outcome = relayd(*ask, *rule)
         if rule == ("--avoid", "country:JP") or rule == ("--avoid", "continent:AS"):
             assert outcome.code == 2  # the destination is there itself
@@ -138,7 +198,7 @@ def test_rules_bind_relays(relayd: Relayd, measured: Path) -> None:
         ((*PAIR, "--db", "/nowhere/at/all.db"), 2, ["--db", "/nowhere/at/all.db", "import"]),
         ((*PAIR, "--catalogue", "/nowhere.toml"), 2, ["/nowhere.toml", "can't be read"]),
     ],
-)  # fmt: skip
+)
 def test_bad_input_gets_one_clear_paragraph(
     relayd: Relayd, words: tuple[str, ...], code: int, says: list[str]
 ) -> None:
@@ -153,26 +213,65 @@ def test_bad_input_gets_one_clear_paragraph(
 
 
 TEXT = st.text(max_size=12) | st.sampled_from(
-    ["us-east", "sa", "eu", "5GB", "1e309GB", "-0GB", "2h", "nan", "inf", "aws:", ":", "=", "a=b",
-     "*", "country:", "provider:aws", "\x00", "٣GB", "1_0GB", "--", "-1", "0x10"]
-)  # fmt: skip
+    [
+        "us-east",
+        "sa",
+        "eu",
+        "5GB",
+        "1e309GB",
+        "-0GB",
+        "2h",
+        "nan",
+        "inf",
+        "aws:",
+        ":",
+        "=",
+        "a=b",
+        "*",
+        "country:",
+        "provider:aws",
+        "\x00",
+        "٣GB",
+        "1_0GB",
+        "--",
+        "-1",
+        "0x10",
+    ]
+)
 
 
-@settings(max_examples=150, deadline=None,
-          suppress_health_check=[HealthCheck.function_scoped_fixture])  # fmt: skip
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(
     st.lists(
         st.tuples(
             st.sampled_from(
-                ["--src", "--dst", "--volume", "--budget", "--deadline", "--min-throughput",
-                 "--vms", "--connections", "--relays", "--avoid", "--allow", "--month-to-date",
-                 "--vm-type", "--vm-start", "--max-age", "--margin", "--time-value"]
+                [
+                    "--src",
+                    "--dst",
+                    "--volume",
+                    "--budget",
+                    "--deadline",
+                    "--min-throughput",
+                    "--vms",
+                    "--connections",
+                    "--relays",
+                    "--avoid",
+                    "--allow",
+                    "--month-to-date",
+                    "--vm-type",
+                    "--vm-start",
+                    "--max-age",
+                    "--margin",
+                    "--time-value",
+                ]
             ),
             TEXT,
         ),
         max_size=4,
     )
-)  # fmt: skip
+)
 def test_no_words_make_a_traceback(pairs: list[tuple[str, str]]) -> None:
     words = ["plan", *PAIR]
     for option, value in pairs:
@@ -201,8 +300,9 @@ def test_regions_links_matrix_and_export(relayd: Relayd, measured: Path, tmp_pat
     assert matrix["values"][0][0] is None
 
     graph = tmp_path / "graph.csv"
-    assert relayd("export", "graph", "--format", "csv", "--db", measured, "--output",
-                  graph).code == 0  # fmt: skip
+    assert (
+        relayd("export", "graph", "--format", "csv", "--db", measured, "--output", graph).code == 0
+    )
     again = relayd("import", "csv", graph, "--db", tmp_path / "again.db", "--json")
     assert again.code == 0, again.err
     assert json.loads(again.out)["files"][0]["accepted"] == 3 * (len(graph.read_text().split()) - 1)
@@ -253,8 +353,9 @@ def test_a_wrong_format_changes_nothing(relayd: Relayd, tmp_path: Path) -> None:
 def test_a_file_without_anything_to_use_is_no_success(relayd: Relayd, tmp_path: Path) -> None:
     failed = tmp_path / "failed.json"
     failed.write_text('{"start": {}, "error": "unable to connect to server: Connection refused"}\n')
-    outcome = relayd("import", "iperf3", failed, "--src", "us-east", "--dst", "sa",
-                     "--db", tmp_path / "store.db")  # fmt: skip
+    outcome = relayd(
+        "import", "iperf3", failed, "--src", "us-east", "--dst", "sa", "--db", tmp_path / "store.db"
+    )
     assert outcome.code == 5
     assert "Connection refused" in outcome.out
     assert "failed.json" in outcome.err
@@ -263,8 +364,16 @@ def test_a_file_without_anything_to_use_is_no_success(relayd: Relayd, tmp_path: 
 def test_settings_come_from_options_environment_and_file(
     relayd: Relayd, tmp_path: Path, measured: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ask = ("plan", "--src", "azure:eastus", "--dst", "aws:ap-northeast-1", "--volume", "1TB",
-           "--json")  # fmt: skip
+    ask = (
+        "plan",
+        "--src",
+        "azure:eastus",
+        "--dst",
+        "aws:ap-northeast-1",
+        "--volume",
+        "1TB",
+        "--json",
+    )
     folder = tmp_path / "config" / "relayd"
     folder.mkdir(parents=True)
     (folder / "config.toml").write_text(f'db = "{measured}"\ntime_value = 500\n')
@@ -298,8 +407,11 @@ def test_as_a_process() -> None:
     assert "plan" in run_in_a_shell("--help").stdout
     assert run_in_a_shell("plan", *PAIR, "--vms", "0").returncode == 2
     piped = subprocess.run(
-        f"{sys.executable} -m relayd links | head -n 1", shell=True, capture_output=True, text=True,
+        f"{sys.executable} -m relayd links | head -n 1",
+        shell=True,
+        capture_output=True,
+        text=True,
         check=False,
-    )  # fmt: skip
+    )
     assert piped.stderr == ""
-    assert piped.stdout.startswith("leg")
+    assert piped.stdout.startswith("link")

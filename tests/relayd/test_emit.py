@@ -19,15 +19,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import relayd
-from planner.errors import InputError
-from planner.plan import Plan
+from planner.model.errors import InputError
+from planner.transfer.plan import Plan
 from relayd.cli.commands.questions import EMITTED
 from relayd.emitting.formats import FORMATS, emit
 from relayd.emitting.lanes import Lane, Vm, emission
 from relayd.emitting.parts import MIB, STORES, part_mib, side_by_side
-from relayd.opening import open_with
 from relayd.settings import Settings
-from relayd.wan import Wan
+from relayd.sources.opening import open_with
+from relayd.sources.wan import Wan
 from tests.relayd.conftest import Outcome
 
 FORMATS_BY_END = {"aws": {"aws-cli"}, "azure": {"azcopy"}, "gcp": {"gcloud"}}
@@ -47,9 +47,13 @@ def direct(wan: Wan, dst: str = "aws:sa-east-1", **limits: object) -> Plan:
 
 def relay(wan: Wan) -> Plan:
     plan = wan.plan(
-        "azure:westeurope", "aws:ap-south-1", volume_gb=2000, objective="time", margin=0,
+        "azure:westeurope",
+        "aws:ap-south-1",
+        volume_gb=2000,
+        objective="time",
+        margin=0,
         relays="azure:centralindia",
-    )  # fmt: skip
+    )
     assert plan.verdict == "relay"
     return plan
 
@@ -57,9 +61,13 @@ def relay(wan: Wan) -> Plan:
 def split(wan: Wan) -> Plan:
     """Two relays, of which one has two VMs and the other one."""
     plan = wan.plan(
-        "azure:westeurope", "aws:ap-south-1", volume_gb=2000, objective="cost", vms=2,
+        "azure:westeurope",
+        "aws:ap-south-1",
+        volume_gb=2000,
+        objective="cost",
+        vms=2,
         min_throughput_gbps=10,
-    )  # fmt: skip
+    )
     assert plan.verdict == "split"
     assert sorted(plan.vms.values()) == [1, 2, 2, 2]
     return plan
@@ -83,9 +91,14 @@ def run(text: str, folder: Path, *words: str, shell: str = "sh", **variables: st
     script = folder / "script"
     script.write_text(text)
     done = subprocess.run(
-        [shell, str(script), *words], capture_output=True, text=True, check=False, timeout=60,
-        env={"PATH": os.environ["PATH"], "HOME": str(folder), **variables}, cwd=folder,
-    )  # fmt: skip
+        [shell, str(script), *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env={"PATH": os.environ["PATH"], "HOME": str(folder), **variables},
+        cwd=folder,
+    )
     return Outcome(done.returncode, done.stdout, done.stderr)
 
 
@@ -145,9 +158,11 @@ def test_a_missing_address_stops_the_script_and_is_named(wan: Wan, tmp_path: Pat
 def test_endpoints_take_the_place_of_variables(wan: Wan) -> None:
     plan = split(wan)
     given = {
-        "azure:westeurope": ["10.1.0.1", "10.1.0.2"], "aws:eu-west-1": ("10.2.0.1", "10.2.0.2"),
-        "azure:centralindia": "10.3.0.1", "aws:ap-south-1": ["a.example.com", "b.example.com"],
-    }  # fmt: skip
+        "azure:westeurope": ["10.1.0.1", "10.1.0.2"],
+        "aws:eu-west-1": ("10.2.0.1", "10.2.0.2"),
+        "azure:centralindia": "10.3.0.1",
+        "aws:ap-south-1": ["a.example.com", "b.example.com"],
+    }
     for name in OF_RELAYS | {"iperf3", "rclone"}:
         assert ":?address" not in emit(plan, name, endpoints=given)
     assert '"b.example.com:5302"' in emit(plan, "haproxy", endpoints=given, port=5301)
@@ -157,11 +172,14 @@ def test_endpoints_take_the_place_of_variables(wan: Wan) -> None:
     assert "set DST_2" in part
     assert "set DST_1" not in part
     for wrong in (
-        {"aws:us-east-1": "10.0.0.1"}, {"azure:centralindia": ["10.0.0.1", "10.0.0.2"]},
-        {"azure:centralindia": "$(reboot)"}, {"azure:centralindia": "a b"},
-        {"azure:centralindia": ""}, {"azure:centralindia": "2001:db8::1"},
+        {"aws:us-east-1": "10.0.0.1"},
+        {"azure:centralindia": ["10.0.0.1", "10.0.0.2"]},
+        {"azure:centralindia": "$(reboot)"},
+        {"azure:centralindia": "a b"},
+        {"azure:centralindia": ""},
+        {"azure:centralindia": "2001:db8::1"},
         {"azure:westeurope": "source.example.com"},
-    ):  # fmt: skip
+    ):
         with pytest.raises(InputError, match="endpoint"):
             emit(plan, "socat", endpoints=wrong)
 
@@ -194,11 +212,14 @@ def test_plans_in_any_form_and_nothing_else(wan: Wan) -> None:
     whole = plan.model_dump("json")
     unfit += [{key: value for key, value in whole.items() if key != left} for left in REQUIRED]
     unfit += [
-        whole | {"snapshot": {}}, whole | {"paths": []}, whole | {"vms": {}},
-        whole | {"request": {"volume_gb": "much"}}, whole | {"throughput_gbps_low": "slow"},
+        whole | {"snapshot": {}},
+        whole | {"paths": []},
+        whole | {"vms": {}},
+        whole | {"request": {"volume_gb": "much"}},
+        whole | {"throughput_gbps_low": "slow"},
         whole | {"paths": [whole["paths"][0] | {"connections": 0}]},
         whole | {"paths": [whole["paths"][0] | {"regions": []}]},
-    ]  # fmt: skip
+    ]
     for wrong in unfit:
         for tool in ("socat", "env"):
             with pytest.raises(InputError, match="plan"):
@@ -236,8 +257,9 @@ def test_rclone_copies_each_file_on_one_lane(wan: Wan, tmp_path: Path) -> None:
     whole = run(emit(direct(wan), "rclone"), tmp_path, SOURCE="source", DESTINATION="copy")
     assert whole.code == 0, whole.err
     assert {str(p.relative_to(tmp_path / "copy")) for p in (tmp_path / "copy").rglob("*")} == {
-        *sizes, "inner folder",
-    }  # fmt: skip
+        *sizes,
+        "inner folder",
+    }
     plan = split(wan)
     lanes = emission(plan, to_vms=False).lanes
     addresses = {f"RELAY_{i}": "192.0.2.1" for i in (1, 2, 3)}
@@ -245,9 +267,13 @@ def test_rclone_copies_each_file_on_one_lane(wan: Wan, tmp_path: Path) -> None:
     for lane in lanes:
         end = tmp_path / f"lane{lane.number}"
         done = run(
-            emit(plan, "rclone"), tmp_path, SOURCE="source", DESTINATION=end.name,
-            LANE=str(lane.number), **addresses,
-        )  # fmt: skip
+            emit(plan, "rclone"),
+            tmp_path,
+            SOURCE="source",
+            DESTINATION=end.name,
+            LANE=str(lane.number),
+            **addresses,
+        )
         assert done.code == 0, done.err
         got = [str(p.relative_to(end)) for p in end.rglob("*") if p.is_file()]
         seen += got
@@ -268,9 +294,16 @@ def test_the_aws_command_line_takes_its_settings(wan: Wan, tmp_path: Path) -> No
     own.write_text("[default]\nregion = eu-west-1\n")
     told = text + 'cat "$AWS_CONFIG_FILE"\n'
     done = run(
-        told, tmp_path, "--dryrun", SOURCE="source", DESTINATION="s3://b/p", PART="7MB",
-        AWS_CONFIG_FILE=str(own), AWS_ACCESS_KEY_ID="x", AWS_SECRET_ACCESS_KEY="y",
-    )  # fmt: skip
+        told,
+        tmp_path,
+        "--dryrun",
+        SOURCE="source",
+        DESTINATION="s3://b/p",
+        PART="7MB",
+        AWS_CONFIG_FILE=str(own),
+        AWS_ACCESS_KEY_ID="x",
+        AWS_SECRET_ACCESS_KEY="y",
+    )
     assert done.code == 0, done.err
     assert "(dryrun) upload: source/file to s3://b/p/file" in done.out
     for line in ("region = eu-west-1", "max_concurrent_requests = 64", "multipart_chunksize = 7MB"):
@@ -283,8 +316,13 @@ def test_variables_can_be_sourced(wan: Wan, tmp_path: Path) -> None:
     text = emit(plan, "env", endpoints={"azure:centralindia": "10.3.0.1"})
     told = text + 'echo "$RELAYD_VERDICT $RELAYD_LANES $RELAYD_LANE_3_PATH $RELAY_3"\n'
     assert run(told, tmp_path).out.split() == [
-        "split", "4", "azure:westeurope", "azure:centralindia", "aws:ap-south-1", "10.3.0.1",
-    ]  # fmt: skip
+        "split",
+        "4",
+        "azure:westeurope",
+        "azure:centralindia",
+        "aws:ap-south-1",
+        "10.3.0.1",
+    ]
 
 
 def test_an_iperf3_trial_runs_here(wan: Wan, tmp_path: Path) -> None:
@@ -319,9 +357,13 @@ def test_files_times_parts_are_the_connections(connections: int) -> None:
 
 
 @given(
-    st.floats(1e-3, 1e6), st.floats(0.001, 1), st.integers(1, 512), st.floats(0.01, 30),
-    st.floats(1, 400), st.sampled_from(sorted(STORES)),
-)  # fmt: skip
+    st.floats(1e-3, 1e6),
+    st.floats(0.001, 1),
+    st.integers(1, 512),
+    st.floats(0.01, 30),
+    st.floats(1, 400),
+    st.sampled_from(sorted(STORES)),
+)
 def test_parts_keep_to_the_store_and_suffice_for_the_connections(
     volume_gb: float, share: float, connections: int, gbps: float, rtt_ms: float, store: str
 ) -> None:

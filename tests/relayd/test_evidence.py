@@ -9,7 +9,7 @@ import pytest
 
 import relayd
 from relayd.__main__ import main
-from relayd.wan import Wan
+from relayd.sources.wan import Wan
 from tests.shared_data import shared
 
 

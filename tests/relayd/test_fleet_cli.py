@@ -36,9 +36,13 @@ def fleet(tmp_path: Path) -> Iterator[tuple[Path, dict[str, Machine]]]:
 
 def _relayd(*words: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "relayd", *map(str, words)], cwd=_ROOT, capture_output=True,
-        text=True, timeout=120, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+        [sys.executable, "-m", "relayd", *map(str, words)],
+        cwd=_ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        stdin=subprocess.DEVNULL,
+    )
 
 
 def test_a_fleet_that_is_fit(fleet: tuple[Path, dict[str, Machine]]) -> None:
@@ -115,10 +119,14 @@ def test_an_interruption_leaves_nothing_and_can_be_resumed(
     common = ["--fleet", str(fleet[0]), "--db", str(tmp_path / "store.db"), "--json"]
     wish = ["--phases", "rtt", "--pairs", "*>*", "--yes"]
     with subprocess.Popen(
-        [sys.executable, "-m", "relayd", "probe", *common, *wish], cwd=_ROOT,
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        [sys.executable, "-m", "relayd", "probe", *common, *wish],
+        cwd=_ROOT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
         preexec_fn=_interruptible,
-    ) as campaign:  # fmt: skip
+    ) as campaign:
         while not _children(fleet[1], "ping"):
             assert campaign.poll() is None
         campaign.send_signal(number)

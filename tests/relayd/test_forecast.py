@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from planner.baseline import baseline_network
-from probes.campaign.course import Wish, allowance_of
+from planner.model.baseline import baseline_network
 from probes.campaign.rounds import fewest_rounds
+from probes.campaign.stages import Wish, allowance_of
 from probes.fleet.hosts import Fleet, Host
-from relayd.catalogue import load_catalogue
-from relayd.measuring import Measuring
+from relayd.campaigns.running import Measuring
+from relayd.catalogue.loading import load_catalogue
 
 CATALOGUE = load_catalogue()
 REGIONS = [region.id for region in CATALOGUE.regions.values() if region.baseline]
@@ -30,9 +30,16 @@ def fleet_of(regions: list[str], scale: float | None = None) -> Fleet:
             for cap in (sites[region].egress_gbps, sites[region].ingress_gbps)
         ]
         hosts[region] = Host(
-            region, region, f"192.0.2.{number}", 22, "u", None, Path("known_hosts"),
-            egress_mbps=caps[0], ingress_mbps=caps[1],
-        )  # fmt: skip
+            region,
+            region,
+            f"192.0.2.{number}",
+            22,
+            "u",
+            None,
+            Path("known_hosts"),
+            egress_mbps=caps[0],
+            ingress_mbps=caps[1],
+        )
     return Fleet(hosts)
 
 
@@ -68,9 +75,12 @@ def test_hosts_with_caps_of_their_own_are_forecast_by_them() -> None:
 def test_further_hosts_of_a_region_do_not_raise_what_may_be_spent() -> None:
     one = fleet_of(REGIONS)
     more = Fleet(
-        dict(one.hosts) | {f"{name}#2": replace(host, name=f"{name}#2", host=f"{host.host}.2")
-                           for name, host in one.hosts.items()}
-    )  # fmt: skip
+        dict(one.hosts)
+        | {
+            f"{name}#2": replace(host, name=f"{name}#2", host=f"{host.host}.2")
+            for name, host in one.hosts.items()
+        }
+    )
     allowed = []
     for fleet in (one, more):
         known = Measuring(fleet, CATALOGUE, None).knowledge()

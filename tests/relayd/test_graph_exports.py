@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import relayd as library
-from planner.network import Network
+from planner.model.network import Network
 from tests.relayd.conftest import Outcome
 
 Relayd = Callable[..., Outcome]
@@ -26,9 +26,9 @@ def test_an_adjacency_matrix_is_read_by_pandas_and_makes_the_same_network(
     assert list(frame.index) == list(frame.columns)
     again = Network.from_matrices(list(frame.index), frame.to_numpy())
     network = library.open().network
-    for leg in network:
-        found = again.legs[leg.src][leg.dst].aggregate_gbps.expected
-        assert found == pytest.approx(leg.aggregate_gbps.expected)
+    for link in network:
+        found = again.links[link.src][link.dst].aggregate_gbps.expected
+        assert found == pytest.approx(link.aggregate_gbps.expected)
     assert len(list(again)) == len(list(network))
 
 
@@ -46,8 +46,8 @@ def test_a_node_link_topology_is_read_by_networkx_and_a_flow_keeps_to_its_capaci
     network = library.open().network
     labels = dict(graph.nodes(data="label"))
     for u, v, capacity in graph.edges(data="capacity"):
-        leg = network.legs[labels[u]][labels[v]]
-        assert 0 < capacity <= leg.aggregate_gbps.expected * (1 + 1e-9)
+        link = network.links[labels[u]][labels[v]]
+        assert 0 < capacity <= link.aggregate_gbps.expected * (1 + 1e-9)
         assert capacity <= network.sites[labels[u]].egress_gbps.expected
     flow = networkx.maximum_flow_value(graph, 0, 1)
     out = sum(capacity for _, _, capacity in graph.out_edges(0, data="capacity"))

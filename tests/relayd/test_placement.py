@@ -38,9 +38,21 @@ def test_every_shape_of_inputs_gets_the_same_fractions(tmp_path: Path, relayd: R
         found.append(json.loads(outcome.out))
     assert found[0] == found[1]
     assert {
-        "plan_id", "snapshot", "request", "reason", "links", "fractions", "promised_s",
-        "duration_s", "moved_gb", "cost_usd", "options", "bottlenecks", "one_more_vm", "warnings",
-    } <= set(found[0])  # fmt: skip
+        "plan_id",
+        "snapshot",
+        "request",
+        "reason",
+        "links",
+        "fractions",
+        "promised_s",
+        "duration_s",
+        "moved_gb",
+        "cost_usd",
+        "options",
+        "bottlenecks",
+        "one_more_vm",
+        "warnings",
+    } <= set(found[0])
     assert library.open().place_reduce(INPUT).plan_id == found[0]["plan_id"]
     assert library.open().place_reduce(list(INPUT.items())).plan_id == found[0]["plan_id"]
 

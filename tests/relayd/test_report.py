@@ -19,15 +19,29 @@ from relayd.__main__ import main
 from relayd.store import append, open_store
 
 REGIONS = (
-    "aws:us-east-1", "aws:eu-west-1", "aws:ap-southeast-1", "aws:sa-east-1",
-    "azure:eastus", "azure:westeurope", "gcp:us-east1", "gcp:asia-east1",
-)  # fmt: skip
+    "aws:us-east-1",
+    "aws:eu-west-1",
+    "aws:ap-southeast-1",
+    "aws:sa-east-1",
+    "azure:eastus",
+    "azure:westeurope",
+    "gcp:us-east1",
+    "gcp:asia-east1",
+)
 START_S = 1_788_220_800.0  # midnight UTC
 KEYS = [
-    "throughput", "heterogeneity", "relays", "stability", "transients", "directions", "addresses",
+    "throughput",
+    "heterogeneity",
+    "relays",
+    "stability",
+    "transients",
+    "directions",
+    "addresses",
     "caps",
-    "latency", "packets", "fees",
-]  # fmt: skip
+    "latency",
+    "packets",
+    "fees",
+]
 
 
 def stored(db: Path, samples: list[Sample]) -> Path:
@@ -122,9 +136,16 @@ def test_private_and_public_addresses_are_told_apart(tmp_path: Path) -> None:
             for metric, value in values.items():
                 noisy = value * float(1 + 0.02 * generator.normal())
                 samples.append(
-                    Sample(src, dst, metric, noisy, START_S + 60.0 * number, "test",
-                           detail=json.dumps({"address": kind}))
-                )  # fmt: skip
+                    Sample(
+                        src,
+                        dst,
+                        metric,
+                        noisy,
+                        START_S + 60.0 * number,
+                        "test",
+                        detail=json.dumps({"address": kind}),
+                    )
+                )
     db = stored(tmp_path / "kinds.db", samples)
     found = report(db)["addresses"]
     assert found["concluded"]

@@ -12,20 +12,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.catalogue import Catalogue
-from planner.errors import InputError
-from planner.network import Snapshot
+from planner.model.catalogue import Catalogue
+from planner.model.errors import InputError
+from planner.model.network import Snapshot
 from probes.estimation import THROUGHPUT, Estimator
 from probes.samples import Metric, Sample
-from relayd.catalogue import load_catalogue
-from relayd.evidence import MOST_JUDGED, add_current
+from relayd.catalogue.loading import load_catalogue
+from relayd.snapshots.evidence import MOST_JUDGED, add_current
 from relayd.store import Batch, Store, append, open_store
-from relayd.store.ingest import ingest
-from relayd.store.retention import Period, compact, summaries_of, vm_votes
+from relayd.store.samples.ingest import ingest
+from relayd.store.samples.retention import Period, compact, summaries_of, vm_votes
 
 _NOW_S = 1.8e9
 _DAY_S = 86400.0
-_LEGS: tuple[tuple[str, str, Metric, float], ...] = (
+_LINKS: tuple[tuple[str, str, Metric, float], ...] = (
     ("aws:us-east-1", "gcp:us-east1", "rtt_ms", 12.0),
     ("gcp:us-east1", "aws:us-east-1", "per_flow_mbps", 900.0),
     ("aws:us-east-1", "azure:eastus", "aggregate_mbps", 4800.0),
@@ -46,7 +46,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 def _series(seed: int, count: int, span_days: float, level_change: bool) -> list[Sample]:
     random = Random(seed)
     found = []
-    for src, dst, metric, usual in _LEGS:
+    for src, dst, metric, usual in _LINKS:
         for number in range(count):
             share = number / count
             value = usual * random.uniform(0.95, 1.05)
@@ -54,12 +54,18 @@ def _series(seed: int, count: int, span_days: float, level_change: bool) -> list
             many = metric == "aggregate_mbps"
             found.append(
                 Sample(
-                    src, dst, metric, value, _NOW_S - span_days * _DAY_S * (1 - share),
+                    src,
+                    dst,
+                    metric,
+                    value,
+                    _NOW_S - span_days * _DAY_S * (1 - share),
                     "ping" if metric == "rtt_ms" else "iperf3 3.12",
-                    64 if many else 1 if metric == "per_flow_mbps" else None, 5.0, True,
+                    64 if many else 1 if metric == "per_flow_mbps" else None,
+                    5.0,
+                    True,
                     src_vm="m5.8xlarge" if share < 0.7 and src.startswith("aws") else "",
                 )
-            )  # fmt: skip
+            )
     return found
 
 
@@ -79,9 +85,11 @@ def _estimates(store: Store, catalogue: Catalogue) -> dict[object, object]:
         if metric in THROUGHPUT:
             estimator.add_votes(src, dst, src_vm, dst_vm, count)
     network = estimator.network(Snapshot("", "", ""))
-    ends = {end for src, dst, *_ in _LEGS for end in (src, dst)}
+    ends = {end for src, dst, *_ in _LINKS for end in (src, dst)}
     found: dict[object, object] = {end: network.sites[end] for end in ends}
-    found |= {(leg.src, leg.dst): leg for leg in network if leg.src in ends and leg.dst in ends}
+    found |= {
+        (link.src, link.dst): link for link in network if link.src in ends and link.dst in ends
+    }
     return found
 
 
@@ -137,8 +145,12 @@ def test_a_summary_says_what_its_samples_did(store: Store) -> None:
     (summary,) = summaries_of(store, "aws:a", "gcp:b")
     assert (summary.begin_s, summary.period_s, summary.samples) == (hour_s, 3600.0, 11)
     assert (summary.least, summary.p10, summary.median, summary.p90, summary.most) == (
-        1.0, 2.0, 6.0, 10.0, 11.0,
-    )  # fmt: skip
+        1.0,
+        2.0,
+        6.0,
+        10.0,
+        11.0,
+    )
     assert summary.mean == 6.0
     # A sample of that hour that arrives late gets a row of its own at the next run.
     append(store, [old[0]._replace(value=3.5)])

@@ -33,20 +33,42 @@ def test_files_and_the_library_get_the_same_schedule(tmp_path: Path, relayd: Rel
         plans.append(json.loads(outcome.out))
     assert plans[0] == plans[1]
     assert {
-        "plan_id", "snapshot", "request", "reason", "now_s", "end_s", "admitted", "refused",
-        "best_effort", "cost_usd", "bound_usd", "transfers", "vms", "busiest", "warnings",
-    } <= set(plans[0])  # fmt: skip
+        "plan_id",
+        "snapshot",
+        "request",
+        "reason",
+        "now_s",
+        "end_s",
+        "admitted",
+        "refused",
+        "best_effort",
+        "cost_usd",
+        "bound_usd",
+        "transfers",
+        "vms",
+        "busiest",
+        "warnings",
+    } <= set(plans[0])
     assert [t["verdict"] for t in plans[0]["transfers"]] == [
-        "admitted", "admitted", "refused", "best effort",
-    ]  # fmt: skip
+        "admitted",
+        "admitted",
+        "refused",
+        "best effort",
+    ]
     assert library.open().schedule(entries).plan_id == plans[0]["plan_id"]
 
 
 def test_people_get_bars_of_time_and_what_would_do(tmp_path: Path, relayd: Relayd) -> None:
     (tmp_path / "t.csv").write_text(ROWS)
     out = relayd("schedule", tmp_path / "t.csv", "--periods").out
-    for words in ("2 admitted, 1 refused, 1 best effort", "backup   |#", "What would do",
-                  "- logs: a deadline of", "Gbit/s", "Snapshot baseline"):  # fmt: skip
+    for words in (
+        "2 admitted, 1 refused, 1 best effort",
+        "backup   |#",
+        "What would do",
+        "- logs: a deadline of",
+        "Gbit/s",
+        "Snapshot baseline",
+    ):
         assert words in out
     more = relayd("schedule", tmp_path / "t.csv", "--vms", "4", "--explain", "0").out
     assert "3 admitted, 0 refused" in more
@@ -68,13 +90,21 @@ def test_a_stored_schedule_is_gone_on_with(tmp_path: Path, relayd: Relayd) -> No
         "id,src,dst,volume,deadline\nlate,aws:us-east-1,azure:westeurope,300GB,3h\n"
     )
     outcome = relayd(
-        "schedule", tmp_path / "new.csv", "--after", tmp_path / "plan.json", "--now", "40min",
+        "schedule",
+        tmp_path / "new.csv",
+        "--after",
+        tmp_path / "plan.json",
+        "--now",
+        "40min",
         "--json",
-    )  # fmt: skip
+    )
     plan = json.loads(outcome.out)
     assert {t["id"]: t["verdict"] for t in plan["transfers"]} == {
-        "backup": "admitted", "model": "admitted", "archive": "best effort", "late": "admitted",
-    }  # fmt: skip
+        "backup": "admitted",
+        "model": "admitted",
+        "archive": "best effort",
+        "late": "admitted",
+    }
     assert plan["now_s"] == 2400
     (tmp_path / "broken.json").write_text('{"transfers": [{"verdict": "admitted"}], "now_s": 0}')
     wrong = relayd("schedule", tmp_path / "new.csv", "--after", tmp_path / "broken.json")

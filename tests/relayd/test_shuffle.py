@@ -11,7 +11,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import relayd as library
-from relayd.matrix_threads import one_matrix_thread
+from relayd.sources.matrix_threads import one_matrix_thread
 from tests.relayd.conftest import Outcome
 
 Relayd = Callable[..., Outcome]
@@ -36,9 +36,10 @@ NESTED: dict[str, dict[str, object]] = {
 
 def test_every_shape_of_demands_gets_the_same_plan(tmp_path: Path, relayd: Relayd) -> None:
     entries = [
-        {"src": src, "dst": dst, "volume_gb": gb} for src, row in NESTED.items()
+        {"src": src, "dst": dst, "volume_gb": gb}
+        for src, row in NESTED.items()
         for dst, gb in row.items()
-    ]  # fmt: skip
+    ]
     plans = []
     for name, content in (
         ("list.csv", LIST),
@@ -53,10 +54,24 @@ def test_every_shape_of_demands_gets_the_same_plan(tmp_path: Path, relayd: Relay
     assert len({plan["plan_id"] for plan in plans}) == 1
     first = plans[0]
     assert {
-        "plan_id", "snapshot", "request", "verdict", "reason", "duration_s", "bound_s", "cost_usd",
-        "pairs", "vms", "gain", "equal_share", "direct", "bottlenecks", "one_more_vm", "warnings",
+        "plan_id",
+        "snapshot",
+        "request",
+        "verdict",
+        "reason",
+        "duration_s",
+        "bound_s",
+        "cost_usd",
+        "pairs",
+        "vms",
+        "gain",
+        "equal_share",
+        "direct",
+        "bottlenecks",
+        "one_more_vm",
+        "warnings",
         "frontier",
-    } <= set(first)  # fmt: skip
+    } <= set(first)
     assert {(pair["src"], pair["dst"]) for pair in first["pairs"]} == {
         (src, dst) for src, row in NESTED.items() for dst in row
     }
@@ -75,8 +90,14 @@ def test_people_get_the_comparison_and_what_would_help(tmp_path: Path, relayd: R
     demands = tmp_path / "demands.csv"
     demands.write_text(LIST + "azure:eastus,gcp:us-central1,100\n")
     out = relayd("shuffle", demands, "--frontier", "--pairs").out
-    for words in ("4 pairs among 5 regions, 750 GB", "all at once, direct", "best direct rates",
-                  "frontier", "One more VM at", "Snapshot baseline"):  # fmt: skip
+    for words in (
+        "4 pairs among 5 regions, 750 GB",
+        "all at once, direct",
+        "best direct rates",
+        "frontier",
+        "One more VM at",
+        "Snapshot baseline",
+    ):
         assert words in out
     more = json.loads(relayd("shuffle", demands, "--vms", "2", "--json").out)
     one = json.loads(relayd("shuffle", demands, "--json").out)

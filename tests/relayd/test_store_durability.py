@@ -151,10 +151,13 @@ def test_another_writer_waits_for_its_turn(spot: Spot) -> None:
         'mode="create"', 'mode="create", busy_timeout_s=120'
     )
     writers = [
-        subprocess.Popen([sys.executable, "-c", code, spot.where, str(1000 * number)], cwd=_ROOT,
-                         stdout=subprocess.DEVNULL)
+        subprocess.Popen(
+            [sys.executable, "-c", code, spot.where, str(1000 * number)],
+            cwd=_ROOT,
+            stdout=subprocess.DEVNULL,
+        )
         for number in range(4)
-    ]  # fmt: skip
+    ]
     assert [writer.wait() for writer in writers] == [0] * 4
     assert len(_groups(spot)) == 120
     assert spot.outsider("SELECT count(DISTINCT id) FROM samples") == [(120 * 7,)]

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from planner.errors import StoreError
+from planner.model.errors import StoreError
 from relayd.store import Store, open_store
-from relayd.store.election import election, is_held
+from relayd.store.leader_lock import election, is_held
 from tests.postgresql import running_server
 from tests.relayd.engines import PostgresqlSpot, Spot
 
@@ -24,7 +24,7 @@ _LONG_S = 60.0
 _CANDIDATE = """\
 import sys, time
 from relayd.store import open_store
-from relayd.store.election import election
+from relayd.store.leader_lock import election
 
 with open_store(sys.argv[1], mode="write") as store, election(store, "prober") as standing:
     elected = False

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.errors import StoreError
+from planner.model.errors import StoreError
 from probes.samples import Sample
 from relayd.store import append, open_store, schema
 
@@ -56,7 +56,7 @@ def _later_version(folder: Path, monkeypatch: pytest.MonkeyPatch, *scripts: str)
     monkeypatch.setattr(schema, "MIGRATIONS", migrations)
     target = _NOW + len(scripts)
     monkeypatch.setattr(schema, "SCHEMA_VERSION", target)
-    monkeypatch.setattr("relayd.store.sqlite_opening.SCHEMA_VERSION", target)
+    monkeypatch.setattr("relayd.store.sqlite.opening.SCHEMA_VERSION", target)
 
 
 def _state(path: Path) -> tuple[int, int, list[tuple[str]]]:

@@ -18,12 +18,12 @@ from pathlib import Path
 
 import pytest
 
-import relayd.store.samples  # noqa: F401 - before this process gives up the right to read it
-from planner.errors import StoreError
+import relayd.store.samples.reading  # noqa: F401 - before this process gives up the right to read it
+from planner.model.errors import StoreError
 from probes.samples import Sample
 from relayd.store import Batch, append, default_path, open_store
-from relayd.store.ingest import ingest
 from relayd.store.opening import Mode
+from relayd.store.samples.ingest import ingest
 from relayd.store.schema import APPLICATION_ID
 
 _MODES: tuple[Mode, ...] = ("read", "write", "create")
@@ -259,9 +259,7 @@ def test_many_processes_create_one_store(tmp_path: Path) -> None:
     path = tmp_path / "new" / "relayd.db"
     writers = [
         subprocess.Popen(
-            [sys.executable, "-c", code, str(path), str(number)],
-            stdin=subprocess.PIPE,
-            cwd=_ROOT,
+            [sys.executable, "-c", code, str(path), str(number)], stdin=subprocess.PIPE, cwd=_ROOT
         )
         for number in range(6)
     ]
@@ -420,10 +418,10 @@ def test_a_full_disk(tmp_path: Path) -> None:
     """A real one: a file system of 3 MB, in a mount namespace of its own."""
     code = (
         "import sys\n"
-        "from planner.errors import StoreError\n"
+        "from planner.model.errors import StoreError\n"
         "from probes.samples import Sample\n"
         "from relayd.store import Batch, append, open_store\n"
-        "from relayd.store.ingest import ingest\n"
+        "from relayd.store.samples.ingest import ingest\n"
         "def rows(count, start):\n"
         "    for n in range(start, start + count):\n"
         "        yield Sample('a', 'b', 'rtt_ms', float(n), 0.0, 'ping', detail=f'{n:0500}')\n"

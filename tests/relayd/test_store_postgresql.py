@@ -16,11 +16,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.errors import StoreError
+from planner.model.errors import StoreError
 from probes.samples import Sample
 from relayd.store import Address, Store, append, open_store, place, schema
 from relayd.store.events import Events
-from relayd.store.marks import Marks
+from relayd.store.metadata import Marks
 from relayd.store.postgresql.connecting import SINCE_CRASH
 from relayd.store.postgresql.database import PostgresqlDatabase
 from relayd.store.postgresql.schema import version
@@ -65,11 +65,13 @@ def store(postgresql_spot: PostgresqlSpot) -> Iterator[Store]:
     st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=6),
     st.sampled_from(
         [
-            "postgresql://relayd:{}@host/db", "postgresql://relayd:{}@host:5432/db?sslmode=require",
-            "postgresql://relayd:{}@a:1,b:2/db", "postgresql://:{}@/db?host=/tmp",
+            "postgresql://relayd:{}@host/db",
+            "postgresql://relayd:{}@host:5432/db?sslmode=require",
+            "postgresql://relayd:{}@a:1,b:2/db",
+            "postgresql://:{}@/db?host=/tmp",
         ]
     ),
-)  # fmt: skip
+)
 def test_a_password_is_never_shown(noise: str, form: str) -> None:
     secret = f"SECRET{noise}TERCES"
     shown = place(form.format(secret))
@@ -84,12 +86,17 @@ def test_a_password_is_never_shown(noise: str, form: str) -> None:
 @pytest.mark.parametrize(
     "where",
     [
-        "postgresql://u:correct", "postgresql://u:cor/rect@h/d", "postgresql://u:a@b@correct@h/d",
-        "postgresql://h/d?nonsense=1&password=correct", "postgresql://u:%zzcorrect@h/d",
-        "postgresql://h/d?password=correct&connect_timeout=soon", "postgresql://u:5/correct@h/d",
-        "postgresql://u:5?correct@h/d", "postgresql://u:5#correct@h/d",
+        "postgresql://u:correct",
+        "postgresql://u:cor/rect@h/d",
+        "postgresql://u:a@b@correct@h/d",
+        "postgresql://h/d?nonsense=1&password=correct",
+        "postgresql://u:%zzcorrect@h/d",
+        "postgresql://h/d?password=correct&connect_timeout=soon",
+        "postgresql://u:5/correct@h/d",
+        "postgresql://u:5?correct@h/d",
+        "postgresql://u:5#correct@h/d",
     ],
-)  # fmt: skip
+)
 def test_an_address_that_can_not_be_read_keeps_its_password(where: str) -> None:
     for part in ("cor", "rect"):
         _refusal(where, secret=part)
@@ -435,10 +442,10 @@ def test_a_commit_of_somebody_else_does_not_pass_for_one_that_a_crash_has_undone
 
 _WRITER = """\
 import sys, time
-from planner.errors import StoreError
+from planner.model.errors import StoreError
 from probes.samples import Sample
 from relayd.store import append, open_store
-from relayd.store.marks import Marks
+from relayd.store.metadata import Marks
 from relayd.store.postgresql.connecting import SINCE_CRASH
 from relayd.store.postgresql.database import PostgresqlDatabase
 from relayd.store.postgresql.schema import version
@@ -466,10 +473,12 @@ def test_a_server_that_crashes_under_load_loses_no_acknowledged_sample() -> None
         writers = [
             subprocess.Popen(
                 [sys.executable, "-c", _WRITER, spot.where, str(number * 1_000_000)],
-                stdout=subprocess.PIPE, text=True, cwd=_ROOT,
+                stdout=subprocess.PIPE,
+                text=True,
+                cwd=_ROOT,
             )
             for number in range(3)
-        ]  # fmt: skip
+        ]
         said: list[str] = []
 
         def listen(until: str) -> None:
@@ -519,9 +528,12 @@ def test_a_writer_that_stops_inside_its_turn_keeps_others_waiting_no_longer_than
         postgresql_spot.database, options="-c idle_in_transaction_session_timeout=500ms"
     )
     with subprocess.Popen(
-        [sys.executable, "-c", code, brief], stdout=subprocess.PIPE, text=True, cwd=_ROOT,
+        [sys.executable, "-c", code, brief],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=_ROOT,
         stderr=subprocess.DEVNULL,
-    ) as stopped:  # fmt: skip
+    ) as stopped:
         assert stopped.stdout is not None
         assert stopped.stdout.readline() == "writing\n"
         with open_store(postgresql_spot.where, mode="write", busy_timeout_s=60) as store:
@@ -533,9 +545,11 @@ def test_a_writer_that_stops_inside_its_turn_keeps_others_waiting_no_longer_than
 
 
 def test_commands_settings_and_library_take_an_address(
-    postgresql_spot: PostgresqlSpot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    postgresql_spot: PostgresqlSpot,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
     relayd: Callable[..., Outcome],
-) -> None:  # fmt: skip
+) -> None:
     import relayd as library
 
     url = postgresql_spot.server.url(postgresql_spot.database, over="tcp")

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from planner.errors import FormatError, InputError
+from planner.model.errors import FormatError, InputError
 from probes.samples import Sample, Skipped
 from relayd.store import Batch, Store, append, content_digest, open_store
-from relayd.store.columns import read_columns, read_details
-from relayd.store.ingest import ingest
+from relayd.store.samples.columns import read_columns, read_details
+from relayd.store.samples.ingest import ingest
 from tests.relayd.engines import Spot
 
 _A_FILE = Batch("a.csv", "csv", "0" * 64, {"force": False})

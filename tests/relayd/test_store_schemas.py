@@ -14,9 +14,12 @@ _SQLITE = schema.MIGRATIONS
 _POSTGRESQL = schema.MIGRATIONS / "postgresql"
 # What each type of SQLite is on PostgreSQL.
 _KINDS = {
-    "integer": "INTEGER", "bigint": "INTEGER", "smallint": "INTEGER",
-    "double precision": "REAL", "text": "TEXT",
-}  # fmt: skip
+    "integer": "INTEGER",
+    "bigint": "INTEGER",
+    "smallint": "INTEGER",
+    "double precision": "REAL",
+    "text": "TEXT",
+}
 
 
 def _numbers(folder: Path) -> list[int]:

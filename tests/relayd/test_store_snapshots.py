@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from planner.errors import InputError
+from planner.model.errors import InputError
 from probes.samples import Sample
-from relayd.store import EstimateRow, LegRow, SiteRow, SnapshotRow, Store, append, open_store
-from relayd.store.newest_samples import newest_samples
+from relayd.store import EstimateRow, LinkRow, SiteRow, SnapshotRow, Store, append, open_store
+from relayd.store.samples.newest import newest_samples
 from tests.relayd.engines import Spot
 
 _REGIONS = ["aws:a", "aws:b", "azure:c", "gcp:d", "own:e"]
@@ -23,9 +23,9 @@ def _estimate(middle: float, source: str = "measured") -> EstimateRow:
     return EstimateRow(middle / 2, middle, math.inf, source, 1.6e9, 3, "window 3 MB")
 
 
-def _legs(scale: float = 1.0) -> list[LegRow]:
+def _links(scale: float = 1.0) -> list[LinkRow]:
     return [
-        LegRow(
+        LinkRow(
             src,
             dst,
             _estimate(scale * (10 * i + j)),
@@ -61,7 +61,7 @@ def test_the_snapshot_of_a_time_is_the_newest_made_until_then(store: Store) -> N
     assert store.snapshots.oldest() is None
     for day in (1, 2, 3):
         head = _head(f"s{day}")._replace(created_at_s=86400.0 * day)
-        store.snapshots.save(head, _legs(), _sites())
+        store.snapshots.save(head, _links(), _sites())
     found = [store.snapshots.current_at(86400.0 * days) for days in (0.5, 1.0, 2.9, 9.0)]
     assert [row and row.id for row in found] == [None, "s1", "s2", "s3"]
     oldest = store.snapshots.oldest()
@@ -71,32 +71,32 @@ def test_the_snapshot_of_a_time_is_the_newest_made_until_then(store: Store) -> N
 
 def test_what_was_saved_is_what_is_read(store: Store) -> None:
     assert store.snapshots.latest() is None
-    saved = store.snapshots.save(_head(), _legs(), _sites())
+    saved = store.snapshots.save(_head(), _links(), _sites())
 
-    assert saved == _head()._replace(legs=20, sites=5)
+    assert saved == _head()._replace(links=20, sites=5)
     assert store.snapshots.latest() == store.snapshots.get("s1") == saved
-    assert sorted(store.snapshots.legs("s1")) == sorted(_legs())
+    assert sorted(store.snapshots.links("s1")) == sorted(_links())
     assert store.snapshots.sites("s1") == _sites()
 
 
 @given(src=st.sampled_from([*_REGIONS, "no:where"]), dst=st.sampled_from([*_REGIONS, "no:where"]))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-def test_legs_between_are_those_out_of_the_source_and_into_the_destination(
+def test_links_between_are_those_out_of_the_source_and_into_the_destination(
     store: Store, src: str, dst: str
 ) -> None:
     if store.snapshots.latest() is None:
-        store.snapshots.save(_head("other"), _legs(2.0), _sites())
-        store.snapshots.save(_head(), _legs(), _sites())
-    wanted = [leg for leg in _legs() if leg.src == src or leg.dst == dst]
-    assert sorted(store.snapshots.legs_between("s1", src, dst)) == sorted(wanted)
+        store.snapshots.save(_head("other"), _links(2.0), _sites())
+        store.snapshots.save(_head(), _links(), _sites())
+    wanted = [link for link in _links() if link.src == src or link.dst == dst]
+    assert sorted(store.snapshots.links_between("s1", src, dst)) == sorted(wanted)
 
 
-def test_legs_between_reads_through_indices_of_sqlite(tmp_path: Path) -> None:
+def test_links_between_reads_through_indices_of_sqlite(tmp_path: Path) -> None:
     from relayd.store import snapshots
 
     store = open_store(tmp_path / "relayd.db", mode="create")
     plan = store.database.rows(
-        "EXPLAIN QUERY PLAN " + store.snapshots._hinted(snapshots._LEGS_BETWEEN),
+        "EXPLAIN QUERY PLAN " + store.snapshots._hinted(snapshots._LINKS_BETWEEN),
         {"snapshot": 1, "src": 1, "dst": 2},
     )
     store.close()
@@ -118,29 +118,29 @@ def test_the_newest_is_the_last_saved(store: Store) -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        _legs()[0]._replace(rtt_ms=EstimateRow(3.0, 2.0, 4.0, "measured")),
-        _legs()[0]._replace(rtt_ms=EstimateRow(1.0, math.nan, 4.0, "measured")),
-        _legs()[0]._replace(rtt_ms=EstimateRow(1.0, 2.0, math.nan, "measured")),
-        _legs()[0]._replace(aggregate_gbps=EstimateRow(1.0, 2.0, 4.0, "guessed")),
-        _legs()[1],  # twice
+        _links()[0]._replace(rtt_ms=EstimateRow(3.0, 2.0, 4.0, "measured")),
+        _links()[0]._replace(rtt_ms=EstimateRow(1.0, math.nan, 4.0, "measured")),
+        _links()[0]._replace(rtt_ms=EstimateRow(1.0, 2.0, math.nan, "measured")),
+        _links()[0]._replace(aggregate_gbps=EstimateRow(1.0, 2.0, 4.0, "guessed")),
+        _links()[1],  # twice
     ],
 )
-def test_a_snapshot_with_a_wrong_leg_is_not_saved_at_all(store: Store, wrong: LegRow) -> None:
+def test_a_snapshot_with_a_wrong_link_is_not_saved_at_all(store: Store, wrong: LinkRow) -> None:
     with pytest.raises(InputError):
-        store.snapshots.save(_head(), [*_legs()[1:], wrong], _sites())
+        store.snapshots.save(_head(), [*_links()[1:], wrong], _sites())
     assert store.snapshots.list() == []
-    assert store.snapshots.save(_head(), _legs(), _sites()).legs == 20
+    assert store.snapshots.save(_head(), _links(), _sites()).links == 20
 
 
 def test_an_id_is_used_once(store: Store) -> None:
-    store.snapshots.save(_head(), _legs(), _sites())
+    store.snapshots.save(_head(), _links(), _sites())
     with pytest.raises(InputError, match="never changes"):
         store.snapshots.save(_head(), [], [])
-    assert store.snapshots.get("s1").legs == 20
+    assert store.snapshots.get("s1").links == 20
 
 
 def test_nobody_can_change_a_snapshot(store: Store, spot: Spot) -> None:
-    store.snapshots.save(_head(), _legs(), _sites())
+    store.snapshots.save(_head(), _links(), _sites())
     statements = [
         "UPDATE snapshots SET source = 'measured'",
         "UPDATE legs SET rtt_ms_low = 0",
@@ -160,14 +160,14 @@ def test_nobody_can_change_a_snapshot(store: Store, spot: Spot) -> None:
 
 def test_pruning_removes_the_oldest_and_remembers_their_names(store: Store) -> None:
     for name in ("a", "b", "c", "d"):
-        store.snapshots.save(_head(name), _legs(), _sites())
+        store.snapshots.save(_head(name), _links(), _sites())
 
     assert store.snapshots.prune(keep=2) == ["b", "a"]
 
     assert [row.id for row in store.snapshots.list()] == ["d", "c"]
-    assert len(list(store.snapshots.legs("c"))) == 20
+    assert len(list(store.snapshots.links("c"))) == 20
     assert store.database.row("SELECT count(*) FROM legs")[0] == 40
-    for ask in (store.snapshots.get, store.snapshots.sites, store.snapshots.legs):
+    for ask in (store.snapshots.get, store.snapshots.sites, store.snapshots.links):
         with pytest.raises(InputError, match="was pruned on 2"):
             ask("a")
     with pytest.raises(InputError, match="never changes"):
@@ -178,12 +178,12 @@ def test_pruning_removes_the_oldest_and_remembers_their_names(store: Store) -> N
         store.snapshots.get("e")
 
 
-def test_what_was_measured_last_of_each_leg_of_a_snapshot(store: Store) -> None:
-    store.snapshots.save(_head(), _legs(), _sites())
-    legs = [(src, dst) for src, dst in (("aws:a", "gcp:d"), ("gcp:d", "aws:a"))]
+def test_what_was_measured_last_of_each_link_of_a_snapshot(store: Store) -> None:
+    store.snapshots.save(_head(), _links(), _sites())
+    links = [(src, dst) for src, dst in (("aws:a", "gcp:d"), ("gcp:d", "aws:a"))]
     sent = [
         Sample(src, dst, metric, 100.0 * at_s + number, at_s, "ping", 8)
-        for number, (src, dst) in enumerate(legs)
+        for number, (src, dst) in enumerate(links)
         for metric in ("rtt_ms", "aggregate_mbps", "loss_pct")
         for at_s in (10.0, 20.0, 30.0, 40.0)
     ]
@@ -191,7 +191,7 @@ def test_what_was_measured_last_of_each_leg_of_a_snapshot(store: Store) -> None:
     found = newest_samples(store.database, "s1", 10.0, 30.0)
     assert sorted(found) == sorted(
         (src, dst, metric, 3000.0 + number, 8)
-        for number, (src, dst) in enumerate(legs)
+        for number, (src, dst) in enumerate(links)
         for metric in ("rtt_ms", "aggregate_mbps")
     )
     assert newest_samples(store.database, "s1", 40.0, 50.0) == []

@@ -11,7 +11,7 @@ import pytest
 
 import relayd as library
 from probes.samples import Sample
-from relayd.evidence import since_last_changes
+from relayd.snapshots.evidence import since_last_changes
 from relayd.store import open_store
 from relayd.store.verifications import VerificationRow, Verifications
 from tests.relayd.conftest import Outcome
@@ -36,10 +36,13 @@ def test_what_was_kept_comes_back_and_calibrates_plans(spot: Spot) -> None:
     now_s = time.time()
     way = f"{SRC}>{RELAY}>{DST}"
     rows = [
-        _row("", 3.0, now_s - 9000), _row(way, 3.0, now_s - 9000),
-        _row("", 4.9, now_s - 7200), _row(way, 4.9, now_s - 7200),
-        _row("", 1.0, now_s - 60, run="direct"), _row(f"{SRC}>{DST}", 1.0, now_s - 60),
-    ]  # fmt: skip
+        _row("", 3.0, now_s - 9000),
+        _row(way, 3.0, now_s - 9000),
+        _row("", 4.9, now_s - 7200),
+        _row(way, 4.9, now_s - 7200),
+        _row("", 1.0, now_s - 60, run="direct"),
+        _row(f"{SRC}>{DST}", 1.0, now_s - 60),
+    ]
     with open_store(spot.where, mode="create") as store:
         kept = Verifications(store.database)
         assert kept.by_pair() == {}
@@ -80,8 +83,13 @@ def test_plans_tell_of_the_last_verification(spot: Spot, relayd: Run, tmp_path: 
 
 def test_samples_from_before_a_level_that_was_shown_no_longer_count() -> None:
     new = json.dumps({"new_level": True})
-    series = [_sample(5000.0, 1.0), _sample(5100.0, 2.0), _sample(3000.0, 3.0, new),
-              _sample(3050.0, 4.0, new), _sample(3020.0, 5.0)]  # fmt: skip
+    series = [
+        _sample(5000.0, 1.0),
+        _sample(5100.0, 2.0),
+        _sample(3000.0, 3.0, new),
+        _sample(3050.0, 4.0, new),
+        _sample(3020.0, 5.0),
+    ]
     old: list[Sample] = []
     kept = list(since_last_changes(series, on_old=old.append))
     assert [sample.value for sample in kept] == [3050.0, 3020.0]
@@ -95,16 +103,16 @@ def test_samples_from_before_a_level_that_was_shown_no_longer_count() -> None:
 @pytest.fixture
 def fleet(tmp_path: Path) -> Path:
     file = tmp_path / "fleet.toml"
-    file.write_text("\n".join(
-        f'[[host]]\nregion = "{region}"\nhost = "192.0.2.{n}"\n'
-        for n, region in enumerate((SRC, DST, RELAY, RELAY), start=1)
-    ))  # fmt: skip
+    file.write_text(
+        "\n".join(
+            f'[[host]]\nregion = "{region}"\nhost = "192.0.2.{n}"\n'
+            for n, region in enumerate((SRC, DST, RELAY, RELAY), start=1)
+        )
+    )
     return file
 
 
-def test_a_dry_run_says_what_would_run_and_cost(
-    relayd: Run, fleet: Path, tmp_path: Path
-) -> None:  # fmt: skip
+def test_a_dry_run_says_what_would_run_and_cost(relayd: Run, fleet: Path, tmp_path: Path) -> None:
     table, db = tmp_path / "few.csv", tmp_path / "few.db"
     table.write_text(
         f"src,dst,aggregate_mbps,connections\n{SRC},{DST},500,64\n{SRC},{RELAY},4000,64\n"
@@ -127,7 +135,7 @@ def test_a_dry_run_says_what_would_run_and_cost(
 
 def test_more_vms_than_there_are_scale_the_prediction(
     relayd: Run, fleet: Path, tmp_path: Path
-) -> None:  # fmt: skip
+) -> None:
     plan = tmp_path / "plan.json"
     words = ["plan", "--src", SRC, "--dst", DST, "--relays", "none", "--objective", "time"]
     plan.write_text(relayd(*words, "--vms", "4", "--json").out)
@@ -138,7 +146,7 @@ def test_more_vms_than_there_are_scale_the_prediction(
 
 def test_what_can_not_be_run_is_told_in_a_sentence(
     relayd: Run, fleet: Path, tmp_path: Path
-) -> None:  # fmt: skip
+) -> None:
     plan, broken = tmp_path / "plan.json", tmp_path / "broken.json"
     plan.write_text(relayd("plan", "--src", SRC, "--dst", "aws:eu-west-1", "--json").out)
     broken.write_text("{")

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import relayd
-from planner.plan import Plan
+from planner.transfer.plan import Plan
 from relayd.__main__ import main
-from relayd.matrices import Matrix
+from relayd.sources.matrices import Matrix
 
 GRID = """\
 src,dst,rtt_ms,aggregate_gbps,per_flow_mbps,connections,measured_at
@@ -77,7 +77,7 @@ def test_matrices_are_labelled(db: Path) -> None:
     gain = wan.matrix("relay-gain", measured_only=True)
     assert gain.regions == ("aws:ap-northeast-1", "azure:eastus", "azure:japaneast")
     assert gain["azure:eastus", "aws:ap-northeast-1"] == pytest.approx(9.6 / 2.0)
-    # What a value rests on: a relay's gain on the least sure of the legs that it compares.
+    # What a value rests on: a relay's gain on the least sure of the links that it compares.
     pair = ("azure:eastus", "aws:ap-northeast-1")
     assert source_of(aggregate, *pair) == "measured"
     assert source_of(aggregate, "azure:eastus", "gcp:us-east1") != "measured"

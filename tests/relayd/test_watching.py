@@ -24,30 +24,30 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import relayd
-from planner.errors import InputError
-from probes.analysis.leg_health import Health, Look, Policy
+from planner.model.errors import InputError
+from probes.analysis.link_health import Health, Look, Policy
 from probes.fleet.hosts import Fleet, Host
-from probes.light import manner_for
+from probes.fleet.liveness import manner_for
 from probes.samples import Sample
-from relayd.catalogue import load_catalogue
+from relayd.catalogue.loading import load_catalogue
+from relayd.cli.measuring.watch import watch_options
 from relayd.cli.parser import parse
-from relayd.cli.watch import watch_options
-from relayd.evidence import LegShift
-from relayd.knowledge import Knowledge
-from relayd.snapshots import make_snapshot
+from relayd.snapshots.building import make_snapshot
+from relayd.snapshots.evidence import LinkShift
+from relayd.sources.stored import Knowledge
 from relayd.store import Store, append, open_store
+from relayd.store.campaigns.spending import Spending
 from relayd.store.events import Event, Events
-from relayd.store.leg_states import LegStates
-from relayd.store.level_shifts import LevelShifts
-from relayd.store.spending import Spending
-from relayd.watching.legs import WatchedLegs
-from relayd.watching.looking import LEAST_SHARE, OVERHEAD_S, period_s
-from relayd.watching.options import DAY_S, QuietHours, WatchOptions, day_left_s
-from relayd.watching.purse import Purse
-from relayd.watching.storage import StoreThread
-from relayd.watching.telling import Telling
-from relayd.watching.watcher import Watcher
-from relayd.watching.webhook import DeliveryError, Webhook, retry_s
+from relayd.store.links.level_shifts import LevelShifts
+from relayd.store.links.states import LinkStates
+from relayd.watch.budget import Purse
+from relayd.watch.links import WatchedLinks
+from relayd.watch.liveness import LEAST_SHARE, OVERHEAD_S, period_s
+from relayd.watch.notifier import Telling
+from relayd.watch.settings import DAY_S, QuietHours, WatchOptions, day_left_s
+from relayd.watch.storage import StoreThread
+from relayd.watch.watcher import Watcher
+from relayd.watch.webhook import DeliveryError, Webhook, retry_s
 from tests.relayd.conftest import Outcome
 
 _ROOT = Path(__file__).parents[2]
@@ -71,7 +71,7 @@ def store(db: Path) -> Iterator[Store]:
 
 def _keep(store: Store, health: Health | None, until_s: float) -> None:
     with store.database.transaction():
-        LegStates(store.database).keep(
+        LinkStates(store.database).keep(
             {_PAIR: health} if health else {}, [] if health else [_PAIR], until_s
         )
 
@@ -85,12 +85,12 @@ def test_answers_go_by_states_until_they_are_taken_back_or_too_old(store: Store,
     usual = wan.plan(*ask, relays="none")
     _keep(store, _DOWN, time.time() + 60)
     assert wan.plan(*ask).verdict == usual.verdict  # as it was read
-    assert list(wan.refresh_leg_states()) == [_PAIR]
+    assert list(wan.refresh_link_states()) == [_PAIR]
     plan = wan.plan(*ask)
     assert plan.verdict == "relay"
     assert f"{_PAIR[0]} -> {_PAIR[1]} is down since 2027-01-15T08:00:00Z" in plan.reason
     assert relayd.open(db).plan(*ask).reason == plan.reason
-    # VM types are another model of the same leg, which is as dead.
+    # VM types are another model of the same link, which is as dead.
     assert wan.plan(*ask, vm_types={"aws": "t2.micro"}).verdict == "relay"
     assert wan.matrix("aggregate")[_PAIR] == 0
     shuffled = wan.shuffle({_PAIR: 10.0})
@@ -107,7 +107,7 @@ def test_a_store_without_states_loads_nothing_for_them(db: Path) -> None:
         "import sys, relayd\n"
         f"relayd.open({str(db)!r}).plan('us-east', 'sa')\n"
         "sys.exit(any(m in sys.modules for m in "
-        "('planner.leg_states', 'relayd.store.leg_states', 'relayd.watching')))"
+        "('planner.model.link_states', 'relayd.store.links.states', 'relayd.watch')))"
     )
     assert subprocess.run([sys.executable, "-c", program], cwd=_ROOT).returncode == 0
 
@@ -190,31 +190,37 @@ def test_wrong_hours_are_refused(text: str) -> None:
 @pytest.mark.parametrize(
     "fields",
     [
-        {"daily_budget_usd": -1.0}, {"daily_budget_usd": inf}, {"daily_budget_usd": float("nan")},
-        {"interval_s": 0.0}, {"interval_s": float("nan")}, {"interval_s": 1e9},
-        {"hold_intervals": 0}, {"campaign_every_s": 0.0}, {"retain_s": 60.0},
+        {"daily_budget_usd": -1.0},
+        {"daily_budget_usd": inf},
+        {"daily_budget_usd": float("nan")},
+        {"interval_s": 0.0},
+        {"interval_s": float("nan")},
+        {"interval_s": 1e9},
+        {"hold_intervals": 0},
+        {"campaign_every_s": 0.0},
+        {"retain_s": 60.0},
     ],
-)  # fmt: skip
+)
 def test_wrong_options_are_refused(fields: dict[str, float]) -> None:
     with pytest.raises(InputError):
         WatchOptions(**{"daily_budget_usd": 1.0, **fields})  # type: ignore[arg-type]
 
 
-# ---- legs ----------------------------------------------------------------------------------------
+# ---- links ---------------------------------------------------------------------------------------
 
 
-def test_silence_of_a_leg_that_never_answered_may_be_a_filter() -> None:
-    legs = WatchedLegs([("a", "b"), ("b", "a")], Policy())
+def test_silence_of_a_link_that_never_answered_may_be_a_filter() -> None:
+    links = WatchedLinks([("a", "b"), ("b", "a")], Policy())
     for at_s in range(10):
-        legs.looked(("a", "b"), Look(at_s, 3, 0))
-        legs.looked(("b", "a"), Look(at_s, 3, 3 if at_s < 5 else 0, 10.0 if at_s < 5 else None))
-    assert legs.counts() == {"watched": 2, "up": 0, "degraded": 0, "down": 1, "unanswered": 1}
-    news, changed = legs.take_news()
+        links.looked(("a", "b"), Look(at_s, 3, 0))
+        links.looked(("b", "a"), Look(at_s, 3, 3 if at_s < 5 else 0, 10.0 if at_s < 5 else None))
+    assert links.counts() == {"watched": 2, "up": 0, "degraded": 0, "down": 1, "unanswered": 1}
+    news, changed = links.take_news()
     assert [(item.src, item.dst, item.before, item.health.condition) for item in news] == [
         ("b", "a", "up", "down")
     ]
     assert changed == {("b", "a")}
-    samples = {sample.metric: sample for sample in legs.take_samples()}
+    samples = {sample.metric: sample for sample in links.take_samples()}
     assert samples["rtt_ms"].value == 10.0
     assert samples["loss_pct"].value == 50.0
 
@@ -237,13 +243,13 @@ def test_an_outage_is_sure_within_an_interval(
 
 def test_what_is_kept_is_taken_up_again(store: Store) -> None:
     _keep(store, _DOWN, time.time() + 60)
-    legs = WatchedLegs([_PAIR], Policy())
-    legs.resume(LegStates(store.database).kept(), time.time())
-    assert legs.healths[_PAIR] == _DOWN
-    legs.looked(_PAIR, Look(time.time(), 3, 0))
-    assert legs.take_news() == ([], set())  # known already
-    late = WatchedLegs([_PAIR], Policy())
-    late.resume(LegStates(store.database).kept(), time.time() + 3600)
+    links = WatchedLinks([_PAIR], Policy())
+    links.resume(LinkStates(store.database).kept(), time.time())
+    assert links.healths[_PAIR] == _DOWN
+    links.looked(_PAIR, Look(time.time(), 3, 0))
+    assert links.take_news() == ([], set())  # known already
+    late = WatchedLinks([_PAIR], Policy())
+    late.resume(LinkStates(store.database).kept(), time.time() + 3600)
     assert late.healths[_PAIR].condition == "up"
     assert late.take_news() == ([], {_PAIR})  # to be forgotten
 
@@ -254,20 +260,25 @@ def test_what_is_kept_is_taken_up_again(store: Store) -> None:
 def test_estimates_rest_on_what_was_measured_since_the_change(store: Store) -> None:
     random = Random(1)
     rows = [
-        Sample(*_PAIR, "rtt_ms", random.uniform(0.98, 1.02) * (120.0 if n < 60 else 180.0),
-               1.7e9 + 600 * n, "relayd-watch")
+        Sample(
+            *_PAIR,
+            "rtt_ms",
+            random.uniform(0.98, 1.02) * (120.0 if n < 60 else 180.0),
+            1.7e9 + 600 * n,
+            "relayd-watch",
+        )
         for n in range(75)
-    ]  # fmt: skip
+    ]
     append(store, rows)
     catalogue = load_catalogue()
-    shifts: list[LegShift] = []
+    shifts: list[LinkShift] = []
     make_snapshot(store, catalogue, on_shift=shifts.append)
     (shift,) = shifts
     assert shift.before == pytest.approx(120, rel=0.02)
     assert shift.after == pytest.approx(180, rel=0.02)
-    leg = Knowledge(catalogue, store.place).network(_PAIR).leg(*_PAIR)
-    assert leg.rtt_ms.expected == pytest.approx(180, rel=0.02)
-    assert leg.rtt_ms.samples == pytest.approx(15, abs=2)
+    link = Knowledge(catalogue, store.place).network(_PAIR).link(*_PAIR)
+    assert link.rtt_ms.expected == pytest.approx(180, rel=0.02)
+    assert link.rtt_ms.samples == pytest.approx(15, abs=2)
     # It is told once, however often it is found.
     known = LevelShifts(store.database)
     with store.database.transaction():
@@ -289,17 +300,25 @@ def test_estimates_rest_on_what_was_measured_since_the_change(store: Store) -> N
 
 def _fleet(folder: Path) -> Fleet:
     hosts = {
-        name: Host(name, name, "127.0.0.1", 1, "nobody", None, folder / "known_hosts",
-                   public_address=f"127.0.2.{number}")
+        name: Host(
+            name,
+            name,
+            "127.0.0.1",
+            1,
+            "nobody",
+            None,
+            folder / "known_hosts",
+            public_address=f"127.0.2.{number}",
+        )
         for number, name in enumerate(_PAIR, 1)
-    }  # fmt: skip
+    }
     return Fleet(hosts)
 
 
 def test_one_watches_and_another_takes_over_when_it_is_killed(db: Path, tmp_path: Path) -> None:
     code = (
         "import asyncio, sys\n"
-        "from relayd.watching.storage import StoreThread\n"
+        "from relayd.watch.storage import StoreThread\n"
         "async def hold():\n"
         "    async with StoreThread(sys.argv[1]) as storage:\n"
         "        assert await storage.stand()\n"
@@ -310,8 +329,13 @@ def test_one_watches_and_another_takes_over_when_it_is_killed(db: Path, tmp_path
     notes: list[str] = []
 
     async def story(other: subprocess.Popen[str]) -> list[str]:
-        watcher = Watcher(db, _fleet(tmp_path), load_catalogue(),
-                          WatchOptions(1.0, campaign_every_s=inf), notes.append)  # fmt: skip
+        watcher = Watcher(
+            db,
+            _fleet(tmp_path),
+            load_catalogue(),
+            WatchOptions(1.0, campaign_every_s=inf),
+            notes.append,
+        )
         stop, roles = asyncio.Event(), []
         running = asyncio.create_task(watcher.run(stop))
 
@@ -415,11 +439,20 @@ def test_a_watcher_needs_two_regions(db: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "url",
     [
-        "http://example.com/x", "ftp://example.com", "example.com", "https://", "https://u:p@h/x",
-        "https://h/x#y", "https://h/a b", "https://h/\r\nX: y", "https://h:99999/", "http://[::1",
-        "file:///etc/passwd", "http://127.0.0.1.example.com/",
+        "http://example.com/x",
+        "ftp://example.com",
+        "example.com",
+        "https://",
+        "https://u:p@h/x",
+        "https://h/x#y",
+        "https://h/a b",
+        "https://h/\r\nX: y",
+        "https://h:99999/",
+        "http://[::1",
+        "file:///etc/passwd",
+        "http://127.0.0.1.example.com/",
     ],
-)  # fmt: skip
+)
 def test_only_addresses_that_are_safe_to_tell(url: str) -> None:
     with pytest.raises(InputError, match="--webhook") as refused:
         Webhook(url, _SECRET)
@@ -552,9 +585,7 @@ def test_compact_from_a_shell(store: Store, db: Path, relayd: Callable[..., Outc
     ]
     append(store, rows)
     done = relayd("store", "compact", "--older-than", "90d", "--db", db, "--json")
-    assert (done.code, json.loads(done.out)) == (
-        0, {"samples": 744, "summaries": 13, "kept": 256},
-    )  # fmt: skip
+    assert (done.code, json.loads(done.out)) == (0, {"samples": 744, "summaries": 13, "kept": 256})
     again = relayd("store", "compact", "--older-than", "90d", "--period", "day", "--db", db)
     assert again.out.splitlines() == [
         "Made 0 samples small: 0 summaries, one a day",

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from probes.fleet.hosts import Fleet, Host
-from relayd.catalogue import load_catalogue
+from relayd.catalogue.loading import load_catalogue
 from relayd.store import open_store
-from relayd.store.election import election
-from relayd.watching import watcher as watching
-from relayd.watching.options import WatchOptions
-from relayd.watching.watcher import Watcher
+from relayd.store.leader_lock import election
+from relayd.watch import watcher as watching
+from relayd.watch.settings import WatchOptions
+from relayd.watch.watcher import Watcher
 from tests.postgresql import running_server
 from tests.relayd.engines import PostgresqlSpot
 
@@ -28,10 +28,20 @@ _END_OFFICES = (
 
 def _fleet(folder: Path) -> Fleet:
     return Fleet(
-        {name: Host(name, name, "127.0.0.1", 1, "nobody", None, folder / "known_hosts",
-                    public_address=f"127.0.2.{number}")
-         for number, name in enumerate(_PAIR, 1)}
-    )  # fmt: skip
+        {
+            name: Host(
+                name,
+                name,
+                "127.0.0.1",
+                1,
+                "nobody",
+                None,
+                folder / "known_hosts",
+                public_address=f"127.0.2.{number}",
+            )
+            for number, name in enumerate(_PAIR, 1)
+        }
+    )
 
 
 async def _until(holds: Callable[[], bool]) -> None:

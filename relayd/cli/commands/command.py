@@ -21,9 +21,11 @@ def command(commands: Any, name: str, handler: str, help_text: str) -> argparse.
         Without a capital and a full stop.
     """
     parser: argparse.ArgumentParser = commands.add_parser(
-        name, help=help_text, description=help_text[0].upper() + help_text[1:] + ".",
+        name,
+        help=help_text,
+        description=help_text[0].upper() + help_text[1:] + ".",
         allow_abbrev=False,
-    )  # fmt: skip
+    )
     parser.set_defaults(run=_late(handler))
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument(
@@ -32,9 +34,12 @@ def command(commands: Any, name: str, handler: str, help_text: str) -> argparse.
         help="the store: a file, or postgresql://USER@HOST/DATABASE (default: a per-user file)",
     )
     parser.add_argument(
-        "--catalogue", metavar="FILE", action="append", default=[],
+        "--catalogue",
+        metavar="FILE",
+        action="append",
+        default=[],
         help="a catalogue file of your own; may be repeated",
-    )  # fmt: skip
+    )
     return parser
 
 
@@ -51,9 +56,11 @@ def worth(goal: Any) -> None:
 def group(commands: Any, name: str, help_text: str, title: str, metavar: str) -> Any:
     """Add a command that has commands of its own; returns what those are added to."""
     parser = commands.add_parser(
-        name, help=help_text, description=help_text[0].upper() + help_text[1:] + ".",
+        name,
+        help=help_text,
+        description=help_text[0].upper() + help_text[1:] + ".",
         allow_abbrev=False,
-    )  # fmt: skip
+    )
     return parser.add_subparsers(title=title, metavar=metavar, required=True)
 
 

@@ -15,12 +15,12 @@ REPLAYED = ("value", "time", "cost")
 
 def add(commands: Any) -> None:
     """Add the commands on what is known."""
-    command(commands, "regions", "relayd.cli.listing:regions", "list regions and aliases")
-    links = command(commands, "links", "relayd.cli.listing:links", "list legs with estimates")
-    links.add_argument("--src", help="only legs out of this region")
-    links.add_argument("--dst", help="only legs into this region")
+    command(commands, "regions", "relayd.cli.data.listing:regions", "list regions and aliases")
+    links = command(commands, "links", "relayd.cli.data.listing:links", "list links with estimates")
+    links.add_argument("--src", help="only links out of this region")
+    links.add_argument("--dst", help="only links into this region")
     matrix = command(
-        commands, "matrix", "relayd.cli.listing:matrix", "print one figure for all pairs"
+        commands, "matrix", "relayd.cli.data.listing:matrix", "print one figure for all pairs"
     )
     matrix.add_argument("--metric", choices=METRICS, default="aggregate")
     matrix.add_argument(
@@ -32,15 +32,15 @@ def add(commands: Any) -> None:
     matrix.add_argument(
         "--summary", action="store_true", help="by pair of providers instead of by region"
     )
-    _import(command(commands, "import", "relayd.cli.importing:run", "import measurements"))
-    export = command(commands, "export", "relayd.cli.exporting:run", "export the graph")
+    _import(command(commands, "import", "relayd.cli.data.importing:run", "import measurements"))
+    export = command(commands, "export", "relayd.cli.data.exporting:run", "export the graph")
     export.add_argument("what", choices=("graph",))
     export.add_argument(
         "--format", choices=("json", "csv", "graphml", "adjacency", "node-link"), default="json"
     )
     export.add_argument("--output", metavar="FILE", help="instead of standard output")
     report = command(
-        commands, "report", "relayd.cli.report:run", "analyse all samples, as papers do"
+        commands, "report", "relayd.cli.data.report:run", "analyse all samples, as papers do"
     )
     report.add_argument(
         "--format", choices=("md", "html", "json"), help="(default: by FILE's name)"
@@ -49,12 +49,14 @@ def add(commands: Any) -> None:
     report.add_argument("--since", metavar="TIME", help="only the newest samples, such as 30d")
     _backtest(
         command(
-            commands, "backtest", "relayd.cli.backtest:run",
+            commands,
+            "backtest",
+            "relayd.cli.data.backtest:run",
             "replay history: what following relayd would have come to",
         )
-    )  # fmt: skip
+    )
     chores = group(commands, "store", "look after the store", "actions", "ACTION")
-    _compact(command(chores, "compact", "relayd.cli.store:compact", "make old samples small"))
+    _compact(command(chores, "compact", "relayd.cli.data.store:compact", "make old samples small"))
 
 
 def _import(parser: argparse.ArgumentParser) -> None:
@@ -67,15 +69,19 @@ def _import(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--src-vm", metavar="TYPE", default="", help="VM type at the source")
     parser.add_argument("--dst-vm", metavar="TYPE", default="", help="VM type at the destination")
     parser.add_argument(
-        "--measured-at", metavar="TIME",
+        "--measured-at",
+        metavar="TIME",
         help="ISO 8601, for files without times (default: the file's modification time)",
-    )  # fmt: skip
+    )
     parser.add_argument("--connections", metavar="N", help="where the file does not say")
     parser.add_argument("--duration", metavar="TIME", help="where the file does not say")
     parser.add_argument(
-        "--tier", action="append", default=[], metavar="NAME",
+        "--tier",
+        action="append",
+        default=[],
+        metavar="NAME",
         help="network tiers to keep of Skyplane files (default PREMIUM); repeatable",
-    )  # fmt: skip
+    )
     parser.add_argument(
         "--force", action="store_true", help="keep rows that a sanity test would reject"
     )
@@ -99,9 +105,12 @@ def _backtest(parser: argparse.ArgumentParser) -> None:
     span.add_argument("--until", metavar="TIME", help="the same")
     span.add_argument("--step", metavar="TIME", help="between decisions (default 30m)")
     span.add_argument(
-        "--pairs", metavar="SRC>DST", action="append", default=[],
+        "--pairs",
+        metavar="SRC>DST",
+        action="append",
+        default=[],
         help="only these; each end a region, alias or provider, such as 'azure>aws'; repeatable",
-    )  # fmt: skip
+    )
     span.add_argument(
         "--dask", metavar="ADDRESS", help="compute on a running Dask cluster (its scheduler)"
     )
@@ -111,7 +120,9 @@ def _backtest(parser: argparse.ArgumentParser) -> None:
         "--connections", metavar="N", help="TCP connections a VM; 1 rests on single flows"
     )
     goal.add_argument(
-        "--objective", choices=REPLAYED, default="value",
+        "--objective",
+        choices=REPLAYED,
+        default="value",
         help="value: cost plus time (default); time or cost alone",
-    )  # fmt: skip
+    )
     worth(goal)

@@ -12,11 +12,24 @@ from relayd.cli.commands.questions import plan_options
 def add(commands: Any) -> None:
     """Add the commands that measure."""
     actions = group(commands, "fleet", "look after the hosts that measure", "actions", "ACTION")
-    _fleet_check(command(actions, "check", "relayd.cli.fleet:check", "test every host at once"))
-    command(actions, "caps", "relayd.cli.caps:caps", "show slow VMs that it may pay to recreate")
-    _probe(command(commands, "probe", "relayd.cli.probe:run", "measure with the fleet"))
-    _verify(command(commands, "verify", "relayd.cli.verify:run", "run plans briefly, and compare"))
-    _watch(command(commands, "watch", "relayd.cli.watch:run", "watch a fleet continuously"))
+    _fleet_check(
+        command(actions, "check", "relayd.cli.measuring.fleet:check", "test every host at once")
+    )
+    command(
+        actions,
+        "caps",
+        "relayd.cli.measuring.caps:caps",
+        "show slow VMs that it may pay to recreate",
+    )
+    _probe(command(commands, "probe", "relayd.cli.measuring.probe:run", "measure with the fleet"))
+    _verify(
+        command(
+            commands, "verify", "relayd.cli.measuring.verify:run", "run plans briefly, and compare"
+        )
+    )
+    _watch(
+        command(commands, "watch", "relayd.cli.measuring.watch:run", "watch a fleet continuously")
+    )
 
 
 def _fleet(parser: argparse.ArgumentParser) -> None:
@@ -27,34 +40,41 @@ def _fleet(parser: argparse.ArgumentParser) -> None:
 def _fleet_check(parser: argparse.ArgumentParser) -> None:
     _fleet(parser)
     parser.add_argument(
-        "--trust-new", action="store_true",
+        "--trust-new",
+        action="store_true",
         help="show the keys of hosts that have none on record, ask, and store them",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--install-tools", action="store_true",
+        "--install-tools",
+        action="store_true",
         help="offer to install missing tools by the host's package manager",
-    )  # fmt: skip
+    )
 
 
 def _probe(parser: argparse.ArgumentParser) -> None:
     _fleet(parser)
     what = parser.add_argument_group("what to measure")
     what.add_argument(
-        "--pairs", metavar="SRC>DST", action="append", default=[],
+        "--pairs",
+        metavar="SRC>DST",
+        action="append",
+        default=[],
         help="only these; `*` is every host; repeatable",
-    )  # fmt: skip
+    )
     what.add_argument(
         "--phases", metavar="LIST", help="of rtt,per-flow,aggregate,caps (default all)"
     )
     what.add_argument("--thorough", action="store_true", help="all pairs")
     what.add_argument(
-        "--connections", metavar="N",
+        "--connections",
+        metavar="N",
         help="TCP connections of a pair (default: as many as saturate it, at most 64)",
-    )  # fmt: skip
+    )
     what.add_argument(
-        "--ramp", action="store_true",
+        "--ramp",
+        action="store_true",
         help="try 1, 2, 4, ... connections on every pair, not once a kind of sender",
-    )  # fmt: skip
+    )
     what.add_argument("--tool", choices=("iperf3", "nuttcp"), default="iperf3")
     what.add_argument("--flow-time", metavar="TIME", help="of a one-flow probe (default 10s)")
     what.add_argument("--aggregate-time", metavar="TIME", help="of a many-flow probe (default 5s)")
@@ -64,16 +84,18 @@ def _probe(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--udp", action="store_true", help="UDP capacity too, after each many-flow")
     what.add_argument("--trace", action="store_true", help="the hops of each route too")
     what.add_argument(
-        "--addresses", choices=("public", "private", "private-within-provider"),
+        "--addresses",
+        choices=("public", "private", "private-within-provider"),
         help="to probe at (default: as the fleet file says)",
-    )  # fmt: skip
+    )
     tcp = parser.add_argument_group("TCP")
     tcp.add_argument("--tcp-window", metavar="SIZE", help="to ask for, such as 8M")
     tcp.add_argument("--congestion-control", metavar="NAME", help="to ask for, such as cubic")
     tcp.add_argument(
-        "--change-sysctls", action="store_true",
+        "--change-sysctls",
+        action="store_true",
         help="change, as root and for the campaign only, what a socket can't ask for",
-    )  # fmt: skip
+    )
     limits = parser.add_argument_group("limits")
     limits.add_argument("--dry-run", action="store_true", help="only say what it would take")
     limits.add_argument("--budget", metavar="USD", help="most to spend on egress, such as 5usd")
@@ -90,14 +112,16 @@ def _verify(parser: argparse.ArgumentParser) -> None:
         "could not be run; otherwise as everywhere."
     )
     parser.add_argument(
-        "plans", metavar="PLAN", nargs="*",
+        "plans",
+        metavar="PLAN",
+        nargs="*",
         help="plans as `relayd plan --json` printed them, - reads one; or --src and --dst",
-    )  # fmt: skip
+    )
     _fleet(parser)
     limits = parser.add_argument_group("limits of the verification")
     limits.add_argument("--dry-run", action="store_true", help="only say what it would take")
     limits.add_argument("--seconds", metavar="N", help="that count of each run (default 10)")
-    limits.add_argument("--max-gb", metavar="N", help="most GB to send for a plan, over all legs")
+    limits.add_argument("--max-gb", metavar="N", help="most GB to send for a plan, over all links")
     limits.add_argument(
         "--budget", metavar="USD", dest="max_usd", help="most egress fees for a plan, such as 1usd"
     )
@@ -111,22 +135,26 @@ def _watch(parser: argparse.ArgumentParser) -> None:
         "--interval", metavar="TIME", help="within which to notice an outage (default 30s)"
     )
     what.add_argument(
-        "--pairs", metavar="SRC>DST", action="append", default=[],
+        "--pairs",
+        metavar="SRC>DST",
+        action="append",
+        default=[],
         help="only these; `*` is every host; repeatable",
-    )  # fmt: skip
+    )
     what.add_argument(
         "--hold",
         metavar="N",
-        help="intervals that a leg must be well before it is used again (default 5)",
+        help="intervals that a link must be well before it is used again (default 5)",
     )
     limits = parser.add_argument_group("limits")
     limits.add_argument(
         "--daily-budget", metavar="USD", required=True, help="most egress of a UTC day, as 2usd"
     )
     limits.add_argument(
-        "--campaign-every", metavar="TIME",
+        "--campaign-every",
+        metavar="TIME",
         help="age at which a campaign is due, or never (default 7d)",
-    )  # fmt: skip
+    )
     limits.add_argument(
         "--quiet-hours", metavar="FROM-TO", help="UTC hours without throughput probes: 22:00-06:00"
     )
@@ -134,6 +162,7 @@ def _watch(parser: argparse.ArgumentParser) -> None:
         "--retain", metavar="TIME", help="age at which samples are made small, or never (90d)"
     )
     parser.add_argument(
-        "--webhook", metavar="URL",
-        help="tell this address of legs that fail and recover; signed with RELAYD_WEBHOOK_SECRET",
-    )  # fmt: skip
+        "--webhook",
+        metavar="URL",
+        help="tell this address of links that fail and recover; signed with RELAYD_WEBHOOK_SECRET",
+    )

@@ -17,28 +17,42 @@ EMITTED = ("haproxy", "socat", "iperf3", "rclone", "aws-cli", "azcopy", "gcloud"
 
 def add(commands: Any) -> None:
     """Add the commands that answer a question."""
-    plan_options(command(commands, "plan", "relayd.cli.plan:run", "recommend how to move a volume"))
+    plan_options(
+        command(commands, "plan", "relayd.cli.questions.plan:run", "recommend how to move a volume")
+    )
     _shuffle(
         command(
-            commands, "shuffle", "relayd.cli.shuffle:run", "recommend how to run many transfers"
+            commands,
+            "shuffle",
+            "relayd.cli.questions.shuffle:run",
+            "recommend how to run many transfers",
         )
     )
     _broadcast(
         command(
-            commands, "broadcast", "relayd.cli.broadcast:run",
+            commands,
+            "broadcast",
+            "relayd.cli.questions.broadcast:run",
             "recommend how to bring one volume to several regions",
         )
-    )  # fmt: skip
+    )
     _schedule(
-        command(commands, "schedule", "relayd.cli.schedule:run", "admit transfers with deadlines")
+        command(
+            commands,
+            "schedule",
+            "relayd.cli.questions.schedule:run",
+            "admit transfers with deadlines",
+        )
     )
     _place(commands)
     _replan(
         command(
-            commands, "replan", "relayd.cli.replanning:run",
+            commands,
+            "replan",
+            "relayd.cli.questions.replan:run",
             "say whether to keep to a plan in progress",
         )
-    )  # fmt: skip
+    )
 
 
 def plan_options(
@@ -60,18 +74,22 @@ def plan_options(
     ask.add_argument("--volume", metavar="SIZE", help="such as 500GB (default 100GB)")
     goal = parser.add_argument_group("goal")
     goal.add_argument(
-        "--objective", choices=OBJECTIVES, default="value",
+        "--objective",
+        choices=OBJECTIVES,
+        default="value",
         help="value: cost plus time (default); time, cost or latency alone",
-    )  # fmt: skip
+    )
     worth(goal)
     limits = parser.add_argument_group("limits")
     limits.add_argument(budget, metavar="USD", dest="budget", help="most to spend, such as 20usd")
     limits.add_argument("--deadline", metavar="TIME", help="such as 2h")
     limits.add_argument("--min-throughput", metavar="RATE", help="such as 8gbps")
     limits.add_argument(
-        "--relays", metavar="any|one|none|REGION", default="any",
+        "--relays",
+        metavar="any|one|none|REGION",
+        default="any",
         help="how many relays, or the only one to consider (default any)",
-    )  # fmt: skip
+    )
     _limits(parser, most=True, relays=())
     shown = _frontier(parser)
     shown.add_argument(
@@ -83,9 +101,12 @@ def plan_options(
     run = parser.add_argument_group("running it")
     run.add_argument("--emit", choices=EMITTED, help="print what to run with this tool instead")
     run.add_argument(
-        "--endpoint", metavar="REGION=ADDRESS", action="append", default=[],
+        "--endpoint",
+        metavar="REGION=ADDRESS",
+        action="append",
+        default=[],
         help="for --emit: address of the VM there, or of several, with commas; repeatable",
-    )  # fmt: skip
+    )
     run.add_argument("--port", metavar="N", help="for --emit: where relays listen (default 5201)")
 
 
@@ -97,9 +118,11 @@ def _shuffle(parser: argparse.ArgumentParser) -> None:
     )
     goal = parser.add_argument_group("goal")
     goal.add_argument(
-        "--objective", choices=SHUFFLE_OBJECTIVES, default="time",
+        "--objective",
+        choices=SHUFFLE_OBJECTIVES,
+        default="time",
         help="time: the last pair ends as soon as possible (default); cost: least cost",
-    )  # fmt: skip
+    )
     goal.add_argument("--deadline", metavar="TIME", help="latest end of the last pair, such as 2h")
     goal.add_argument(
         "--margin", metavar="SHARE", help="what relays must surely gain (default 0.1)"
@@ -119,10 +142,12 @@ def _broadcast(parser: argparse.ArgumentParser) -> None:
     ask.add_argument("--volume", metavar="SIZE", help="of one copy, such as 50GB (default 100GB)")
     goal = parser.add_argument_group("goal")
     goal.add_argument(
-        "--objective", choices=BROADCAST_OBJECTIVES, default="value",
+        "--objective",
+        choices=BROADCAST_OBJECTIVES,
+        default="value",
         help="value: cost plus time (default); time: the last destination has all as soon as "
         "possible; cost: least cost",
-    )  # fmt: skip
+    )
     goal.add_argument(
         "--time-value", metavar="USD/H", help="what an hour is worth (default 20usd/h)"
     )
@@ -131,26 +156,31 @@ def _broadcast(parser: argparse.ArgumentParser) -> None:
         "--margin", metavar="SHARE", help="what forwarding must surely gain (default 0.1)"
     )
     _limits(
-        parser, most=True, relays=("any", "ends", "none"),
+        parser,
+        most=True,
+        relays=("any", "ends", "none"),
         relays_help="who forwards: any region (default), destinations alone, or nobody",
-    )  # fmt: skip
+    )
     _frontier(parser).add_argument("--trees", action="store_true", help="list every tree")
 
 
 def _schedule(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "transfers", metavar="FILE",
+        "transfers",
+        metavar="FILE",
         help="CSV or JSON: id, src, dst, volume, start, deadline, priority, value_usd; - reads CSV",
-    )  # fmt: skip
+    )
     goal = parser.add_argument_group("schedule")
     goal.add_argument(
         "--after", metavar="FILE", help="a schedule in progress (its JSON), whose promises are kept"
     )
     goal.add_argument("--now", metavar="TIME", help="on the schedule's clock, such as 90min")
     goal.add_argument(
-        "--rates", choices=("expected", "low"), default="expected",
+        "--rates",
+        choices=("expected", "low"),
+        default="expected",
         help="what promises rest on: expected figures (default), or their low bounds",
-    )  # fmt: skip
+    )
     goal.add_argument(
         "--explain", metavar="N", help="say what would do for the first N refused (default 10)"
     )
@@ -164,7 +194,10 @@ def _place(commands: Any) -> None:
         commands, "place", "recommend where to reduce or run tasks", "what to place", "WHAT"
     )
     reduce = command(
-        what, "reduce", "relayd.cli.place:reduce", "say which region reduces which fraction"
+        what,
+        "reduce",
+        "relayd.cli.questions.place:reduce",
+        "say which region reduces which fraction",
     )
     reduce.add_argument(
         "input", metavar="FILE", help="CSV of region and input_gb, or JSON; - reads CSV"
@@ -172,18 +205,25 @@ def _place(commands: Any) -> None:
     goal = reduce.add_argument_group("goal")
     goal.add_argument("--selectivity", metavar="SHARE", help="GB shuffled for a GB (default 1)")
     goal.add_argument(
-        "--links", choices=("hose", "heterogeneous"), default="hose",
+        "--links",
+        choices=("hose", "heterogeneous"),
+        default="hose",
         help="hose: all limits of VMs (default); heterogeneous: each pair by itself",
-    )  # fmt: skip
+    )
     goal.add_argument("--objective", choices=SHUFFLE_OBJECTIVES, default="time")
     goal.add_argument("--budget", metavar="USD", help="most to spend on egress fees")
     goal.add_argument("--deadline", metavar="TIME", help="latest end of the shuffle")
     goal.add_argument(
-        "--reduce-in", metavar="REGION", action="append", default=[],
+        "--reduce-in",
+        metavar="REGION",
+        action="append",
+        default=[],
         help="a region that may reduce (default: those with input); repeatable",
-    )  # fmt: skip
+    )
     _limits(reduce, relays=())
-    tasks = command(what, "tasks", "relayd.cli.place:tasks", "say which VM runs which task")
+    tasks = command(
+        what, "tasks", "relayd.cli.questions.place:tasks", "say which VM runs which task"
+    )
     tasks.add_argument("tasks", metavar="FILE", help="JSON of tasks, traffic and vms")
     limits = tasks.add_argument_group("limits")
     limits.add_argument(
@@ -196,9 +236,12 @@ def _place(commands: Any) -> None:
 def _replan(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("plan", metavar="PLAN", help="a plan as --json printed it; - reads it")
     parser.add_argument(
-        "--moved", metavar="SIZE", action="append", required=True,
+        "--moved",
+        metavar="SIZE",
+        action="append",
+        required=True,
         help="what has arrived, such as 120GB; of a shuffle also 'SRC>DST=50GB', repeatable",
-    )  # fmt: skip
+    )
     parser.add_argument(
         "--elapsed", metavar="TIME", required=True, help="since sending began, such as 10min"
     )
@@ -228,9 +271,12 @@ def _limits(
     limits = parser.add_argument_group("VMs and relays")
     number = "most VMs a region" if most else "VMs in each region"
     limits.add_argument(
-        "--vms", metavar="N", action="append", default=[],
+        "--vms",
+        metavar="N",
+        action="append",
+        default=[],
         help=f"{number} (default 1), or REGION=N for one; may be repeated",
-    )  # fmt: skip
+    )
     limits.add_argument(
         "--connections", metavar="N", help="TCP connections that a VM opens in all (default 64)"
     )
@@ -248,24 +294,36 @@ def _frontier(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
 
 def _rules(limits: argparse._ArgumentGroup) -> None:
     limits.add_argument(
-        "--avoid", metavar="RULE", action="append", default=[],
+        "--avoid",
+        metavar="RULE",
+        action="append",
+        default=[],
         help="provider:NAME, country:CC, continent:CC or a region that must not relay; repeatable",
-    )  # fmt: skip
+    )
     limits.add_argument(
-        "--allow", metavar="RULE", action="append", default=[],
+        "--allow",
+        metavar="RULE",
+        action="append",
+        default=[],
         help="the only places that may relay, written like --avoid; repeatable",
-    )  # fmt: skip
+    )
 
 
 def _prices(parser: argparse.ArgumentParser, *, vm_start: bool = True) -> None:
     prices = parser.add_argument_group("prices and VMs")
     prices.add_argument(
-        "--month-to-date", metavar="SIZE", action="append", default=[],
+        "--month-to-date",
+        metavar="SIZE",
+        action="append",
+        default=[],
         help="volume billed this month, such as 40TB or aws=40TB; repeatable",
-    )  # fmt: skip
+    )
     prices.add_argument(
-        "--vm-type", metavar="WHERE=TYPE", action="append", default=[],
+        "--vm-type",
+        metavar="WHERE=TYPE",
+        action="append",
+        default=[],
         help="such as aws=t2.micro, by provider or region; repeatable",
-    )  # fmt: skip
+    )
     if vm_start:
         prices.add_argument("--vm-start", metavar="TIME", help="paid before sending (default 60s)")

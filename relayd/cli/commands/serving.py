@@ -10,7 +10,7 @@ from relayd.cli.commands.command import command, group
 
 def add(commands: Any) -> None:
     """Add the commands of the service."""
-    _serve(command(commands, "serve", "relayd.cli.serve:run", "answer questions over HTTP"))
+    _serve(command(commands, "serve", "relayd.cli.serving.serve:run", "answer questions over HTTP"))
     _tokens(group(commands, "token", "say who may use the service", "actions", "ACTION"))
 
 
@@ -38,13 +38,18 @@ def _serve(parser: argparse.ArgumentParser) -> None:
 
 
 def _tokens(actions: Any) -> None:
-    create = command(actions, "create", "relayd.cli.token:create", "make a token, and show it once")
+    create = command(
+        actions, "create", "relayd.cli.serving.token:create", "make a token, and show it once"
+    )
     create.add_argument("name", help="who or what will use it")
     create.add_argument(
-        "--scope", metavar="SCOPE", action="append", default=[],
+        "--scope",
+        metavar="SCOPE",
+        action="append",
+        default=[],
         help="read, plan, ingest, probe or admin; repeatable (default read and plan)",
-    )  # fmt: skip
+    )
     create.add_argument("--expires", metavar="TIME", help="from now, such as 90d (default: never)")
-    command(actions, "list", "relayd.cli.token:listing", "list tokens")
-    revoke = command(actions, "revoke", "relayd.cli.token:revoke", "let a token be refused")
+    command(actions, "list", "relayd.cli.serving.token:listing", "list tokens")
+    revoke = command(actions, "revoke", "relayd.cli.serving.token:revoke", "let a token be refused")
     revoke.add_argument("number", help="as `relayd token list` shows it")

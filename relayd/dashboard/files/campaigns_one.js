@@ -94,7 +94,7 @@ function stopped(campaign, progress) {
   if (progress?.status === "failed" && !campaign.is_running) return element("p", { class: "problem" }, `It ended early: ${progress.problem}`);
   const ending = ENDED.has(progress?.status);
   const text = campaign.is_running && ending ? "It is ending."
-    : campaign.is_running ? "It is being prepared: hosts are logged in to, legs are chosen."
+    : campaign.is_running ? "It is being prepared: hosts are logged in to, links are chosen."
     : byWatcher(campaign) ? "Something is left to do. The watcher goes on with it when the hour and the daily budget allow."
     : ENDINGS[progress?.status] ?? "It is not finished and does not run here: `relayd probe --resume` goes on with it.";
   return element("p", {}, withCode(text));

@@ -6,13 +6,13 @@ import { commands, redraw, watchFacts } from "./campaigns_parts.js";
 import { element, replace } from "./dom.js";
 import { showCaps } from "./fleet_caps.js";
 import { changesPart } from "./fleet_changes.js";
-import { showHosts, showLegs } from "./fleet_hosts.js";
+import { showHosts, showLinks } from "./fleet_hosts.js";
 import { content, emptyState, restsOn, show } from "./shell.js";
 
 const part = (name) => element("section", { class: `part ${name}` });
-const [line, summary, watch, legs, changed, hosts, caps] = [stateLine(),
-  ...["summary", "watch", "legs", "changed", "hosts", "caps"].map(part)];
-replace(content, line, summary, legs, watch, changed, hosts, caps);
+const [line, summary, watch, links, changed, hosts, caps] = [stateLine(),
+  ...["summary", "watch", "links", "changed", "hosts", "caps"].map(part)];
+replace(content, line, summary, links, watch, changed, hosts, caps);
 const changes = changesPart(changed);
 
 async function refresh() {
@@ -20,7 +20,7 @@ async function refresh() {
     const [fleet, watched, sites] = await Promise.all([get("v1/fleet"), get("v1/watch"), get("v1/sites")]);
     restsOn(fleet.snapshot);
     redraw(summary, [fleet.hosts, fleet.leg_states, Boolean(watched.watch)], () => showSummary(fleet, watched.watch));
-    redraw(legs, [fleet.leg_states, watched.watch?.legs], () => showLegs(legs, fleet, watched.watch));
+    redraw(links, [fleet.leg_states, watched.watch?.legs], () => showLinks(links, fleet, watched.watch));
     replace(watch, watched.watch && [element("h2", {}, "The watcher"), element("div", { class: "panel" }, watchFacts(watched.watch))]);
     redraw(hosts, [fleet.hosts, fleet.vm_caps, fleet.problem], () => showHosts(hosts, fleet));
     redraw(caps, [sites.sites, fleet.hosts], () => showCaps(caps, sites.sites, fleet));
@@ -42,13 +42,13 @@ function showSummary(fleet, watched) {
   }
   const regions = new Set(fleet.hosts.map((host) => host.region));
   const silent = new Set(fleet.hosts.filter((host) => host.unreachable).map((host) => host.region));
-  const count = (condition) => fleet.leg_states.filter((leg) => leg.condition === condition).length;
+  const count = (condition) => fleet.leg_states.filter((link) => link.condition === condition).length;
   const figures = [
     ["Hosts", fleet.hosts.length, ""],
     ["Regions", regions.size, ""],
     ["Regions that can't be reached", watched ? silent.size : null, silent.size ? "bad" : ""],
-    ["Legs down", count("down"), count("down") ? "bad" : ""],
-    ["Legs degraded", count("degraded"), count("degraded") ? "warn" : ""],
+    ["Links down", count("down"), count("down") ? "bad" : ""],
+    ["Links degraded", count("degraded"), count("degraded") ? "warn" : ""],
   ];
   replace(summary, element("dl", { class: "tiles" }, figures.map(([name, value, kind]) =>
     element("div", { class: "tile" }, element("dt", {}, name), element("dd", { class: kind }, value === null ? "not watched" : String(value))))));

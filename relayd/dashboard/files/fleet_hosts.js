@@ -1,4 +1,4 @@
-// Hosts by region, and legs that are not as usual.
+// Hosts by region, and links that are not as usual.
 
 import { cardTable, since, tag, withCode } from "./campaigns_parts.js";
 import { element, replace } from "./dom.js";
@@ -9,21 +9,21 @@ const FIRST = 100;
 let whole = false;
 
 
-export function showLegs(part, fleet, watch) {
-  const legs = [...fleet.leg_states].sort((a, b) => Number(b.condition === "down") - Number(a.condition === "down") || a.since.localeCompare(b.since));
-  const title = element("h2", {}, "Legs down or degraded now");
-  if (!legs.length) {
-    const text = watch ? `All ${watch.legs?.up ? `${watch.legs.up} ` : ""}legs that are watched are as usual, or were not judged yet.`
-      : "None is known. Nobody watches here: legs that fail show only where `relayd watch`, or a service with a daily budget, looks at them.";
+export function showLinks(part, fleet, watch) {
+  const links = [...fleet.leg_states].sort((a, b) => Number(b.condition === "down") - Number(a.condition === "down") || a.since.localeCompare(b.since));
+  const title = element("h2", {}, "Links down or degraded now");
+  if (!links.length) {
+    const text = watch ? `All ${watch.legs?.up ? `${watch.legs.up} ` : ""}links that are watched are as usual, or were not judged yet.`
+      : "None is known. Nobody watches here: links that fail show only where `relayd watch`, or a service with a daily budget, looks at them.";
     replace(part, title, element("p", { class: watch ? null : "muted" }, withCode(text)));
     return;
   }
-  replace(part, title, cardTable("legs", "Plans go around legs that are down, and count degraded ones at what they carry now",
-    [["Leg"], ["State"], ["Since"], ["What was seen"], ["Now"]], legs.map((leg) => ({
+  replace(part, title, cardTable("links", "Plans go around links that are down, and count degraded ones at what they carry now",
+    [["Link"], ["State"], ["Since"], ["What was seen"], ["Now"]], links.map((link) => ({
       kinds: { 2: "time" },
       cells: [
-        pairLink(leg.src, leg.dst), tag(leg.condition, leg.condition === "down" ? "bad" : "warn"),
-        [leg.since.replace("T", " "), element("small", { class: "muted" }, forHow(leg.since))], leg.reason, effect(leg),
+        pairLink(link.src, link.dst), tag(link.condition, link.condition === "down" ? "bad" : "warn"),
+        [link.since.replace("T", " "), element("small", { class: "muted" }, forHow(link.since))], link.reason, effect(link),
       ],
     }))));
 }
@@ -32,12 +32,12 @@ function forHow(since) {
   return `for ${duration(Math.max(0, (Date.now() - Date.parse(since)) / 1000))}`;
 }
 
-function effect(leg) {
-  if (leg.condition === "down") return "carries nothing";
+function effect(link) {
+  if (link.condition === "down") return "carries nothing";
   const found = [];
-  if (leg.rate_share < 1) found.push(`${percent(100 * leg.rate_share)} of its usual rate`);
-  if (leg.loss_share > 0) found.push(`loses ${percent(100 * leg.loss_share)} of packets`);
-  if (leg.rtt_ms !== null) found.push(`round trip ${ms(leg.rtt_ms)}`);
+  if (link.rate_share < 1) found.push(`${percent(100 * link.rate_share)} of its usual rate`);
+  if (link.loss_share > 0) found.push(`loses ${percent(100 * link.loss_share)} of packets`);
+  if (link.rtt_ms !== null) found.push(`round trip ${ms(link.rtt_ms)}`);
   return found.join(", ") || UNKNOWN;
 }
 

@@ -3,7 +3,7 @@
 import { element, sortable } from "./dom.js";
 import { mbps, ms, percent, perGb, rate, figure } from "./format.js";
 import { pairAddress } from "./pairs.js";
-import { AGGREGATE, columnsOf, legs } from "./plan_figures.js";
+import { AGGREGATE, columnsOf, pathLinks } from "./plan_figures.js";
 
 const leads = (row, planned) =>
   element(
@@ -64,7 +64,7 @@ export function wayTable(plan) {
     "Ways of this plan",
     [
       { title: "Way", value: (way) => way.kind, shown: (way) => element("span", { class: "tag" }, way.kind) },
-      { title: "Path", value: (way) => way.regions.join(" "), shown: (way) => legs(way.regions) },
+      { title: "Path", value: (way) => way.regions.join(" "), shown: (way) => pathLinks(way.regions) },
       {
         title: "Throughput",
         unit: "Gbit/s",

@@ -20,7 +20,7 @@ function said(estimate, shown) {
 }
 
 export class Details {
-  // places: id to its facts. isKnown(src, dst): whether there is a leg, for figures that few legs have.
+  // places: id to its facts. isKnown(src, dst): whether there is a link, for figures that few links have.
   constructor(places, isKnown) {
     this.places = places;
     this.isKnown = isKnown;

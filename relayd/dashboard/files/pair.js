@@ -154,7 +154,7 @@ async function show(chosen, signal) {
     measured ? null : emptyState("This direction was never measured",
       element("p", {}, there.link.rtt_ms.source === "baseline"
         ? "All figures are of the baseline: models from places, VM types and what large surveys saw."
-        : "Its figures are inferred from other legs, as said below."),
+        : "Its figures are inferred from other links, as said below."),
       howToMeasure(pair.src, pair.dst)),
     element("div", { class: "pair-grid" },
       factsPanel(there, back),
@@ -163,7 +163,7 @@ async function show(chosen, signal) {
       lightPanel(there, { wide: !measured }), evidencePanel(evidence, there.link)));
 }
 
-// A leg that is down or degraded has bounds of now; its history is held against the usual ones.
+// A link that is down or degraded has bounds of now; its history is held against the usual ones.
 function usual({ link, state }, { evidence }) {
   if (!state) return link;
   return { ...link, ...Object.fromEntries(evidence.filter((each) => each.estimate && !each.region).map((each) => [each.quantity, each.estimate])) };

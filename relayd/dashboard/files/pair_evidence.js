@@ -21,16 +21,16 @@ export function evidencePanel({ evidence }, link) {
     wanted.scrollIntoView({ block: "nearest" });
   }
   return element("section", { class: "panel wide", id: "evidence" }, element("h3", {}, "Evidence"),
-    element("p", { class: "muted" }, "What each figure was made of, down to the samples that counted. Figures are as the snapshot has them: before they are widened for age, and without what is wrong with a leg just now."),
+    element("p", { class: "muted" }, "What each figure was made of, down to the samples that counted. Figures are as the snapshot has them: before they are widened for age, and without what is wrong with a link just now."),
     [...parts.values()]);
 }
 
 function part(each, link, open) {
   const shown = shownAs[each.quantity];
   const { estimate } = each;
-  const legs = each.series.length + each.further;
+  const series = each.series.length + each.further;
   const counted = each.series.reduce((sum, one) => sum + one.samples.length, 0);
-  const from = legs > 1 ? `, from ${legs} legs` : counted ? `, ${counted} ${counted === 1 ? "sample" : "samples"}` : "";
+  const from = series > 1 ? `, from ${series} links` : counted ? `, ${counted} ${counted === 1 ? "sample" : "samples"}` : "";
   const value = estimate ? `${shown(estimate.expected)} (${figure(estimate.low)} to ${figure(estimate.high)})` : each.quantity === "loss_pct" ? shown(link.loss_pct) : shown(null);
   const inside = element("div", { class: "inside" });
   const made = element("details", { class: "evidence", dataset: { quantity: each.quantity } },
@@ -57,27 +57,27 @@ function seriesOf(each) {
   const read = each.series.filter((one) => one.was_read);
   const further = each.series.length - read.length + each.further;
   const samples = read.flatMap((one) => one.samples);
-  const legs = element("table", {}, element("caption", {}, `${each.series.length === 1 ? "One series" : `${each.series.length + each.further} series`} of samples`),
-    element("thead", {}, element("tr", {}, element("th", { scope: "col" }, "Leg"), element("th", { scope: "col" }, "Metric"), element("th", { scope: "col", class: "number" }, "Counted"), element("th", { scope: "col" }, "Left out"))),
+  const series = element("table", {}, element("caption", {}, `${each.series.length === 1 ? "One series" : `${each.series.length + each.further} series`} of samples`),
+    element("thead", {}, element("tr", {}, element("th", { scope: "col" }, "Link"), element("th", { scope: "col" }, "Metric"), element("th", { scope: "col", class: "number" }, "Counted"), element("th", { scope: "col" }, "Left out"))),
     element("tbody", {}, read.map((one) => element("tr", {},
       element("td", {}, one.src === one.dst ? one.src : pairLink(one.src, one.dst)),
       element("td", {}, one.metric.endsWith("cap_mbps") ? "cap" : metricOf(one.metric).name),
       element("td", { class: "number" }, one.samples.length),
       element("td", {}, one.left_out.map((left) => `${figure(left.samples)} ${left.reason}`).join("; ") || "none")))));
   return [
-    scrolling("Series", legs),
-    further ? element("p", { class: "muted" }, `And ${further} further legs, whose samples are not listed here: ${each.series.filter((one) => !one.was_read).slice(0, 6).map((one) => `${one.src} → ${one.dst}`).join(", ")}${further > 6 ? ", …" : "."}`) : null,
+    scrolling("Series", series),
+    further ? element("p", { class: "muted" }, `And ${further} further links, whose samples are not listed here: ${each.series.filter((one) => !one.was_read).slice(0, 6).map((one) => `${one.src} → ${one.dst}`).join(", ")}${further > 6 ? ", …" : "."}`) : null,
     samples.length ? table(samples, read.length > 1) : null,
   ];
 }
 
-function table(samples, severalLegs) {
+function table(samples, severalLinks) {
   const scaled = (row) => row.value * metricOf(row.metric).scale;
   const units = new Set(samples.map((row) => metricOf(row.metric).unit || "Mbit/s"));
   return element("div", { class: "figures" }, sortable("The samples that counted, as the tools gave them; times in UTC", [
     { title: "Measured at", value: (row) => row.measured_at_s, shown: (row) => when(row.measured_at_s) },
     { title: "Value", unit: units.size === 1 ? [...units][0] : "", number: true, value: scaled, shown: (row) => figure(scaled(row)) },
-    ...(severalLegs ? [{ title: "Leg", value: (row) => `${row.src} → ${row.dst}` }] : []),
+    ...(severalLinks ? [{ title: "Link", value: (row) => `${row.src} → ${row.dst}` }] : []),
     { title: "Tool", value: (row) => row.tool },
     { title: "Connections", number: true, value: (row) => row.connections },
     { title: "Seconds", number: true, value: (row) => row.duration_s, shown: (row) => (row.duration_s === null ? "" : figure(row.duration_s)) },

@@ -1,10 +1,10 @@
-// The metrics of a leg as people know them: name, unit, and what the graph believes of each.
+// The metrics of a link as people know them: name, unit, and what the graph believes of each.
 
 import { figure, gbps, mbps, ms, percent } from "./format.js";
 
 const plain = (unit) => (value) => `${figure(value)} ${unit}`;
 
-// bounds: of the leg, in the unit that is shown; scale: from the sample's unit to the one shown.
+// bounds: of the link, in the unit that is shown; scale: from the sample's unit to the one shown.
 export const METRICS = {
   rtt_ms: { name: "Round-trip time", unit: "ms", scale: 1, shown: ms, bounds: (link) => link.rtt_ms, zero: false },
   per_flow_mbps: { name: "One flow", unit: "Mbit/s", scale: 1, shown: mbps, bounds: (link) => link.per_flow_mbps, zero: true },

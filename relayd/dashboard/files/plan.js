@@ -8,7 +8,7 @@ import { linkPath, pairAddress } from "./pairs.js";
 import { baselineNote, places } from "./places.js";
 import { advice, bottleneck, verdict } from "./plan_answer.js";
 import { comparison } from "./plan_compared.js";
-import { legsOf, verdictText } from "./plan_figures.js";
+import { linksOf, verdictText } from "./plan_figures.js";
 import { basis, candidates, paths } from "./plan_tables.js";
 import { planForm } from "./plan_form.js";
 import { frontier, limitsFor } from "./plan_frontier.js";
@@ -69,10 +69,10 @@ function drawn(plan, links, request, go) {
   ];
 }
 
-// A leg may have vanished with a newer snapshot: then there is one row less.
-async function known(leg, signal) {
+// A link may have vanished with a newer snapshot: then there is one row less.
+async function known(link, signal) {
   try {
-    return (await get(linkPath(...leg), {}, { signal })).link;
+    return (await get(linkPath(...link), {}, { signal })).link;
   } catch (error) {
     if (error.status === 404) return null;
     throw error;
@@ -90,7 +90,7 @@ async function ask(request, form, go) {
   try {
     const { isBody, content: asked } = question(request);
     const plan = isBody ? await post("v1/plans", asked, { signal }) : await get("v1/plans", asked, { signal });
-    const links = await Promise.all(legsOf(plan).map((leg) => known(leg, signal)));
+    const links = await Promise.all(linksOf(plan).map((link) => known(link, signal)));
     restsOn(plan.snapshot);
     replace(answer, drawn(plan, links.filter(Boolean), request, go));
     spoken.textContent = `${verdictText(plan)}. ${plan.reason}`;

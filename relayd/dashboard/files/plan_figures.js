@@ -59,8 +59,8 @@ export function columnsOf(plan) {
   ];
 }
 
-// A path with links to what is known of each of its legs.
-export function legs(regions) {
+// A path with links to what is known of each of its links.
+export function pathLinks(regions) {
   const name = (region) => element("span", { class: "name" }, region);
   return regions.flatMap((region, at) =>
     at === 0
@@ -81,13 +81,13 @@ export function legs(regions) {
   );
 }
 
-// Each leg once, of the direct path and of those chosen.
-export function legsOf(plan) {
+// Each link once, of the direct path and of those chosen.
+export function linksOf(plan) {
   const all = [
     [plan.request.src, plan.request.dst],
     ...plan.paths.flatMap(({ regions }) => regions.slice(1).map((region, at) => [regions[at], region])),
   ];
-  return [...new Map(all.map((leg) => [leg.join(" "), leg])).values()];
+  return [...new Map(all.map((link) => [link.join(" "), link])).values()];
 }
 
 // Columns of a table of links, as /v1/links shows them: what one VM pair reaches.

@@ -82,7 +82,7 @@ export const OPTIONS = [
     written: "s",
     placeholder: "any age",
     group: "Limits",
-    help: "Of the direct leg; 86400 is a day.",
+    help: "Of the direct link; 86400 is a day.",
   },
   {
     name: "relays",

@@ -1,16 +1,16 @@
-// A plan's tables: its paths, the single relays that could be, and the legs that it rests on.
+// A plan's tables: its paths, the single relays that could be, and the links that it rests on.
 
 import { element, facts, sortable } from "./dom.js";
 import { ago, duration, figure, ms, percent, perGb, rate, times, usd } from "./format.js";
 import { pairLink } from "./pairs.js";
-import { AGGREGATE, chosenOption, hasDirect, legs, relaysOf } from "./plan_figures.js";
+import { AGGREGATE, chosenOption, hasDirect, pathLinks, relaysOf } from "./plan_figures.js";
 
 export function paths(plan) {
   const columns = [
     {
       title: "Path",
       value: (path) => path.regions.join(" "),
-      shown: (path) => element("span", {}, legs(path.regions)),
+      shown: (path) => element("span", {}, pathLinks(path.regions)),
     },
     {
       title: "Throughput",
@@ -114,14 +114,14 @@ export function candidates(plan, relayed, all) {
   );
 }
 
-// links: the legs of the direct and of the chosen paths, as /v1/links shows them.
+// links: the links of the direct and of the chosen paths, as /v1/links shows them.
 export function basis(plan, links) {
   const { request, snapshot } = plan;
   const { objective, time_value_usd_per_h: hour } = request;
   const worth = hour === "inf" ? "any sum" : usd(hour);
   const columns = [
     {
-      title: "Leg",
+      title: "Link",
       value: (link) => `${link.src} ${link.dst}`,
       shown: (link) => pairLink(link.src, link.dst),
     },
@@ -144,7 +144,7 @@ export function basis(plan, links) {
     { class: "panel wide", "aria-labelledby": "basis" },
     element("h2", { id: "basis" }, "What it rests on"),
     element("p", {}, plan.confidence),
-    sortable("Legs of the direct and of the chosen paths", columns, links),
+    sortable("Links of the direct and of the chosen paths", columns, links),
     facts([
       ["Plan", element("code", {}, plan.plan_id)],
       ["Snapshot", `${snapshot.id} (${snapshot.source}), as of ${snapshot.as_of}`],

@@ -11,7 +11,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.types.numeric import FloatDumper, IntDumper
 
 from relayd.store.failures import failure
-from relayd.store.places import Address
+from relayd.store.location import Address
 from relayd.store.postgresql.failures import unreachable
 
 OLDEST_SERVER = 13

@@ -19,10 +19,10 @@ from typing import Any
 import psycopg
 from psycopg.pq import TransactionStatus
 
-from planner.errors import StoreError
+from planner.model.errors import StoreError
 from relayd.store.database import Database, Values
 from relayd.store.failures import failure, opened_for_reading
-from relayd.store.places import Address
+from relayd.store.location import Address
 from relayd.store.postgresql.connecting import SINCE_CRASH, Session, connect
 from relayd.store.postgresql.failures import abandoned, lost, translated, unknown
 from relayd.store.postgresql.locks import writer_lock
@@ -235,8 +235,7 @@ class PostgresqlDatabase(Database):
         while time.monotonic() < deadline_s:
             try:
                 outcome, crash = self.row(
-                    f"SELECT pg_xact_status(CAST(? AS xid8)), ({SINCE_CRASH})",
-                    (transaction_id,),
+                    f"SELECT pg_xact_status(CAST(? AS xid8)), ({SINCE_CRASH})", (transaction_id,)
                 )
             except StoreError:
                 outcome, crash = "in progress", ""  # or the server is not back yet

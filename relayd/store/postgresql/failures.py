@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import psycopg
 
-from planner.errors import StoreError
+from planner.model.errors import StoreError
 from relayd.store.failures import busy, failure, reason
-from relayd.store.places import Address
+from relayd.store.location import Address
 
 # Codes are those of https://www.postgresql.org/docs/15/errcodes-appendix.html.
 _LOST = ("57P01", "57P02", "57P03", "57P05", "25P03")
@@ -45,9 +45,7 @@ def unknown(address: Address) -> StoreError:
 def abandoned(address: Address) -> StoreError:
     """Return the error for a commit after a statement that failed."""
     return failure(
-        address,
-        "has refused a part of this change, so none of it was stored",
-        "Run this again.",
+        address, "has refused a part of this change, so none of it was stored", "Run this again."
     )
 
 

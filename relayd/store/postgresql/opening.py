@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from relayd.store.failures import missing, outdated
-from relayd.store.places import Address
+from relayd.store.location import Address
 from relayd.store.postgresql.database import PostgresqlDatabase
 from relayd.store.postgresql.schema import upgrade, version
 from relayd.store.schema import SCHEMA_VERSION

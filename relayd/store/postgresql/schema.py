@@ -5,7 +5,7 @@ The table ``relayd_schema`` keeps the number, and marks the schema that it is in
 
 from __future__ import annotations
 
-from planner.errors import StoreError
+from planner.model.errors import StoreError
 from relayd.store.failures import failure, too_new
 from relayd.store.postgresql.database import PostgresqlDatabase
 from relayd.store.schema import SCHEMA_VERSION, script

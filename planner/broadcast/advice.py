@@ -1,0 +1,218 @@
+"""Why a broadcast's plan is what it is, what limits it, what would help, and how sure it all is."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import replace
+from math import ceil, inf
+
+import numpy as np
+
+from planner.broadcast.candidates import Candidate, fullest_row, row_levels_s
+from planner.broadcast.decision import BroadcastDecider, BroadcastDecision
+from planner.broadcast.packing import among
+from planner.model.network import Network
+from planner.model.pricing import Prices
+from planner.model.units import MBPS_PER_GBPS, gbps_text
+from planner.transfer.plan import Advice, Bottleneck
+
+BINDING = 1e-3
+WORTH_SAYING = 1.05  # an effect below five percent is no advice
+WORTH_A_VM_S = 5.0  # to save less, nobody starts a VM
+SITES_SHOWN = 2
+PROBE_S = 10.0
+TERMS = {"time": "time", "cost": "cost"}
+
+
+class BroadcastAdviser:
+    """Explains one decision."""
+
+    def __init__(
+        self,
+        decider: BroadcastDecider,
+        decision: BroadcastDecision,
+        network: Network,
+        prices: Prices,
+    ) -> None:
+        self.decider, self.decision = decider, decision
+        self.network, self.prices = network, prices
+        self.request, self.problem = decider.request, decider.problem
+        self.chosen = decision.chosen
+
+    # ---- why ---------------------------------------------------------------------------------
+
+    def reason(self) -> str:
+        """Return why this plan and no other, in plain sentences."""
+        region, kind = fullest_row(self.problem, self.chosen)
+        limit = f"Its time is set by {kind} at {region}."
+        star, chosen, decision = self.decider.search.star, self.chosen, self.decision
+        who = self._who(chosen)
+        if self.request.relays == "none":
+            return f"Nobody may forward. {limit}"
+        if star is None:
+            return f"Some destinations have no direct link. {who} {limit}"
+        if decision.gain is None:
+            return f"Direct takes {star.duration_s:.0f} s and misses the deadline. {who} {limit}"
+        terms = TERMS.get(
+            self.request.objective, f"cost plus time at {self.request.time_value_usd_per_h:g} USD/h"
+        )
+        if chosen is star:
+            if decision.optimum is star:
+                return f"No way of forwarding is better in {terms}. {limit}"
+            return (
+                f"Forwarding may be {decision.gain:.2f}x better in {terms}, but surely only "
+                f"{decision.gain_low:.2f}x, below the margin of {1 + self.request.margin:.2f}x. "
+                f"{limit}"
+            )
+        sure = self.decider.evaluate.surely_better(chosen, star)
+        gain = star.value / chosen.value if chosen.value > 0 else 1.0
+        return (
+            f"{who} This is {gain:.2f}x better in {terms} than sending each copy direct (at least "
+            f"{sure:.2f}x): {star.duration_s / chosen.duration_s:.2f}x as fast, for "
+            f"{chosen.cost.total - star.cost.total:+.2f} USD. {limit}"
+        )
+
+    def _who(self, candidate: Candidate) -> str:
+        forwarding = self.decider.forwarding(candidate)
+        relays = self.decider.relays(candidate)
+        own = len(forwarding) - len(relays)
+        parts = []
+        if own:
+            parts.append(f"{own} destination{'s forward' if own > 1 else ' forwards'}")
+        if relays:
+            verb = "relay" if len(relays) > 1 else "relays"
+            parts.append(f"{' and '.join(relays)} {verb}")
+        return (" and ".join(parts) or "Nobody forwards") + "."
+
+    # ---- limits ------------------------------------------------------------------------------
+
+    def bottlenecks(self) -> tuple[Bottleneck, ...]:
+        """Return the rows that decide the duration, and what more VMs there save at most."""
+        levels = row_levels_s(self.problem, self.chosen)
+        resources = self.problem.resources
+        full = np.nonzero(levels >= levels.max() * (1 - BINDING))[0].tolist()
+        found = []
+        for row in full:
+            kind, site = resources.row(row)
+            worth = float(levels[row] / max(self.chosen.vms[site], 1.0))
+            found.append(
+                Bottleneck(kind, self.problem.regions[site], worth, "s per VM, at the margin")
+            )
+        return tuple(sorted(found, key=lambda b: -b.gain_per_unit))
+
+    def advice(self) -> tuple[Advice, ...]:
+        """Return what would help, the cheapest remedy first."""
+        found = [*self._more_connections(), *self._more_vms(), *self._measure()]
+        return tuple(sorted(found, key=lambda advice: advice.cost_usd))
+
+    def _more_connections(self) -> list[Advice]:
+        problem, links = self.problem, self.chosen.links_gbit
+        wider = replace(problem.resources, rate_gbps=problem.saturated_gbps)
+        vms = np.maximum(self.chosen.vms[wider.rows % wider.count], 1.0)
+        time_s = float((wider.loads(links) / vms).max())
+        if self.chosen.transfer_s < time_s * WORTH_SAYING:
+            return []
+        needed = 0
+        for tail, head in zip(*(axis.tolist() for axis in np.nonzero(links)), strict=True):
+            link = self.network.link(problem.regions[tail], problem.regions[head])
+            flow_gbps = link.per_flow_mbps.expected / MBPS_PER_GBPS
+            needed = max(needed, ceil(link.aggregate_gbps.expected / flow_gbps))
+        if needed <= self.request.connections:
+            return []
+        saved_s = self.chosen.transfer_s - time_s
+        return [
+            Advice(
+                f"Open up to {needed} connections a VM instead of {self.request.connections}",
+                f"{gbps_text(problem.volume_gbit / time_s)} Gbit/s to each destination, "
+                f"{saved_s:.0f} s sooner",
+                0.0,
+            )
+        ]
+
+    def _more_vms(self) -> list[Advice]:
+        """Say what one more VM at the tightest sites saves at least, over the trees found."""
+        search, chosen = self.decider.search, self.chosen
+        sites = dict.fromkeys(b.region for b in self.bottlenecks())
+        found = []
+        for region in list(sites)[:SITES_SHOWN]:
+            site = self.problem.regions.index(region)
+            vms = np.maximum(chosen.vms, 1.0)
+            vms[site] += 1
+            trees = copy(search.trees)
+            trees.problem = replace(
+                self.problem, resources=replace(self.problem.resources, vms=vms)
+            )
+            known = [trees.add(arcs) for arcs in chosen.trees]
+            if self.request.relays != "none":
+                used = self.decider.relays(chosen)
+                allowed = np.isin(self.problem.regions, used) | ~trees.is_relay
+                known = [i for i, on in enumerate(trees.entered) if not on[~allowed].any()]
+            better = copy(self.decider.evaluate)
+            better.trees, better.problem = trees, trees.problem
+            faster = better.candidate(among(trees, known))
+            saved_s = chosen.duration_s - faster.duration_s
+            if saved_s >= WORTH_A_VM_S and chosen.duration_s >= faster.duration_s * WORTH_SAYING:
+                found.append(
+                    Advice(
+                        f"Use {vms[site]:.0f} VMs at {region}",
+                        f"at least {saved_s:.0f} s sooner",
+                        faster.cost.total - chosen.cost.total,
+                    )
+                )
+        return found
+
+    def _measure(self) -> list[Advice]:
+        """Say which link to measure where the bounds leave the verdict open."""
+        decision, star = self.decision, self.decider.search.star
+        if star is None or decision.chosen is decision.optimum:
+            return []
+        pairs = [arc for c in (decision.optimum, star) for arcs in c.trees for arc in arcs]
+        named = [(self.problem.regions[tail], self.problem.regions[head]) for tail, head in pairs]
+        src, dst = max(dict.fromkeys(named), key=lambda pair: self._doubt(*pair))
+        if self._doubt(src, dst) <= 0:
+            return []
+        rate = self.network.link(src, dst).rate_gbps(self.request.connections)
+        volume_gb = rate * PROBE_S / 8
+        return [
+            Advice(
+                f"Measure {src} -> {dst}",
+                f"the widest bounds in this decision; {volume_gb:.1f} GB in {PROBE_S:.0f} s "
+                "would tighten it",
+                volume_gb * self.prices.egress_usd_per_gb(src, dst, volume_gb),
+            )
+        ]
+
+    def _doubt(self, src: str, dst: str) -> float:
+        estimate = self.network.link(src, dst).aggregate_gbps
+        return (estimate.high - estimate.low) / estimate.expected if estimate.expected else inf
+
+    # ---- how sure ----------------------------------------------------------------------------
+
+    def confidence(self) -> str:
+        """Return what the figures rest on, in a sentence."""
+        counts: dict[str, int] = {}
+        used = np.nonzero(self.chosen.links_gbit)
+        for tail, head in zip(*(axis.tolist() for axis in used), strict=True):
+            link = self.network.link(self.problem.regions[tail], self.problem.regions[head])
+            source = link.aggregate_gbps.source
+            counts[source] = counts.get(source, 0) + 1
+        parts = [f"{counts[s]} {s}" for s in ("measured", "inferred", "baseline") if s in counts]
+        return f"Rests on {', '.join(parts)} link{'s' if sum(counts.values()) > 1 else ''}."
+
+    def warnings(self) -> tuple[str, ...]:
+        """Return what the rates take for granted."""
+        chosen, found = self.chosen, []
+        used = chosen.links_gbit > 0
+        partners = np.maximum(used.sum(axis=0), used.sum(axis=1)) / np.maximum(chosen.vms, 1)
+        busiest = int(partners.argmax())
+        if partners[busiest] > self.request.connections:
+            found.append(
+                f"a VM at {self.problem.regions[busiest]} has {partners[busiest]:.0f} links and "
+                f"only {self.request.connections} connections; the rates hold if links take turns"
+            )
+        if self.request.relays != "none" and self.decision.gap > 0.01:
+            found.append(
+                f"the best plan known is proven to within {self.decision.gap:.0%} of the optimum "
+                "only"
+            )
+        return tuple(found)

@@ -1,0 +1,228 @@
+"""Ways to run a broadcast: what trees and shares mean in time, VMs and money."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import inf
+
+import numpy as np
+
+from planner.broadcast.packing import Packing, Trees
+from planner.broadcast.request import BroadcastProblem, BroadcastRequest
+from planner.model.shared_resources import Floats
+from planner.model.throughput import ramp_up_s
+from planner.model.units import S_PER_H
+from planner.solvers.steiner import Arcs, closure
+from planner.transfer.allocation import whole_vms
+from planner.transfer.plan import Cost
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One way to run the broadcast.
+
+    Attributes
+    ----------
+    trees : tuple of Arcs
+    shares : array
+        Of the volume; their sum is 1.
+    links_gbit : array, shape (n, n)
+    transfer_s : float
+        Until the last destination has everything, without getting up to speed.
+    ramps_s : dict
+        By destination, what getting up to speed adds: 8.5 round trips for each link of its longest
+        path.
+    vms : array, length n
+    cost : Cost
+    value : float
+        Under the request's objective, the less the better: USD, or s where time alone counts.
+    """
+
+    trees: tuple[Arcs, ...]
+    shares: Floats
+    links_gbit: Floats
+    transfer_s: float
+    ramps_s: dict[int, float]
+    vms: Floats
+    cost: Cost
+    value: float
+
+    @cached_property
+    def ramp_s(self) -> float:
+        """What getting up to speed adds for the last destination."""
+        return max(self.ramps_s.values())
+
+    @property
+    def duration_s(self) -> float:
+        """Until the last destination has everything."""
+        return self.transfer_s + self.ramp_s
+
+
+class Evaluator:
+    """Turns trees and shares into candidates, and knows what nothing can beat."""
+
+    def __init__(self, request: BroadcastRequest, problem: BroadcastProblem, trees: Trees) -> None:
+        self.request, self.problem, self.trees = request, problem, trees
+        resources = problem.resources
+        self.sites = resources.rows % resources.count
+        self.ends = [problem.root, *problem.terminals]
+        root, volume = problem.root, problem.volume_gbit
+        out_gbps = min(resources.egress_gbps[root], resources.rate_gbps[root].max())
+        least = [volume / (out_gbps * resources.vms[root])]
+        for terminal in problem.terminals:
+            in_gbps = min(resources.ingress_gbps[terminal], resources.rate_gbps[:, terminal].max())
+            least.append(volume / (in_gbps * resources.vms[terminal]))
+        self.least_transfer_s = float(max(least))
+        """What the ends' caps and connections alone demand."""
+        # What a VM that takes in (the source: sends) the whole volume needs, however many share it.
+        fastest_in = np.minimum(resources.ingress_gbps, resources.rate_gbps.max(axis=0))
+        fastest_in[root] = out_gbps
+        self.least_busy_s = np.divide(
+            volume, fastest_in, out=np.zeros(len(fastest_in)), where=fastest_in > 0
+        )
+        nearest_ms = closure(problem.rtt_ms).distance[root, list(problem.terminals)]
+        self.least_ramp_s = ramp_up_s(float(nearest_ms.max()))
+
+    def candidate(self, packing: Packing, in_s: float = 0.0) -> Candidate:
+        """Return a packing with the fewest VMs that do it in a time, or as fast as it can be."""
+        problem, resources = self.problem, self.problem.resources
+        links = self.trees.links_gbit(packing.trees, packing.shares)
+        loads = resources.loads(links)
+        time_s = max(in_s, float((loads / resources.row_vms).max()))
+        vms = ((links.sum(axis=0) > 0) | (links.sum(axis=1) > 0)).astype(float)
+        for site, load in zip(self.sites.tolist(), loads.tolist(), strict=True):
+            if load > 0:
+                vms[site] = max(vms[site], whole_vms(load / time_s))
+        used = loads > 0
+        time_s = float((loads[used] / vms[self.sites[used]]).max())
+        ramps = dict.fromkeys(problem.terminals, 0.0)
+        for arcs in packing.trees:
+            for terminal, ramp_s in self._ramps_s(arcs).items():
+                ramps[terminal] = max(ramps[terminal], ramp_s)
+        cost = self._cost(float((links * self._fees()).sum()), vms, time_s + max(ramps.values()))
+        return Candidate(
+            packing.trees,
+            packing.shares,
+            links,
+            time_s,
+            ramps,
+            vms,
+            cost,
+            self._value(cost, time_s + max(ramps.values())),
+        )
+
+    def of_tree(self, arcs: Arcs, in_s: float = 0.0) -> Candidate:
+        """Return a single tree as a candidate."""
+        return self.candidate(Packing((arcs,), np.ones(1), 0.0, 0.0, np.zeros(0)), in_s)
+
+    def tree_ramp_s(self, arcs: Arcs) -> float:
+        """Return what getting up to speed adds on a tree."""
+        return max(self._ramps_s(arcs).values())
+
+    def _ramps_s(self, arcs: Arcs) -> dict[int, float]:
+        rtt_ms = {self.problem.root: 0.0}
+        for tail, head in arcs:
+            rtt_ms[head] = rtt_ms[tail] + float(self.problem.rtt_ms[tail, head])
+        return {t: ramp_up_s(rtt_ms[t]) for t in self.problem.terminals}
+
+    def _fees(self) -> Floats:
+        return np.where(np.isfinite(self.problem.usd_per_gbit), self.problem.usd_per_gbit, 0.0)
+
+    def _cost(self, egress_usd: float, vms: Floats, duration_s: float) -> Cost:
+        hours = (duration_s + self.request.vm_start_s) / S_PER_H
+        return Cost.of(egress_usd, float(vms @ self.problem.vm_usd_per_h) * hours)
+
+    def _value(self, cost: Cost, duration_s: float) -> float:
+        hour_usd = self.request.hour_usd
+        return duration_s if hour_usd == inf else cost.total + hour_usd * duration_s / S_PER_H
+
+    def value_of(self, candidate: Candidate, duration_s: float) -> float:
+        """Return what a candidate is worth if it takes another time."""
+        cost = self._cost(candidate.cost.egress, candidate.vms, duration_s)
+        return self._value(cost, duration_s)
+
+    def range_s(self, candidate: Candidate) -> tuple[float, float]:
+        """Return the duration where links are as fast or as slow as their bounds.
+
+        Errors of links are taken independent: a VM's load is a sum over its links, and the errors
+        of a sum add up in squares. Caps are all at their bound.
+        """
+        links, expected = candidate.links_gbit, self.problem.resources
+        vms = np.maximum(candidate.vms, 1.0)
+        times = []
+        for bound, sign in ((self.problem.high, -1.0), (self.problem.low, 1.0)):
+            with np.errstate(divide="ignore", invalid="ignore"):
+                share = links * expected.s_per_gbit
+                other = np.where(links > 0, links / bound.rate_gbps, 0.0)
+                caps = np.nan_to_num(links.sum(axis=1) / bound.egress_gbps, nan=0.0, posinf=inf)
+                caps_in = np.nan_to_num(links.sum(axis=0) / bound.ingress_gbps, nan=0.0, posinf=inf)
+            square = (other - share) ** 2
+            loads = [
+                share.sum(axis=axis) + sign * np.sqrt(square.sum(axis=axis)) for axis in (1, 0)
+            ]
+            time_s = max(float((load / vms).max()) for load in (*loads, caps, caps_in))
+            times.append(time_s + candidate.ramp_s)
+        return min(times[0], candidate.duration_s), max(times[1], candidate.duration_s)
+
+    def surely_better(self, candidate: Candidate, over: Candidate) -> float:
+        """Return how many times better one is than another at the bounds that favour the other."""
+        worst = self.value_of(candidate, self.range_s(candidate)[1])
+        best = self.value_of(over, self.range_s(over)[0])
+        if not np.isfinite(worst):
+            return 0.0
+        return best / worst if worst > 0 else 1.0
+
+    # ---- the plain ways ----------------------------------------------------------------------
+
+    def star(self) -> Arcs | None:
+        """Return the tree in which the source sends to each destination; None without a link."""
+        root, terminals = self.problem.root, self.problem.terminals
+        arcs = tuple((root, terminal) for terminal in terminals)
+        return arcs if all(self.problem.resources.rate_gbps[arc] > 0 for arc in arcs) else None
+
+    def through_one(self) -> list[Arcs]:
+        """Return the trees in which one region forwards to others, pure and mixed with direct.
+
+        Pure: the source sends one copy, to the relay. Mixed: a destination whose direct link has
+        the lower fee gets its copy from the source.
+        """
+        problem = self.problem
+        rate, fees, root = problem.resources.rate_gbps, problem.usd_per_gbit, problem.root
+        found: list[Arcs] = []
+        if self.request.relays == "none":
+            return found
+        for relay in range(len(problem.regions)):
+            others = [t for t in problem.terminals if t != relay]
+            if relay == root or rate[root, relay] <= 0 or not others:
+                continue
+            through = {t for t in others if rate[relay, t] > 0}
+            cheaper = {t for t in others if rate[root, t] > 0 and fees[root, t] < fees[relay, t]}
+            for own in (set(others) - through, cheaper | (set(others) - through)):
+                if own == set(others) or any(rate[root, t] <= 0 for t in own):
+                    continue
+                arcs = [(root, relay)]
+                arcs += [(root if t in own else relay, t) for t in others]
+                found.append(tuple(arcs))
+        return list(dict.fromkeys(found))
+
+
+def best_of(candidates: Sequence[Candidate]) -> Candidate:
+    """Return the candidate of the best value; the simpler of equals, then the first."""
+    return min(candidates, key=lambda c: (c.value, len(c.trees)))
+
+
+def fullest_row(problem: BroadcastProblem, candidate: Candidate) -> tuple[str, str]:
+    """Return the region and the kind of the row that decides a candidate's time."""
+    levels = row_levels_s(problem, candidate)
+    kind, site = problem.resources.row(int(levels.argmax()))
+    return problem.regions[site], kind
+
+
+def row_levels_s(problem: BroadcastProblem, candidate: Candidate) -> Floats:
+    """Return the time that every row needs with a candidate's VMs."""
+    resources = problem.resources
+    loads = resources.loads(candidate.links_gbit)
+    vms = np.maximum(candidate.vms[resources.rows % resources.count], 1.0)
+    return np.asarray(loads / vms)

@@ -1,0 +1,152 @@
+"""Whether forwarding is worth it: the margin between direct and what the search prefers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import inf
+
+import numpy as np
+
+from planner.broadcast.candidates import Candidate, fullest_row
+from planner.broadcast.packing import Packing
+from planner.broadcast.request import BroadcastProblem, BroadcastRequest
+from planner.broadcast.search import Search
+from planner.model.errors import DataError, InfeasibleError
+from planner.solvers.steiner import closure
+
+
+@dataclass(frozen=True)
+class BroadcastDecision:
+    """What was decided.
+
+    Attributes
+    ----------
+    chosen : Candidate
+    optimum : Candidate
+        What the search preferred on expected figures, chosen or not.
+    gap : float
+        Of the optimum over the proven bound.
+    gain, gain_low : float | None
+        Of the optimum over direct; None if direct is missing or too late.
+    """
+
+    chosen: Candidate
+    optimum: Candidate
+    gap: float
+    gain: float | None
+    gain_low: float | None
+
+
+class BroadcastDecider:
+    """Decides one broadcast."""
+
+    def __init__(self, request: BroadcastRequest, problem: BroadcastProblem) -> None:
+        self.request, self.problem = request, problem
+        self.search = Search(request, problem)
+        self.evaluate = self.search.evaluate
+
+    def decide(self) -> BroadcastDecision:
+        """Return the decision.
+
+        Raises
+        ------
+        InfeasibleError
+            If no plan meets the deadline.
+        DataError
+            If nobody may forward and a destination has no direct link.
+        """
+        search, request = self.search, self.request
+        star = search.star
+        if request.relays == "none":
+            if star is None:
+                raise DataError("A destination has no direct link, and nobody may forward.")
+            optimum, bound = star, star.value  # there is no other way
+        elif request.hour_usd == inf:
+            optimum = search.least_duration()
+            bound = search.bound_s
+        else:
+            found, bound = search.least_value()
+            optimum = found or search.least_duration()
+        if self._late(optimum) and request.relays != "none":
+            in_time = (quick for quick in self._quickest() if not self._late(quick))
+            optimum = next(in_time, optimum)
+        self._refuse_late(optimum)
+        gap = max(0.0, optimum.value / bound - 1) if bound > 0 else 0.0
+        chosen = self._surely_worth(optimum)
+        gain = low = None
+        if star and not self._late(star):
+            gain = star.value / optimum.value if optimum.value > 0 else 1.0
+            low = 1.0 if optimum is star else self.evaluate.surely_better(optimum, star)
+        return BroadcastDecision(chosen, optimum, gap, gain, low)
+
+    def _quickest(self) -> Iterator[Candidate]:
+        """Yield what a plan for least time may choose, for a deadline that only it meets."""
+        plain = replace(self.request, objective="time", deadline_s=None)
+        # Trees found on the way steer the search: once more without.
+        quick = Search(plain, self.problem).least_duration()
+        packing = Packing(quick.trees, quick.shares, quick.value, 0.0, np.zeros(0))
+        yield self.evaluate.candidate(packing, quick.transfer_s)
+        if own := self._without_relays(plain):
+            yield own
+        if self.search.star:
+            yield self.search.star
+
+    def _surely_worth(self, optimum: Candidate) -> Candidate:
+        """Return the plainest candidate that the optimum does not surely beat by the margin.
+
+        Plain is direct; then destinations that forward; then relays that cost VMs of their own.
+        """
+        star, least = self.search.star, 1 + self.request.margin
+        plainer = [star] if star and not self._late(star) and optimum is not star else []
+        if self.relays(optimum) and (own := self._without_relays(self.request)):
+            plainer.append(own)
+        for plain in plainer:
+            if self.evaluate.surely_better(optimum, plain) < least:
+                return plain
+        return optimum
+
+    def _without_relays(self, request: BroadcastRequest) -> Candidate | None:
+        """Return the best candidate in which only destinations forward, if any keeps the limits."""
+        problem, sites = self.problem.of_ends()
+        reached = closure(problem.usd_per_gbit).distance[problem.root, list(problem.terminals)]
+        if not np.isfinite(reached).all():
+            return None
+        search = Search(replace(request, relays="ends"), problem)
+        quickest = request.hour_usd == inf
+        found = search.least_duration() if quickest else search.least_value()[0]
+        if found is None or self._late(found):
+            return None
+        trees = tuple(tuple((sites[u], sites[v]) for u, v in arcs) for arcs in found.trees)
+        packing = Packing(trees, found.shares, found.value, 0.0, np.zeros(0))
+        return self.evaluate.candidate(packing, found.transfer_s)
+
+    def _late(self, candidate: Candidate) -> bool:
+        return candidate.duration_s > (self.request.deadline_s or inf) * (1 + 1e-9)
+
+    def _refuse_late(self, optimum: Candidate) -> None:
+        if not self._late(optimum):
+            return
+        fastest = self.search.least_duration() if self.request.relays != "none" else optimum
+        if not self._late(fastest):
+            return
+        region, kind = fullest_row(self.problem, fastest)
+        raise InfeasibleError(
+            f"the deadline of {self.request.deadline_s:.0f} s is below the "
+            f"{fastest.duration_s:.0f} s that these VMs need (the limit is {kind} at {region})",
+            f"Allow at least {fastest.duration_s:.0f} s, or raise --vms there.",
+        )
+
+    def relays(self, candidate: Candidate) -> tuple[str, ...]:
+        """Return the regions that only forward."""
+        entered = candidate.links_gbit.sum(axis=0) > 0
+        return tuple(self._named(entered & self.search.trees.is_relay))
+
+    def forwarding(self, candidate: Candidate) -> tuple[str, ...]:
+        """Return the regions that send on what they receive."""
+        sends = candidate.links_gbit.sum(axis=1) > 0
+        sends[self.problem.root] = False
+        return tuple(self._named(sends))
+
+    def _named(self, which: np.ndarray) -> list[str]:
+        return [self.problem.regions[site] for site in np.nonzero(which)[0].tolist()]

@@ -1,0 +1,159 @@
+"""A broadcast's plan: which trees carry which share, who forwards, until when, and what it costs.
+
+The same object from the library and the command line (``--json``). Keys may be added, never
+renamed or removed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from planner.model.network import Snapshot
+from planner.transfer.plan import Advice, Answer, Bottleneck, Cost
+
+BroadcastVerdict: TypeAlias = Literal["direct", "tree", "trees"]
+
+
+@dataclass(frozen=True, slots=True)
+class TreeLink:
+    """One link of a tree: who sends on to whom, as soon as it arrives.
+
+    Attributes
+    ----------
+    connections : int
+        TCP connections, over all VMs: this link's part of what the VMs open.
+    """
+
+    src: str
+    dst: str
+    throughput_gbps: float
+    connections: int
+    egress_usd_per_gb: float
+
+
+@dataclass(frozen=True, slots=True)
+class TreePlan:
+    """A tree that carries a share of the volume to every destination.
+
+    Attributes
+    ----------
+    share : float
+        Of the volume.
+    throughput_gbps : float
+        The same on each of its links.
+    relays : tuple of str
+        Regions that only forward.
+    legs : tuple of TreeLink
+        Its links, from the source outwards; the JSON contract keeps the older name.
+    """
+
+    share: float
+    throughput_gbps: float
+    relays: tuple[str, ...]
+    legs: tuple[TreeLink, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One destination: when it has everything, getting up to speed included."""
+
+    region: str
+    duration_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class BroadcastOption:
+    """Another way to run the same broadcast.
+
+    Attributes
+    ----------
+    relays : tuple of str
+        Regions that forward to others; empty for direct.
+    """
+
+    relays: tuple[str, ...]
+    throughput_gbps: float
+    duration_s: float
+    cost_usd: Cost
+
+
+@dataclass(frozen=True, slots=True)
+class BroadcastPoint:
+    """One point of the cost-time frontier."""
+
+    duration_s: float
+    cost_usd: Cost
+    relays: tuple[str, ...]
+    trees: int
+    vms: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class BroadcastPlan(Answer):
+    """A recommendation for one volume to several destinations.
+
+    Attributes
+    ----------
+    verdict : BroadcastVerdict
+        ``direct``: the source sends to each destination; ``tree`` or ``trees``: copies are
+        forwarded over one or several trees at once.
+    throughput_gbps : float
+        At which every destination receives; low and high where links are as slow or as fast as
+        their bounds, errors taken independent.
+    duration_s : float
+        Until the last destination has everything, getting up to speed included.
+    bound_s : float
+        No plan on these VMs ends sooner, proven.
+    bound_usd : float
+        No plan costs less, proven; VMs counted in fractions.
+    gap : float
+        How far the best plan known (chosen or not) may be above the optimum of the objective, as a
+        share of a proven bound. A plan that the margin kept from forwarding is not measured by it.
+    direct, best_relay : BroadcastOption | None
+        The source sends to each destination; and to one region, which sends to the others. None
+        where links are missing or, for the relay, nobody may forward.
+    optimum : BroadcastOption | None
+        The best plan known, where the margin kept from choosing it.
+    gain, gain_low : float | None
+        How many times better than direct the best plan known is in the objective's terms; and at
+        the bounds.
+    """
+
+    plan_id: str
+    snapshot: Snapshot
+    request: dict[str, Any]
+    verdict: BroadcastVerdict
+    reason: str
+    throughput_gbps: float
+    throughput_gbps_low: float
+    throughput_gbps_high: float
+    duration_s: float
+    duration_s_low: float
+    duration_s_high: float
+    bound_s: float
+    bound_usd: float
+    gap: float
+    volume_gb: float
+    cost_usd: Cost
+    trees: tuple[TreePlan, ...]
+    destinations: tuple[Delivery, ...]
+    vms: dict[str, int]
+    direct: BroadcastOption | None
+    best_relay: BroadcastOption | None
+    optimum: BroadcastOption | None
+    gain: float | None
+    gain_low: float | None
+    bottlenecks: tuple[Bottleneck, ...] = ()
+    advice: tuple[Advice, ...] = ()
+    warnings: tuple[str, ...] = ()
+    confidence: str = ""
+    frontier: tuple[BroadcastPoint, ...] = ()
+
+    def __repr__(self) -> str:
+        """Say the plan in one line."""
+        return (
+            f"<BroadcastPlan {self.plan_id}: {self.verdict}, "
+            f"{len(self.destinations)} destinations, {self.volume_gb:g} GB, "
+            f"{self.duration_s:.0f} s, {self.cost_usd.total:.2f} USD>"
+        )

@@ -1,0 +1,292 @@
+"""Searches for the best way to run a broadcast, and proves how good it is.
+
+Where caps do not bind, the Steiner tree of least fees is the answer, and one tree shows it. Where
+they do, trees are packed (:mod:`planner.broadcast.packing`): for least time directly; for cost and
+value by branch and bound over the duration. On an interval of durations, what is sent fits the
+longest one's caps, and VMs are paid at least for the shortest: both bound every plan in it.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from math import inf
+
+import numpy as np
+
+from planner.broadcast.candidates import Candidate, Evaluator, best_of
+from planner.broadcast.packing import (
+    GAP,
+    Deadline,
+    Packing,
+    Trees,
+    among,
+    fewer_trees,
+    least_cost,
+    least_time,
+)
+from planner.broadcast.request import BroadcastProblem, BroadcastRequest
+from planner.model.shared_resources import Floats
+from planner.model.units import S_PER_H
+from planner.solvers.steiner import EXACT_TERMINALS, Arcs, least_tree, near_trees, weight_of
+
+# Proven this near to the optimum, the search ends: estimates are good to several percent. After
+# some intervals, less will do.
+ENOUGH, GOOD = 5e-3, 1e-2
+INTERVALS, MOST_INTERVALS = 12, 36
+CLOSE = 1.5e-3
+ROUNDS = 40
+# Getting up to speed worth looking for shallower trees, as a share of the duration; how round trips
+# are mixed with the prices of links for these; how many depths are tried.
+RAMP_MATTERS = 5e-3
+MIXES = (0.1, 0.3, 1.0, 3.0)
+DEPTHS = 6
+# What is as fast for all purposes.
+AS_FAST = 3e-3
+FRONTIER_POINTS = 6
+
+
+class Search:
+    """Finds candidates for one broadcast.
+
+    Attributes
+    ----------
+    star : Candidate | None
+        The source sends to each destination.
+    best_relay : Candidate | None
+        The best of the trees through one region.
+    found : list of Candidate
+        Every candidate that keeps the deadline.
+    """
+
+    def __init__(self, request: BroadcastRequest, problem: BroadcastProblem) -> None:
+        self.request, self.problem = request, problem
+        self.trees = Trees(problem)
+        self.evaluate = Evaluator(request, problem, self.trees)
+        self.found: list[Candidate] = []
+        self.least_transfer_s = self.evaluate.least_transfer_s
+        self._fastest: Packing | None = None
+        self._cheapest: dict[float, tuple[Arcs, float]] = {}
+        star = self.evaluate.star()
+        self.star = self.evaluate.of_tree(star) if star else None
+        single = [self.evaluate.of_tree(arcs) for arcs in self.evaluate.through_one()]
+        self.best_relay = best_of(self._in_time(single) or single) if single else None
+        for candidate in (self.star, self.best_relay):
+            if candidate:
+                self.note(candidate)
+
+    @property
+    def bound_s(self) -> float:
+        """No plan ends sooner."""
+        return self.least_transfer_s + self.evaluate.least_ramp_s
+
+    @property
+    def bound_usd(self) -> float:
+        """No plan costs less."""
+        at_s = self.evaluate.least_transfer_s
+        return self.cheapest_tree(at_s)[1] - self._beside_usd(at_s)
+
+    def note(self, candidate: Candidate) -> None:
+        """Keep a candidate if it keeps the deadline; its trees are at hand for packings."""
+        for arcs in candidate.trees:
+            self.trees.add(arcs)
+        self.found += self._in_time([candidate])
+
+    def _in_time(self, candidates: list[Candidate]) -> list[Candidate]:
+        most_s = self.request.deadline_s or inf
+        return [c for c in candidates if c.duration_s <= most_s * (1 + 1e-12)]
+
+    # ---- least time --------------------------------------------------------------------------
+
+    def fastest(self) -> Packing:
+        """Return the packing of least time."""
+        if self._fastest is None:
+            problem = self.problem
+            even = np.ones(len(problem.resources.rows))
+            for arcs in near_trees(self._at(even), problem.root, problem.terminals):
+                self.trees.add(arcs)
+            self._fastest = least_time(self.trees, 0.5 * GAP)
+            self.least_transfer_s = max(self.least_transfer_s, self._fastest.bound)
+        return self._fastest
+
+    def least_duration(self) -> Candidate:
+        """Return a candidate of least duration, the cheapest of those as fast."""
+        fast = self.fastest()
+        ways = [self.evaluate.candidate(fast)]
+        ways.append(self.evaluate.candidate(fewer_trees(self.trees, fast)))
+        if (cheap := self._cheapest_in(fast.objective * (1 + GAP))) is not None:
+            ways.append(cheap)
+        if ways[0].ramp_s > RAMP_MATTERS * ways[0].duration_s:
+            ways += self._shallow()
+        plain = [c for c in (self.star, self.best_relay) if c]
+        at_most_s = min((c.duration_s for c in plain), default=inf)
+        least_s = min(c.duration_s for c in (*ways, *plain))
+        as_fast = [
+            c
+            for c in (*plain, *ways)
+            if c.duration_s <= min(at_most_s, least_s * (1 + AS_FAST)) or c.duration_s == least_s
+        ]
+        for candidate in ways:
+            self.note(candidate)
+        return min(as_fast, key=lambda c: (c.cost.total, c.duration_s))
+
+    def _shallow(self) -> list[Candidate]:
+        """Return fast candidates whose trees get up to speed soon."""
+        problem, fast = self.problem, self.fastest()
+        prices = self._at(np.maximum(fast.row_prices, 1e-3 * fast.row_prices.max(initial=1e-9)))
+        known = np.isfinite(prices)
+        round_trips = problem.rtt_ms * (prices[known].mean() / problem.rtt_ms[known].mean())
+        for mix in MIXES:
+            for arcs in near_trees(prices + mix * round_trips, problem.root, problem.terminals):
+                self.trees.add(arcs)
+        ramps = np.array([self.evaluate.tree_ramp_s(arcs) for arcs in self.trees.found])
+        depths = np.unique(np.quantile(ramps, np.linspace(0, 1, DEPTHS + 1)[:-1]))
+        return [
+            self.evaluate.candidate(among(self.trees, np.nonzero(ramps <= depth)[0].tolist()))
+            for depth in depths
+        ]
+
+    def _at(self, row_prices: Floats) -> Floats:
+        return np.asarray(self.problem.resources.link_prices(row_prices))
+
+    # ---- least cost and value ----------------------------------------------------------------
+
+    def _hour_usd(self) -> float:
+        return self.request.hour_usd if self.request.hour_usd < inf else 0.0
+
+    def _paid_s(self, transfer_s: float) -> float:
+        return transfer_s + self.evaluate.least_ramp_s + self.request.vm_start_s
+
+    def _beside_usd(self, transfer_s: float) -> float:
+        """Return what the time itself costs."""
+        return self._hour_usd() * (transfer_s + self.evaluate.least_ramp_s) / S_PER_H
+
+    def cheapest_tree(self, transfer_s: float) -> tuple[Arcs, float]:
+        """Return the tree of least fees and VMs, and a bound on all plans that take so long."""
+        if transfer_s in self._cheapest:
+            return self._cheapest[transfer_s]
+        problem = self.problem
+        busy_s = np.maximum(transfer_s, self.evaluate.least_busy_s)
+        vm_usd = problem.vm_usd_per_h * self._paid_s(0.0) / S_PER_H
+        vm_usd = vm_usd + problem.vm_usd_per_h * busy_s / S_PER_H
+        weights = problem.usd_per_gbit * problem.volume_gbit
+        weights = weights + np.where(self.trees.is_relay, vm_usd, 0.0)
+        arcs, least_usd = least_tree(weights, problem.root, problem.terminals)
+        least_usd = min(least_usd, weight_of(weights, arcs))
+        ends_usd = float(vm_usd[self.evaluate.ends].sum())
+        found = arcs, least_usd + ends_usd + self._beside_usd(transfer_s)
+        self._cheapest[transfer_s] = found
+        return found
+
+    def _cheapest_in(self, transfer_s: float) -> Candidate | None:
+        deadline = Deadline(transfer_s, self._paid_s(transfer_s))
+        packing = least_cost(self.trees, deadline, CLOSE, ROUNDS)
+        if packing is None:
+            return None
+        return self.evaluate.candidate(fewer_trees(self.trees, packing, deadline), transfer_s)
+
+    def least_value(self) -> tuple[Candidate | None, float]:
+        """Return the candidate of least cost, or of cost and time; and what no plan is below.
+
+        None where no plan keeps the deadline.
+        """
+        most_s = (self.request.deadline_s or inf) - self.evaluate.least_ramp_s
+        arcs, bound = self.cheapest_tree(self.least_transfer_s)
+        slow = self.evaluate.of_tree(arcs)
+        self.note(slow)
+        if self.found and self._good_enough(bound):
+            return best_of(self.found), bound
+        # A tree that is slow on one VM a site, and cheap: nothing slower is of interest.
+        slowest_s = self._slowest_s(arcs)
+        self.note(self.evaluate.of_tree(arcs, min(slowest_s, max(slow.transfer_s, most_s))))
+        self.note(self.least_duration())
+        start_s = self.fastest().objective
+        if start_s > most_s:
+            return (best_of(self.found) if self.found else None), bound
+        slowest_s = min(max(slowest_s, start_s * (1 + GAP)), most_s)
+        beyond = self.cheapest_tree(slowest_s)[1] if slowest_s < most_s else inf
+        bound = max(bound, min(self._branch(start_s, slowest_s), beyond))
+        return (best_of(self.found) if self.found else None), bound
+
+    def _slowest_s(self, arcs: Arcs) -> float:
+        """Return the time of a tree with a single VM at every site."""
+        links = self.trees.links_gbit([arcs], np.ones(1))
+        return float(self.problem.resources.loads(links).max())
+
+    def _good_enough(self, bound: float) -> bool:
+        return best_of(self.found).value <= bound * (1 + ENOUGH)
+
+    def _branch(self, start_s: float, end_s: float) -> float:
+        """Note candidates between two durations; return what no plan there is below."""
+        open_intervals: list[tuple[float, float, float]] = []
+        count = 0
+        closed = inf
+        # Beyond what is solved exactly, more intervals bring no better bounds.
+        most = MOST_INTERVALS if len(self.problem.terminals) <= EXACT_TERMINALS else INTERVALS // 2
+
+        def add(least_s: float, most_s: float) -> None:
+            nonlocal count
+            count += 1
+            bound = self._at_duration(least_s, most_s)
+            heappush(open_intervals, (bound, least_s, most_s))
+
+        # The least time is known to a gap: a little more, so that its packing fits.
+        first_s = max(start_s * (1 + GAP), start_s)
+        middle_s = max((first_s * end_s) ** 0.5, min(first_s, end_s))
+        add(self.least_transfer_s, middle_s)
+        if end_s > middle_s:
+            add(middle_s, end_s)
+        while open_intervals:
+            bound, least_s, most_s = heappop(open_intervals)
+            gap = best_of(self.found).value / bound - 1 if self.found and bound > 0 else inf
+            if gap <= ENOUGH or count >= most or (count >= INTERVALS and gap <= GOOD):
+                closed = min(closed, bound)
+                break
+            if most_s <= least_s * (1 + ENOUGH):  # too short to matter
+                closed = min(closed, bound)
+                continue
+            middle_s = (least_s * most_s) ** 0.5
+            add(least_s, middle_s)
+            add(middle_s, most_s)
+        return min([closed, *(bound for bound, _, _ in open_intervals)])
+
+    def _at_duration(self, least_s: float, most_s: float) -> float:
+        """Note the candidate that takes the longest of an interval; return the interval's bound."""
+        deadline = Deadline(most_s, self._paid_s(least_s))
+        beside_usd = self._beside_usd(least_s)
+        best = best_of(self.found).value if self.found else inf
+        packing = least_cost(self.trees, deadline, CLOSE, ROUNDS, best / (1 + ENOUGH) - beside_usd)
+        if packing is None:
+            return self.cheapest_tree(least_s)[1]
+        for fitted in (packing, fewer_trees(self.trees, packing, deadline)):
+            candidate = self.evaluate.candidate(fitted, most_s)
+            late_s = candidate.duration_s - (self.request.deadline_s or inf)
+            if late_s > 0:  # getting up to speed takes a part of the time allowed
+                sooner_s = (candidate.transfer_s - late_s) * (1 - 1e-9)
+                if sooner_s >= self.fastest().objective:
+                    shorter = self._cheapest_in(sooner_s)
+                    if shorter is not None:
+                        self.note(shorter)
+            self.note(candidate)
+        return max(packing.bound + beside_usd, self.cheapest_tree(least_s)[1])
+
+    def frontier(self) -> list[Candidate]:
+        """Return candidates from the fastest to the cheapest, none beaten in time and cost."""
+        found = [c for c in (self.star,) if c] if self.request.relays == "none" else self._points()
+        kept: list[Candidate] = []
+        for candidate in sorted(found, key=lambda c: (c.duration_s, c.cost.total)):
+            if not kept or candidate.cost.total < kept[-1].cost.total * (1 - GAP):
+                kept.append(candidate)
+        return kept
+
+    def _points(self) -> list[Candidate]:
+        quick = self.least_duration()
+        arcs, _ = self.cheapest_tree(quick.transfer_s)
+        cheap = self.evaluate.of_tree(arcs, self._slowest_s(arcs))
+        plain = [c for c in (self.star, self.best_relay) if c]
+        found = [quick, cheap, self.evaluate.of_tree(arcs), *plain, *self.found]
+        start_s, end_s = self.fastest().objective, cheap.transfer_s
+        for step in range(1, FRONTIER_POINTS):
+            between = start_s * (end_s / start_s) ** (step / FRONTIER_POINTS)
+            if between > start_s * (1 + GAP) and (point := self._cheapest_in(between)):
+                found.append(point)
+        return found

@@ -1,0 +1,251 @@
+"""Names that people write for regions, and rules that select regions.
+
+A region can be named by its id (``aws:us-east-1``), by its bare name where one provider has it
+(``eastus``), by an alias (``us-east``), by an alias or city of one provider (``azure:sa``), or by
+its city (``Frankfurt``). Case and accents do not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+from planner.model.catalogue import CONTINENTS, Catalogue, Region
+from planner.model.errors import AmbiguousRegionError, InputError, UnknownRegionError
+
+_OTHERS_SHOWN = 4
+_NEAR_SHOWN = 5
+
+
+class Resolution(NamedTuple):
+    """The region that a name stands for.
+
+    Attributes
+    ----------
+    region_id : str
+    note : str
+        One sentence that says what was chosen among what; ``""`` where there was no choice.
+    """
+
+    region_id: str
+    note: str = ""
+
+
+class RegionSet(NamedTuple):
+    """The regions that a rule selects.
+
+    Attributes
+    ----------
+    certain : frozenset of str
+        Ids of regions that the rule covers: what an allow-list allows.
+    possible : frozenset of str
+        Those, and the ones that it may cover because their country, continent or city is not
+        known: what a deny-list denies. Either way a rule that can't be checked is kept.
+    """
+
+    certain: frozenset[str]
+    possible: frozenset[str]
+
+
+def resolve(
+    name: str,
+    catalogue: Catalogue,
+    *,
+    field: str = "region",
+    known: Collection[str] = (),
+    prefer_provider: str | None = None,
+) -> Resolution:
+    """Find the one region that a name stands for.
+
+    Parameters
+    ----------
+    name : str
+        As a person wrote it.
+    catalogue : Catalogue
+    field : str
+        What to call the name in an error, such as ``--src``.
+    known : collection of str
+        Ids of regions that exist without being in the catalogue, such as measured ones.
+    prefer_provider : str, optional
+        Chosen first where the name fits regions of several providers: usually the provider of
+        the transfer's other end, because traffic inside one cloud is cheaper.
+
+    Raises
+    ------
+    UnknownRegionError
+        If nothing has this name; carries near matches.
+    AmbiguousRegionError
+        If a bare name or a city fits several regions and `prefer_provider` does not settle it.
+    """
+    text = name.strip()
+    if text in catalogue.regions or text in known:
+        return Resolution(text)
+    matches, ordered = _named(text, catalogue, known)
+    if not matches:
+        raise UnknownRegionError(field, name, _near(text, catalogue, known))
+    if len(matches) == 1:
+        return Resolution(matches[0])
+    preferred = [m for m in matches if m.partition(":")[0] == prefer_provider]
+    if not ordered and len(preferred) != 1:
+        raise AmbiguousRegionError(field, name, preferred or matches)
+    chosen = (preferred or matches)[0]
+    others = [m for m in matches if m != chosen]
+    shown = ", ".join(others[:_OTHERS_SHOWN]) + (", ..." if others[_OTHERS_SHOWN:] else "")
+    rank = (
+        f"of {len(matches)}"
+        if chosen == matches[0]
+        else f"of {prefer_provider} among {len(matches)}"
+    )
+    return Resolution(chosen, f"{text}: took {chosen}, the first {rank} ({shown})")
+
+
+def resolve_many(
+    patterns: Iterable[str],
+    catalogue: Catalogue,
+    *,
+    field: str = "rule",
+    known: Collection[str] = (),
+) -> RegionSet:
+    """Select the regions that any of several patterns covers.
+
+    Parameters
+    ----------
+    patterns : iterable of str
+        ``provider:aws`` (or ``aws``), ``country:DE``, ``continent:EU``, ``city:Frankfurt``,
+        a pattern of ids (``gcp:us-*``), or any name that :func:`resolve` knows. A name that
+        fits several regions stands for all of them, an alias for those that it lists.
+    catalogue, field, known
+        As in :func:`resolve`.
+
+    Raises
+    ------
+    InputError
+        If a pattern covers nothing that is known, which is most likely a misspelling.
+    """
+    everywhere = _all_regions(catalogue, known)
+    certain: set[str] = set()
+    possible: set[str] = set()
+    for pattern in patterns:
+        selected = _selected(pattern, catalogue, field, known, everywhere)
+        certain |= selected.certain
+        possible |= selected.possible
+    return RegionSet(frozenset(certain), frozenset(possible))
+
+
+def permitted(
+    catalogue: Catalogue,
+    *,
+    allow: Sequence[str] = (),
+    avoid: Sequence[str] = (),
+    known: Collection[str] = (),
+) -> frozenset[str]:
+    """Return the ids of all regions that data may pass through under both lists of rules.
+
+    An empty allow-list allows everything; what is denied is denied even where it is allowed
+    too. A region of unknown country is not allowed by a list of countries and is denied by one.
+    """
+    everywhere = frozenset(region.id for region in _all_regions(catalogue, known))
+    denied = resolve_many(avoid, catalogue, field="avoid", known=known).possible
+    if not allow:
+        return everywhere - denied
+    return resolve_many(allow, catalogue, field="allow", known=known).certain - denied
+
+
+def _all_regions(catalogue: Catalogue, known: Collection[str]) -> list[Region]:
+    unlisted = (i for i in known if i not in catalogue.regions)
+    return [*catalogue.regions.values(), *map(catalogue.region, sorted(unlisted))]
+
+
+def _named(text: str, catalogue: Catalogue, known: Collection[str]) -> tuple[list[str], bool]:
+    """Return the ids that a name fits, and whether their order is one of preference."""
+    name = _folded(text)
+    regions = _all_regions(catalogue, known)
+    if (same := [r.id for r in regions if _folded(r.id) == name]) or not name:
+        return same, False
+    provider, colon, rest = name.partition(":")
+    if colon:
+        regions = [r for r in regions if _folded(r.provider) == provider]
+        name = rest
+    if bare := [r.id for r in regions if _folded(r.name) == name]:
+        return bare, False
+    for alias, members in catalogue.aliases.items():
+        if _folded(alias) == name:
+            return [
+                m for m in members if not colon or _folded(m.partition(":")[0]) == provider
+            ], True
+    return [r.id for r in regions if r.city and _folded(r.city) == name], False
+
+
+def _selected(
+    pattern: str, catalogue: Catalogue, field: str, known: Collection[str], everywhere: list[Region]
+) -> RegionSet:
+    text = pattern.strip()
+    kind, colon, value = text.partition(":")
+    wanted = _folded(value)
+    if colon and kind.casefold() in _TRAITS:
+        kind = kind.casefold()
+        trait = _TRAITS[kind]
+        if kind == "country" and wanted == "uk":
+            wanted = "gb"
+        certain = frozenset(r.id for r in everywhere if trait(r) and _folded(trait(r)) == wanted)
+        if not certain:
+            values = {trait(r) for r in everywhere} - {""}
+            raise InputError(
+                field,
+                f"names a {kind} in which no region is known",
+                value=pattern,
+                remedy=_listed(kind, values),
+            )
+        unknown = frozenset(r.id for r in everywhere if not trait(r))
+        return RegionSet(certain, certain | unknown)
+    if "*" in text:
+        glob = _folded(text).replace("[", "[[]")
+        ids = frozenset(r.id for r in everywhere if fnmatchcase(_folded(r.id), glob))
+    else:
+        ids = frozenset(_named(text, catalogue, known)[0]) or frozenset(
+            r.id for r in everywhere if _folded(r.provider) == _folded(text)
+        )
+    if not ids:
+        raise UnknownRegionError(field, pattern, _near(text, catalogue, known))
+    return RegionSet(ids, ids)
+
+
+_TRAITS: dict[str, Callable[[Region], str]] = {
+    "provider": lambda region: region.provider,
+    "country": lambda region: region.country,
+    "continent": lambda region: region.continent,
+    "city": lambda region: region.city,
+}
+
+
+def _listed(kind: str, values: set[str]) -> str:
+    shown = [c for c in CONTINENTS if c in values] if kind == "continent" else sorted(values)
+    names = {"provider": "Providers", "country": "Countries", "continent": "Continents"}
+    return f"{names.get(kind, 'Cities')} are {', '.join(shown)}."
+
+
+def _folded(text: str) -> str:
+    """Without regard to case, accents and runs of spaces."""
+    if text.isascii():
+        return " ".join(text.casefold().split())
+    from unicodedata import combining, normalize
+
+    letters = (c for c in normalize("NFKD", text) if not combining(c))
+    return " ".join("".join(letters).casefold().split())
+
+
+def _near(text: str, catalogue: Catalogue, known: Collection[str]) -> list[str]:
+    """Return names that look like this one, as they are spelled, the nearest first."""
+    from difflib import get_close_matches
+
+    alias = _folded(text).rpartition(":")[2]
+    if members := next((m for a, m in catalogue.aliases.items() if _folded(a) == alias), ()):
+        return list(members)[:_NEAR_SHOWN]
+    regions = _all_regions(catalogue, known)
+    names = [r.id for r in regions] + [r.name for r in regions] + list(catalogue.aliases)
+    names += [r.city for r in regions if r.city]
+    spelled = {_folded(n): n for n in reversed(names)}
+    # Longer than any name: what follows would only cost time.
+    close = get_close_matches(_folded(text[:100]), spelled, n=_NEAR_SHOWN)
+    return [spelled[c] for c in close]

@@ -1,0 +1,286 @@
+"""The graph before anything is measured: models in place of samples, always labelled baseline.
+
+Round-trip times come from :mod:`planner.model.backbone`, windows and caps from the VM types of the
+catalogue, and aggregates from what large VMs of each provider reached on a 63-region grid of
+January 2022 (64 connections; open data of the Skyplane project, Apache-2.0), corrected for slow
+start. Bounds are the 90th percentile of each model's error on that grid.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import inf, sqrt
+
+from planner.model import backbone
+from planner.model.catalogue import Catalogue, Region
+from planner.model.errors import DataError
+from planner.model.network import Estimate, Link, Network, Site, Snapshot
+from planner.model.throughput import DEFAULT_WINDOW_MB, per_flow_mbps
+from planner.model.units import MBPS_PER_GBPS
+
+AS_OF = "2022-05-01"
+WINDOW_ERROR = 0.33  # a receiver of the type, but with settings not seen: 3 MB +- a third
+CAP_ERROR = 0.06
+UNKNOWN_ERROR = 0.5
+# Near regions are on the same continent, and there the laws are close to what was measured.
+CLASSES_MS = (20.0, 40.0)
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateLaw:
+    """Saturated throughput of one VM pair, ``min(limit, scale (RTT / 100 ms)^exponent)``.
+
+    Attributes
+    ----------
+    limit_gbps, scale_gbps : float
+    exponent : float
+        0 where distance does not matter.
+    error : float
+        90th percentile of the relative error on the 2022 grid.
+    near_errors : tuple of float
+        The same for links in each of the classes :data:`CLASSES_MS`, where at least 19 links of the
+        grid are in it and they differ from the rest.
+    """
+
+    limit_gbps: float
+    error: float
+    scale_gbps: float = inf
+    exponent: float = 0.0
+    near_errors: tuple[float, ...] = ()
+
+    def steady_gbps(self, rtt_ms: float) -> float:
+        """Return the throughput at a round-trip time."""
+        if self.exponent == 0:
+            return self.limit_gbps
+        far_gbps: float = self.scale_gbps * (rtt_ms / 100.0) ** self.exponent
+        return min(self.limit_gbps, far_gbps)
+
+    def error_of_class(self, number: int) -> float:
+        """Return the error in a class of distance."""
+        return self.near_errors[number] if number < len(self.near_errors) else self.error
+
+
+# From provider to provider. Azure's egress to other clouds differs so much from pair to pair
+# that its error exceeds the value: measuring it is the first advice.
+AGGREGATE_LAWS: dict[tuple[str, str], AggregateLaw] = {
+    ("aws", "aws"): AggregateLaw(4.84, 0.06),
+    ("aws", "azure"): AggregateLaw(4.86, 0.06),
+    ("aws", "gcp"): AggregateLaw(5.02, 0.06),
+    ("azure", "azure"): AggregateLaw(15.65, 0.24, near_errors=(0.05,)),
+    ("azure", "aws"): AggregateLaw(9.6, 1.07, 4.3, -0.51, near_errors=(0.05, 0.22)),
+    ("azure", "gcp"): AggregateLaw(15.7, 0.67, 7.9, -0.51, near_errors=(0.07, 0.16)),
+    ("gcp", "aws"): AggregateLaw(6.51, 0.34, near_errors=(0.10, 0.11)),
+    ("gcp", "azure"): AggregateLaw(6.87, 0.12),
+    ("gcp", "gcp"): AggregateLaw(6.84, 0.15),
+}
+
+
+def baseline_site(region: str, catalogue: Catalogue, chosen: Mapping[str, str] = {}) -> Site:
+    """Return a region's site with the caps and the window of its VM type.
+
+    Without a VM type for its provider, caps are unknown and the window is Linux's default.
+    """
+    try:
+        vm = catalogue.vm_type(region, chosen)
+    except DataError:  # a provider of which only measurements are known
+        return Site(
+            region,
+            "",
+            Estimate(inf, inf, inf, basis="no VM type known"),
+            Estimate(inf, inf, inf, basis="no VM type known"),
+            _within(DEFAULT_WINDOW_MB, WINDOW_ERROR, basis="Linux default"),
+        )
+    return Site(
+        region,
+        vm.id,
+        _within(vm.egress_gbps, CAP_ERROR, basis=vm.source),
+        _within(vm.ingress_gbps, CAP_ERROR, basis=vm.source),
+        _within(vm.window_mb, WINDOW_ERROR, basis=vm.source),
+    )
+
+
+def baseline_rtt_ms(src: Region, dst: Region) -> Estimate | None:
+    """Return the modelled round-trip time, not below what light in a fibre needs."""
+    expected = backbone.rtt_ms(src, dst)
+    if expected is None:
+        return None
+    least = backbone.FIBRE_MS_PER_KM * (backbone.distance_km(src, dst) or 0.0)
+    low = min(expected, max(least, expected / (1 + backbone.P90_ERROR)))
+    return Estimate(low, expected, expected * (1 + backbone.P90_ERROR), basis="backbone model")
+
+
+def flow_estimate(window_mb: Estimate, rtt_ms: Estimate, cap_gbps: float) -> Estimate:
+    """Return one flow's steady throughput from the receiver's window and the round-trip time.
+
+    The bounds combine those of both.
+    """
+    cap_mbps = cap_gbps * MBPS_PER_GBPS
+    expected = per_flow_mbps(window_mb.expected, rtt_ms.expected, cap_mbps)
+    # Independent errors add in squares.
+    below = sqrt(
+        (window_mb.expected / window_mb.low - 1) ** 2 + (rtt_ms.high / rtt_ms.expected - 1) ** 2
+    )
+    above = sqrt(
+        (window_mb.high / window_mb.expected - 1) ** 2 + (rtt_ms.expected / rtt_ms.low - 1) ** 2
+    )
+    unlimited = per_flow_mbps(window_mb.expected, rtt_ms.expected, inf)
+    return Estimate(
+        min(unlimited / (1 + below), cap_mbps * (1 - CAP_ERROR)),
+        expected,
+        min(unlimited * (1 + above), cap_mbps),
+        basis=f"window {window_mb.expected:.2f} MB ({window_mb.source}) / "
+        f"RTT {rtt_ms.expected:.0f} ms ({rtt_ms.source})",
+    )
+
+
+def distance_class(rtt_ms: Estimate) -> int:
+    """Return which of the classes of distance a link is in; the farther one where it may be."""
+    return bisect_right(CLASSES_MS, rtt_ms.high)
+
+
+def aggregate_estimate(
+    src: Site, dst: Site, rtt_ms: Estimate, proportion: float = 1.0
+) -> Estimate | None:
+    """Return one VM pair's saturated throughput from the providers' law and both caps.
+
+    None where neither is known. A VM of another size than those that the law is of is taken to
+    reach this proportion of it.
+    """
+    providers = (src.region.partition(":")[0], dst.region.partition(":")[0])
+    cap = min(src.egress_gbps.expected, dst.ingress_gbps.expected)
+    law = AGGREGATE_LAWS.get(providers)
+    if law is None:
+        if cap == inf:
+            return None
+        return Estimate(
+            cap * (1 - UNKNOWN_ERROR), cap, cap, basis="VM caps; nothing known of the path"
+        )
+    steady = law.steady_gbps(rtt_ms.expected) * proportion
+    # VM types whose cap is above the law's VMs are held to the law: it is all that was seen.
+    error = law.error_of_class(distance_class(rtt_ms))
+    if steady > cap:  # the path may carry less than the law says, and even less than the cap
+        error = max(CAP_ERROR, cap * (1 + error) / steady - 1)
+    expected = min(steady, cap)
+    return Estimate(
+        expected / (1 + error),
+        expected,
+        min(expected * (1 + error), max(cap, expected)),
+        basis=f"{providers[0]} to {providers[1]} law, error up to {error:.0%}",
+    )
+
+
+def baseline_link(src: Site, dst: Site, catalogue: Catalogue) -> Link | None:
+    """Return a link from models alone, or None where a region has no coordinates."""
+    rtt_ms = baseline_rtt_ms(catalogue.region(src.region), catalogue.region(dst.region))
+    if rtt_ms is None:
+        return None
+    aggregate = aggregate_estimate(src, dst, rtt_ms)
+    if aggregate is None:
+        return None
+    flow = flow_estimate(dst.window_mb, rtt_ms, flow_cap_gbps(src, catalogue))
+    return Link(src.region, dst.region, rtt_ms, flow, aggregate)
+
+
+def flow_cap_gbps(src: Site, catalogue: Catalogue) -> float:
+    """Return the cap of a single flow out of a site; infinity where no VM type is known."""
+    vm = catalogue.vm_types.get(src.vm_type)
+    return vm.flow_gbps if vm else inf
+
+
+def baseline_sites(
+    catalogue: Catalogue, chosen: Mapping[str, str] = {}, further: Iterable[str] = ()
+) -> dict[str, Site]:
+    """Return the sites of the catalogue's baseline regions and of some further ones."""
+    names = [region.id for region in catalogue.regions.values() if region.baseline]
+    return {
+        name: baseline_site(name, catalogue, chosen) for name in dict.fromkeys([*names, *further])
+    }
+
+
+def baseline_snapshot(catalogue: Catalogue) -> Snapshot:
+    """Return the baseline's name, which changes with the catalogue."""
+    return Snapshot(f"baseline-{catalogue.digest[:8] or 'built-in'}", AS_OF, "baseline")
+
+
+def baseline_network(
+    catalogue: Catalogue,
+    chosen: Mapping[str, str] = {},
+    ends: tuple[str, str] | None = None,
+    further: Iterable[str] = (),
+) -> Network:
+    """Build the graph of the catalogue's regions with no measurement at all.
+
+    Parameters
+    ----------
+    catalogue : Catalogue
+    chosen : mapping, optional
+        Region or provider to VM type, in place of the catalogue's defaults.
+    ends : (src, dst), optional
+        Build only the links out of src and into dst: all that one transfer's plan needs.
+    further : iterable of str, optional
+        Regions to add that are not part of the catalogue's baseline.
+
+    Raises
+    ------
+    DataError
+        If a region's provider has no VM type.
+    """
+    sites = baseline_sites(catalogue, chosen, (*(ends or ()), *further))
+    links: dict[str, dict[str, Link]] = {}
+    for src in sites.values():
+        row = {}
+        for dst in sites.values():
+            if src is dst or (ends and src.region != ends[0] and dst.region != ends[1]):
+                continue
+            if link := baseline_link(src, dst, catalogue):
+                row[dst.region] = link
+        links[src.region] = row
+    if ends and ends[1] not in links[ends[0]]:
+        missing = [e for e in ends if catalogue.region(e).latitude_deg is None]
+        raise DataError(
+            f"Nothing is known of {ends[0]} -> {ends[1]}: no measurement, and "
+            f"{' and '.join(missing)} has no coordinates in the catalogue. Import a "
+            "measurement, or add the region to a catalogue file."
+        )
+    return Network(sites, links, baseline_snapshot(catalogue))
+
+
+def with_vm_types(network: Network, catalogue: Catalogue, chosen: Mapping[str, str]) -> Network:
+    """Return a network as it would be with other VM types in some regions.
+
+    Round-trip times stay; throughput of the links concerned comes from models, because what was
+    measured was measured with other VMs.
+
+    Parameters
+    ----------
+    network : Network
+    catalogue : Catalogue
+    chosen : mapping
+        Region or provider to the id of a VM type.
+    """
+    sites = dict(network.sites)
+    for name, site in network.sites.items():
+        wanted = chosen.get(name) or chosen.get(name.partition(":")[0])
+        if wanted and wanted != site.vm_type:
+            sites[name] = baseline_site(name, catalogue, chosen)
+    changed = {name for name in sites if sites[name] is not network.sites[name]}
+    links: dict[str, dict[str, Link]] = {}
+    for src, row in network.links.items():
+        links[src] = {}
+        for dst, link in row.items():
+            if src not in changed and dst not in changed:
+                links[src][dst] = link
+                continue
+            aggregate = aggregate_estimate(sites[src], sites[dst], link.rtt_ms)
+            if aggregate is not None:
+                flow = flow_estimate(
+                    sites[dst].window_mb, link.rtt_ms, flow_cap_gbps(sites[src], catalogue)
+                )
+                links[src][dst] = Link(src, dst, link.rtt_ms, flow, aggregate, link.loss_pct)
+    return Network(sites, links, network.snapshot)
+
+
+def _within(value: float, error: float, basis: str) -> Estimate:
+    return Estimate(value / (1 + error), value, value * (1 + error), basis=basis)

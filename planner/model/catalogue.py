@@ -1,0 +1,331 @@
+"""The catalogue: regions, aliases, VM types and egress prices that relayd knows.
+
+Plain values only. ``relayd.catalogue.loading`` reads them from TOML files, checks them and merges a
+user's own on top.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from math import inf
+from typing import NamedTuple
+
+from planner.model.errors import DataError, InputError
+
+CONTINENTS = ("NAM", "SAM", "EU", "AF", "AS", "OC")
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A cloud datacenter (or a site of one's own).
+
+    Attributes
+    ----------
+    id : str
+        ``provider:name``, such as ``aws:us-east-1``.
+    country : str
+        ISO 3166-1 alpha-2; ``""`` where it is not known.
+    continent : str
+        NAM, SAM, EU, AF, AS or OC (not the ambiguous NA and SA); ``""`` where not known.
+    area : str
+        Area of the backbone model in :mod:`planner.model.backbone`, or ``""``.
+    latitude_deg, longitude_deg : float | None
+        Of the city centre; None where not known.
+    baseline : bool
+        Whether the region is part of the graph before anything is measured.
+    """
+
+    id: str
+    city: str = ""
+    country: str = ""
+    continent: str = ""
+    area: str = ""
+    latitude_deg: float | None = None
+    longitude_deg: float | None = None
+    baseline: bool = True
+
+    @property
+    def provider(self) -> str:
+        """The part of the id before the colon."""
+        return self.id.partition(":")[0]
+
+    @property
+    def name(self) -> str:
+        """The part of the id after the colon."""
+        return self.id.partition(":")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class VmType:
+    """A virtual machine type and what the network lets one such machine do.
+
+    Attributes
+    ----------
+    id : str
+        ``provider:name``, such as ``aws:m5.8xlarge``.
+    egress_gbps, ingress_gbps : float
+        Caps over all destinations together (hose model).
+    flow_gbps : float
+        Cap of a single TCP connection between datacenters.
+    window_mb : float
+        Effective TCP receive window in MB (10^6 bytes) with the system's defaults.
+    price_usd_per_h : float
+        On-demand Linux price.
+    burstable : bool
+        Whether its caps hold only while credits last.
+    source : str
+        Where the figures are from, with the date.
+    """
+
+    id: str
+    vcpus: int
+    egress_gbps: float
+    ingress_gbps: float
+    flow_gbps: float
+    window_mb: float
+    price_usd_per_h: float
+    burstable: bool = False
+    source: str = ""
+
+    @property
+    def provider(self) -> str:
+        """The part of the id before the colon."""
+        return self.id.partition(":")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """A price per GB that holds until ``up_to_gb`` of one calendar month."""
+
+    usd_per_gb: float
+    up_to_gb: float = inf
+
+
+@dataclass(frozen=True, slots=True)
+class EgressPrice:
+    """What one provider charges for traffic from some regions to some destinations.
+
+    Attributes
+    ----------
+    name : str
+        Unique name; a user's file overrides an entry by giving the same name.
+    sources, destinations : tuple of str
+        Patterns, of which one has to match: region ids (``aws:us-*``, ``*``), ``continent:EU``,
+        ``country:BR``, or several of these that must hold together (``azure:* & continent:EU``).
+        A destination may also be ``same-provider``, ``other-provider`` or ``same-continent``.
+    tiers : tuple of Tier
+        Ascending; the last reaches to infinity.
+    source : str
+        Price page or file, with the date.
+    """
+
+    name: str
+    sources: tuple[str, ...]
+    destinations: tuple[str, ...]
+    tiers: tuple[Tier, ...]
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """Everything that is known without measuring.
+
+    Attributes
+    ----------
+    regions : dict
+        By id, in the catalogue's order.
+    aliases : dict
+        Alias to region ids, in order of preference.
+    vm_types : dict
+        By id.
+    default_vm_types : dict
+        Provider to the id of the VM type that is assumed unless told otherwise.
+    egress_prices : tuple of EgressPrice
+        In order of precedence: the last entry that matches a pair of regions holds.
+    digest : str
+        Identifies the content; part of what a plan can be traced to.
+    """
+
+    regions: dict[str, Region]
+    aliases: dict[str, tuple[str, ...]]
+    vm_types: dict[str, VmType]
+    default_vm_types: dict[str, str]
+    egress_prices: tuple[EgressPrice, ...]
+    digest: str = ""
+    _rules: dict[str, list[_Rule]] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
+    _rules_from: dict[str, list[_Rule]] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
+    _price_of_pair: dict[tuple[str, str], EgressPrice] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
+
+    def region(self, region_id: str) -> Region:
+        """Return the region with this id; one that is not listed has only its id."""
+        return self.regions.get(region_id) or Region(region_id, baseline=False)
+
+    def vm_type(self, region_id: str, chosen: Mapping[str, str] | None = None) -> VmType:
+        """Return the VM type used in a region.
+
+        Parameters
+        ----------
+        region_id : str
+        chosen : dict, optional
+            Region id or provider to VM type id; goes before the catalogue's defaults.
+
+        Raises
+        ------
+        InputError
+            If the VM type that was chosen is not in the catalogue.
+        DataError
+            If the region's provider has no default VM type.
+        """
+        provider = region_id.partition(":")[0]
+        chosen = chosen or {}
+        type_id = (
+            chosen.get(region_id) or chosen.get(provider) or self.default_vm_types.get(provider)
+        )
+        if type_id is None:
+            raise DataError(
+                f"No VM type is known for {region_id}: the catalogue has no default for "
+                f"provider {provider!r}. Add `[default_vm_types] {provider} = ...` to your "
+                "catalogue file."
+            )
+        if (vm_type := self.vm_types.get(type_id)) is None:
+            known = ", ".join(i for i in self.vm_types if i.startswith(f"{provider}:"))
+            raise InputError(
+                f"VM type of {region_id}",
+                "is not in the catalogue",
+                value=type_id,
+                remedy=f"Choose one of {known}." if known else "Add it to your catalogue file.",
+            )
+        return vm_type
+
+    def egress_price(self, source_id: str, destination_id: str) -> EgressPrice:
+        """Return the price entry for traffic from one region to another.
+
+        Raises
+        ------
+        DataError
+            If no entry covers the pair.
+        """
+        pair = (source_id, destination_id)
+        if (found := self._price_of_pair.get(pair)) is not None:
+            return found
+        source, destination = self.region(source_id), self.region(destination_id)
+        for rule in self._rules_that_start_at(source):
+            if rule.destinations.cover(destination, source):
+                self._price_of_pair[pair] = rule.price
+                return rule.price
+        raise DataError(
+            f"No egress price is known from {source_id} to {destination_id}. Add an "
+            "`[[egress]]` entry that covers it to your catalogue file."
+        )
+
+    def _rules_that_start_at(self, source: Region) -> list[_Rule]:
+        """Return the rules for traffic from a region, the one that goes first in front.
+
+        Prepared once per region: a plan asks for some 130 pairs, from every region.
+        """
+        found = self._rules_from.get(source.id)
+        if found is None:
+            if source.provider not in self._rules:
+                self._rules[source.provider] = _rules_of(source.provider, self.egress_prices)
+            found = [
+                rule
+                for rule in self._rules[source.provider]
+                if source.id in rule.sources.ids
+                or (rule.sources.others and rule.sources.cover(source, None))
+            ]
+            self._rules_from[source.id] = found
+        return found
+
+
+class _Patterns(NamedTuple):
+    """Patterns of regions: ids written out, and those whose terms must all hold."""
+
+    ids: frozenset[str]
+    others: tuple[tuple[tuple[str, str], ...], ...]
+
+    def cover(self, region: Region, seen_from: Region | None) -> bool:
+        if region.id in self.ids:
+            return True
+        for terms in self.others:
+            for kind, text in terms:
+                if not _holds(kind, text, region, seen_from):
+                    break
+            else:
+                return True
+        return False
+
+
+class _Rule(NamedTuple):
+    price: EgressPrice
+    sources: _Patterns
+    destinations: _Patterns
+
+
+def _rules_of(provider: str, prices: Iterable[EgressPrice]) -> list[_Rule]:
+    """Prepare the rules that can apply to a provider's regions, last one first."""
+    rules = []
+    for price in prices:
+        sources = [pattern for pattern in price.sources if _may_cover(provider, pattern)]
+        if sources:
+            rules.append(_Rule(price, _parsed(sources), _parsed(price.destinations)))
+    return rules[::-1]
+
+
+def _may_cover(provider: str, pattern: str) -> bool:
+    first = pattern.partition(":")[0]
+    return first == provider or first in {"continent", "country"} or "*" in first
+
+
+def _parsed(patterns: Iterable[str]) -> _Patterns:
+    ids = set()
+    others = []
+    for pattern in patterns:
+        if "&" in pattern:
+            others.append(tuple(_parsed_term(term.strip()) for term in pattern.split("&")))
+            continue
+        kind, text = _parsed_term(pattern)
+        if kind == "id":
+            ids.add(text)
+        else:
+            others.append(((kind, text),))
+    return _Patterns(frozenset(ids), tuple(others))
+
+
+def _parsed_term(term: str) -> tuple[str, str]:
+    """Return the kind of a term and its text."""
+    if term in {"same-provider", "other-provider", "same-continent"}:
+        return term, ""
+    kind, _, value = term.partition(":")
+    if kind in {"continent", "country"}:
+        return kind, value
+    if "*" not in term:
+        return "id", term
+    if term.index("*") == len(term) - 1:
+        return "prefix", term[:-1]
+    return "glob", term
+
+
+def _holds(kind: str, text: str, region: Region, seen_from: Region | None) -> bool:
+    if kind == "id":
+        return region.id == text
+    if kind == "prefix":
+        return region.id.startswith(text)
+    if kind == "continent":
+        return region.continent == text
+    if kind == "country":
+        return region.country == text
+    if kind == "glob":
+        return fnmatchcase(region.id, text.replace("[", "[[]").replace("?", "[?]"))
+    if seen_from is None:
+        return False
+    if kind == "same-continent":
+        return region.continent == seen_from.continent != ""
+    return (region.provider == seen_from.provider) == (kind == "same-provider")

@@ -1,0 +1,132 @@
+"""The graph of estimates as a JSON document, and back: exports, the HTTP service, its client."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields
+from math import inf, isfinite
+from typing import Any
+
+from planner.model.catalogue import Catalogue, Region
+from planner.model.errors import FormatError
+from planner.model.link_states import LinkState
+from planner.model.network import (
+    LINK_FIGURES,
+    SITE_FIGURES,
+    Estimate,
+    Link,
+    Network,
+    Site,
+    Snapshot,
+)
+
+_BOUNDS = ("low", "expected", "high")
+
+
+def aliases_by_region(catalogue: Catalogue) -> dict[str, list[str]]:
+    """Return the aliases that each region goes by."""
+    found: dict[str, list[str]] = {}
+    for alias, members in catalogue.aliases.items():
+        for member in members:
+            found.setdefault(member, []).append(alias)
+    return found
+
+
+def region_as_json(region: Region, vm_type: str, aliases: Sequence[str]) -> dict[str, Any]:
+    """Return a region as JSON types, with the VM type used there and its aliases."""
+    return {
+        "id": region.id,
+        "provider": region.provider,
+        "city": region.city,
+        "country": region.country,
+        "continent": region.continent,
+        "latitude_deg": region.latitude_deg,
+        "longitude_deg": region.longitude_deg,
+        "vm_type": vm_type,
+        "aliases": list(aliases),
+    }
+
+
+def document_of(network: Network) -> dict[str, Any]:
+    """Return snapshot, sites and links, each figure with bounds, source, time and basis."""
+    return {
+        "snapshot": asdict(network.snapshot),
+        "sites": [site_as_json(site) for site in network.sites.values()],
+        "links": [link_as_json(link) for link in network],
+    }
+
+
+def network_of(document: Mapping[str, Any]) -> Network:
+    """Return the network of a document; what :func:`document_of` made comes back equal.
+
+    Raises
+    ------
+    FormatError
+        If it is not such a document.
+    """
+    try:
+        sites = {
+            row["region"]: Site(
+                row["region"], row["vm_type"], *(_estimate_of(row[name]) for name in SITE_FIGURES)
+            )
+            for row in document["sites"]
+        }
+        links: dict[str, dict[str, Link]] = {region: {} for region in sites}
+        for row in document["links"]:
+            links[row["src"]][row["dst"]] = link_of(row)
+        return Network(sites, links, Snapshot(**document["snapshot"]))
+    except (KeyError, TypeError) as error:
+        raise FormatError(
+            "graph",
+            f"is not a graph of this version of relayd ({error!r})",
+            remedy="Use the same version on both sides.",
+        ) from None
+
+
+def link_states_of(document: Mapping[str, Any]) -> dict[tuple[str, str], LinkState]:
+    """Return the links of a document that are down or degraded."""
+    # Keys that a newer service has added are not ours to understand.
+    names = [field.name for field in fields(LinkState)]
+    states = [
+        LinkState(**{name: row[name] for name in names if name in row})
+        for row in document.get("leg_states", ())
+    ]
+    return {(state.src, state.dst): state for state in states}
+
+
+def link_of(row: Mapping[str, Any]) -> Link:
+    """Return the link that :func:`link_as_json` made a row of."""
+    rtt_ms, per_flow_mbps, aggregate_gbps = (_estimate_of(row[name]) for name in LINK_FIGURES)
+    return Link(row["src"], row["dst"], rtt_ms, per_flow_mbps, aggregate_gbps, row["loss_pct"])
+
+
+def site_as_json(site: Site) -> dict[str, Any]:
+    """Return a site as JSON types."""
+    figures = {name: estimate_as_json(getattr(site, name)) for name in SITE_FIGURES}
+    return {"region": site.region, "vm_type": site.vm_type, **figures}
+
+
+def link_as_json(link: Link) -> dict[str, Any]:
+    """Return a link as JSON types."""
+    figures = {name: estimate_as_json(getattr(link, name)) for name in LINK_FIGURES}
+    return {"src": link.src, "dst": link.dst, **figures, "loss_pct": link.loss_pct}
+
+
+def estimate_as_json(estimate: Estimate) -> dict[str, Any]:
+    """Return an estimate as JSON types; a bound that is not known, infinity, becomes None."""
+    return {
+        **{name: _finite(getattr(estimate, name)) for name in _BOUNDS},
+        "source": estimate.source,
+        "measured_at_s": estimate.measured_at_s,
+        "samples": estimate.samples,
+        "basis": estimate.basis,
+    }
+
+
+def _finite(figure: float) -> float | None:
+    return figure if isfinite(figure) else None
+
+
+def _estimate_of(row: Mapping[str, Any]) -> Estimate:
+    bounds = {name: inf if row[name] is None else row[name] for name in _BOUNDS}
+    return Estimate(**{**row, **bounds})

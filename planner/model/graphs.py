@@ -1,0 +1,156 @@
+"""Networks from and to numpy matrices and networkx graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from planner.model.errors import InputError
+from planner.model.network import Estimate, Link, Network, Site, Snapshot, exactly
+from planner.model.units import MBPS_PER_GBPS
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+
+def network_from_matrices(
+    regions: Sequence[str],
+    aggregate_gbps: np.ndarray,
+    rtt_ms: np.ndarray | float,
+    per_flow_mbps: np.ndarray | None,
+    egress_gbps: Sequence[float] | None,
+    ingress_gbps: Sequence[float] | None,
+    snapshot: Snapshot,
+) -> Network:
+    """See :meth:`planner.model.network.Network.from_matrices`."""
+    count = len(regions)
+    if len(set(regions)) != count:
+        raise InputError("regions", "has the same name twice", value=list(regions))
+    aggregate = _checked_matrix("aggregate_gbps", aggregate_gbps, count)
+    rtt = _checked_matrix("rtt_ms", np.broadcast_to(rtt_ms, (count, count)), count)
+    flow = (
+        aggregate * MBPS_PER_GBPS
+        if per_flow_mbps is None
+        else _checked_matrix("per_flow_mbps", per_flow_mbps, count)
+    )
+    off_diagonal = aggregate.copy()
+    np.fill_diagonal(off_diagonal, 0.0)
+    egress = _caps("egress_gbps", egress_gbps, off_diagonal.max(axis=1, initial=0.0))
+    ingress = _caps("ingress_gbps", ingress_gbps, off_diagonal.max(axis=0, initial=0.0))
+    sites = {
+        region: Site(region, "", exactly(egress[i]), exactly(ingress[i]), exactly(inf))
+        for i, region in enumerate(regions)
+    }
+    links = {
+        src: {
+            dst: Link(
+                src,
+                dst,
+                exactly(float(rtt[i, j])),
+                exactly(float(flow[i, j])),
+                exactly(float(aggregate[i, j])),
+            )
+            for j, dst in enumerate(regions)
+            if i != j and aggregate[i, j] > 0
+        }
+        for i, src in enumerate(regions)
+    }
+    return Network(sites, links, snapshot)
+
+
+def network_from_networkx(graph: nx.DiGraph) -> Network:
+    """See :meth:`planner.model.network.Network.from_networkx`."""
+    regions = [str(node) for node in graph.nodes]
+    position = {node: i for i, node in enumerate(graph.nodes)}
+    count = len(regions)
+    aggregate = np.zeros((count, count))
+    rtt = np.full((count, count), 100.0)
+    flow = np.zeros((count, count))
+    for u, v, data in graph.edges(data=True):
+        if "aggregate_gbps" not in data:
+            raise InputError(
+                f"edge {u} -> {v}", "has no attribute aggregate_gbps", remedy="Add it."
+            )
+        i, j = position[u], position[v]
+        aggregate[i, j] = data["aggregate_gbps"]
+        rtt[i, j] = data.get("rtt_ms", 100.0)
+        flow[i, j] = data.get("per_flow_mbps", data["aggregate_gbps"] * MBPS_PER_GBPS)
+    off_diagonal = aggregate.copy()
+    np.fill_diagonal(off_diagonal, 0.0)
+    nodes = [graph.nodes[node] for node in graph.nodes]
+    return Network.from_matrices(
+        regions,
+        aggregate,
+        rtt_ms=rtt,
+        per_flow_mbps=flow,
+        egress_gbps=[
+            data.get("egress_gbps", off_diagonal[i].max(initial=0.0))
+            for i, data in enumerate(nodes)
+        ],
+        ingress_gbps=[
+            data.get("ingress_gbps", off_diagonal[:, i].max(initial=0.0))
+            for i, data in enumerate(nodes)
+        ],
+    )
+
+
+def network_to_networkx(network: Network) -> nx.DiGraph:
+    """See :meth:`planner.model.network.Network.to_networkx`."""
+    import networkx
+
+    graph = networkx.DiGraph(snapshot=network.snapshot.id, as_of=network.snapshot.as_of)
+    for site in network.sites.values():
+        graph.add_node(
+            site.region,
+            vm_type=site.vm_type,
+            egress_gbps=site.egress_gbps.expected,
+            ingress_gbps=site.ingress_gbps.expected,
+            window_mb=site.window_mb.expected,
+        )
+    for link in network:
+        attributes: dict[str, float | str] = {}
+        for name in ("rtt_ms", "per_flow_mbps", "aggregate_gbps"):
+            estimate: Estimate = getattr(link, name)
+            attributes[name] = estimate.expected
+            attributes[f"{name}_low"] = estimate.low
+            attributes[f"{name}_high"] = estimate.high
+            attributes[f"{name}_source"] = estimate.source
+        if link.loss_pct is not None:
+            attributes["loss_pct"] = link.loss_pct
+        graph.add_edge(link.src, link.dst, **attributes)
+    return graph
+
+
+def _caps(name: str, given: Sequence[float] | None, largest: np.ndarray) -> list[float]:
+    """Return caps as stated, else the largest rate seen; above 0 wherever there is a link."""
+    if given is None:
+        return [float(cap) for cap in largest]
+    caps = [float(cap) for cap in given]
+    if len(caps) != len(largest):
+        raise InputError(name, f"must have {len(largest)} figures, one a region", value=len(caps))
+    for i, cap in enumerate(caps):
+        if not cap > 0 and (largest[i] > 0 or cap != 0):
+            raise InputError(f"{name}[{i}]", "must be above 0", value=cap)
+    return caps
+
+
+def _checked_matrix(name: str, values: np.ndarray, count: int) -> np.ndarray:
+    matrix = np.array(values, dtype=float)
+    if matrix.shape != (count, count):
+        raise InputError(
+            name,
+            f"must have shape ({count}, {count}), one row and column a region",
+            value=matrix.shape,
+        )
+    np.fill_diagonal(matrix, 0.0)
+    matrix[np.isnan(matrix)] = 0.0
+    wrong = np.argwhere((matrix < 0) | np.isinf(matrix))
+    if len(wrong):
+        i, j = (int(k) for k in wrong[0])
+        raise InputError(
+            f"{name}[{i}, {j}]", "must be finite and not negative", value=float(matrix[i, j])
+        )
+    return matrix

@@ -1,0 +1,139 @@
+"""Links that are down or degraded just now, laid over what is known of the network in the long run.
+
+Estimates move slowly, because one bad minute says little of the next month. A plan is for now: a
+link that is down carries nothing, and one that is degraded carries what it can until it is back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import inf, sqrt
+from typing import Literal, TypeAlias
+
+from planner.model.network import Estimate, Link, Network
+from planner.model.units import BITS_PER_BYTE, BITS_PER_MBIT, MS_PER_S
+
+Condition: TypeAlias = Literal["up", "degraded", "down"]
+Pair: TypeAlias = tuple[str, str]
+
+SEGMENT_BYTES = 1448
+"""Payload of a full TCP segment with timestamps over Ethernet."""
+LOSS_CONSTANT = sqrt(1.5)
+"""``C`` of Mathis, Semke, Mahdavi and Ott, "The macroscopic behavior of the TCP congestion
+avoidance algorithm", Computer Communication Review 27(3), 1997."""
+LEAST_RATE_SHARE = 1e-6
+"""A link that carries less of its usual rate is as good as down."""
+NOTHING = Estimate(0.0, 0.0, 0.0, "measured")
+
+
+@dataclass(frozen=True, slots=True)
+class LinkState:
+    """A directed link that is not as usual.
+
+    Attributes
+    ----------
+    src, dst : str
+    condition : {"up", "degraded", "down"}
+    since : str
+        UTC, ISO 8601.
+    reason : str
+        What was seen, as a clause.
+    rtt_ms : float | None
+        Round-trip time now, where it is what degrades the link.
+    loss_share : float
+        Share of packets lost now; 0 where loss is as usual.
+    rate_share : float
+        Throughput now over what was expected; 1 where it was not seen to fall.
+    valid_until_s : float | None
+        Unix time until which it is to be believed unless it is seen again; None for ever.
+    """
+
+    src: str
+    dst: str
+    condition: Condition
+    since: str
+    reason: str
+    rtt_ms: float | None = None
+    loss_share: float = 0.0
+    rate_share: float = 1.0
+    valid_until_s: float | None = None
+
+    def __str__(self) -> str:
+        """Return it as the beginning of a sentence."""
+        return f"{self.src} -> {self.dst} is {self.condition} since {self.since} ({self.reason})"
+
+
+def still_believed(states: Mapping[Pair, LinkState], now_s: float) -> dict[Pair, LinkState]:
+    """Return the states that have not ended."""
+    return {
+        pair: state
+        for pair, state in states.items()
+        if state.valid_until_s is None or state.valid_until_s >= now_s
+    }
+
+
+def overlaid(network: Network, states: Mapping[Pair, LinkState]) -> Network:
+    """Return the network as it is now: links that are down at rate 0, degraded ones bounded.
+
+    A degraded link's rates are scaled by ``rate_share``; one flow also falls as the round-trip
+    time grows (``W / RTT``) and is bounded by loss (``C MSS / (RTT sqrt(p))``, Mathis 1997).
+    States of pairs that the network does not have are left out.
+    """
+    present = {
+        (src, dst): state
+        for (src, dst), state in states.items()
+        if state.condition != "up" and dst in network.links.get(src, {})
+    }
+    if not present:
+        return network
+    links = dict(network.links)
+    for src in {src for src, _ in present}:
+        links[src] = dict(links[src])
+    for (src, dst), state in present.items():
+        links[src][dst] = _as_now(links[src][dst], state)
+    return replace(network, links=links, states=present, _rates={}, _caps={})
+
+
+def loss_bound_mbps(loss_share: float, rtt_ms: float) -> float:
+    """Return what one flow with loss-based congestion control reaches at a loss rate, at most."""
+    if loss_share <= 0:
+        return inf
+    bits_per_round = LOSS_CONSTANT * SEGMENT_BYTES * BITS_PER_BYTE / sqrt(min(loss_share, 1.0))
+    return bits_per_round / max(rtt_ms / MS_PER_S, 1e-6) / BITS_PER_MBIT
+
+
+def _as_now(link: Link, state: LinkState) -> Link:
+    if state.condition == "down" or state.rate_share < LEAST_RATE_SHARE:
+        nothing = replace(NOTHING, measured_at_s=link.aggregate_gbps.measured_at_s)
+        return replace(link, per_flow_mbps=nothing, aggregate_gbps=nothing)
+    rtt = link.rtt_ms
+    slowdown = 1.0
+    if state.rtt_ms is not None and state.rtt_ms > 0:
+        slowdown = min(1.0, rtt.expected / state.rtt_ms)
+        rtt = _scaled(rtt, state.rtt_ms / rtt.expected) if rtt.expected > 0 else rtt
+    flow = _scaled(link.per_flow_mbps, state.rate_share * slowdown)
+    most_mbps = loss_bound_mbps(state.loss_share, rtt.expected)
+    flow = replace(
+        flow,
+        low=min(flow.low, most_mbps),
+        expected=min(flow.expected, most_mbps),
+        high=min(flow.high, most_mbps),
+    )
+    loss_pct = max(link.loss_pct or 0.0, 100 * state.loss_share) if state.loss_share else None
+    return replace(
+        link,
+        rtt_ms=rtt,
+        per_flow_mbps=flow,
+        aggregate_gbps=_scaled(link.aggregate_gbps, state.rate_share),
+        loss_pct=link.loss_pct if loss_pct is None else loss_pct,
+    )
+
+
+def _scaled(estimate: Estimate, factor: float) -> Estimate:
+    return replace(
+        estimate,
+        low=estimate.low * factor,
+        expected=estimate.expected * factor,
+        high=estimate.high * factor,
+    )

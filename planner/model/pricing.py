@@ -1,0 +1,192 @@
+"""What a transfer costs: egress fees at the tier that the month has reached, and VM hours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import inf
+from typing import TYPE_CHECKING, Protocol
+
+from planner.model.catalogue import Catalogue, Tier
+from planner.model.errors import DataError, InputError
+from planner.model.fee_rows import fee_rows
+from planner.model.network import Network
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+class Prices(Protocol):
+    """What the planner asks of a price list."""
+
+    def egress_usd_per_gb(self, src: str, dst: str, volume_gb: float) -> float:
+        """Return the mean $/GB of a volume sent from one region to another."""
+
+    def vm_usd_per_h(self, region: str) -> float:
+        """Return the price of one VM for an hour."""
+
+
+def average_usd_per_gb(
+    tiers: tuple[Tier, ...], volume_gb: float, month_to_date_gb: float = 0.0
+) -> float:
+    """Return the mean price of a volume that follows what the month has already seen.
+
+    Parameters
+    ----------
+    tiers : tuple of Tier
+        Ascending, the last without an upper end.
+    volume_gb : float
+        Above 0.
+    month_to_date_gb : float
+        Volume already billed under the same tiers this month.
+    """
+    start, end = month_to_date_gb, month_to_date_gb + volume_gb
+    floor = cost = 0.0
+    for tier in tiers:
+        if start >= floor and end <= tier.up_to_gb:  # all in one tier: its price, to the digit
+            return tier.usd_per_gb
+        billed = min(end, tier.up_to_gb) - max(start, floor)
+        if billed > 0:
+            cost += billed * tier.usd_per_gb
+        if end <= tier.up_to_gb:
+            break
+        floor = tier.up_to_gb
+    # Differences of large volumes round: the mean is never outside what is charged.
+    fees = [tier.usd_per_gb for tier in tiers]
+    return min(max(cost / volume_gb, min(fees)), max(fees))
+
+
+class CataloguePrices:
+    """Prices from a catalogue, for the VM types of a network's sites.
+
+    Parameters
+    ----------
+    catalogue : Catalogue
+    network : Network
+        Says which VM type is used in a region.
+    month_to_date_gb : mapping
+        Provider (or ``*`` for any) to the volume billed so far this month. The whole volume of
+        a transfer is taken to pass one meter at each link's source.
+    """
+
+    def __init__(
+        self, catalogue: Catalogue, network: Network, month_to_date_gb: Mapping[str, float] = {}
+    ) -> None:
+        self._catalogue = catalogue
+        self._network = network
+        self._month_to_date_gb = month_to_date_gb
+        self._averages: dict[tuple[int, float, float], float] = {}
+
+    def egress_usd_per_gb(self, src: str, dst: str, volume_gb: float) -> float:
+        """Return the mean $/GB at the tier that the month has reached."""
+        return self._mean(self._catalogue.egress_price(src, dst).tiers, src, volume_gb)
+
+    def are_of(self, network: Network) -> bool:
+        """Whether the network is the one that they were made for: rows are laid out on it."""
+        return network is self._network
+
+    def relayed_usd_per_gb(self, src: str, dst: str, volume_gb: float) -> list[float]:
+        """Return the mean $/GB through every site, as :func:`relayed_usd_per_gb` does."""
+        rows = fee_rows(self._catalogue, self._network)
+
+        def mean(tiers: tuple[Tier, ...], source: str) -> float:
+            return self._mean(tiers, source, volume_gb)
+
+        first, second = rows.out_of(src).usd_per_gb(mean), rows.into(dst).usd_per_gb(mean)
+        return [a + b for a, b in zip(first, second, strict=True)]
+
+    def site_vms_usd_per_h(self) -> list[float]:
+        """Return the price of one VM for an hour at every site."""
+        return fee_rows(self._catalogue, self._network).vm_usd_per_h
+
+    def _mean(self, tiers: tuple[Tier, ...], src: str, volume_gb: float) -> float:
+        if len(tiers) == 1:
+            return tiers[0].usd_per_gb
+        billed = self._month_to_date_gb
+        so_far = billed.get(src.partition(":")[0], billed.get("*", 0.0)) if billed else 0.0
+        key = (id(tiers), volume_gb, so_far)
+        if key not in self._averages:
+            if len(self._averages) > 10_000:  # volumes differ from request to request
+                self._averages.clear()
+            self._averages[key] = average_usd_per_gb(tiers, volume_gb, so_far)
+        return self._averages[key]
+
+    def vm_usd_per_h(self, region: str) -> float:
+        """Return the catalogue's price of the region's VM type; 0 where none is known."""
+        vm = self._catalogue.vm_types.get(self._network.sites[region].vm_type)
+        return vm.price_usd_per_h if vm else 0.0
+
+
+class FlatPrices:
+    """Prices for one's own network, without a catalogue.
+
+    Parameters
+    ----------
+    regions : sequence of str
+        The network's regions, in the order of the matrix.
+    egress_usd_per_gb : float, or array of shape (n, n)
+        Price from row to column.
+    vm_usd_per_h : float, or mapping from region
+    """
+
+    def __init__(
+        self,
+        regions: list[str] | tuple[str, ...],
+        egress_usd_per_gb: float | np.ndarray = 0.0,
+        vm_usd_per_h: float | Mapping[str, float] = 0.0,
+    ) -> None:
+        self._position = {region: i for i, region in enumerate(regions)}
+        self._matrix: list[list[float]] | None = None
+        self._fee = 0.0
+        if isinstance(egress_usd_per_gb, int | float):
+            self._fee = float(egress_usd_per_gb)
+        else:
+            if egress_usd_per_gb.shape != (len(regions), len(regions)):
+                raise InputError(
+                    "egress_usd_per_gb",
+                    f"must have shape ({len(regions)}, {len(regions)})",
+                    value=egress_usd_per_gb.shape,
+                )
+            self._matrix = egress_usd_per_gb.tolist()
+        self._vms: Mapping[str, float] = {}
+        self._vm = 0.0
+        if isinstance(vm_usd_per_h, Mapping):
+            self._vms = vm_usd_per_h
+        else:
+            self._vm = float(vm_usd_per_h)
+
+    def egress_usd_per_gb(self, src: str, dst: str, volume_gb: float) -> float:  # noqa: ARG002
+        """Return the stated price, whatever the volume."""
+        if self._matrix is None:
+            return self._fee
+        return self._matrix[self._position[src]][self._position[dst]]
+
+    def vm_usd_per_h(self, region: str) -> float:
+        """Return the stated price; 0 for a region that was left out."""
+        return self._vms.get(region, self._vm)
+
+
+def relayed_usd_per_gb(
+    prices: Prices, network: Network, src: str, dst: str, volume_gb: float
+) -> list[float]:
+    """Return the mean $/GB of both links through every site of a network, in its order.
+
+    Infinity where the price of a link is not known.
+    """
+    if isinstance(prices, CataloguePrices) and prices.are_of(network):
+        return prices.relayed_usd_per_gb(src, dst, volume_gb)
+
+    def through(region: str) -> float:
+        try:
+            fee = prices.egress_usd_per_gb(src, region, volume_gb)
+            return fee + prices.egress_usd_per_gb(region, dst, volume_gb)
+        except DataError:
+            return inf
+
+    return [through(region) for region in network.sites]
+
+
+def site_vms_usd_per_h(prices: Prices, network: Network) -> list[float]:
+    """Return the price of one VM for an hour at every site of a network, in its order."""
+    if isinstance(prices, CataloguePrices) and prices.are_of(network):
+        return prices.site_vms_usd_per_h()
+    return [prices.vm_usd_per_h(region) for region in network.sites]

@@ -1,0 +1,126 @@
+"""Units: every conversion, and every quantity that a person writes, in one place.
+
+Throughput is in Gbit/s (10^9 bit/s) in plans and Mbit/s in measurements, volume in GB
+(10^9 bytes), money in USD, time in seconds, round-trip time in milliseconds. Names carry
+the unit as a suffix, so that no conversion hides in an expression.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+from planner.model.errors import InputError
+
+BITS_PER_BYTE = 8
+MBPS_PER_GBPS = 1000.0
+MS_PER_S = 1000.0
+S_PER_H = 3600.0
+BYTES_PER_MB = 1e6
+BITS_PER_MBIT = 1e6
+GB_PER_GIB = 1.073741824
+
+_QUANTITY = re.compile(
+    r"\s*([+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*([a-z/%$]*)\s*", re.IGNORECASE
+)
+
+_VOLUME_GB = {
+    "b": 1e-9,
+    "kb": 1e-6,
+    "mb": 1e-3,
+    "gb": 1.0,
+    "tb": 1e3,
+    "pb": 1e6,
+    "kib": 1024e-9,
+    "mib": 1024**2 * 1e-9,
+    "gib": GB_PER_GIB,
+    "tib": GB_PER_GIB * 1024,
+    "pib": GB_PER_GIB * 1024**2,
+}
+_RATE_GBPS = {
+    "bps": 1e-9,
+    "kbps": 1e-6,
+    "mbps": 1e-3,
+    "gbps": 1.0,
+    "tbps": 1e3,
+    "kbit/s": 1e-6,
+    "mbit/s": 1e-3,
+    "gbit/s": 1.0,
+    "tbit/s": 1e3,
+}
+_DURATION_S = {
+    "ms": 1e-3,
+    "s": 1.0,
+    "sec": 1.0,
+    "m": 60.0,
+    "min": 60.0,
+    "h": S_PER_H,
+    "hour": S_PER_H,
+    "hours": S_PER_H,
+    "d": 86400.0,
+    "day": 86400.0,
+    "days": 86400.0,
+}
+_MONEY_USD = {"usd": 1.0, "$": 1.0, "": 1.0}
+_TIME_VALUE_USD_PER_H = {"usd/h": 1.0, "usdh": 1.0, "$/h": 1.0, "usd": 1.0, "": 1.0}
+
+
+def parse_volume_gb(text: str, field: str = "volume") -> float:
+    """Read a volume such as ``500GB``, ``1.5TB`` or ``200GiB``; returns GB.
+
+    Raises
+    ------
+    InputError
+        If it is not a number with a unit of volume.
+    """
+    return _parse(text, field, _VOLUME_GB, "500GB, 1.5TB or 200GiB")
+
+
+def parse_rate_gbps(text: str, field: str = "throughput") -> float:
+    """Read a rate such as ``8gbps`` or ``200Mbit/s``; returns Gbit/s."""
+    return _parse(text, field, _RATE_GBPS, "8gbps or 200mbps")
+
+
+def parse_duration_s(text: str, field: str = "duration") -> float:
+    """Read a duration such as ``90s``, ``30min`` or ``2h``; returns seconds."""
+    return _parse(text, field, _DURATION_S, "90s, 30min or 2h")
+
+
+def parse_money_usd(text: str, field: str = "budget") -> float:
+    """Read an amount such as ``20usd``, ``$20`` or ``20``; returns USD."""
+    stripped = text.strip()
+    return _parse(stripped.removeprefix("$"), field, _MONEY_USD, "20usd")
+
+
+def parse_time_value_usd_per_h(text: str, field: str = "time_value") -> float:
+    """Read what an hour is worth, such as ``20usd/h`` or ``inf``; returns USD per hour."""
+    if text.strip().lower() in {"inf", "infinity"}:
+        return math.inf
+    return _parse(text, field, _TIME_VALUE_USD_PER_H, "20usd/h, 0 or inf")
+
+
+def duration_s(volume_gb: float, throughput_gbps: float) -> float:
+    """Seconds that a volume takes at a steady rate: ``8 D / R``."""
+    return BITS_PER_BYTE * volume_gb / throughput_gbps
+
+
+def gbps_text(rate_gbps: float) -> str:
+    """Return a rate for a sentence: two decimals, or three figures where it is small."""
+    return f"{rate_gbps:.2f}" if rate_gbps >= 1 else f"{rate_gbps:.3g}"
+
+
+def _parse(text: str, field: str, units: dict[str, float], examples: str) -> float:
+    match = _QUANTITY.fullmatch(text)
+    if match is None:
+        raise InputError(
+            field, "is not a quantity with a unit", value=text, remedy=f"Write {examples}."
+        )
+    unit = match[2].lower()
+    if unit not in units:
+        known = ", ".join(name for name in units if name)
+        problem = "has no unit" if not unit else f"has an unknown unit {match[2]!r}"
+        raise InputError(field, problem, value=text, remedy=f"Write {examples}; units are {known}.")
+    value = float(match[1].replace("_", "")) * units[unit]
+    if not math.isfinite(value):
+        raise InputError(field, "is not a finite quantity", value=text)
+    return value

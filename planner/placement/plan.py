@@ -1,0 +1,150 @@
+"""Placements: where to reduce, and on which VM to run which task.
+
+The same objects from the library and the command line (``--json``). Keys may be added, never
+renamed or removed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from planner.model.network import Snapshot
+from planner.placement.request import Links
+from planner.shuffle.plan import OneMoreVm
+from planner.transfer.plan import Answer, Bottleneck, Cost
+
+
+@dataclass(frozen=True, slots=True)
+class ReduceOption:
+    """One way to spread a reduce stage.
+
+    Attributes
+    ----------
+    name : str
+        ``hose``, ``heterogeneous``, ``where the data is``, ``equal``, or ``one region``.
+    fractions : dict
+        Region to the part of the keys that it reduces.
+    promised_s : float
+        When its own assumption says that the shuffle ends.
+    duration_s : float
+        When it ends under all measured limits of VMs, getting up to speed included.
+    moved_gb : float
+        What crosses between regions.
+    """
+
+    name: str
+    fractions: dict[str, float]
+    promised_s: float
+    duration_s: float
+    moved_gb: float
+    cost_usd: Cost
+
+
+@dataclass(frozen=True, slots=True)
+class ReducePlacement(Answer):
+    """The fractions of a reduce stage for each region.
+
+    Attributes
+    ----------
+    links : Links
+        The assumption that it rests on.
+    promised_s, duration_s
+        As for an option; with ``links="hose"`` the promise is the duration.
+    duration_s_low, duration_s_high : float
+        The duration where all links and caps are at their high or low bounds.
+    options : tuple of ReduceOption
+        Side by side: both assumptions, and what is done without a plan.
+    """
+
+    plan_id: str
+    snapshot: Snapshot
+    request: dict[str, Any]
+    reason: str
+    links: Links
+    fractions: dict[str, float]
+    promised_s: float
+    duration_s: float
+    duration_s_low: float
+    duration_s_high: float
+    moved_gb: float
+    shuffle_gb: float
+    cost_usd: Cost
+    vms: dict[str, int]
+    options: tuple[ReduceOption, ...]
+    bottlenecks: tuple[Bottleneck, ...] = ()
+    one_more_vm: tuple[OneMoreVm, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        """Say the placement in one line."""
+        return (
+            f"<ReducePlacement {self.plan_id}: {self.links}, {len(self.fractions)} regions, "
+            f"{self.duration_s:.0f} s, {self.cost_usd.total:.2f} USD>"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class MachineLoad:
+    """What one VM runs and sends.
+
+    Attributes
+    ----------
+    busy_s : float
+        What its fullest limit alone needs.
+    limit : str
+        Which limit that is.
+    """
+
+    id: str
+    region: str
+    tasks: tuple[str, ...]
+    cpus_used: float
+    cpus: float
+    sent_gb: float
+    received_gb: float
+    busy_s: float
+    limit: str
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPlacement(Answer):
+    """A VM for each task.
+
+    Attributes
+    ----------
+    assignment : dict
+        Task to VM.
+    duration_s : float
+        Until all volumes are exchanged, getting up to speed included.
+    bound_s : float
+        No assignment is quicker, getting up to speed apart; proven.
+    proven : bool
+        Whether none is quicker than this one.
+    greedy_s : float | None
+        What the greedy rule alone reaches; None where it finds no place for a task.
+    moved_gb, local_gb : float
+        What crosses between VMs, and what stays inside one.
+    """
+
+    plan_id: str
+    snapshot: Snapshot
+    request: dict[str, Any]
+    reason: str
+    assignment: dict[str, str]
+    duration_s: float
+    bound_s: float
+    proven: bool
+    greedy_s: float | None
+    moved_gb: float
+    local_gb: float
+    cost_usd: Cost
+    vms: tuple[MachineLoad, ...]
+    warnings: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        """Say the placement in one line."""
+        return (
+            f"<TaskPlacement {self.plan_id}: {len(self.assignment)} tasks, "
+            f"{self.duration_s:.1f} s, bound {self.bound_s:.1f} s>"
+        )

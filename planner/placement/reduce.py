@@ -1,0 +1,396 @@
+"""Where to reduce: the fractions for each region that end a shuffle soonest.
+
+The question of Iridium (Pu et al., *Low Latency Geo-distributed Data Analytics*, SIGCOMM 2015).
+Region i has ``S_i`` for the stage and region j reduces the fraction ``r_j`` of all keys, so
+``S_i r_j`` goes from i to j, and what stays costs nothing. Every limit of a region's VMs
+(:mod:`planner.model.shared_resources`) is linear in the fractions::
+
+    minimise T    with  sum_j r_j = 1,  loads(S_i r_j) <= VMs * T
+
+Where a VM's egress and ingress caps are all that binds, this is the paper's model. With
+heterogeneous links in its place each pair has a capacity of its own, ``S_i r_j <= B_ij T``: what
+that promises, and what it really takes, stand side by side.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+
+import numpy as np
+
+from planner.model.errors import DataError, InfeasibleError, InputError, RelaydError
+from planner.model.network import Network
+from planner.model.pricing import Prices
+from planner.model.shared_resources import Floats, SiteResources
+from planner.model.throughput import ramp_up_s
+from planner.model.units import BITS_PER_BYTE, S_PER_H
+from planner.placement.plan import ReduceOption, ReducePlacement
+from planner.placement.request import Links, ReduceRequest
+from planner.shuffle.plan import OneMoreVm
+from planner.shuffle.request import ShuffleRequest, shuffle_problem
+from planner.transfer.plan import Bottleneck, Cost
+from planner.transfer.recommendation import ID_DIGITS
+
+ROOM = 1e-9
+# A fraction below this is the rounding of a solver.
+NOTHING = 1e-9
+BINDING = 1e-3
+MORE_VMS_SHOWN = 3
+
+
+def recommend_reduce(
+    request: ReduceRequest, network: Network, prices: Prices, *, notes: tuple[str, ...] = ()
+) -> ReducePlacement:
+    """Return the fractions of a reduce stage for each region.
+
+    Raises
+    ------
+    InfeasibleError
+        If the budget or the deadline can't be met; says what would do.
+    InputError, DataError
+        If a region is not known, or none can reduce.
+    """
+    return _Reduce(request, network, prices).plan(notes)
+
+
+@dataclass(frozen=True)
+class _Solution:
+    fractions: Floats
+    time_s: float
+    row_prices: Floats
+
+
+class _Reduce:
+    """Decides one placement."""
+
+    def __init__(self, request: ReduceRequest, network: Network, prices: Prices) -> None:
+        self.request, self.network = request, network
+        volumes = {region: gb for region, gb in request.shuffle_gb.items() if gb > 0}
+        wanted = request.reduce_in or tuple(request.input_gb)
+        for region in (*volumes, *wanted):
+            if region not in network.sites:
+                raise InputError(
+                    "input",
+                    "names a region that is not part of the network",
+                    value=region,
+                    remedy="Measure it, import measurements, or add it to a catalogue file.",
+                )
+        reachable = [
+            region
+            for region in wanted
+            if all(src == region or region in network.links.get(src, {}) for src in volumes)
+        ]
+        if not reachable:
+            raise DataError(
+                "Every region that may reduce lacks a link from some region with input. Measure or "
+                "import the missing links, or let more regions reduce."
+            )
+        self.left_out = [region for region in wanted if region not in reachable]
+        demands: dict[tuple[str, str], float] = {}
+        for src, volume in volumes.items():
+            others = [region for region in reachable if region != src]
+            demands |= {(src, dst): volume / len(others) for dst in others}
+        if not demands:
+            raise InputError(
+                "input",
+                "is where it is reduced already",
+                value=reachable[0],
+                remedy="Name two regions with input, or another one to reduce in.",
+            )
+        self.problem = shuffle_problem(
+            ShuffleRequest(
+                demands,
+                vms=request.vms,
+                vms_in=request.vms_in,
+                connections=request.connections,
+                relays="none",
+                vm_start_s=request.vm_start_s,
+            ),
+            network,
+            prices,
+        )
+        self.regions = self.problem.regions
+        self.volumes = np.array([volumes.get(r, 0.0) * BITS_PER_BYTE for r in self.regions])
+        self.may = np.array([region in reachable for region in self.regions])
+        n = len(self.regions)
+        self.resources = self.problem.resources
+        self.fees = np.array([self.volumes @ self.problem.usd_per_gbit[:, j] for j in range(n)])
+
+    # ---- figures of fractions --------------------------------------------------------------
+
+    def _transfers(self, fractions: Floats) -> Floats:
+        transfers = self.volumes[:, None] * fractions[None, :]
+        np.fill_diagonal(transfers, 0.0)
+        return np.asarray(transfers)
+
+    def _ramp_s(self, fractions: Floats) -> float:
+        used = self._transfers(fractions) > 0
+        return ramp_up_s(float((self.problem.rtt_ms * used).max(initial=0.0)))
+
+    def _links_s(self, resources: SiteResources) -> Floats:
+        """Return the time that a Gbit takes on each pair's own link, shape (n, n)."""
+        pairs = np.minimum(resources.vms[:, None], resources.vms[None, :])
+        return np.asarray(resources.s_per_gbit / pairs)
+
+    def _promised_s(self, fractions: Floats, links: Links) -> float:
+        if links == "hose":
+            return self.resources.time_s(self._transfers(fractions))
+        return float((self._transfers(fractions) * self._links_s(self.resources)).max(initial=0.0))
+
+    def _option(self, name: str, fractions: Floats, links: Links = "hose") -> ReduceOption:
+        transfers, ramp_s = self._transfers(fractions), self._ramp_s(fractions)
+        duration_s = self.resources.time_s(transfers) + ramp_s
+        part = self._takes_part(fractions)
+        hours = (duration_s + self.request.vm_start_s) / S_PER_H
+        vm_usd = float((part * self.resources.vms) @ self.problem.vm_usd_per_h) * hours
+        return ReduceOption(
+            name,
+            self._named(fractions),
+            self._promised_s(fractions, links) + ramp_s,
+            duration_s,
+            float(transfers.sum()) / BITS_PER_BYTE,
+            Cost.of(float((transfers * self.problem.usd_per_gbit).sum()), vm_usd),
+        )
+
+    def _takes_part(self, fractions: Floats) -> np.ndarray:
+        return np.asarray((self.volumes > 0) | (fractions > 0))
+
+    def _named(self, fractions: Floats) -> dict[str, float]:
+        return {
+            region: fraction
+            for region, fraction in zip(self.regions, fractions.tolist(), strict=True)
+            if fraction > 0
+        }
+
+    # ---- the linear program ----------------------------------------------------------------
+
+    def _rows(self, links: Links, resources: SiteResources) -> tuple[Floats, Floats]:
+        """Return the time-weighted load that each region's whole fraction makes of each row."""
+        n = len(self.regions)
+        if links == "hose":
+            columns = []
+            for j in range(n):
+                transfers = np.zeros((n, n))
+                transfers[:, j] = self.volumes
+                transfers[j, j] = 0.0
+                columns.append(resources.loads(transfers))
+            return np.array(columns).T, resources.row_vms
+        times = self.volumes[:, None] * self._links_s(resources)
+        np.fill_diagonal(times, 0.0)
+        matrix = np.zeros((n * n, n))
+        for j in range(n):
+            matrix[np.arange(n) * n + j, j] = times[:, j]
+        used = matrix.any(axis=1)
+        return matrix[used], np.ones(int(used.sum()))
+
+    def _solve(
+        self,
+        links: Links,
+        *,
+        least: str,
+        most_s: float | None = None,
+        most_usd: float | None = None,
+        resources: SiteResources | None = None,
+    ) -> _Solution | None:
+        """Return the fractions of least time or least fees, or None if there are none."""
+        from ortools.linear_solver import pywraplp
+
+        solver = pywraplp.Solver.CreateSolver("GLOP")
+        solver.SetNumThreads(1)
+        matrix, vms = self._rows(links, resources or self.resources)
+        # In parts of the time and of the fees of sharing evenly, so that figures are near one.
+        even = self.may / self.may.sum()
+        time_scale = float((matrix @ even / vms).max()) or 1.0
+        usd_scale = float(self.fees @ even) or 1.0
+        shares = [solver.NumVar(0.0, 1.0 if may else 0.0, "") for may in self.may]
+        most = solver.infinity() if most_s is None else most_s / time_scale
+        time = solver.NumVar(0.0, most, "")
+        whole = solver.Constraint(1.0, 1.0)
+        for share in shares:
+            whole.SetCoefficient(share, 1.0)
+        rows = []
+        for coefficients, count in zip(matrix.tolist(), vms.tolist(), strict=True):
+            row = solver.Constraint(-solver.infinity(), 0.0)
+            row.SetCoefficient(time, -1.0)
+            for share, coefficient in zip(shares, coefficients, strict=True):
+                if coefficient:
+                    row.SetCoefficient(share, coefficient / (count * time_scale))
+            rows.append(row)
+        limit = solver.infinity() if most_usd is None else most_usd / usd_scale
+        budget = solver.Constraint(-solver.infinity(), limit)
+        objective = solver.Objective()
+        for share, fee in zip(shares, self.fees.tolist(), strict=True):
+            budget.SetCoefficient(share, fee / usd_scale)
+            if least == "fees":
+                objective.SetCoefficient(share, fee / usd_scale)
+        if least == "time":
+            objective.SetCoefficient(time, 1.0)
+        objective.SetMinimization()
+        status = solver.Solve()
+        if status == pywraplp.Solver.INFEASIBLE:
+            return None
+        if status != pywraplp.Solver.OPTIMAL:
+            raise RelaydError("The solver failed on this placement's linear program.")
+        found = np.array([share.solution_value() for share in shares])
+        found = np.where(found > NOTHING, found, 0.0)
+        found /= found.sum()
+        prices = np.array([-row.dual_value() for row in rows])
+        return _Solution(found, float((matrix @ found / vms).max(initial=0.0)), prices)
+
+    def _decide(self, links: Links) -> _Solution:
+        """Return the fractions under one assumption, within the limits."""
+        request = self.request
+        ramp_s = self._ramp_s(self.may.astype(float))
+        most_s = None if request.deadline_s is None else request.deadline_s - ramp_s
+        if (
+            request.budget_usd is not None
+            and self._solve(links, least="fees", most_usd=request.budget_usd) is None
+        ):
+            cheapest = self._solve(links, least="fees")
+            assert cheapest
+            usd = float(self.fees @ cheapest.fractions)
+            raise InfeasibleError(
+                f"the budget of {request.budget_usd:.2f} USD is below the least egress fees of "
+                f"{usd:.2f} USD",
+                f"Allow at least {np.ceil(usd * 100) / 100:.2f} USD.",
+            )
+        fast = self._solve(links, least="time", most_usd=request.budget_usd)
+        assert fast
+        if most_s is not None and fast.time_s > most_s * (1 + ROOM):
+            needed_s = fast.time_s + ramp_s
+            raise InfeasibleError(
+                f"the deadline of {request.deadline_s:.0f} s is below the {needed_s:.0f} s that "
+                "these VMs need",
+                f"Allow at least {np.ceil(needed_s):.0f} s, or raise --vms.",
+            )
+        if request.objective == "cost":
+            limit = None if most_s is None else max(most_s, fast.time_s)
+            cheap = self._solve(links, least="fees", most_s=limit)
+            assert cheap
+            usd = float(self.fees @ cheap.fractions) * (1 + ROOM)
+            return self._solve(links, least="time", most_usd=usd) or cheap
+        cheap = self._solve(links, least="fees", most_s=fast.time_s * (1 + ROOM))
+        return replace(cheap, row_prices=fast.row_prices) if cheap else fast
+
+    # ---- answer ----------------------------------------------------------------------------
+
+    def plan(self, notes: tuple[str, ...]) -> ReducePlacement:
+        request = self.request
+        other: Links = "heterogeneous" if request.links == "hose" else "hose"
+        chosen = self._decide(request.links)
+        options = [self._option(request.links, chosen.fractions, request.links)]
+        notes = notes + tuple(
+            f"{region} can't reduce: a link into it is not known" for region in self.left_out
+        )
+        try:
+            compared = self._decide(other)
+            options.append(self._option(other, compared.fractions, other))
+        except InfeasibleError:
+            notes += (f"under {other} links, nothing meets the limits",)
+        options += self._without_a_plan()
+        made = options[0]
+        transfers, ramp_s = self._transfers(chosen.fractions), self._ramp_s(chosen.fractions)
+        described = request.described()
+        content = repr((sorted(described.items()), self.network.snapshot, made.fractions))
+        part = self._takes_part(chosen.fractions)
+        bottlenecks = self._bottlenecks(chosen, transfers)
+        return ReducePlacement(
+            plan_id=blake2b(content.encode(), digest_size=ID_DIGITS // 2).hexdigest(),
+            snapshot=self.network.snapshot,
+            request=described,
+            reason=self._reason(options, bottlenecks),
+            links=request.links,
+            fractions=made.fractions,
+            promised_s=made.promised_s,
+            duration_s=made.duration_s,
+            duration_s_low=min(made.duration_s, self.problem.high.time_s(transfers) + ramp_s),
+            duration_s_high=max(made.duration_s, self.problem.low.time_s(transfers) + ramp_s),
+            moved_gb=made.moved_gb,
+            shuffle_gb=float(self.volumes.sum()) / BITS_PER_BYTE,
+            cost_usd=made.cost_usd,
+            vms={
+                region: int(count)
+                for region, count, used in zip(
+                    self.regions, self.resources.vms.tolist(), part.tolist(), strict=True
+                )
+                if used
+            },
+            options=tuple(options),
+            bottlenecks=bottlenecks,
+            one_more_vm=self._one_more_vm(made, bottlenecks),
+            warnings=notes,
+        )
+
+    def _without_a_plan(self) -> list[ReduceOption]:
+        found = []
+        local = np.where(self.may, self.volumes, 0.0)
+        if local.sum() > 0:
+            found.append(self._option("where the data is", local / local.sum()))
+        found.append(self._option("equal", self.may / self.may.sum()))
+        single = [
+            self._option("one region", np.eye(len(self.regions))[j])
+            for j in np.nonzero(self.may)[0].tolist()
+        ]
+        found.append(min(single, key=lambda option: option.duration_s))
+        return found
+
+    def _reason(self, options: list[ReduceOption], bottlenecks: tuple[Bottleneck, ...]) -> str:
+        made = options[0]
+        equal = next(option for option in options if option.name == "equal")
+        text = (
+            f"Ends {equal.duration_s / made.duration_s:.2f}x as fast as equal fractions, for "
+            f"{made.cost_usd.total - equal.cost_usd.total:+.2f} USD."
+            if made.duration_s
+            else "Nothing has to be moved."
+        )
+        if self.request.links == "heterogeneous":
+            text += (
+                f" Heterogeneous links promise {made.promised_s:.0f} s; the measured limits of VMs "
+                f"make it {made.duration_s:.0f} s."
+            )
+        if bottlenecks:
+            text += f" It waits for {bottlenecks[0].constraint} at {bottlenecks[0].region}."
+        return text
+
+    def _bottlenecks(self, chosen: _Solution, transfers: Floats) -> tuple[Bottleneck, ...]:
+        loads = self.resources.loads(transfers) / self.resources.row_vms
+        if not loads.max(initial=0.0):
+            return ()
+        if self.request.links == "hose" and self.request.objective == "time":
+            # A row says load / VMs <= T: its price times T / VMs is what a VM saves.
+            worth = chosen.row_prices * chosen.time_s / self.resources.row_vms
+        else:
+            worth = np.zeros(len(loads))
+            worth[loads.argmax()] = loads.max() / self.resources.row_vms[loads.argmax()]
+        found = []
+        for row in np.argsort(-worth, kind="stable")[:5].tolist():
+            if worth[row] > BINDING * loads.max() / len(loads):
+                kind, site = self.resources.row(row)
+                found.append(
+                    Bottleneck(
+                        kind, self.regions[site], float(worth[row]), "s per VM, at the margin"
+                    )
+                )
+        return tuple(found)
+
+    def _one_more_vm(
+        self, made: ReduceOption, bottlenecks: tuple[Bottleneck, ...]
+    ) -> tuple[OneMoreVm, ...]:
+        """Return what one more VM saves, the fractions anew, where only time counts."""
+        request = self.request
+        if request.objective != "time" or request.links != "hose":
+            return ()
+        sites = list(dict.fromkeys(self.regions.index(b.region) for b in bottlenecks))
+        found = []
+        for site in sites[:MORE_VMS_SHOWN]:
+            more = self.resources.with_vm_at(site)
+            solved = self._solve("hose", least="time", most_usd=request.budget_usd, resources=more)
+            assert solved
+            duration_s = more.time_s(self._transfers(solved.fractions)) + self._ramp_s(
+                solved.fractions
+            )
+            saved_s = made.duration_s - duration_s
+            if saved_s > BINDING * made.duration_s:
+                found.append(OneMoreVm(self.regions[site], duration_s, saved_s))
+        return tuple(sorted(found, key=lambda option: -option.saved_s))

@@ -1,0 +1,283 @@
+"""On which VM to run which task, so that their transfers end soonest.
+
+The question of Choreo (LaCurts et al., *Choreo: Network-Aware Task Placement for Cloud
+Applications*, IMC 2013). All volumes are exchanged at once at the best rates that pair rates and
+the limits of each VM allow (:mod:`planner.model.shared_resources`, each VM a site): the fullest
+limit decides the time. What two tasks on one VM exchange takes none.
+
+The paper's greedy rule and a local search find a placement; :mod:`planner.placement.task_program`
+proves how far from the best it can be.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+
+import numpy as np
+
+from planner.model.errors import DataError, InfeasibleError, InputError
+from planner.model.network import Network
+from planner.model.pricing import Prices
+from planner.model.shared_resources import Floats, SiteResources
+from planner.model.throughput import ramp_up_s
+from planner.model.units import BITS_PER_BYTE, S_PER_H
+from planner.placement.plan import MachineLoad, TaskPlacement
+from planner.placement.request import TasksRequest
+from planner.placement.task_program import ROUNDING, TaskProblem, best_assignment
+from planner.transfer.plan import Cost
+from planner.transfer.recommendation import ID_DIGITS
+
+# Moves and swaps that a local search looks at; each takes some 20 us.
+MOST_LOOKS = 50_000
+
+
+def recommend_tasks(
+    request: TasksRequest, network: Network, prices: Prices, *, notes: tuple[str, ...] = ()
+) -> TaskPlacement:
+    """Return a VM for each task.
+
+    Raises
+    ------
+    InfeasibleError
+        If the tasks do not fit on the VMs.
+    InputError, DataError
+        If a region is not in the network, or nothing is known of a link between two VMs.
+    """
+    return _Tasks(request, network, prices).plan(notes)
+
+
+class _Tasks:
+    """Decides one placement."""
+
+    def __init__(self, request: TasksRequest, network: Network, prices: Prices) -> None:
+        self.request, self.network = request, network
+        machines = request.machines
+        for machine in machines:
+            if machine.region not in network.sites:
+                raise InputError(
+                    f"vm {machine.id}, region",
+                    "is not part of the network",
+                    value=machine.region,
+                    remedy="Measure it, import measurements, or add it to a catalogue file.",
+                )
+        sites = [network.sites[machine.region] for machine in machines]
+        egress = np.array([site.egress_gbps.expected for site in sites])
+        ingress = np.array([site.ingress_gbps.expected for site in sites])
+        m = len(machines)
+        rate, rtt, fees = np.zeros((m, m)), np.zeros((m, m)), np.zeros((m, m))
+        volume_gb = max(sum(request.traffic_gb.values()), 1e-9)
+        for u, v in ((u, v) for u in range(m) for v in range(m) if u != v):
+            src, dst = machines[u].region, machines[v].region
+            if src == dst:  # inside a region nothing but the VMs' caps is in the way
+                rate[u, v] = min(egress[u], ingress[v])
+                continue
+            link = network.links.get(src, {}).get(dst)
+            if link is None:
+                raise DataError(
+                    f"Nothing is known of {src} -> {dst}, which tasks might use. Measure or "
+                    "import it, or leave one of the VMs out."
+                )
+            rate[u, v] = link.rate_gbps(request.connections)
+            rtt[u, v] = link.rtt_ms.expected
+            fees[u, v] = prices.egress_usd_per_gb(src, dst, volume_gb) / BITS_PER_BYTE
+        self.rtt_ms, self.usd_per_gbit = rtt, fees
+        self.vm_usd_per_h = np.array([prices.vm_usd_per_h(machine.region) for machine in machines])
+        names = list(request.tasks)
+        index = {name: position for position, name in enumerate(names)}
+        traffic = np.zeros((len(names), len(names)))
+        for (a, b), volume in request.traffic_gb.items():
+            if a != b:
+                traffic[index[a], index[b]] += volume * BITS_PER_BYTE
+        self.names = names
+        self.problem = TaskProblem(
+            SiteResources(rate, egress, ingress, np.ones(m), np.zeros(m, dtype=bool)),
+            traffic,
+            np.array([float(cpus) for cpus in request.tasks.values()]),
+            np.array([float(machine.cpus) for machine in machines]),
+        )
+        self._refuse_too_big()
+
+    def _refuse_too_big(self) -> None:
+        cpus, slots = self.problem.cpus, self.problem.slots
+        if cpus.sum() > slots.sum() * (1 + ROUNDING):
+            raise InfeasibleError(
+                f"the tasks take {cpus.sum():g} CPUs and the VMs have {slots.sum():g}",
+                f"Add VMs with {cpus.sum() - slots.sum():g} CPUs more.",
+            )
+        if cpus.max() > slots.max() * (1 + ROUNDING):
+            task = self.names[int(cpus.argmax())]
+            raise InfeasibleError(
+                f"task {task} takes {cpus.max():g} CPUs and no VM has more than {slots.max():g}",
+                f"Add a VM with {cpus.max():g} CPUs.",
+            )
+
+    # ---- heuristics ------------------------------------------------------------------------
+
+    def greedy(self) -> np.ndarray | None:
+        """Return Choreo's greedy assignment, or None if a task finds no place.
+
+        The largest transfer first: of the pairs of VMs that its tasks may be on, the one where it
+        ends soonest beside what is placed already.
+        """
+        problem = self.problem
+        where = np.full(len(problem.cpus), -1)
+        free = problem.slots.copy()
+        sources, targets = np.nonzero(problem.traffic_gbit)
+        order = np.argsort(-problem.traffic_gbit[sources, targets], kind="stable")
+        loads = np.zeros((4, len(free)))
+        for at in order.tolist():
+            a, b = int(sources[at]), int(targets[at])
+            best: tuple[float, int, int] | None = None
+            for u in self._places(a, where, free):
+                left = free.copy()
+                if where[a] < 0:
+                    left[u] -= problem.cpus[a]
+                for v in self._places(b, where, left):
+                    volume = problem.traffic_gbit[a, b]
+                    time = 0.0 if u == v else max(self._with(loads, u, v, float(volume)))
+                    if best is None or time < best[0] * (1 - ROUNDING):
+                        best = time, u, v
+            if best is None:
+                return None
+            for task, place in ((a, best[1]), (b, best[2])):
+                if where[task] < 0:
+                    where[task] = place
+                    free[place] -= problem.cpus[task]
+            if best[1] != best[2]:
+                volume = float(problem.traffic_gbit[a, b])
+                after = self._with(loads, best[1], best[2], volume)
+                for kind, place in enumerate((best[1], best[2], best[1], best[2])):
+                    loads[kind, place] = after[kind]
+        for task in np.argsort(-problem.cpus, kind="stable").tolist():
+            if where[task] < 0:
+                place = int(free.argmax())
+                if free[place] < problem.cpus[task] - ROUNDING:
+                    return None
+                where[task] = place
+                free[place] -= problem.cpus[task]
+        return where
+
+    def _places(self, task: int, where: np.ndarray, free: Floats) -> list[int]:
+        if where[task] >= 0:
+            return [int(where[task])]
+        return np.nonzero(free >= self.problem.cpus[task] - ROUNDING)[0].tolist()
+
+    def _with(self, loads: Floats, u: int, v: int, volume: float) -> tuple[float, ...]:
+        """Return the loads of the four rows that a transfer passes, with it."""
+        resources = self.problem.resources
+        share = volume * float(resources.s_per_gbit[u, v])
+        return (
+            float(loads[0, u]) + share,
+            float(loads[1, v]) + share,
+            float(loads[2, u]) + volume / float(resources.egress_gbps[u]),
+            float(loads[3, v]) + volume / float(resources.ingress_gbps[v]),
+        )
+
+    def improved(self, where: np.ndarray) -> np.ndarray:
+        """Return an assignment that no move of one task, and no swap of two, betters."""
+        problem = self.problem
+        where, looks = where.copy(), 0
+        best = problem.rank(where)
+        better = True
+        while better and looks < MOST_LOOKS:
+            better = False
+            for task in range(len(where)):
+                for other in [*range(len(problem.slots)), *range(-len(where), 0)]:
+                    tried = where.copy()
+                    if other >= 0:
+                        tried[task] = other
+                    else:
+                        tried[task], tried[other] = where[other], where[task]
+                    if (tried == where).all() or not problem.fits(tried):
+                        continue
+                    looks += 1
+                    rank = problem.rank(tried)
+                    if rank < best:
+                        where, best, better = tried, rank, True
+                if looks >= MOST_LOOKS:
+                    break
+        return where
+
+    # ---- answer ----------------------------------------------------------------------------
+
+    def plan(self, notes: tuple[str, ...]) -> TaskPlacement:
+        problem, request = self.problem, self.request
+        greedy = self.greedy()
+        start = None if greedy is None else self.improved(greedy)
+        greedy_s = None if greedy is None else problem.time_s(greedy)
+        where, bound_s = best_assignment(problem, start, request.time_limit_s)
+        if where is None:
+            raise InfeasibleError(
+                "no way was found to fit the tasks on the VMs"
+                + ("" if bound_s == np.inf else f" in {request.time_limit_s:g} s"),
+                "Add a VM, or take smaller tasks.",
+            )
+        time_s = problem.time_s(where)
+        links = problem.links_gbit(where)
+        ramp_s = ramp_up_s(float((self.rtt_ms * (links > 0)).max(initial=0.0)))
+        used = np.isin(np.arange(len(problem.slots)), where)
+        hours = (time_s + ramp_s + request.vm_start_s) / S_PER_H
+        proven = bool(time_s <= bound_s * (1 + 1e-5) + ROUNDING)
+        described = request.described()
+        content = repr((sorted(described.items()), self.network.snapshot, where.tolist()))
+        names = [machine.id for machine in request.machines]
+        moved = float(links.sum()) / BITS_PER_BYTE
+        return TaskPlacement(
+            plan_id=blake2b(content.encode(), digest_size=ID_DIGITS // 2).hexdigest(),
+            snapshot=self.network.snapshot,
+            request=described,
+            reason=self._reason(time_s, bound_s, greedy_s, proven=proven),
+            assignment={
+                task: names[place] for task, place in zip(self.names, where.tolist(), strict=True)
+            },
+            duration_s=time_s + ramp_s,
+            bound_s=min(bound_s, time_s),
+            proven=proven,
+            greedy_s=None if greedy_s is None else greedy_s,
+            moved_gb=moved,
+            local_gb=sum(request.traffic_gb.values()) - moved,
+            cost_usd=Cost.of(
+                float((links * self.usd_per_gbit).sum()), float(used @ self.vm_usd_per_h) * hours
+            ),
+            vms=self._loads(where, links),
+            warnings=notes,
+        )
+
+    def _reason(
+        self, time_s: float, bound_s: float, greedy_s: float | None, *, proven: bool
+    ) -> str:
+        if not time_s:
+            return "Tasks that talk to each other are together, so nothing crosses between VMs."
+        text = (
+            "No assignment is quicker: proven."
+            if proven
+            else f"No assignment ends before {bound_s:.1f} s; this one is the best found in the "
+            "time allowed."
+        )
+        if greedy_s is not None and greedy_s > time_s * (1 + 1e-3):
+            text += f" The greedy rule alone takes {greedy_s / time_s:.2f}x as long."
+        return text
+
+    def _loads(self, where: np.ndarray, links: Floats) -> tuple[MachineLoad, ...]:
+        problem, resources = self.problem, self.problem.resources
+        loads = resources.loads(links)
+        found = []
+        for place, machine in enumerate(self.request.machines):
+            tasks = np.nonzero(where == place)[0].tolist()
+            rows = [row for row in range(len(loads)) if resources.row(row)[1] == place]
+            fullest = max(rows, key=lambda row: loads[row], default=None)
+            busy_s = 0.0 if fullest is None else float(loads[fullest])
+            found.append(
+                MachineLoad(
+                    machine.id,
+                    machine.region,
+                    tuple(self.names[task] for task in tasks),
+                    float(problem.cpus[tasks].sum()),
+                    machine.cpus,
+                    float(links[place].sum()) / BITS_PER_BYTE,
+                    float(links[:, place].sum()) / BITS_PER_BYTE,
+                    busy_s,
+                    "" if fullest is None or not busy_s else resources.row(fullest)[0],
+                )
+            )
+        return tuple(found)

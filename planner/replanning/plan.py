@@ -1,0 +1,118 @@
+"""What to do with a plan in progress: keep to it or change, and what either brings.
+
+The same object from the library and the command line (``--json``). Keys may be added, never
+renamed or removed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from planner.model.network import Snapshot
+from planner.transfer.plan import Answer, Cost
+
+ReplanVerdict: TypeAlias = Literal["keep", "change"]
+PlanKind: TypeAlias = Literal["transfer", "shuffle", "broadcast"]
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A figure with its bounds: where the estimates favour the plan in hand, and the new one."""
+
+    expected: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Continuation:
+    """From now on, until all is moved.
+
+    Attributes
+    ----------
+    duration_s, duration_s_low, duration_s_high : float
+        What starting VMs and getting up to speed take is in it.
+    cost_usd : Cost
+        What is still to be paid; what was paid is paid either way.
+    """
+
+    duration_s: float
+    duration_s_low: float
+    duration_s_high: float
+    cost_usd: Cost
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeCost:
+    """What changing itself takes; it is in the new plan's figures.
+
+    Attributes
+    ----------
+    vms_to_start, vms_to_stop : dict
+        Region to number of VMs.
+    wait_s : float
+        Until the VMs to start are there; the old plan goes on meanwhile.
+    ramp_up_s : float
+        Until connections on new paths are up to speed.
+    usd : float
+        For VMs that start, and for all VMs while connections get up to speed.
+    """
+
+    vms_to_start: dict[str, int]
+    vms_to_stop: dict[str, int]
+    wait_s: float
+    ramp_up_s: float
+    usd: float
+
+
+@dataclass(frozen=True, slots=True)
+class Replan(Answer):
+    """A recommendation for a plan in progress.
+
+    Attributes
+    ----------
+    kind : PlanKind
+        What the plan in progress is of.
+    remaining_gb : float
+    observed_gbps, planned_gbps : float | None
+        Mean rate so far, and the plan's; None where nothing has been observed.
+    keep : Continuation
+    change : Continuation | None
+        With the best other plan; None where there is none.
+    saving_s, saving_usd : Range | None
+        Of the change over keeping on. At the low bound, the old plan is as fast as its estimates
+        allow and the new one as slow.
+    gain : Range | None
+        How many times better changing is, in the objective's terms.
+    needed_gain : float
+        What the low bound of the gain must reach before changing is recommended.
+    cost_of_change : ChangeCost | None
+    plan : dict | None
+        The best other plan for what is left, as :meth:`model_dump` gives it.
+    """
+
+    plan_id: str
+    snapshot: Snapshot
+    planned_on: str
+    kind: PlanKind
+    verdict: ReplanVerdict
+    reason: str
+    elapsed_s: float
+    remaining_gb: float
+    observed_gbps: float | None
+    planned_gbps: float | None
+    keep: Continuation
+    change: Continuation | None
+    saving_s: Range | None
+    saving_usd: Range | None
+    gain: Range | None
+    needed_gain: float
+    cost_of_change: ChangeCost | None
+    plan: dict[str, Any] | None
+    warnings: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        """Say it in one line."""
+        gain = f", {self.gain.expected:.2f}x (at least {self.gain.low:.2f}x)" if self.gain else ""
+        return f"<Replan of {self.plan_id}: {self.verdict}{gain}>"

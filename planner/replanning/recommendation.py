@@ -1,0 +1,338 @@
+"""Keep to a plan in progress, or change: what is left, on today's numbers, with the cost of change.
+
+Changing is not free: VMs that start are paid while they do, connections on new paths get up to
+speed anew, and until the VMs are there the old plan goes on. VMs that run already were paid for and
+start no more. Both ways are reckoned alike (:mod:`planner.replanning.remaining`) on the same
+network.
+
+Noise must not flip plans. Changing is recommended only if it gains the margin at the bounds: the
+old plan as fast as its links may be, the new one as slow as its links may be. While bounds hold the
+truth, a change recommended is a true gain of the margin, so changing back can't be one; each
+further change must gain another margin on top.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from math import inf
+from typing import Any
+
+from planner.model.errors import DataError, InfeasibleError, InputError
+from planner.model.network import Network
+from planner.model.pricing import Prices
+from planner.model.units import S_PER_H, gbps_text
+from planner.replanning.options import Reckoner, Way, difference, gain_of
+from planner.replanning.plan import ChangeCost, Range, Replan, ReplanVerdict
+from planner.replanning.progress import AnyRequest, InProgress, Moved, in_progress, without_limits
+from planner.replanning.remaining import (
+    Course,
+    course_of_broadcast,
+    course_of_shuffle,
+    course_of_transfer,
+)
+from planner.shuffle.request import ShuffleRequest
+from planner.transfer.plan import Answer
+from planner.transfer.request import TransferRequest
+
+# What a change must save at least, or nobody would make it.
+WORTH_S = 5.0
+WORTH_USD = 0.05
+# Observed rates this far outside the plan's own say that the estimates are out of date.
+SURPRISE = 0.8
+# Until a deadline leaves room for starting VMs and getting up to speed.
+DEADLINE_ROUNDS = 4
+OVERSHOOT = 1.2
+
+
+def replan(
+    plan: Mapping[str, Any],
+    moved_gb: Moved,
+    elapsed_s: float,
+    network: Network,
+    prices: Prices,
+    *,
+    changes: int = 0,
+) -> Replan:
+    """Return whether to keep to a plan in progress or to change, and what that brings.
+
+    Parameters
+    ----------
+    plan : mapping
+        Of a transfer, a shuffle or a broadcast, as ``model_dump("json")`` gives it.
+    moved_gb : float or mapping
+        What has arrived; see :func:`planner.replanning.progress.in_progress`.
+    elapsed_s : float
+        Since sending began.
+    network, prices
+        As they are now.
+    changes : int
+        How often the plan was changed before: each asks for another margin.
+
+    Raises
+    ------
+    InputError
+        If the document is no plan, a figure is out of range, or nothing is left.
+    DataError
+        If nothing is known of a link of the plan any more.
+    """
+    if type(changes) is not int or changes < 0:
+        raise InputError("changes", "must be a whole number of 0 or more", value=changes)
+    progress = in_progress(plan, moved_gb, elapsed_s)
+    for region in progress.course.regions:
+        if region not in network.sites:
+            raise InputError(
+                "plan",
+                "names a region that is not part of the network",
+                value=region,
+                remedy="Measure it, import measurements, or add it to a catalogue file.",
+            )
+    return _Replanner(progress, network, prices, changes).answer()
+
+
+class _Replanner:
+    """Decides one plan in progress."""
+
+    def __init__(
+        self, progress: InProgress, network: Network, prices: Prices, changes: int
+    ) -> None:
+        self.progress, self.network, self.prices = progress, network, prices
+        self.request = progress.request
+        self.needed = 1 + self.request.margin * (1 + changes)
+        self.warnings: list[str] = []
+        self.reckoner = Reckoner(network, prices, self.request.connections, self.request.vm_start_s)
+        self.keep = self.reckoner.keep(progress.course)
+
+    # ---- other plans -------------------------------------------------------------------------
+
+    def _change(self, new: Course) -> tuple[Way, ChangeCost] | None:
+        return self.reckoner.change(self.progress.course, new, self.keep)
+
+    def _others(self) -> list[tuple[Answer, Course]]:
+        """Return other plans for what is left: the best, and the best on VMs that run already."""
+        asked = self._limits_left()
+        running = self.progress.course.vms
+        on_running = replace(
+            asked,
+            vms_in={region: max(1, n) for region, n in running.items()},
+            forbidden=frozenset(self.network.sites) - set(running),
+        )
+        if isinstance(on_running, TransferRequest) and on_running.relays not in {
+            "any",
+            "one",
+            "none",
+            *running,
+        }:
+            on_running = replace(on_running, relays="any")
+        found: list[tuple[Answer, Course]] = []
+        for request in (asked, on_running):
+            answer = self._in_time(request)
+            if answer:
+                found.append((answer, self._course(answer)))
+        return found
+
+    def _in_time(self, request: AnyRequest) -> Answer | None:
+        """Return a plan that keeps the deadline with all that changing to it takes, if any does."""
+        answer = self._recommended(request)
+        left_s = request.deadline_s
+        for _ in range(DEADLINE_ROUNDS):
+            changed = self._change(self._course(answer)) if answer else None
+            if changed is None or left_s is None or request.deadline_s is None:
+                break
+            late_s = changed[0].times_s[1] - left_s
+            sooner_s = request.deadline_s - late_s * OVERSHOOT
+            if late_s <= 0 or sooner_s <= 0:
+                break
+            request = replace(request, deadline_s=sooner_s)
+            answer = self._recommended(request)
+        return answer
+
+    def _limits_left(self) -> AnyRequest:
+        """Return the request with what is left of its deadline and budget."""
+        request = self.request
+        if request.deadline_s is not None:
+            left_s = request.deadline_s - self.progress.elapsed_s
+            if left_s <= 0:
+                self.warnings.append("the deadline has passed; the rest is planned for least time")
+                return without_limits(request)
+            request = replace(request, deadline_s=left_s)
+        if isinstance(request, TransferRequest) and request.budget_usd is not None:
+            left_usd = request.budget_usd - self._spent_usd()
+            if left_usd <= 0:
+                self.warnings.append("the budget is spent; the rest is planned without it")
+                left_usd = inf
+            request = replace(request, budget_usd=left_usd if left_usd < inf else None)
+        return request
+
+    def _spent_usd(self) -> float:
+        progress, prices = self.progress, self.prices
+        egress_usd = progress.started.egress_usd(prices) - progress.course.egress_usd(prices)
+        hours = (progress.elapsed_s + self.request.vm_start_s) / S_PER_H
+        return egress_usd + progress.course.vm_usd_per_h(prices) * hours
+
+    def _recommended(self, request: AnyRequest) -> Answer | None:
+        try:
+            return _recommend(request, self.network, self.prices)
+        except InfeasibleError as fault:
+            note = f"the limits can't be met any more: {fault}"
+            if request.forbidden == self.request.forbidden and note not in self.warnings:
+                self.warnings.append(note)
+        except DataError:
+            return None
+        try:
+            return _recommend(without_limits(request), self.network, self.prices)
+        except (InfeasibleError, DataError):
+            return None
+
+    def _course(self, answer: Answer) -> Course:
+        plan = answer.model_dump()
+        if self.progress.kind == "shuffle":
+            assert isinstance(self.request, ShuffleRequest)
+            return course_of_shuffle(plan, self.request.demands_gb)
+        of = course_of_transfer if self.progress.kind == "transfer" else course_of_broadcast
+        return of(plan, self.progress.remaining_gb)
+
+    # ---- decision ----------------------------------------------------------------------------
+
+    def answer(self) -> Replan:
+        progress = self.progress
+        best: tuple[Answer, Way, ChangeCost] | None = None
+        for other, course in self._others():
+            if self._same(course):
+                continue
+            changed = self._change(course)
+            if changed is None:
+                continue
+            way, cost = changed
+            hour_usd = progress.hour_usd
+            if best is None or way.values(hour_usd)[1] < best[1].values(hour_usd)[1]:
+                best = other, way, cost
+        self._note_surprise()
+        verdict: ReplanVerdict = "keep"
+        gain = saving_s = saving_usd = None
+        if best:
+            way = best[1]
+            gain = gain_of(way, self.keep, progress.hour_usd)
+            saving_s = difference(self.keep.times_s, way.times_s)
+            saving_usd = difference(
+                tuple(c.total for c in self.keep.costs), tuple(c.total for c in way.costs)
+            )
+            if self._worth(way, gain, saving_s, saving_usd):
+                verdict = "change"
+        snapshot = progress.plan["snapshot"]
+        return Replan(
+            plan_id=str(progress.plan["plan_id"]),
+            snapshot=self.network.snapshot,
+            planned_on=str(snapshot["id"] if isinstance(snapshot, Mapping) else snapshot.id),
+            kind=progress.kind,
+            verdict=verdict,
+            reason=self._reason(verdict, best[1] if best else None, gain),
+            elapsed_s=progress.elapsed_s,
+            remaining_gb=progress.remaining_gb,
+            observed_gbps=progress.observed_gbps,
+            planned_gbps=progress.planned_gbps if progress.elapsed_s > 0 else None,
+            keep=self.keep.shown(),
+            change=best[1].shown() if best else None,
+            saving_s=saving_s,
+            saving_usd=saving_usd,
+            gain=gain,
+            needed_gain=self.needed,
+            cost_of_change=best[2] if best else None,
+            plan=best[0].model_dump("json") if best else None,
+            warnings=tuple(self.warnings),
+        )
+
+    def _same(self, course: Course) -> bool:
+        """Whether a course does what the plan in progress does, to a thousandth of a link."""
+        old = self.progress.course
+        if dict(course.vms) != dict(old.vms):
+            return False
+        links = set(course.links_gb) | set(old.links_gb)
+        most = max(old.links_gb.values())
+        return all(
+            abs(course.links_gb.get(link, 0.0) - old.links_gb.get(link, 0.0)) <= 1e-3 * most
+            for link in links
+        )
+
+    def _worth(self, way: Way, gain: Range, saving_s: Range, saving_usd: Range) -> bool:
+        if self.request.deadline_s is not None:
+            left_s = self.request.deadline_s - self.progress.elapsed_s
+            kept, changed = self.keep.times_s, way.times_s
+            # One of the two must be sure: that the old plan is late, or that the new one is not.
+            if kept[0] > left_s >= changed[1] or kept[1] > left_s >= changed[2]:
+                return True
+            if kept[1] <= left_s < changed[1]:
+                return False
+        if gain.low < self.needed:
+            return False
+        return saving_s.low >= WORTH_S or (
+            self.progress.hour_usd < inf and saving_usd.low >= WORTH_USD
+        )
+
+    def _note_surprise(self) -> None:
+        observed, plan = self.progress.observed_gbps, self.progress.plan
+        if observed is None:
+            return
+        low = float(plan.get("throughput_gbps_low") or self.progress.planned_gbps)
+        high = float(plan.get("throughput_gbps_high") or self.progress.planned_gbps)
+        planned = gbps_text(self.progress.planned_gbps)
+        if not low * SURPRISE <= observed <= high / SURPRISE:
+            src, dst = self._tightest_link()
+            self.warnings.append(
+                f"it has moved at {gbps_text(observed)} Gbit/s where the plan says {planned}; "
+                f"measure {src} -> {dst}, so that the decision rests on what is"
+            )
+        now = 8 * self.progress.remaining_gb / max(self.keep.times_s[0], 1e-12)
+        if self.progress.kind != "shuffle" and observed * SURPRISE > now:
+            self.warnings.append(
+                f"today's numbers give the plan at most {gbps_text(now)} Gbit/s, and it has moved "
+                f"at {gbps_text(observed)}; where it still does, keep to it and measure again"
+            )
+
+    def _tightest_link(self) -> tuple[str, str]:
+        links = self.progress.course.links_gb
+
+        def need_s(link: tuple[str, str]) -> float:
+            rate = self.network.link(*link).rate_gbps(self.request.connections)
+            return links[link] / rate if rate > 0 else inf
+
+        return max(links, key=need_s)
+
+    def _reason(self, verdict: ReplanVerdict, way: Way | None, gain: Range | None) -> str:
+        if way is None or gain is None:
+            return "No other plan is better on today's numbers."
+        saved_s = self.keep.times_s[1] - way.times_s[1]
+        saved_usd = self.keep.costs[1].total - way.costs[1].total
+        brings = (
+            f"ends {abs(saved_s):.0f} s {'sooner' if saved_s >= 0 else 'later'} and costs "
+            f"{abs(saved_usd):.2f} USD {'less' if saved_usd >= 0 else 'more'}"
+        )
+        if verdict == "change":
+            if gain.low < self.needed:
+                return f"Changing keeps the deadline, which keeping on misses; it {brings}."
+            return (
+                f"Changing {brings}, all that it takes included: {gain.expected:.2f}x better, at "
+                f"least {gain.low:.2f}x."
+            )
+        if gain.expected <= 1:
+            return f"The best other plan {brings}, all that changing takes included."
+        if gain.low >= self.needed:
+            return f"The best other plan {brings}: too little to be worth a change."
+        return (
+            f"Changing {brings}, but surely only {gain.low:.2f}x better, below the "
+            f"{self.needed:.2f}x that keep noise from flipping plans."
+        )
+
+
+def _recommend(request: AnyRequest, network: Network, prices: Prices) -> Answer:
+    if isinstance(request, TransferRequest):
+        from planner.transfer.recommendation import recommend
+
+        return recommend(request, network, prices)
+    if isinstance(request, ShuffleRequest):
+        from planner.shuffle.recommendation import recommend_shuffle
+
+        return recommend_shuffle(request, network, prices)
+    from planner.broadcast.recommendation import recommend_broadcast
+
+    return recommend_broadcast(request, network, prices)

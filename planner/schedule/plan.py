@@ -1,0 +1,192 @@
+"""A schedule: which transfers are admitted, and at what rate each sends when and over what.
+
+The same object from the library and the command line (``--json``). Keys may be added, never
+renamed or removed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from planner.model.network import Snapshot
+from planner.transfer.plan import Answer, Cost
+
+ScheduleVerdict: TypeAlias = Literal["admitted", "refused", "best effort"]
+
+
+@dataclass(frozen=True, slots=True)
+class PathRate:
+    """What one path carries in a period.
+
+    Attributes
+    ----------
+    regions : tuple of str
+        Two for direct, three through a relay.
+    connections : int
+        TCP connections on each link, over all VMs.
+    """
+
+    regions: tuple[str, ...]
+    throughput_gbps: float
+    connections: int
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """A time in which a transfer sends at constant rates."""
+
+    start_s: float
+    end_s: float
+    throughput_gbps: float
+    paths: tuple[PathRate, ...]
+
+    @property
+    def volume_gbit(self) -> float:
+        """What is moved in it."""
+        return self.throughput_gbps * (self.end_s - self.start_s)
+
+
+@dataclass(frozen=True, slots=True)
+class MoreVms:
+    """VMs that would make room.
+
+    Attributes
+    ----------
+    vms : dict
+        Region to how many more.
+    at_least : int
+        No fewer would do, proven.
+    """
+
+    vms: dict[str, int]
+    at_least: int
+
+
+@dataclass(frozen=True, slots=True)
+class Remedies:
+    """What would let a refused transfer in while all that are admitted stay so; each by itself.
+
+    VMs are counted for this one: another that is refused too and goes first would take them.
+
+    Attributes
+    ----------
+    volume_gb : float
+        The most of it that can be moved by the deadline; 0 if there is no time at all.
+    deadline_s : float
+        The earliest deadline that can be met for all of it.
+    more_vms : MoreVms | None
+        None where no number of VMs is enough, because the window is too short to begin.
+    """
+
+    volume_gb: float
+    deadline_s: float
+    more_vms: MoreVms | None
+
+
+@dataclass(frozen=True, slots=True)
+class TransferSchedule:
+    """One transfer and what becomes of it.
+
+    Attributes
+    ----------
+    verdict : ScheduleVerdict
+        ``admitted``: it ends by its deadline; ``refused``: that can't be promised; ``best
+        effort``: it has no deadline and takes what the others leave.
+    end_s : float | None
+        When it ends, getting up to speed included; None if it is refused.
+    slack_s : float | None
+        From its end to its deadline.
+    periods : tuple of Period
+        In order of time, with pauses left out.
+    remedies : Remedies | None
+        For one that is refused.
+    """
+
+    id: str
+    src: str
+    dst: str
+    volume_gb: float
+    start_s: float
+    deadline_s: float | None
+    priority: int
+    value_usd: float | None
+    verdict: ScheduleVerdict
+    end_s: float | None
+    slack_s: float | None
+    egress_usd: float
+    periods: tuple[Period, ...]
+    remedies: Remedies | None
+
+
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """How full a region's VMs are until the schedule ends.
+
+    Attributes
+    ----------
+    constraint : str
+        Which of their limits is fullest at its peak.
+    peak_share, mean_share : float
+        Of that limit, at the fullest moment and over the whole time.
+    """
+
+    region: str
+    constraint: str
+    peak_share: float
+    mean_share: float
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulePlan(Answer):
+    """Transfers admitted or refused, and when each sends.
+
+    Attributes
+    ----------
+    now_s : float
+        The time from which this was planned; what is before it has happened.
+    end_s : float
+        When the last transfer ends.
+    admitted, refused, best_effort : int
+        How many transfers have each verdict.
+    bound_usd : float
+        No schedule of what is admitted has lower egress fees from `now_s` on, proven.
+    value_usd : float
+        What is admitted is worth.
+    vms : dict
+        Region to the most VMs that are in use at a time.
+    """
+
+    plan_id: str
+    snapshot: Snapshot
+    request: dict[str, Any]
+    reason: str
+    now_s: float
+    end_s: float
+    admitted: int
+    refused: int
+    best_effort: int
+    volume_gb: float
+    relayed_share: float
+    cost_usd: Cost
+    bound_usd: float
+    value_usd: float
+    transfers: tuple[TransferSchedule, ...]
+    vms: dict[str, int]
+    busiest: tuple[Busy, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    def transfer(self, transfer_id: str) -> TransferSchedule:
+        """Return one transfer by its id."""
+        for transfer in self.transfers:
+            if transfer.id == transfer_id:
+                return transfer
+        raise KeyError(transfer_id)
+
+    def __repr__(self) -> str:
+        """Say the schedule in one line."""
+        return (
+            f"<SchedulePlan {self.plan_id}: {self.admitted} admitted, {self.refused} refused, "
+            f"{self.best_effort} best effort, {self.volume_gb:.0f} GB, "
+            f"{self.cost_usd.total:.2f} USD>"
+        )

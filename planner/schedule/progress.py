@@ -1,0 +1,89 @@
+"""A schedule in progress: what of it has happened, and what is still to be sent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from planner.model.errors import InputError
+from planner.model.units import BITS_PER_BYTE
+from planner.schedule.plan import Period, SchedulePlan, TransferSchedule
+from planner.schedule.request import TimedTransfer
+from planner.schedule.windows import Pending
+
+# Of a transfer's volume: less is the rounding of a sum.
+NOTHING_LEFT = 1e-9
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a schedule stands.
+
+    Attributes
+    ----------
+    order : tuple of TransferSchedule
+        All that the schedule had, as it had them.
+    past : dict
+        Id to the periods before now.
+    pending : tuple of Pending
+    done : tuple of TransferSchedule
+        Those that have ended, or were given up after a part was sent.
+    """
+
+    order: tuple[TransferSchedule, ...]
+    past: dict[str, tuple[Period, ...]]
+    pending: tuple[Pending, ...]
+    done: tuple[TransferSchedule, ...]
+
+    @property
+    def ids(self) -> frozenset[str]:
+        """Ids that new transfers can't have; one that was refused may be asked for again."""
+        return frozenset(transfer.id for transfer in self.order)
+
+    @classmethod
+    def of(cls, existing: SchedulePlan | None, now_s: float) -> Progress:
+        """Return where a schedule stands at a time, if it was kept to.
+
+        Raises
+        ------
+        InputError
+            If the time is before the one that the schedule was planned from.
+        """
+        if existing is None:
+            return cls((), {}, (), ())
+        if now_s < existing.now_s:
+            raise InputError(
+                "now",
+                f"is before the schedule in progress, made at {existing.now_s:g} s",
+                value=now_s,
+            )
+        past, pending, done, order = {}, [], [], []
+        for transfer in existing.transfers:
+            before = tuple(
+                replace(period, end_s=min(period.end_s, now_s))
+                for period in transfer.periods
+                if period.start_s < now_s
+            )
+            if transfer.verdict == "refused" and not before:
+                continue
+            order.append(transfer)
+            past[transfer.id] = before
+            sent_gb = sum(period.volume_gbit for period in before) / BITS_PER_BYTE
+            left_gb = transfer.volume_gb - sent_gb
+            if transfer.verdict == "refused" or left_gb <= NOTHING_LEFT * transfer.volume_gb:
+                done.append(replace(transfer, periods=before, egress_usd=0.0))
+            else:
+                pending.append(Pending(_asked(transfer), left_gb, known=True))
+        return cls(tuple(order), past, tuple(pending), tuple(done))
+
+
+def _asked(transfer: TransferSchedule) -> TimedTransfer:
+    return TimedTransfer(
+        transfer.id,
+        transfer.src,
+        transfer.dst,
+        transfer.volume_gb,
+        transfer.start_s,
+        transfer.deadline_s,
+        transfer.priority,
+        transfer.value_usd,
+    )

@@ -1,0 +1,343 @@
+"""Many transfers with deadlines over shared VMs: which are admitted, and when each sends.
+
+:func:`recommend_schedule` admits by priority (:mod:`planner.schedule.admission`), finds the least
+egress fees of all that is admitted and then the earliest times at those fees
+(:mod:`planner.schedule.program`), sends sooner within slots what can be
+(:mod:`planner.schedule.earlier`), and gives what is left to transfers without a deadline
+(:mod:`planner.schedule.best_effort`). What is refused gets remedies
+(:mod:`planner.schedule.remedies`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from hashlib import blake2b
+
+import numpy as np
+
+from planner.model.errors import InputError
+from planner.model.network import Network
+from planner.model.pricing import Prices
+from planner.model.units import BITS_PER_BYTE
+from planner.schedule.admission import admit
+from planner.schedule.best_effort import Waiting, fill_what_is_left
+from planner.schedule.earlier import hastened
+from planner.schedule.plan import Period, Remedies, SchedulePlan, TransferSchedule
+from planner.schedule.program import ScheduleProgram
+from planner.schedule.progress import Progress
+from planner.schedule.remedies import remedies
+from planner.schedule.request import ScheduleRequest
+from planner.schedule.usage import Sending, Usage
+from planner.schedule.windows import Pending, Windows, windows
+from planner.transfer.plan import Cost
+from planner.transfer.recommendation import ID_DIGITS
+
+FEES_ROOM = 1e-9
+
+
+def recommend_schedule(
+    request: ScheduleRequest,
+    network: Network,
+    prices: Prices,
+    *,
+    existing: SchedulePlan | None = None,
+    now_s: float = 0.0,
+    notes: tuple[str, ...] = (),
+) -> SchedulePlan:
+    """Return which transfers are admitted, and a schedule.
+
+    Parameters
+    ----------
+    request : ScheduleRequest
+        New transfers; may be none if there is an existing schedule.
+    network, prices
+    existing : SchedulePlan, optional
+        A schedule in progress. What it admitted stays admitted as long as figures allow.
+    now_s : float
+        Time on the schedule's clock. What was to be sent before is taken as sent.
+    notes : tuple of str
+        What was understood from the request's names; goes first among the warnings.
+
+    Raises
+    ------
+    InputError
+        If a transfer is in the existing schedule already.
+    DataError
+        If nothing is known of any permitted path of a transfer.
+    """
+    if not 0 <= now_s < float("inf"):
+        raise InputError("now", "must be a time of 0 s or later", value=now_s)
+    now_s = float(now_s)
+    progress = Progress.of(existing, now_s)
+    for transfer in request.transfers:
+        if transfer.id in progress.ids:
+            raise InputError(
+                "transfers",
+                "have an id that the schedule in progress has",
+                value=transfer.id,
+                remedy="Give the new transfer an id of its own.",
+            )
+    pending = [*progress.pending, *(Pending(t, t.volume_gb) for t in request.transfers)]
+    return _Schedule(request, pending, progress, now_s, network, prices).plan(network, notes)
+
+
+class _Schedule:
+    """Decides one schedule."""
+
+    def __init__(
+        self,
+        request: ScheduleRequest,
+        pending: list[Pending],
+        progress: Progress,
+        now_s: float,
+        network: Network,
+        prices: Prices,
+    ) -> None:
+        self.request, self.pending, self.progress, self.now_s = request, pending, progress, now_s
+        self.found: Windows | None = None
+        self.timed = [n for n, item in enumerate(pending) if item.transfer.deadline_s is not None]
+        self.untimed = [n for n, item in enumerate(pending) if item.transfer.deadline_s is None]
+        self.admitted: set[int] = set()
+        self.remedies: dict[int, Remedies] = {}
+        self.sending: list[Sending] = []
+        self.bound_usd = 0.0
+        self.usage: Usage | None = None
+        if not pending:
+            return
+        self.found = windows(request, pending, now_s, network, prices)
+        self.program = ScheduleProgram(
+            self.found.resources,
+            self.found.problem.usd_per_gbit,
+            self.found.cuts_s,
+            self.found.commodities,
+        )
+        self._send_in_time()
+        self._send_the_rest()
+        self.usage = Usage(self.found.problem, self.found.resources, request, self.sending)
+
+    def _send_in_time(self) -> None:
+        """Admit, explain what is refused, and schedule what is admitted."""
+        assert self.found
+        program, regions = self.program, self.found.problem.regions
+        order = sorted(range(len(self.timed)), key=self._turn)
+        admitted = admit(program, order)
+        self.admitted = {self.timed[number] for number in admitted}
+        refused = [number for number in order if number not in admitted]
+        for number in refused[: self.request.explain]:
+            self.remedies[self.timed[number]] = remedies(program, number, regions)
+        if not admitted:
+            return
+        least_usd, self.bound_usd = program.least_fees()
+        program.earliest(least_usd * (1 + FEES_ROOM))
+        rates: dict[int, dict[int, dict[int, float]]] = {}
+        for flow in program.flows():
+            of_slot = rates.setdefault(flow.slot, {})
+            of_slot.setdefault(flow.commodity, {})[flow.hop] = flow.rate_gbps
+        for slot, of in sorted(rates.items()):
+            self._send_in_slot(slot, of)
+
+    def _turn(self, number: int) -> tuple[bool, int, float, float, int]:
+        """Return the place of a transfer with a deadline in the order of admission."""
+        item = self.pending[self.timed[number]]
+        transfer = item.transfer
+        assert transfer.deadline_s is not None
+        return (
+            not item.known,
+            -transfer.priority,
+            -transfer.usd_per_gb,
+            transfer.deadline_s,
+            number,
+        )
+
+    def _send_in_slot(self, slot: int, rates: dict[int, dict[int, float]]) -> None:
+        assert self.found
+        numbers = sorted(rates)
+        loads = np.zeros((len(numbers), len(self.found.resources.rows)))
+        for at, number in enumerate(numbers):
+            commodity = self.program.commodities[number]
+            for hop, rate in rates[number].items():
+                for row, load in self.program.path(commodity.src, hop, commodity.dst)[0].items():
+                    loads[at, row] += load * rate
+        start_s, stop_s = (float(cut) for cut in self.found.cuts_s[slot : slot + 2])
+        row_vms = self.found.resources.row_vms
+        length_s = self.program.lengths_s[slot]
+        for begin_s, end_s, speeds in hastened(loads, row_vms, length_s):
+            # To the digit, or rounding would make two slots overlap.
+            until_s = stop_s if end_s >= length_s else min(stop_s, start_s + end_s)
+            for at, number in enumerate(numbers):
+                if speeds[at] > 0:
+                    at_once = {hop: rate * float(speeds[at]) for hop, rate in rates[number].items()}
+                    self.sending.append(
+                        Sending(
+                            self.timed[number],
+                            start_s + begin_s,
+                            until_s,
+                            self._ends(self.timed[number]),
+                            at_once,
+                        )
+                    )
+
+    def _send_the_rest(self) -> None:
+        """Give what is left to transfers without a deadline, each over its cheapest path."""
+        if not self.untimed:
+            return
+        assert self.found
+        usage = Usage(self.found.problem, self.found.resources, self.request, self.sending)
+        hops = {number: self._cheapest_hop(number) for number in self.untimed}
+        waiting = []
+        for number in self.untimed:
+            item = self.pending[number]
+            src, dst = self._ends(number)
+            loads, usd_per_gbit = self.program.path(src, hops[number], dst)
+            volume = item.left_gb * BITS_PER_BYTE
+            self.bound_usd += usd_per_gbit * volume
+            start_s = self.found.starts_s[number]
+            waiting.append(Waiting(volume, start_s, item.transfer.priority, loads))
+        row_vms = self.found.resources.row_vms
+        for share in fill_what_is_left(waiting, usage.cuts_s, row_vms - usage.loads, row_vms):
+            number = self.untimed[share.number]
+            self.sending.append(
+                Sending(
+                    number,
+                    share.start_s,
+                    share.end_s,
+                    self._ends(number),
+                    {hops[number]: share.rate_gbps},
+                )
+            )
+
+    def _cheapest_hop(self, number: int) -> int:
+        assert self.found
+        src, dst = self._ends(number)
+        resources = self.found.resources
+        hops = [dst] if resources.rate_gbps[src, dst] > 0 else []
+        rate = resources.rate_gbps
+        may = resources.may_relay & (rate[src] > 0) & (rate[:, dst] > 0)
+        may[[src, dst]] = False
+        hops += np.nonzero(may)[0].tolist()
+
+        def dearness(hop: int) -> tuple[float, bool, float]:
+            loads, usd = self.program.path(src, hop, dst)
+            return usd, hop != dst, max(loads.values())
+
+        return min(hops, key=dearness)
+
+    def _ends(self, number: int) -> tuple[int, int]:
+        assert self.found
+        regions = self.found.problem.regions
+        transfer = self.pending[number].transfer
+        return regions.index(transfer.src), regions.index(transfer.dst)
+
+    # ---- answer --------------------------------------------------------------------------
+
+    def plan(self, network: Network, notes: tuple[str, ...]) -> SchedulePlan:
+        periods = self.usage.periods() if self.usage else {}
+        fees = self.usage.egress_usd() if self.usage else {}
+        made = [
+            self._answer(number, periods.get(number, ()), fees.get(number, 0.0))
+            for number in range(len(self.pending))
+        ]
+        order = {transfer.id: at for at, transfer in enumerate(self.progress.order)}
+        transfers = tuple(
+            sorted([*self.progress.done, *made], key=lambda t: order.get(t.id, len(order)))
+        )
+        verdicts = [transfer.verdict for transfer in transfers]
+        described = {**self.request.described(), "now_s": self.now_s}
+        content = repr((sorted(described.items()), network.snapshot, transfers))
+        sent = [transfer for transfer in transfers if transfer.verdict != "refused"]
+        return SchedulePlan(
+            plan_id=blake2b(content.encode(), digest_size=ID_DIGITS // 2).hexdigest(),
+            snapshot=network.snapshot,
+            request=described,
+            reason=_reason(transfers),
+            now_s=self.now_s,
+            end_s=max((transfer.end_s or 0.0 for transfer in sent), default=self.now_s),
+            admitted=verdicts.count("admitted"),
+            refused=verdicts.count("refused"),
+            best_effort=verdicts.count("best effort"),
+            volume_gb=sum(transfer.volume_gb for transfer in sent),
+            relayed_share=self.usage.relayed_share() if self.usage else 0.0,
+            cost_usd=self.usage.cost() if self.usage else _no_cost(),
+            bound_usd=self.bound_usd,
+            value_usd=sum(t.value_usd or 0.0 for t in transfers if t.verdict == "admitted"),
+            transfers=transfers,
+            vms=self.usage.most_vms() if self.usage else {},
+            busiest=self.usage.busiest() if self.usage else (),
+            warnings=notes + self._warnings(made),
+        )
+
+    def _answer(
+        self, number: int, periods: tuple[Period, ...], egress_usd: float
+    ) -> TransferSchedule:
+        item = self.pending[number]
+        transfer = item.transfer
+        periods = (*self.progress.past.get(transfer.id, ()), *periods)
+        timed = transfer.deadline_s is not None
+        refused = timed and number not in self.admitted
+        end_s = None if refused else max(period.end_s for period in periods)
+        slack_s = None
+        if end_s is not None and transfer.deadline_s is not None:
+            slack_s = max(0.0, transfer.deadline_s - end_s)
+        return TransferSchedule(
+            transfer.id,
+            transfer.src,
+            transfer.dst,
+            transfer.volume_gb,
+            transfer.start_s,
+            transfer.deadline_s,
+            transfer.priority,
+            transfer.value_usd,
+            "refused" if refused else "admitted" if timed else "best effort",
+            end_s,
+            slack_s,
+            egress_usd,
+            periods,
+            self._remedies(number, item),
+        )
+
+    def _remedies(self, number: int, item: Pending) -> Remedies | None:
+        found = self.remedies.get(number)
+        if found is None:
+            return None
+        # Of a transfer that has begun, what is sent already counts.
+        sent_gb = item.transfer.volume_gb - item.left_gb
+        return replace(found, volume_gb=found.volume_gb + sent_gb) if sent_gb else found
+
+    def _warnings(self, made: Sequence[TransferSchedule]) -> tuple[str, ...]:
+        found = [
+            f"{item.transfer.id} was admitted before, and can't be kept with the figures of now"
+            for number, item in enumerate(self.pending)
+            if item.known and number in self.timed and number not in self.admitted
+        ]
+        found += [
+            f"{transfer.id} is worth {transfer.value_usd:.2f} USD, less than its egress fees of "
+            f"{transfer.egress_usd:.2f} USD"
+            for transfer in made
+            if transfer.value_usd is not None and transfer.egress_usd > transfer.value_usd
+        ]
+        unexplained = sum(t.verdict == "refused" and t.remedies is None for t in made)
+        if unexplained:
+            found.append(
+                f"what would do is worked out for the first {self.request.explain} refused; "
+                f"{unexplained} more are refused"
+            )
+        return tuple(found)
+
+
+def _reason(transfers: Sequence[TransferSchedule]) -> str:
+    timed = [transfer for transfer in transfers if transfer.deadline_s is not None]
+    refused = [transfer.id for transfer in timed if transfer.verdict == "refused"]
+    if not timed:
+        return "No transfer has a deadline: each is sent as early as it goes."
+    if not refused:
+        return "Every deadline can be met." if len(timed) > 1 else "The deadline can be met."
+    names = ", ".join(refused[:5]) + (", ..." if len(refused) > 5 else "")
+    return (
+        f"{len(timed) - len(refused)} of {len(timed)} deadlines can be met together. No schedule "
+        f"on these VMs also meets that of {names} without breaking one that goes first."
+    )
+
+
+def _no_cost() -> Cost:
+    return Cost.of(0.0, 0.0)

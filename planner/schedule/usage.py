@@ -1,0 +1,175 @@
+"""What a schedule uses of every region's VMs over time, and what that costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from planner.model.shared_resources import Floats, SiteResources
+from planner.model.units import S_PER_H
+from planner.schedule.plan import Busy, PathRate, Period
+from planner.schedule.request import ScheduleRequest
+from planner.shuffle.request import ShuffleProblem
+from planner.transfer.plan import Cost
+
+# Rounding of a solver does not take another VM.
+ROUNDING = 1e-6
+SAME_RATE = 1e-9
+BUSIEST_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Sending:
+    """Constant rates of one transfer for a time, in Gbit/s by first hop."""
+
+    number: int
+    start_s: float
+    end_s: float
+    ends: tuple[int, int]
+    rates_gbps: Mapping[int, float]
+
+    @property
+    def links(self) -> list[tuple[int, int, float]]:
+        """Links with the rate on each."""
+        src, dst = self.ends
+        found = []
+        for hop, rate in self.rates_gbps.items():
+            found.append((src, hop, rate))
+            if hop != dst:
+                found.append((hop, dst, rate))
+        return found
+
+
+class Usage:
+    """Loads of rows between all moments at which some rate changes.
+
+    Attributes
+    ----------
+    cuts_s : array, length periods + 1
+    loads : array, shape (periods, rows)
+        In VMs.
+    """
+
+    def __init__(
+        self,
+        problem: ShuffleProblem,
+        resources: SiteResources,
+        request: ScheduleRequest,
+        sending: Sequence[Sending],
+    ) -> None:
+        self._problem, self._resources, self._request = problem, resources, request
+        self._sending = sending
+        bounds = [time for item in sending for time in (item.start_s, item.end_s)]
+        self.cuts_s = np.unique(np.array(bounds, dtype=float))
+        periods = max(0, len(self.cuts_s) - 1)
+        width = len(resources.rows)
+        self.loads = np.zeros((periods, width + 1))
+        n, position, inverse = resources.count, resources.position, resources.s_per_gbit
+        for item in sending:
+            first, last = np.searchsorted(self.cuts_s, (item.start_s, item.end_s))
+            for u, v, rate in item.links:
+                self.loads[first:last, position[u]] += rate * inverse[u, v]
+                self.loads[first:last, position[n + v]] += rate * inverse[u, v]
+                self.loads[first:last, position[2 * n + u]] += rate / resources.egress_gbps[u]
+                self.loads[first:last, position[3 * n + v]] += rate / resources.ingress_gbps[v]
+        self.loads = self.loads[:, :width]
+
+    def site_vms(self) -> Floats:
+        """Return the VMs that each site needs in each period, shape (periods, sites)."""
+        sites = self._resources.rows % self._resources.count
+        needed = np.zeros((len(self.loads), self._resources.count))
+        for row, site in enumerate(sites.tolist()):
+            needed[:, site] = np.maximum(needed[:, site], self.loads[:, row])
+        return np.ceil(needed - ROUNDING)
+
+    def most_vms(self) -> dict[str, int]:
+        """Return the most VMs at a time by region, of those that take part."""
+        most = self.site_vms().max(axis=0, initial=0.0)
+        return {
+            region: int(count)
+            for region, count in zip(self._problem.regions, most.tolist(), strict=True)
+            if count
+        }
+
+    def cost(self) -> Cost:
+        """Return fees and VMs: as many as each period needs, started anew whenever more are."""
+        vms = self.site_vms()
+        hours = np.diff(self.cuts_s) / S_PER_H
+        started = np.maximum(0.0, np.diff(vms, axis=0, prepend=0.0)).sum(axis=0)
+        vm_hours = hours @ vms + started * self._request.vm_start_s / S_PER_H
+        return Cost.of(
+            sum(self.egress_usd().values(), 0.0), float(vm_hours @ self._problem.vm_usd_per_h)
+        )
+
+    def egress_usd(self) -> dict[int, float]:
+        """Return the fees of each transfer."""
+        found: dict[int, float] = {}
+        for item in self._sending:
+            length_s = item.end_s - item.start_s
+            usd = sum(
+                rate * length_s * float(self._problem.usd_per_gbit[u, v])
+                for u, v, rate in item.links
+            )
+            found[item.number] = found.get(item.number, 0.0) + usd
+        return found
+
+    def relayed_share(self) -> float:
+        """Return which part of all volume takes two links."""
+        whole = relayed = 0.0
+        for item in self._sending:
+            for hop, rate in item.rates_gbps.items():
+                volume = rate * (item.end_s - item.start_s)
+                whole += volume
+                relayed += volume if hop != item.ends[1] else 0.0
+        return relayed / whole if whole else 0.0
+
+    def busiest(self) -> tuple[Busy, ...]:
+        """Return the regions whose VMs are fullest, over the whole time, the fullest first."""
+        if not len(self.loads):
+            return ()
+        shares = self.loads / self._resources.row_vms
+        lengths = np.diff(self.cuts_s)
+        means = lengths @ shares / lengths.sum()
+        peaks = shares.max(axis=0)
+        found: dict[str, Busy] = {}
+        for row in np.lexsort((np.arange(len(means)), -means)).tolist():
+            kind, site = self._resources.row(row)
+            region = self._problem.regions[site]
+            if region not in found and peaks[row] > 0:
+                found[region] = Busy(region, kind, float(peaks[row]), float(means[row]))
+        return tuple(list(found.values())[:BUSIEST_SHOWN])
+
+    def periods(self) -> dict[int, tuple[Period, ...]]:
+        """Return the periods of each transfer, those that follow at the same rates as one."""
+        found: dict[int, list[Period]] = {}
+        for item in sorted(self._sending, key=lambda item: item.start_s):
+            of = found.setdefault(item.number, [])
+            period = Period(
+                item.start_s, item.end_s, sum(item.rates_gbps.values()), self._paths(item)
+            )
+            if of and of[-1].end_s == period.start_s and _same(of[-1], period):
+                of[-1] = replace(of[-1], end_s=period.end_s)
+            else:
+                of.append(period)
+        return {number: tuple(periods) for number, periods in found.items()}
+
+    def _paths(self, item: Sending) -> tuple[PathRate, ...]:
+        regions, (src, dst) = self._problem.regions, item.ends
+        found = []
+        for hop, rate in item.rates_gbps.items():
+            links = [(src, dst)] if hop == dst else [(src, hop), (hop, dst)]
+            slowest = min(float(self._resources.rate_gbps[link]) for link in links)
+            names = (regions[src], *([regions[hop]] if hop != dst else []), regions[dst])
+            connections = max(1, round(self._request.connections * rate / slowest))
+            found.append(PathRate(names, rate, connections))
+        found.sort(key=lambda path: (len(path.regions), -path.throughput_gbps, path.regions))
+        return tuple(found)
+
+
+def _same(one: Period, other: Period) -> bool:
+    return [path.regions for path in one.paths] == [path.regions for path in other.paths] and all(
+        abs(a.throughput_gbps - b.throughput_gbps) <= SAME_RATE * a.throughput_gbps
+        for a, b in zip(one.paths, other.paths, strict=True)
+    )

@@ -1,0 +1,130 @@
+"""A shuffle's plan: how fast each pair sends, over which paths, until when, and what it costs.
+
+The same object from the library and the command line (``--json``). Keys may be added, never
+renamed or removed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from planner.model.network import Snapshot
+from planner.transfer.plan import Answer, Bottleneck, Cost
+
+ShuffleVerdict: TypeAlias = Literal["direct", "relayed"]
+
+
+@dataclass(frozen=True, slots=True)
+class ShufflePath:
+    """One path of a pair and what it carries.
+
+    Attributes
+    ----------
+    regions : tuple of str
+        Two for direct, three through a relay.
+    share : float
+        Of the pair's volume.
+    connections : int
+        TCP connections on each link, over all VMs.
+    """
+
+    regions: tuple[str, ...]
+    throughput_gbps: float
+    share: float
+    connections: int
+    egress_usd_per_gb: float
+
+
+@dataclass(frozen=True, slots=True)
+class PairPlan:
+    """One demand: the rate to keep to, its paths, and when it ends."""
+
+    src: str
+    dst: str
+    volume_gb: float
+    throughput_gbps: float
+    duration_s: float
+    paths: tuple[ShufflePath, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Another way to run the same shuffle; None where a pair has no direct link."""
+
+    duration_s: float | None
+    cost_usd: Cost | None
+
+
+@dataclass(frozen=True, slots=True)
+class OneMoreVm:
+    """What one more VM in a region brings at least."""
+
+    region: str
+    duration_s: float
+    saved_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class ShufflePoint:
+    """One point of the cost-time frontier."""
+
+    duration_s: float
+    cost_usd: Cost
+    relayed_share: float
+    vms: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ShufflePlan(Answer):
+    """A recommendation for many transfers that run side by side.
+
+    Attributes
+    ----------
+    duration_s : float
+        Until the last pair ends, getting up to speed included.
+    duration_s_low, duration_s_high : float
+        The same where links are as fast or as slow as their bounds, errors taken independent.
+    bound_s : float
+        No plan on these VMs ends sooner (getting up to speed apart), proven.
+    bound_usd : float
+        No plan that meets the deadline has lower egress fees; without a deadline, none at all.
+    gain, gain_low : float
+        Duration of equal sharing direct over this plan's; and at the bounds, of the best direct
+        rates over it. 1 where nothing is relayed.
+    equal_share : Comparison
+        All transfers at once, direct, without a plan.
+    direct : Comparison
+        The best rates without relays.
+    """
+
+    plan_id: str
+    snapshot: Snapshot
+    request: dict[str, Any]
+    verdict: ShuffleVerdict
+    reason: str
+    duration_s: float
+    duration_s_low: float
+    duration_s_high: float
+    bound_s: float
+    bound_usd: float
+    volume_gb: float
+    relayed_share: float
+    cost_usd: Cost
+    pairs: tuple[PairPlan, ...]
+    vms: dict[str, int]
+    gain: float | None
+    gain_low: float | None
+    equal_share: Comparison
+    direct: Comparison
+    bottlenecks: tuple[Bottleneck, ...] = ()
+    one_more_vm: tuple[OneMoreVm, ...] = ()
+    warnings: tuple[str, ...] = ()
+    frontier: tuple[ShufflePoint, ...] = ()
+
+    def __repr__(self) -> str:
+        """Say the plan in one line."""
+        return (
+            f"<ShufflePlan {self.plan_id}: {self.verdict}, {len(self.pairs)} pairs, "
+            f"{self.volume_gb:.0f} GB, {self.duration_s:.0f} s, {self.cost_usd.total:.2f} USD>"
+        )

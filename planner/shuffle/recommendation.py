@@ -1,0 +1,493 @@
+"""Many transfers at once over shared VMs: rates, paths and VMs for all pairs of a shuffle.
+
+Per-pair thinking gets a shuffle wrong: every VM's caps and connections are shared by all that
+pass it. :func:`recommend_shuffle` routes all pairs together over direct and one-hop paths
+(:mod:`planner.solvers.column_generation`), takes the cheapest of the fastest routings, then lets
+pairs that wait for nobody go faster (:func:`planner.solvers.max_min_fill.fill`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+
+import numpy as np
+
+from planner.model.errors import DataError, InfeasibleError
+from planner.model.network import Network
+from planner.model.pricing import Prices
+from planner.model.shared_resources import Floats, links_of
+from planner.model.throughput import ramp_up_s
+from planner.model.units import BITS_PER_BYTE, S_PER_H
+from planner.shuffle.plan import (
+    Comparison,
+    OneMoreVm,
+    PairPlan,
+    ShufflePath,
+    ShufflePlan,
+    ShufflePoint,
+)
+from planner.shuffle.request import ShuffleProblem, ShuffleRequest, shuffle_problem
+from planner.solvers.column_generation import (
+    GAP,
+    Columns,
+    Routing,
+    least_fees,
+    least_fees_at_leisure_usd,
+    least_time,
+    without_slivers,
+)
+from planner.solvers.max_min_fill import direct_paths, equal_share_finish_s, fill
+from planner.transfer.allocation import whole_vms
+from planner.transfer.plan import Bottleneck, Cost
+from planner.transfer.recommendation import ID_DIGITS
+
+# The least time is found to a part of the gap; the rest is room to choose the cheapest routing.
+TIME_GAP = 0.4 * GAP
+FEES_GAP = 5e-3
+FEES_STEPS = 30
+# Fees that may be this far from the least are worth a second round.
+FAR_FROM_LEAST = 2e-2
+FRONTIER_POINTS = 8
+FEES_ROUNDS = 2
+MORE_VMS_SHOWN = 3
+MORE_VMS_GAP = 5e-3
+BINDING = 1e-3
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One way to run the shuffle.
+
+    Attributes
+    ----------
+    paths_gbit : array, shape (n, n, n)
+        By source, first hop and destination.
+    transfer_s, ramp_up_s : float
+        Until the last pair ends, without getting up to speed; and what the path that takes longest
+        to get up to speed adds.
+    rate_gbps, finish_s : arrays, shape (n, n)
+        Of each pair.
+    vms : array, length n
+        The fewest that do it.
+    """
+
+    paths_gbit: Floats
+    links_gbit: Floats
+    transfer_s: float
+    ramp_up_s: float
+    rate_gbps: Floats
+    finish_s: Floats
+    vms: Floats
+    cost: Cost
+
+    @property
+    def duration_s(self) -> float:
+        """Until the last pair ends."""
+        return self.transfer_s + self.ramp_up_s
+
+
+def recommend_shuffle(
+    request: ShuffleRequest,
+    network: Network,
+    prices: Prices,
+    *,
+    with_frontier: bool = False,
+    notes: tuple[str, ...] = (),
+) -> ShufflePlan:
+    """Return the recommended plan for many transfers that start together.
+
+    Parameters
+    ----------
+    request, network, prices
+    with_frontier : bool
+        Whether to compute the cost-time frontier too.
+    notes : tuple of str
+        What was understood from the request's names; goes first among the warnings.
+
+    Raises
+    ------
+    InfeasibleError
+        If no plan meets the deadline; says what would do.
+    DataError
+        If nothing is known of any permitted path of a pair.
+    """
+    return _Shuffle(request, shuffle_problem(request, network, prices)).plan(
+        network, with_frontier=with_frontier, notes=notes
+    )
+
+
+class _Shuffle:
+    """Decides one shuffle."""
+
+    def __init__(self, request: ShuffleRequest, problem: ShuffleProblem) -> None:
+        self.request, self.problem = request, problem
+        self.resources = problem.resources
+        self.volumes = problem.demands_gbit
+        self.moved = self.volumes > 0
+        self.columns = Columns(self.resources, self.volumes, problem.usd_per_gbit)
+        all_direct = bool((self.resources.rate_gbps[self.moved] > 0).all())
+        self.direct = self._candidate(direct_paths(self.volumes)) if all_direct else None
+        self._fast: Routing | None = None
+
+    # ---- candidates ----------------------------------------------------------------------
+
+    def _candidate(self, paths_gbit: Floats) -> Candidate:
+        """Return what a routing gives and costs, with the fewest VMs that keep its time."""
+        problem, links = self.problem, links_of(paths_gbit)
+        loads = self.resources.loads(links)
+        time_s = float((loads / self.resources.row_vms).max())
+        vms = problem.ends.astype(float)
+        for row in np.nonzero(loads > 0)[0].tolist():
+            site, load = self.resources.row(row)[1], loads[row]
+            vms[site] = max(vms[site], whole_vms(float(load) / time_s))
+        fewest = replace(self.resources, vms=np.maximum(vms, 1.0))
+        speed = fill(fewest, paths_gbit, time_s)
+        rate = self.volumes / time_s * speed
+        finish = np.divide(time_s, speed, out=np.zeros_like(speed), where=speed > 0)
+        ramps = self._ramps_s(paths_gbit)
+        ramp_s = float(ramps.max())
+        finish = np.where(self.moved, finish + ramps, 0.0)
+        hours = (time_s + ramp_s + self.request.vm_start_s) / S_PER_H
+        cost = Cost.of(
+            float((links * problem.usd_per_gbit).sum()), float(vms @ problem.vm_usd_per_h) * hours
+        )
+        return Candidate(paths_gbit, links, time_s, ramp_s, rate, finish, vms, cost)
+
+    def _ramps_s(self, paths_gbit: Floats) -> Floats:
+        """Return the time that each pair's longest path takes to get up to speed."""
+        rtt = self.problem.rtt_ms
+        longest = np.zeros_like(rtt)
+        i, k, j = np.nonzero(paths_gbit)
+        path_rtt = rtt[i, k] + np.where(k != j, rtt[k, j], 0.0)
+        np.maximum.at(longest, (i, j), path_rtt)
+        return np.asarray(ramp_up_s(1.0) * longest)
+
+    def fast(self) -> Routing:
+        """Return the fastest routing."""
+        if self._fast is None:
+            self._fast = least_time(self.columns, TIME_GAP)
+        return self._fast
+
+    def _fastest(self) -> Candidate:
+        """Return a candidate within the gap of the least time, cheap among those."""
+        fast = self.fast()
+        limit_s = max(fast.bound * (1 + GAP), fast.objective)
+        cheap = least_fees(self.columns, limit_s, fast, FEES_GAP, most_steps=FEES_STEPS)
+        for _ in range(1, FEES_ROUNDS):
+            if cheap.gap <= FAR_FROM_LEAST:
+                break
+            # From the middle of all columns found so far, it often gets further.
+            again = least_fees(self.columns, limit_s, fast, FEES_GAP, most_steps=FEES_STEPS)
+            cheap = min(cheap, again, key=lambda routing: routing.objective)
+        usd = cheap.objective * (1 + FEES_GAP)
+        return self._candidate(without_slivers(self.columns, cheap, limit_s, usd))
+
+    def _cheapest(self, transfer_s: float) -> tuple[Candidate, float]:
+        """Return the candidate of least fees in a time, and the bound on fees."""
+        fast = self.fast()
+        if transfer_s <= fast.objective:
+            return self._candidate(fast.paths_gbit), least_fees_at_leisure_usd(self.columns)
+        cheap = least_fees(self.columns, transfer_s, fast)
+        usd = max(cheap.objective, cheap.bound * (1 + GAP))
+        return self._candidate(without_slivers(self.columns, cheap, transfer_s, usd)), cheap.bound
+
+    def _range_s(self, candidate: Candidate) -> tuple[float, float]:
+        """Return the candidate's duration where links are as fast or slow as their bounds.
+
+        Errors of links are taken independent: a VM's load is a sum over its links, and the errors
+        of a sum add up in squares.
+        """
+        problem, links = self.problem, candidate.links_gbit
+        vms, n = problem.resources.vms, problem.resources.count
+        times = []
+        for bound, sign in ((problem.high, -1.0), (problem.low, 1.0)):
+            with np.errstate(divide="ignore", invalid="ignore"):
+                share = links * problem.resources.s_per_gbit
+                other = np.where(links > 0, links / bound.rate_gbps, 0.0)
+                caps = np.nan_to_num(links.sum(axis=1) / bound.egress_gbps)
+                caps_in = np.nan_to_num(links.sum(axis=0) / bound.ingress_gbps)
+            square = (other - share) ** 2
+            loads = [
+                share.sum(axis=axis) + sign * np.sqrt(square.sum(axis=axis)) for axis in (1, 0)
+            ]
+            # A link can't be slower than its low bound nor faster than its high bound.
+            time_s = max(float((load / vms).max()) for load in (*loads, caps, caps_in))
+            times.append(time_s + candidate.ramp_up_s)
+        assert len(vms) == n
+        return min(times[0], candidate.duration_s), max(times[1], candidate.duration_s)
+
+    # ---- decisions -----------------------------------------------------------------------
+
+    def _decide(self) -> tuple[Candidate, float | None, float]:
+        """Return what is chosen, the low bound of the relays' gain, and the bound on fees."""
+        if self.request.relays == "none" or not self.resources.may_relay.any():
+            if self.direct is None:
+                raise DataError("A pair has no direct link, and relays are not allowed.")
+            self._refuse_late(self.direct)
+            return self.direct, None, self.direct.cost.egress
+        if self.request.objective == "cost":
+            return self._decide_cost()
+        relayed = self._fastest()
+        chosen, low = relayed, None
+        if self.direct:
+            low = self._range_s(self.direct)[0] / self._range_s(relayed)[1]
+            if low < 1 + self.request.margin or not _relays(relayed):
+                chosen = self.direct
+        deadline_s = self.request.deadline_s
+        if deadline_s is not None and chosen.duration_s > deadline_s:
+            chosen = min(chosen, relayed, key=lambda candidate: candidate.duration_s)
+        self._refuse_late(chosen)
+        return chosen, low, least_fees_at_leisure_usd(self.columns)
+
+    def _decide_cost(self) -> tuple[Candidate, float | None, float]:
+        deadline_s = self.request.deadline_s
+        if deadline_s is None:
+            points = self._points()
+            relayed = min(points, key=lambda point: point.cost.total)
+            bound = self._cheapest(float("inf"))[1]
+        else:
+            relayed, bound = self._before(deadline_s)
+        if self.direct and (deadline_s is None or self.direct.duration_s <= deadline_s):
+            if self.direct.cost.total <= relayed.cost.total * (1 + self.request.margin):
+                return self.direct, None, bound
+            if relayed.duration_s > (deadline_s or float("inf")):
+                return self.direct, None, bound
+        self._refuse_late(relayed)
+        return relayed, None, bound
+
+    def _before(self, deadline_s: float) -> tuple[Candidate, float]:
+        """Return the cheapest candidate that ends before a deadline, getting up to speed too."""
+        ramp_s = 0.0
+        found: tuple[Candidate, float] | None = None
+        for _ in range(4):
+            found = self._cheapest(deadline_s - ramp_s)
+            over_s = found[0].duration_s - deadline_s
+            if over_s <= 0:
+                return found
+            ramp_s += over_s * (1 + GAP)
+        assert found
+        return self._fastest(), found[1]
+
+    def _refuse_late(self, candidate: Candidate) -> None:
+        deadline_s = self.request.deadline_s
+        if deadline_s is None or candidate.duration_s <= deadline_s:
+            return
+        site = self._row_names(candidate)[0]
+        raise InfeasibleError(
+            f"the deadline of {deadline_s:.0f} s is below the {candidate.duration_s:.0f} s that "
+            f"these VMs need (the limit is {site[1]} at {site[0]})",
+            f"Allow at least {candidate.duration_s:.0f} s, or raise --vms there.",
+        )
+
+    def _points(self) -> list[Candidate]:
+        """Return candidates from the fastest to the cheapest, none beaten in time and cost."""
+        fastest = self._fastest()
+        cheapest = self._cheapest(float("inf"))[0]
+        found = [fastest, cheapest, *([self.direct] if self.direct else [])]
+        slow, quick = cheapest.transfer_s, fastest.transfer_s
+        if slow > quick * (1 + BINDING):
+            shares = [step / (FRONTIER_POINTS - 1) for step in range(1, FRONTIER_POINTS - 1)]
+            found += [self._cheapest(quick * (slow / quick) ** share)[0] for share in shares]
+        kept: list[Candidate] = []
+        for candidate in sorted(found, key=lambda c: (c.duration_s, c.cost.total)):
+            if not kept or candidate.cost.total < kept[-1].cost.total * (1 - BINDING):
+                kept.append(candidate)
+        return kept
+
+    # ---- answer --------------------------------------------------------------------------
+
+    def plan(self, network: Network, *, with_frontier: bool, notes: tuple[str, ...]) -> ShufflePlan:
+        chosen, gain_low, bound_usd = self._decide()
+        relayed = _relays(chosen)
+        low_s, high_s = self._range_s(chosen)
+        equal = self._equal_share()
+        bound_s = self._fast.bound if self._fast else chosen.transfer_s
+        described = self.request.described()
+        content = repr((sorted(described.items()), network.snapshot, chosen.paths_gbit.tobytes()))
+        relayed_share = float(chosen.links_gbit.sum() / self.volumes.sum()) - 1
+        return ShufflePlan(
+            plan_id=blake2b(content.encode(), digest_size=ID_DIGITS // 2).hexdigest(),
+            snapshot=network.snapshot,
+            request=described,
+            verdict="relayed" if relayed else "direct",
+            reason=self._reason(chosen, gain_low),
+            duration_s=chosen.duration_s,
+            duration_s_low=low_s,
+            duration_s_high=high_s,
+            bound_s=bound_s,
+            bound_usd=bound_usd,
+            volume_gb=self.request.volume_gb,
+            relayed_share=max(0.0, relayed_share),
+            cost_usd=chosen.cost,
+            pairs=self._pairs(chosen),
+            vms=self._vms(chosen),
+            gain=equal.duration_s / chosen.duration_s if equal.duration_s else None,
+            gain_low=gain_low if relayed else 1.0 if self.direct else None,
+            equal_share=equal,
+            direct=Comparison(
+                self.direct.duration_s if self.direct else None,
+                self.direct.cost if self.direct else None,
+            ),
+            bottlenecks=self._bottlenecks(chosen),
+            one_more_vm=self._one_more_vm(chosen),
+            warnings=notes + self._warnings(chosen),
+            frontier=self._frontier() if with_frontier else (),
+        )
+
+    def _reason(self, chosen: Candidate, gain_low: float | None) -> str:
+        region, kind = self._row_names(chosen)[0]
+        limit = f"The last pairs wait for {kind} at {region}."
+        if self.direct is None:
+            return f"Some pairs have no direct link, so they are relayed. {limit}"
+        if _relays(chosen):
+            times = self.direct.duration_s / chosen.duration_s
+            if self.request.objective == "cost":
+                saved = self.direct.cost.total - chosen.cost.total
+                what = f"costs {abs(saved):.2f} USD {'less' if saved >= 0 else 'more'} than"
+                return f"Relaying a part {what} the best direct rates and meets the limit. {limit}"
+            sure = f" (at least {gain_low:.2f}x)" if gain_low else ""
+            return (
+                f"Relaying a part ends {times:.2f}x sooner{sure} than the best direct rates, for "
+                f"{chosen.cost.total - self.direct.cost.total:+.2f} USD. {limit}"
+            )
+        if gain_low is None:
+            return f"Direct is cheapest within the limits. {limit}"
+        return (
+            f"Relays could surely bring only {gain_low:.2f}x over the best direct rates, below the "
+            f"margin of {1 + self.request.margin:.2f}x. {limit}"
+        )
+
+    def _equal_share(self) -> Comparison:
+        """Return what starting everything at once, direct, would give."""
+        if self.direct is None:
+            return Comparison(None, None)
+        finish = equal_share_finish_s(self.resources, self.volumes)
+        duration_s = float(finish.max()) + self.direct.ramp_up_s
+        hours = (duration_s + self.request.vm_start_s) / S_PER_H
+        used = self.problem.ends * self.resources.vms
+        vm_usd = float(used @ self.problem.vm_usd_per_h) * hours
+        return Comparison(duration_s, Cost.of(self.direct.cost.egress, vm_usd))
+
+    def _pairs(self, chosen: Candidate) -> tuple[PairPlan, ...]:
+        regions, rate_gbps = self.problem.regions, self.resources.rate_gbps
+        i, k, j = np.nonzero(chosen.paths_gbit)
+        relayed = k != j
+        share = chosen.paths_gbit[i, k, j] / self.volumes[i, j]
+        rank = np.argsort(np.argsort(regions))
+        order = np.lexsort((rank[k], -share, relayed, j, i))
+        i, k, j, relayed, share = i[order], k[order], j[order], relayed[order], share[order]
+        rate = chosen.rate_gbps[i, j] * share
+        slowest = np.minimum(rate_gbps[i, k], np.where(relayed, rate_gbps[k, j], np.inf))
+        connections = np.maximum(1, np.rint(self.request.connections * rate / slowest))
+        fees = self.problem.usd_per_gbit
+        usd_per_gb = (fees[i, k] + np.where(relayed, fees[k, j], 0.0)) * BITS_PER_BYTE
+        paths: dict[tuple[int, int], list[ShufflePath]] = {}
+        columns = (i, k, j, relayed, rate, share, connections.astype(int), usd_per_gb)
+        for a, via, b, is_relayed, *figures in zip(*(c.tolist() for c in columns), strict=True):
+            hops = (
+                (regions[a], regions[via], regions[b]) if is_relayed else (regions[a], regions[b])
+            )
+            paths.setdefault((a, b), []).append(ShufflePath(hops, *figures))
+        volume_gb = (self.volumes / BITS_PER_BYTE).tolist()
+        pair_gbps, finish_s = chosen.rate_gbps.tolist(), chosen.finish_s.tolist()
+        return tuple(
+            PairPlan(
+                regions[a], regions[b], volume_gb[a][b], pair_gbps[a][b], finish_s[a][b], tuple(own)
+            )
+            for (a, b), own in paths.items()
+        )
+
+    def _vms(self, chosen: Candidate) -> dict[str, int]:
+        return {
+            region: int(count)
+            for region, count in zip(self.problem.regions, chosen.vms.tolist(), strict=True)
+            if count
+        }
+
+    def _row_names(self, chosen: Candidate) -> Sequence[tuple[str, str]]:
+        """Return sites and kinds of rows, the most loaded first."""
+        levels = self.resources.loads(chosen.links_gbit) / self.resources.row_vms
+        rows = np.argsort(-levels, kind="stable")
+        named = (self.resources.row(int(row)) for row in rows)
+        return [(self.problem.regions[site], kind) for kind, site in named]
+
+    def _bottlenecks(self, chosen: Candidate) -> tuple[Bottleneck, ...]:
+        """Return the rows that decide the duration, the most valuable first."""
+        resources = self.resources
+        levels = resources.loads(chosen.links_gbit) / resources.row_vms
+        worth = np.zeros(len(levels))
+        if _relays(chosen) and self.request.objective == "time":
+            worth = self.fast().row_prices * chosen.transfer_s
+        else:
+            fullest = int(levels.argmax())
+            worth[fullest] = levels[fullest] / resources.row_vms[fullest]
+        found = []
+        for row in np.argsort(-worth, kind="stable")[:5].tolist():
+            if worth[row] > BINDING * chosen.transfer_s / len(levels):
+                kind, site = resources.row(row)
+                found.append(
+                    Bottleneck(
+                        kind,
+                        self.problem.regions[site],
+                        float(worth[row]),
+                        "s per VM, at the margin",
+                    )
+                )
+        return tuple(found)
+
+    def _one_more_vm(self, chosen: Candidate) -> tuple[OneMoreVm, ...]:
+        """Return what one more VM at each of the tightest sites saves at least."""
+        resources, overhead_s = self.resources, chosen.ramp_up_s
+        sites: list[int] = []
+        for bottleneck in self._bottlenecks(chosen):
+            site = self.problem.regions.index(bottleneck.region)
+            if site not in sites:
+                sites.append(site)
+        found = []
+        for site in sites[:MORE_VMS_SHOWN]:
+            more = resources.with_vm_at(site)
+            time_s = more.time_s(chosen.links_gbit)
+            if _relays(chosen):
+                start = self.fast().resumable
+                known = start.columns if start else len(self.columns.fees)
+                columns = self.columns.with_resources(more, known)
+                time_s = min(time_s, least_time(columns, MORE_VMS_GAP, start).objective)
+            saved_s = chosen.transfer_s - time_s
+            if saved_s > BINDING * chosen.transfer_s:
+                found.append(OneMoreVm(self.problem.regions[site], time_s + overhead_s, saved_s))
+        return tuple(sorted(found, key=lambda more: -more.saved_s))
+
+    def _warnings(self, chosen: Candidate) -> tuple[str, ...]:
+        links = chosen.links_gbit > 0
+        partners = np.maximum(links.sum(axis=0), links.sum(axis=1)) / np.maximum(chosen.vms, 1)
+        busiest = int(partners.argmax())
+        if partners[busiest] <= self.request.connections:
+            return ()
+        return (
+            f"a VM at {self.problem.regions[busiest]} has {partners[busiest]:.0f} links and only "
+            f"{self.request.connections} connections; the rates hold if links take turns",
+        )
+
+    def _frontier(self) -> tuple[ShufflePoint, ...]:
+        if self.request.relays == "none":
+            points = [self.direct] if self.direct else []
+        else:
+            points = list(self._points())
+        return tuple(
+            ShufflePoint(
+                point.duration_s,
+                point.cost,
+                max(0.0, float(point.links_gbit.sum() / self.volumes.sum()) - 1),
+                self._vms(point),
+            )
+            for point in points
+        )
+
+
+def _relays(candidate: Candidate) -> bool:
+    """Whether any volume takes more than one link."""
+    paths = candidate.paths_gbit
+    direct = np.einsum("ijj->ij", paths)
+    return bool((paths.sum(axis=1) - direct).max() > 0)

@@ -1,0 +1,251 @@
+"""Direct tests of single TCP flows, and what they tell of the hosts: windows and caps.
+
+Hosts are any names: nothing here knows regions, VM types or prices.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import inf, isfinite
+from statistics import median
+from typing import TypeAlias
+
+from planner.model.errors import InputError
+from planner.model.throughput import DEFAULT_WINDOW_MB, window_from_flow_mb, window_limited_mbps
+
+Pair: TypeAlias = tuple[str, str]
+
+# Nearer tests meet a cap before the window fills (survey of February 2022).
+CAP_BELOW_MS = 20.0
+# One test at such a distance tells a receiver's window within 10 % in 99 % of draws from the same
+# survey; farther ones lose much to slow start, nearer ones to caps.
+BEST_MS = (60.0, 250.0)
+SHARE_OF_CAP = 0.8
+"""A flow above this share of a cap may be limited by it rather than by its window."""
+# A window makes twice the distance half the rate. A host whose rate hardly differs over such
+# distances, in so many tests, is held back by a cap.
+FLAT_TESTS = 3
+FLAT_RTT_RATIO = 2.0
+FLAT_RATE_RATIO = 1.2
+# Relative errors, 90th percentiles on the same survey: of repeating a test, of a window from tests
+# of other senders; and a third for a host never seen (receive buffers of 2 to 4 MB).
+TEST_ERROR = 0.095
+WINDOW_ERROR = 0.07
+UNSEEN_ERROR = 0.33
+
+
+@dataclass(frozen=True, slots=True)
+class FlowTest:
+    """One direct test of one TCP connection.
+
+    Attributes
+    ----------
+    src, dst : str
+        Sender and receiver.
+    throughput_mbps : float
+        Mean over the test, as the receiver counted it.
+    rtt_ms : float | None
+        Round-trip time of the path without load; None where it was not measured with it.
+    duration_s : float | None
+        Length of a test that began with slow start; None where slow start was left out.
+
+    Raises
+    ------
+    InputError
+        If a figure is not positive and finite, or both ends are the same.
+    """
+
+    src: str
+    dst: str
+    throughput_mbps: float
+    rtt_ms: float | None = None
+    duration_s: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.src == self.dst:
+            raise InputError("dst", "is the sender itself", value=self.dst)
+        check_positive("throughput_mbps", self.throughput_mbps)
+        if self.rtt_ms is not None:
+            check_positive("rtt_ms", self.rtt_ms)
+        if self.duration_s is not None:
+            check_positive("duration_s", self.duration_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A receiver's effective window and how sure it is.
+
+    Attributes
+    ----------
+    window_mb : float
+    error : float
+        Relative, 90th percentile.
+    tests : int
+        How many it rests on; 0 is Linux's default.
+    """
+
+    window_mb: float
+    error: float
+    tests: int
+
+
+UNSEEN = Window(DEFAULT_WINDOW_MB, UNSEEN_ERROR, 0)
+
+
+class FlowEvidence:
+    """What direct tests tell: round-trip times, steady rates, receivers' windows, hosts' caps.
+
+    Parameters
+    ----------
+    tests : iterable of FlowTest
+    rtts_ms : mapping, optional
+        ``(a, b)`` to a round-trip time in ms; it holds for both directions unless the other is
+        given too, and comes before the times of tests.
+
+    Raises
+    ------
+    InputError
+        If a time is not positive and finite.
+    """
+
+    def __init__(
+        self, tests: Iterable[FlowTest], rtts_ms: Mapping[Pair, float | None] = {}
+    ) -> None:
+        self.tests = tuple(tests)
+        self._rtts_ms: dict[Pair, float] = {}
+        seen: dict[Pair, list[float]] = defaultdict(list)
+        for test in self.tests:
+            if test.rtt_ms is not None:
+                seen[test.src, test.dst].append(test.rtt_ms)
+        for pair, values in seen.items():
+            self._rtts_ms[pair] = median(values)
+        for pair, rtt_ms in rtts_ms.items():
+            if rtt_ms is not None:
+                check_positive(f"rtt_ms of {pair[0]} -> {pair[1]}", rtt_ms)
+                self._rtts_ms[pair] = rtt_ms
+        self._steady: dict[Pair, list[float]] = defaultdict(list)
+        for test in self.tests:
+            self._steady[test.src, test.dst].append(self._steady_of(test))
+        cap_out, cap_in = self._fastest(near=True)
+        self._windows = self._calibrated(cap_out, cap_in)
+        self._caps_out, self._caps_in = self._fastest(near=False)
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Every host of a test or of a round-trip time, in order of appearance."""
+        pairs = [*((t.src, t.dst) for t in self.tests), *self._rtts_ms]
+        return tuple(dict.fromkeys(host for pair in pairs for host in pair))
+
+    def rtt_ms(self, src: str, dst: str) -> float | None:
+        """Return a round-trip time, else that of the opposite direction, else None."""
+        found = self._rtts_ms.get((src, dst))
+        return found if found is not None else self._rtts_ms.get((dst, src))
+
+    def steady_mbps(self, src: str, dst: str) -> tuple[float, int] | None:
+        """Return the steady rate that a pair's own tests show (median) and how many there are."""
+        found = self._steady.get((src, dst))
+        return (median(found), len(found)) if found else None
+
+    def window(self, host: str) -> Window:
+        """Return a receiver's window; Linux's default for a host never seen receiving."""
+        return self._windows.get(host, UNSEEN)
+
+    def cap_mbps(self, src: str, dst: str) -> float:
+        """Return what caps of sender and receiver leave a flow; infinity where none was seen."""
+        return min(self._caps_out.get(src, inf), self._caps_in.get(dst, inf))
+
+    def _steady_of(self, test: FlowTest) -> float:
+        rtt_ms = self.rtt_ms(test.src, test.dst)
+        if rtt_ms is None or test.duration_s is None:
+            return test.throughput_mbps
+        window_mb = window_from_flow_mb(test.throughput_mbps, rtt_ms, test.duration_s)
+        return window_limited_mbps(window_mb, rtt_ms)
+
+    def _flat(self, end: int) -> set[str]:
+        """Return the senders (0) or receivers (1) that are as fast over any distance: capped."""
+        seen: dict[str, list[tuple[float, float]]] = defaultdict(list)
+        for pair, values in self._steady.items():
+            rtt_ms = self.rtt_ms(*pair)
+            if rtt_ms is not None:
+                seen[pair[end]].append((rtt_ms, median(values)))
+        flat = set()
+        for host, tests in seen.items():
+            rtts, rates = zip(*tests, strict=True)
+            far_apart = len(tests) >= FLAT_TESTS and max(rtts) >= FLAT_RTT_RATIO * min(rtts)
+            if far_apart and max(rates) <= FLAT_RATE_RATIO * min(rates):
+                flat.add(host)
+        return flat
+
+    def _fastest(self, *, near: bool) -> tuple[dict[str, float], dict[str, float]]:
+        """Return the fastest flow out of and into each host that its caps held back.
+
+        With `near`, windows are not known yet, and every test over a short distance counts;
+        otherwise those that stayed clearly below what the receiver's window allows. What a host
+        exceeded elsewhere is no cap of its own.
+        """
+        out: dict[str, float] = {}
+        into: dict[str, float] = {}
+        free_out: dict[str, float] = defaultdict(float)
+        free_in: dict[str, float] = defaultdict(float)
+        flat_out, flat_in = self._flat(0), self._flat(1)
+        for (src, dst), values in self._steady.items():
+            rtt_ms, rate = self.rtt_ms(src, dst), median(values)
+            held = rtt_ms is not None and rtt_ms < CAP_BELOW_MS
+            if held and rtt_ms is not None and not near:
+                by_window = window_limited_mbps(self.window(dst).window_mb, rtt_ms)
+                held = rate < SHARE_OF_CAP * by_window
+            for host, is_held, caps, free in (
+                (src, held or src in flat_out, out, free_out),
+                (dst, held or dst in flat_in, into, free_in),
+            ):
+                if is_held:
+                    caps[host] = max(caps.get(host, 0.0), rate)
+                else:
+                    free[host] = max(free[host], rate)
+        return (
+            {host: rate for host, rate in out.items() if rate >= free_out[host]},
+            {host: rate for host, rate in into.items() if rate >= free_in[host]},
+        )
+
+    def _calibrated(
+        self, cap_out: Mapping[str, float], cap_in: Mapping[str, float]
+    ) -> dict[str, Window]:
+        """Return each receiver's window from the tests into it that no cap held back."""
+        found: dict[str, list[tuple[float, float]]] = defaultdict(list)
+        least: dict[str, float] = defaultdict(float)
+        for (src, dst), values in self._steady.items():
+            rtt_ms = self.rtt_ms(src, dst)
+            if rtt_ms is None:
+                continue
+            cap = min(cap_out.get(src, inf), cap_in.get(dst, inf))
+            for rate in values:
+                window_mb = rate * rtt_ms / 8000.0
+                least[dst] = max(least[dst], window_mb)
+                if rtt_ms >= CAP_BELOW_MS and rate <= SHARE_OF_CAP * cap:
+                    found[dst].append((rtt_ms, window_mb))
+        windows = {}
+        for host, largest in least.items():
+            tests = found[host]
+            best = [w for rtt_ms, w in tests if BEST_MS[0] <= rtt_ms <= BEST_MS[1]]
+            chosen = best or [w for _, w in tests]
+            if chosen:
+                windows[host] = Window(median(chosen), WINDOW_ERROR, len(chosen))
+            elif largest > DEFAULT_WINDOW_MB:  # it carried that much, so it is no smaller
+                windows[host] = Window(largest, UNSEEN_ERROR, 1)
+        return windows
+
+
+def check_positive(field: str, value: float) -> None:
+    """Refuse what is no positive finite number.
+
+    Raises
+    ------
+    InputError
+        If it is not.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InputError(field, "is not a number", value=value)
+    if not (isfinite(value) and value > 0):
+        raise InputError(field, "must be a positive number", value=value)

@@ -1,0 +1,248 @@
+"""What one TCP flow reaches, direct and through relays that split it, from direct tests alone.
+
+No relay need ever have run. A flow is held back by its receiver's window, ``W / RTT``, and by caps;
+a relay that ends one connection and opens another makes two flows with shorter round trips, of
+which the slower one counts. The relay's window is what direct tests into it show.
+
+**Start-up.** Link *i* alone reaches ``R_i = min(W_i / RTT_i, C_i)`` and loses
+``L_i(R) = (log2(R RTT_i / 14.6 kB) - 1) RTT_i`` on the way to a rate *R*
+(:func:`planner.model.throughput.flow_ramp_up_s`). The second link starts with the first byte that
+arrives and both speed up at the same time, so their losses do not add: in a test of *T* seconds the
+first link brings ``R_1 (T - L_1(R_1))`` and the second can carry ``R_2 (T - max(L_1(R),
+L_2(R_2)))``, *R* the lower of both rates; what waits at the relay meanwhile follows as fast as the
+second link goes. The lesser of the two arrives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import sqrt
+from typing import Literal
+
+from planner.model.errors import DataError, InputError
+from planner.model.throughput import LEAST_SHARE, MBIT_PER_MB, flow_ramp_up_s, window_limited_mbps
+from planner.single_flow.flow_tests import TEST_ERROR, FlowEvidence, FlowTest, Pair, check_positive
+
+__all__ = ["FlowAnswer", "FlowPrediction", "FlowTest", "predict"]
+
+
+@dataclass(frozen=True, slots=True)
+class FlowPrediction:
+    """What one flow reaches on a path.
+
+    Attributes
+    ----------
+    hosts : tuple of str
+        Two for direct, three through a relay.
+    throughput_mbps, throughput_mbps_low, throughput_mbps_high : float
+        Mean over the duration asked for, or the steady rate.
+    steady_mbps : float
+        Once it is up to speed.
+    rtt_ms : float | None
+        Sum of the links'; None where a link's is not known.
+    bottleneck : str
+        The link that holds it back, and by what.
+    """
+
+    hosts: tuple[str, ...]
+    throughput_mbps: float
+    throughput_mbps_low: float
+    throughput_mbps_high: float
+    steady_mbps: float
+    rtt_ms: float | None
+    bottleneck: str
+
+
+@dataclass(frozen=True, slots=True)
+class FlowAnswer:
+    """Direct or a relay, for one flow.
+
+    Attributes
+    ----------
+    verdict : str
+        ``direct`` or ``relay``: which is faster, by the margin asked for.
+    direct : FlowPrediction | None
+        None where nothing is known of the path.
+    relays : tuple of FlowPrediction
+        Fastest first.
+    gain : float | None
+        Of the best relay over direct, in throughput.
+    gain_low : float | None
+        The same with the relay at its low and direct at its high bound.
+    left_out : mapping
+        Relay to why nothing can be said of it.
+    """
+
+    verdict: Literal["direct", "relay"]
+    direct: FlowPrediction | None
+    relays: tuple[FlowPrediction, ...]
+    gain: float | None
+    gain_low: float | None
+    left_out: Mapping[str, str]
+
+    @property
+    def chosen(self) -> FlowPrediction:
+        """The path of the verdict."""
+        path = self.relays[0] if self.verdict == "relay" else self.direct
+        assert path is not None
+        return path
+
+
+def predict(
+    tests: Iterable[FlowTest] | FlowEvidence,
+    src: str,
+    dst: str,
+    *,
+    rtts_ms: Mapping[Pair, float | None] = {},
+    relays: Sequence[str] | None = None,
+    duration_s: float | None = None,
+    margin: float = 0.0,
+) -> FlowAnswer:
+    """Say what one flow reaches direct and through each relay, and which is faster.
+
+    Parameters
+    ----------
+    tests : iterable of FlowTest, or FlowEvidence
+        Direct tests between any hosts. Where many questions rest on the same tests, make the
+        evidence once.
+    src, dst : str
+        Hosts, by the names that the tests use.
+    rtts_ms : mapping, optional
+        ``(a, b)`` to the round-trip time in ms, of links without a test or in place of the tests'.
+    relays : sequence of str, optional
+        Which hosts may relay; all others of the tests and times if left out.
+    duration_s : float, optional
+        Length of the test or transfer from a cold start; the steady rate if left out.
+    margin : float
+        What a relay must gain to be preferred; 0.1 is ten percent.
+
+    Raises
+    ------
+    InputError
+        If a figure is out of range or a host relays for itself.
+    DataError
+        If neither the direct path nor any relay's can be told, with what is missing.
+    """
+    if src == dst:
+        raise InputError("dst", "is the source itself", value=dst)
+    if duration_s is not None:
+        check_positive("duration_s", duration_s)
+    if not 0 <= margin < 100:
+        raise InputError("margin", "must be from 0 to 100", value=margin)
+    evidence = _evidence(tests, rtts_ms)
+    among = evidence.hosts if relays is None else tuple(dict.fromkeys(relays))
+    if relays is not None and {src, dst} & set(among):
+        raise InputError("relays", "name an end of the transfer", value=list(among))
+    left_out: dict[str, str] = {}
+    found = []
+    for relay in among:
+        if relay in {src, dst}:
+            continue
+        try:
+            found.append(_path(evidence, (src, relay, dst), duration_s))
+        except DataError as missing:
+            left_out[relay] = str(missing)
+    found.sort(key=lambda path: -path.throughput_mbps)
+    try:
+        direct = _path(evidence, (src, dst), duration_s)
+    except DataError as missing:
+        if not found:
+            raise DataError(" ".join(dict.fromkeys([str(missing), *left_out.values()]))) from None
+        direct = None
+    if direct is None:
+        return FlowAnswer("relay", None, tuple(found), None, None, left_out)
+    if not found:
+        return FlowAnswer("direct", direct, (), None, None, left_out)
+    gain = found[0].throughput_mbps / direct.throughput_mbps
+    return FlowAnswer(
+        "relay" if gain > 1 + margin else "direct",
+        direct,
+        tuple(found),
+        gain,
+        found[0].throughput_mbps_low / direct.throughput_mbps_high,
+        left_out,
+    )
+
+
+def _evidence(
+    tests: Iterable[FlowTest] | FlowEvidence, rtts_ms: Mapping[Pair, float | None]
+) -> FlowEvidence:
+    if not isinstance(tests, FlowEvidence):
+        return FlowEvidence(tests, rtts_ms)
+    if rtts_ms:
+        raise InputError("rtts_ms", "belong to the evidence", remedy="Give them when making it.")
+    return tests
+
+
+@dataclass(frozen=True, slots=True)
+class _Link:
+    """One link alone: its steady rate, how far off it may be, and what limits it."""
+
+    name: str
+    steady_mbps: float
+    error: float
+    rtt_ms: float | None
+    limit: str
+
+    def ramp_up_s(self, rate_mbps: float) -> float:
+        """Return what getting up to a rate costs; 0 where the round-trip time is not known."""
+        if self.rtt_ms is None:
+            return 0.0
+        return flow_ramp_up_s(rate_mbps * self.rtt_ms / 1000.0 / MBIT_PER_MB, self.rtt_ms)
+
+
+def _path(
+    evidence: FlowEvidence, hosts: tuple[str, ...], duration_s: float | None
+) -> FlowPrediction:
+    links = [_link(evidence, a, b) for a, b in pairwise(hosts)]
+    slowest = min(links, key=lambda link: link.steady_mbps)
+    steady = slowest.steady_mbps
+    mean = steady if duration_s is None else _mean_mbps(links, duration_s)
+    low = min(link.steady_mbps / (1 + link.error) for link in links) * mean / steady
+    high = min(link.steady_mbps * (1 + link.error) for link in links) * mean / steady
+    times = [link.rtt_ms for link in links if link.rtt_ms is not None]
+    return FlowPrediction(
+        hosts,
+        mean,
+        low,
+        high,
+        steady,
+        sum(times) if len(times) == len(links) else None,
+        f"{slowest.name}: {slowest.limit}",
+    )
+
+
+def _mean_mbps(links: Sequence[_Link], duration_s: float) -> float:
+    """Return the mean rate of a test from a cold start; see the module's docstring."""
+    most = min(link.steady_mbps for link in links)
+    carried = []
+    lost_s = 0.0  # until a link's predecessors bring the rate of the slowest
+    for link in links:
+        startup_s = max(lost_s, link.ramp_up_s(link.steady_mbps))
+        carried.append(link.steady_mbps * max(LEAST_SHARE, 1.0 - startup_s / duration_s))
+        lost_s = max(lost_s, link.ramp_up_s(most))
+    return min(carried)
+
+
+def _link(evidence: FlowEvidence, src: str, dst: str) -> _Link:
+    """Return a link: as its own tests show it, else from the receiver's window."""
+    rtt_ms = evidence.rtt_ms(src, dst)
+    name = f"{src} -> {dst}"
+    if tested := evidence.steady_mbps(src, dst):
+        steady, count = tested
+        return _Link(name, steady, TEST_ERROR / sqrt(count), rtt_ms, "as tested")
+    if rtt_ms is None:
+        raise DataError(
+            f"Nothing is known of {name}: no test and no round-trip time. Measure the time, which "
+            "costs nothing (ping)."
+        )
+    window = evidence.window(dst)
+    by_window = window_limited_mbps(window.window_mb, rtt_ms)
+    cap = evidence.cap_mbps(src, dst)
+    if cap < by_window:
+        return _Link(name, cap, TEST_ERROR, rtt_ms, "a cap that tests over short distances met")
+    where = f"from {window.tests} tests" if window.tests else "Linux's default"
+    limit = f"window of {window.window_mb:.2f} MB ({where}) over {rtt_ms:.0f} ms"
+    return _Link(name, by_window, window.error, rtt_ms, limit)

@@ -1,0 +1,231 @@
+"""Patterns of direct and one-hop paths from one source each, and what they load and cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from planner.model.shared_resources import Floats, Integers, SiteResources
+
+PREFER_DIRECT = 1e-9
+
+
+@dataclass(frozen=True)
+class Point:
+    """A point inside a linear program and its dual (:mod:`planner.solvers.interior_point`).
+
+    Attributes
+    ----------
+    primal, reduced : arrays, length 1 + columns
+        Lateness, then weights of columns; and their reduced costs.
+    slack, slack_prices : arrays, length rows
+        What rows have to spare, and what it is worth.
+    dual : array, length rows + sources
+        Prices of rows (negative) and of sources.
+    unit_s : float
+        Of its figures.
+    """
+
+    primal: Floats
+    reduced: Floats
+    slack: Floats
+    slack_prices: Floats
+    dual: Floats
+    unit_s: float
+
+    @property
+    def columns(self) -> int:
+        """Number of columns that it has weights of."""
+        return len(self.primal) - 1
+
+
+@dataclass(frozen=True)
+class Routing:
+    """A routing of all demands, and what is proven of it.
+
+    Attributes
+    ----------
+    paths_gbit : array, shape (n, n, n)
+        Volume by source, first hop and destination; direct where the first hop is the
+        destination.
+    objective, bound : float
+        What it reaches, and what no routing can beat.
+    row_prices : array
+        What a VM-second of each row is worth, in the objective's unit.
+    resumable : Point | None
+        Where a problem that differs little can be taken up.
+    """
+
+    paths_gbit: Floats
+    objective: float
+    bound: float
+    row_prices: Floats
+    resumable: Point | None = None
+
+    @property
+    def gap(self) -> float:
+        """How far above the optimum it may at most be, as a share of the bound."""
+        return self.objective / self.bound - 1 if self.bound > 0 else 0.0
+
+
+@dataclass
+class Columns:
+    """Patterns of paths found so far; many problems on the same demands share them.
+
+    Attributes
+    ----------
+    demands_gbit : array, shape (n, n)
+    usd_per_gbit : array, shape (n, n)
+        Fees of links.
+    """
+
+    resources: SiteResources
+    demands_gbit: Floats
+    usd_per_gbit: Floats
+    loads: Floats = field(init=False)
+    fees: Floats = field(init=False)
+    sources: Integers = field(init=False)
+    first_hops: Integers = field(init=False)
+    _seen: set[bytes] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        """Begin with no columns."""
+        n = self.resources.count
+        self.loads = np.zeros((0, len(self.resources.rows)))
+        self.fees = np.zeros(0)
+        self.sources = np.zeros(0, dtype=np.int64)
+        self.first_hops = np.zeros((0, n), dtype=np.int64)
+        self._pairs = np.nonzero(self.demands_gbit)
+        self.senders = np.unique(self._pairs[0])
+
+    @property
+    def source_count(self) -> int:
+        """Number of sources that send anything."""
+        return len(self.senders)
+
+    def cheapest_paths(self, prices: Floats) -> tuple[Floats, Integers]:
+        """Return each pair's least price over direct and one-hop paths, and its first hop.
+
+        Parameters
+        ----------
+        prices : array, shape (n, n)
+            Of links; infinite where there is none.
+        """
+        n = self.resources.count
+        blocked = prices.copy()
+        np.fill_diagonal(blocked, np.inf)
+        relays = np.nonzero(self.resources.may_relay)[0]
+        hops = np.broadcast_to(np.arange(n), (n, n))
+        best = blocked.copy()
+        if len(relays):
+            through = blocked[:, None, relays] + blocked.T[None, :, relays]
+            position = through.argmin(axis=2)
+            relayed = np.take_along_axis(through, position[:, :, None], axis=2)[:, :, 0]
+            better = relayed < blocked * (1 - PREFER_DIRECT)
+            best = np.where(better, relayed, blocked)
+            hops = np.where(better, relays[position], hops)
+        return best, hops
+
+    def patterns(self, first_hops: Integers) -> tuple[Floats, Floats]:
+        """Return load, shape (n, rows), and fees, length n, of each source's pattern."""
+        n, rows = self.resources.count, len(self.resources.rows)
+        position, inverse = self.resources.position, self.resources.s_per_gbit
+        source, destination = self._pairs
+        volume = self.demands_gbit[source, destination]
+        first = first_hops[source, destination]
+        relayed = first != destination
+        loads = np.zeros(n * (rows + 1))  # the last of each: rows that never bind
+        fees = np.zeros(n)
+        fees += np.bincount(source, volume * self.usd_per_gbit[source, first], minlength=n)
+
+        def add(who: Integers, at: Integers, amount: Floats) -> None:
+            nonlocal loads
+            loads += np.bincount(who * (rows + 1) + at, amount, minlength=len(loads))
+
+        for who, tail, head, amount in (
+            (source, source, first, volume),
+            (source[relayed], first[relayed], destination[relayed], volume[relayed]),
+        ):
+            share = amount * inverse[tail, head]
+            add(who, position[tail], share)
+            add(who, position[n + head], share)
+            if self.resources.rows[-1] >= 2 * n:
+                add(who, position[2 * n + tail], amount / self.resources.egress_gbps[tail])
+                add(who, position[3 * n + head], amount / self.resources.ingress_gbps[head])
+        fees += np.bincount(
+            source[relayed],
+            volume[relayed] * self.usd_per_gbit[first[relayed], destination[relayed]],
+            minlength=n,
+        )
+        return loads.reshape(n, rows + 1)[:, :rows], fees
+
+    def add(self, first_hops: Integers, loads: Floats, fees: Floats, wanted: Integers) -> Integers:
+        """Add the patterns of some sources unless they are known; return those added."""
+        fresh = []
+        for source in wanted.tolist():
+            hops = first_hops[source]
+            key = self._key(source, hops)
+            if key not in self._seen:
+                self._seen.add(key)
+                fresh.append(source)
+        if fresh:
+            self.loads = np.concatenate([self.loads, loads[fresh]])
+            self.fees = np.append(self.fees, fees[fresh])
+            self.sources = np.append(self.sources, fresh)
+            self.first_hops = np.concatenate([self.first_hops, first_hops[fresh]])
+        return np.array(fresh, dtype=np.int64)
+
+    def with_resources(self, resources: SiteResources, count: int) -> Columns:
+        """Return the first columns on other VMs at the same sites, to be added to apart.
+
+        Parameters
+        ----------
+        resources : SiteResources
+            Of the same rates and caps.
+        count : int
+            How many of the columns to take.
+        """
+        taken = Columns(resources, self.demands_gbit, self.usd_per_gbit)
+        taken.loads, taken.fees = self.loads[:count], self.fees[:count]
+        taken.sources, taken.first_hops = self.sources[:count], self.first_hops[:count]
+        for source, hops in zip(taken.sources.tolist(), taken.first_hops, strict=True):
+            taken._seen.add(taken._key(source, hops))
+        return taken
+
+    def _key(self, source: int, hops: Integers) -> bytes:
+        wanted: bytes = hops[self.demands_gbit[source] > 0].tobytes()
+        return source.to_bytes(4, "little") + wanted
+
+    def cheapest_patterns(self, prices: Floats) -> tuple[float, Floats, Floats, Integers]:
+        """Return each source's cheapest pattern at prices of links.
+
+        Returns
+        -------
+        price : float
+            Of all volumes.
+        loads, fees, first_hops : arrays
+            By source, see :meth:`patterns`.
+        """
+        best, hops = self.cheapest_paths(prices)
+        loads, fees = self.patterns(hops)
+        pairs = self._pairs
+        return float((self.demands_gbit[pairs] * best[pairs]).sum()), loads, fees, hops
+
+    def all_of(self, prices: Floats) -> tuple[float, Floats]:
+        """Add every source's cheapest pattern at prices of links; return their price and load."""
+        price, loads, fees, hops = self.cheapest_patterns(prices)
+        self.add(hops, loads, fees, self.senders)
+        return price, loads.sum(axis=0)
+
+    def paths(self, weights: Floats) -> Floats:
+        """Return volumes by source, first hop and destination, of weights that sum to 1."""
+        n = self.resources.count
+        found = np.zeros(n * n * n)
+        used = np.nonzero(weights > 0)[0]
+        source = np.repeat(self.sources[used], n)
+        destination = np.tile(np.arange(n), len(used))
+        hop = self.first_hops[used].ravel()
+        amount = np.repeat(weights[used], n) * self.demands_gbit[source, destination]
+        found += np.bincount((source * n + hop) * n + destination, amount, minlength=n**3)
+        return found.reshape(n, n, n)

@@ -1,0 +1,101 @@
+"""What keeps a path or a plan from carrying more."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from planner.model.network import Estimate
+from planner.model.units import MBPS_PER_GBPS, gbps_text
+from planner.transfer.allocation import Transfer
+from planner.transfer.decision import Decider, Decision
+from planner.transfer.optimum import rate_limits
+from planner.transfer.plan import Bottleneck
+
+MARGINAL = 1e-6
+
+
+class Bottlenecks:
+    """Binding constraints of links, paths and plans of one request."""
+
+    def __init__(self, decider: Decider) -> None:
+        self.request = decider.request
+        self.network = decider.network
+        self.regions = decider.regions
+
+    def binding(self, src: str, dst: str) -> tuple[float, str]:
+        """Return what limits one VM pair on a link, and its figure."""
+        link = self.network.link(src, dst)
+        saturated = link.aggregate_gbps.expected
+        flows = self.request.connections * link.per_flow_mbps.expected / MBPS_PER_GBPS
+        egress = self.network.sites[src].egress_gbps.expected
+        ingress = self.network.sites[dst].ingress_gbps.expected
+        # An aggregate that the caps made is a matter of caps.
+        limits = [(egress, "egress cap"), (ingress, "ingress cap")]
+        limits.append((saturated * (1 + MARGINAL), "path"))
+        limits.append((flows * (1 + 2 * MARGINAL), "connections"))
+        return min(limits)
+
+    def deciding(self, src: str, dst: str) -> Estimate:
+        """Return the estimate of a link that its rate rests on."""
+        link = self.network.link(src, dst)
+        flows = self.request.connections * link.per_flow_mbps.expected / MBPS_PER_GBPS
+        if flows < link.aggregate_gbps.expected:
+            return link.per_flow_mbps
+        return link.aggregate_gbps
+
+    def of_path(self, relay: int | None) -> str:
+        """Return what keeps one path from carrying more."""
+        src, dst = self.request.src, self.request.dst
+        if relay is None:
+            return self._named(*self.binding(src, dst), src, dst)
+        via = self.regions[relay]
+        first = (*self.binding(src, via), src, via)
+        second = (*self.binding(via, dst), via, dst)
+        return self._named(*min(first, second))
+
+    def _named(self, rate: float, what: str, src: str, dst: str) -> str:
+        return {
+            "egress cap": f"egress cap of {src} ({gbps_text(rate)} Gbit/s a VM)",
+            "ingress cap": f"ingress cap of {dst} ({gbps_text(rate)} Gbit/s a VM)",
+            "connections": f"{self.request.connections} connections {src} -> {dst} "
+            f"({gbps_text(rate)} Gbit/s a VM pair)",
+            "path": f"path {src} -> {dst} ({gbps_text(rate)} Gbit/s a VM pair)",
+        }[what]
+
+    def of_plan(self, decision: Decision) -> tuple[Bottleneck, ...]:
+        """Return the binding constraints of the plan, most valuable first."""
+        allocation = decision.chosen.allocation
+        src, dst = self.request.src, self.request.dst
+        if not allocation.relay_gbps:
+            rate, what = self.binding(src, dst)
+            if what == "connections":
+                flow = self.network.link(src, dst).per_flow_mbps.expected / MBPS_PER_GBPS
+                return (Bottleneck(what, f"{src} -> {dst}", flow, "Gbit/s per connection"),)
+            region = {"egress cap": src, "ingress cap": dst}.get(what, f"{src} -> {dst}")
+            return (Bottleneck(what, region, rate, "Gbit/s per VM"),)
+        whole = decision.transfer
+        used = Transfer(
+            whole.volume_gb,
+            replace(whole.src, quota=allocation.src_vms),
+            replace(whole.dst, quota=allocation.dst_vms),
+            whole.direct if allocation.direct_gbps else None,
+            [
+                replace(relay, quota=allocation.relay_vms[relay.region])
+                for relay in whole.relays
+                if relay.region in allocation.relay_vms
+            ],
+            whole.vm_start_s,
+        )
+        limits = rate_limits(used)
+        found = [
+            Bottleneck("connections", src, limits.src_connections_gbps, "Gbit/s per VM"),
+            Bottleneck("connections", dst, limits.dst_connections_gbps, "Gbit/s per VM"),
+            Bottleneck("egress cap", src, limits.src_cap_gbps, "Gbit/s per VM"),
+            Bottleneck("ingress cap", dst, limits.dst_cap_gbps, "Gbit/s per VM"),
+            *(
+                Bottleneck("relay VM", self.regions[relay], gain, "Gbit/s per VM")
+                for relay, gain in (limits.relay_vm_gbps or {}).items()
+            ),
+        ]
+        binding = [b for b in found if b.gain_per_unit > MARGINAL]
+        return tuple(sorted(binding, key=lambda b: -b.gain_per_unit))

@@ -1,0 +1,267 @@
+"""Why: the reason in a sentence or two, and how sure it all is."""
+
+from __future__ import annotations
+
+from math import inf
+
+from planner.model.catalogue import Catalogue
+from planner.model.network import SECONDS_PER_DAY
+from planner.model.units import gbps_text
+from planner.transfer.bottlenecks import Bottlenecks
+from planner.transfer.decision import Decider, Decision, Option
+from planner.transfer.single_path import best_on_path
+
+HARDLY_FASTER = 1.05
+LOSS_WORTH_SAYING_PCT = 1.0
+MOST_NAMED = 5
+
+
+class Explanation:
+    """Puts one decision into words."""
+
+    def __init__(
+        self,
+        decider: Decider,
+        decision: Decision,
+        catalogue: Catalogue | None = None,
+        now_s: float | None = None,
+    ) -> None:
+        self.decider = decider
+        self.decision = decision
+        self.request = decision.request
+        self.network = decider.network
+        self.regions = decider.regions
+        self.catalogue = catalogue
+        self.now_s = now_s
+        self.bottlenecks = Bottlenecks(decider)
+
+    def reason(self) -> str:
+        """Return why this plan and no other, in plain sentences."""
+        state = self.network.states.get((self.request.src, self.request.dst))
+        if state is None:
+            return self._reason()
+        if self.decision.direct is None and state.condition == "down":
+            through = self._through(self.decision.chosen)
+            return f"The direct link {state}. {through} carries the transfer until it is back."
+        return f"The direct link {state}. {self._reason()}"
+
+    def _reason(self) -> str:
+        decision = self.decision
+        chosen, direct = decision.chosen, decision.direct
+        if direct is None:
+            return self._why_not_direct() + f" {self._through(chosen)} does."
+        if chosen is not direct:
+            return self._why_relay(chosen, direct)
+        if decision.optimum is not direct and decision.gain:
+            gain = decision.gain
+            return (
+                f"{self._through(decision.optimum)} may be {gain.expected:.2f}x better in "
+                f"{self._terms()}, but the bounds say {gain.low:.2f}x to {gain.high:.2f}x, which "
+                f"does not surely beat the margin of {self.request.margin:.0%}."
+            )
+        return self._why_direct(direct)
+
+    def _why_direct(self, direct: Option) -> str:
+        best = self.decision.best_relay
+        if self.request.relays == "none":
+            return "Only the direct path was asked for."
+        if best is None:
+            return "No relay path is known or permitted."
+        if self.request.objective == "latency":
+            (relay,) = best.relays
+            return (
+                f"No relay lowers the round-trip time: the nearest way, via "
+                f"{self.regions[relay]}, takes {self.decider.path_rtt_ms(relay):.0f} ms against "
+                f"{self.decider.path_rtt_ms(None):.0f} ms."
+            )
+        gain = best.allocation.rate_gbps / direct.allocation.rate_gbps
+        ratio = best.allocation.cost_usd / max(direct.allocation.cost_usd, 1e-12)
+        via = self.regions[best.relays[0]]
+        if gain <= HARDLY_FASTER:
+            return (
+                f"{self._limit_of_direct()} No relay is faster: the best, {via}, carries "
+                f"{gain:.2f}x and costs {ratio:.1f}x."
+            )
+        if self.request.hour_usd == inf:
+            return (
+                f"{self._limit_of_direct()} The best relay, {via}, carries {gain:.2f}x, but "
+                f"getting up to speed over two links takes longer than it saves."
+            )
+        worth = (
+            "which does not lower the cost"
+            if self.request.hour_usd == 0
+            else f"which does not pay at {self.request.hour_usd:g} USD an hour"
+        )
+        return (
+            f"{self._limit_of_direct()} The best relay, {via}, carries {gain:.2f}x but costs "
+            f"{ratio:.1f}x, {worth}."
+        )
+
+    def _why_relay(self, chosen: Option, direct: Option) -> str:
+        if self.request.objective == "latency":
+            (relay,) = chosen.relays
+            return (
+                f"{self._through(chosen)} takes {self.decider.path_rtt_ms(relay):.0f} ms where "
+                f"direct takes {self.decider.path_rtt_ms(None):.0f} ms."
+            )
+        gain = self.decision.gain
+        sure = f" (at least {gain.low:.2f}x better in {self._terms()})" if gain else ""
+        ratio = chosen.allocation.cost_usd / max(direct.allocation.cost_usd, 1e-12)
+        return (
+            f"{self._through(chosen)} carries {gbps_text(chosen.allocation.rate_gbps)} Gbit/s "
+            f"where direct carries {gbps_text(direct.allocation.rate_gbps)}{sure}, for "
+            f"{ratio:.2f}x the cost. {self._limit_of_direct()}"
+        )
+
+    def _why_not_direct(self) -> str:
+        transfer = self.decision.transfer
+        if transfer.direct is None:
+            return "Nothing is known of the direct path."
+        limits = []
+        if self.request.min_throughput_gbps:
+            limits.append(f"{self.request.min_throughput_gbps:g} Gbit/s")
+        if self.request.deadline_s:
+            limits.append(f"the deadline of {self.request.deadline_s:g} s")
+        if self.request.budget_usd:
+            limits.append(f"the budget of {self.request.budget_usd:g} USD")
+        most = best_on_path(transfer, None, time_value_usd_per_h=inf)
+        reached = f" ({gbps_text(most.rate_gbps)} Gbit/s at most)" if most else ""
+        return f"The direct path cannot meet {' and '.join(limits)}{reached}."
+
+    def _through(self, option: Option) -> str:
+        names = [self.regions[relay] for relay in option.relays]
+        if not names:
+            return "The direct path"
+        via = "A relay at " + " and ".join(names)
+        return (
+            f"A split over the direct path and {' and '.join(names)}"
+            if (option.allocation.direct_gbps)
+            else via
+        )
+
+    def _terms(self) -> str:
+        return {
+            "time": "time",
+            "cost": "cost",
+            "latency": "round-trip time",
+            "value": f"cost plus time at {self.request.time_value_usd_per_h:g} USD/h",
+        }[self.request.objective]
+
+    def _limit_of_direct(self) -> str:
+        if self.decision.transfer.direct is None:
+            return ""
+        src, dst = self.request.src, self.request.dst
+        rate, what = self.bottlenecks.binding(src, dst)
+        return {
+            "egress cap": f"{src} VMs send at most {gbps_text(rate)} Gbit/s each to anywhere.",
+            "ingress cap": f"{dst} VMs receive at most {gbps_text(rate)} Gbit/s each from "
+            "anywhere.",
+            "connections": f"{self._connections()} {gbps_text(rate)} Gbit/s between one VM pair "
+            "(window / RTT each).",
+            "path": f"One VM pair reaches {gbps_text(rate)} Gbit/s on the direct path.",
+        }[what]
+
+    def _connections(self) -> str:
+        count = self.request.connections
+        return "One connection carries" if count == 1 else f"{count} connections carry"
+
+    def confidence(self, low_gbps: float, high_gbps: float) -> str:
+        """Return how sure the figures are and how old, in a sentence."""
+        estimates = [self.bottlenecks.deciding(*pair) for pair in self._used_pairs()]
+        counts = {
+            source: sum(estimate.source == source for estimate in estimates)
+            for source in ("measured", "inferred", "baseline")
+        }
+        rests = " and ".join(
+            f"{n} {source} link{'s' if n > 1 else ''}" for source, n in counts.items() if n
+        )
+        text = f"Rests on {rests}: {gbps_text(low_gbps)} to {gbps_text(high_gbps)} Gbit/s"
+        times = [e.measured_at_s for e in estimates if e.measured_at_s is not None]
+        if times and self.now_s is not None:
+            days = max(0.0, (self.now_s - min(times)) / SECONDS_PER_DAY)
+            text += f", oldest measurement {_age(days)}"
+        if counts["baseline"]:
+            text += "; baseline figures come from models, not from measuring these VMs"
+        verified = self.network.verified.get((self.request.src, self.request.dst))
+        if verified and self.now_s is not None:
+            text += f"; {verified.text(self.now_s)}"
+        return text + "."
+
+    def warnings(self) -> tuple[str, ...]:
+        """Return what the user should know beside the plan."""
+        found = []
+        loss = [
+            (link.src, link.dst, link.loss_pct)
+            for pair in self._used_pairs()
+            if (link := self.network.link(*pair)).loss_pct
+            and link.loss_pct >= LOSS_WORTH_SAYING_PCT
+        ]
+        found += [f"{src} -> {dst} loses {pct:.1f} % of packets." for src, dst, pct in loss]
+        found += self._states()
+        found += self._verification()
+        for end in (self.request.src, self.request.dst):
+            types = self.catalogue.vm_types if self.catalogue else {}
+            vm = types.get(self.network.sites[end].vm_type)
+            if vm and vm.burstable:
+                found.append(
+                    f"{vm.id} at {end} is burstable: its caps hold only while credits last."
+                )
+        if self.request.connections > 1 and not self.request.may_split:
+            found.append(
+                f"{self.request.connections} connections are too few to divide over paths: only "
+                "plans over one path were considered."
+            )
+        return tuple(found)
+
+    def _verification(self) -> list[str]:
+        """Return that the last run of a plan between these ends was not as predicted."""
+        verified = self.network.verified.get((self.request.src, self.request.dst))
+        if verified is None or verified.held or self.now_s is None:
+            return []
+        since = (
+            "these figures rest on the same snapshot"
+            if verified.snapshot_id == self.network.snapshot.id
+            else "these figures rest on what was learnt since"
+        )
+        return [
+            f"The last plan was {verified.text(self.now_s)}, where "
+            f"{gbps_text(verified.low_gbps)} to {gbps_text(verified.high_gbps)} were predicted; "
+            f"{since}."
+        ]
+
+    def _states(self) -> list[str]:
+        """Return what is not as usual now, of the direct link and of links of relays."""
+        src, dst = self.request.src, self.request.dst
+        states = self.network.states
+        used = [state for pair in self._used_pairs() if (state := states.get(pair))]
+        direct = states.get((src, dst))
+        if direct and direct not in used:
+            used.insert(0, direct)
+        found = [f"{state}; plans will change once it is back." for state in used]
+        others = {
+            pair[1] if pair[0] == src else pair[0]
+            for pair, state in states.items()
+            if (pair[0] == src) != (pair[1] == dst) and state.condition == "down"
+        }
+        if others:
+            names = ", ".join(sorted(others)[:MOST_NAMED]) + (
+                ", ..." if len(others) > MOST_NAMED else ""
+            )
+            found.append(f"Not considered as relays, because a link of theirs is down: {names}.")
+        return found
+
+    def _used_pairs(self) -> list[tuple[str, str]]:
+        src, dst = self.request.src, self.request.dst
+        allocation = self.decision.chosen.allocation
+        pairs = [(src, dst)] if allocation.direct_gbps else []
+        for relay in allocation.relay_gbps:
+            pairs += [(src, self.regions[relay]), (self.regions[relay], dst)]
+        return pairs
+
+
+def _age(days: float) -> str:
+    if days < 1:
+        return "less than a day old"
+    if days < 90:
+        return f"{days:.0f} day{'s' if days >= 1.5 else ''} old"
+    return f"{days / 30.44:.0f} months old" if days < 730 else f"{days / 365.25:.1f} years old"

@@ -1,0 +1,52 @@
+"""The cost-time frontier: what each bit of speed costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from planner.transfer.allocation import Allocation, Transfer
+from planner.transfer.optimum import least_cost, most_rate_gbps
+from planner.transfer.single_path import best_on_path
+
+POINTS = 20
+# No plan ever needs to be slower than one VM pair direct; below this share of the greatest rate
+# there is nothing to see.
+LEAST_SHARE = 0.02
+JUST_BELOW = 1 - 1e-9
+SAME = 1e-6
+
+
+def cost_time_frontier(transfer: Transfer, points: int = POINTS) -> list[Allocation]:
+    """Return allocations from the cheapest to the fastest, none beaten in both cost and time.
+
+    Parameters
+    ----------
+    transfer : Transfer
+    points : int
+        Rates at which the least cost is computed, in equal ratios; dominated ones are dropped.
+    """
+    most = most_rate_gbps(transfer)
+    if most <= 0:
+        return []
+    cheapest = best_on_path(transfer, None)
+    slowest = min(cheapest.rate_gbps if cheapest else most, most)
+    slowest = max(slowest, most * LEAST_SHARE)
+    steps = max(points - 1, 1)
+    rates = [slowest * (most / slowest) ** (i / steps) * JUST_BELOW for i in range(points)]
+    found = [allocation for rate in rates if (allocation := least_cost(transfer, rate))]
+    return pareto(([cheapest] if cheapest else []) + found)
+
+
+def pareto(allocations: Sequence[Allocation]) -> list[Allocation]:
+    """Return those that no other beats in cost without being slower, slowest first.
+
+    Differences of a millionth are none.
+    """
+    kept: list[Allocation] = []
+    for allocation in sorted(allocations, key=lambda a: (-a.rate_gbps, a.cost_usd)):
+        if kept and allocation.cost_usd >= kept[-1].cost_usd * (1 - SAME):
+            continue
+        if kept and allocation.rate_gbps >= kept[-1].rate_gbps * (1 - SAME):
+            kept.pop()
+        kept.append(allocation)
+    return kept[::-1]

@@ -1,0 +1,80 @@
+"""Why no plan meets a request's limits, and the smallest change that would make one possible."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import ceil, floor, inf
+from typing import TYPE_CHECKING
+
+from planner.model.errors import InfeasibleError
+from planner.transfer.allocation import EQUAL
+from planner.transfer.request import MOST_VMS
+
+if TYPE_CHECKING:
+    from planner.transfer.decision import Decider
+
+
+def why_infeasible(decider: Decider) -> InfeasibleError:
+    """Return the error that names the limit, in the order rate, deadline, budget.
+
+    Each limit is tried against the best that the request's paths and VMs could do without it, so
+    that what the remedy says is what would do.
+    """
+    request = decider.request
+    unlimited = replace(
+        request, objective="time", budget_usd=None, deadline_s=None, min_throughput_gbps=None
+    )
+    fastest = type(decider)(unlimited, decider.network, decider.prices).optimum()
+    if fastest is None:
+        return InfeasibleError(
+            "no permitted path carries anything", "Permit more relays, or measure more links."
+        )
+    most = fastest.allocation.rate_gbps
+    reach = f"{_vms(request.vms)} and {_connections(request.connections)} reach"
+    floor_gbps = request.min_throughput_gbps or 0.0
+    if floor_gbps > most * (1 + EQUAL):
+        lower = floor(most * 1000) / 1000  # rounded up, it would be out of reach again
+        return InfeasibleError(
+            f"{floor_gbps:g} Gbit/s is above the {most:.3f} Gbit/s that {reach} over all "
+            "permitted paths",
+            f"Ask for at most {lower:.3f} Gbit/s{_or_more_vms(decider, floor_gbps / most)}.",
+        )
+    if request.deadline_s is not None and fastest.duration_s > request.deadline_s * (1 + EQUAL):
+        soonest_s = ceil(fastest.duration_s * (1 + EQUAL))
+        left_s = request.deadline_s - fastest.ramp_up_s
+        share = (fastest.duration_s - fastest.ramp_up_s) / left_s if left_s > 0 else inf
+        return InfeasibleError(
+            f"the deadline of {request.deadline_s:g} s is before the {fastest.duration_s:.1f} s "
+            f"that the transfer takes at the {most:.3f} Gbit/s that {reach}",
+            f"Allow at least {soonest_s} s{_or_more_vms(decider, share)}.",
+        )
+    frugal = replace(request, objective="cost", budget_usd=None)
+    cheapest = type(decider)(frugal, decider.network, decider.prices).optimum()
+    if cheapest is not None and request.budget_usd is not None:
+        cost = cheapest.allocation
+        enough_usd = ceil(cost.cost_usd * (1 + EQUAL) * 100) / 100
+        return InfeasibleError(
+            f"a budget of {request.budget_usd:g} USD is below the cheapest plan, which costs "
+            f"{cost.cost_usd:.4g} USD ({cost.egress_usd:.4g} egress, {cost.vm_usd:.4g} VMs)",
+            f"Raise the budget to {enough_usd:.2f} USD or send less.",
+        )
+    return InfeasibleError(
+        "the limits cannot be met together", "Loosen the deadline, the rate or the budget."
+    )
+
+
+def _or_more_vms(decider: Decider, share: float) -> str:
+    """Say how many VMs would do: rates grow with all quotas alike."""
+    request = decider.request
+    if request.vms_in or share == inf:
+        return ", or raise --vms"
+    needed = ceil(request.vms * share * (1 - EQUAL))
+    return f", or raise --vms to {needed}" if needed <= MOST_VMS else ""
+
+
+def _vms(count: int) -> str:
+    return f"{count} VM{'s' if count > 1 else ''} a region"
+
+
+def _connections(count: int) -> str:
+    return f"{count} connection{'s' if count > 1 else ''}"

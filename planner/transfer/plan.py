@@ -1,0 +1,214 @@
+"""A plan: what to do, why, and what each alternative would give and cost.
+
+The same object from the library, the command line (``--json``) and the HTTP service. Keys may
+be added, never renamed or removed.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, fields, is_dataclass
+from math import isfinite
+from typing import Any, Literal, TypeAlias
+
+from planner.model.network import Snapshot
+
+Verdict: TypeAlias = Literal["direct", "relay", "split"]
+
+
+class Answer:
+    """What every recommendation can do: turn into plain values and into JSON."""
+
+    __slots__ = ()
+
+    def model_dump(self, mode: Literal["python", "json"] = "python") -> dict[str, Any]:
+        """Return the plan as nested dicts; with ``mode="json"``, of JSON types alone."""
+        content = dumped(self, as_json=mode == "json")
+        assert isinstance(content, dict)
+        return content
+
+    def model_dump_json(self, indent: int | None = None) -> str:
+        """Return the plan as a JSON document (RFC 8259: no NaN, no infinity)."""
+        return json.dumps(self.model_dump("json"), indent=indent, allow_nan=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """US dollars for the whole transfer."""
+
+    egress: float
+    vm: float
+    total: float
+
+    @classmethod
+    def of(cls, egress_usd: float, vm_usd: float) -> Cost:
+        """Return a cost with its total."""
+        return cls(egress_usd, vm_usd, egress_usd + vm_usd)
+
+
+@dataclass(frozen=True, slots=True)
+class PathPlan:
+    """One path of a plan and what it carries.
+
+    Attributes
+    ----------
+    regions : tuple of str
+        Two for direct, three through a relay.
+    share : float
+        Of the volume.
+    connections : int
+        TCP connections on each link, over all VMs.
+    bottleneck : str
+        What keeps the path from carrying more.
+    """
+
+    regions: tuple[str, ...]
+    throughput_gbps: float
+    share: float
+    connections: int
+    rtt_ms: float
+    egress_usd_per_gb: float
+    bottleneck: str
+
+
+@dataclass(frozen=True, slots=True)
+class DirectOption:
+    """The direct path, whatever the verdict.
+
+    Attributes
+    ----------
+    feasible : bool
+        Whether it meets the request's limits. If not, the figures are those of the fastest
+        direct transfer there is; None where nothing is known of the path.
+    reason : str
+        Why it is not feasible.
+    throughput_gbps_low, throughput_gbps_high : float | None
+        Bounds with the same VMs.
+    connections : int | None
+        TCP connections, over all VMs.
+    vms : dict of str to int
+        VMs by region.
+    """
+
+    feasible: bool
+    throughput_gbps: float | None
+    duration_s: float | None
+    cost_usd: Cost | None
+    rtt_ms: float | None
+    reason: str = ""
+    throughput_gbps_low: float | None = None
+    throughput_gbps_high: float | None = None
+    connections: int | None = None
+    vms: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RelayOption:
+    """A single relay carrying everything.
+
+    Attributes
+    ----------
+    gain : float | None
+        Throughput over that of direct; None where there is no direct path.
+    gain_low : float | None
+        The same with the relay at its low and direct at its high bound.
+    cost_ratio : float | None
+        Cost over that of direct.
+    throughput_gbps_low, throughput_gbps_high : float | None
+        Bounds with the same VMs.
+    connections : int | None
+        TCP connections on each link, over all VMs.
+    vms : dict of str to int
+        VMs by region.
+    """
+
+    relay: str
+    throughput_gbps: float
+    gain: float | None
+    gain_low: float | None
+    duration_s: float
+    cost_usd: Cost
+    cost_ratio: float | None
+    rtt_ms: float
+    throughput_gbps_low: float | None = None
+    throughput_gbps_high: float | None = None
+    connections: int | None = None
+    vms: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Bottleneck:
+    """A binding constraint and what one unit more of it would bring."""
+
+    constraint: str
+    region: str
+    gain_per_unit: float
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """Something to do, its effect, and what it adds to the cost (negative: saves)."""
+
+    action: str
+    effect: str
+    cost_usd: float
+
+
+@dataclass(frozen=True, slots=True)
+class FrontierPoint:
+    """One point of the cost-time frontier."""
+
+    throughput_gbps: float
+    duration_s: float
+    cost_usd: Cost
+    verdict: Verdict
+    relays: tuple[str, ...]
+    vms: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan(Answer):
+    """A recommendation; see the module's docstring for its stability."""
+
+    plan_id: str
+    snapshot: Snapshot
+    request: dict[str, Any]
+    verdict: Verdict
+    reason: str
+    throughput_gbps: float
+    throughput_gbps_low: float
+    throughput_gbps_high: float
+    duration_s: float
+    cost_usd: Cost
+    paths: tuple[PathPlan, ...]
+    vms: dict[str, int]
+    direct: DirectOption
+    best_relay: RelayOption | None
+    alternatives: tuple[RelayOption, ...] = ()
+    bottlenecks: tuple[Bottleneck, ...] = ()
+    advice: tuple[Advice, ...] = ()
+    warnings: tuple[str, ...] = ()
+    confidence: str = ""
+    frontier: tuple[FrontierPoint, ...] = ()
+
+    def __repr__(self) -> str:
+        """Say the plan in one line."""
+        return (
+            f"<Plan {self.plan_id}: {self.verdict}, {self.throughput_gbps:.2f} Gbit/s, "
+            f"{self.duration_s:.0f} s, {self.cost_usd.total:.2f} USD>"
+        )
+
+
+def dumped(value: Any, *, as_json: bool) -> Any:
+    """Return frozen dataclasses, dicts and sequences as nested dicts and lists."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {f.name: dumped(getattr(value, f.name), as_json=as_json) for f in fields(value)}
+    if isinstance(value, dict):
+        return {key: dumped(item, as_json=as_json) for key, item in value.items()}
+    if isinstance(value, list | tuple | frozenset):
+        items = sorted(value) if isinstance(value, frozenset) else value
+        return [dumped(item, as_json=as_json) for item in items]
+    if as_json and isinstance(value, float) and not isfinite(value):
+        return None
+    return value

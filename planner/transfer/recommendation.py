@@ -1,0 +1,242 @@
+"""The planner's front door: a request, a graph and prices in; a plan out."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from functools import cached_property
+from hashlib import blake2b
+from itertools import pairwise
+from math import inf
+from typing import Any
+
+from planner.model.catalogue import Catalogue
+from planner.model.network import Network
+from planner.model.pricing import Prices
+from planner.transfer.advice import Adviser
+from planner.transfer.allocation import Allocation
+from planner.transfer.bottlenecks import Bottlenecks
+from planner.transfer.decision import Decider, Option
+from planner.transfer.explanation import Explanation
+from planner.transfer.frontier import cost_time_frontier
+from planner.transfer.plan import (
+    Cost,
+    DirectOption,
+    FrontierPoint,
+    PathPlan,
+    Plan,
+    RelayOption,
+    Verdict,
+)
+from planner.transfer.request import DEFAULT_CANDIDATES, TransferRequest
+
+ID_DIGITS = 12
+
+
+def recommend(
+    request: TransferRequest,
+    network: Network,
+    prices: Prices,
+    *,
+    catalogue: Catalogue | None = None,
+    now_s: float | None = None,
+    with_frontier: bool = False,
+    candidates: int = DEFAULT_CANDIDATES,
+    notes: tuple[str, ...] = (),
+) -> Plan:
+    """Return the recommended plan for one transfer.
+
+    Parameters
+    ----------
+    request, network, prices
+    catalogue : Catalogue, optional
+        Lets the advice compare VM types.
+    now_s : float, optional
+        The time, seconds since 1970, to say how old the measurements are.
+    with_frontier : bool
+        Whether to compute the cost-time frontier too.
+    candidates : int
+        How many single relays to compare at most: the best and its alternatives.
+    notes : tuple of str
+        What was understood from the request's names; goes first among the warnings.
+
+    Raises
+    ------
+    InfeasibleError
+        If no plan meets the request's limits; says which limit and what would do.
+    DataError
+        If nothing is known of any permitted path.
+    """
+    decider = Decider(request, network, prices, candidates)
+    decision = decider.decide()
+    explanation = Explanation(decider, decision, catalogue, now_s)
+    chosen = decision.chosen
+    allocation = chosen.allocation
+    low = decider.rate_at(allocation, "low")
+    high = decider.rate_at(allocation, "high")
+    builder = _Builder(decider, decision.fastest_direct)
+    described = _described(request)
+    return Plan(
+        plan_id=_plan_id(described, network, allocation),
+        snapshot=network.snapshot,
+        request=described,
+        verdict=verdict_of(allocation),
+        reason=explanation.reason(),
+        throughput_gbps=allocation.rate_gbps,
+        throughput_gbps_low=low,
+        throughput_gbps_high=high,
+        duration_s=chosen.duration_s,
+        cost_usd=Cost.of(allocation.egress_usd, allocation.vm_usd),
+        paths=builder.paths(allocation),
+        vms=builder.vms(allocation),
+        direct=builder.direct(decision.direct),
+        best_relay=builder.relay(decision.best_relay) if decision.best_relay else None,
+        alternatives=tuple(builder.relay(option) for option in decision.alternatives),
+        bottlenecks=builder.bottlenecks.of_plan(decision),
+        advice=Adviser(decider, decision, catalogue).advice(),
+        warnings=notes + explanation.warnings(),
+        confidence=explanation.confidence(low, high),
+        frontier=builder.frontier() if with_frontier else (),
+    )
+
+
+def verdict_of(allocation: Allocation) -> Verdict:
+    """Return what an allocation amounts to."""
+    if not allocation.relay_gbps:
+        return "direct"
+    return "split" if allocation.direct_gbps or len(allocation.relay_gbps) > 1 else "relay"
+
+
+class _Builder:
+    """Turns positions and flows into names and paths."""
+
+    def __init__(self, decider: Decider, fastest_direct: Option | None) -> None:
+        self.decider = decider
+        self.fastest_direct = fastest_direct
+        self.request = decider.request
+        self.regions = decider.regions
+        self.bottlenecks = Bottlenecks(decider)
+
+    def paths(self, allocation: Allocation) -> tuple[PathPlan, ...]:
+        flows: list[tuple[int | None, float]] = sorted(
+            allocation.relay_gbps.items(), key=lambda item: -item[1]
+        )
+        if allocation.direct_gbps:
+            flows.insert(0, (None, allocation.direct_gbps))
+        return tuple(self._path(relay, flow, allocation) for relay, flow in flows)
+
+    def _path(self, relay: int | None, flow_gbps: float, allocation: Allocation) -> PathPlan:
+        request, network = self.request, self.decider.network
+        names = [request.src, request.dst]
+        if relay is not None:
+            names.insert(1, self.regions[relay])
+        links = list(pairwise(names))
+        per_vm = [network.link(a, b).rate_gbps(request.connections) for a, b in links]
+        fees = sum(self.decider.prices.egress_usd_per_gb(a, b, request.volume_gb) for a, b in links)
+        # Each VM pair that is fully used opens all its connections; a share needs its share.
+        connections = max(1, round(request.connections * flow_gbps / min(per_vm)))
+        if len(allocation.relay_gbps) + bool(allocation.direct_gbps) == 1:
+            connections = self._connections(allocation)
+        return PathPlan(
+            tuple(names),
+            flow_gbps,
+            flow_gbps / allocation.rate_gbps,
+            connections,
+            self.decider.path_rtt_ms(relay),
+            fees,
+            self.bottlenecks.of_path(relay),
+        )
+
+    def _connections(self, allocation: Allocation) -> int:
+        """Return the connections of a plan over one path."""
+        return self.request.connections * max(allocation.src_vms, allocation.dst_vms)
+
+    def vms(self, allocation: Allocation) -> dict[str, int]:
+        counts = {self.request.src: allocation.src_vms}
+        for relay, count in sorted(allocation.relay_vms.items()):
+            counts[self.regions[relay]] = count
+        counts[self.request.dst] = allocation.dst_vms
+        return counts
+
+    def direct(self, option: Option | None) -> DirectOption:
+        shown = option or self.fastest_direct
+        if shown is None:
+            state = self.decider.network.states.get((self.request.src, self.request.dst))
+            reason = f"the link is down since {state.since}" if state else "nothing is known of it"
+            return DirectOption(False, None, None, None, None, reason)
+        allocation = shown.allocation
+        return DirectOption(
+            option is not None,
+            allocation.rate_gbps,
+            shown.duration_s,
+            Cost.of(allocation.egress_usd, allocation.vm_usd),
+            self.decider.path_rtt_ms(None),
+            "" if option else "does not meet the request's limits",
+            self.decider.rate_at(allocation, "low"),
+            self._direct_gbps_high,
+            self._connections(allocation),
+            self.vms(allocation),
+        )
+
+    @cached_property
+    def _direct_gbps_high(self) -> float:
+        assert self.fastest_direct is not None
+        return self.decider.rate_at(self.fastest_direct.allocation, "high")
+
+    def relay(self, option: Option) -> RelayOption:
+        (relay,) = option.relays
+        direct = self.fastest_direct
+        allocation = option.allocation
+        low = self.decider.rate_at(allocation, "low")
+        gain = gain_low = ratio = None
+        if direct:
+            gain = allocation.rate_gbps / direct.allocation.rate_gbps
+            gain_low = low / self._direct_gbps_high
+            if direct.allocation.cost_usd > 0:
+                ratio = allocation.cost_usd / direct.allocation.cost_usd
+        return RelayOption(
+            self.regions[relay],
+            allocation.rate_gbps,
+            gain,
+            gain_low,
+            option.duration_s,
+            Cost.of(allocation.egress_usd, allocation.vm_usd),
+            ratio,
+            self.decider.path_rtt_ms(relay),
+            low,
+            self.decider.rate_at(allocation, "high"),
+            self._connections(allocation),
+            self.vms(allocation),
+        )
+
+    def frontier(self) -> tuple[FrontierPoint, ...]:
+        points = []
+        for allocation in cost_time_frontier(self.decider.transfer):
+            option = self.decider.option(allocation)
+            points.append(
+                FrontierPoint(
+                    allocation.rate_gbps,
+                    option.duration_s,
+                    Cost.of(allocation.egress_usd, allocation.vm_usd),
+                    verdict_of(allocation),
+                    tuple(self.regions[relay] for relay in option.relays),
+                    self.vms(allocation),
+                )
+            )
+        return tuple(points)
+
+
+def _described(request: TransferRequest) -> dict[str, Any]:
+    described = {field.name: getattr(request, field.name) for field in fields(request)}
+    described["forbidden"] = sorted(request.forbidden)
+    described["vms_in"] = dict(request.vms_in)
+    if request.time_value_usd_per_h == inf:
+        described["time_value_usd_per_h"] = "inf"
+    return described
+
+
+def _plan_id(described: dict[str, Any], network: Network, allocation: Allocation) -> str:
+    """Identify a plan by what it was asked, what was known and what it says."""
+    # 500 and 500.0 are the same question.
+    asked = sorted((k, float(v) if type(v) is int else v) for k, v in described.items())
+    content = repr((asked, network.snapshot, allocation))
+    return blake2b(content.encode(), digest_size=ID_DIGITS // 2).hexdigest()

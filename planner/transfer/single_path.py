@@ -1,0 +1,127 @@
+"""Everything over one path: the exact optimum in closed form.
+
+On one path the cost ``V (8 D / R + t_start)`` falls with the rate while the numbers of VMs stay,
+so an optimum lies where some VM is just full.
+"""
+
+from __future__ import annotations
+
+from math import inf
+
+from planner.model.units import S_PER_H
+from planner.transfer.allocation import EQUAL, Allocation, Relay, Transfer, allocate, whole_vms
+
+Stage = tuple[float, int]  # Gbit/s of one VM, greatest number of VMs
+
+
+def path_stages(transfer: Transfer, relay: Relay | None) -> list[Stage]:
+    """Return what one VM passes on, and how many there may be, at each site of a path."""
+    src, dst = transfer.src, transfer.dst
+    if relay is None:
+        pair = transfer.direct.pair_gbps if transfer.direct else 0.0
+        return [(min(pair, src.cap_gbps), src.quota), (min(pair, dst.cap_gbps), dst.quota)]
+    return [
+        (min(relay.in_gbps, src.cap_gbps), src.quota),
+        (relay.vm_gbps, relay.quota),
+        (min(relay.out_gbps, dst.cap_gbps), dst.quota),
+    ]
+
+
+def greatest_rate_gbps(transfer: Transfer, relay: Relay | None) -> float:
+    """Return the rate of one path with every VM that the quotas allow."""
+    src, dst = transfer.src, transfer.dst
+    if relay:
+        return min(
+            src.quota * min(relay.in_gbps, src.cap_gbps),
+            relay.quota * relay.vm_gbps,
+            dst.quota * min(relay.out_gbps, dst.cap_gbps),
+        )
+    pair = transfer.direct.pair_gbps if transfer.direct else 0.0
+    return min(src.quota * min(pair, src.cap_gbps), dst.quota * min(pair, dst.cap_gbps))
+
+
+def greatest_rates_gbps(transfer: Transfer) -> list[float]:
+    """Return the same for each relay of a transfer, of which there may be many."""
+    src, dst = transfer.src, transfer.dst
+    src_vms, dst_vms = src.quota, dst.quota
+    caps_gbps = min(src_vms * src.cap_gbps, dst_vms * dst.cap_gbps)
+    return [
+        min(
+            caps_gbps,
+            src_vms * relay.in_gbps,
+            relay.quota * relay.vm_gbps,
+            dst_vms * relay.out_gbps,
+        )
+        for relay in transfer.relays
+    ]
+
+
+def best_on_path(
+    transfer: Transfer,
+    relay: Relay | None,
+    *,
+    time_value_usd_per_h: float = 0.0,
+    at_least_gbps: float = 0.0,
+    budget_usd: float = inf,
+) -> Allocation | None:
+    """Return the allocation on one path with least cost plus time, or None if there is none.
+
+    Parameters
+    ----------
+    transfer : Transfer
+    relay : Relay | None
+        None for the direct path.
+    time_value_usd_per_h : float
+        Infinity asks for the greatest rate.
+    at_least_gbps, budget_usd : float
+        Limits.
+    """
+    stages = path_stages(transfer, relay)
+    most = greatest_rate_gbps(transfer, relay)
+    if most <= 0 or at_least_gbps > most * (1 + EQUAL):
+        return None
+    least = at_least_gbps * (1 - EQUAL)
+    src, dst = transfer.src, transfer.dst
+    rates = {most}
+    if src.quota > 1 or dst.quota > 1 or (relay and relay.quota > 1):
+        full = {k * gbps for gbps, quota in stages for k in range(1, quota + 1)}
+        rates |= {rate for rate in full if least <= rate <= most}
+    elif budget_usd == inf:  # one VM at each site is full at the greatest rate alone
+        only = _at_rate(transfer, relay, most)
+        if time_value_usd_per_h == inf:
+            return only
+        # A path that hardly carries anything may cost more than can be counted.
+        value_usd = only.cost_usd + time_value_usd_per_h * transfer.gbps_h / most
+        return only if value_usd < inf else None
+    if relay is None:
+        assert transfer.direct is not None
+        usd_per_gb, src_gbps, dst_gbps = transfer.direct.usd_per_gb, stages[0][0], stages[1][0]
+    else:
+        usd_per_gb, src_gbps, dst_gbps = relay.usd_per_gb, stages[0][0], stages[2][0]
+    egress_usd = transfer.volume_gb * usd_per_gb
+    start_h = transfer.vm_start_s / S_PER_H
+    best_rate, best_value = 0.0, inf
+    for rate in sorted(rates, reverse=True):
+        usd_per_h = whole_vms(rate / src_gbps) * src.vm_usd_per_h
+        usd_per_h += whole_vms(rate / dst_gbps) * dst.vm_usd_per_h
+        if relay:
+            usd_per_h += whole_vms(rate / relay.vm_gbps) * relay.vm_usd_per_h
+        hours = transfer.gbps_h / rate
+        cost_usd = egress_usd + usd_per_h * (hours + start_h)
+        if cost_usd > budget_usd * (1 + EQUAL):
+            continue
+        if time_value_usd_per_h == inf:
+            best_rate = rate
+            break
+        value = cost_usd + time_value_usd_per_h * hours
+        if value < best_value * (1 - EQUAL):
+            best_rate, best_value = rate, value
+    if not best_rate:
+        return None
+    return _at_rate(transfer, relay, best_rate)
+
+
+def _at_rate(transfer: Transfer, relay: Relay | None, rate_gbps: float) -> Allocation:
+    if relay is None:
+        return allocate(transfer, rate_gbps, {})
+    return allocate(transfer, 0.0, {relay.region: rate_gbps}, relays=[relay])

@@ -1,0 +1,305 @@
+"""The course of a campaign: which stages follow one another, and when it is enough."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+from math import isfinite
+
+from planner.model.errors import InputError
+from planner.model.network import Network
+from planner.model.pricing import Prices
+from probes.campaign.allowance import UNLIMITED, Allowance, frugal_allowance
+from probes.campaign.costing import all_pairs_tasks
+from probes.campaign.engine import Engine
+from probes.campaign.selection import cap_tasks, choose_links, per_flow_tasks, rtt_tasks
+from probes.campaign.state import CampaignLog, Outcome, Probe
+from probes.campaign.tasks import PHASES, Phase, ProbeTask
+from probes.fleet.hosts import Fleet
+
+MOST_STAGES = 200
+"""Rounds of choosing links; far more than any budget allows."""
+BATCH = 20
+BATCH_OF_HOST = 2
+RTT_S = 2.0
+ALL_AT_ONCE = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What to measure.
+
+    Attributes
+    ----------
+    phases : tuple of Phase
+    pairs : tuple of (source host, destination host)
+        Only these; empty lets the campaign choose.
+    thorough : bool
+        All pairs, with one flow and with many.
+    connections : int
+        The most of a probe.
+    flow_s, aggregate_s : float
+        Longest length of a probe, warm-up included.
+    threshold : float
+        Expected share of throughput lost to ignorance at which it is enough.
+    """
+
+    phases: tuple[Phase, ...] = PHASES
+    pairs: tuple[tuple[str, str], ...] = ()
+    thorough: bool = False
+    connections: int = 64
+    flow_s: float = 10.0
+    aggregate_s: float = 5.0
+    threshold: float = 0.01
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """What is known while a campaign runs.
+
+    Attributes
+    ----------
+    fleet : Fleet
+    network : callable
+        Returns the graph of the fleet's regions, from all samples so far.
+    prices : Prices
+    """
+
+    fleet: Fleet
+    network: Callable[[], Network]
+    prices: Prices
+
+
+@dataclass
+class Ending:
+    """How a campaign ended.
+
+    Attributes
+    ----------
+    outcomes : list of Outcome
+        Of this run.
+    failed : list of Outcome
+        Those that failed, to be listed.
+    left_out : int
+        Probes that the budget or the time did not allow.
+    reason : str
+        Why it stopped choosing links, in words.
+    """
+
+    outcomes: list[Outcome] = field(default_factory=list)
+    left_out: int = 0
+    reason: str = ""
+
+    @property
+    def failed(self) -> list[Outcome]:
+        """The probes that failed."""
+        return [outcome for outcome in self.outcomes if outcome.problem]
+
+
+async def run_course(
+    wish: Wish,
+    known: Knowledge,
+    log: CampaignLog,
+    engine: Engine,
+    *,
+    budget_usd: float = float("inf"),
+    refresh: Callable[[Network], None] = lambda _: None,
+    shape: Callable[[list[ProbeTask]], list[ProbeTask]] = list,
+) -> Ending:
+    """Run a campaign to its end, or the rest of one that was interrupted.
+
+    Parameters
+    ----------
+    budget_usd : float
+        Without one, a campaign that chooses links itself keeps to
+        :mod:`probes.campaign.allowance`.
+    refresh : callable
+        Given the graph before each stage, for whoever needs round-trip times.
+    shape : callable
+        Gives the tasks of a stage their ramps, or whatever else the method asks for.
+
+    Raises
+    ------
+    StoreError
+        If results can't be kept.
+    """
+    ending = Ending()
+    for stage in _stages(wish):
+        network = known.network()
+        refresh(network)
+        probes = [probe for probe in log.probes() if probe.stage == stage]
+        if not probes:
+            left = allowance_of(wish, known, network, budget_usd)
+            left = left.after(engine.progress.usd, engine.progress.sent_gb)
+            failed = {pair for p in log.probes() if p.status == "failed" for pair in p.task.pairs}
+            tasks, reason = stage_tasks(stage, wish, known, network, left, failed)
+            ending.reason = reason or ending.reason
+            if not tasks:
+                if stage.startswith("aggregate"):
+                    break
+                continue
+            probes = list(log.plan(stage, shape(tasks)))
+        todo = [probe for probe in probes if probe.status != "done"]
+        members, gone = _members(todo, known.fleet)
+        if gone:
+            log.record(gone)
+            ending.outcomes += gone
+        if not members:
+            continue
+        ending.outcomes += await engine.run(members)
+        ending.left_out += engine.progress.left_out
+        if engine.progress.left_out:
+            ending.reason = "the budget or the time does not allow more"
+            break
+    return ending
+
+
+def stage_tasks(
+    stage: str,
+    wish: Wish,
+    known: Knowledge,
+    network: Network,
+    left: Allowance = UNLIMITED,
+    failed: frozenset[tuple[str, str]] | set[tuple[str, str]] = frozenset(),
+    *,
+    batch: int = BATCH,
+) -> tuple[list[ProbeTask], str]:
+    """Return the tasks of a stage as things are known now, and why these."""
+    region_of = known.fleet.region_of
+    if stage == "rtt":
+        if wish.pairs:
+            return [ProbeTask("rtt", (pair,), 0, RTT_S) for pair in wish.pairs], ""
+        return rtt_tasks(list(region_of), pings_s=RTT_S), ""
+    if stage == "per-flow":
+        if wish.pairs or wish.thorough:
+            return _pairwise("per-flow", wish, region_of, network), ""
+        return per_flow_tasks(region_of, network, duration_s=wish.flow_s), ""
+    if stage == "caps":
+        if wish.pairs:
+            return [], ""
+        per_type = len(region_of) if wish.thorough else 1
+        return cap_tasks(region_of, network, per_type=per_type, connections=_per_peer(wish)), ""
+    if wish.pairs or wish.thorough:
+        return (
+            (_pairwise("aggregate", wish, region_of, network), "")
+            if stage.endswith("1")
+            else ([], "every pair that was asked for")
+        )
+    choice = choose_links(
+        region_of,
+        network,
+        known.prices,
+        allowance=left,
+        threshold=wish.threshold,
+        batch=batch,
+        batch_of_host=BATCH_OF_HOST * max(1, batch // BATCH),
+        connections=wish.connections,
+        duration_s=wish.aggregate_s,
+    )
+    # What failed a moment ago would be chosen again and again.
+    fresh = [task for task in choice.tasks if not set(task.pairs) & set(failed)]
+    return fresh, choice.reason
+
+
+def allowance_of(wish: Wish, known: Knowledge, network: Network, budget_usd: float) -> Allowance:
+    """Return what a campaign may spend: the budget, else what frugality allows."""
+    if isfinite(budget_usd) or wish.pairs or wish.thorough:
+        return Allowance(budget_usd)
+    everything = replace(wish, thorough=True)
+    # A pair of regions is measured once, however many hosts they have.
+    hosts = {region: host for host, region in reversed(known.fleet.region_of.items())}
+    region_of = {host: region for region, host in reversed(hosts.items())}
+    tasks = _pairwise("aggregate", everything, region_of, network)
+    return frugal_allowance(tasks, region_of, known.prices)
+
+
+def parse_pairs(words: Sequence[str], fleet: Fleet) -> tuple[tuple[str, str], ...]:
+    """Read ``SRC>DST`` pairs; a region stands for each of its hosts.
+
+    Raises
+    ------
+    InputError
+        If one is no pair of two hosts or regions of the fleet.
+    """
+    pairs: dict[tuple[str, str], None] = {}
+    for word in words:
+        source, arrow, destination = word.partition(">")
+        if not arrow:
+            raise InputError(
+                "--pairs",
+                "is not a pair",
+                value=word,
+                remedy="Write SRC>DST in quotes, such as 'aws:us-east-1>gcp:us-east1'.",
+            )
+        for src in _named(source.strip(), fleet):
+            for dst in _named(destination.strip(), fleet):
+                if fleet[src].region != fleet[dst].region:
+                    pairs[src, dst] = None
+    if words and not pairs:
+        raise InputError("--pairs", "names no two different regions", value=" ".join(words))
+    return tuple(pairs)
+
+
+def _named(name: str, fleet: Fleet) -> list[str]:
+    if name == "*":
+        return list(fleet.hosts)
+    found = [host.name for host in fleet if name in (host.name, host.region)]
+    if not found:
+        raise InputError(
+            "--pairs",
+            "names neither a host nor a region of the fleet",
+            value=name,
+            remedy="`*` stands for all of them.",
+        )
+    return found
+
+
+def _stages(wish: Wish) -> list[str]:
+    stages: list[str] = [phase for phase in PHASES if phase in wish.phases and phase != "aggregate"]
+    # Caps before aggregates: they bound what links can carry.
+    stages.sort(key=["rtt", "per-flow", "caps"].index)
+    if "aggregate" in wish.phases:
+        numbers = count(1)
+        stages += [f"aggregate {next(numbers)}" for _ in range(MOST_STAGES)]
+    return stages
+
+
+def _pairwise(
+    phase: Phase, wish: Wish, region_of: Mapping[str, str], network: Network
+) -> list[ProbeTask]:
+    connections = 1 if phase == "per-flow" else wish.connections
+    duration_s = wish.flow_s if phase == "per-flow" else wish.aggregate_s
+
+    def expected_gbps(src: str, dst: str) -> float:
+        link = network.links.get(region_of[src], {}).get(region_of[dst])
+        return link.rate_gbps(connections) if link else 1.0
+
+    if wish.pairs:
+        return [
+            ProbeTask(phase, (pair,), connections, duration_s, expected_gbps(*pair))
+            for pair in wish.pairs
+        ]
+    tasks = all_pairs_tasks(
+        list(region_of), expected_gbps, connections=connections, duration_s=duration_s
+    )
+    apart = [t for t in tasks if region_of[t.pairs[0][0]] != region_of[t.pairs[0][1]]]
+    return [replace(task, phase=phase) for task in apart]
+
+
+def _per_peer(wish: Wish) -> int:
+    """Return the connections to each of a cap probe's peers: as many as one link gets."""
+    return wish.connections
+
+
+def _members(probes: Sequence[Probe], fleet: Fleet) -> tuple[list[Probe], list[Outcome]]:
+    """Tell probes among members of the fleet from those whose hosts have gone from its file."""
+    members, gone = [], []
+    for probe in probes:
+        missing = sorted(host for host in probe.task.hosts if host not in fleet.hosts)
+        if missing:
+            problem = f"{missing[0]} is no longer in the fleet file"
+            gone.append(Outcome(probe, attempts=0, problem=problem, host=missing[0]))
+        else:
+            members.append(probe)
+    return members, gone

@@ -1,0 +1,71 @@
+"""Why one probe failed, and whether to try again."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from planner.model.errors import RelaydError
+
+Cause: TypeAlias = Literal[
+    "unreachable",  # no SSH connection, or it was lost
+    "host-key",  # unknown or changed
+    "login",  # refused
+    "missing-tool",
+    "no-space",
+    "busy",  # the port is taken, or the server has a test
+    "filtered",  # nothing comes back
+    "timeout",
+    "tool",  # the tool says that it failed
+    "setting",  # a setting of the system can't be changed
+    "output",  # the tool says something that can't be a measurement
+]
+
+# Trying again right away gives the same answer.
+_LASTING: frozenset[Cause] = frozenset({"host-key", "login", "missing-tool", "no-space", "setting"})
+# It is the host that fails, whatever is asked of it.
+_OF_THE_HOST: frozenset[Cause] = frozenset(
+    {"unreachable", "host-key", "login", "missing-tool", "no-space", "setting"}
+)
+
+
+class ProbeError(RelaydError):
+    """One probe that failed, or one host that can't be used.
+
+    Parameters
+    ----------
+    host : str
+        Name of the host at fault.
+    cause : Cause
+    problem : str
+        What happened, as a clause.
+    remedy : str
+        What to do about it: a full sentence, or ``""``.
+    """
+
+    exit_code = 5
+
+    def __init__(self, host: str, cause: Cause, problem: str, remedy: str = "") -> None:
+        self.host = host
+        self.cause: Cause = cause
+        self.problem = problem
+        self.remedy = remedy
+        super().__init__(f"{host}: {problem}." + (f" {remedy}" if remedy else ""))
+
+    @property
+    def lasting(self) -> bool:
+        """Whether trying again right away is of no use."""
+        return self.cause in _LASTING
+
+    @property
+    def of_the_host(self) -> bool:
+        """Whether other probes of this host will fail the same way."""
+        return self.cause in _OF_THE_HOST
+
+
+def first_of(group: BaseExceptionGroup[ProbeError]) -> ProbeError:
+    """Return the first error of a group of tasks: those after it are mostly its consequences."""
+    found: BaseException = group
+    while isinstance(found, BaseExceptionGroup):
+        found = found.exceptions[0]
+    assert isinstance(found, ProbeError)
+    return found

@@ -1,0 +1,235 @@
+"""Loads the catalogue: our own tables with a user's laid on top.
+
+Reading TOML and checking it takes over 100 ms, so the checked result is kept as JSON in the
+user's cache folder, under the digest of the files it was made from. The cache only ever saves
+time: when it can't be read, written or trusted, the files are read instead.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple
+from hashlib import blake2b
+from math import inf
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from planner.model.catalogue import Catalogue, EgressPrice, Region, Tier, VmType
+from planner.model.errors import CatalogueError
+
+BUILT_IN = (
+    "regions.toml",
+    "regions-further.toml",
+    "aliases.toml",
+    "vm-types.toml",
+    "egress-prices.toml",
+)
+# Part of the digest: raise it when the same files have come to mean something else.
+SCHEMA_VERSION = 2
+_RULES = Path(__file__).with_name("schema.py")
+_CACHES_KEPT = 8
+
+
+class _File(NamedTuple):
+    name: str
+    content: bytes
+    built_in: bool
+
+
+def load_catalogue(user_files: Sequence[Path] = ()) -> Catalogue:
+    """Load the built-in catalogue, extended and overridden by a user's files.
+
+    Parameters
+    ----------
+    user_files : sequence of Path
+        TOML files; ``docs/catalogue.md`` describes them.
+
+    Returns
+    -------
+    Catalogue
+        Its digest is the same wherever the same files lie.
+
+    Raises
+    ------
+    CatalogueError
+        If a file can't be read, is not TOML, breaks a rule (names the entry, field, value and
+        remedy), or if two of the user's files contradict each other.
+    """
+    folder = built_in_folder()
+    files = [_File(name, _content(folder / name), True) for name in BUILT_IN]
+    files += [_File(str(path), _content(path), False) for path in dict.fromkeys(user_files)]
+    digest = _digest(files)
+    cache = _cache_folder()
+    if cache is not None and (cached := _from_cache(cache, digest)) is not None:
+        return cached
+    content = _checked(files)
+    if cache is not None:
+        _to_cache(cache, digest, content)
+    return catalogue_of(content, digest)
+
+
+def built_in_folder() -> Path:
+    """Return the folder of our own tables: ``configs/`` in a checkout, else in the package."""
+    package = Path(__file__).resolve().parents[1]
+    packaged = package / "_configs"
+    return packaged if packaged.is_dir() else package.parent / "configs"
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise CatalogueError(
+            str(path),
+            f"can't be read ({error.strerror or error})",
+            remedy="Give a catalogue file that exists and that you may read; install relayd"
+            " again if it is one of its own.",
+        ) from None
+
+
+def _digest(files: Sequence[_File]) -> str:
+    digest = blake2b(f"relayd catalogue {SCHEMA_VERSION}".encode(), digest_size=16)
+    for file in files:
+        # The name is told apart from its folder: it ends up in the catalogue as a source.
+        name = os.path.basename(file.name)  # noqa: PTH119 - five times faster than Path.name
+        digest.update(f"\n{name!r} {file.built_in} {len(file.content)}\n".encode())
+        digest.update(file.content)
+    return digest.hexdigest()
+
+
+def _checked(files: Sequence[_File]) -> dict[str, Any]:
+    from relayd.catalogue.schema import CatalogueFile, check
+
+    return check([CatalogueFile(f.name, _document(f), f.built_in) for f in files])
+
+
+def _document(file: _File) -> dict[str, Any]:
+    import tomllib
+
+    try:
+        return tomllib.loads(file.content.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        number = 1 + file.content.count(b"\n", 0, error.start)
+        raise CatalogueError(
+            f"{file.name}, line {number}",
+            "is not UTF-8 text",
+            remedy="Save the file as UTF-8; TOML knows no other encoding.",
+        ) from None
+    except (ValueError, RecursionError) as error:
+        # "Invalid value (at line 3, column 5)", or "(at end of document)"
+        problem, _, place = str(error).removesuffix(")").partition(" (at ")
+        line_of_error = place.partition("line ")[2].partition(",")[0]
+        lines = file.content.decode("utf-8-sig").split("\n")
+        line = lines[int(line_of_error) - 1].strip() if line_of_error else ""
+        raise CatalogueError(
+            f"{file.name}, {place}" if place else file.name,
+            f"is not valid TOML: {problem[:1].lower()}{problem[1:]}",
+            value=line or None,
+            remedy="Text is written in quotes, lists in [ ], and a table begins with `[[region]]`"
+            " or the like.",
+        ) from None
+
+
+# --- from plain values to the catalogue -------------------------------------------------------
+
+
+def catalogue_of(content: Mapping[str, Any], digest: str) -> Catalogue:
+    """Return the catalogue whose plain values these are: as checked, or from another process."""
+    regions = [Region(*row) for row in content["regions"]]
+    vm_types = [VmType(*row) for row in content["vm_types"]]
+    prices = tuple(
+        EgressPrice(
+            name,
+            tuple(sources),
+            tuple(destinations),
+            tuple(Tier(usd, inf if end is None else end) for usd, end in tiers),
+            source,
+        )
+        for name, sources, destinations, tiers, source in content["egress"]
+    )
+    return Catalogue(
+        regions={region.id: region for region in regions},
+        aliases={alias: tuple(members) for alias, members in content["aliases"].items()},
+        vm_types={vm_type.id: vm_type for vm_type in vm_types},
+        default_vm_types=content["default_vm_types"],
+        egress_prices=prices,
+        digest=digest,
+    )
+
+
+def content_of(catalogue: Catalogue) -> dict[str, Any]:
+    """Return a catalogue as plain values, of which :func:`catalogue_of` makes it again."""
+    return {
+        "regions": [list(astuple(region)) for region in catalogue.regions.values()],
+        "aliases": {alias: list(members) for alias, members in catalogue.aliases.items()},
+        "vm_types": [list(astuple(vm_type)) for vm_type in catalogue.vm_types.values()],
+        "default_vm_types": dict(catalogue.default_vm_types),
+        "egress": [
+            [
+                price.name,
+                list(price.sources),
+                list(price.destinations),
+                [[t.usd_per_gb, t.up_to_gb if t.up_to_gb < inf else None] for t in price.tiers],
+                price.source,
+            ]
+            for price in catalogue.egress_prices
+        ],
+    }
+
+
+# --- cache ------------------------------------------------------------------------------------
+
+
+def _cache_folder() -> Path | None:
+    if chosen := os.environ.get("RELAYD_CACHE_DIR"):
+        return Path(chosen)
+    try:
+        from platformdirs import user_cache_path
+
+        return user_cache_path("relayd")
+    except (OSError, RuntimeError):
+        return None
+
+
+def _cache_file(folder: Path, digest: str) -> Path:
+    # What another version of the rules found valid may not be so by these.
+    rules = _RULES.stat()
+    return folder / f"catalogue-{digest}-{rules.st_mtime_ns:x}-{rules.st_size:x}.json"
+
+
+def _checksum(payload: bytes, digest: str) -> bytes:
+    return blake2b(payload, key=digest.encode(), digest_size=16).hexdigest().encode()
+
+
+def _from_cache(folder: Path, digest: str) -> Catalogue | None:
+    try:
+        checksum, _, payload = _cache_file(folder, digest).read_bytes().partition(b"\n")
+        if checksum != _checksum(payload, digest):
+            return None
+        return catalogue_of(json.loads(payload), digest)
+    except (OSError, ValueError, TypeError, LookupError, AttributeError):
+        return None
+
+
+def _to_cache(folder: Path, digest: str, content: dict[str, Any]) -> None:
+    from contextlib import suppress
+    from tempfile import mkdtemp
+
+    payload = json.dumps(content, separators=(",", ":")).encode()
+    with suppress(OSError):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        older = sorted(folder.glob("catalogue-*.json"), key=lambda path: path.stat().st_mtime)
+        for stale in older[: 1 - _CACHES_KEPT]:
+            stale.unlink(missing_ok=True)
+        # Renamed into place: another process that loads now sees all of it or nothing.
+        workplace = Path(mkdtemp(dir=folder))
+        try:
+            written = workplace / "catalogue.json"
+            written.write_bytes(_checksum(payload, digest) + b"\n" + payload)
+            written.replace(_cache_file(folder, digest))
+        finally:
+            with suppress(OSError):
+                (workplace / "catalogue.json").unlink(missing_ok=True)
+                workplace.rmdir()

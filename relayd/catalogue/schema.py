@@ -1,0 +1,387 @@
+"""What a catalogue file may contain, and what is said when one does not comply.
+
+A document holds any of ``[[region]]``, ``[aliases]``, ``[[vm_type]]``, ``[default_vm_types]``
+and ``[[egress]]``. Imported only when files have changed since they were last checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePath
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from planner.model.backbone import HUBS_OF_AREA
+from planner.model.catalogue import CONTINENTS
+from planner.model.errors import CatalogueError
+from relayd.catalogue.faults import Entry, Fault, as_fault, raise_if_any
+
+_RESERVED_PROVIDERS = {"provider", "country", "continent", "city"}
+
+RegionId: TypeAlias = Annotated[
+    str, Field(pattern=r"^[a-z][a-z0-9-]*:[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)
+]
+_Text = Annotated[str, Field(max_length=500)]
+_Gbps = Annotated[float, Field(gt=0, le=10_000)]
+_Price = Annotated[float, Field(ge=0, le=10_000)]
+_Date = Annotated[str, Field(pattern=r"^\d{4}-(0[1-9]|1[0-2])(-\d\d)?$")]
+_Terms = Annotated[list[_Text], Field(min_length=1)]
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+
+
+class RegionEntry(_Table):
+    """A ``[[region]]``; one with coordinates joins the baseline graph unless it says no."""
+
+    id: RegionId
+    city: _Text = ""
+    country: Annotated[str, Field(pattern=r"^([A-Z]{2})?$")] = ""
+    continent: Literal["", "NAM", "SAM", "EU", "AF", "AS", "OC"] = ""
+    area: _Text = ""
+    latitude_deg: Annotated[float, Field(ge=-90, le=90)] | None = None
+    longitude_deg: Annotated[float, Field(ge=-180, le=180)] | None = None
+    baseline: bool | None = None
+
+
+class VmTypeEntry(_Table):
+    """A ``[[vm_type]]``."""
+
+    id: RegionId
+    vcpus: Annotated[int, Field(ge=1, le=10_000)]
+    egress_gbps: _Gbps
+    ingress_gbps: _Gbps
+    flow_gbps: _Gbps
+    window_mb: Annotated[float, Field(gt=0, le=10_000)]
+    price_usd_per_h: _Price
+    burstable: bool = False
+    source: _Text = ""
+    as_of: _Date | None = None
+
+
+class TierEntry(_Table):
+    """One tier of an ``[[egress]]``."""
+
+    usd_per_gb: _Price
+    up_to_gb: Annotated[float, Field(gt=0)] | None = None
+
+
+class EgressEntry(_Table):
+    """An ``[[egress]]``: a flat ``usd_per_gb``, or ``tiers``."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._-]*$", max_length=100)]
+    sources: _Terms = Field(alias="from")
+    destinations: _Terms = Field(alias="to")
+    usd_per_gb: _Price | None = None
+    tiers: Annotated[list[TierEntry], Field(min_length=1)] | None = None
+    source: _Text = ""
+    as_of: _Date | None = None
+
+
+_PlainName: TypeAdapter[str] = TypeAdapter(
+    Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$", max_length=100)]
+)
+_AliasMembers: TypeAdapter[list[str]] = TypeAdapter(
+    Annotated[list[RegionId], Field(min_length=1)], config=ConfigDict(strict=True)
+)
+_TypeId: TypeAdapter[str] = TypeAdapter(RegionId, config=ConfigDict(strict=True))
+_MODELS: dict[str, type[_Table]] = {
+    "region": RegionEntry,
+    "vm_type": VmTypeEntry,
+    "egress": EgressEntry,
+}
+_KEY = {"region": "id", "vm_type": "id", "egress": "name"}
+_TABLES = {"aliases": "alias", "default_vm_types": "default_vm_types"}
+
+
+class CatalogueFile(NamedTuple):
+    """A file as read: its name as the user spells it, its content, and whether it is ours."""
+
+    name: str
+    document: Mapping[str, object]
+    built_in: bool
+
+
+def check(files: Sequence[CatalogueFile]) -> dict[str, Any]:
+    """Merge catalogue files, check the result, and return it as plain JSON values.
+
+    A later layer (the user's files) extends an earlier one (ours) or overrides its entries field
+    by field; within a layer the order of files does not matter, except that of price rules.
+
+    Raises
+    ------
+    CatalogueError
+        Names file, entry, field, value and remedy of the first few faults; or both files that
+        define an entry differently.
+    """
+    faults: list[Fault] = []
+    ours = _layer([f for f in files if f.built_in], faults)
+    theirs = _layer([f for f in files if not f.built_in], faults)
+    raise_if_any(faults)
+    merged = {**ours}
+    for key, entry in theirs.items():
+        merged[key] = _overriding(ours[key], entry) if key in ours else _sourced(entry)
+    models: dict[tuple[str, str], Any] = {}
+    for entry in merged.values():
+        faults.extend(_faults_inside(entry, models))
+    raise_if_any(faults)
+    faults.extend(_faults_between(merged, models))
+    raise_if_any(faults)
+    return _plain(merged, models)
+
+
+# --- reading files into entries ---------------------------------------------------------------
+
+
+def _layer(files: Sequence[CatalogueFile], faults: list[Fault]) -> dict[tuple[str, str], Entry]:
+    entries: dict[tuple[str, str], Entry] = {}
+    for file in files:
+        for entry in _entries(file, faults):
+            before = entries.setdefault((entry.kind, entry.key), entry)
+            if before is entry or (before.file != file.name and before.value == entry.value):
+                continue
+            if before.file == file.name:
+                faults.append(
+                    Fault(file.name, entry.label, "", "is defined twice", None, "Keep one of them.")
+                )
+                continue
+            raise CatalogueError(
+                f"{before.file} and {file.name}, {entry.label}",
+                f"is defined differently in these two files{_difference(before, entry)}",
+                remedy="Keep one definition, or make both the same.",
+            )
+    return entries
+
+
+def _entries(file: CatalogueFile, faults: list[Fault]) -> Iterator[Entry]:
+    for kind, content in file.document.items():
+        if kind in _TABLES:
+            if isinstance(content, dict):
+                yield from (Entry(_TABLES[kind], k, v, file.name) for k, v in content.items())
+                continue
+            wrong = f"Write it as a table: `[{kind}]`."
+        elif kind in _MODELS:
+            if isinstance(content, list) and all(isinstance(v, dict) for v in content):
+                for number, value in enumerate(content, 1):
+                    key = value.get(_KEY[kind])
+                    if isinstance(key, str):
+                        yield Entry(kind, key, value, file.name)
+                        continue
+                    problem = "must be text" if key is not None else "is missing"
+                    place = f"{kind} number {number}"
+                    remedy = f"Begin every `[[{kind}]]` with `{_KEY[kind]} = ...`."
+                    faults.append(Fault(file.name, place, _KEY[kind], problem, key, remedy))
+                continue
+            wrong = f"Write each one under its own `[[{kind}]]`."
+        else:
+            names = [*(f"[[{name}]]" for name in _MODELS), *(f"[{name}]" for name in _TABLES)]
+            remedy = f"A catalogue file may hold {', '.join(names)}."
+            faults.append(Fault(file.name, kind, "", "is not a part of a catalogue", None, remedy))
+            continue
+        faults.append(Fault(file.name, kind, "", "has the wrong shape", None, wrong))
+
+
+def _difference(one: Entry, other: Entry) -> str:
+    if not isinstance(one.value, dict) or not isinstance(other.value, dict):
+        return f" ({one.value!r} and {other.value!r})"
+    fields = sorted({*one.value, *other.value})
+    differing = [f for f in fields if one.value.get(f) != other.value.get(f)]
+    return f" ({', '.join(differing)})"
+
+
+def _overriding(ours: Entry, theirs: Entry) -> Entry:
+    """Lay a user's entry over ours, field by field; figures keep saying where they are from."""
+    if not isinstance(theirs.value, dict):
+        return theirs
+    value = {**ours.value, **theirs.value}
+    if "tiers" in theirs.value and "usd_per_gb" not in theirs.value:
+        value.pop("usd_per_gb", None)
+    if "usd_per_gb" in theirs.value and "tiers" not in theirs.value:
+        value.pop("tiers", None)
+    if "as_of" not in theirs.value:
+        value.pop("as_of", None)
+    if ours.kind != "region" and "source" not in theirs.value:
+        set_here = ", ".join(f for f in theirs.value if f not in {"as_of", _KEY[ours.kind]})
+        value["source"] = f"{_dated(ours.value)}; {set_here} from {PurePath(theirs.file).name}"
+    return theirs._replace(value=value)
+
+
+def _sourced(entry: Entry) -> Entry:
+    if entry.kind in {"vm_type", "egress"} and not entry.value.get("source"):
+        return entry._replace(value={**entry.value, "source": PurePath(entry.file).name})
+    return entry
+
+
+def _dated(value: Mapping[str, object]) -> str:
+    as_of = f", as of {value['as_of']}" if value.get("as_of") else ""
+    return f"{value.get('source', '')}{as_of}"
+
+
+# --- faults -----------------------------------------------------------------------------------
+
+
+def _faults_inside(entry: Entry, models: dict[tuple[str, str], Any]) -> Iterator[Fault]:
+    """Check one entry by itself; a sound one is added to `models`."""
+    key = entry.kind, entry.key
+    try:
+        if entry.kind in _MODELS:
+            models[key] = _MODELS[entry.kind].model_validate(entry.value)
+        else:
+            _PlainName.validate_python(entry.key)
+            adapter = _AliasMembers if entry.kind == "alias" else _TypeId
+            models[key] = adapter.validate_python(entry.value)
+    except ValidationError as error:
+        for detail in error.errors(include_url=False):
+            yield as_fault(entry, detail, _fields(entry, detail["loc"]))
+        return
+    if entry.kind == "egress":
+        yield from _tier_faults(entry, models[key])
+    elif entry.kind == "region":
+        yield from _region_faults(entry, models[key])
+
+
+def _fields(entry: Entry, location: Sequence[object]) -> list[str]:
+    model = TierEntry if "tiers" in location else _MODELS.get(entry.kind, _Table)
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def _region_faults(entry: Entry, region: RegionEntry) -> Iterator[Fault]:
+    def fault(field: str, problem: str, value: object, remedy: str) -> Fault:
+        return Fault(entry.file, entry.label, field, problem, value, remedy)
+
+    if region.id.partition(":")[0] in _RESERVED_PROVIDERS:
+        yield fault("id", "has a provider that is a word of rules", region.id, "Rename it.")
+    if region.area and region.area not in HUBS_OF_AREA:
+        areas = ", ".join(HUBS_OF_AREA)
+        yield fault("area", "is not known", region.area, f"Use one of {areas}, or leave it out.")
+    if (region.latitude_deg is None) != (region.longitude_deg is None):
+        missing = "latitude_deg" if region.latitude_deg is None else "longitude_deg"
+        yield fault(missing, "is missing", None, "Give both coordinates or neither.")
+    elif region.baseline and region.latitude_deg is None:
+        remedy = "Give latitude_deg and longitude_deg: the baseline is computed from them."
+        yield fault("baseline", "needs coordinates", True, remedy)
+
+
+def _tier_faults(entry: Entry, egress: EgressEntry) -> Iterator[Fault]:
+    def fault(problem: str, value: object, remedy: str) -> Fault:
+        return Fault(entry.file, entry.label, "tiers", problem, value, remedy)
+
+    if (egress.tiers is None) == (egress.usd_per_gb is None):
+        problem = "and usd_per_gb are both given" if egress.tiers else "and usd_per_gb are missing"
+        yield fault(problem, None, "Give a flat `usd_per_gb`, or `tiers`.")
+        return
+    ends = [tier.up_to_gb for tier in egress.tiers or []]
+    if ends and ends[-1] is not None:
+        yield fault(
+            "must end with one that has no end", ends[-1], "Leave up_to_gb out of the last."
+        )
+    bounded = [end for end in ends[:-1] if end is not None]
+    if len(bounded) != len(ends[:-1]):
+        yield fault("may have no end only in the last", None, "Give up_to_gb in all the others.")
+    elif sorted(set(bounded)) != bounded:
+        yield fault("must ascend in up_to_gb", bounded, "Sort them from small to large volumes.")
+
+
+def _faults_between(
+    merged: Mapping[tuple[str, str], Entry], models: Mapping[tuple[str, str], Any]
+) -> Iterator[Fault]:
+    """Check that what entries refer to is there."""
+    regions = {key for kind, key in models if kind == "region"}
+    vm_types = {key for kind, key in models if kind == "vm_type"}
+    bare_names = {region.partition(":")[2]: region for region in sorted(regions)}
+    for (kind, key), entry in merged.items():
+        model = models[kind, key]
+        if kind == "alias":
+            if (region := bare_names.get(key)) is not None:
+                pair = sorted([(kind, key), ("region", region)], key=list(merged).index)
+                other, at_fault = merged[pair[0]], merged[pair[1]]  # a user's comes after ours
+                problem = f"has the same name as {other.label}"
+                yield Fault(at_fault.file, at_fault.label, "", problem, None, "Rename it.")
+            for member in model:
+                if member not in regions:
+                    yield _unknown(entry, "", "region", member, regions)
+        elif kind == "default_vm_types":
+            if model not in vm_types:
+                yield _unknown(entry, "", "vm_type", model, vm_types)
+        elif kind == "egress":
+            for pattern in model.sources:
+                yield from _pattern_faults(entry, "from", pattern, regions)
+            for pattern in model.destinations:
+                yield from _pattern_faults(entry, "to", pattern, regions)
+
+
+def _pattern_faults(entry: Entry, field: str, pattern: str, regions: set[str]) -> Iterator[Fault]:
+    providers = {region.partition(":")[0] for region in regions}
+    for term in (part.strip() for part in pattern.split("&")):
+        kind, colon, value = term.partition(":")
+        if term in {"same-provider", "other-provider", "same-continent"}:
+            sound = field == "to"
+        elif kind == "continent":
+            sound = value in CONTINENTS
+        elif kind == "country":
+            sound = len(value) == 2 and value.isascii() and value.isupper()
+        elif "*" in term:
+            sound = True
+        else:
+            sound = bool(colon and kind and value)
+            # A price for a provider that is measured without being listed is fine; a region
+            # that is missing among listed ones of its provider is most likely misspelled.
+            if sound and kind in providers and term not in regions:
+                yield _unknown(entry, field, "region", term, regions)
+        if not sound:
+            remedy = "Write a region id, a pattern such as `aws:eu-*`, continent:EU, country:DE" + (
+                ", same-provider, other-provider or same-continent." if field == "to" else "."
+            )
+            yield Fault(entry.file, entry.label, field, "is not a pattern", pattern, remedy)
+
+
+def _unknown(entry: Entry, field: str, what: str, value: str, known: set[str]) -> Fault:
+    from difflib import get_close_matches
+
+    close = get_close_matches(value, sorted(known), n=1)
+    remedy = f"Did you mean {close[0]}?" if close else f"Add a `[[{what}]]` with this id."
+    problem = f"names a {what} that is not in the catalogue"
+    return Fault(entry.file, entry.label, field, problem, value, remedy)
+
+
+# --- the result -------------------------------------------------------------------------------
+
+
+def _plain(
+    merged: Mapping[tuple[str, str], Entry], models: Mapping[tuple[str, str], Any]
+) -> dict[str, Any]:
+    result: dict[str, Any] = {
+        "regions": [],
+        "aliases": {},
+        "vm_types": [],
+        "default_vm_types": {},
+        "egress": [],
+    }
+    for (kind, key), entry in merged.items():
+        model = models[kind, key]
+        if kind == "alias":
+            result["aliases"][key] = model
+        elif kind == "default_vm_types":
+            result["default_vm_types"][key] = model
+        elif kind == "region":
+            row = model.model_dump()
+            if row["baseline"] is None:
+                row["baseline"] = model.latitude_deg is not None
+            result["regions"].append(list(row.values()))
+        elif kind == "vm_type":
+            row = model.model_dump(exclude={"as_of", "source"})
+            result["vm_types"].append([*row.values(), _dated(entry.value)])
+        else:
+            tiers = model.tiers or [TierEntry(usd_per_gb=model.usd_per_gb)]
+            result["egress"].append(
+                [
+                    model.name,
+                    model.sources,
+                    model.destinations,
+                    [[tier.usd_per_gb, tier.up_to_gb] for tier in tiers],
+                    _dated(entry.value),
+                ]
+            )
+    return result

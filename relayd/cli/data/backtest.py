@@ -1,0 +1,198 @@
+"""``relayd backtest``: what following relayd would have come to, for people or as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from planner.model.units import (
+    gbps_text,
+    parse_duration_s,
+    parse_time_value_usd_per_h,
+    parse_volume_gb,
+)
+from relayd.cli import text
+from relayd.cli.options import number, whole_number
+from relayd.cli.questions.many import one_thread
+from relayd.cli.text import filled, notes_block
+from relayd.settings import load_settings
+
+if TYPE_CHECKING:
+    from relayd.backtesting.result import Among, Backtest, Followed
+
+NAMES = {
+    "relayd": "following relayd",
+    "direct": "always direct",
+    "relay": "always the best relay",
+    "hindsight": "hindsight",
+}
+
+
+def run(options: argparse.Namespace) -> int:
+    """Replay, and say what was found."""
+    one_thread()
+    found = ask(options)
+    print(found.model_dump_json(indent=2) if options.json else human(found))
+    return 0
+
+
+def ask(options: argparse.Namespace) -> Backtest:
+    """Turn the options into a replay, and run it."""
+    # Only now: NumPy reads how many threads it may use when it is first imported.
+    from relayd.backtesting.running import backtest
+
+    settings = load_settings()
+    given: dict[str, Any] = {}
+    for name, written, option, read in (
+        ("since_s", options.since, "--since", _time_s),
+        ("until_s", options.until, "--until", _time_s),
+        ("step_s", options.step, "--step", parse_duration_s),
+        ("volume_gb", options.volume, "--volume", parse_volume_gb),
+        (
+            "time_value_usd_per_h",
+            options.time_value or settings.time_value,
+            "--time-value",
+            parse_time_value_usd_per_h,
+        ),
+        ("margin", options.margin or settings.margin, "--margin", number),
+        ("connections", options.connections or settings.connections, "--connections", whole_number),
+    ):
+        if written is not None:
+            given[name] = read(written, option)
+    return backtest(
+        options.db,
+        pairs=options.pairs,
+        objective=options.objective,
+        dask=options.dask,
+        catalogues=options.catalogue,
+        **given,
+    )
+
+
+def human(found: Backtest) -> str:
+    """Return what was found for people: how much was got, of what, and where."""
+    total = found.total
+    relayd = total.of("relayd")
+    verdict = f"Following relayd got {percent(relayd.achieved)} of what hindsight would have got."
+    head = (
+        f"{found.since} to {found.until}, {found.steps:,} steps of {text.duration(found.step_s)}, "
+        f"{total.judged:,} decisions on {total.pairs:,} pairs of {found.regions} regions, from "
+        f"{found.samples:,} samples"
+    )
+    asked = (
+        f"Each decision: {text.volume(found.volume_gb)}, one VM a region, {found.connections} "
+        f"connections, one path, objective {found.objective}."
+    )
+    counts = (
+        f"relayd relayed {percent(total.relayed)} (hindsight {percent(total.hindsight_relayed)}), "
+        f"was right to relay or not in {percent(total.right)}, and got 99 % or more of hindsight "
+        f"in {percent(total.near)}."
+    )
+    blocks = [
+        text.styled(verdict, text.BOLD) + "\n" + filled(head),
+        filled(f"{asked} {counts}"),
+        _strategies(found),
+        _providers(found),
+        *notes_block(found.warnings),
+    ]
+    return "\n\n".join(blocks)
+
+
+def _strategies(found: Backtest) -> str:
+    by_time = found.objective == "time"
+
+    def row(followed: Followed) -> tuple[str, ...]:
+        regret = text.duration(followed.regret) if by_time else text.usd(followed.regret)
+        return (
+            NAMES[followed.strategy],
+            percent(followed.achieved),
+            percent(followed.achieved_p10),
+            gbps_text(followed.throughput_gbps),
+            text.duration(followed.time_s),
+            text.usd(followed.cost_usd),
+            regret,
+            f"{followed.switches_a_day:.2f}",
+        )
+
+    header = (
+        "mean of all decisions",
+        "achieved",
+        "p10",
+        "Gbit/s",
+        "time",
+        "$",
+        "regret" if by_time else "$ regret",
+        "switches",
+    )
+    table = text.table(header, [row(followed) for followed in found.total.strategies])
+    worth = (
+        "of time"
+        if by_time
+        else "of cost"
+        if found.objective == "cost"
+        else f"of cost plus time at {found.time_value_usd_per_h:g} $/h"
+    )
+    told = filled(
+        f"Achieved: hindsight's value over the strategy's, {worth}; p10: its 10th percentile. "
+        "Regret: value beyond hindsight's. Switches: by pair and day."
+    )
+    stalled = [
+        f"{NAMES[one.strategy]}: {one.stalled:,}" for one in found.total.strategies if one.stalled
+    ]
+    if stalled:
+        told += "\n" + filled(
+            "Paths that then carried nothing (0 achieved, left out of the other means): "
+            f"{', '.join(stalled)}."
+        )
+    return f"{table}\n{told}"
+
+
+def _providers(found: Backtest) -> str:
+    def row(name: str, among: Among) -> tuple[str, ...]:
+        if not among.concluded:
+            return (name, f"{among.judged:,}", "too few", *["-"] * 6)
+        relayd, direct, relay = (among.of(one) for one in ("relayd", "direct", "relay"))
+        return (
+            name,
+            f"{among.judged:,}",
+            percent(among.relayed),
+            percent(among.right),
+            percent(relayd.achieved),
+            percent(relayd.achieved_p10),
+            percent(direct.achieved),
+            percent(relay.achieved),
+            f"{relayd.switches:,}",
+        )
+
+    header = (
+        "from > to",
+        "decisions",
+        "relayed",
+        "right",
+        "relayd",
+        "p10",
+        "direct",
+        "relay",
+        "switches",
+    )
+    rows = [row(f"{group.src} > {group.dst}", group.found) for group in found.by_providers]
+    return text.table(header, rows)
+
+
+def percent(share: float | None) -> str:
+    """Return a share in percent, never rounded up to all of it."""
+    if share is None:
+        return "-"
+    percent = int(share * 1000) / 10 if 0.999 < share < 1 else share * 100
+    return f"{percent:.1f} %"
+
+
+def _time_s(written: str, option: str) -> float:
+    """Read a time: ISO 8601 (UTC without a zone), or how long ago."""
+    try:
+        moment = datetime.fromisoformat(written)
+    except ValueError:
+        return time.time() - parse_duration_s(written, option)
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

@@ -1,0 +1,109 @@
+"""``relayd export``: the graph in forms that other programs read."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from planner.model.document import document_of
+from planner.model.errors import InputError
+from relayd.cli.options import wan_of
+
+if TYPE_CHECKING:
+    from planner.model.network import Network
+
+FIGURES = ("rtt_ms", "per_flow_mbps", "aggregate_gbps")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the graph to a file or to standard output."""
+    wan = wan_of(options)
+    network = wan.network
+    write = WRITERS[options.format]
+    if not options.output:
+        write(network, sys.stdout)
+        return 0
+    try:
+        target = Path(options.output).open("w", newline="", encoding="utf-8")  # noqa: SIM115
+    except OSError as error:
+        raise InputError(
+            "--output", f"can't be written ({error.strerror})", value=options.output
+        ) from None
+    with target as stream:
+        write(network, stream)
+    return 0
+
+
+def write_json(network: Network, stream: TextIO) -> None:
+    """Write snapshot, sites and links, each figure with bounds, source and time."""
+    json.dump(document_of(network), stream, indent=1)
+    stream.write("\n")
+
+
+def write_csv(network: Network, stream: TextIO) -> None:
+    """Write one row a link; `relayd import csv` reads its figures back."""
+    writer = csv.writer(stream, lineterminator="\n")
+    bounds = [f"{name}_{part}" for name in FIGURES for part in ("low", "high", "source")]
+    writer.writerow(
+        ["src", "dst", "rtt_ms", "per_flow_mbps", "aggregate_gbps", "loss_pct", *bounds]
+    )
+    for link in network:
+        figures = [getattr(link, name) for name in FIGURES]
+        row: list[object] = [link.src, link.dst, *(figure.expected for figure in figures)]
+        row.append("" if link.loss_pct is None else link.loss_pct)
+        for figure in figures:
+            row += [figure.low, figure.high, figure.source]
+        writer.writerow(row)
+
+
+def write_graphml(network: Network, stream: TextIO) -> None:
+    """Write GraphML, for networkx, Gephi and others."""
+    import networkx
+
+    stream.writelines(line + "\n" for line in networkx.generate_graphml(network.to_networkx()))
+
+
+def write_adjacency(network: Network, stream: TextIO) -> None:
+    """Write what one VM pair reaches, Gbit/s, as a matrix with names above and to the left.
+
+    0 where there is no link. ``pandas.read_csv(file, index_col=0)`` reads it.
+    """
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(["", *network.sites])
+    for src in network.sites:
+        links = network.links.get(src, {})
+        rates = [links[dst].aggregate_gbps.expected if dst in links else 0 for dst in network.sites]
+        writer.writerow([src, *rates])
+
+
+def write_node_link(network: Network, stream: TextIO) -> None:
+    """Write a topology as programs for WAN traffic engineering read it.
+
+    Node-link JSON of a directed graph with whole numbers as nodes, the name as ``label``, and a
+    ``capacity`` on every link (Gbit/s): the form of the topologies of NCFlow (Abuzaid et al.,
+    *Contracting Wide-area Network Topologies to Solve Flow Problems Quickly*, NSDI 2021,
+    github.com/netcontract/ncflow) and of ``networkx.node_link_graph(content, edges="links")``.
+    Such programs know no caps of nodes: a link's capacity is what it has alone.
+    """
+    import networkx
+
+    graph = network.to_networkx()
+    for src, dst, link in graph.edges(data=True):
+        caps = (graph.nodes[src]["egress_gbps"], graph.nodes[dst]["ingress_gbps"])
+        link["capacity"] = min(link["aggregate_gbps"], *caps)
+    numbered = networkx.convert_node_labels_to_integers(graph, label_attribute="label")
+    json.dump(networkx.node_link_data(numbered, edges="links"), stream, indent=1)
+    stream.write("\n")
+
+
+WRITERS = {
+    "json": write_json,
+    "csv": write_csv,
+    "graphml": write_graphml,
+    "adjacency": write_adjacency,
+    "node-link": write_node_link,
+}

@@ -1,0 +1,178 @@
+"""``relayd import``: measurements from files into the store, and a new snapshot."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from planner.model.aliases import resolve
+from planner.model.catalogue import Catalogue
+from planner.model.errors import InputError
+from planner.model.units import parse_duration_s
+from probes.importers import ImportOptions, read
+from relayd.cli.options import catalogue_of, store_place, whole_number
+from relayd.settings import load_settings
+from relayd.snapshots.building import make_snapshot
+from relayd.store import Store, open_store
+from relayd.store.samples.ingest import Batch, ImportReport, content_digest, ingest
+
+PROGRESS_EVERY_S = 0.5
+FINISHED_IN_PART = 5
+
+
+def run(options: argparse.Namespace) -> int:
+    """Import each file whole or not at all, then take a snapshot."""
+    settings = load_settings()
+    catalogue = catalogue_of(options, settings)
+    paths = [_readable(name) for name in options.files]
+    place = store_place(options, settings)
+    reports = []
+    with open_store(place, mode="create") as store:
+        for file in paths:
+            report = _import(store, file, options, catalogue)
+            reports.append((file, report))
+            if not options.json:
+                _print_report(file, report)
+        snapshot = make_snapshot(store, catalogue)
+    if options.json:
+        content = {
+            "db": str(place),
+            "files": [_as_json(file, report) for file, report in reports],
+            "snapshot": snapshot and {"id": snapshot.id, "as_of": snapshot.as_of},
+        }
+        print(json.dumps(content, indent=2))
+    elif snapshot:
+        print(f"Snapshot {snapshot.id}, as of {snapshot.as_of}, in {place}")
+    unusable = [str(file) for file, report in reports if not report.accepted + report.duplicates]
+    if unusable:
+        print(f"relayd: nothing to use in {', '.join(unusable)}", file=sys.stderr)
+        return FINISHED_IN_PART
+    return 0
+
+
+def _readable(name: str) -> Path:
+    path = Path(name)
+    if path.is_dir():
+        raise InputError(name, "is a folder", remedy="Name the files in it.")
+    try:
+        path.open("rb").close()
+    except OSError as error:
+        raise InputError(
+            name, f"can't be read ({error.strerror})", remedy="Name a file that you may read."
+        ) from None
+    return path
+
+
+def _region(name: str | None, option: str, catalogue: Catalogue) -> str:
+    """Return the region that an option names; ids may be unknown, and may carry a zone."""
+    if not name or ":" in name:
+        return name or ""
+    return resolve(name, catalogue, field=option).region_id
+
+
+def _import(
+    store: Store, path: Path, options: argparse.Namespace, catalogue: Catalogue
+) -> ImportReport:
+    digest = content_digest(path)
+    measured_at_s = (
+        _time_s(options.measured_at)
+        if options.measured_at
+        else _earlier_time_s(store, digest) or path.stat().st_mtime
+    )
+    chosen = ImportOptions(
+        src=_region(options.src, "--src", catalogue),
+        dst=_region(options.dst, "--dst", catalogue),
+        src_vm=options.src_vm,
+        dst_vm=options.dst_vm,
+        measured_at_s=measured_at_s,
+        connections=options.connections and whole_number(options.connections, "--connections"),
+        duration_s=options.duration and parse_duration_s(options.duration, "--duration"),
+        tiers=tuple(options.tier) or ("PREMIUM",),
+        force=options.force,
+        name=path.name,
+    )
+    described = {
+        "src": chosen.src,
+        "dst": chosen.dst,
+        "src_vm": chosen.src_vm,
+        "dst_vm": chosen.dst_vm,
+        "measured_at_s": chosen.measured_at_s,
+        "tiers": list(chosen.tiers),
+        "force": chosen.force,
+    }
+    batch = Batch(path.name, options.format, digest, described)
+    with path.open("rb") as stream:
+        rows = read(options.format, stream, chosen)
+        return ingest(store, batch, rows, progress=_progress(path, options))
+
+
+def _earlier_time_s(store: Store, digest: str) -> float | None:
+    """Return the time under which the same content was imported before.
+
+    A file without times is dated by its modification; copying it must not make new samples.
+    """
+    for batch in store.samples.batches():
+        if batch.digest == digest:
+            found = json.loads(batch.options).get("measured_at_s")
+            return None if found is None else float(found)
+    return None
+
+
+def _progress(path: Path, options: argparse.Namespace) -> Callable[[int], None] | None:
+    """Show how many rows were read, on a terminal, twice a second."""
+    if options.json or not sys.stderr.isatty():
+        return None
+    last_s = time.monotonic()
+
+    def show(rows: int) -> None:
+        nonlocal last_s
+        if time.monotonic() - last_s >= PROGRESS_EVERY_S:
+            last_s = time.monotonic()
+            sys.stderr.write(f"\r{path.name}: {rows:,} rows ")
+            sys.stderr.flush()
+
+    return show
+
+
+def _time_s(written: str) -> float:
+    from datetime import UTC, datetime
+
+    try:
+        moment = datetime.fromisoformat(written)
+    except ValueError:
+        raise InputError(
+            "--measured-at",
+            "is not an ISO 8601 time",
+            value=written,
+            remedy="Write 2022-01-15 or 2022-01-15T12:00Z.",
+        ) from None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def _print_report(path: Path, report: ImportReport) -> None:
+    line = f"{path.name}: {report.accepted:,} samples added"
+    if report.duplicates:
+        line += f", {report.duplicates:,} already there"
+    print(line)
+    for reason, skipped in report.skipped.items():
+        rows = ", ".join(str(row) for row in skipped.first_rows)
+        more = ", ..." if skipped.total > len(skipped.first_rows) else ""
+        print(f"  skipped {skipped.total:,}: {reason} (line {rows}{more})")
+
+
+def _as_json(path: Path, report: ImportReport) -> dict[str, Any]:
+    return {
+        "file": str(path),
+        "accepted": report.accepted,
+        "duplicates": report.duplicates,
+        "skipped": {
+            reason: {"total": rows.total, "first_rows": list(rows.first_rows)}
+            for reason, rows in report.skipped.items()
+        },
+        "batch": report.batch_id,
+    }

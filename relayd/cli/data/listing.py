@@ -1,0 +1,146 @@
+"""``relayd regions``, ``links`` and ``matrix``: what is known, as tables or JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from dataclasses import asdict
+from math import isnan
+from typing import TYPE_CHECKING, Any
+
+from planner.model.document import aliases_by_region, link_as_json, region_as_json
+from planner.model.network import Estimate
+from relayd.cli import text
+from relayd.cli.options import wan_of, whole_number
+
+if TYPE_CHECKING:
+    from relayd.sources.matrices import Matrix
+
+
+def regions(options: argparse.Namespace) -> int:
+    """List regions with their aliases."""
+    wan = wan_of(options)
+    aliases = aliases_by_region(wan.catalogue)
+    sites = wan.sites()
+    known = wan.regions()
+    if options.json:
+        listed = [
+            region_as_json(region, sites[region.id].vm_type, aliases.get(region.id, []))
+            for region in known
+        ]
+        print(json.dumps({"snapshot": asdict(wan.snapshot), "regions": listed}, indent=2))
+        return 0
+    rows = [
+        (
+            region.id,
+            region.city,
+            region.country,
+            region.continent,
+            sites[region.id].vm_type.partition(":")[2],
+            " ".join(aliases.get(region.id, [])),
+        )
+        for region in known
+    ]
+    header = ("region", "city", "country", "continent", "VM type", "aliases")
+    print(text.left_table(header, rows))
+    return 0
+
+
+def links(options: argparse.Namespace) -> int:
+    """List links with their estimates."""
+    wan = wan_of(options)
+    links = list(wan.links(options.src, options.dst))
+    if options.json:
+        listed = [link_as_json(link) for link in links]
+        print(json.dumps({"snapshot": asdict(wan.snapshot), "links": listed}, indent=2))
+        return 0
+    now_s = time.time()
+    rows = [
+        (
+            f"{link.src} -> {link.dst}",
+            f"{link.rtt_ms.expected:.1f}",
+            f"{link.per_flow_mbps.expected:.0f}",
+            f"{link.aggregate_gbps.expected:.2f}",
+            f"{link.aggregate_gbps.low:.2f}-{link.aggregate_gbps.high:.2f}",
+            link.aggregate_gbps.source,
+            _age(link.aggregate_gbps, now_s),
+        )
+        for link in links
+    ]
+    header = ("link", "RTT ms", "flow Mbit/s", "VM pair Gbit/s", "bounds", "source", "age")
+    print(text.table(header, rows))
+    return 0
+
+
+def matrix(options: argparse.Namespace) -> int:
+    """Print one figure for all pairs: tab-separated, summed up, or JSON."""
+    wan = wan_of(options)
+    chosen = {}
+    if options.connections:
+        chosen["connections"] = whole_number(options.connections, "--connections")
+    found = wan.matrix(options.metric, **chosen, measured_only=options.measured)
+    if options.summary:
+        return _summary(found, as_json=options.json)
+    if options.json:
+        values = [[None if isnan(v) else v for v in row] for row in found.values.tolist()]
+        table = {"regions": list(found.regions), "values": values, "sources": found.sources}
+        print(json.dumps({**_described(found), **table}))
+        return 0
+    print("\t".join([f"{found.metric} ({found.unit})", *found.regions]))
+    for region, row in zip(found.regions, found.values.tolist(), strict=True):
+        print("\t".join([region, *("" if isnan(v) else f"{v:.4g}" for v in row)]))
+    return 0
+
+
+def _described(found: Matrix) -> dict[str, Any]:
+    return {"snapshot": asdict(found.snapshot), "metric": found.metric, "unit": found.unit}
+
+
+def _summary(found: Matrix, *, as_json: bool) -> int:
+    """Sum a matrix up by pair of providers."""
+    groups: dict[str, list[float]] = {}
+    for src, row in zip(found.regions, found.values.tolist(), strict=True):
+        for dst, value in zip(found.regions, row, strict=True):
+            if not isnan(value):
+                pair = f"{src.partition(':')[0]} -> {dst.partition(':')[0]}"
+                groups.setdefault(pair, []).append(value)
+    gain = found.metric == "relay-gain"
+    summed: list[dict[str, Any]] = []
+    for pair, values in sorted(groups.items()):
+        values.sort()
+        summed.append(
+            {
+                "providers": pair,
+                "pairs": len(values),
+                "p10": values[len(values) // 10],
+                "median": values[len(values) // 2],
+                "p90": values[len(values) * 9 // 10],
+                **(
+                    {"share_at_least_1.2": sum(v >= 1.2 for v in values) / len(values)}
+                    if gain
+                    else {}
+                ),
+            }
+        )
+    if as_json:
+        print(json.dumps({**_described(found), "summary": summed}, indent=2))
+        return 0
+    header = [f"{found.metric} ({found.unit})", "pairs", "p10", "median", "p90"]
+    rows = [
+        [s["providers"], str(s["pairs"]), *(f"{s[k]:.3g}" for k in ("p10", "median", "p90"))]
+        for s in summed
+    ]
+    if gain:
+        header.append("1.2x or more")
+        for row, s in zip(rows, summed, strict=True):
+            row.append(f"{s['share_at_least_1.2']:.0%}")
+    print(text.table(header, rows))
+    return 0
+
+
+def _age(estimate: Estimate, now_s: float) -> str:
+    if estimate.measured_at_s is None:
+        return "-"
+    days = max(0.0, (now_s - estimate.measured_at_s) / 86400)
+    return f"{days:.1f} d" if days < 100 else f"{days / 365.25:.1f} y"

@@ -1,0 +1,50 @@
+"""``relayd report``: analyses of all samples, as Markdown, HTML or JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+
+from planner.model.errors import InputError
+from planner.model.units import parse_duration_s
+from relayd.cli.options import catalogue_of, store_place
+from relayd.settings import load_settings
+from relayd.store import open_store
+
+
+def run(options: argparse.Namespace) -> int:
+    """Analyse the store's samples and write the report."""
+    from relayd.report.html import html
+    from relayd.report.making import make_report
+    from relayd.report.markdown import markdown
+
+    settings = load_settings()
+    catalogue = catalogue_of(options, settings)
+    since_s = time.time() - parse_duration_s(options.since, "--since") if options.since else None
+    path = store_place(options, settings)
+    kind = "json" if options.json else options.format or _kind_of(options.output)
+    with open_store(path, mode="read") as store:
+        report = make_report(store, catalogue, since_s=since_s)
+    if kind == "json":
+        text = json.dumps(report.model_dump(), indent=1, allow_nan=False) + "\n"
+    else:
+        text = html(report) if kind == "html" else markdown(report)
+    if not options.output:
+        sys.stdout.write(text)
+        return 0
+    try:
+        Path(options.output).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(
+            "--output", f"can't be written ({error.strerror})", value=options.output
+        ) from None
+    print(f"Report: {options.output}", file=sys.stderr)
+    return 0
+
+
+def _kind_of(output: str | None) -> str:
+    by_suffix = {".html": "html", ".htm": "html", ".json": "json"}
+    return by_suffix.get(Path(output or "").suffix.lower(), "md")

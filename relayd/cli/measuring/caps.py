@@ -1,0 +1,101 @@
+"""``relayd fleet caps``: which VMs are slower than others of their type, and what to do."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from planner.model.errors import DataError
+from relayd.cli.options import catalogue_of, store_place
+from relayd.cli.text import left_table
+from relayd.settings import load_settings
+from relayd.store import open_if_there
+
+if TYPE_CHECKING:
+    from planner.model.catalogue import Catalogue
+    from probes.analysis.fleet_caps import VmCap
+    from relayd.store import Store
+
+CAP_NAMES = {"egress_cap_mbps": "egress", "ingress_cap_mbps": "ingress"}
+
+
+def caps(options: argparse.Namespace) -> int:
+    """Print the measured caps beside those of their type."""
+    settings = load_settings()
+    catalogue = catalogue_of(options, settings)
+    found: list[VmCap] = []
+    if store := open_if_there(store_place(options, settings)):
+        with store:
+            found = measured_caps(store, catalogue)
+    if not found:
+        raise DataError(
+            "No caps of VMs have been measured. `relayd probe --phases rtt,caps --thorough` "
+            "measures those of every VM of a fleet."
+        )
+    if options.json:
+        print(json.dumps({"caps": [cap_json(cap) for cap in found]}, indent=2))
+        return 0
+    print(left_table(["host", "type", "cap", "Mbit/s", "slower", "recreate"], _rows(found)))
+    for line in recreate_lines(found):
+        print(line)
+    if not any(cap.advice for cap in found):
+        print(found[0].text)
+    return 0
+
+
+def measured_caps(store: Store, catalogue: Catalogue) -> list[VmCap]:
+    """Return the newest caps in a store, those of VMs that are worth recreating first."""
+    from probes.analysis.fleet_caps import CAP_METRICS, vm_caps
+
+    samples = (
+        sample
+        for metric in CAP_METRICS
+        for sample in store.samples.samples_for_estimates(metric=metric)
+    )
+    return vm_caps(samples, catalogue)
+
+
+def recreate_lines(found: Sequence[VmCap]) -> list[str]:
+    """Return a line for each cap whose VM is worth recreating."""
+    return [
+        f"recreate {cap.host}: its {CAP_NAMES[cap.metric]} cap is {cap.mbps:.4g} Mbit/s. {cap.text}"
+        for cap in found
+        if cap.recreate
+    ]
+
+
+def cap_json(cap: VmCap) -> dict[str, object]:
+    """Return a cap and the advice on it as plain values."""
+    advice = cap.advice
+    return {
+        "host": cap.host,
+        "region": cap.region,
+        "vm_type": cap.vm_type,
+        "cap": CAP_NAMES[cap.metric],
+        "mbps": cap.mbps,
+        "measured_at_s": cap.measured_at_s,
+        "catalogue_mbps": cap.nominal_mbps,
+        "others_of_type": cap.others,
+        "recreate": cap.recreate,
+        "odds": advice and advice.odds,
+        "tries_to_be_sure": advice and advice.tries_to_be_sure,
+        "expected_mbps": advice and advice.expected_mbps,
+        "slower_share": advice and advice.percentile,
+        "text": cap.text,
+    }
+
+
+def _rows(found: Sequence[VmCap]) -> list[list[str]]:
+    return [
+        [
+            cap.host,
+            cap.vm_type,
+            CAP_NAMES[cap.metric],
+            f"{cap.mbps:.4g}",
+            f"{cap.advice.percentile:.0%}" if cap.advice else "-",
+            ("yes" if cap.recreate else "no") if cap.advice else "-",
+        ]
+        for cap in found
+    ]

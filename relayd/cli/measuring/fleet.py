@@ -1,0 +1,187 @@
+"""``relayd fleet check``: is every host there, trusted, equipped and reachable."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import resource
+import secrets
+import shlex
+import sys
+from pathlib import Path
+
+from planner.model.errors import InputError
+from probes.fleet.check import Finding, Report, check_fleet, unknown_hosts
+from probes.fleet.failures import ProbeError
+from probes.fleet.file import load_fleet
+from probes.fleet.hosts import Fleet
+from probes.fleet.installing import install, install_commands
+from probes.fleet.sessions import Sessions
+from probes.fleet.trust import offered_keys, store_key
+from relayd.cli.measuring.caps import CAP_NAMES, measured_caps
+from relayd.cli.options import catalogue_of, store_place
+from relayd.cli.text import left_table
+from relayd.settings import load_settings
+from relayd.store import open_if_there
+
+PARTLY = 5
+
+
+def check(options: argparse.Namespace) -> int:
+    """Check the fleet; 0 if every host is fit to measure, else 5."""
+    fleet = load_fleet(fleet_path(options))
+    allow_many_connections()
+    reports = asyncio.run(_check(fleet, options))
+    _add_caps(reports, options)
+    if options.json:
+        print(json.dumps(_as_json(reports), indent=2))
+    else:
+        _print(reports)
+    return 0 if all(report.fit for report in reports) else PARTLY
+
+
+def fleet_path(options: argparse.Namespace) -> Path:
+    """Return the fleet file that was named, here or in the environment."""
+    name = options.fleet or os.environ.get("RELAYD_FLEET")
+    if not name:
+        raise InputError(
+            "--fleet",
+            "is needed",
+            remedy="Name a fleet file, here or as RELAYD_FLEET; configs/fleet.example.toml shows "
+            "one, and `relayd lab up` makes one.",
+        )
+    return Path(name)
+
+
+def allow_many_connections() -> None:
+    """Raise the limit on open files as far as this user may: each host takes one or two."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def agreed(question: str, options: argparse.Namespace, field: str) -> bool:
+    """Ask on a terminal; elsewhere ``--yes`` has to have been said."""
+    if options.yes:
+        return True
+    if not sys.stdin.isatty():
+        raise InputError(
+            field, "needs a consent, and there is no terminal to ask on", remedy="Add --yes."
+        )
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+async def _check(fleet: Fleet, options: argparse.Namespace) -> list[Report]:
+    if options.trust_new:
+        await _trust(fleet, options)
+    # A name of its own: what another check has just begun on a host is not ours to end.
+    async with Sessions(fleet, secrets.token_hex(16)) as sessions:
+        reports = await check_fleet(fleet, sessions)
+        if options.install_tools and await _install(sessions, reports, options):
+            reports = await check_fleet(fleet, sessions)
+    if (unknown := unknown_hosts(reports)) and not options.trust_new:
+        count = f"{len(unknown)} host{'s' if len(unknown) > 1 else ''}"
+        print(f"{count} without a key on record: add --trust-new.", file=sys.stderr)
+    return reports
+
+
+def _add_caps(reports: list[Report], options: argparse.Namespace) -> None:
+    """Add what campaigns have found of the hosts' caps, where there is a store."""
+    settings = load_settings()
+    store = open_if_there(store_place(options, settings))
+    if store is None:
+        return
+    with store:
+        found = measured_caps(store, catalogue_of(options, settings))
+    for cap in found:
+        for report in reports:
+            if cap.recreate and report.host.name == cap.host and report.host.region == cap.region:
+                problem = f"{cap.mbps:.4g} Mbit/s, its {CAP_NAMES[cap.metric]} cap, is little"
+                report.findings.append(Finding("warning", problem, cap.text))
+
+
+async def _trust(fleet: Fleet, options: argparse.Namespace) -> None:
+    offers = await offered_keys(fleet, list(fleet.jumps.values()))
+    for name, key in offers.items():
+        _ask_and_store(fleet, name, key.get_fingerprint(), options, key)
+    for name, key in (await offered_keys(fleet, list(fleet))).items():
+        _ask_and_store(fleet, name, key.get_fingerprint(), options, key)
+
+
+def _ask_and_store(
+    fleet: Fleet, name: str, fingerprint: str, options: argparse.Namespace, key: object
+) -> None:
+    host = fleet.login(name)
+    question = f"{name} ({host.host} port {host.port}) has the key {fingerprint}. Trust it?"
+    if agreed(question, options, "--trust-new"):
+        store_key(host, key)  # type: ignore[arg-type]
+        print(f"{name}: stored in {host.known_hosts}", file=sys.stderr)
+
+
+async def _install(sessions: Sessions, reports: list[Report], options: argparse.Namespace) -> bool:
+    changed = False
+    for report in reports:
+        commands = install_commands(report)
+        if not commands:
+            continue
+        shown = "; ".join(shlex.join(command) for command in commands)
+        if not agreed(f"Run on {report.host.name}: {shown}?", options, "--install-tools"):
+            continue
+        try:
+            await install(await sessions.session(report.host.name), commands)
+        except ProbeError as error:
+            print(f"relayd: {error}", file=sys.stderr)
+        else:
+            changed = True
+    return changed
+
+
+def _print(reports: list[Report]) -> None:
+    rows = []
+    for report in reports:
+        facts = report.facts
+        state = "ok" if not report.findings else "warning" if report.fit else "unfit"
+        window = facts.get("receive_window_bytes")
+        idle = facts.get("idle_share")
+        offset_s = facts.get("clock_offset_s")
+        rows.append(
+            [
+                report.host.name,
+                state,
+                facts.get("tools", {}).get("iperf3", "-") or "?",
+                f"{window / 1e6:.1f} MB" if window else "-",
+                facts.get("congestion_control") or "-",
+                f"{offset_s:+.2f} s" if offset_s is not None else "-",
+                f"{idle:.0%}" if idle is not None else "-",
+                {True: "open", False: "closed"}.get(facts.get("probe_port_reachable", ""), "-"),
+            ]
+        )
+    header = ["host", "state", "iperf3", "rcv window", "congestion", "clock", "idle", "port"]
+    print(left_table(header, rows))
+    for report in reports:
+        for finding in report.findings:
+            print(f"{report.host.name}: {finding.severity}: {finding.problem}. {finding.remedy}")
+    fit = sum(report.fit for report in reports)
+    print(f"{fit} of {len(reports)} hosts are fit to measure")
+
+
+def _as_json(reports: list[Report]) -> dict[str, object]:
+    return {
+        "hosts": [
+            {
+                "name": report.host.name,
+                "region": report.host.region,
+                "fit": report.fit,
+                "facts": report.facts,
+                "findings": [
+                    {"severity": f.severity, "problem": f.problem, "remedy": f.remedy}
+                    for f in report.findings
+                ],
+            }
+            for report in reports
+        ],
+        "fit": sum(report.fit for report in reports),
+        "total": len(reports),
+    }

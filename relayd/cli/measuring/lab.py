@@ -1,0 +1,294 @@
+"""``relayd lab``: a wide-area network of emulated datacenters on this machine."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from probes.lab.topology import Topology
+    from relayd.sources.wan import Wan
+
+_DEFAULT_PROFILE = "paper"
+
+
+def add_parser(commands: Any) -> None:
+    """Add ``lab`` and its own commands to the parser of ``relayd``."""
+    lab = commands.add_parser(
+        "lab",
+        help="emulate datacenters on this machine, to try and to test",
+        description="Emulate datacenters on this machine: each a network namespace with sshd, "
+        "caps, windows and distances of its own (docs/lab.md).",
+        allow_abbrev=False,
+    )
+    actions = lab.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    up = _action(actions, "up", _up, "bring a lab up and write its fleet file")
+    up.add_argument("--regions", metavar="N|LIST", help="how many, or which (comma-separated)")
+    up.add_argument(
+        "--profile",
+        metavar="NAME|FILE",
+        default=None,
+        help=f"paper, skyplane-2022 or a TOML file (default {_DEFAULT_PROFILE})",
+    )
+    up.add_argument("--scale", metavar="X", help="what caps and windows are multiplied by")
+    up.add_argument(
+        "--from-store", action="store_true", help="emulate what was measured, in place of a profile"
+    )
+    up.add_argument(
+        "--db",
+        metavar="FILE|URL",
+        help="the store: a file, or postgresql://USER@HOST/DATABASE (default: a per-user file)",
+    )
+    up.add_argument(
+        "--catalogue",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="a catalogue file of your own; may be repeated",
+    )
+    _action(actions, "status", _status, "show the labs that run, or one of them")
+    run = _action(actions, "exec", _exec, "run a command in a region")
+    run.add_argument("region", help="region id, such as aws:us-east-1")
+    run.add_argument("words", nargs=argparse.REMAINDER, metavar="-- COMMAND", help="what to run")
+    change = _action(actions, "set", _set, "change how hosts and links behave, while they run")
+    targets = change.add_subparsers(title="what to change", metavar="WHAT", required=True)
+    host = targets.add_parser("host", help="one host, or all", allow_abbrev=False)
+    host.add_argument("region", help="region id, or all")
+    link = targets.add_parser("link", help="the link between two hosts", allow_abbrev=False)
+    link.add_argument("src", help="region id, or all")
+    link.add_argument("dst", help="region id, or all")
+    link.add_argument("--one-way", action="store_true", help="only from the first to the second")
+    for parser in (host, link):
+        parser.add_argument(
+            "settings",
+            nargs="+",
+            metavar="NAME=VALUE",
+            help="such as loss_pct=1 or state=blackhole; the value `default` takes it back",
+        )
+        parser.set_defaults(target=parser.prog.split()[-1])
+    targets.add_parser(
+        "clear", help="take everything back that was set", allow_abbrev=False
+    ).set_defaults(target="clear")
+    down = _action(actions, "down", _down, "take a lab down and remove what is left of it")
+    down.add_argument("--all", action="store_true", help="every lab of this user")
+
+
+def _action(actions: Any, name: str, handler: Any, help_text: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = actions.add_parser(
+        name,
+        help=help_text,
+        description=help_text[0].upper() + help_text[1:] + ".",
+        allow_abbrev=False,
+    )
+    parser.set_defaults(run=handler)
+    parser.add_argument("--name", metavar="NAME", help="which lab (default lab)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    return parser
+
+
+def _up(options: argparse.Namespace) -> int:
+    from probes.lab.controller import Lab
+
+    lab = Lab(**_named(options))
+    topology = _topology(options)
+    began = time.monotonic()
+    is_new = lab.up(topology)
+    took_s = time.monotonic() - began
+    if options.json:
+        print(json.dumps({"name": lab.name, "new": is_new, "fleet_file": str(lab.fleet_file)}))
+        return 0
+    said = f"up after {took_s:.1f} s" if is_new else "up already"
+    print(
+        f"The lab {lab.name!r} is {said}: {len(topology.sites)} regions, profile "
+        f"{topology.profile}, scale {topology.scale:g}."
+    )
+    print(f"Fleet file: {lab.fleet_file}")
+    return 0
+
+
+def _status(options: argparse.Namespace) -> int:
+    from probes.lab.controller import Lab, labs
+    from relayd.cli import text
+
+    chosen = [Lab(options.name)] if options.name else labs()
+    running = [lab.status() for lab in chosen if options.name or lab.is_up()]
+    left = [lab.name for lab in chosen if not lab.is_up()]
+    if options.json:
+        print(json.dumps({"labs": running, "left_over": left}, indent=2))
+        return 0
+    for name in left:
+        print(f"Left over, not running: {name} (`relayd lab down --name {name}` removes it)")
+    if not chosen:
+        print("No lab runs. `relayd lab up` starts one.")
+    for status in running:
+        print(_headline(status))
+        rows = [
+            (
+                site["region"],
+                site["private_address"],
+                str(site["port"]),
+                f"{site['egress_mbps']:.4g}",
+                f"{site['ingress_mbps']:.4g}",
+                f"{site['window_bytes'] / 1000:.4g}",
+                _settings(site["behaviour"]) if site["alive"] else "ended",
+            )
+            for site in status["sites"]
+        ]
+        header = (
+            "region",
+            "address",
+            "ssh port",
+            "egress Mbit/s",
+            "ingress Mbit/s",
+            "window kB",
+            "set",
+        )
+        print(text.left_table(header, rows))
+        for link in status["links"] if len(status["links"]) <= 20 else []:
+            settings = _settings(link, without=("source", "destination"))
+            print(f"{link['source']} -> {link['destination']}: {settings}")
+        if len(status["links"]) > 20:
+            print(f"{len(status['links'])} directions of links have settings (--json lists them).")
+    return 0
+
+
+def _headline(status: dict[str, Any]) -> str:
+    from probes.lab.counters import lateness_quantile_ms
+
+    counts = status["lateness"]["counts"]
+    late = lateness_quantile_ms([0] * len(counts), counts, 0.95)
+    health = "" if all(status["workers_alive"]) else " BROKEN: a worker has ended."
+    lateness = "no packet yet" if late is None else f"lateness p95 {late:.2f} ms"
+    return (
+        f"{status['name']}: {len(status['sites'])} regions, profile {status['profile']}, scale "
+        f"{status['scale']:g}, {status['counters']['packets']} packets, {lateness}.{health}\n"
+        f"Fleet file: {status['fleet_file']}"
+    )
+
+
+def _settings(values: dict[str, Any], without: tuple[str, ...] = ()) -> str:
+    return " ".join(f"{name}={value}" for name, value in values.items() if name not in without)
+
+
+def _exec(options: argparse.Namespace) -> int:
+    import subprocess
+
+    from planner.model.errors import InputError
+    from probes.lab.controller import Lab
+
+    _options_after_region(options)
+    words = options.words[1:] if options.words[:1] == ["--"] else options.words
+    if not words:
+        raise InputError(
+            "exec", "has no command", remedy="Write `relayd lab exec REGION -- COMMAND`."
+        )
+    command = Lab(**_named(options)).command(options.region, words)
+    return subprocess.run(command).returncode  # noqa: S603 - what the user asked for
+
+
+def _options_after_region(options: argparse.Namespace) -> None:
+    """Take the options that stand between region and command out of the words of the command.
+
+    To argparse, all that follows the region is one remainder; but no command begins with a dash.
+    """
+    if options.words[:1] == ["--"] or not "".join(options.words[:1]).startswith("-"):
+        return
+    parser = argparse.ArgumentParser("relayd lab exec REGION", add_help=False, allow_abbrev=False)
+    parser.add_argument("--name", default=options.name)
+    parser.add_argument("--json", action="store_true", default=options.json)
+    parser.add_argument("words", nargs=argparse.REMAINDER, metavar="-- COMMAND")
+    parser.parse_args(options.words, options)
+
+
+def _set(options: argparse.Namespace) -> int:
+    from planner.model.errors import InputError
+    from probes.lab.controller import Lab
+
+    lab = Lab(**_named(options))
+    if options.target == "clear":
+        lab.clear()
+        return 0
+    settings: dict[str, str | float] = {}
+    for word in options.settings:
+        name, separator, value = word.partition("=")
+        if not separator:
+            raise InputError("set", "needs NAME=VALUE", value=word, remedy="Such as loss_pct=1.")
+        settings[name] = value
+    if options.target == "host":
+        lab.set_host(options.region, settings)
+    else:
+        lab.set_link(options.src, options.dst, settings, one_way=options.one_way)
+    return 0
+
+
+def _down(options: argparse.Namespace) -> int:
+    from probes.lab.controller import Lab, labs
+
+    chosen = labs() if options.all else [Lab(**_named(options))]
+    removed = [lab.name for lab in chosen if lab.down()]
+    if options.json:
+        print(json.dumps({"removed": removed}))
+    elif removed:
+        print(f"Down: {', '.join(removed)}.")
+    else:
+        print("Nothing to take down.", file=sys.stderr)
+    return 0
+
+
+def _named(options: argparse.Namespace) -> dict[str, str]:
+    return {"name": options.name} if options.name else {}
+
+
+def _topology(options: argparse.Namespace) -> Topology:
+    from planner.model import backbone
+    from planner.model.errors import InputError
+    from probes.lab import profiles
+    from relayd.catalogue.loading import built_in_folder
+    from relayd.cli.options import number, wan_of
+
+    scale = None if options.scale is None else number(options.scale, "--scale")
+    if scale is not None and not 0 < scale <= 10:
+        raise InputError("--scale", "must be above 0 and at most 10", value=options.scale)
+    wan = wan_of(options)
+    if options.from_store:
+        if options.profile:
+            raise InputError("--from-store", "can't be together with --profile")
+        if wan.snapshot.source == "baseline":
+            raise InputError(
+                "--from-store",
+                "needs measurements, and the store has none",
+                remedy="Import some with `relayd import`, or leave --from-store out.",
+            )
+        return profiles.topology_of_network(
+            wan.network,
+            regions=_regions(options.regions, wan, ()),
+            scale=scale or profiles.DEFAULT_SCALE,
+        )
+    name = options.profile or _DEFAULT_PROFILE
+    path = Path(name)
+    if path.suffix != ".toml":
+        path = built_in_folder() / f"lab-{name}.toml"
+        if not path.exists():
+            known = ", ".join(profiles.profile_names(built_in_folder()))
+            raise InputError(
+                "--profile", "is not a profile", value=name, remedy=f"Give {known}, or a TOML file."
+            )
+    profile = profiles.load_profile(path)
+    regions = _regions(options.regions, wan, [entry.region for entry in profile.site])
+    return profiles.topology_of(
+        profile, wan.catalogue, backbone.rtt_ms, regions=regions, scale=scale
+    )
+
+
+def _regions(text: str | None, wan: Wan, own: Sequence[str]) -> int | list[str] | None:
+    """Read a number of regions, or a list of names; `own` are a profile's own sites."""
+    if text is None or text.isdigit():
+        return None if text is None else int(text)
+    names = [name.strip() for name in text.split(",")]
+    return [name if name in own else wan.resolve(name, "--regions").region_id for name in names]

@@ -1,0 +1,135 @@
+"""``relayd verify``: run plans with the fleet for a short time, and compare."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from math import inf
+from pathlib import Path
+from typing import Any
+
+from planner.model.errors import InputError
+from planner.model.units import parse_money_usd
+from probes.fleet.file import load_fleet
+from probes.fleet.hosts import Fleet
+from probes.verification.runs import Limits, available
+from relayd.campaigns.running import Measuring
+from relayd.campaigns.verifying import Job, Verification, Verifying
+from relayd.cli.measuring.fleet import agreed, allow_many_connections, fleet_path
+from relayd.cli.measuring.verify_answer import as_json, forecast_json, forecast_text, human
+from relayd.cli.options import catalogue_of, number, store_place, wan_of, whole_number
+from relayd.cli.questions import plan as planning
+from relayd.files.plans import document_of
+from relayd.settings import load_settings
+from relayd.snapshots.building import make_snapshot
+from relayd.sources.wan import Wan
+from relayd.store import Store, open_store
+from relayd.store.campaigns.log import Campaigns
+from relayd.store.failures import NoStoreError
+from relayd.termination import cancelled_by_sigterm
+
+OUTSIDE, PARTLY = 1, 5
+
+
+def run(options: argparse.Namespace) -> int:
+    """Forecast, ask, run, compare; 1 if a prediction was not met, 5 if something failed."""
+    settings = load_settings()
+    catalogue = catalogue_of(options, settings)
+    fleet = load_fleet(fleet_path(options))
+    limits = _limits(options)
+    place = store_place(options, settings)
+    if not options.dry_run:
+        with suppress(NoStoreError):
+            open_store(place, mode="write").close()  # brings an older one up to date
+    wan = wan_of(options)
+    verifying = Verifying(fleet, wan, Measuring(fleet, catalogue, None).meter())
+    jobs = [verifying.job(plan, limits) for plan in _plans(options, wan, fleet)]
+    if options.dry_run:
+        print(
+            json.dumps(forecast_json(jobs, verifying), indent=2)
+            if options.json
+            else forecast_text(jobs, verifying)
+        )
+        return 0
+    print(forecast_text(jobs, verifying), file=sys.stderr)
+    if not agreed("Run?", options, "--yes"):
+        return 0
+    with open_store(place, mode="create") as store, Campaigns(store).alone():
+        found = _verify(verifying, jobs, store)
+        snapshot = make_snapshot(store, catalogue)
+    if options.json:
+        print(json.dumps(as_json(found, verifying, snapshot), indent=2, allow_nan=False))
+    else:
+        print(human(found, verifying, snapshot))
+    if any(one.error for one in found):
+        return PARTLY
+    return 0 if all(one.held for one in found) else OUTSIDE
+
+
+def _limits(options: argparse.Namespace) -> Limits:
+    return Limits(
+        whole_number(options.seconds, "--seconds") if options.seconds else Limits().measured_s,
+        number(options.max_gb, "--max-gb") if options.max_gb else inf,
+        parse_money_usd(options.max_usd) if options.max_usd else inf,
+    )
+
+
+def _plans(options: argparse.Namespace, wan: Wan, fleet: Fleet) -> list[Mapping[str, Any]]:
+    if options.plans:
+        if options.src or options.dst:
+            raise InputError("--src", "is given beside a plan", remedy="Give one or the other.")
+        return [_read(name) for name in options.plans]
+    if not (options.src and options.dst):
+        raise InputError("plan", "is needed", remedy="Name a plan's file, or give --src and --dst.")
+    # What is to be run needs hosts: no region without one sends, receives or relays.
+    have = available(fleet)
+    for end in wan.resolve_pair(options.src, options.dst)[:2]:
+        if end not in have:
+            raise InputError(
+                "--fleet",
+                f"has no host in {end}, where the transfer begins or ends",
+                value=fleet.name,
+                remedy="Add one to the fleet file.",
+            )
+    options.avoid = [*options.avoid, *(name for name in wan.known_regions() if name not in have)]
+    return [planning.ask(wan, options, load_settings()).model_dump("json")]
+
+
+def _read(name: str) -> Mapping[str, Any]:
+    try:
+        text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as fault:
+        problem = getattr(fault, "strerror", None) or "is not text"
+        raise InputError("plan", f"can't be read: {problem}", value=name) from None
+    return document_of(text, name)
+
+
+def _verify(verifying: Verifying, jobs: Sequence[Job], store: Store) -> list[Verification]:
+    def note(text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+    def done(one: Verification) -> None:
+        plan = one.job.plan
+        state = (
+            f"failed: {one.error}"
+            if one.error
+            else "as predicted"
+            if one.held
+            else "not as predicted"
+        )
+        note(f"{plan.src} -> {plan.dst} ({plan.verdict}): {state}")
+
+    async def interruptible() -> list[Verification]:
+        cancelled_by_sigterm()
+        return await verifying.verify(jobs, store, on_done=done, on_note=note)
+
+    allow_many_connections()
+    try:
+        return asyncio.run(interruptible())
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        note("Interrupted; what was measured is kept, and nothing is left running.")
+        raise KeyboardInterrupt from None

@@ -1,0 +1,247 @@
+"""How ``relayd verify`` shows what it would run, and what it has found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from planner.model.network import Snapshot
+from planner.model.predictions import Range
+from planner.model.units import gbps_text
+from probes.verification.outcomes import Judgement, Outcome, PathOutcome, judged
+from probes.verification.runs import Run, cost_usd, volume_gb
+from relayd.campaigns.verifying import Job, Verification, Verifying
+from relayd.cli import text
+
+KINDS = {"plan": "plan", "direct": "direct alone", "apart": "link alone"}
+WORDS: dict[Judgement, str] = {"within": "as predicted", "below": "BELOW", "above": "ABOVE"}
+
+
+# ---- before ------------------------------------------------------------------------------------
+
+
+def forecast_text(jobs: Sequence[Job], verifying: Verifying) -> str:
+    """Return hosts, time, and the volume and dollars expected of every run; at most, of all."""
+    rows, notes = [], []
+    for job in jobs:
+        rows += [_forecast_row(_name(run), [run], verifying) for run in job.runs]
+        if looks := job.second_looks():
+            rows.append(_forecast_row("  second looks, if needed", looks, verifying))
+        notes += job.notes
+    everything = [run for job in jobs for run in (*job.runs, *job.second_looks())]
+    rows.append(_forecast_row("in all, at most", everything, verifying, at_most=True))
+    shown = [text.table(("run", "hosts", "time", "volume", "$ egress"), rows)]
+    return "\n\n".join([*shown, *text.notes_block(notes)])
+
+
+def _name(run: Run) -> str:
+    paths = ", ".join(" -> ".join(path.path.regions) for path in run.paths)
+    return f"{KINDS[run.kind]}: {paths}"
+
+
+def _forecast_row(
+    name: str, runs: Sequence[Run], verifying: Verifying, *, at_most: bool = False
+) -> list[str]:
+    hosts = {host for run in runs for host in run.hosts}
+    return [
+        name,
+        str(len(hosts)),
+        text.duration(sum(run.duration_s for run in runs)),
+        text.volume(volume_gb(runs, at_most=at_most)),
+        text.usd(cost_usd(runs, verifying.price, at_most=at_most)),
+    ]
+
+
+def forecast_json(jobs: Sequence[Job], verifying: Verifying) -> dict[str, Any]:
+    """Return the same as plain values."""
+
+    def of(runs: Sequence[Run], *, at_most: bool = False) -> dict[str, Any]:
+        return {
+            "hosts": sorted({host for run in runs for host in run.hosts}),
+            "duration_s": round(sum(run.duration_s for run in runs), 3),
+            "volume_gb": volume_gb(runs, at_most=at_most),
+            "egress_usd": cost_usd(runs, verifying.price, at_most=at_most),
+        }
+
+    everything = [run for job in jobs for run in (*job.runs, *job.second_looks())]
+    return {
+        "plans": [
+            {
+                "plan_id": job.plan.plan_id,
+                "src": job.plan.src,
+                "dst": job.plan.dst,
+                "verdict": job.plan.verdict,
+                "runs": [
+                    {
+                        "run": run.kind,
+                        "paths": [list(path.path.regions) for path in run.paths],
+                        "measured_s": run.measured_s,
+                        **of([run]),
+                    }
+                    for run in job.runs
+                ],
+                "second_looks": of(job.second_looks()),
+                "notes": job.notes,
+            }
+            for job in jobs
+        ],
+        "at_most": of(everything, at_most=True),
+    }
+
+
+# ---- after -------------------------------------------------------------------------------------
+
+
+def human(found: Sequence[Verification], verifying: Verifying, snapshot: Snapshot | None) -> str:
+    """Return predicted against achieved for people."""
+    blocks = []
+    for one in found:
+        plan = one.job.plan
+        head = f"{plan.src} -> {plan.dst}, {plan.verdict}, plan {plan.plan_id}"
+        rows = [row for outcome in one.outcomes for row in _rows(outcome)]
+        rows += [row for look in one.looks for row in _rows(look)]
+        block = text.styled(head, text.BOLD)
+        if rows:
+            header = ("run", "connections", "low", "predicted", "high", "achieved", "ratio", "")
+            block += "\n" + text.table(header, rows)
+        blocks.append(block)
+        if relays := _relays(one):
+            blocks.append(relays)
+        if one.error:
+            blocks.append(text.filled(f"Failed: {one.error}"))
+        blocks += text.notes_block([*one.job.notes, *one.notes])
+    gb, usd = _spent(found, verifying)
+    samples = sum(len(one.samples) for one in found)
+    end = f"Rates are in Gbit/s. {text.volume(gb)} moved, ${text.usd(usd)}; "
+    end += f"{samples} samples of links stored."
+    if snapshot:
+        end += f" Snapshot {snapshot.id}, as of {snapshot.as_of}."
+    blocks.append(text.filled(end))
+    return "\n\n".join(blocks)
+
+
+def _rows(outcome: Outcome) -> list[tuple[str, ...]]:
+    rows = []
+    if len(outcome.paths) > 1:
+        connections = sum(path.run.path.connections for path in outcome.paths)
+        rows.append(
+            _row(
+                KINDS[outcome.run.kind],
+                connections,
+                outcome.run.prediction.rate,
+                outcome.achieved_gbps,
+            )
+        )
+    for path in outcome.paths:
+        way = " -> ".join(path.run.path.regions)
+        name = f"  {way}" if rows else f"{KINDS[outcome.run.kind]}: {way}"
+        if outcome.run.kind == "apart":
+            rows.append((name, str(path.run.path.connections), "", "", "", _achieved(path), "", ""))
+        else:
+            rate = path.run.path.rate
+            rows.append(_row(name, path.run.path.connections, rate, path.achieved_gbps))
+    return rows
+
+
+def _row(name: str, connections: int, rate: Range, achieved_gbps: float) -> tuple[str, ...]:
+    bounds = rate.of_one_run()
+    return (
+        name,
+        str(connections),
+        gbps_text(bounds.low_gbps),
+        gbps_text(bounds.expected_gbps),
+        gbps_text(bounds.high_gbps),
+        gbps_text(achieved_gbps),
+        f"{achieved_gbps / bounds.expected_gbps:.2f}",
+        WORDS[judged(achieved_gbps, rate)],
+    )
+
+
+def _achieved(path: PathOutcome) -> str:
+    return ("at least " if path.held else "") + gbps_text(path.achieved_gbps)
+
+
+def _relays(one: Verification) -> str:
+    relays = {host: program for outcome in one.outcomes for host, program in outcome.relays.items()}
+    named = ", ".join(f"{host} ({program})" for host, program in relays.items())
+    return f"Relayed by {named}." if named else ""
+
+
+def _spent(found: Sequence[Verification], verifying: Verifying) -> tuple[float, float]:
+    sent = [link for one in found for link in one.sent]
+    return sum(gb for _, _, gb in sent), sum(verifying.price(*link) for link in sent)
+
+
+def as_json(
+    found: Sequence[Verification], verifying: Verifying, snapshot: Snapshot | None
+) -> dict[str, Any]:
+    """Return the same as plain values."""
+    gb, usd = _spent(found, verifying)
+    return {
+        "plans": [
+            {
+                "plan_id": one.job.plan.plan_id,
+                "snapshot_id": one.job.plan.snapshot_id,
+                "src": one.job.plan.src,
+                "dst": one.job.plan.dst,
+                "verdict": one.job.plan.verdict,
+                "vms": one.job.runs[0].prediction.vms,
+                "share_of_vms": one.job.runs[0].prediction.share,
+                "held": one.held and one.error is None,
+                "runs": [_run_json(outcome) for outcome in one.outcomes],
+                "second_looks": [
+                    {
+                        "path": list(look.paths[0].run.path.regions),
+                        "achieved_gbps": look.achieved_gbps,
+                        "held_back": look.paths[0].held,
+                    }
+                    for look in one.looks
+                ],
+                "samples": [
+                    {
+                        "src": s.src,
+                        "dst": s.dst,
+                        "metric": s.metric,
+                        "value": s.value,
+                        "connections": s.connections,
+                    }
+                    for s in one.samples
+                ],
+                "error": str(one.error) if one.error else None,
+                "notes": [*one.job.notes, *one.notes],
+            }
+            for one in found
+        ],
+        "sent_gb": gb,
+        "egress_usd": usd,
+        "snapshot": snapshot and {"id": snapshot.id, "as_of": snapshot.as_of},
+    }
+
+
+def _run_json(outcome: Outcome) -> dict[str, Any]:
+    return {
+        "run": outcome.run.kind,
+        "measured_s": outcome.run.measured_s,
+        "relays": dict(outcome.relays),
+        **_compared(outcome.run.prediction.rate, outcome.achieved_gbps),
+        "paths": [
+            {
+                "regions": list(path.run.path.regions),
+                "connections": path.run.path.connections,
+                "vm_pairs": len(path.run.streams),
+                **_compared(path.run.path.rate, path.achieved_gbps),
+            }
+            for path in outcome.paths
+        ],
+    }
+
+
+def _compared(rate: Range, achieved_gbps: float) -> dict[str, Any]:
+    bounds = rate.of_one_run()
+    return {
+        "low_gbps": bounds.low_gbps,
+        "expected_gbps": bounds.expected_gbps,
+        "high_gbps": bounds.high_gbps,
+        "achieved_gbps": achieved_gbps,
+        "judgement": judged(achieved_gbps, rate),
+    }

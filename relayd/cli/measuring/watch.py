@@ -1,0 +1,100 @@
+"""``relayd watch``: continuous operation in the foreground, until it is told to stop."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import signal
+import sys
+import time
+from math import inf
+from typing import Any
+
+from planner.model.errors import InputError
+from planner.model.units import parse_duration_s, parse_money_usd
+from probes.campaign.stages import parse_pairs
+from probes.fleet.file import load_fleet
+from probes.fleet.hosts import Fleet
+from relayd.cli.measuring.fleet import allow_many_connections, fleet_path
+from relayd.cli.options import catalogue_of, store_place, whole_number
+from relayd.cli.text import usd
+from relayd.settings import load_settings
+from relayd.watch.settings import QuietHours, WatchOptions
+from relayd.watch.watcher import Watcher
+from relayd.watch.webhook import Webhook
+
+SECRET = "RELAYD_WEBHOOK_SECRET"  # noqa: S105 - the variable's name
+
+
+def run(options: argparse.Namespace) -> int:
+    """Watch until SIGINT or SIGTERM; notes on standard error, the last status on output."""
+    settings = load_settings()
+    catalogue = catalogue_of(options, settings)
+    fleet = load_fleet(fleet_path(options))
+    path = store_place(options, settings)
+    watcher = Watcher(path, fleet, catalogue, watch_options(options, fleet), _say)
+    allow_many_connections()
+    status = asyncio.run(_until_stopped(watcher))
+    if options.json:
+        print(json.dumps(status, indent=2))
+    elif "legs" in status:
+        links = status["legs"]
+        print(
+            f"Watched {links['watched']} links: {links['up']} up, {links['degraded']} degraded, "
+            f"{links['down']} down; ${usd(status['spent_today_usd'])} of "
+            f"${usd(status['daily_budget_usd'])} spent today, in {path}"
+        )
+    return 0
+
+
+def watch_options(options: argparse.Namespace, fleet: Fleet) -> WatchOptions:
+    """Return what the command line says.
+
+    Raises
+    ------
+    InputError
+        Naming the option that is wrong.
+    """
+    given: dict[str, Any] = {}
+    for name, option in (
+        ("interval_s", "interval"),
+        ("campaign_every_s", "campaign_every"),
+        ("retain_s", "retain"),
+    ):
+        if text := getattr(options, option):
+            never = text == "never" and option != "interval"
+            field = f"--{option.replace('_', '-')}"
+            given[name] = inf if never else parse_duration_s(text, field)
+    if options.hold:
+        given["hold_intervals"] = whole_number(options.hold, "--hold")
+    if options.quiet_hours:
+        given["quiet"] = QuietHours.parse(options.quiet_hours)
+    if options.webhook:
+        secret = os.environ.get(SECRET)
+        if not secret:
+            raise InputError(
+                SECRET,
+                "is needed for --webhook",
+                remedy="Put a random text that the receiver knows too into the environment.",
+            )
+        given["webhook"] = Webhook(options.webhook, secret)
+    return WatchOptions(
+        parse_money_usd(options.daily_budget, "--daily-budget"),
+        pairs=parse_pairs(options.pairs, fleet),
+        **given,
+    )
+
+
+async def _until_stopped(watcher: Watcher) -> dict[str, Any]:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    await watcher.run(stop)
+    return watcher.status()
+
+
+def _say(text: str) -> None:
+    print(f"{time.strftime('%H:%M:%S', time.gmtime())} {text}", file=sys.stderr, flush=True)

@@ -1,0 +1,183 @@
+"""``relayd broadcast``: one volume to several regions, the answer for people or as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import Any
+
+from planner.broadcast.plan import BroadcastOption, BroadcastPlan
+from planner.model.units import (
+    gbps_text,
+    parse_duration_s,
+    parse_time_value_usd_per_h,
+    parse_volume_gb,
+)
+from planner.transfer.plan import Cost
+from relayd.cli import text
+from relayd.cli.options import assignments, number, wan_of, whole_number
+from relayd.cli.text import filled, notes_block
+from relayd.settings import load_settings
+
+SHOWN_TREES = 3
+VERDICTS = {
+    "direct": "Send each copy direct.",
+    "tree": "Forward copies over one tree.",
+    "trees": "Forward copies over {} trees at once.",
+}
+
+
+def run(options: argparse.Namespace) -> int:
+    """Answer one request."""
+    # Small matrices gain nothing from threads; NumPy's libraries read these when first imported.
+    for library in ("OPENBLAS", "MKL", "OMP"):
+        os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+    plan = ask(options)
+    print(plan.model_dump_json(indent=2) if options.json else human(plan, all_trees=options.trees))
+    return 0
+
+
+def ask(options: argparse.Namespace) -> BroadcastPlan:
+    """Turn the options into a request, and ask."""
+    settings = load_settings()
+    vms = assignments(options.vms, "--vms", "*")
+    month = assignments(options.month_to_date, "--month-to-date", "*")
+    most_vms = vms.pop("*", settings.vms)
+    limits: dict[str, Any] = {}
+    for name, written, option, read in (
+        ("volume_gb", options.volume, "--volume", parse_volume_gb),
+        ("deadline_s", options.deadline, "--deadline", parse_duration_s),
+        ("vm_start_s", options.vm_start, "--vm-start", parse_duration_s),
+        (
+            "time_value_usd_per_h",
+            options.time_value or settings.time_value,
+            "--time-value",
+            parse_time_value_usd_per_h,
+        ),
+        ("margin", options.margin or settings.margin, "--margin", number),
+        ("connections", options.connections or settings.connections, "--connections", whole_number),
+        ("vms", most_vms, "--vms", whole_number),
+    ):
+        if written is not None:
+            limits[name] = read(written, option)
+    return wan_of(options).broadcast(
+        options.src,
+        options.dst,
+        objective=options.objective,
+        relays=options.relays,
+        avoid=options.avoid,
+        allow=options.allow,
+        vms_in={region: whole_number(count, "--vms") for region, count in vms.items()},
+        month_to_date_gb={
+            provider: parse_volume_gb(size, "--month-to-date") for provider, size in month.items()
+        },
+        vm_types=assignments(options.vm_type, "--vm-type", None),
+        frontier=options.frontier,
+        **limits,
+    )
+
+
+def human(plan: BroadcastPlan, *, all_trees: bool = False) -> str:
+    """Return a plan for people: verdict and reason, the comparison, the trees, what would help."""
+    count = len(plan.destinations)
+    head = (
+        f"{plan.request['src']} to {count} destination{'s' if count > 1 else ''}, "
+        f"{text.volume(plan.volume_gb)} each"
+    )
+    blocks = [
+        text.styled(VERDICTS[plan.verdict].format(len(plan.trees)), text.BOLD) + f"\n{head}",
+        filled(plan.reason),
+        _comparison(plan),
+        _trees(plan, all_trees=all_trees),
+        filled("VMs: " + ", ".join(f"{n} at {region}" for region, n in plan.vms.items()) + "."),
+    ]
+    if plan.frontier:
+        rows = [
+            (
+                text.duration(point.duration_s),
+                text.usd(point.cost_usd.total),
+                str(point.trees),
+                str(sum(point.vms.values())),
+                ", ".join(point.relays) or "-",
+            )
+            for point in plan.frontier
+        ]
+        blocks.append(text.table(("frontier", "$ total", "trees", "VMs", "relays"), rows))
+    if plan.advice:
+        lines = []
+        for advice in plan.advice:
+            sign = "+" if advice.cost_usd > 0 else "-" if advice.cost_usd < 0 else ""
+            cost = f"{sign}${text.usd(abs(advice.cost_usd))}" if advice.cost_usd else "free"
+            lines.append(filled(f"- {advice.action}: {advice.effect} ({cost})", indent="  "))
+        blocks.append("\n".join([text.styled("What would help", text.BOLD), *lines]))
+    snapshot = plan.snapshot
+    blocks.append(
+        filled(
+            f"{plan.confidence} Within the bounds of the estimates: "
+            f"{text.duration(plan.duration_s_low)} to {text.duration(plan.duration_s_high)}. "
+            f"{_proof(plan)} Snapshot {snapshot.id} ({snapshot.source}), as of {snapshot.as_of}."
+        )
+    )
+    blocks += notes_block(plan.warnings)
+    return "\n\n".join(blocks)
+
+
+def _proof(plan: BroadcastPlan) -> str:
+    if plan.request["relays"] == "none":
+        return "Without forwarding, there is no other plan."
+    return (
+        f"No plan ends before {text.duration(plan.bound_s)} or costs less than "
+        f"${text.usd(plan.bound_usd)}; the best plan known is within {plan.gap:.1%} of the optimum."
+    )
+
+
+def _comparison(plan: BroadcastPlan) -> str:
+    base = plan.direct.duration_s if plan.direct else None
+
+    def row(
+        name: str, gbps: float | None, time_s: float | None, cost: Cost | None
+    ) -> tuple[str, ...]:
+        if gbps is None or time_s is None or cost is None:
+            return (name, *["-"] * 6)
+        return (
+            name,
+            gbps_text(gbps),
+            text.duration(time_s),
+            text.usd(cost.egress),
+            text.usd(cost.vm),
+            text.usd(cost.total),
+            f"{base / time_s:.2f}x" if base else "-",
+        )
+
+    def option(name: str, of: BroadcastOption | None) -> tuple[str, ...]:
+        return row(name, *((of.throughput_gbps, of.duration_s, of.cost_usd) if of else [None] * 3))
+
+    relay = plan.best_relay
+    rows = [
+        option("each copy direct", plan.direct),
+        option(f"all through {relay.relays[0]}" if relay else "all through one region", relay),
+        *([option("best forwarding", plan.optimum)] if plan.optimum else []),
+        row(f"chosen: {plan.verdict}", plan.throughput_gbps, plan.duration_s, plan.cost_usd),
+    ]
+    return text.table(("", "Gbit/s", "time", "$ egress", "$ VM", "$ total", "speed"), rows)
+
+
+def _trees(plan: BroadcastPlan, *, all_trees: bool) -> str:
+    shown = plan.trees if all_trees else plan.trees[:SHOWN_TREES]
+    tables = []
+    for number_, tree in enumerate(shown, 1):
+        rows = [
+            (
+                f"{link.src} -> {link.dst}",
+                gbps_text(link.throughput_gbps),
+                str(link.connections),
+                f"{link.egress_usd_per_gb:.4g}",
+            )
+            for link in tree.legs
+        ]
+        title = f"tree {number_}, {tree.share:.0%} of the volume" if len(plan.trees) > 1 else "link"
+        tables.append(text.table((title, "Gbit/s", "connections", "$/GB"), rows))
+    hidden = len(plan.trees) - len(shown)
+    if hidden:
+        tables.append(f"{hidden} more; --trees lists all.")
+    return "\n\n".join(tables)

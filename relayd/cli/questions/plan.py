@@ -1,0 +1,264 @@
+"""``relayd plan``: the question asked in words, the answer for people or as JSON."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from planner.model.errors import InputError
+from planner.model.units import (
+    gbps_text,
+    parse_duration_s,
+    parse_money_usd,
+    parse_rate_gbps,
+    parse_time_value_usd_per_h,
+    parse_volume_gb,
+)
+from planner.transfer.plan import Cost, Plan, RelayOption
+from relayd.cli import text
+from relayd.cli.options import assignments, number, wan_of, whole_number
+from relayd.cli.text import filled, notes_block
+from relayd.settings import Settings, load_settings
+from relayd.sources.wan import Wan
+
+
+def run(options: argparse.Namespace) -> int:
+    """Answer one request."""
+    wan = wan_of(options)
+    if options.emit and options.json:
+        raise InputError("--emit", "and --json ask for different output", remedy="Leave one out.")
+    plan = ask(wan, options, load_settings())
+    if options.emit:
+        print(_emitted(plan, wan, options), end="")
+    elif options.json:
+        print(plan.model_dump_json(indent=2))
+    else:
+        print(human(plan, volume_assumed=options.volume is None, listed=bool(options.candidates)))
+    return 0
+
+
+def _emitted(plan: Plan, wan: Wan, options: argparse.Namespace) -> str:
+    """Return the plan as a script or a configuration of a tool."""
+    from relayd.emitting.formats import DEFAULT_PORT, emit
+
+    port = whole_number(options.port, "--port") if options.port else DEFAULT_PORT
+    endpoints: dict[str, list[str]] = {}
+    for name, addresses in assignments(options.endpoint, "--endpoint", None).items():
+        region = wan.resolve(name, "--endpoint").region_id
+        endpoints.setdefault(region, []).extend(a.strip() for a in addresses.split(","))
+    return emit(plan, options.emit, endpoints=endpoints, port=port)
+
+
+def ask(wan: Wan, options: argparse.Namespace, settings: Settings) -> Plan:
+    """Turn the options into a request, and ask."""
+    vms = assignments(options.vms, "--vms", "*")
+    most_vms = vms.pop("*", settings.vms)
+    month = assignments(options.month_to_date, "--month-to-date", "*")
+
+    def first(*values: str | None) -> str | None:
+        return next((value for value in values if value is not None), None)
+
+    written: dict[str, tuple[str | None, str, Callable[[str, str], float]]] = {
+        "volume_gb": (options.volume, "--volume", parse_volume_gb),
+        "budget_usd": (options.budget, "--budget", parse_money_usd),
+        "deadline_s": (options.deadline, "--deadline", parse_duration_s),
+        "min_throughput_gbps": (options.min_throughput, "--min-throughput", parse_rate_gbps),
+        "vm_start_s": (options.vm_start, "--vm-start", parse_duration_s),
+        "max_age_s": (options.max_age, "--max-age", parse_duration_s),
+        "time_value_usd_per_h": (
+            first(options.time_value, settings.time_value),
+            "--time-value",
+            parse_time_value_usd_per_h,
+        ),
+        "margin": (first(options.margin, settings.margin), "--margin", number),
+        "connections": (
+            first(options.connections, settings.connections),
+            "--connections",
+            whole_number,
+        ),
+        "vms": (most_vms, "--vms", whole_number),
+        "candidates": (options.candidates, "--candidates", whole_number),
+    }
+    limits: dict[str, Any] = {
+        name: read(value, option)
+        for name, (value, option, read) in written.items()
+        if value is not None
+    }
+    return wan.plan(
+        options.src,
+        options.dst,
+        objective=options.objective,
+        relays=options.relays,
+        avoid=options.avoid,
+        allow=options.allow,
+        vms_in={region: whole_number(count, "--vms") for region, count in vms.items()},
+        month_to_date_gb={
+            provider: parse_volume_gb(size, "--month-to-date") for provider, size in month.items()
+        },
+        vm_types=assignments(options.vm_type, "--vm-type", None),
+        frontier=options.frontier,
+        **limits,
+    )
+
+
+def human(plan: Plan, *, volume_assumed: bool = False, listed: bool = False) -> str:
+    """Return a plan for people: verdict and reason, the comparison, advice, certainty.
+
+    Parameters
+    ----------
+    plan : Plan
+    volume_assumed : bool
+        Whether nobody said the volume.
+    listed : bool
+        Whether to list single relays.
+    """
+    request = plan.request
+    assumed = " (assumed; say --volume)" if volume_assumed else ""
+    blocks = [
+        text.styled(_verdict(plan), text.BOLD)
+        + f"\n{request['src']} -> {request['dst']}, {text.volume(request['volume_gb'])}{assumed}",
+        filled(plan.reason),
+        _comparison(plan),
+    ]
+    if len(plan.paths) > 1 or plan.verdict != "direct":
+        blocks.append(_paths(plan))
+    blocks.append(_machines(plan))
+    if listed and plan.best_relay:
+        blocks.append(_candidates([plan.best_relay, *plan.alternatives]))
+    if plan.frontier:
+        blocks.append(_frontier(plan))
+    if plan.advice:
+        blocks.append(text.styled("What would help", text.BOLD) + "\n" + "\n".join(_advice(plan)))
+    sure = f"{plan.confidence} Snapshot {plan.snapshot.id} ({plan.snapshot.source}), as of "
+    blocks.append(filled(sure + f"{plan.snapshot.as_of}."))
+    blocks += notes_block(plan.warnings)
+    return "\n\n".join(blocks)
+
+
+def _verdict(plan: Plan) -> str:
+    if plan.verdict == "direct":
+        return "Send it direct."
+    relays = [path.regions[1] for path in plan.paths if len(path.regions) == 3]
+    if plan.verdict == "relay":
+        return f"Relay it through {relays[0]}."
+    direct = "the direct path and " if any(len(p.regions) == 2 for p in plan.paths) else ""
+    return f"Split it over {direct}{', '.join(relays)}."
+
+
+def _comparison(plan: Plan) -> str:
+    header = ("", "Gbit/s", "time", "RTT", "$ egress", "$ VM", "$ total", "speed", "cost")
+    direct, best = plan.direct, plan.best_relay
+    rows: list[tuple[str, ...]] = []
+
+    def add(
+        name: str, gbps: float | None, time_s: float | None, rtt: float | None, cost: Cost | None
+    ) -> None:
+        if gbps is None or time_s is None or cost is None:
+            rows.append((name, *["-"] * 8))
+            return
+        speed = f"{gbps / direct.throughput_gbps:.2f}x" if direct.throughput_gbps else "-"
+        base = direct.cost_usd.total if direct.cost_usd else 0.0
+        rows.append(
+            (
+                name,
+                gbps_text(gbps),
+                text.duration(time_s),
+                f"{rtt:.0f} ms" if rtt else "-",
+                text.usd(cost.egress),
+                text.usd(cost.vm),
+                text.usd(cost.total),
+                speed,
+                f"{cost.total / base:.2f}x" if base else "-",
+            )
+        )
+
+    misses = "" if direct.feasible or direct.throughput_gbps is None else " (misses the limits)"
+    add(
+        f"direct{misses}", direct.throughput_gbps, direct.duration_s, direct.rtt_ms, direct.cost_usd
+    )
+    if best:
+        add(
+            f"best relay, {best.relay}",
+            best.throughput_gbps,
+            best.duration_s,
+            best.rtt_ms,
+            best.cost_usd,
+        )
+    else:
+        add("best relay (none)", None, None, None, None)
+    longest_rtt = max(path.rtt_ms for path in plan.paths)
+    add(
+        f"chosen: {plan.verdict}", plan.throughput_gbps, plan.duration_s, longest_rtt, plan.cost_usd
+    )
+    return text.table(header, rows)
+
+
+def _paths(plan: Plan) -> str:
+    rows = [
+        (
+            " -> ".join(path.regions),
+            gbps_text(path.throughput_gbps),
+            f"{path.share:.0%}",
+            str(path.connections),
+            f"{path.rtt_ms:.0f} ms",
+            f"{path.egress_usd_per_gb:.4g}",
+        )
+        for path in plan.paths
+    ]
+    return text.table(("path", "Gbit/s", "share", "connections", "RTT", "$/GB"), rows)
+
+
+def _machines(plan: Plan) -> str:
+    vms = ", ".join(f"{count} at {region}" for region, count in plan.vms.items())
+    connections = max(path.connections for path in plan.paths)
+    lines = f"VMs: {vms}. Connections: {connections}"
+    lines += " a path at most." if len(plan.paths) > 1 else "."
+    if plan.bottlenecks:
+        binding = plan.bottlenecks[0]
+        lines += (
+            f" Limit: {binding.constraint} at {binding.region} "
+            f"({gbps_text(binding.gain_per_unit)} {binding.unit})."
+        )
+    return filled(lines)
+
+
+def _candidates(options: Sequence[RelayOption]) -> str:
+    rows = [
+        (
+            option.relay,
+            gbps_text(option.throughput_gbps),
+            text.duration(option.duration_s),
+            f"{option.rtt_ms:.0f} ms",
+            text.usd(option.cost_usd.total),
+            f"{option.gain:.2f}x" if option.gain else "-",
+            f"{option.gain_low:.2f}x" if option.gain_low is not None else "-",
+            f"{option.cost_ratio:.2f}x" if option.cost_ratio else "-",
+        )
+        for option in options
+    ]
+    header = ("relay", "Gbit/s", "time", "RTT", "$ total", "speed", "at least", "cost")
+    return text.table(header, rows)
+
+
+def _frontier(plan: Plan) -> str:
+    rows = [
+        (
+            point.verdict + (f" ({', '.join(point.relays)})" if point.relays else ""),
+            gbps_text(point.throughput_gbps),
+            text.duration(point.duration_s),
+            text.usd(point.cost_usd.total),
+            str(sum(point.vms.values())),
+        )
+        for point in plan.frontier
+    ]
+    return text.table(("frontier", "Gbit/s", "time", "$ total", "VMs"), rows)
+
+
+def _advice(plan: Plan) -> list[str]:
+    lines = []
+    for advice in plan.advice:
+        sign = "+" if advice.cost_usd > 0 else "-" if advice.cost_usd < 0 else ""
+        cost = f"{sign}${text.usd(abs(advice.cost_usd))}" if advice.cost_usd else "free"
+        lines.append(filled(f"- {advice.action}: {advice.effect} ({cost})", indent="  "))
+    return lines

@@ -1,0 +1,171 @@
+"""``relayd schedule``: transfers with deadlines, the answer for people or as JSON."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from planner.model.units import gbps_text, parse_duration_s
+from planner.schedule.document import schedule_from
+from planner.schedule.plan import SchedulePlan, TransferSchedule
+from relayd.cli import text
+from relayd.cli.options import wan_of, whole_number
+from relayd.cli.questions.many import common_options, one_thread
+from relayd.cli.text import filled, notes_block
+from relayd.files.rows import read_json, read_rows
+
+BAR = 40
+SENDING, WAITING, OUTSIDE = "#", "-", " "
+
+
+def run(options: argparse.Namespace) -> int:
+    """Answer one request."""
+    one_thread()
+    plan = ask(options)
+    print(plan.model_dump_json(indent=2) if options.json else human(plan, periods=options.periods))
+    return 0
+
+
+def ask(options: argparse.Namespace) -> SchedulePlan:
+    """Turn the options into a request, and ask."""
+    goal: dict[str, Any] = {}
+    if options.after is not None:
+        goal["existing"] = schedule_from(read_json(options.after, "schedule"))
+        goal["now_s"] = goal["existing"].now_s
+    if options.now is not None:
+        goal["now_s"] = parse_duration_s(options.now, "--now")
+    if options.explain is not None:
+        goal["explain"] = whole_number(options.explain, "--explain")
+    return wan_of(options).schedule(
+        read_rows(options.transfers, "transfers"),
+        rates=options.rates,
+        relays=options.relays,
+        **goal,
+        **common_options(options),
+    )
+
+
+def human(plan: SchedulePlan, *, periods: bool = False) -> str:
+    """Return a schedule for people: verdict, transfers with bars of time, what would do."""
+    verdict = f"{plan.admitted} admitted, {plan.refused} refused, {plan.best_effort} best effort."
+    cost = plan.cost_usd
+    blocks = [text.styled(verdict, text.BOLD), filled(plan.reason), _transfers(plan), _bars(plan)]
+    if periods:
+        blocks.append(_periods(plan))
+    blocks.append(
+        filled(
+            f"Cost from {text.duration(plan.now_s)} on: {text.usd(cost.egress)} USD egress and "
+            f"{text.usd(cost.vm)} USD VMs. {plan.relayed_share:.0%} is relayed. VMs at most: "
+            + (", ".join(f"{n} at {region}" for region, n in plan.vms.items()) or "none")
+            + "."
+        )
+    )
+    if would_do := _what_would_do(plan):
+        blocks.append(would_do)
+    low = plan.request["rates"] == "low"
+    snapshot = plan.snapshot
+    blocks.append(
+        filled(
+            f"Promises rest on {'the low bounds of' if low else 'what is expected of'} links and "
+            f"caps. Snapshot {snapshot.id} ({snapshot.source}), as of {snapshot.as_of}."
+        )
+    )
+    blocks += notes_block(plan.warnings)
+    return "\n\n".join(blocks)
+
+
+def _transfers(plan: SchedulePlan) -> str:
+    rows = [
+        (
+            transfer.id,
+            f"{transfer.src} -> {transfer.dst}",
+            text.volume(transfer.volume_gb),
+            _clock(transfer.start_s),
+            _clock(transfer.deadline_s),
+            transfer.verdict,
+            _clock(transfer.end_s),
+            text.usd(transfer.egress_usd) if transfer.periods else "-",
+        )
+        for transfer in plan.transfers
+    ]
+    header = ("transfer", "", "volume", "start", "deadline", "verdict", "ends", "$ egress")
+    return text.table(header, rows)
+
+
+def _bars(plan: SchedulePlan) -> str:
+    """Return a line of time for each transfer that is sent."""
+    sent = [transfer for transfer in plan.transfers if transfer.periods]
+    last_s = max((t.deadline_s or t.end_s or 0.0 for t in sent), default=0.0)
+    last_s = max([last_s, *(t.end_s or 0.0 for t in sent)])
+    if not sent or last_s <= 0:
+        return "Nothing is sent."
+    width = max(len(transfer.id) for transfer in sent)
+    step = last_s / BAR
+    lines = []
+    for transfer in sent:
+        bar = ""
+        for at in range(BAR):
+            begin, end = at * step, (at + 1) * step
+            if any(p.start_s < end and p.end_s > begin for p in transfer.periods):
+                bar += SENDING
+            elif begin < (transfer.deadline_s or transfer.end_s or 0.0) and end > transfer.start_s:
+                bar += WAITING
+            else:
+                bar += OUTSIDE
+        lines.append(f"{transfer.id.ljust(width)}  |{bar}|")
+    scale = f"{' ' * width}  0{text.duration(last_s).rjust(BAR + 1)}"
+    return "\n".join([*lines, scale, f"{SENDING} sends, {WAITING} could"])
+
+
+def _periods(plan: SchedulePlan) -> str:
+    rows = []
+    for transfer in plan.transfers:
+        for period in transfer.periods:
+            paths = ", ".join(
+                ("direct" if len(path.regions) == 2 else f"via {path.regions[1]}")
+                + f" {gbps_text(path.throughput_gbps)}"
+                for path in period.paths
+            )
+            rows.append(
+                (
+                    transfer.id,
+                    _clock(period.start_s),
+                    _clock(period.end_s),
+                    gbps_text(period.throughput_gbps),
+                    str(sum(path.connections for path in period.paths)),
+                    paths,
+                )
+            )
+    return text.table(("transfer", "from", "to", "Gbit/s", "connections", "paths"), rows)
+
+
+def _what_would_do(plan: SchedulePlan) -> str:
+    lines = []
+    for transfer in plan.transfers:
+        if transfer.remedies:
+            found = _remedies(transfer)
+            lines.append(filled(f"- {transfer.id}: {found}", indent="  "))
+    return "\n".join([text.styled("What would do", text.BOLD), *lines]) if lines else ""
+
+
+def _remedies(transfer: TransferSchedule) -> str:
+    remedies = transfer.remedies
+    assert remedies
+    ways = [f"a deadline of {_clock(remedies.deadline_s)}"]
+    if remedies.more_vms:
+        more = remedies.more_vms
+        count = sum(more.vms.values())
+        where = ", ".join(f"{n} more at {region}" for region, n in more.vms.items())
+        proven = "" if count == more.at_least else f" (no fewer than {more.at_least} would do)"
+        ways.append(f"VMs: {where}{proven}")
+    if remedies.volume_gb:
+        ways.append(f"at most {text.volume(remedies.volume_gb)} by its deadline")
+    return "; or ".join(ways)
+
+
+def _clock(seconds: float | None) -> str:
+    """Return a time on the schedule's clock, as hours, minutes and seconds."""
+    if seconds is None:
+        return "-"
+    whole = round(seconds)
+    return f"{whole // 3600}:{whole // 60 % 60:02d}:{whole % 60:02d}"

@@ -1,0 +1,159 @@
+"""``relayd shuffle``: many transfers at once, the answer for people or as JSON."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from planner.model.units import gbps_text, parse_duration_s, parse_volume_gb
+from planner.shuffle.plan import Comparison, ShufflePlan
+from relayd.cli import text
+from relayd.cli.options import assignments, number, wan_of, whole_number
+from relayd.cli.text import filled, notes_block
+from relayd.files.demands import read_demands
+from relayd.settings import load_settings
+
+SHOWN_PAIRS = 8
+
+
+def run(options: argparse.Namespace) -> int:
+    """Answer one request."""
+    plan = ask(options)
+    print(plan.model_dump_json(indent=2) if options.json else human(plan, all_pairs=options.pairs))
+    return 0
+
+
+def ask(options: argparse.Namespace) -> ShufflePlan:
+    """Turn the options into a request, and ask."""
+    demands = read_demands(options.demands)
+    settings = load_settings()
+    vms = assignments(options.vms, "--vms", "*")
+    month = assignments(options.month_to_date, "--month-to-date", "*")
+    limits: dict[str, Any] = {}
+    most_vms = vms.pop("*", settings.vms)
+    connections = options.connections or settings.connections
+    margin = options.margin or settings.margin
+    if most_vms is not None:
+        limits["vms"] = whole_number(most_vms, "--vms")
+    if connections is not None:
+        limits["connections"] = whole_number(connections, "--connections")
+    if margin is not None:
+        limits["margin"] = number(margin, "--margin")
+    if options.deadline is not None:
+        limits["deadline_s"] = parse_duration_s(options.deadline, "--deadline")
+    if options.vm_start is not None:
+        limits["vm_start_s"] = parse_duration_s(options.vm_start, "--vm-start")
+    return wan_of(options).shuffle(
+        demands,
+        objective=options.objective,
+        relays=options.relays,
+        avoid=options.avoid,
+        allow=options.allow,
+        vms_in={region: whole_number(count, "--vms") for region, count in vms.items()},
+        month_to_date_gb={
+            provider: parse_volume_gb(size, "--month-to-date") for provider, size in month.items()
+        },
+        vm_types=assignments(options.vm_type, "--vm-type", None),
+        frontier=options.frontier,
+        **limits,
+    )
+
+
+def human(plan: ShufflePlan, *, all_pairs: bool = False) -> str:
+    """Return a plan for people: verdict and reason, the comparison, the pairs, what would help."""
+    verdict = (
+        "Send every pair direct, at these rates."
+        if plan.verdict == "direct"
+        else "Relay a part of it."
+    )
+    senders = {pair.src for pair in plan.pairs} | {pair.dst for pair in plan.pairs}
+    head = f"{len(plan.pairs)} pairs among {len(senders)} regions, {text.volume(plan.volume_gb)}"
+    blocks = [
+        text.styled(verdict, text.BOLD) + f"\n{head}",
+        filled(plan.reason),
+        _comparison(plan),
+        _pairs(plan, all_pairs=all_pairs),
+        filled("VMs: " + ", ".join(f"{n} at {region}" for region, n in plan.vms.items()) + "."),
+    ]
+    if plan.frontier:
+        rows = [
+            (
+                text.duration(point.duration_s),
+                text.usd(point.cost_usd.total),
+                f"{point.relayed_share:.0%}",
+                str(sum(point.vms.values())),
+            )
+            for point in plan.frontier
+        ]
+        blocks.append(text.table(("frontier", "$ total", "relayed", "VMs"), rows))
+    if plan.one_more_vm:
+        lines = [
+            filled(
+                f"- One more VM at {more.region}: {text.duration(more.duration_s)} in all, at "
+                f"least {text.duration(more.saved_s)} sooner",
+                indent="  ",
+            )
+            for more in plan.one_more_vm
+        ]
+        blocks.append("\n".join([text.styled("What would help", text.BOLD), *lines]))
+    snapshot = plan.snapshot
+    blocks.append(
+        filled(
+            f"Within the bounds of the estimates: {text.duration(plan.duration_s_low)} to "
+            f"{text.duration(plan.duration_s_high)}. Snapshot {snapshot.id} ({snapshot.source}), "
+            f"as of {snapshot.as_of}."
+        )
+    )
+    blocks += notes_block(plan.warnings)
+    return "\n\n".join(blocks)
+
+
+def _comparison(plan: ShufflePlan) -> str:
+    base = plan.equal_share
+
+    def row(name: str, option: Comparison) -> tuple[str, ...]:
+        if option.duration_s is None or option.cost_usd is None:
+            return (name, *["-"] * 5)
+        cost = option.cost_usd
+        speed = f"{base.duration_s / option.duration_s:.2f}x" if base.duration_s else "-"
+        return (
+            name,
+            text.duration(option.duration_s),
+            text.usd(cost.egress),
+            text.usd(cost.vm),
+            text.usd(cost.total),
+            speed,
+        )
+
+    rows = [
+        row("all at once, direct", base),
+        row("best direct rates", plan.direct),
+        row(f"chosen: {plan.verdict}", Comparison(plan.duration_s, plan.cost_usd)),
+    ]
+    return text.table(("", "time", "$ egress", "$ VM", "$ total", "speed"), rows)
+
+
+def _pairs(plan: ShufflePlan, *, all_pairs: bool) -> str:
+    slowest = sorted(plan.pairs, key=lambda pair: -pair.duration_s)
+    shown = plan.pairs if all_pairs else slowest[:SHOWN_PAIRS]
+    rows = []
+    for pair in shown:
+        paths = ", ".join(
+            ("direct" if len(path.regions) == 2 else f"via {path.regions[1]}")
+            + (f" {path.share:.0%}" if len(pair.paths) > 1 else "")
+            for path in pair.paths
+        )
+        rows.append(
+            (
+                f"{pair.src} -> {pair.dst}",
+                text.volume(pair.volume_gb),
+                gbps_text(pair.throughput_gbps),
+                text.duration(pair.duration_s),
+                str(sum(path.connections for path in pair.paths)),
+                paths,
+            )
+        )
+    title = "pair" if all_pairs or len(shown) == len(plan.pairs) else "last pairs"
+    table = text.table((title, "volume", "Gbit/s", "time", "connections", "paths"), rows)
+    hidden = len(plan.pairs) - len(shown)
+    return table + (f"\n{hidden:,} more end sooner; --pairs lists all." if hidden else "")

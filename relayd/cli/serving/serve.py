@@ -1,0 +1,90 @@
+"""``relayd serve``: answer questions over HTTP until told to stop."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from planner.model.errors import RelaydError
+from relayd.cli.options import store_place
+from relayd.http.server.settings import ServiceSettings, load_service_settings
+from relayd.settings import load_settings
+from relayd.store import Place
+
+if TYPE_CHECKING:
+    from relayd.http.server.serving import Running
+
+OPTIONS = (
+    "config",
+    "host",
+    "port",
+    "insecure_public",
+    "tls_cert",
+    "tls_key",
+    "require_tokens",
+    "workers",
+    "fleet",
+)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Check the settings, then serve."""
+    settings = load_service_settings(_given(options))
+    general = load_settings()
+    db, catalogues = _places(options)
+    every = (*general.catalogues, *catalogues)
+    if options.check:
+        return _check(settings, db, every)
+    from relayd.http.server.serving import serve
+
+    asyncio.run(serve(settings, db, every, _say_where))
+    return 0
+
+
+def _given(options: argparse.Namespace) -> Mapping[str, Any]:
+    given = {name: getattr(options, name, None) for name in OPTIONS}
+    # A flag that was not given leaves the choice to the environment and the file.
+    return {name: value for name, value in given.items() if value not in (None, False)}
+
+
+def _places(options: argparse.Namespace) -> tuple[Place, list[Path]]:
+    db = store_place(options, load_settings())
+    return db, [Path(name) for name in options.catalogue]
+
+
+def _say_where(running: Running) -> None:
+    print(f"relayd serves at {running.url} (documentation: {running.url}/docs)", flush=True)
+
+
+def _check(settings: ServiceSettings, db: Place, catalogues: tuple[Path, ...]) -> int:
+    """Print the effective settings, and on standard error all that is wrong with them."""
+    from relayd.catalogue.loading import load_catalogue
+    from relayd.store import open_store
+
+    there = not isinstance(db, Path) or db.exists()
+    print(f"# store: {db}{'' if there else ' (will be made)'}")
+    print(settings.as_toml())
+    problems: list[RelaydError] = list(settings.problems())
+    try:
+        load_catalogue(catalogues)
+    except RelaydError as error:
+        problems.append(error)
+    if there:
+        try:
+            open_store(db, mode="write").close()
+        except RelaydError as error:
+            problems.append(error)
+    if settings.fleet and not problems:
+        from probes.fleet.file import load_fleet
+
+        try:
+            load_fleet(settings.fleet)
+        except RelaydError as error:
+            problems.append(error)
+    for problem in problems:
+        print(f"relayd: {problem}", file=sys.stderr)
+    return problems[0].exit_code if problems else 0

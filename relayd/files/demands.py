@@ -1,0 +1,126 @@
+"""Demand matrices in files: CSV as a list or as a matrix, JSON as a list or nested."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from planner.model.errors import FormatError, InputError
+from planner.model.units import parse_volume_gb
+
+VOLUME_NAMES = ("volume_gb", "gb", "volume")
+
+
+def read_demands(name: str) -> list[tuple[str, str, float]]:
+    """Read sources, destinations and GB from a file; ``-`` is CSV on standard input.
+
+    CSV has the columns ``src, dst, volume_gb``, or is a matrix: a first row of destinations and a
+    first column of sources. JSON is ``[{"src": ..., "dst": ..., "volume_gb": ...}]`` or
+    ``{src: {dst: GB}}``. A volume is a number of GB or has a unit, such as ``1.5TB``.
+
+    Raises
+    ------
+    InputError
+        If the file can't be read.
+    FormatError
+        If it is neither, naming the line.
+    """
+    try:
+        text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise InputError("demands", f"can't be read ({error.strerror})", value=name) from None
+    except UnicodeDecodeError:
+        raise FormatError("demands", "is not UTF-8 text", value=name) from None
+    if text.lstrip()[:1] in {"{", "["} or name.endswith(".json"):
+        return _from_json(text, name)
+    return _from_csv(text, name)
+
+
+def _from_json(text: str, name: str) -> list[tuple[str, str, float]]:
+    try:
+        content = json.loads(text)
+    except ValueError as error:
+        raise FormatError("demands", f"is not JSON ({error})", value=name) from None
+    if isinstance(content, dict) and isinstance(content.get("demands"), dict | list):
+        content = content["demands"]
+    rows: list[tuple[str, str, float]] = []
+    if isinstance(content, dict):
+        for src, row in content.items():
+            if not isinstance(row, dict):
+                raise FormatError(
+                    f"{name}, {src}",
+                    "must map destinations to GB",
+                    value=row,
+                    remedy='Write {"src": {"dst": 100}}.',
+                )
+            rows += [
+                (src, dst, _volume(value, f"{name}, {src} -> {dst}")) for dst, value in row.items()
+            ]
+        return rows
+    for number, item in enumerate(content if isinstance(content, list) else [content], 1):
+        where = f"{name}, entry {number}"
+        volume = _named_volume(item) if isinstance(item, dict) else None
+        if volume is None or not {"src", "dst"} <= item.keys():
+            raise FormatError(where, "needs src, dst and volume_gb", value=item)
+        rows.append((str(item["src"]), str(item["dst"]), _volume(volume, where)))
+    return rows
+
+
+def _named_volume(item: dict[str, Any]) -> object:
+    return next((item[key] for key in VOLUME_NAMES if item.get(key) is not None), None)
+
+
+def _from_csv(text: str, name: str) -> list[tuple[str, str, float]]:
+    lines = [
+        (number, [cell.strip() for cell in row])
+        for number, row in enumerate(csv.reader(io.StringIO(text)), 1)
+        if any(cell.strip() for cell in row)
+    ]
+    if len(lines) < 2:
+        raise FormatError(
+            "demands",
+            "has no rows under its header",
+            value=name,
+            remedy="Write src,dst,volume_gb, or a matrix with names above and to the left.",
+        )
+    header = lines[0][1]
+    lowered = [cell.lower() for cell in header]
+    rows: list[tuple[str, str, float]] = []
+    if {"src", "dst"} <= set(lowered):
+        column = next((c for c in VOLUME_NAMES if c in lowered), None)
+        if column is None:
+            raise FormatError(
+                f"{name}, line 1", f"has no column {' or '.join(VOLUME_NAMES)}", value=header
+            )
+        at = [lowered.index(key) for key in ("src", "dst", column)]
+        for number, row in lines[1:]:
+            where = f"{name}, line {number}"
+            if len(row) <= max(at):
+                raise FormatError(where, f"has {len(row)} of {len(header)} columns", value=row)
+            rows.append((row[at[0]], row[at[1]], _volume(row[at[2]], where)))
+        return rows
+    for number, row in lines[1:]:
+        if len(row) != len(header):
+            raise FormatError(
+                f"{name}, line {number}", f"has {len(row)} of {len(header)} columns", value=row[0]
+            )
+        rows += [
+            (row[0], dst, _volume(cell, f"{name}, line {number}, column {dst}"))
+            for dst, cell in zip(header[1:], row[1:], strict=True)
+            if cell and dst != row[0]
+        ]
+    return rows
+
+
+def _volume(value: object, where: str) -> float:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    words = str(value)
+    try:
+        return float(words)
+    except ValueError:
+        return parse_volume_gb(words, where)

@@ -1,0 +1,66 @@
+"""Plans that come back: as the object, as a document, or as JSON from a file or a process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from planner.model.errors import InputError
+from planner.transfer.plan import Answer, Plan
+
+_REMEDY = "Give a plan or its JSON, as `relayd plan --json` prints it."
+
+
+def document_of(
+    plan: Answer | Mapping[str, Any] | str, name: str | None = None
+) -> Mapping[str, Any]:
+    """Return a recommendation of any kind as a document, without looking into it.
+
+    Parameters
+    ----------
+    plan : Answer, mapping or str
+        Or its JSON.
+    name : str, optional
+        Of the file that it is from, for errors.
+
+    Raises
+    ------
+    InputError
+        If it is no JSON object.
+    """
+    if isinstance(plan, Answer):
+        return plan.model_dump("json")
+    found: object = plan
+    if isinstance(plan, str):
+        try:
+            found = json.loads(plan)
+        except (ValueError, RecursionError) as fault:
+            raise InputError("plan", f"is not JSON: {fault}", value=name, remedy=_REMEDY) from None
+    if not isinstance(found, Mapping):
+        raise InputError(
+            "plan", "is not a plan", value=name or type(found).__name__, remedy=_REMEDY
+        )
+    return found
+
+
+def plan_of(plan: Answer | Mapping[str, Any] | str) -> Plan:
+    """Return the plan of one transfer, checked to be whole.
+
+    Raises
+    ------
+    InputError
+        If it is no such plan; names what is wrong with it first.
+    """
+    if isinstance(plan, Plan):
+        return plan
+    from pydantic import TypeAdapter, ValidationError  # takes 70 ms
+
+    try:
+        return TypeAdapter(Plan).validate_python(document_of(plan))
+    except ValidationError as faults:
+        first = faults.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise InputError(
+            "plan", f"is not a plan of one transfer: {place}: {first['msg']}", remedy=_REMEDY
+        ) from None

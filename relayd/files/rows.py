@@ -1,0 +1,92 @@
+"""Rows of named fields in files: CSV under a header, or a JSON list of objects."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from planner.model.errors import FormatError, InputError
+
+
+def read_text(name: str, what: str) -> str:
+    """Read a text file; ``-`` is standard input.
+
+    Raises
+    ------
+    InputError
+        If it can't be read.
+    FormatError
+        If it is not text.
+    """
+    try:
+        return sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise InputError(what, f"can't be read ({error.strerror})", value=name) from None
+    except UnicodeDecodeError:
+        raise FormatError(what, "is not UTF-8 text", value=name) from None
+
+
+def read_json(name: str, what: str) -> Any:
+    """Read a JSON file."""
+    try:
+        return json.loads(read_text(name, what))
+    except ValueError as error:
+        raise FormatError(what, f"is not JSON ({error})", value=name) from None
+    except RecursionError:
+        raise FormatError(what, "is nested too deep", value=name) from None
+
+
+def read_rows(name: str, what: str) -> list[dict[str, Any]]:
+    """Read rows: CSV, or a JSON list of objects (or an object that has it under `what`).
+
+    Parameters
+    ----------
+    name : str
+        ``-`` is standard input.
+    what : str
+        What the rows are, for errors.
+
+    Raises
+    ------
+    InputError
+        If the file can't be read.
+    FormatError
+        If it is neither, naming the line.
+    """
+    text = read_text(name, what)
+    if text.lstrip()[:1] in {"{", "["} or name.endswith(".json"):
+        try:
+            content = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise FormatError(what, f"is not JSON ({error})", value=name) from None
+        if isinstance(content, dict) and isinstance(content.get(what), list):
+            content = content[what]
+        if not isinstance(content, list) or not all(isinstance(row, dict) for row in content):
+            raise FormatError(what, "must be a JSON list of objects", value=name)
+        return content
+    reader = csv.reader(io.StringIO(text))
+    header: list[str] = []
+    rows = []
+    for number, cells in enumerate(reader, 1):
+        stripped = [cell.strip() for cell in cells]
+        if not any(stripped):
+            continue
+        if not header:
+            header = stripped
+            if len(set(header)) < len(header):
+                raise FormatError(f"{name}, line {number}", "names a column twice", value=header)
+            continue
+        if len(stripped) != len(header):
+            raise FormatError(
+                f"{name}, line {number}",
+                f"has {len(stripped)} of {len(header)} columns",
+                value=stripped,
+            )
+        rows.append(dict(zip(header, stripped, strict=True)))
+    if not rows:
+        raise FormatError(what, "has no rows under its header", value=name)
+    return rows

@@ -1,0 +1,30 @@
+"""What a campaign would do and cost: asked before it is agreed to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from relayd.sources.wan import Wan
+from relayd.store import Place
+
+
+def forecast(wan: Wan, fleet: Path, place: Place, request: dict[str, Any]) -> dict[str, Any]:
+    """Return the forecast of a campaign as JSON types; in a worker, because it takes a while.
+
+    Raises
+    ------
+    InputError, ProblemError
+        If the request or the fleet file can't be used.
+    """
+    from relayd.campaigns.forecast import forecast_as_json
+    from relayd.campaigns.running import Measuring
+    from relayd.http.campaigns.fleet_file import fleet_of
+    from relayd.http.campaigns.process import wish_of
+    from relayd.store import open_store
+
+    hosts = fleet_of(fleet)
+    with open_store(place, mode="read") as store:
+        measuring = Measuring(hosts, wan.catalogue, store)
+        found = measuring.forecast(wish_of(request, hosts), request["budget_usd"])
+    return forecast_as_json(found)

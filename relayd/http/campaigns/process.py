@@ -1,0 +1,136 @@
+"""One campaign in a process of its own, told on standard input what to do.
+
+Estimating and choosing links takes seconds of a core, and SSH has its own event loop: neither is
+to hold up answers. What it does is in the store, so that the end of either process loses nothing.
+Its first line of output is the campaign's number, or a problem.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from planner.model.errors import InputError, RelaydError
+from probes.campaign.engine import Limits
+from probes.campaign.method import Method
+from probes.campaign.stages import Wish, parse_pairs
+from probes.campaign.tasks import PHASES
+from probes.fleet.hosts import Fleet
+from relayd.campaigns.events import CampaignTelling, conclusion
+from relayd.campaigns.running import Measuring, wish_from_json, wish_to_json
+from relayd.catalogue.loading import load_catalogue
+from relayd.cli.measuring.fleet import allow_many_connections
+from relayd.http.campaigns.fleet_file import fleet_of
+from relayd.http.responses.problems import ProblemError, problem_of
+from relayd.store import Store, open_store
+from relayd.store.campaigns.log import Campaigns, StoredCampaign
+from relayd.termination import cancelled_by_sigterm
+
+
+def main() -> int:
+    """Run the campaign that standard input describes."""
+    asked = json.load(sys.stdin)
+    try:
+        catalogue = load_catalogue([Path(name) for name in asked["catalogues"]])
+        fleet = fleet_of(Path(asked["fleet"]))
+        with open_store(asked["db"], mode="create") as store:
+            campaigns = Campaigns(store)
+            with _alone(campaigns):
+                measuring = Measuring(fleet, catalogue, store)
+                campaign = _campaign(campaigns, measuring, asked["request"])
+                _say({"id": campaign.row.id})
+                asyncio.run(_run(store, measuring, campaign, asked["request"]))
+    except (RelaydError, ProblemError) as error:
+        problem = problem_of(error)
+        _say({"status": problem.status, "problem": problem.content})
+        return 1
+    return 0
+
+
+@contextmanager
+def _alone(campaigns: Campaigns) -> Iterator[None]:
+    """Be the only campaign on the store, also beside `relayd probe`."""
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(campaigns.alone())
+        except InputError:
+            raise ProblemError(
+                409, "conflict", "Another process is running a campaign on the same store."
+            ) from None
+        yield
+
+
+def _campaign(
+    campaigns: Campaigns, measuring: Measuring, request: dict[str, Any]
+) -> StoredCampaign:
+    unfinished = campaigns.unfinished()
+    if request["resume"]:
+        if unfinished is None:
+            raise InputError("resume", "finds nothing: the last campaign was finished", value=True)
+        return unfinished
+    wish = wish_of(request, measuring.fleet)
+    return campaigns.begin(
+        {
+            "wish": wish_to_json(wish),
+            "method": Method().to_json(),
+            "budget_usd": request["budget_usd"],
+        }
+    )
+
+
+def wish_of(request: dict[str, Any], fleet: Fleet) -> Wish:
+    """Return what a request asks to be measured.
+
+    Raises
+    ------
+    InputError
+        If a pair is none of the fleet's.
+    """
+    phases = request["phases"] or PHASES
+    return Wish(
+        phases=tuple(phase for phase in PHASES if phase in phases),
+        pairs=parse_pairs(request["pairs"], fleet),
+        thorough=request["thorough"],
+        connections=request["connections"],
+    )
+
+
+async def _run(
+    store: Store, measuring: Measuring, campaign: StoredCampaign, request: dict[str, Any]
+) -> None:
+    telling = CampaignTelling(store, campaign.row.id)
+    cancelled_by_sigterm()
+    deadline_s = float("inf")
+    if request["max_minutes"] is not None:
+        deadline_s = time.monotonic() + 60 * request["max_minutes"]
+    allow_many_connections()
+    telling.tell(status="started")
+    try:
+        report = await measuring.run(
+            campaign,
+            wish_from_json(campaign.row.options["wish"]),
+            Limits(budget_usd=request["budget_usd"], deadline_s=deadline_s),
+            method=Method.from_json(campaign.row.options.get("method", {})),
+            on_progress=telling.progress,
+        )
+    except asyncio.CancelledError:
+        telling.tell(status="interrupted")
+    except RelaydError as error:
+        telling.tell(status="failed", problem=str(error))
+        raise
+    else:
+        telling.tell(**conclusion(report))
+
+
+def _say(content: dict[str, Any]) -> None:
+    print(json.dumps(content), flush=True)  # noqa: T201 - the service reads this
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,212 @@
+"""The description of the API (OpenAPI 3.1), made from the routes and their models."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import Any
+
+from pydantic import BaseModel, TypeAdapter
+
+from relayd import __version__
+from relayd.http.models.problems import Problem
+from relayd.http.responses.problems import MEDIA_TYPE
+from relayd.http.routes.table import JSON, NDJSON, Route
+
+_REFS = "#/components/schemas/{model}"
+_ALWAYS = (400, 408, 413, 429, 500, 503)
+_WITH_SCOPE = (401, 403)
+_MEANINGS = {
+    304: "Not changed since the ETag given",
+    400: "Can't be read",
+    401: "Needs a valid token",
+    403: "The token lacks the scope",
+    404: "Nothing is here",
+    408: "The body did not come in time",
+    409: "Not with what is known, or not now",
+    413: "Too large",
+    415: "Wrong type of body",
+    422: "Not valid, or no plan meets the limits; see `kind`",
+    429: "Too many requests",
+    500: "A fault of the service",
+    503: "Not now; see Retry-After",
+}
+ABOUT = """\
+Direct or relayed? Plans for transfers between cloud datacenters, and what they rest on.
+
+Figures have their unit in the name: `_gbps` (10^9 bit/s), `_mbps`, `_ms`, `_s`, `_gb` (10^9
+bytes), `_usd`. Each answer names the snapshot that it rests on: in `snapshot`, and in the headers
+`Relayd-Snapshot` and `Relayd-As-Of`. Errors are problem documents (RFC 9457); `kind` tells them
+apart.
+
+Under `/v1`, keys and paths may be added; none is renamed, removed or given another meaning.
+Cursors and tokens are opaque.
+"""
+
+
+@cache
+def document() -> bytes:
+    """Return the description as JSON."""
+    from relayd.http.routes.all import ROUTES
+
+    listed = tuple(route for route in ROUTES if route.listed)
+    return json.dumps(described(listed), indent=1).encode()
+
+
+def described(routes: tuple[Route, ...]) -> dict[str, Any]:
+    """Return the description of some routes."""
+    schemas = _Schemas(routes)
+    paths: dict[str, Any] = {}
+    for route in routes:
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, schemas)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "relayd",
+            "version": __version__,
+            "description": ABOUT,
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": "/"}],
+        "paths": paths,
+        "components": {
+            "schemas": schemas.definitions,
+            "securitySchemes": {
+                "token": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "From `relayd token create`; needed once any token was made.",
+                }
+            },
+        },
+    }
+
+
+class _Schemas:
+    """Schemas of all models, each once."""
+
+    def __init__(self, routes: tuple[Route, ...]) -> None:
+        answers = dict.fromkeys([Problem, *(r.answer for r in routes if r.answer is not None)])
+        asked = dict.fromkeys(
+            model for r in routes for model in (r.query, r.body, *r.also) if model is not None
+        )
+        wanted: list[tuple[Any, Any, TypeAdapter[Any]]] = [
+            *((model, "serialization", TypeAdapter(model)) for model in answers),
+            *((model, "validation", TypeAdapter(model)) for model in asked),
+        ]
+        self._found, rest = TypeAdapter.json_schemas(wanted, ref_template=_REFS)
+        self.definitions: dict[str, Any] = rest.get("$defs", {})
+
+    def answer(self, model: Any) -> dict[str, Any]:
+        return self._found[model, "serialization"]
+
+    def body(self, model: type[BaseModel]) -> dict[str, Any]:
+        return self._found[model, "validation"]
+
+    def query(self, model: type[BaseModel]) -> dict[str, Any]:
+        """Return a query's model with its properties at hand."""
+        schema = self.body(model)
+        if "$ref" in schema:
+            schema = self.definitions[schema["$ref"].rpartition("/")[2]]
+        return schema
+
+
+def _operation(route: Route, schemas: _Schemas) -> dict[str, Any]:
+    operation: dict[str, Any] = {
+        "operationId": route.name,
+        "summary": route.summary,
+        "tags": [_tag(route)],
+    }
+    if route.description:
+        operation["description"] = route.description
+    parameters = [
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "schema": {"type": "string", "minLength": 1, "maxLength": 200},
+        }
+        for name in route.parameters
+    ]
+    if route.query:
+        parameters += _query(schemas.query(route.query))
+    if route.etag:
+        parameters.append(
+            {
+                "name": "If-None-Match",
+                "in": "header",
+                "required": False,
+                "schema": {"type": "string"},
+                "description": "The ETag of what you have.",
+            }
+        )
+    if parameters:
+        operation["parameters"] = parameters
+    if route.body:
+        content = {
+            kind: {"schema": _body_schema(kind, route, schemas)} for kind in route.body_types
+        }
+        operation["requestBody"] = {"required": True, "content": content}
+    operation["responses"] = _responses(route, schemas)
+    operation["security"] = [{"token": []}, {}] if route.scope else [{}]
+    if route.scope:
+        operation["x-scope"] = route.scope
+    return operation
+
+
+def _body_schema(kind: str, route: Route, schemas: _Schemas) -> dict[str, Any]:
+    assert route.body
+    if kind == NDJSON:
+        return {"type": "string", "description": "One JSON object a line."}
+    return schemas.body(route.body)
+
+
+def _tag(route: Route) -> str:
+    first = route.path.strip("/").split("/")
+    return first[1] if first[0] == "v1" else "operations"
+
+
+def _query(schema: dict[str, Any]) -> list[dict[str, Any]]:
+    required = schema.get("required", [])
+    found = []
+    for name, property_ in schema["properties"].items():
+        shape = {key: value for key, value in property_.items() if key != "description"}
+        # Left out is what null means in a body; a query string has no null.
+        options = [option for option in shape.get("anyOf", []) if option != {"type": "null"}]
+        if options:
+            shape.pop("anyOf")
+            shape.update(options[0] if len(options) == 1 else {"anyOf": options})
+        if shape.get("default", 0) is None:
+            shape.pop("default")
+        parameter = {"name": name, "in": "query", "required": name in required, "schema": shape}
+        if text := property_.get("description"):
+            parameter["description"] = text
+        found.append(parameter)
+    return sorted(found, key=lambda parameter: not parameter["required"])
+
+
+def _responses(route: Route, schemas: _Schemas) -> dict[str, Any]:
+    success: dict[str, Any] = {"description": "The answer"}
+    if route.answer is not None:
+        success["content"] = {JSON: {"schema": schemas.answer(route.answer)}}
+    elif route.media_type != JSON:
+        success["content"] = {route.media_type: {"schema": {"type": "string"}}}
+    else:
+        success["content"] = {JSON: {"schema": {"type": "object"}}}
+    responses = {str(route.success): success}
+    if route.etag:
+        responses["304"] = {"description": _MEANINGS[304]}
+    statuses = {*_ALWAYS, *route.statuses, 422}
+    if route.scope:
+        statuses |= {*_WITH_SCOPE}
+    if route.body:
+        statuses |= {415}
+    problem = {MEDIA_TYPE: {"schema": schemas.answer(Problem)}}
+    for status in sorted(statuses):
+        responses[str(status)] = {"description": _MEANINGS[status], "content": problem}
+    if route.path == "/readyz":
+        responses["503"] = {
+            "description": "Not ready; see `reasons`",
+            "content": {JSON: {"schema": schemas.answer(route.answer)}},
+        }
+    return responses

@@ -1,0 +1,102 @@
+"""Who may do what: bearer tokens (RFC 6750) by digest, with scopes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from aiohttp import hdrs, web
+
+from relayd.http.responses.problems import ProblemError
+from relayd.store.tokens import Scope, Token, digest_of
+
+if TYPE_CHECKING:
+    from relayd.http.models.problems import Kind
+
+_BEARER = "bearer "
+_MOST_TOKEN = 512
+
+
+class Access:
+    """The tokens as of the last look into the store.
+
+    Once a token was ever made there, each request needs one; revoking the last does not open
+    the service to everybody.
+
+    Parameters
+    ----------
+    require : bool
+        Need tokens in any case.
+    """
+
+    def __init__(self, *, require: bool) -> None:
+        self._require = require
+        self._by_digest: dict[str, Token] = {}
+
+    @property
+    def needs_tokens(self) -> bool:
+        """Whether requests need a token."""
+        return self._require or bool(self._by_digest)
+
+    def renew(self, tokens: Sequence[Token]) -> None:
+        """Take the tokens that the store has now."""
+        self._by_digest = {token.digest: token for token in tokens}
+
+    def may(self, request: web.Request, scope: Scope) -> bool:
+        """Return whether who asks might ask for something else, too."""
+        try:
+            self.caller(request, scope)
+        except ProblemError:
+            return False
+        return True
+
+    def caller(self, request: web.Request, scope: Scope | None) -> object:
+        """Return whom to count a request for: its token's number, else its address.
+
+        Raises
+        ------
+        ProblemError
+            401 or 403, with ``WWW-Authenticate``.
+        """
+        if not self.needs_tokens or scope is None:
+            return request.remote
+        header = request.headers.get(hdrs.AUTHORIZATION, "")
+        if not header:
+            raise _refusal(401, "unauthorized", "Send `Authorization: Bearer` and a token.", scope)
+        if header[: len(_BEARER)].lower() != _BEARER or len(header) > _MOST_TOKEN:
+            raise _refusal(
+                401,
+                "unauthorized",
+                "The Authorization header has no bearer token.",
+                scope,
+                "invalid_request",
+            )
+        # Found by its digest: how long that takes says nothing about tokens that are near.
+        token = self._by_digest.get(digest_of(header[len(_BEARER) :].strip()))
+        if token is None or not token.is_valid(time.time()):
+            raise _refusal(
+                401,
+                "unauthorized",
+                "The token is unknown, expired or revoked.",
+                scope,
+                "invalid_token",
+            )
+        if not token.may(scope):
+            raise _refusal(
+                403,
+                "forbidden",
+                f"This needs a token with the scope {scope!r}.",
+                scope,
+                "insufficient_scope",
+            )
+        return token.id
+
+
+def _refusal(
+    status: int, kind: Kind, detail: str, scope: Scope, error: str | None = None
+) -> ProblemError:
+    challenge = f'Bearer realm="relayd", scope="{scope}"'
+    if error:
+        challenge += f', error="{error}"'
+    return ProblemError(status, kind, detail, headers={hdrs.WWW_AUTHENTICATE: challenge})

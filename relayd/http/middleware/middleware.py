@@ -1,0 +1,160 @@
+"""What surrounds every request: its id, who asks, how often, errors, headers, log and metrics."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+from collections.abc import Awaitable, Callable
+from itertools import count
+from typing import TYPE_CHECKING
+
+from aiohttp import hdrs, web
+
+from relayd.http.middleware.headers import HSTS, SECURITY_HEADERS
+from relayd.http.responses.problems import MEDIA_TYPE, ProblemError, encoded, problem_of
+from relayd.http.routes.table import ID_KEY
+
+if TYPE_CHECKING:
+    from relayd.http.routes.table import Route
+    from relayd.http.server.service import Service
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+REQUEST_ID = "X-Request-ID"
+# An id of the caller's goes into logs as it is, so it may only be of harmless characters.
+_SANE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+UNMATCHED = "unmatched"
+_LAST = "Server"
+"""Who set this one has set all of them: frequent answers are prepared with them."""
+_SECURITY = list(SECURITY_HEADERS.items())
+
+
+class Frame:
+    """Puts the frame around handlers.
+
+    It is not a middleware of aiohttp's: around each handler itself it knows the route, and takes
+    some microseconds less of each request.
+    """
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._numbers = count(1)
+        self._process = secrets.token_hex(4)
+        self._origins = frozenset(service.settings.cors_origins)
+
+    def around(self, handler: Handler, route: Route | None) -> Handler:
+        """Return a handler with all that surrounds it; `route` is None for what matches none."""
+        service, origins = self._service, self._origins
+        log, metrics, access, limits = (
+            service.log,
+            service.metrics,
+            service.access,
+            service.limits,
+        )
+        template = route.path if route else UNMATCHED
+        scope = route.scope if route else None
+        is_limited = route is None or not route.unlimited
+        has_tls = service.settings.tls_cert is not None
+        access_log = service.settings.access_log
+        clock = time.perf_counter
+
+        async def framed(request: web.Request) -> web.StreamResponse:
+            began_s = clock()
+            request_id = self._request_id(request)
+            request[ID_KEY] = request_id
+            caller: object = None
+            service.in_flight += 1
+            try:
+                caller = access.caller(request, scope)
+                if is_limited and (wait_s := limits.wait_s(caller, began_s)):
+                    raise _too_many(wait_s)
+                response = await handler(request)
+            except Exception as error:  # noqa: BLE001 - every one becomes a problem document
+                problem = problem_of(error)
+                if problem.status == 500:
+                    log.error("fault", error, request_id=request_id, route=template)
+                response = _as_response(problem, request_id)
+            finally:
+                service.in_flight -= 1
+            if service.is_stopping:
+                response.force_close()
+            if not response.prepared:
+                own = response.headers
+                if _LAST not in own:
+                    for name, value in _SECURITY:
+                        if name not in own:
+                            own[name] = value
+                own[REQUEST_ID] = request_id
+                if has_tls:
+                    own[HSTS[0]] = HSTS[1]
+                if origins:
+                    _allow_origin(request, response, origins)
+            seconds = clock() - began_s
+            method = request.method if route else ""
+            metrics.answered(template, method, response.status, seconds)
+            if access_log:
+                log.request(
+                    request_id,
+                    request.method,
+                    template,
+                    "" if fixed else request.path,
+                    response.status,
+                    seconds,
+                    caller,
+                )
+            return response
+
+        fixed = route is not None and "{" not in route.path
+        return framed
+
+    def preflight(self, request: web.Request) -> web.Response | None:
+        """Return the answer to a browser that asks whether a page may ask (Fetch, CORS)."""
+        wanted = hdrs.ACCESS_CONTROL_REQUEST_METHOD in request.headers
+        if not self._origins or request.method != hdrs.METH_OPTIONS or not wanted:
+            return None
+        response = web.Response(status=204)
+        if request.headers.get(hdrs.ORIGIN) in self._origins:
+            response.headers[hdrs.ACCESS_CONTROL_ALLOW_METHODS] = "GET, POST"
+            response.headers[hdrs.ACCESS_CONTROL_ALLOW_HEADERS] = (
+                "Authorization, Content-Type, If-None-Match, Last-Event-ID"
+            )
+            response.headers[hdrs.ACCESS_CONTROL_MAX_AGE] = "600"
+        return response
+
+    def _request_id(self, request: web.Request) -> str:
+        given = request.headers.get(REQUEST_ID)
+        if given is not None and _SANE_ID.fullmatch(given):
+            return given
+        return f"{self._process}-{next(self._numbers):x}"
+
+
+def _as_response(problem: ProblemError, request_id: str) -> web.Response:
+    headers = {**problem.headers, hdrs.CONTENT_TYPE: MEDIA_TYPE}
+    response = web.Response(
+        body=encoded(problem, request_id), status=problem.status, headers=headers
+    )
+    if problem.status in (408, 413):
+        response.force_close()  # the rest of the body is not wanted
+    return response
+
+
+def _too_many(wait_s: float) -> ProblemError:
+    whole_s = max(1, int(wait_s + 0.999))
+    return ProblemError(
+        429,
+        "rate-limited",
+        f"Too many requests from you; go on in {whole_s} s.",
+        headers={"Retry-After": str(whole_s)},
+    )
+
+
+def _allow_origin(
+    request: web.Request, response: web.StreamResponse, origins: frozenset[str]
+) -> None:
+    response.headers.add(hdrs.VARY, hdrs.ORIGIN)
+    origin = request.headers.get(hdrs.ORIGIN)
+    if origin in origins:
+        response.headers[hdrs.ACCESS_CONTROL_ALLOW_ORIGIN] = origin
+        response.headers[hdrs.ACCESS_CONTROL_EXPOSE_HEADERS] = (
+            "ETag, Relayd-Snapshot, Relayd-As-Of, Retry-After, X-Request-ID"
+        )

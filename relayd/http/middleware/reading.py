@@ -1,0 +1,145 @@
+"""Reading a request by its route's models: query string, body, limits on both."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+from urllib.parse import parse_qsl
+
+from aiohttp import hdrs, web
+from pydantic import BaseModel, ValidationError
+
+from planner.model.errors import InputError
+from relayd.http.middleware.json_documents import read_json
+from relayd.http.responses.problems import ProblemError, invalid
+
+MOST_QUERY = 100
+"""Parameters of a query string."""
+
+
+def read_query(request: web.Request, model: type[BaseModel] | None) -> Any:
+    """Return the query string as a model; without one, nothing may be asked.
+
+    Raises
+    ------
+    InputError
+        If a parameter is unknown, wrong, or given twice where one is meant.
+    """
+    text = request.rel_url.raw_query_string
+    if model is None:
+        if text:
+            first = text.partition("=")[0][:50]
+            raise InputError("query", "takes no parameters", value=first)
+        return None
+    try:
+        pairs = parse_qsl(
+            text,
+            keep_blank_values=True,
+            strict_parsing=bool(text),
+            errors="strict",
+            max_num_fields=MOST_QUERY,
+        )
+    except (ValueError, UnicodeDecodeError):
+        raise InputError("query", "is not a query string such as a=1&b=2") from None
+    content: dict[str, Any] = {}
+    fields = model.model_fields
+    for name, value in pairs:
+        if name not in fields:
+            raise InputError(
+                name[:100],
+                "is not a parameter of this path",
+                remedy=f"Parameters are {', '.join(fields)}.",
+            )
+        if isinstance(fields[name].default, list):
+            content.setdefault(name, []).append(value)
+        elif name in content:
+            raise InputError(name, "is given twice", value=value)
+        else:
+            content[name] = value
+    try:
+        return model.model_validate(content)
+    except ValidationError as error:
+        raise invalid(error) from None
+
+
+async def read_body(
+    request: web.Request, model: type[BaseModel], most_bytes: int, timeout_s: float
+) -> Any:
+    """Return the JSON body as a model."""
+    check_media_type(request, ("application/json",))
+    content = await read_bytes(request, most_bytes, timeout_s)
+    value = read_json(content)
+    try:
+        return model.model_validate(value, strict=True)
+    except ValidationError as error:
+        raise invalid(error) from None
+
+
+def check_media_type(request: web.Request, allowed: tuple[str, ...]) -> str:
+    """Return the body's media type.
+
+    Raises
+    ------
+    ProblemError
+        415 if it is none of those allowed, or compressed.
+    """
+    found = request.content_type.lower()
+    if hdrs.CONTENT_TYPE not in request.headers or found not in allowed:
+        raise ProblemError(
+            415,
+            "media-type",
+            f"Send the body as {' or '.join(allowed)}.",
+            headers={"Accept-Post": ", ".join(allowed)},
+        )
+    charset = request.charset
+    if charset is not None and charset.lower() not in ("utf-8", "utf8"):
+        raise ProblemError(415, "media-type", "Send the body in UTF-8.")
+    if request.headers.get(hdrs.CONTENT_ENCODING, "identity").lower() != "identity":
+        raise ProblemError(415, "media-type", "Send the body as it is, not compressed.")
+    return found
+
+
+async def read_bytes(request: web.Request, most_bytes: int, timeout_s: float) -> bytes:
+    """Return a body that is small enough and comes in time."""
+    parts = [part async for part in read_parts(request, most_bytes, timeout_s)]
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+async def read_parts(
+    request: web.Request, most_bytes: int, timeout_s: float
+) -> AsyncIterator[bytes]:
+    """Yield a body as it comes.
+
+    Raises
+    ------
+    ProblemError
+        413 once it is larger than it may be, 408 if it takes too long in all.
+    """
+    declared = request.content_length
+    if declared is not None and declared > most_bytes:
+        raise _too_large(most_bytes)
+    seen = 0
+    deadline_s = asyncio.get_running_loop().time() + timeout_s
+    try:
+        while True:
+            async with asyncio.timeout_at(deadline_s):
+                part = await request.content.readany()
+            if not part:
+                return
+            seen += len(part)
+            if seen > most_bytes:
+                raise _too_large(most_bytes)
+            yield part
+    except TimeoutError:
+        raise ProblemError(
+            408, "timeout", f"The body did not come within {timeout_s:g} s."
+        ) from None
+    except web.RequestPayloadError:
+        raise ProblemError(400, "malformed", "The body ended early or is garbled.") from None
+
+
+def _too_large(most_bytes: int) -> ProblemError:
+    return ProblemError(
+        413, "too-large", f"The body is larger than the {most_bytes / 1e6:g} MB it may have."
+    )

@@ -1,0 +1,83 @@
+"""The fleet of the service, and the caps of VMs beside what the catalogue says of their type."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from planner.model.link_states import LinkState
+from planner.model.network import Snapshot
+from relayd.http.models.common import Answered
+from relayd.http.models.network import Site
+
+
+class FleetHost(Answered):
+    """A host that measures; how it is logged in to is not told."""
+
+    name: str
+    region: str
+    zone: str
+    vm_type: str = Field(description="As the fleet file has it; may be empty.")
+    unreachable: str | None = Field(
+        description="Why the watcher can't reach any host of its region; null where it can, or "
+        "where nobody watches."
+    )
+    remedy: str | None = Field(description="What to do about it.")
+
+
+class VmCapSeen(Answered):
+    """The newest cap of one VM in one direction, beside those of its type."""
+
+    host: str
+    region: str
+    vm_type: str
+    cap: Literal["egress", "ingress"]
+    mbps: float
+    measured_at_s: float
+    catalogue_mbps: float | None
+    others_of_type: int
+    recreate: bool = Field(description="Whether recreating the VM is likely to pay.")
+    odds: float | None
+    tries_to_be_sure: int | None
+    expected_mbps: float | None
+    slower_share: float | None = Field(description="Share of VMs of its type that are slower.")
+    text: str
+
+
+class FleetAnswer(Answered):
+    """Who measures, and what is wrong now."""
+
+    snapshot: Snapshot
+    configured: bool = Field(description="Whether the service has a fleet.")
+    problem: str = Field(description="Why the fleet file can't be used now; empty where it can.")
+    hosts: list[FleetHost]
+    vm_caps: list[VmCapSeen] = Field(description="Measured caps of single VMs.")
+    leg_states: list[LinkState] = Field(description="Links that are down or degraded now.")
+    may_start_campaigns: bool = Field(
+        description="Whether who asks may start one here: a fleet, nobody watching, scope `probe`."
+    )
+    why_not: str = Field(description="Why not; empty where they may.")
+
+
+class ReferenceCaps(Answered):
+    """What the catalogue says of a VM type."""
+
+    egress_gbps: float
+    ingress_gbps: float
+    window_mb: float
+    burstable: bool = Field(description="Whether its caps hold only while credits last.")
+    source: str = Field(description="Where the figures are from, with the date.")
+
+
+class SiteSeen(Site):
+    """A region with the caps of one VM there, beside what its type should do."""
+
+    reference: ReferenceCaps | None = Field(description="null where the type is not known.")
+
+
+class Sites(Answered):
+    """The caps of all regions."""
+
+    snapshot: Snapshot
+    sites: list[SiteSeen]

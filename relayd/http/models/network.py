@@ -1,0 +1,223 @@
+"""What is known of the network: regions, links, matrices, snapshots."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+from pydantic import Field
+
+from planner.model.link_states import LinkState
+from planner.model.network import Snapshot
+from planner.transfer.request import DEFAULT_CONNECTIONS, MOST_CONNECTIONS
+from probes.samples import Metric
+from relayd.http.models.common import Answered, Asked, Cap, Estimate, Name, Page, Source
+
+MatrixMetric: TypeAlias = Literal[
+    "per-flow", "aggregate", "rtt", "fee", "relay-gain", "loss", "age"
+]
+
+
+class Region(Answered):
+    """A region of the graph."""
+
+    id: str
+    provider: str
+    city: str
+    country: str
+    continent: str
+    latitude_deg: float | None
+    longitude_deg: float | None
+    vm_type: str = Field(description="VM type in use there, as `provider:type`.")
+    aliases: list[str]
+
+
+class Regions(Answered):
+    """All regions of the graph, and all aliases."""
+
+    snapshot: Snapshot
+    regions: list[Region]
+    aliases: dict[str, list[str]] = Field(description="Alias to regions, the preferred first.")
+
+
+class Link(Answered):
+    """One directed pair of regions."""
+
+    src: str
+    dst: str
+    rtt_ms: Estimate
+    per_flow_mbps: Estimate
+    aggregate_gbps: Estimate
+    loss_pct: float | None
+
+
+class LinksQuery(Page):
+    """Which links."""
+
+    src: Name | None = Field(None, description="Only links out of this region or alias.")
+    dst: Name | None = Field(None, description="Only links into this region or alias.")
+    provider: Name | None = Field(None, description="Only links with an end at this provider.")
+    source: Source | None = Field(
+        None, description="Only links whose aggregate throughput is of this source."
+    )
+
+
+class Links(Answered):
+    """A page of links."""
+
+    snapshot: Snapshot
+    links: list[Link]
+    next_cursor: str | None = Field(description="For the next page; null on the last.")
+
+
+class Caps(Answered):
+    """The VM at one end of a link."""
+
+    region: str
+    vm_type: str = Field(description="As `provider:type`; empty where none is known.")
+    egress_gbps: Estimate | None = Field(description="Cap of one VM; null where not known.")
+    ingress_gbps: Estimate | None
+    window_mb: Estimate
+
+
+class Light(Answered):
+    """A link's round-trip time against light on the shortest way over the globe."""
+
+    distance_km: float = Field(description="Along the great circle.")
+    vacuum_ms: float = Field(description="There and back at the speed of light: the bound.")
+    fibre_ms: float = Field(description="The same in a straight fibre (1.468 times as long).")
+    stretch: float | None = Field(
+        description="Round-trip time over that of the fibre; null for no distance."
+    )
+    possible: bool = Field(description="False where the time is below the bound.")
+
+
+class LinkAnswer(Answered):
+    """One link, the VMs at its ends, and what it costs."""
+
+    snapshot: Snapshot
+    link: Link
+    sender: Caps
+    receiver: Caps
+    usd_per_gb: float | None = Field(description="First-tier egress; null without prices.")
+    light: Light | None = Field(description="Null where a place is not known.")
+    state: LinkState | None = Field(description="Where it is down or degraded now.")
+
+
+class HistoryQuery(Page):
+    """Which samples of a link."""
+
+    metric: Metric | None = Field(None, description="Only this metric.")
+
+
+class SampleSeen(Answered):
+    """A sample, with where it is kept and came from."""
+
+    id: int
+    batch_id: int
+    src: str
+    dst: str
+    metric: Metric
+    value: float = Field(description="In the unit that the metric's name ends in.")
+    measured_at_s: float
+    tool: str
+    connections: int | None
+    duration_s: float | None
+    warmed_up: bool
+    src_zone: str
+    dst_zone: str
+    src_vm: str
+    dst_vm: str
+    detail: str = Field(description="JSON object with what else the tool said, or empty.")
+
+
+class History(Answered):
+    """A page of samples, the oldest first."""
+
+    snapshot: Snapshot
+    samples: list[SampleSeen]
+    next_cursor: str | None
+
+
+class MatrixQuery(Asked):
+    """Which figure for all pairs."""
+
+    metric: MatrixMetric = "aggregate"
+    connections: int = Field(
+        DEFAULT_CONNECTIONS,
+        ge=1,
+        le=MOST_CONNECTIONS,
+        description="For `relay-gain`: TCP connections that a VM opens.",
+    )
+    measured_only: bool = Field(
+        False, description="Leave out regions none of whose throughput was measured."
+    )
+    digits: int | None = Field(
+        None,
+        ge=1,
+        le=15,
+        description="Round to so many significant digits: a smaller answer. Null for all digits.",
+    )
+
+
+class MatrixAnswer(Answered):
+    """One figure for every pair of regions, row to column."""
+
+    snapshot: Snapshot
+    metric: MatrixMetric
+    unit: str
+    regions: list[str]
+    values: list[list[float | None]] = Field(description="null where nothing is known.")
+    sources: list[list[Source | None]] | None = Field(
+        description="What each value rests on; null for metrics that are no estimates."
+    )
+
+
+class Site(Answered):
+    """A region with the caps of one VM there."""
+
+    region: str
+    vm_type: str
+    egress_gbps: Cap
+    ingress_gbps: Cap
+    window_mb: Estimate
+
+
+class Graph(Answered):
+    """A whole snapshot: enough to plan without asking again."""
+
+    snapshot: Snapshot
+    sites: list[Site]
+    links: list[Link]
+    leg_states: list[LinkState] = Field(
+        description="Links that are down or degraded now; to be laid over the links' figures."
+    )
+
+
+class SnapshotSeen(Answered):
+    """A snapshot that is kept."""
+
+    id: str
+    as_of: str = Field(description="Time of its newest sample, RFC 3339.")
+    created_at_s: float
+    source: str
+    samples_through: int = Field(description="Id of the newest sample that it rests on.")
+    links: int
+    sites: int
+
+
+class Snapshots(Answered):
+    """A page of snapshots, the newest first."""
+
+    snapshot: Snapshot
+    snapshots: list[SnapshotSeen]
+    next_cursor: str | None
+
+
+class CatalogueAnswer(Answered):
+    """What is known without measuring."""
+
+    snapshot: Snapshot
+    digest: str = Field(description="Identifies the content.")
+    catalogue: dict[str, Any] = Field(
+        description="Regions, aliases, VM types, their defaults, and egress prices, as rows."
+    )

@@ -1,0 +1,62 @@
+"""Samples that a client sends, and what became of them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import Field
+
+from planner.model.network import Snapshot
+from probes.importers.limits import MAX_CONNECTIONS, MAX_DURATION_S, MAX_TIME_S, MIN_TIME_S
+from probes.samples import Metric
+from relayd.http.models.common import Answered, Asked, Name
+
+Word: TypeAlias = Annotated[str, Field(max_length=100)]
+
+
+class SampleGiven(Asked):
+    """One measurement. Two with equal values are one sample, however often they are sent."""
+
+    src: Name = Field(description="`provider:region`; a zone may follow as clouds write it.")
+    dst: Name
+    metric: Metric
+    value: float = Field(ge=0, description="In the unit that the metric's name ends in.")
+    measured_at_s: float = Field(
+        ge=MIN_TIME_S, le=MAX_TIME_S, description="Start, seconds since 1970 (UTC)."
+    )
+    tool: Word = Field("api", min_length=1)
+    connections: int | None = Field(None, ge=1, le=MAX_CONNECTIONS)
+    duration_s: float | None = Field(None, gt=0, le=MAX_DURATION_S)
+    warmed_up: bool = False
+    src_zone: Word = ""
+    dst_zone: Word = ""
+    src_vm: Word = ""
+    dst_vm: Word = ""
+    detail: dict[str, Any] | None = Field(None, description="What else the tool said.")
+
+
+class SamplesGiven(Asked):
+    """Samples in one document."""
+
+    samples: list[dict[str, Any]] = Field(
+        description="Each a SampleGiven; a wrong one is left out and told.",
+        json_schema_extra={"items": {"$ref": "#/components/schemas/SampleGiven"}},
+    )
+
+
+class Rejection(Answered):
+    """A sample that was left out."""
+
+    row: int = Field(description="From 1: its place in the list, or its line.")
+    reason: str
+
+
+class IngestAnswer(Answered):
+    """What became of the samples; when this is read, those accepted are on disk."""
+
+    snapshot: Snapshot
+    accepted: int
+    duplicates: int = Field(description="Those that were there already.")
+    rejected: int
+    rejections: list[Rejection] = Field(description="The first 100.")
+    batch_id: int | None = Field(description="Under which new samples are kept.")

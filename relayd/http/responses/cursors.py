@@ -1,0 +1,47 @@
+"""Cursors: where a page ended, in words that only the service reads."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+
+from planner.model.errors import InputError
+
+
+def cursor(*parts: str | int) -> str:
+    """Return a cursor for what came last on a page."""
+    return base64.urlsafe_b64encode("\n".join(str(part) for part in parts).encode()).decode()
+
+
+def position(text: str | None, parts: int) -> list[str] | None:
+    """Return what :func:`cursor` was given; None for the first page.
+
+    Raises
+    ------
+    InputError
+        If it is not a cursor of this path.
+    """
+    if text is None:
+        return None
+    try:
+        found = base64.b64decode(text.encode(), altchars=b"-_", validate=True).decode().split("\n")
+    except (binascii.Error, UnicodeError, ValueError):
+        found = []
+    if len(found) != parts:
+        raise InputError(
+            "cursor",
+            "is not one that this path gave",
+            value=text,
+            remedy="Give `next_cursor` of the page before, or none for the first page.",
+        )
+    return found
+
+
+def whole_position(text: str | None) -> int:
+    """Return a cursor's number; 0 for the first page."""
+    found = position(text, 1)
+    if found is None:
+        return 0
+    if not (found[0].isascii() and found[0].isdigit() and len(found[0]) <= 18):
+        raise InputError("cursor", "is not one that this path gave", value=text)
+    return int(found[0])

@@ -1,0 +1,61 @@
+"""Turning bytes into HTTP answers: which snapshot they rest on, and whether they are news."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import Any
+
+import orjson
+from aiohttp import hdrs, web
+
+from planner.model.network import Snapshot
+from relayd.http.responses.compression import (
+    LEAST_BYTES,
+    accepts_gzip,
+    compressing,
+    is_known,
+    tag_of,
+)
+from relayd.http.routes.table import JSON
+
+SNAPSHOT_ID = "Relayd-Snapshot"
+SNAPSHOT_AS_OF = "Relayd-As-Of"
+
+
+def json_answer(
+    body: bytes, snapshot: Snapshot, *, status: int = 200, cache: str | None = None
+) -> web.Response:
+    """Return a JSON document that names its snapshot in the header, too."""
+    headers = {SNAPSHOT_ID: snapshot.id, SNAPSHOT_AS_OF: snapshot.as_of, hdrs.CONTENT_TYPE: JSON}
+    if cache:
+        headers[hdrs.CACHE_CONTROL] = cache
+    return web.Response(body=body, status=status, headers=headers)
+
+
+def encoded(value: Any) -> bytes:
+    """Return dicts, lists and dataclasses as JSON; NaN becomes null."""
+    return orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
+
+
+def tagged_answer(request: web.Request, body: bytes, snapshot: Snapshot) -> web.Response:
+    """Return a document with its ETag, or 304 to who has it already (RFC 9110, 13.1.2).
+
+    What takes more than a packet is compressed for those who take it so.
+    """
+    plain_tag = f'"{blake2b(body, digest_size=12).hexdigest()}"'
+    is_large = len(body) >= LEAST_BYTES
+    compressed = is_large and accepts_gzip(request.headers.get(hdrs.ACCEPT_ENCODING))
+    headers = {
+        SNAPSHOT_ID: snapshot.id,
+        SNAPSHOT_AS_OF: snapshot.as_of,
+        hdrs.ETAG: tag_of(plain_tag, compressed=compressed),
+        hdrs.CACHE_CONTROL: "private, no-cache",
+    }
+    if is_large:
+        headers[hdrs.VARY] = hdrs.ACCEPT_ENCODING
+    if is_known(request.headers.get(hdrs.IF_NONE_MATCH), plain_tag):
+        return web.Response(status=304, headers=headers)
+    headers[hdrs.CONTENT_TYPE] = JSON
+    if compressed:
+        return compressing(body, headers=headers)
+    return web.Response(body=body, headers=headers)

@@ -1,0 +1,116 @@
+"""From rows that a client sent to samples, each judged by itself."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+from pydantic import ValidationError
+
+from planner.model.errors import InputError
+from probes.importers.endpoints import Endpoints
+from probes.importers.limits import fault
+from probes.samples import Sample
+from relayd.http.middleware.json_documents import read_json
+from relayd.http.models.samples import SampleGiven
+from relayd.http.responses.problems import ProblemError, invalid
+
+MOST_TOLD = 100
+MOST_LINE_BYTES = 64_000
+MOST_DETAIL = 4_000
+AHEAD_S = 3600.0
+"""How far a client's clock may be ahead of ours."""
+_OF_ONE_VM = ("egress_cap_mbps", "ingress_cap_mbps")
+
+
+class SampleRows:
+    """Collects the samples of one request.
+
+    Attributes
+    ----------
+    samples : list of Sample
+    rejected : int
+    rejections : list of dict
+        Row and reason of the first hundred.
+    """
+
+    def __init__(self) -> None:
+        self.samples: list[Sample] = []
+        self.rejected = 0
+        self.rejections: list[dict[str, Any]] = []
+        self._row = 0
+        self._endpoints = Endpoints()
+        self._latest_s = time.time() + AHEAD_S
+
+    def add_lines(self, lines: list[bytes]) -> None:
+        """Read lines of NDJSON; empty ones don't count as wrong."""
+        for line in lines:
+            self._row += 1
+            if not line.strip():
+                continue
+            if len(line) > MOST_LINE_BYTES:
+                self._reject(f"the line is longer than {MOST_LINE_BYTES} bytes")
+                continue
+            try:
+                content = read_json(line, "the line")
+            except ProblemError as error:
+                self._reject(str(error))
+            else:
+                self._judge(content)
+
+    def add(self, contents: list[Any]) -> None:
+        """Take rows that are read already."""
+        for content in contents:
+            self._row += 1
+            self._judge(content)
+
+    def _judge(self, content: Any) -> None:
+        try:
+            given = SampleGiven.model_validate(content, strict=True)
+        except ValidationError as error:
+            self._reject(str(invalid(error)))
+            return
+        try:
+            self.samples.append(self._sample(given))
+        except InputError as error:
+            self._reject(str(error))
+
+    def _sample(self, given: SampleGiven) -> Sample:
+        src, dst = self._endpoints[given.src], self._endpoints[given.dst]
+        for field, name, found in (("src", given.src, src), ("dst", given.dst, dst)):
+            if found is None:
+                raise InputError(field, "is not provider:region", value=name)
+        assert src
+        assert dst
+        if (src[0] == dst[0]) is not (given.metric in _OF_ONE_VM):
+            of_one = "names one region as both" if src[0] == dst[0] else "must have one region as"
+            raise InputError("dst", f"{of_one} ends for {given.metric}", value=given.dst)
+        if problem := fault(given.metric, given.value, "value"):
+            raise InputError("value", problem.removeprefix("value "), value=given.value)
+        if given.measured_at_s > self._latest_s:
+            raise InputError("measured_at_s", "is in the future", value=given.measured_at_s)
+        detail = json.dumps(given.detail, sort_keys=True) if given.detail else ""
+        if len(detail) > MOST_DETAIL:
+            raise InputError("detail", f"is longer than {MOST_DETAIL} characters")
+        return Sample(
+            src[0],
+            dst[0],
+            given.metric,
+            given.value,
+            given.measured_at_s,
+            given.tool,
+            given.connections,
+            given.duration_s,
+            given.warmed_up,
+            given.src_zone or src[1],
+            given.dst_zone or dst[1],
+            given.src_vm,
+            given.dst_vm,
+            detail,
+        )
+
+    def _reject(self, reason: str) -> None:
+        self.rejected += 1
+        if len(self.rejections) < MOST_TOLD:
+            self.rejections.append({"row": self._row, "reason": reason})

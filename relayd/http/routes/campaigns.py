@@ -1,0 +1,163 @@
+"""``/v1/campaigns``: measuring with the service's fleet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aiohttp import hdrs, web
+
+from relayd.http.campaigns.forecasting import forecast
+from relayd.http.models.campaigns import CampaignAnswer, CampaignRequest, Campaigns, ForecastAnswer
+from relayd.http.models.common import Page
+from relayd.http.responses.cursors import cursor, whole_position
+from relayd.http.responses.problems import ProblemError
+from relayd.http.responses.responses import encoded, json_answer
+from relayd.http.routes.table import Ask, Route
+from relayd.http.server.service import Service
+from relayd.store import Store
+from relayd.store.campaigns.details import failures, last_event, stages
+from relayd.store.campaigns.pages import CampaignState, campaign, campaign_page, running
+
+MOST_DIGITS = 18
+
+
+async def list_campaigns(ask: Ask) -> web.Response:
+    """List campaigns."""
+    service, query = ask.service, ask.query
+    before = whole_position(query.cursor)
+    rows, at_work = await service.store.read(
+        lambda store: (
+            campaign_page(store.database, before_id=before, limit=query.limit + 1),
+            running(store),
+        )
+    )
+    more = len(rows) > query.limit
+    rows = rows[: query.limit]
+    ours = _at_work(service, at_work)
+    content = {
+        "snapshot": service.current.snapshot,
+        "campaigns": [_seen(row, ours) for row in rows],
+        "next_cursor": cursor(rows[-1].id) if more else None,
+    }
+    return json_answer(encoded(content), service.current.snapshot)
+
+
+async def get_campaign(ask: Ask) -> web.Response:
+    """Show one campaign."""
+    text = ask.request.match_info["id"]
+    if not (text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS):
+        raise _unknown(text)
+    return await _answer(ask.service, int(text), 200)
+
+
+async def post_campaign(ask: Ask) -> web.Response:
+    """Start a campaign, within its budget."""
+    service = ask.service
+    number = await service.campaigning.begin(ask.body.model_dump())
+    return await _answer(service, number, 202)
+
+
+async def post_campaign_forecast(ask: Ask) -> web.Response:
+    """Say what a campaign would do and cost; nothing is sent."""
+    service = ask.service
+    fleet = service.settings.fleet
+    if fleet is None:
+        raise ProblemError(409, "conflict", service.campaigning.refusal())
+    found = await service.workers.ask(
+        service.current.version, forecast, fleet, service.store.path, ask.body.model_dump()
+    )
+    content = {"snapshot": service.current.snapshot, **found}
+    return json_answer(encoded(content), service.current.snapshot)
+
+
+async def _answer(service: Service, number: int, status: int) -> web.Response:
+    found = await service.store.read(lambda store: _read(store, number))
+    if found is None:
+        raise _unknown(str(number))
+    row, at_work, details = found
+    seen = _seen(row, _at_work(service, at_work))
+    content = {"snapshot": service.current.snapshot, "campaign": seen, **details}
+    response = json_answer(encoded(content), service.current.snapshot, status=status)
+    if status == 202:
+        response.headers[hdrs.LOCATION] = f"/v1/campaigns/{number}"
+    return response
+
+
+def _read(store: Store, number: int) -> tuple[CampaignState, int | None, dict[str, Any]] | None:
+    row = campaign(store.database, number)
+    if row is None:
+        return None
+    return (
+        row,
+        running(store),
+        {
+            "stages": [stage._asdict() for stage in stages(store.database, number)],
+            "failures": [found._asdict() for found in failures(store.database, number)],
+            "progress": None if row.finished_at_s else last_event(store.database, number),
+        },
+    )
+
+
+def _at_work(service: Service, stored: int | None) -> set[int | None]:
+    # Ours begins, and ends, a little outside of the time in which the store knows of it.
+    return {stored, service.campaigning.running, service.watching.campaign}
+
+
+def _seen(row: CampaignState, at_work: set[int | None]) -> dict[str, Any]:
+    counts = {name: getattr(row, name) for name in ("planned", "done", "failed")}
+    others = {key: value for key, value in row._asdict().items() if key not in counts}
+    return {**others, "is_running": row.id in at_work, "probes": counts}
+
+
+def _unknown(text: str) -> ProblemError:
+    return ProblemError(404, "not-found", f"There is no campaign {text[:50]!r}.")
+
+
+ROUTES = (
+    Route(
+        "GET",
+        "/v1/campaigns",
+        list_campaigns,
+        "List campaigns, the newest first",
+        "read",
+        query=Page,
+        answer=Campaigns,
+        statuses=(422,),
+    ),
+    Route(
+        "POST",
+        "/v1/campaigns",
+        post_campaign,
+        "Measure with the fleet",
+        "probe",
+        "Spends real money on egress, at most the budget. One campaign runs at a time; 409 where "
+        "one does, or where the service has no fleet. Progress comes as events.",
+        body=CampaignRequest,
+        answer=CampaignAnswer,
+        success=202,
+        statuses=(409, 422),
+    ),
+    Route(
+        "POST",
+        "/v1/campaigns/forecast",
+        post_campaign_forecast,
+        "What a campaign would cost",
+        "probe",
+        "Nothing is sent and nothing spent: rounds, time, volume and egress that the same request "
+        "to `/v1/campaigns` would take at most, by phase and by region; `resume` is left aside. "
+        "409 where the service has no fleet.",
+        body=CampaignRequest,
+        answer=ForecastAnswer,
+        statuses=(409, 422),
+    ),
+    Route(
+        "GET",
+        "/v1/campaigns/{id}",
+        get_campaign,
+        "Show one campaign",
+        "read",
+        "With its stages, what failed and what to do about it, and how far it is.",
+        answer=CampaignAnswer,
+        statuses=(404,),
+    ),
+)

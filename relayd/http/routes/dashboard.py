@@ -1,0 +1,87 @@
+"""``/`` and its sister pages: the dashboard, and what it loads."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from aiohttp import hdrs, web
+
+from relayd.dashboard.assets import Asset, assets
+from relayd.dashboard.charts import bundle
+from relayd.dashboard.pages import PAGES, Page, rendered
+from relayd.http.responses.compression import accepts_gzip, is_known, tag_of
+from relayd.http.responses.problems import ProblemError
+from relayd.http.routes.table import Ask, Route
+
+HTML, JAVASCRIPT = "text/html", "text/javascript"
+# Its own files only: no inline script or style, nothing from another host, no `eval`.
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+)
+
+
+def _shows(page: Page) -> Callable[[Ask], Awaitable[web.Response]]:
+    async def get_page(ask: Ask) -> web.Response:
+        """Return a page without figures: its script asks for them, with the reader's token."""
+        return _sent(ask, rendered(page))
+
+    return get_page
+
+
+async def get_asset(ask: Ask) -> web.Response:
+    """Return a script, a style or the outline of the world."""
+    known = assets().get(ask.request.match_info["name"])
+    if known is None:
+        raise ProblemError(404, "not-found", "The dashboard has no such file.")
+    return _sent(ask, known)
+
+
+async def get_charts(ask: Ask) -> web.Response:
+    """Return the bundle that draws charts."""
+    known = await asyncio.to_thread(bundle)
+    if known is None:
+        raise ProblemError(
+            404, "not-found", "Charts need the extra `report`: pip install 'relayd[report]'."
+        )
+    return _sent(ask, known)
+
+
+def _sent(ask: Ask, found: Asset) -> web.Response:
+    compressed = accepts_gzip(ask.request.headers.get(hdrs.ACCEPT_ENCODING))
+    headers = {
+        hdrs.CONTENT_TYPE: found.media_type,
+        hdrs.CACHE_CONTROL: "no-cache",
+        hdrs.ETAG: tag_of(found.tag, compressed=compressed),
+        hdrs.VARY: hdrs.ACCEPT_ENCODING,
+        "Content-Security-Policy": POLICY,
+    }
+    if is_known(ask.request.headers.get(hdrs.IF_NONE_MATCH), found.tag):
+        return web.Response(status=304, headers=headers)
+    if compressed:
+        headers[hdrs.CONTENT_ENCODING] = "gzip"
+        return web.Response(body=found.compressed, headers=headers)
+    return web.Response(body=found.content, headers=headers)
+
+
+ROUTES = (
+    *(
+        Route(
+            "GET",
+            page.path,
+            _shows(page),
+            page.summary,
+            media_type=HTML,
+            called=f"get_{page.name}_page",
+            listed=False,
+        )
+        for page in PAGES
+    ),
+    Route(
+        "GET", "/assets/charts.js", get_charts, "Draws charts", media_type=JAVASCRIPT, listed=False
+    ),
+    Route(
+        "GET", "/assets/{name}", get_asset, "What pages load", media_type=JAVASCRIPT, listed=False
+    ),
+)

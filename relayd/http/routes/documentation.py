@@ -1,0 +1,49 @@
+"""``/docs``: the API for people, from its description and without anything from elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from aiohttp import hdrs, web
+
+from relayd.http.description.documentation import page
+from relayd.http.routes.table import Ask, Route
+
+PAGES = Path(__file__).resolve().parents[1] / "pages"
+# Its own files only: no inline script or style, nothing from another host.
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HTML, JAVASCRIPT, CSS = "text/html", "text/javascript", "text/css"
+
+
+async def get_docs(ask: Ask) -> web.Response:  # noqa: ARG001
+    """Return the page."""
+    return _text(page(), HTML)
+
+
+async def get_docs_script(ask: Ask) -> web.Response:  # noqa: ARG001
+    """Return what lets the page ask."""
+    return _text((PAGES / "docs.js").read_bytes(), JAVASCRIPT)
+
+
+async def get_docs_style(ask: Ask) -> web.Response:  # noqa: ARG001
+    """Return how the page looks."""
+    return _text((PAGES / "docs.css").read_bytes(), CSS)
+
+
+def _text(content: bytes, kind: str) -> web.Response:
+    headers = {
+        hdrs.CONTENT_TYPE: f"{kind}; charset=utf-8",
+        hdrs.CACHE_CONTROL: "no-cache",
+        "Content-Security-Policy": POLICY,
+    }
+    return web.Response(body=content, headers=headers)
+
+
+ROUTES = (
+    Route("GET", "/docs", get_docs, "This documentation", media_type=HTML),
+    Route("GET", "/docs.js", get_docs_script, "Its script", media_type=JAVASCRIPT, listed=False),
+    Route("GET", "/docs.css", get_docs_style, "Its style", media_type=CSS, listed=False),
+)

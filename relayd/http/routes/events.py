@@ -1,0 +1,91 @@
+"""``GET /v1/events``: what happens, as server-sent events (WHATWG HTML, 9.2)."""
+
+from __future__ import annotations
+
+import asyncio
+
+from aiohttp import hdrs, web
+
+from planner.model.errors import InputError
+from relayd.http.middleware.headers import SECURITY_HEADERS
+from relayd.http.middleware.middleware import REQUEST_ID
+from relayd.http.models.events import EventsQuery
+from relayd.http.responses.responses import encoded
+from relayd.http.routes.table import Ask, Route
+from relayd.store.events import Event
+
+EVENT_STREAM = "text/event-stream"
+HEARTBEAT_S = 15.0
+PATIENCE_S = 30.0
+"""How long a reader may leave what was sent unread."""
+
+
+async def get_events(ask: Ask) -> web.StreamResponse:
+    """Send events as they come, until the reader or the service goes."""
+    stream = ask.service.events
+    with stream.reader():
+        last_id = _last_seen(ask)
+        if last_id is None:
+            last_id = await stream.last_id()
+        response = web.StreamResponse(
+            headers={
+                **SECURITY_HEADERS,
+                hdrs.CONTENT_TYPE: EVENT_STREAM,
+                REQUEST_ID: ask.request_id,
+                "X-Accel-Buffering": "no",  # nginx would hold events back
+            }
+        )
+        await response.prepare(ask.request)
+        try:
+            await _write(response, b": these are events of relayd\nretry: 3000\n\n")
+            while not stream.is_closed:
+                events = await stream.after(last_id)
+                if events:
+                    last_id = events[-1].id
+                    await _write(response, b"".join(_framed(event) for event in events))
+                    continue
+                waited = asyncio.get_running_loop().time()
+                await stream.wait(last_id, HEARTBEAT_S)
+                if asyncio.get_running_loop().time() - waited >= HEARTBEAT_S:
+                    await _write(response, b": still here\n\n")
+        except (ConnectionError, TimeoutError):
+            pass  # the reader has gone; it says where to go on when it is back
+        return response
+
+
+async def _write(response: web.StreamResponse, content: bytes) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        await response.write(content)
+
+
+def _framed(event: Event) -> bytes:
+    # The name is a line of its own: what would break it is left out.
+    name = "".join(c for c in event.kind if c.isalnum() or c in "-_.")
+    return b"id: %d\nevent: %b\ndata: %b\n\n" % (event.id, name.encode(), encoded(event))
+
+
+def _last_seen(ask: Ask) -> int | None:
+    text = ask.request.headers.get("Last-Event-ID", "").strip()
+    if not text:
+        after: int | None = ask.query.after
+        return after
+    if not (text.isascii() and text.isdigit() and len(text) <= 18):
+        raise InputError("Last-Event-ID", "is not the id of an event", value=text[:50])
+    return int(text)
+
+
+ROUTES = (
+    Route(
+        "GET",
+        "/v1/events",
+        get_events,
+        "What happens, as server-sent events",
+        "read",
+        "New snapshots, progress of campaigns, links that fail and recover; each `data` is an "
+        "EventSeen. Begins with what comes next; with `Last-Event-ID` or `after`, with what came "
+        "after that one.",
+        query=EventsQuery,
+        media_type=EVENT_STREAM,
+        statuses=(422,),
+    ),
+)

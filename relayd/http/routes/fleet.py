@@ -1,0 +1,124 @@
+"""``/v1/fleet`` and ``/v1/sites``: who measures, and what VMs were measured to do."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from aiohttp import web
+
+from planner.model.catalogue import Catalogue
+from planner.model.document import site_as_json
+from relayd.cli.measuring.caps import cap_json, measured_caps
+from relayd.http.campaigns.fleet_file import fleet_of
+from relayd.http.models.fleet import FleetAnswer, Sites
+from relayd.http.responses.problems import ProblemError
+from relayd.http.responses.responses import encoded, json_answer, tagged_answer
+from relayd.http.routes.table import Ask, Route
+from relayd.http.server.current_state import Current
+from relayd.store.links.states import LinkStates
+
+if TYPE_CHECKING:
+    from probes.fleet.hosts import Host
+
+
+async def get_fleet(ask: Ask) -> web.Response:
+    """List hosts, their measured caps, and links that are not as usual."""
+    service = ask.service
+    current = service.current
+    path = service.settings.fleet
+    fleet: Iterable[Host] = ()
+    problem = ""
+    if path is not None:
+        try:
+            fleet = await asyncio.to_thread(fleet_of, path)
+        except ProblemError as error:  # the rest is worth telling all the same
+            problem = str(error)
+    watch = service.watching.status() or {}
+    caps, states = await service.store.read(
+        lambda store: (
+            measured_caps(store, current.catalogue),
+            LinkStates(store.database).now(time.time()),
+        )
+    )
+    why_not = service.campaigning.refusal()
+    if not why_not and not service.access.may(ask.request, "probe"):
+        why_not = "This needs a token with the scope 'probe'."
+    content = {
+        "snapshot": current.snapshot,
+        "configured": path is not None,
+        "problem": problem,
+        "hosts": [_host(host, watch) for host in fleet],
+        "vm_caps": [cap_json(cap) for cap in caps],
+        "leg_states": list(states.values()),
+        "may_start_campaigns": not why_not,
+        "why_not": why_not,
+    }
+    return json_answer(encoded(content), current.snapshot)
+
+
+def _host(host: Host, watch: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a host without what logging in takes; the watcher speaks of regions."""
+    return {
+        "name": host.name,
+        "region": host.region,
+        "zone": host.zone,
+        "vm_type": host.vm_type,
+        "unreachable": watch.get("unreachable", {}).get(host.region),
+        "remedy": watch.get("remedies", {}).get(host.region) or None,
+    }
+
+
+async def get_sites(ask: Ask) -> web.Response:
+    """List the caps of all regions."""
+    current = ask.service.current
+    body = current.page("sites", lambda: _sites(current))
+    return tagged_answer(ask.request, body, current.snapshot)
+
+
+def _sites(current: Current) -> bytes:
+    sites = [
+        {**site_as_json(site), "reference": _reference(current.catalogue, site.vm_type)}
+        for site in current.wan.network.sites.values()
+    ]
+    return encoded({"snapshot": current.snapshot, "sites": sites})
+
+
+def _reference(catalogue: Catalogue, vm_type: str) -> dict[str, object] | None:
+    known = catalogue.vm_types.get(vm_type)
+    if known is None:
+        return None
+    return {
+        "egress_gbps": known.egress_gbps,
+        "ingress_gbps": known.ingress_gbps,
+        "window_mb": known.window_mb,
+        "burstable": known.burstable,
+        "source": known.source,
+    }
+
+
+ROUTES = (
+    Route(
+        "GET",
+        "/v1/fleet",
+        get_fleet,
+        "Who measures, and what is wrong now",
+        "read",
+        "Hosts of the fleet file without what logging in takes; measured caps of single VMs; links "
+        "that are down or degraded.",
+        answer=FleetAnswer,
+    ),
+    Route(
+        "GET",
+        "/v1/sites",
+        get_sites,
+        "List the caps of all regions",
+        "read",
+        "Of one VM in each region, beside what the catalogue says of its type. Bounds are widened "
+        "for age.",
+        answer=Sites,
+        etag=True,
+    ),
+)

@@ -1,0 +1,217 @@
+"""What is behind one link: ``/v1/links/{src}/{dst}/`` with its summary, events and evidence."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from math import inf
+from typing import Any
+
+from aiohttp import web
+
+from planner.model.errors import DataError, InputError
+from planner.model.network import Estimate, Snapshot
+from relayd.http.models.link_details import (
+    LinkEvents,
+    LinkEventsQuery,
+    LinkEvidence,
+    LinkSummary,
+    SummaryQuery,
+)
+from relayd.http.responses.cursors import cursor, position
+from relayd.http.responses.problems import ProblemError
+from relayd.http.responses.responses import encoded, json_answer
+from relayd.http.routes.table import Ask, Route
+from relayd.snapshots.provenance import Behind, Used, behind
+from relayd.store.links.events import NEWEST, LinkEvent, Position, link_events
+from relayd.store.opening import Store
+
+
+async def get_link_summary(ask: Ask) -> web.Response:
+    """Sum up the samples of a link over time."""
+    service, query = ask.service, ask.query
+    src, dst = _pair(ask)
+    if None not in (query.since_s, query.until_s) and query.until_s < query.since_s:
+        raise InputError(
+            "until_s", "is before since_s", value=query.until_s, remedy="Swap the two."
+        )
+    snapshot = service.current.snapshot
+    body = await service.store.read(lambda store: _summary(store, snapshot, src, dst, query))
+    return json_answer(body, snapshot)
+
+
+def _summary(store: Store, snapshot: Snapshot, src: str, dst: str, query: SummaryQuery) -> bytes:
+    import numpy as np
+
+    from probes.analysis.binning import LEAST_FOR_SHAPE, bins, histogram, joined
+    from relayd.store.links.series import link_series, metrics_seen
+
+    series = link_series(
+        store.database,
+        src,
+        dst,
+        query.metric,
+        since_s=-inf if query.since_s is None else query.since_s,
+        until_s=inf if query.until_s is None else query.until_s,
+    )
+    values, compacted = series.samples.median, int(series.compacted.samples.sum())
+    listed = None
+    if not compacted and len(values) <= query.list_up_to:
+        listed = [
+            {"at_s": at_s, "value": value, "connections": connections or None}
+            for at_s, value, connections in zip(
+                series.samples.begin_s.tolist(),
+                values.tolist(),
+                series.connections.tolist(),
+                strict=True,
+            )
+        ]
+    shares = np.linspace(0, 1, min(101, len(values)))
+    content = {
+        "snapshot": snapshot,
+        "src": src,
+        "dst": dst,
+        "metric": query.metric,
+        "metrics": [seen._asdict() for seen in metrics_seen(store.database, src, dst)],
+        "samples": len(values) + compacted,
+        "compacted": compacted,
+        "bins": [
+            found._asdict() for found in bins(joined(series.samples, series.compacted), query.bins)
+        ],
+        "points": listed,
+        "histogram": [bar._asdict() for bar in histogram(values)],
+        "quantiles": np.quantile(values, shares).tolist() if len(values) else [],
+        "has_shape": len(values) >= LEAST_FOR_SHAPE,
+    }
+    return encoded(content)
+
+
+async def get_link_events(ask: Ask) -> web.Response:
+    """List what happened to a link, the newest first."""
+    service, query = ask.service, ask.query
+    src, dst = _pair(ask)
+    after = _event_position(query.cursor)
+    found = await service.store.read(
+        lambda store: link_events(store.database, src, dst, after=after, limit=query.limit + 1)
+    )
+    more = len(found) > query.limit
+    found = found[: query.limit]
+    content = {
+        "snapshot": service.current.snapshot,
+        "events": [_event(event) for event in found],
+        "next_cursor": cursor(repr(found[-1].at_s), found[-1].number) if more else None,
+    }
+    return json_answer(encoded(content), service.current.snapshot)
+
+
+def _event(found: LinkEvent) -> dict[str, Any]:
+    said = asdict(found)
+    del said["number"]  # of use to cursors alone
+    return said
+
+
+def _event_position(text: str | None) -> Position:
+    parts = position(text, 2)
+    if parts is None:
+        return NEWEST
+    try:
+        return Position(float(parts[0]), max(-9, min(int(parts[1][:19]), 2**62)))
+    except ValueError:
+        raise InputError("cursor", "is not one that this path gave", value=text) from None
+
+
+async def get_link_evidence(ask: Ask) -> web.Response:
+    """Say what each figure of a link rests on."""
+    service, current = ask.service, ask.service.current
+    src, dst = _pair(ask)
+    try:
+        found = await service.store.read(
+            lambda store: behind(store, current.network, current.catalogue, src, dst)
+        )
+    except DataError as error:
+        raise ProblemError(404, "data", str(error)) from None
+    except InputError as error:  # the snapshot was pruned; the service takes up the newest soon
+        raise ProblemError(503, "unavailable", str(error), headers={"Retry-After": "2"}) from None
+    content = {
+        "snapshot": current.snapshot,
+        "src": src,
+        "dst": dst,
+        "evidence": [_evidence(each) for each in found],
+    }
+    return json_answer(encoded(content), current.snapshot)
+
+
+def _evidence(found: Behind) -> dict[str, Any]:
+    origin = found.origin
+    return {
+        "quantity": origin.quantity,
+        "region": origin.region,
+        "estimate": finite(origin.estimate),
+        "kind": origin.kind,
+        "rule": origin.rule,
+        "rests_on": origin.rests_on,
+        "series": [_series(used) for used in found.used],
+        "further": found.further,
+    }
+
+
+def _series(used: Used) -> dict[str, Any]:
+    return {
+        "src": used.series.src,
+        "dst": used.series.dst,
+        "metric": used.series.metric,
+        "samples": [
+            {"id": stored.id, "batch_id": stored.batch_id, **stored.sample._asdict()}
+            for stored in used.samples
+        ],
+        "left_out": used.left_out,
+        "was_read": used.was_read,
+    }
+
+
+def finite(estimate: Estimate | None) -> Estimate | None:
+    """Return an estimate; None for the cap of a VM of which nothing is known."""
+    return estimate if estimate is not None and estimate.expected < inf else None
+
+
+def _pair(ask: Ask) -> tuple[str, str]:
+    src, dst, _ = ask.service.current.wan.resolve_pair(
+        ask.request.match_info["src"], ask.request.match_info["dst"]
+    )
+    return src, dst
+
+
+ROUTES = (
+    Route(
+        "GET",
+        "/v1/links/{src}/{dst}/summary",
+        get_link_summary,
+        "Sum up the samples of a link over time",
+        "read",
+        "Medians and ranges by stretches of time, and the distribution, of one metric; and which "
+        "metrics there are.",
+        query=SummaryQuery,
+        answer=LinkSummary,
+        statuses=(422,),
+    ),
+    Route(
+        "GET",
+        "/v1/links/{src}/{dst}/events",
+        get_link_events,
+        "List what happened to a link",
+        "read",
+        "Changes of level and of its condition, the newest first.",
+        query=LinkEventsQuery,
+        answer=LinkEvents,
+        statuses=(422,),
+    ),
+    Route(
+        "GET",
+        "/v1/links/{src}/{dst}/evidence",
+        get_link_evidence,
+        "Say what each figure of a link rests on",
+        "read",
+        "Down to the samples that counted, those that were left out, and the rule.",
+        answer=LinkEvidence,
+        statuses=(404, 422),
+    ),
+)

@@ -1,0 +1,251 @@
+"""``/v1/links`` and ``/v1/matrix``: what is believed of each link, and what was measured."""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_right
+from math import inf
+from typing import Any
+
+from aiohttp import web
+
+from planner.model.catalogue import Region
+from planner.model.errors import DataError
+from planner.model.network import Link, Site
+from planner.model.pricing import CataloguePrices
+from probes.analysis.geodesic import GLASS, propagation
+from relayd.http.models.network import (
+    History,
+    HistoryQuery,
+    LinkAnswer,
+    Links,
+    LinksQuery,
+    MatrixAnswer,
+    MatrixQuery,
+)
+from relayd.http.responses.cursors import cursor, position, whole_position
+from relayd.http.responses.problems import ProblemError
+from relayd.http.responses.responses import encoded, json_answer, tagged_answer
+from relayd.http.routes.link_details import finite
+from relayd.http.routes.table import Ask, Route
+from relayd.http.server.current_state import Current
+from relayd.sources.wan import Wan
+from relayd.store.samples.pages import sample_page
+
+# How long ages of samples are answered as they were.
+AGES_STAND_S = 60
+
+
+async def get_links(ask: Ask) -> web.Response:
+    """List links, by source and destination."""
+    current, query = ask.service.current, ask.query
+    src = current.wan.resolve(query.src, "src").region_id if query.src else None
+    dst = current.wan.resolve(query.dst, "dst").region_id if query.dst else None
+    links = current.sorted_links
+    after = position(query.cursor, 2)
+    start = bisect_right(links, (after[0], after[1]), key=_ends) if after else 0
+    page: list[Link] = []
+    for link in links[start:]:
+        if src not in (None, link.src) or dst not in (None, link.dst):
+            continue
+        if query.provider and query.provider not in _providers(link):
+            continue
+        if query.source and link.aggregate_gbps.source != query.source:
+            continue
+        page.append(link)
+        if len(page) > query.limit:
+            break
+    more = len(page) > query.limit
+    page = page[: query.limit]
+    content = {
+        "snapshot": current.snapshot,
+        "links": page,
+        "next_cursor": cursor(page[-1].src, page[-1].dst) if more else None,
+    }
+    return tagged_answer(ask.request, encoded(content), current.snapshot)
+
+
+async def get_link(ask: Ask) -> web.Response:
+    """Show one link."""
+    current = ask.service.current
+    link = _link(ask)
+    catalogue, network = current.catalogue, current.wan.network
+    body = encoded(
+        {
+            "snapshot": current.snapshot,
+            "link": link,
+            "sender": _caps(network.sites[link.src]),
+            "receiver": _caps(network.sites[link.dst]),
+            "usd_per_gb": _usd_per_gb(current, link),
+            "light": _light(catalogue.region(link.src), catalogue.region(link.dst), link),
+            "state": network.states.get((link.src, link.dst)),
+        }
+    )
+    return tagged_answer(ask.request, body, current.snapshot)
+
+
+async def get_link_history(ask: Ask) -> web.Response:
+    """List the samples of a link in the order in which they arrived."""
+    service, query = ask.service, ask.query
+    src, dst = _pair(ask)
+    after = whole_position(query.cursor)
+    rows = await service.store.read(
+        lambda store: sample_page(
+            store.database, src, dst, query.metric, after_id=after, limit=query.limit + 1
+        )
+    )
+    more = len(rows) > query.limit
+    rows = rows[: query.limit]
+    content = {
+        "snapshot": service.current.snapshot,
+        "samples": [
+            {"id": row.id, "batch_id": row.batch_id, **row.sample._asdict()} for row in rows
+        ],
+        "next_cursor": cursor(rows[-1].id) if more else None,
+    }
+    return json_answer(encoded(content), service.current.snapshot)
+
+
+async def get_matrix(ask: Ask) -> web.Response:
+    """Return one figure for all pairs."""
+    service, current, query = ask.service, ask.service.current, ask.query
+    # The number of connections matters to one figure only.
+    connections = query.connections if query.metric == "relay-gain" else 64
+    key = f"matrix {query.metric} {connections} {query.measured_only} {query.digits}"
+    if query.metric == "age":
+        key += f" {time.time() // AGES_STAND_S:.0f}"
+    body = current.plans.get(key)
+    if body is None:
+        body = await service.workers.ask(
+            current.version,
+            matrix_bytes,
+            query.metric,
+            connections,
+            query.measured_only,
+            query.digits,
+        )
+        current.plans.keep(key, body)
+    return tagged_answer(ask.request, body, current.snapshot)
+
+
+def matrix_bytes(
+    wan: Wan, metric: Any, connections: int, measured_only: bool, digits: int | None
+) -> bytes:
+    """Return a matrix as JSON."""
+    found = wan.matrix(metric, connections, measured_only=measured_only)
+    values: Any = found.values
+    if digits:
+        # By way of text: a power of ten times a whole number would show a binary fraction's end.
+        values = [[float(f"{value:.{digits}g}") for value in row] for row in values.tolist()]
+    return encoded(
+        {
+            "snapshot": found.snapshot,
+            "metric": found.metric,
+            "unit": found.unit,
+            "regions": found.regions,
+            "values": values,
+            "sources": found.sources,
+        }
+    )
+
+
+def _pair(ask: Ask) -> tuple[str, str]:
+    src, dst, _ = ask.service.current.wan.resolve_pair(
+        ask.request.match_info["src"], ask.request.match_info["dst"]
+    )
+    return src, dst
+
+
+def _link(ask: Ask) -> Link:
+    src, dst = _pair(ask)
+    try:
+        return ask.service.current.wan.network.link(src, dst)
+    except DataError as error:
+        raise ProblemError(404, "data", str(error)) from None
+
+
+def _caps(site: Site) -> dict[str, Any]:
+    return {
+        "region": site.region,
+        "vm_type": site.vm_type,
+        "egress_gbps": finite(site.egress_gbps),
+        "ingress_gbps": finite(site.ingress_gbps),
+        "window_mb": site.window_mb,
+    }
+
+
+def _usd_per_gb(current: Current, link: Link) -> float | None:
+    prices = CataloguePrices(current.catalogue, current.wan.network)
+    try:
+        return prices.egress_usd_per_gb(link.src, link.dst, 1.0)
+    except DataError:
+        return None  # a provider without prices
+
+
+def _light(src: Region, dst: Region, link: Link) -> dict[str, Any] | None:
+    found = propagation(src, dst, link.rtt_ms.expected)
+    if found is None:
+        return None
+    return {
+        "distance_km": found.distance_km,
+        "vacuum_ms": found.bound_ms,
+        "fibre_ms": found.bound_ms * GLASS,
+        "stretch": found.stretch if found.stretch < inf else None,
+        "possible": found.possible,
+    }
+
+
+def _ends(link: Link) -> tuple[str, str]:
+    return link.src, link.dst
+
+
+def _providers(link: Link) -> tuple[str, str]:
+    return link.src.partition(":")[0], link.dst.partition(":")[0]
+
+
+ROUTES = (
+    Route(
+        "GET",
+        "/v1/links",
+        get_links,
+        "List links with their estimates",
+        "read",
+        "By source and destination. Bounds are widened for age.",
+        query=LinksQuery,
+        answer=Links,
+        statuses=(422,),
+        etag=True,
+    ),
+    Route(
+        "GET",
+        "/v1/links/{src}/{dst}",
+        get_link,
+        "Show one link",
+        "read",
+        answer=LinkAnswer,
+        statuses=(404, 422),
+        etag=True,
+    ),
+    Route(
+        "GET",
+        "/v1/links/{src}/{dst}/history",
+        get_link_history,
+        "List the samples of a link",
+        "read",
+        "In the order in which they arrived.",
+        query=HistoryQuery,
+        answer=History,
+        statuses=(422,),
+    ),
+    Route(
+        "GET",
+        "/v1/matrix",
+        get_matrix,
+        "One figure for all pairs",
+        "read",
+        query=MatrixQuery,
+        answer=MatrixAnswer,
+        statuses=(422,),
+        etag=True,
+    ),
+)

@@ -1,0 +1,97 @@
+"""``POST /v1/samples``: measurements from elsewhere, each kept once."""
+
+from __future__ import annotations
+
+import asyncio
+
+from aiohttp import web
+from pydantic import ValidationError
+
+from relayd.http.middleware.json_documents import read_json
+from relayd.http.middleware.reading import check_media_type, read_bytes, read_parts
+from relayd.http.models.samples import IngestAnswer, SampleGiven, SamplesGiven
+from relayd.http.responses.problems import ProblemError, invalid
+from relayd.http.responses.responses import encoded, json_answer
+from relayd.http.responses.sample_rows import SampleRows
+from relayd.http.routes.table import JSON, NDJSON, Ask, Route
+from relayd.store import append
+
+ORIGIN = "service"
+
+
+async def post_samples(ask: Ask) -> web.Response:
+    """Take samples in; when it answers, they are on disk."""
+    service = ask.service
+    rows = await _rows(ask)
+    accepted = duplicates = 0
+    batch_id = None
+    if rows.samples:
+        report = await service.store.write(lambda store: append(store, rows.samples, ORIGIN))
+        accepted, duplicates, batch_id = report.accepted, report.duplicates, report.batch_id
+    service.metrics.ingested(accepted=accepted, duplicates=duplicates, rejected=rows.rejected)
+    if accepted:
+        service.has_new_samples()
+    if rows.rejected and not rows.samples:
+        raise ProblemError(
+            422,
+            "input",
+            f"None of the {rows.rejected} samples can be used; the first: "
+            f"{rows.rejections[0]['reason']}",
+            rejections=rows.rejections,
+        )
+    content = {
+        "snapshot": service.current.snapshot,
+        "accepted": accepted,
+        "duplicates": duplicates,
+        "rejected": rows.rejected,
+        "rejections": rows.rejections,
+        "batch_id": batch_id,
+    }
+    return json_answer(encoded(content), service.current.snapshot)
+
+
+async def _rows(ask: Ask) -> SampleRows:
+    settings, request = ask.service.settings, ask.request
+    rows = SampleRows()
+    if check_media_type(request, (JSON, NDJSON)) == JSON:
+        content = await read_bytes(request, int(settings.body_mb * 1e6), settings.read_timeout_s)
+        await asyncio.to_thread(_read_document, content, rows)
+        return rows
+    left = b""
+    async for part in read_parts(
+        request, int(settings.samples_mb * 1e6), settings.stream_timeout_s
+    ):
+        *lines, left = (left + part).split(b"\n")
+        if lines:
+            # Some hundred lines take milliseconds: others are answered meanwhile.
+            await asyncio.to_thread(rows.add_lines, lines)
+    rows.add_lines([left] if left else [])
+    return rows
+
+
+def _read_document(content: bytes, rows: SampleRows) -> None:
+    try:
+        given = SamplesGiven.model_validate(read_json(content), strict=True)
+    except ValidationError as error:
+        raise invalid(error) from None
+    rows.add(given.samples)
+
+
+ROUTES = (
+    Route(
+        "POST",
+        "/v1/samples",
+        post_samples,
+        "Send measurements",
+        "ingest",
+        "Samples in one JSON document, or one a line (NDJSON) as a stream. A sample that is there "
+        "already is a duplicate, so sending again after a lost answer is safe. All samples of a "
+        "request are stored together; those that are wrong are left out and told.",
+        body=SamplesGiven,
+        raw_body=True,
+        body_types=(JSON, NDJSON),
+        answer=IngestAnswer,
+        statuses=(422,),
+        also=(SampleGiven,),
+    ),
+)

@@ -1,0 +1,94 @@
+"""``/v1/snapshots``: whole graphs, for who wants to decide without asking each time."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import asdict
+
+from aiohttp import web
+
+from planner.model.errors import InputError
+from relayd.http.models.common import Page
+from relayd.http.models.network import Graph, Snapshots
+from relayd.http.responses.cursors import cursor, position
+from relayd.http.responses.responses import encoded, json_answer, tagged_answer
+from relayd.http.routes.table import Ask, Route
+from relayd.http.server.current_state import Current
+from relayd.sources.stored import snapshot_of
+from relayd.store import SnapshotRow
+
+
+async def get_current_snapshot(ask: Ask) -> web.Response:
+    """Return the whole graph that answers rest on."""
+    current = ask.service.current
+    # A few megabytes: made in a thread, once.
+    body = await asyncio.to_thread(current.page, "graph", lambda: _graph(current))
+    return tagged_answer(ask.request, body, current.snapshot)
+
+
+async def list_snapshots(ask: Ask) -> web.Response:
+    """List the snapshots that are kept."""
+    service, query = ask.service, ask.query
+    rows = await service.store.read(lambda store: list(store.snapshots.list()))
+    if after := position(query.cursor, 1):
+        ids = [row.id for row in rows]
+        if after[0] not in ids:
+            raise InputError("cursor", "is of a snapshot that was pruned", value=query.cursor)
+        rows = rows[ids.index(after[0]) + 1 :]
+    more = len(rows) > query.limit
+    rows = rows[: query.limit]
+    content = {
+        "snapshot": service.current.snapshot,
+        "snapshots": [snapshot_seen(row) for row in rows],
+        "next_cursor": cursor(rows[-1].id) if more else None,
+    }
+    return json_answer(encoded(content), service.current.snapshot)
+
+
+def _graph(current: Current) -> bytes:
+    network = current.network
+    return encoded(
+        {
+            "snapshot": network.snapshot,
+            "sites": list(network.sites.values()),
+            "links": list(network),
+            "leg_states": list(current.states.values()),
+        }
+    )
+
+
+def snapshot_seen(row: SnapshotRow) -> dict[str, object]:
+    """Return a snapshot without its links and sites, as lists show it."""
+    return {
+        **{key: value for key, value in asdict(snapshot_of(row)).items() if key != "source"},
+        "created_at_s": row.created_at_s,
+        "source": row.source,
+        "samples_through": row.samples_through,
+        "links": row.links,
+        "sites": row.sites,
+    }
+
+
+ROUTES = (
+    Route(
+        "GET",
+        "/v1/snapshots/current",
+        get_current_snapshot,
+        "The whole graph",
+        "read",
+        "Enough to decide without asking again. Bounds are as of the measurements: who keeps it "
+        "widens them for age.",
+        answer=Graph,
+        etag=True,
+    ),
+    Route(
+        "GET",
+        "/v1/snapshots",
+        list_snapshots,
+        "List snapshots, the newest first",
+        "read",
+        query=Page,
+        answer=Snapshots,
+        statuses=(422,),
+    ),
+)

@@ -1,0 +1,120 @@
+"""What answers rest on now, and its replacement when something newer is known."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+
+from aiohttp import hdrs
+from multidict import CIMultiDict
+
+from planner.model.catalogue import Catalogue
+from planner.model.link_states import LinkState, Pair
+from planner.model.network import Link, Network, Snapshot
+from relayd.catalogue.loading import load_catalogue
+from relayd.http.middleware.headers import SECURITY_HEADERS
+from relayd.http.responses.responses import SNAPSHOT_AS_OF, SNAPSHOT_ID
+from relayd.http.routes.table import JSON
+from relayd.http.server.plan_cache import PlanCache
+from relayd.sources.memory import GivenWan, everything
+from relayd.sources.wan import Wan
+from relayd.store import Place
+
+# Ages count in whole days, so a graph that was read an hour ago says the same but once a day.
+RENEW_AFTER_S = 3600.0
+
+
+@dataclass(frozen=True)
+class Current:
+    """One state of knowledge, with all that was made from it.
+
+    Attributes
+    ----------
+    wan : Wan
+        In memory: it reads nothing, so any thread may use it.
+    version : str
+        Of this very object; changes also when a snapshot is read again.
+    network : Network
+        As it was read, bounds not widened for age.
+    states : mapping
+        Links that are down or degraded.
+    plans : PlanCache
+    pages : dict
+        Larger answers as they were sent, by path and query.
+    read_at_s : float
+        Unix time.
+    """
+
+    wan: Wan
+    version: str
+    catalogue: Catalogue
+    network: Network
+    states: Mapping[Pair, LinkState]
+    plans: PlanCache
+    read_at_s: float
+    pages: dict[str, bytes] = field(default_factory=dict)
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The name of what is known."""
+        return self.network.snapshot
+
+    @cached_property
+    def headers(self) -> CIMultiDict[str]:
+        """Headers of a plan: made once, because plans are asked for most."""
+        return CIMultiDict(
+            {
+                **SECURITY_HEADERS,
+                SNAPSHOT_ID: self.snapshot.id,
+                SNAPSHOT_AS_OF: self.snapshot.as_of,
+                hdrs.CONTENT_TYPE: JSON,
+            }
+        )
+
+    @cached_property
+    def sorted_links(self) -> list[Link]:
+        """All links by source and destination, bounds widened for age."""
+        return sorted(self.wan.network, key=lambda link: (link.src, link.dst))
+
+    def page(self, key: str, make: Callable[[], bytes]) -> bytes:
+        """Return a larger answer, made when first asked for."""
+        if key not in self.pages:
+            self.pages[key] = make()
+        return self.pages[key]
+
+
+def read_current(
+    open_wan: Callable[[], Wan], cache_bytes: int, now_s: Callable[[], float] = time.time
+) -> Current:
+    """Read the newest snapshot; takes some 100 ms, so not on the event loop."""
+    wan = open_wan()
+    network, states = everything(wan)
+    in_memory = GivenWan(wan.catalogue, network, states)
+    _ = in_memory.network  # widened for age here, once
+    at_s = now_s()
+    version = f"{network.snapshot.id}@{at_s:.6f}"
+    return Current(in_memory, version, wan.catalogue, network, states, PlanCache(cache_bytes), at_s)
+
+
+def with_states(
+    current: Current, states: Mapping[Pair, LinkState], cache_bytes: int, at_s: float
+) -> Current:
+    """Return the same graph with other links that are down or degraded."""
+    wan = GivenWan(current.catalogue, current.network, states)
+    _ = wan.network
+    return replace(
+        current,
+        wan=wan,
+        version=f"{current.snapshot.id}@{at_s:.6f}",
+        states=states,
+        plans=PlanCache(cache_bytes),
+        pages={},
+    )
+
+
+def opener(db: Place, catalogues: Sequence[Path]) -> Callable[[], Wan]:
+    """Return what opens a store afresh."""
+    return lambda: Wan(load_catalogue(catalogues), db)

@@ -1,0 +1,226 @@
+"""The service without HTTP: what it knows, what it keeps open, what it does by itself."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from planner.model.errors import RelaydError
+from planner.model.link_states import LinkState, Pair, still_believed
+from planner.model.network import Network
+from relayd.http.campaigns.supervision import Campaigning
+from relayd.http.description.openapi import document
+from relayd.http.middleware.access import Access
+from relayd.http.middleware.logs import Log
+from relayd.http.middleware.rate_limits import RateLimits
+from relayd.http.responses.problems import ProblemError
+from relayd.http.server.current_state import RENEW_AFTER_S, Current, read_current, with_states
+from relayd.http.server.estimate_errors import estimate_errors
+from relayd.http.server.event_stream import EventStream
+from relayd.http.server.memory import give_back
+from relayd.http.server.metrics import Metrics
+from relayd.http.server.settings import ServiceSettings
+from relayd.http.server.snapshotting import Snapshotting
+from relayd.http.server.store_access import StoreAccess
+from relayd.http.server.watching import Watching
+from relayd.http.server.workers import Workers
+from relayd.sources.wan import Wan
+from relayd.store import Place, SnapshotRow, Store
+from relayd.store.links.states import LinkStates
+from relayd.store.samples.newest import newest_samples
+from relayd.store.tokens import Token, Tokens
+
+
+class Service:
+    """What handlers work with.
+
+    Parameters
+    ----------
+    settings : ServiceSettings
+    db : Path or Address
+        The store; made where there is none.
+    catalogues : sequence of Path
+        A user's own catalogue files.
+    open_wan : callable
+        Opens what is known afresh.
+    log : Log
+    """
+
+    def __init__(
+        self,
+        settings: ServiceSettings,
+        db: Place,
+        catalogues: Sequence[Path],
+        open_wan: Callable[[], Wan],
+        log: Log,
+    ) -> None:
+        self.settings = settings
+        self.log = log
+        self.metrics = Metrics()
+        self.access = Access(require=settings.require_tokens)
+        self.limits = RateLimits(settings.requests_per_s, settings.burst)
+        self.store = StoreAccess(db)
+        self.openapi = document()
+        self.is_stopping = False
+        self.in_flight = 0
+        self.watching = Watching(settings, db, catalogues, log)
+        self.campaigning = Campaigning(
+            settings.fleet, db, catalogues, log, watched=self.watching.is_on
+        )
+        self._open_wan = open_wan
+        self._cache_bytes = int(settings.cache_mb * 1e6)
+        self._current: Current | None = None
+        self._latest: SnapshotRow | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self.events = EventStream(self.store)
+        self.workers = Workers(settings.workers or os.cpu_count() or 1, settings.answer_limit_s)
+        self._snapshotting = Snapshotting(self.workers, db, settings.snapshot_every_s, log)
+
+    @property
+    def current(self) -> Current:
+        """What answers rest on now."""
+        assert self._current is not None
+        return self._current
+
+    def snapshot_age_s(self) -> float | None:
+        """Return how old the newest sample is that answers rest on; None for a baseline."""
+        return None if self._latest is None else max(0.0, time.time() - self._latest.as_of_s)
+
+    async def begin(self) -> None:
+        """Open the store, read what is known, start the workers.
+
+        Raises
+        ------
+        RelaydError
+            If the store or the catalogue can't be used.
+        """
+        await self.store.write(lambda store: store.snapshots.latest())  # makes or upgrades it
+        state = await self.store.read(_state)
+        self._latest = state.latest
+        self.access.renew(state.tokens)
+        await self._read()
+        await self.workers.warm(self.current.version)
+        self._add_gauges()
+        for work in (
+            self._keep_up(),
+            self._snapshotting.run(lambda: self.current.version),
+            self.watching.run(),
+        ):
+            self._tasks.append(asyncio.create_task(work))
+
+    def has_new_samples(self) -> None:
+        """Take note that samples came, for the next snapshot."""
+        self._snapshotting.want()
+
+    async def let_go(self) -> None:
+        """Say that the service is stopping, and end what would go on for ever."""
+        self.is_stopping = True
+        await self.events.close()
+
+    async def end(self) -> None:
+        """Stop what it does by itself, finish what is being written, close."""
+        await self.watching.stop()
+        for task in self._tasks:
+            task.cancel()
+        for task in self._tasks:
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+        await self.campaigning.close()
+        self.workers.close()
+        await self.store.close()
+        self.log.flush()
+
+    async def _read(self) -> None:
+        await self._take(await asyncio.to_thread(read_current, self._open_wan, self._cache_bytes))
+        current = self.current
+        self.log.info("snapshot", snapshot=current.snapshot.id, as_of=current.snapshot.as_of)
+
+    async def _take(self, current: Current) -> None:
+        """Answer from a state of knowledge from now on, here and in workers."""
+        await asyncio.to_thread(
+            self.workers.give, current.version, current.catalogue, current.network, current.states
+        )
+        self._current = current
+        await asyncio.to_thread(give_back)
+
+    async def _let_states_end(self) -> None:
+        """Forget links that nobody has confirmed to be down, where the store can't be asked."""
+        now_s, states = time.time(), self.current.states
+        left = still_believed(states, now_s)
+        if len(left) < len(states):
+            await self._take(with_states(self.current, left, self._cache_bytes, now_s))
+
+    async def _keep_up(self) -> None:
+        """Look for new snapshots and tokens, for ever."""
+        while True:
+            await asyncio.sleep(self.settings.refresh_s)
+            try:
+                await self.look()
+            except (RelaydError, ProblemError) as error:
+                self.log.warning("store", problem=str(error))
+            except Exception as error:  # noqa: BLE001 - the next look may go well
+                self.log.error("fault", error)
+
+    async def look(self) -> None:
+        """Take up what is new in the store."""
+        try:
+            state = await self.store.read(_state)
+        except (RelaydError, ProblemError):
+            await self._let_states_end()
+            raise
+        self.access.renew(state.tokens)
+        known = self._latest.id if self._latest else None
+        found = state.latest.id if state.latest else None
+        stale = time.time() - self.current.read_at_s > RENEW_AFTER_S
+        # States are compared, not only heard of: they also end by themselves, unconfirmed.
+        if found != known or state.link_states != self.current.states or stale:
+            before, network = self._latest, self.current.network
+            await self._read()
+            self._latest = state.latest
+            if before and state.latest and found != known:
+                await self._judge(network, before, state.latest)
+
+    async def _judge(self, network: Network, before: SnapshotRow, after: SnapshotRow) -> None:
+        """Hold what was measured between two snapshots against what the first one said."""
+        found = await self.store.read(
+            lambda store: newest_samples(store.database, before.id, before.as_of_s, after.as_of_s)
+        )
+        self.metrics.estimated(estimate_errors(network, found))
+
+    def _add_gauges(self) -> None:
+        add = self.metrics.gauge
+        nothing = float("nan")
+        add("http_in_flight", "Requests being answered.", lambda: self.in_flight)
+        add(
+            "snapshot_age_seconds",
+            "Age of the newest sample that answers rest on.",
+            lambda: nothing if (age := self.snapshot_age_s()) is None else age,
+        )
+        add("plan_cache_bytes", "Memory of answers kept.", lambda: self.current.plans.used_bytes)
+        add("plan_cache_entries", "Answers kept.", lambda: len(self.current.plans))
+        add("worker_queue", "Questions that wait or run in workers.", lambda: self.workers.waiting)
+        add("event_readers", "Readers of events.", lambda: self.events.readers)
+        for name, (meaning, read) in self.watching.gauges().items():
+            add(name, meaning, read)
+        add("store_queue", "Requests that wait for the store.", lambda: self.store.waiting)
+
+
+class _State(NamedTuple):
+    """What the store says at one look."""
+
+    latest: SnapshotRow | None
+    tokens: list[Token]
+    link_states: Mapping[Pair, LinkState]
+
+
+def _state(store: Store) -> _State:
+    return _State(
+        store.snapshots.latest(),
+        Tokens(store.database).list(),
+        LinkStates(store.database).now(time.time()),
+    )

@@ -1,0 +1,182 @@
+"""Running the service: sockets, TLS, signals, a graceful end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import ssl
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+from aiohttp.web_protocol import RequestHandler
+
+from planner.model.errors import InputError
+from relayd.http.middleware.headers import SECURITY_HEADERS
+from relayd.http.middleware.logs import Log, ToLog
+from relayd.http.responses.problems import MEDIA_TYPE, ProblemError, encoded
+from relayd.http.server.app import make_app
+from relayd.http.server.current_state import opener
+from relayd.http.server.service import Service
+from relayd.http.server.settings import ServiceSettings
+from relayd.store import Place
+
+MOST_LINE = 8190
+"""Bytes of a request line, and of a header."""
+MOST_HEADERS = 64
+BACKLOG = 1024
+LOOK_EVERY_S = 0.02
+
+
+class Running:
+    """A service that listens.
+
+    Use :func:`start` to get one, :meth:`stop` to end it.
+    """
+
+    def __init__(self, service: Service, runner: web.AppRunner, server: asyncio.Server) -> None:
+        self.service = service
+        self._runner = runner
+        self._server = server
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        host, port = self._server.sockets[0].getsockname()[:2]
+        scheme = "https" if self.service.settings.tls_cert else "http"
+        return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+
+    async def stop(self) -> None:
+        """Accept nothing more, let requests in flight finish, close."""
+        await self.service.let_go()
+        self._server.close()
+        # aiohttp stops reading at once, also bodies of requests that it has begun to answer.
+        deadline_s = time.monotonic() + self.service.settings.shutdown_s
+        while self.service.in_flight and time.monotonic() < deadline_s:
+            await asyncio.sleep(LOOK_EVERY_S)
+        await self._runner.cleanup()
+        await self.service.end()
+
+
+async def start(
+    settings: ServiceSettings, db: Place, catalogues: Sequence[Path] = (), log: Log | None = None
+) -> Running:
+    """Begin to serve.
+
+    Raises
+    ------
+    RelaydError
+        If a setting is wrong, the store can't be used, or the address is taken.
+    """
+    for problem in settings.problems():
+        raise problem
+    tls = _tls(settings)
+    service = Service(settings, db, catalogues, opener(db, catalogues), log or Log())
+    await service.begin()
+    runner = web.AppRunner(
+        make_app(service),
+        access_log=None,
+        keepalive_timeout=settings.idle_timeout_s,
+        max_line_size=MOST_LINE,
+        max_field_size=MOST_LINE,
+        max_headers=MOST_HEADERS,
+        shutdown_timeout=settings.shutdown_s,
+        handler_cancellation=False,
+        auto_decompress=False,  # bodies are taken as they are or not at all
+    )
+    await runner.setup()
+    web_server = runner.server
+    assert web_server is not None
+    loop = asyncio.get_running_loop()
+    options: dict[str, Any] = web_server._kwargs
+    try:
+        server = await loop.create_server(
+            lambda: _Connection(web_server, loop=loop, **options),
+            settings.host,
+            settings.port,
+            ssl=tls,
+            backlog=BACKLOG,
+            reuse_address=True,
+        )
+    except OSError as error:
+        await runner.cleanup()
+        await service.end()
+        raise InputError(
+            "host and port",
+            f"can't be listened at ({error.strerror or error})",
+            value=f"{settings.host}:{settings.port}",
+            remedy="Stop what listens there, or choose another port.",
+        ) from None
+    return Running(service, runner, server)
+
+
+async def serve(
+    settings: ServiceSettings,
+    db: Place,
+    catalogues: Sequence[Path],
+    ready: Callable[[Running], None],
+) -> None:
+    """Serve until a signal (SIGTERM, SIGINT) says to stop."""
+    log = Log()
+    handler = ToLog(log)
+    for name in ("aiohttp", "asyncio"):
+        logging.getLogger(name).addHandler(handler)
+        logging.getLogger(name).propagate = False
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopped.set)
+    running = await start(settings, db, catalogues, log)
+    log.info("listening", url=running.url)
+    ready(running)
+    await stopped.wait()
+    log.info("stopping")
+    await running.stop()
+    log.info("stopped")
+    log.flush()
+
+
+class _Connection(RequestHandler):
+    """One client; what can't be read as HTTP gets a problem document, too."""
+
+    __slots__ = ()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,  # noqa: ARG002
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,  # noqa: ARG002 - quotes what was sent
+    ) -> web.StreamResponse:
+        if status == 400:
+            problem = ProblemError(400, "malformed", "This is not a request of HTTP/1.1.")
+        else:
+            problem = ProblemError(status, "internal", "This is a fault of the service.")
+            self.log_exception("Unhandled", exc_info=exc)
+        response = web.Response(
+            body=encoded(problem, None),
+            status=status,
+            headers={**SECURITY_HEADERS, "Content-Type": MEDIA_TYPE},
+        )
+        response.force_close()
+        return response
+
+
+def _tls(settings: ServiceSettings) -> ssl.SSLContext | None:
+    if not settings.tls_cert or not settings.tls_key:
+        return None
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_cert_chain(settings.tls_cert, settings.tls_key)
+    except (OSError, ssl.SSLError) as error:
+        raise InputError(
+            "tls_cert and tls_key",
+            f"can't be used: {error}",
+            value=str(settings.tls_cert),
+            remedy="Give a PEM certificate (with its chain) and its key.",
+        ) from None
+    return context

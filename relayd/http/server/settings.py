@@ -1,0 +1,298 @@
+"""Settings of the service: options, else ``RELAYD_SERVE_*``, else ``[serve]`` of the TOML file."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from planner.model.errors import InputError
+from planner.model.units import parse_duration_s
+
+PREFIX = "RELAYD_SERVE_"
+TABLE = "serve"
+_RANGES: dict[str, tuple[float, float]] = {
+    "port": (0, 65_535),
+    "workers": (0, 256),
+    "cache_mb": (0, 1e6),
+    "answer_limit_s": (0.1, 3600),
+    "body_mb": (0.001, 1000),
+    "samples_mb": (0.001, 10_000),
+    "batch_items": (1, 100_000),
+    "read_timeout_s": (0.1, 3600),
+    "stream_timeout_s": (0.1, 86_400),
+    "idle_timeout_s": (1, 86_400),
+    "shutdown_s": (0, 3600),
+    "requests_per_s": (0, 1e9),
+    "burst": (1, 1e9),
+    "snapshot_max_age_s": (0, 1e10),
+    "refresh_s": (0.05, 3600),
+    "snapshot_every_s": (0, 1e9),
+    "watch_daily_budget_usd": (0, 1e9),
+    "watch_interval_s": (2, 3600),
+    "watch_campaign_every_s": (0, 1e10),
+    "watch_retain_s": (0, 1e10),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceSettings:
+    """How the service runs; times in seconds, sizes in bytes.
+
+    Attributes
+    ----------
+    host, port
+        Where to listen; loopback unless told otherwise. Port 0 takes a free one.
+    insecure_public : bool
+        Listen on a public address without TLS all the same.
+    tls_cert, tls_key : Path | None
+        PEM files.
+    require_tokens : bool
+        Ask for tokens even while none was ever made.
+    workers : int
+        Processes for batches, shuffles and other long questions; 0 for one a core.
+    cache_mb : float
+        Memory for plans that were answered before.
+    answer_limit_s : float
+        Longest time for one answer.
+    body_mb : float
+        Largest body, samples aside.
+    samples_mb : float
+        Largest body of samples.
+    batch_items : int
+        Most plans in a batch.
+    read_timeout_s, idle_timeout_s : float
+        Longest time to send a request's body; and until a request begins.
+    stream_timeout_s : float
+        Longest time to send a stream of samples.
+    shutdown_s : float
+        How long requests in flight may take to finish after SIGTERM.
+    requests_per_s, burst : float
+        Of one token or address; 0 for no limit.
+    cors_origins : tuple of str
+        Pages of these origins may ask from a browser.
+    snapshot_max_age_s : float
+        /readyz says no when the newest snapshot is older; 0 for no limit.
+    refresh_s : float
+        How often to look for new snapshots, tokens and events.
+    snapshot_every_s : float
+        New samples become a new snapshot at most this often; 0 leaves that to others.
+    access_log : bool
+        Whether to log each request.
+    fleet : Path | None
+        The fleet file of campaigns, and of what is watched.
+    watch_daily_budget_usd : float
+        Most egress that watching the fleet may take in a UTC day; 0 watches nothing.
+    watch_interval_s : float
+        Within which to notice an outage.
+    watch_campaign_every_s : float
+        Age at which a campaign is due; 0 for none but after changes.
+    watch_quiet_hours : str
+        UTC hours without throughput probes, such as ``22:00-06:00``.
+    watch_webhook : str
+        Address to tell of links that fail and recover, signed with ``RELAYD_WEBHOOK_SECRET``.
+    watch_retain_s : float
+        Age at which samples are made small; 0 for never.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8080
+    insecure_public: bool = False
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    require_tokens: bool = False
+    workers: int = 0
+    cache_mb: float = 64.0
+    answer_limit_s: float = 30.0
+    body_mb: float = 1.0
+    samples_mb: float = 32.0
+    batch_items: int = 1000
+    read_timeout_s: float = 15.0
+    stream_timeout_s: float = 60.0
+    idle_timeout_s: float = 75.0
+    shutdown_s: float = 20.0
+    requests_per_s: float = 0.0
+    burst: float = 200.0
+    cors_origins: tuple[str, ...] = ()
+    snapshot_max_age_s: float = 0.0
+    refresh_s: float = 2.0
+    snapshot_every_s: float = 60.0
+    access_log: bool = True
+    fleet: Path | None = None
+    watch_daily_budget_usd: float = 0.0
+    watch_interval_s: float = 30.0
+    watch_campaign_every_s: float = 604_800.0
+    watch_quiet_hours: str = ""
+    watch_webhook: str = ""
+    watch_retain_s: float = 7_776_000.0
+
+    def problems(self) -> list[InputError]:
+        """Return all that is wrong with the settings, the gravest first."""
+        return list(_problems(self))
+
+    @property
+    def is_public(self) -> bool:
+        """Whether others than this machine can reach it."""
+        return not _is_loopback(self.host)
+
+    def as_toml(self) -> str:
+        """Return the effective settings as a TOML table."""
+        lines = [f"[{TABLE}]"]
+        for field in fields(self):
+            value = getattr(self, field.name)
+            lines.append(
+                f"# {field.name} is not set" if value is None else f"{field.name} = {_toml(value)}"
+            )
+        return "\n".join(lines)
+
+
+def load_service_settings(
+    options: Mapping[str, Any], environment: Mapping[str, str] = os.environ
+) -> ServiceSettings:
+    """Return the effective settings.
+
+    Parameters
+    ----------
+    options : mapping
+        From the command line, those that were given; ``config`` names the TOML file.
+    environment : mapping
+
+    Raises
+    ------
+    InputError
+        If a value can't be read or there is no such setting. Values that can be read but not
+        used are told by :meth:`ServiceSettings.problems`.
+    """
+    kinds = {field.name: str(field.type) for field in fields(ServiceSettings)}
+    found: dict[str, Any] = {}
+    config = options.get("config") or environment.get(f"{PREFIX}CONFIG")
+    if config:
+        path = Path(config)
+        table = _table(path)
+        for name, value in table.items():
+            field = f"{path}: {TABLE}.{name}"
+            if name not in kinds:
+                raise InputError(
+                    field, "is not a setting", remedy=f"Settings are {', '.join(kinds)}."
+                )
+            found[name] = _value(value, kinds[name], field, path.parent)
+    for name, kind in kinds.items():
+        variable = f"{PREFIX}{name.upper()}"
+        if (text := environment.get(variable)) not in (None, ""):
+            found[name] = _value(text, kind, variable, Path())
+        if (given := options.get(name)) is not None:
+            found[name] = _value(given, kind, f"--{name.replace('_', '-')}", Path())
+    return replace(ServiceSettings(), **found)
+
+
+def _table(path: Path) -> Mapping[str, Any]:
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError("--config", f"can't be read ({error.strerror})", value=str(path)) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(str(path), f"is not valid TOML: {error}") from None
+    table = content.get(TABLE, {})
+    if not isinstance(table, dict):
+        raise InputError(f"{path}: {TABLE}", "must be a table", value=table)
+    return table
+
+
+def _value(given: Any, kind: str, field: str, folder: Path) -> Any:
+    """Return a value of the kind that a setting has, from TOML or from text."""
+    if kind == "bool":
+        words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+        if isinstance(given, bool):
+            return given
+        if str(given).lower() in words:
+            return words[str(given).lower()]
+        raise InputError(field, "must be true or false", value=given)
+    if kind.startswith("tuple"):
+        listed = given if isinstance(given, list) else str(given).split(",")
+        if not all(isinstance(item, str) for item in listed):
+            raise InputError(field, "must be a list of words", value=given)
+        return tuple(item.strip() for item in listed if item.strip())
+    if isinstance(given, bool) or not isinstance(given, str | int | float | Path):
+        raise InputError(field, "has a value of the wrong kind", value=given)
+    if kind.startswith("Path"):
+        return folder / str(given)
+    if kind == "int":
+        try:
+            return int(str(given))
+        except ValueError:
+            raise InputError(field, "must be a whole number", value=given) from None
+    if kind == "float":
+        try:
+            return float(given)  # type: ignore[arg-type]
+        except ValueError:
+            if field.endswith(("_s", "_S", "-s")):
+                return parse_duration_s(str(given), field)
+            raise InputError(field, "must be a number", value=given) from None
+    return str(given)
+
+
+def _problems(settings: ServiceSettings) -> Any:
+    if settings.is_public and not settings.tls_cert and not settings.insecure_public:
+        yield InputError(
+            "host",
+            "is a public address and there is no TLS",
+            value=settings.host,
+            remedy="Give --tls-cert and --tls-key, listen on 127.0.0.1 behind a proxy that has "
+            "TLS, or say --insecure-public.",
+        )
+    if bool(settings.tls_cert) != bool(settings.tls_key):
+        yield InputError("tls_cert and tls_key", "go together, and one of them is missing")
+    for name in ("tls_cert", "tls_key", "fleet"):
+        path = getattr(settings, name)
+        if path is not None and not os.access(path, os.R_OK):
+            yield InputError(name, "is not a file that can be read", value=str(path))
+    if settings.watch_daily_budget_usd:
+        if not settings.fleet:
+            yield InputError(
+                "watch_daily_budget_usd",
+                "needs a fleet to watch",
+                value=settings.watch_daily_budget_usd,
+                remedy="Name a fleet file by `fleet`.",
+            )
+        from relayd.http.server.watching import watch_options
+
+        try:
+            watch_options(settings)
+        except InputError as error:
+            yield error
+    for name, (least, most) in _RANGES.items():
+        value = getattr(settings, name)
+        if not least <= value <= most:
+            yield InputError(name, f"must be from {least:g} to {most:g}", value=value)
+    for origin in settings.cors_origins:
+        if origin == "*" or "://" not in origin or origin.count("/") != 2:
+            yield InputError(
+                "cors_origins",
+                "must be origins such as https://dashboard.example",
+                value=origin,
+                remedy="Name each page's origin; `*` would let any page ask.",
+            )
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False  # a name may lead anywhere
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return "[" + ", ".join(_toml(item) for item in value) + "]"
+    if isinstance(value, int | float):
+        return repr(value)
+    text = str(value).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{text}"'

@@ -1,0 +1,213 @@
+"""Worker processes with their own copy of what is known, for questions that take a while."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import pickle
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context
+from pathlib import Path
+from types import FrameType
+from typing import Any, NamedTuple, TypeVar
+
+from planner.model.catalogue import Catalogue
+from planner.model.errors import RelaydError
+from planner.model.link_states import LinkState, Pair
+from planner.model.network import Network
+from relayd.http.responses.problems import ProblemError, problem_of
+from relayd.http.server.memory import give_back
+from relayd.sources.wan import Wan
+
+T = TypeVar("T")
+_LOOK_FOR_PARENT_EVERY_S = 1.0
+VERSIONS_KEPT = 4
+
+
+class OutOfTimeError(Exception):
+    """A question took longer than it may."""
+
+
+class Workers:
+    """A pool of processes that answer questions on a given network.
+
+    Parameters
+    ----------
+    count : int
+        Processes; each holds a core while it answers.
+    limit_s : float
+        Longest time for one question.
+    most_waiting : int
+        Questions that may wait or be answered at a time; more are refused (503).
+    """
+
+    def __init__(self, count: int, limit_s: float, most_waiting: int = 1000) -> None:
+        self.count = count
+        self.waiting = 0
+        self._limit_s = limit_s
+        self._most_waiting = most_waiting
+        self._folder = tempfile.TemporaryDirectory(prefix="relayd-")
+        self._written: dict[str, Path] = {}
+        self._pool = self._new_pool()
+
+    def _new_pool(self) -> ProcessPoolExecutor:
+        # Not forked: a copy of a process with threads may hold their locks for ever.
+        return ProcessPoolExecutor(
+            self.count, mp_context=get_context("spawn"), initializer=_begin, initargs=(os.getpid(),)
+        )
+
+    def give(
+        self,
+        version: str,
+        catalogue: Catalogue,
+        network: Network,
+        states: Mapping[Pair, LinkState] = {},
+    ) -> None:
+        """Let questions of a version be answered from a network; takes some 50 ms."""
+        path = Path(self._folder.name) / f"{len(self._written)}-{time.monotonic_ns()}.pickle"
+        with path.open("wb") as file:
+            known = (
+                catalogue,
+                network.sites,
+                network.links,
+                network.snapshot,
+                dict(states),
+                dict(network.verified),
+            )
+            pickle.dump(known, file, 5)
+        self._written[version] = path
+        for old in list(self._written)[
+            :-VERSIONS_KEPT
+        ]:  # questions in flight may still name one before
+            self._written.pop(old).unlink(missing_ok=True)
+
+    async def warm(self, version: str) -> None:
+        """Start all processes and let them read what is known."""
+        # Each sleeps, so that none answers for another.
+        await asyncio.gather(*(self.ask(version, _nap, 0.2) for _ in range(self.count)))
+
+    async def ask(self, version: str, question: Callable[..., T], *arguments: Any) -> T:
+        """Answer ``question(wan, *arguments)`` in a worker.
+
+        Raises
+        ------
+        ProblemError
+            503 if too many wait already, if it took too long, or if the worker died.
+            Or what a RelaydError of the question amounts to.
+        """
+        if self.waiting >= self._most_waiting:
+            raise _unavailable("Too many questions wait for an answer already.")
+        if version not in self._written:
+            raise _unavailable("What is known has changed several times since this was asked.")
+        self.waiting += 1
+        pool = self._pool
+        try:
+            answer = await asyncio.get_running_loop().run_in_executor(
+                pool, _answer, str(self._written[version]), self._limit_s, question, arguments
+            )
+        except BrokenProcessPool:
+            if pool is self._pool:  # the first to notice
+                self._pool = self._new_pool()
+            raise _unavailable("The process that was answering died.") from None
+        except FileNotFoundError:
+            raise _unavailable("What is known changed several times while this waited.") from None
+        except OutOfTimeError:
+            raise ProblemError(
+                503,
+                "timeout",
+                f"The answer took longer than the {self._limit_s:g} s that one may take. Ask for "
+                "less at a time.",
+            ) from None
+        finally:
+            self.waiting -= 1
+        if isinstance(answer, _Problem):
+            raise ProblemError.of(answer.status, answer.content)
+        return answer
+
+    async def ask_in_parts(
+        self, version: str, question: Callable[..., list[T]], items: Sequence[Any], *more: Any
+    ) -> list[T]:
+        """Answer a list in parts of it, on all cores; returns the answers in its order."""
+        size = max(8, -(-len(items) // (4 * self.count)))
+        parts = [items[start : start + size] for start in range(0, len(items), size)]
+        answers = await asyncio.gather(
+            *(self.ask(version, question, part, *more) for part in parts)
+        )
+        return [answer for part in answers for answer in part]
+
+    def close(self) -> None:
+        """End all processes."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        with contextlib.suppress(OSError):
+            self._folder.cleanup()
+
+
+def _unavailable(what: str) -> ProblemError:
+    return ProblemError(503, "unavailable", f"{what} Try again.", headers={"Retry-After": "1"})
+
+
+# ---- in a worker -------------------------------------------------------------------------------
+
+_known: dict[str, Wan] = {}
+
+
+class _Problem(NamedTuple):
+    """An error on its way back: exceptions with several arguments don't survive pickling."""
+
+    status: int
+    content: dict[str, Any]
+
+
+def _begin(parent: int) -> None:
+    # The service decides when its workers end; a terminal or a service manager tells all.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.signal(signal.SIGALRM, _out_of_time)
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: int) -> None:
+    """End this process when its parent is gone, however that went."""
+    while os.getppid() == parent:
+        time.sleep(_LOOK_FOR_PARENT_EVERY_S)
+    os._exit(0)
+
+
+def _out_of_time(_number: int, _frame: FrameType | None) -> None:
+    raise OutOfTimeError
+
+
+def _answer(
+    path: str, limit_s: float, question: Callable[..., T], arguments: tuple[Any, ...]
+) -> T | _Problem:
+    if path not in _known:
+        from relayd.sources.memory import GivenWan
+
+        with Path(path).open("rb") as file:
+            # Written by the service itself, in a folder that only its user may enter.
+            catalogue, sites, links, snapshot, states, verified = pickle.load(file)  # noqa: S301
+        _known.clear()
+        network = Network(sites, links, snapshot, verified=verified)
+        _known[path] = GivenWan(catalogue, network, states)
+        _ = _known[path].network  # widened for age here, once, not for each pair that is asked for
+        give_back()
+    signal.setitimer(signal.ITIMER_REAL, limit_s)
+    try:
+        return question(_known[path], *arguments)
+    except (RelaydError, ProblemError) as error:
+        problem = problem_of(error)
+        return _Problem(problem.status, problem.content)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def _nap(wan: Wan, seconds: float) -> None:
+    _ = wan.network
+    time.sleep(seconds)

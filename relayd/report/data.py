@@ -1,0 +1,133 @@
+"""The samples that a report analyses, read when a section asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.model.catalogue import Catalogue
+from planner.model.errors import DataError
+from probes.analysis.cold_tests import steady_rates
+from probes.samples import Metric
+from relayd.store import Store
+from relayd.store.samples.columns import (
+    BothKinds,
+    Columns,
+    Told,
+    has_both_address_kinds,
+    read_address_kinds,
+    read_columns,
+    read_details,
+)
+
+Matrix = NDArray[np.float64]
+
+# Which metrics slow start lowers, and whether they are of one connection.
+_FROM_COLD: dict[Metric, bool] = {"per_flow_mbps": True, "aggregate_mbps": False}
+
+
+class ReportData:
+    """A store's samples as columns, with what the catalogue says of the regions.
+
+    Parameters
+    ----------
+    store : Store
+    catalogue : Catalogue
+    since_s : float, optional
+        Only what was measured since, seconds since 1970.
+
+    Attributes
+    ----------
+    corrected : dict
+        By metric of those read so far, how many samples were corrected for slow start.
+    """
+
+    def __init__(self, store: Store, catalogue: Catalogue, since_s: float | None = None) -> None:
+        self._store = store
+        self._since_s = since_s
+        self._columns: dict[str, Columns] = {}
+        self._medians: dict[str, dict[tuple[str, str], float]] = {}
+        self.corrected: dict[Metric, int] = {}
+        self.catalogue = catalogue
+
+    def columns(self, metric: Metric) -> Columns:
+        """Return all samples of a metric; rates of cold tests as the steady ones they stand for."""
+        if metric not in self._columns:
+            columns = read_columns(self._store.database, metric, since_s=self._since_s)
+            self._columns[metric] = columns
+            if metric in _FROM_COLD:
+                self._correct(columns, metric)
+        return self._columns[metric]
+
+    def _correct(self, columns: Columns, metric: Metric) -> None:
+        """Take slow start out of tests that include it, where the round-trip time is known."""
+        rtts = self.medians("rtt_ms")
+        count = 0
+        for src, dst, rows in columns.by_pair():  # parts of the whole, changed in place
+            rtt_ms = rtts.get((src, dst), rtts.get((dst, src)))
+            cold = ~rows["warmed_up"] & (rows["duration_s"] > 0)
+            if rtt_ms is None or not cold.any():
+                continue
+            rows["value"][cold] = steady_rates(
+                rows["value"][cold], rtt_ms, rows["duration_s"][cold], one_flow=_FROM_COLD[metric]
+            )
+            count += int(cold.sum())
+        self.corrected[metric] = count
+
+    def details(self, metric: Metric, word: str) -> Iterator[Told]:
+        """Return what was told of the samples whose details name a word."""
+        return read_details(self._store.database, metric, word, since_s=self._since_s)
+
+    def address_kinds(self, metric: Metric) -> Iterator[BothKinds]:
+        """Return what links had that were measured over private and over public addresses."""
+        if not self._has_both_address_kinds:
+            return iter(())
+        return read_address_kinds(self._store.database, metric, since_s=self._since_s)
+
+    @cached_property
+    def _has_both_address_kinds(self) -> bool:
+        # Most stores have one kind alone: that is found out once, not for each metric.
+        return has_both_address_kinds(self._store.database)
+
+    def medians(self, metric: Metric) -> dict[tuple[str, str], float]:
+        """Return the median of each pair's samples, in the order of the store."""
+        if metric not in self._medians:
+            self._medians[metric] = {
+                (src, dst): float(np.median(rows["value"]))
+                for src, dst, rows in self.columns(metric).by_pair()
+                if src != dst
+            }
+        return self._medians[metric]
+
+    def matrix(self, metric: Metric) -> tuple[list[str], Matrix]:
+        """Return regions and the matrix of medians, NaN where there is no sample."""
+        medians = self.medians(metric)
+        regions = list(dict.fromkeys(region for pair in medians for region in pair))
+        index = {region: i for i, region in enumerate(regions)}
+        found = np.full((len(regions), len(regions)), np.nan)
+        for (src, dst), value in medians.items():
+            found[index[src], index[dst]] = value
+        return regions, found
+
+    def egress_usd_per_gb(self, src: str, dst: str) -> float:
+        """Return the first-tier fee of a link; NaN where the catalogue has none."""
+        try:
+            return self.catalogue.egress_price(src, dst).tiers[0].usd_per_gb
+        except DataError:
+            return float("nan")
+
+    @cached_property
+    def span_s(self) -> tuple[float, float] | None:
+        """First and last time of any sample that was read so far; None without any."""
+        times = [c.rows["at_s"] for c in self._columns.values() if len(c)]
+        if not times:
+            return None
+        return float(min(t.min() for t in times)), float(max(t.max() for t in times))
+
+
+def provider_pair(src: str, dst: str) -> str:
+    """Return ``aws > gcp`` for a link."""
+    return f"{src.partition(':')[0]} > {dst.partition(':')[0]}"

@@ -1,0 +1,137 @@
+"""The samples behind each figure of a link, as the newest snapshot used them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from planner.model.catalogue import Catalogue
+from planner.model.network import Network, Site
+from probes.estimation.provenance import Origin, Provenance, Series
+from probes.estimation.series import Series as Kept
+from probes.estimation.series import counted
+from relayd.snapshots.evidence import MOST_JUDGED, LinkShift, since_last_changes
+from relayd.store.opening import Store
+from relayd.store.samples.pages import newest_samples
+from relayd.store.samples.reading import StoredSample
+
+MOST_LINKS_READ = 24
+"""Other links whose samples are looked up for one figure; more are named alone."""
+
+MOST_LINKS_NAMED = 200
+
+_WHY_NOT = {
+    "per_flow_mbps": "taken with VM types other than the ones in use",
+    "aggregate_mbps": "taken with other VM types, or with fewer connections",
+    "loss_pct": "nothing came through at all, which is what a filter looks like",
+}
+_OTHER_TYPES = "taken with VM types other than the ones in use"
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Samples of a series that did not count, and why."""
+
+    reason: str
+    samples: int
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """One link and metric that a figure rests on.
+
+    Attributes
+    ----------
+    samples : list of StoredSample
+        Those that counted, the newest first; empty where ``was_read`` is false.
+    left_out : list of LeftOut
+    """
+
+    series: Series
+    samples: list[StoredSample]
+    left_out: list[LeftOut]
+    was_read: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """A figure with all that is behind it.
+
+    Attributes
+    ----------
+    further : int
+        Links that took part and are not named.
+    """
+
+    origin: Origin
+    used: list[Used]
+    further: int = 0
+
+
+def behind(
+    store: Store, network: Network, catalogue: Catalogue, src: str, dst: str
+) -> list[Behind]:
+    """Return what is behind each figure of a link.
+
+    Parameters
+    ----------
+    network : Network
+        The store's snapshot, as it was saved; or a baseline, which rests on no samples.
+
+    Raises
+    ------
+    DataError
+        If nothing is known of the link.
+    InputError
+        If the snapshot was removed meanwhile.
+    """
+    through = 0
+    if network.snapshot.source != "baseline":
+        through = store.snapshots.get(network.snapshot.id).samples_through
+    return [
+        Behind(
+            origin,
+            [
+                _used(store, series, network.sites, through)
+                if number < MOST_LINKS_READ
+                else Used(series, [], [], was_read=False)
+                for number, series in enumerate(origin.series[:MOST_LINKS_NAMED])
+            ],
+            max(0, len(origin.series) - MOST_LINKS_NAMED),
+        )
+        for origin in Provenance(network, catalogue).of(src, dst)
+    ]
+
+
+def _used(store: Store, series: Series, sites: Mapping[str, Site], through: int) -> Used:
+    """Leave out of a link's samples what the estimator leaves out, by its own functions."""
+    newest, total = newest_samples(
+        store.database, series.src, series.dst, series.metric, through=through, limit=MOST_JUDGED
+    )
+    by_identity = {id(stored.sample): stored for stored in newest}
+    shifts: list[LinkShift] = []
+    kept = Kept()
+    left_out: list[LeftOut] = []
+    current = list(since_last_changes((stored.sample for stored in newest), shifts.append))
+    if len(current) < len(newest):
+        at = datetime.fromtimestamp(shifts[-1].at_s, UTC).strftime("%Y-%m-%d %H:%M UTC")
+        left_out.append(
+            LeftOut(f"from before the level changed on {at}", len(newest) - len(current))
+        )
+    kept.samples.extend(current)
+    recent = kept.recent() if current else []
+    aged = total - len(newest) + len(current) - len(recent)
+    if aged:
+        left_out.append(LeftOut("more than 30 days older than the newest, or beyond 64", aged))
+    found = counted(series.metric, kept, sites) if recent else []
+    if len(found) < len(recent):
+        why = _WHY_NOT.get(series.metric, _OTHER_TYPES)
+        left_out.append(LeftOut(why, len(recent) - len(found)))
+    fitting = [sample for sample in found if sample.value <= series.most]
+    if len(fitting) < len(found):
+        left_out.append(
+            LeftOut("so fast that the VMs' caps were the limit", len(found) - len(fitting))
+        )
+    used = [by_identity[id(sample)] for sample in reversed(fitting)]
+    return Used(series, used, left_out)

@@ -1,0 +1,115 @@
+"""``relayd.open()``: from a place to a :class:`~relayd.sources.wan.Wan`, local or remote."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, overload
+
+from planner.model.errors import InputError
+from relayd.catalogue.loading import load_catalogue
+from relayd.settings import Settings, load_settings
+from relayd.sources.wan import Wan
+from relayd.store.location import SERVICE_SCHEMES, Place, place
+
+if TYPE_CHECKING:
+    from relayd.client.blocking import RemoteWan
+    from relayd.sources.mirror import MirroredWan
+
+
+@overload
+def open(  # noqa: A001
+    db: Path | None = None, *, catalogues: Sequence[str | Path] = ()
+) -> Wan: ...
+@overload
+def open(  # noqa: A001
+    db: str,
+    *,
+    catalogues: Sequence[str | Path] = (),
+    token: str | None = None,
+    mirror: Literal[False] = False,
+    timeout_s: float | None = None,
+) -> Wan | RemoteWan: ...
+@overload
+def open(  # noqa: A001
+    db: str, *, token: str | None = None, mirror: Literal[True], timeout_s: float | None = None
+) -> MirroredWan: ...
+def open(  # noqa: A001 - relayd.open() is what a user writes
+    db: str | Path | None = None,
+    *,
+    catalogues: Sequence[str | Path] = (),
+    token: str | None = None,
+    mirror: bool = False,
+    timeout_s: float | None = None,
+) -> Wan | RemoteWan:
+    """Open what is known of the network: a store, or a service.
+
+    Parameters
+    ----------
+    db : str or Path, optional
+        A store: the path of a file, or the address of a PostgreSQL database
+        (``postgresql://user@host/database``); or the address of a service (``http://...`` or
+        ``https://...``). Without it: ``RELAYD_DB``, the settings file, else the per-user store;
+        where that does not exist yet, answers rest on the baseline.
+    catalogues : sequence of str or Path
+        Catalogue files of one's own, in addition to those of the settings; a service has its own.
+    token : str, optional
+        For a service: a bearer token; by default what ``RELAYD_TOKEN`` holds.
+    mirror : bool
+        For a service: fetch its newest snapshot once and decide in this process, looking for newer
+        ones in the background.
+    timeout_s : float, optional
+        For a service: longest wait for one attempt at one call; 60 s unless given.
+
+    Raises
+    ------
+    StoreError
+        If a store was named and can't be read; :class:`relayd.ServiceError` if a service can't be
+        reached.
+    CatalogueError
+        If a catalogue file is wrong.
+    """
+    if isinstance(db, str) and db.partition("://")[0] in SERVICE_SCHEMES:
+        token = token or os.environ.get("RELAYD_TOKEN")
+        return _open_service(db, token, catalogues, mirror, timeout_s)
+    for_service = {"token": token, "mirror": mirror, "timeout_s": timeout_s is not None}
+    if misplaced := [name for name, is_given in for_service.items() if is_given]:
+        raise InputError(
+            misplaced[0],
+            "is for a service, and a store was named",
+            remedy="Give the service's address, such as http://127.0.0.1:8080.",
+        )
+    settings = load_settings()
+    return open_with(settings, place(db) if db else None, [Path(name) for name in catalogues])
+
+
+def _open_service(
+    url: str,
+    token: str | None,
+    catalogues: Sequence[str | Path],
+    mirror: bool,
+    timeout_s: float | None,
+) -> Wan | RemoteWan:
+    if catalogues:
+        raise InputError(
+            "catalogues",
+            "are for a store, and a service was named",
+            remedy="Give them to `relayd serve`.",
+        )
+    from relayd.client.connection import TIMEOUT_S
+
+    timeout_s = TIMEOUT_S if timeout_s is None else timeout_s
+    if mirror:
+        from relayd.sources.mirror import MirroredWan
+
+        return MirroredWan(url, token=token, timeout_s=timeout_s)
+    from relayd.client.blocking import RemoteWan
+
+    return RemoteWan(url, token=token, timeout_s=timeout_s)
+
+
+def open_with(settings: Settings, db: Place | None, catalogues: Sequence[Path]) -> Wan:
+    """Open with settings at hand; a store that is named must exist."""
+    catalogue = load_catalogue((*settings.catalogues, *catalogues))
+    return Wan(catalogue, db or settings.db)

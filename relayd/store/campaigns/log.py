@@ -1,0 +1,208 @@
+"""Campaigns in the store: a :class:`~probes.campaign.state.CampaignLog` on disk."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from planner.model.errors import InputError, StoreError
+from probes.campaign.state import Outcome, Probe, task_from_json, task_to_json
+from probes.campaign.tasks import ProbeTask
+from relayd.store.leader_lock import election
+from relayd.store.opening import Store
+from relayd.store.samples.ingest import relayd_version
+from relayd.store.samples.writing import SampleWriter
+
+
+class CampaignRow(NamedTuple):
+    """A campaign as it is kept."""
+
+    id: int
+    options: dict[str, Any]
+    started_at_s: float
+    finished_at_s: float | None
+
+
+class StoredCampaign:
+    """The log of one campaign.
+
+    Parameters
+    ----------
+    store : Store
+        Open for writing.
+    row : CampaignRow
+    """
+
+    def __init__(self, store: Store, row: CampaignRow) -> None:
+        self._database = store.database
+        self.row = row
+        # Probe to when it was recorded by a change of which nobody knows whether it was stored.
+        self._in_doubt: dict[int, set[float]] = {}
+
+    def probes(self) -> list[Probe]:
+        """Return all probes so far, in the order in which they were planned."""
+        rows = self._database.rows(
+            "SELECT id, stage, task, status, problem FROM probes WHERE campaign_id = ? ORDER BY id",
+            (self.row.id,),
+        )
+        return [
+            Probe(number, stage, task_from_json(json.loads(task)), status, problem)
+            for number, stage, task, status, problem in rows
+        ]
+
+    def plan(self, stage: str, tasks: Sequence[ProbeTask]) -> list[Probe]:
+        """Keep the tasks of a stage."""
+        with self._database.transaction():
+            return [
+                Probe(
+                    self._database.change(
+                        "INSERT INTO probes (campaign_id, stage, task) VALUES (?, ?, ?) "
+                        "RETURNING id",
+                        (self.row.id, stage, json.dumps(task_to_json(task))),
+                    ),
+                    stage,
+                    task,
+                )
+                for task in tasks
+            ]
+
+    def record(self, outcomes: Sequence[Outcome]) -> None:
+        """Keep samples together with the fact that their probes are done: all or nothing.
+
+        After an error it may be called again with the same and more: what turns out to be stored
+        already is not stored, or paid for, twice.
+        """
+        now_s = time.time()
+        try:
+            with self._database.transaction():
+                self._record([one for one in outcomes if not self._is_stored(one.probe)], now_s)
+        except StoreError:
+            for outcome in outcomes:
+                self._in_doubt.setdefault(outcome.probe.id, set()).add(now_s)
+            raise
+        for outcome in outcomes:
+            self._in_doubt.pop(outcome.probe.id, None)
+
+    def _is_stored(self, probe: Probe) -> bool:
+        if probe.id not in self._in_doubt:
+            return False
+        row = self._database.row("SELECT ended_at_s FROM probes WHERE id = ?", (probe.id,))
+        return row[0] in self._in_doubt[probe.id]
+
+    def _record(self, outcomes: Sequence[Outcome], now_s: float) -> None:
+        database = self._database
+        samples = [sample for outcome in outcomes for sample in outcome.samples]
+        batch_id = None
+        if samples:
+            writer = SampleWriter(
+                database,
+                name=f"campaign {self.row.id}",
+                format="live",
+                digest=None,
+                options="{}",
+                relayd_version=relayd_version(),
+                imported_at_s=now_s,
+            )
+            accepted = writer.add(samples)
+            writer.seal(accepted=accepted, duplicates=len(samples) - accepted, skipped="{}")
+            batch_id = writer.batch_id
+        for outcome in outcomes:
+            database.change(
+                "UPDATE probes SET status = ?, attempts = attempts + ?, sent_gb = sent_gb + ?, "
+                "usd = usd + ?, ended_at_s = ?, problem = ?, batch_id = ? WHERE id = ?",
+                (
+                    "failed" if outcome.problem else "done",
+                    outcome.attempts,
+                    outcome.sent_gb,
+                    outcome.usd,
+                    now_s,
+                    outcome.problem,
+                    batch_id if outcome.samples else None,
+                    outcome.probe.id,
+                ),
+            )
+
+    def spent(self) -> tuple[float, float]:
+        """Return GB and USD so far."""
+        row = self._database.row(
+            "SELECT coalesce(sum(sent_gb), 0), coalesce(sum(usd), 0) FROM probes "
+            "WHERE campaign_id = ?",
+            (self.row.id,),
+        )
+        return float(row[0]), float(row[1])
+
+    def finish(self) -> None:
+        """Mark the campaign as one that has nothing left to do."""
+        with self._database.transaction():
+            self._database.change(
+                "UPDATE campaigns SET finished_at_s = ? WHERE id = ?", (time.time(), self.row.id)
+            )
+
+
+class Campaigns:
+    """The campaigns of a store.
+
+    Parameters
+    ----------
+    store : Store
+        Open for writing.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._database = store.database
+
+    @property
+    def controller(self) -> str:
+        """The name by which hosts know what this store has left on them."""
+        return str(self._database.row("SELECT name FROM controller")[0])
+
+    def begin(self, options: Mapping[str, Any]) -> StoredCampaign:
+        """Keep a new campaign."""
+        text = json.dumps(dict(options), sort_keys=True)
+        started_at_s = time.time()
+        with self._database.transaction():
+            number = self._database.change(
+                "INSERT INTO campaigns (options, started_at_s) VALUES (?, ?) RETURNING id",
+                (text, started_at_s),
+            )
+        return StoredCampaign(self._store, CampaignRow(number, dict(options), started_at_s, None))
+
+    def unfinished(self) -> StoredCampaign | None:
+        """Return the newest campaign if there is something left of it to do."""
+        row = self._database.row(
+            "SELECT id, options, started_at_s, finished_at_s FROM campaigns "
+            "ORDER BY id DESC LIMIT 1"
+        )
+        if row is None or row[3] is not None:
+            return None
+        return StoredCampaign(self._store, CampaignRow(row[0], json.loads(row[1]), row[2], None))
+
+    @contextmanager
+    def under_way(self) -> Iterator[None]:
+        """Let everybody know that the newest campaign is being run, for as long as it is."""
+        with election(self._store, "campaign") as standing:
+            standing.stand()
+            yield
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Be the only campaign on this store.
+
+        Raises
+        ------
+        InputError
+            If another process is running one; its probes and ours would disturb each other.
+        """
+        with election(self._store, "prober") as standing:
+            if not standing.stand():
+                raise InputError(
+                    "--db",
+                    "is in use by another campaign or a watcher",
+                    value=str(self._store.place),
+                    remedy="Wait until it has finished, or name another database.",
+                )
+            yield

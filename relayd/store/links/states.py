@@ -1,0 +1,108 @@
+"""Links that are down or degraded now, in the store: every reader plans around them at once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from planner.model.link_states import LinkState, Pair
+from relayd.store.database import Database
+from relayd.store.regions import region_id
+from relayd.times import utc_text
+
+if TYPE_CHECKING:
+    from probes.analysis.link_health import Health
+
+_SELECT = (
+    "SELECT src.name, dst.name, condition, since_s, reason, rtt_ms, loss_share, rate_share, "
+    "valid_until_s, health FROM leg_states "
+    "JOIN regions AS src ON src.id = leg_states.src_id "
+    "JOIN regions AS dst ON dst.id = leg_states.dst_id"
+)
+_UPSERT = (
+    "INSERT INTO leg_states (src_id, dst_id, condition, since_s, reason, rtt_ms, loss_share, "
+    "rate_share, valid_until_s, health) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+    "ON CONFLICT (src_id, dst_id) DO UPDATE SET condition = excluded.condition, "
+    "since_s = excluded.since_s, reason = excluded.reason, rtt_ms = excluded.rtt_ms, "
+    "loss_share = excluded.loss_share, rate_share = excluded.rate_share, "
+    "valid_until_s = excluded.valid_until_s, health = excluded.health"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A link's health as it is kept, and until when it is to be believed."""
+
+    src: str
+    dst: str
+    health: dict[str, Any]
+    valid_until_s: float
+
+
+class LinkStates:
+    """The states of a store.
+
+    Parameters
+    ----------
+    database : Database
+        Open for writing if states are to be kept.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def now(self, now_s: float) -> dict[Pair, LinkState]:
+        """Return the links that are not as usual, unless they were last seen too long ago."""
+        rows = self._database.rows(f"{_SELECT} WHERE valid_until_s >= ?", (now_s,))
+        return {
+            (src, dst): LinkState(src, dst, condition, utc_text(since_s), *figures)
+            for src, dst, condition, since_s, *figures, _ in rows
+        }
+
+    def kept(self) -> list[Kept]:
+        """Return what a watcher goes on from."""
+        return [
+            Kept(row[0], row[1], json.loads(row[9]), row[8]) for row in self._database.rows(_SELECT)
+        ]
+
+    def keep(self, healths: Mapping[Pair, Health], usual: Iterable[Pair], until_s: float) -> None:
+        """Keep some links' health and forget others, in the caller's transaction.
+
+        Parameters
+        ----------
+        healths : mapping
+            Links that are not up.
+        usual : iterable of (src, dst)
+            Links that are as usual again.
+        until_s : float
+            Until when they are to be believed unless they are kept again.
+        """
+        for (src, dst), health in healths.items():
+            # A round trip counts against the link only where it is what is wrong.
+            slow = health.rtt_ms if "round trips" in health.reason else None
+            self._database.change(
+                _UPSERT,
+                (
+                    region_id(self._database, src),
+                    region_id(self._database, dst),
+                    health.condition,
+                    health.since_s,
+                    health.reason,
+                    slow,
+                    min(1.0, health.loss_share),
+                    min(1.0, health.rate_share),
+                    until_s,
+                    json.dumps(asdict(health), sort_keys=True),
+                ),
+            )
+        for src, dst in usual:
+            self._database.change(
+                "DELETE FROM leg_states WHERE src_id = ? AND dst_id = ?",
+                (region_id(self._database, src), region_id(self._database, dst)),
+            )
+
+    def forget_before(self, at_s: float) -> None:
+        """Forget states that were to be believed until some time ago: nobody watches these."""
+        self._database.change("DELETE FROM leg_states WHERE valid_until_s < ?", (at_s,))

@@ -1,0 +1,270 @@
+"""Making old samples small: an hour or a day of them becomes one row, and no total changes.
+
+What estimates rest on always stays, however old: of each link and metric the newest samples, as
+many as changes of level are looked for in, which is more than estimates take. So a snapshot made
+after a compaction is the one that would have been made before it, to the last digit.
+
+Samples of imported files stay too, unless asked for: a file that is imported again is recognised
+by its samples. What was measured live can't come again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from math import floor, inf
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from planner.model.errors import InputError
+from relayd.snapshots.evidence import MOST_JUDGED
+from relayd.store.opening import Store
+
+Period: TypeAlias = Literal["hour", "day"]
+PERIOD_S: dict[Period, float] = {"hour": 3600.0, "day": 86400.0}
+DAY_S = 86400.0
+LEAST_AGE_S = DAY_S
+LINKS_AT_ONCE = 200
+"""Links of one transaction: other writers wait no longer than that takes."""
+
+_OLD = (
+    "SELECT samples.measured_at_s, samples.setup_id, samples.connections, samples.warmed_up, "
+    "samples.value, samples.duration_s FROM samples "
+    "JOIN batches ON batches.id = samples.batch_id "
+    "WHERE src_id = ? AND dst_id = ? AND metric_id = ? AND measured_at_s < ? "
+    "AND (batches.digest IS NULL OR ?)"
+)
+_REMOVE = (
+    "DELETE FROM samples WHERE src_id = ? AND dst_id = ? AND metric_id = ? AND measured_at_s < ? "
+    "AND (? OR EXISTS (SELECT 1 FROM batches "
+    "WHERE batches.id = samples.batch_id AND batches.digest IS NULL))"
+)
+_INSERT = f"INSERT INTO sample_summaries VALUES ({', '.join('?' * 19)})"  # noqa: S608
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """What became of old samples.
+
+    Attributes
+    ----------
+    samples : int
+        How many were made small.
+    summaries : int
+        Into how many rows.
+    kept : int
+        Old ones that stay, because estimates rest on them or they are of imported files.
+    """
+
+    samples: int
+    summaries: int
+    kept: int
+
+
+class Summary(NamedTuple):
+    """Old samples of one link, metric and way of measuring, over one period.
+
+    Attributes
+    ----------
+    begin_s, period_s : float
+        Seconds since 1970 (UTC), and length.
+    samples : int
+        How many.
+    total, least, p10, median, p90, most : float
+        Of their values, in the metric's unit.
+    """
+
+    src: str
+    dst: str
+    metric: str
+    begin_s: float
+    period_s: float
+    samples: int
+    total: float
+    least: float
+    p10: float
+    median: float
+    p90: float
+    most: float
+
+    @property
+    def mean(self) -> float:
+        """Of the values."""
+        return self.total / self.samples
+
+
+def compact(
+    store: Store,
+    older_than_s: float,
+    *,
+    period: Period = "hour",
+    files_too: bool = False,
+    now_s: float | None = None,
+) -> Compacted:
+    """Make samples older than a time span small.
+
+    Parameters
+    ----------
+    store : Store
+        Open for writing.
+    older_than_s : float
+        Age, at least a day.
+    period : {"hour", "day"}
+        What one row is to stand for.
+    files_too : bool
+        Whether samples of imported files go too; importing such a file again would then count
+        its samples again.
+
+    Raises
+    ------
+    InputError
+        If the age is less than a day.
+    StoreError
+        If the database can't take it; what was done until then is whole.
+    """
+    if not older_than_s >= LEAST_AGE_S:
+        raise InputError(
+            "--older-than",
+            "must be at least one day",
+            value=f"{older_than_s:g} s",
+            remedy="Samples of today are what plans rest on.",
+        )
+    now_s = time.time() if now_s is None else now_s
+    # Whole periods only: the rest of one that has begun to age comes with the next run.
+    before_s = floor((now_s - older_than_s) / PERIOD_S[period]) * PERIOD_S[period]
+    series = store.database.rows(
+        "SELECT DISTINCT src_id, dst_id, metric_id FROM samples WHERE measured_at_s < ?",
+        (before_s,),
+    )
+    samples = summaries = 0
+    for first in range(0, len(series), LINKS_AT_ONCE):
+        run = _Run(store, before_s, period, files_too, now_s)
+        done = run.compact(series[first : first + LINKS_AT_ONCE])
+        samples, summaries = samples + done[0], summaries + done[1]
+    (left,) = store.database.row(
+        "SELECT count(*) FROM samples WHERE measured_at_s < ?", (before_s,)
+    )
+    return Compacted(samples, summaries, int(left))
+
+
+def summaries_of(store: Store, src: str, dst: str, metric: str | None = None) -> list[Summary]:
+    """Return what is left of a pair's old samples, the oldest first."""
+    rows = store.database.rows(
+        "SELECT src.name, dst.name, metrics.name, begin_s, period_s, samples, total, least, p10, "
+        "median, p90, most FROM sample_summaries "
+        "JOIN regions AS src ON src.id = src_id JOIN regions AS dst ON dst.id = dst_id "
+        "JOIN metrics ON metrics.id = metric_id "
+        "WHERE src.name = ? AND dst.name = ? AND (metrics.name = ? OR ? = '') "
+        "ORDER BY metrics.name, begin_s, compaction_id",
+        (src, dst, metric or "", metric or ""),
+    )
+    return [Summary(*row) for row in rows]
+
+
+def vm_votes(store: Store) -> Iterator[tuple[str, str, str, str, str, int]]:
+    """Yield metric, source, destination, VM types of both, and how many samples were made small.
+
+    Estimates count which VM type most samples of a region name; these still have their vote.
+    """
+    for row in store.database.rows(
+        "SELECT metrics.name, src.name, dst.name, src_vm, dst_vm, sum(samples) "
+        "FROM sample_summaries JOIN setups ON setups.id = setup_id "
+        "JOIN regions AS src ON src.id = src_id JOIN regions AS dst ON dst.id = dst_id "
+        "JOIN metrics ON metrics.id = metric_id "
+        "GROUP BY metrics.name, src.name, dst.name, src_vm, dst_vm"
+    ):
+        yield tuple(row)
+
+
+class _Run:
+    """One transaction's worth of compaction."""
+
+    def __init__(
+        self, store: Store, before_s: float, period: Period, files_too: bool, now_s: float
+    ) -> None:
+        self._database = store.database
+        self._before_s = before_s
+        self._period_s = PERIOD_S[period]
+        self._files_too = files_too
+        self._now_s = now_s
+
+    def compact(self, series: Iterable[tuple[int, int, int]]) -> tuple[int, int]:
+        """Return how many samples went into how many summaries."""
+        database = self._database
+        samples = summaries = 0
+        with database.transaction():
+            number = database.change(
+                "INSERT INTO compactions (at_s, older_than_s) VALUES (?, ?) RETURNING id",
+                (self._now_s, self._before_s),
+            )
+            for key in series:
+                before_s = self._first_needed_s(key)
+                rows = database.rows(_OLD, (*key, before_s, self._files_too))
+                made = list(self._summaries(number, key, rows))
+                database.change_many(_INSERT, made)
+                removed = database.change_many(_REMOVE, [(*key, before_s, self._files_too)])
+                assert removed == len(rows)
+                samples += len(rows)
+                summaries += len(made)
+            if not samples:
+                database.roll_back()
+                return 0, 0
+            database.change(
+                "UPDATE compactions SET samples = ?, summaries = ? WHERE id = ?",
+                (samples, summaries, number),
+            )
+        return samples, summaries
+
+    def _first_needed_s(self, key: tuple[int, int, int]) -> float:
+        """Return the time before which samples of a series are neither young nor needed."""
+        row = self._database.row(
+            "SELECT measured_at_s FROM samples WHERE src_id = ? AND dst_id = ? AND metric_id = ? "
+            "ORDER BY measured_at_s DESC LIMIT 1 OFFSET ?",
+            (*key, MOST_JUDGED - 1),
+        )
+        needed_s = -inf if row is None else float(row[0])
+        return min(self._before_s, needed_s)
+
+    def _summaries(
+        self, number: int, key: tuple[int, int, int], rows: list[Any]
+    ) -> Iterator[tuple[object, ...]]:
+        def place(row: Any) -> tuple[float, int, int, int]:
+            return (floor(row[0] / self._period_s) * self._period_s, *row[1:4])
+
+        src_id, dst_id, metric_id = key
+        for (begin_s, setup_id, connections, warmed_up), group in groupby(
+            sorted(rows, key=place), place
+        ):
+            found = list(group)
+            values = sorted(row[4] for row in found)
+            times = [row[0] for row in found]
+            yield (
+                number,
+                src_id,
+                dst_id,
+                metric_id,
+                setup_id,
+                connections,
+                warmed_up,
+                begin_s,
+                self._period_s,
+                len(values),
+                sum(values),
+                values[0],
+                quantile(values, 0.1),
+                quantile(values, 0.5),
+                quantile(values, 0.9),
+                values[-1],
+                sum(row[5] for row in found),
+                min(times),
+                max(times),
+            )
+
+
+def quantile(ordered: list[float], share: float) -> float:
+    """Return a quantile of ordered values, between neighbours in proportion."""
+    place = share * (len(ordered) - 1)
+    below = int(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)

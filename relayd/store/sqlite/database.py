@@ -1,0 +1,124 @@
+"""The store's statements on SQLite."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from relayd.store.database import Database, Values
+from relayd.store.failures import translated
+
+# Mistakes of our own and broken constraints are not the file's fault: they pass untranslated.
+_NOT_THE_FILE = (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.NotSupportedError)
+# Holds the pages that a big file touches, so that none is written to disk twice; one million
+# samples take about 40 MB.
+BULK_CACHE_KIB = 65_536
+_USUAL_CACHE_KIB = 2_000
+
+
+class SqliteDatabase(Database):
+    """One connection to one database file.
+
+    Parameters
+    ----------
+    connection : sqlite3.Connection
+        In autocommit mode (``isolation_level=None``).
+    path : Path
+        As the user spelled it, for errors.
+    """
+
+    engine = "sqlite"
+    refusals = (
+        sqlite3.IntegrityError,
+        sqlite3.ProgrammingError,
+        OverflowError,
+        TypeError,
+        UnicodeError,
+    )
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self._connection = connection
+        self.path = path
+        self.place = path
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def rows(self, sql: str, values: Values = ()) -> list[Any]:
+        try:
+            return self._connection.execute(sql, values).fetchall()
+        except _NOT_THE_FILE:
+            raise
+        except sqlite3.Error as error:
+            raise translated(self.path, error) from error
+
+    def stream(self, sql: str, values: Values = ()) -> Iterator[Any]:
+        try:
+            yield from self._connection.execute(sql, values)
+        except _NOT_THE_FILE:
+            raise
+        except sqlite3.Error as error:
+            raise translated(self.path, error) from error
+
+    def change(self, sql: str, values: Values = ()) -> int:
+        rows = self.rows(sql, values)
+        return rows[0][0] if rows else 0
+
+    def change_many(self, sql: str, rows: Iterable[Sequence[object]]) -> int:
+        try:
+            return self._connection.executemany(sql, rows).rowcount
+        except _NOT_THE_FILE:
+            raise
+        except sqlite3.Error as error:
+            raise translated(self.path, error) from error
+
+    def insert(
+        self, table: str, rows: Sequence[Sequence[object]], *, skip_known: bool = False
+    ) -> int:
+        if not rows:
+            return 0
+        marks = ", ".join("?" * len(rows[0]))
+        known = " ON CONFLICT DO NOTHING" if skip_known else ""
+        return self.change_many(f"INSERT INTO {table} VALUES ({marks}){known}", rows)  # noqa: S608
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        # On disk when it returns: synchronous=FULL waits for the device.
+        self.change("BEGIN IMMEDIATE")
+        try:
+            yield
+            if self._connection.in_transaction:
+                self.change("COMMIT")
+        except BaseException:
+            self.roll_back()
+            raise
+
+    @contextmanager
+    def savepoint(self) -> Iterator[None]:
+        self.change("SAVEPOINT attempt")
+        try:
+            yield
+        except BaseException:
+            # SQLite has already rolled back by itself after some errors, such as a full disk.
+            if self._connection.in_transaction:
+                with suppress(sqlite3.Error):
+                    self._connection.execute("ROLLBACK TO attempt")
+                    self._connection.execute("RELEASE attempt")
+            raise
+        self.change("RELEASE attempt")
+
+    def roll_back(self) -> None:
+        if self._connection.in_transaction:
+            with suppress(sqlite3.Error):
+                self._connection.execute("ROLLBACK")
+
+    @contextmanager
+    def expecting_many(self) -> Iterator[None]:
+        self.change(f"PRAGMA cache_size = -{BULK_CACHE_KIB}")
+        try:
+            yield
+        finally:
+            self.change(f"PRAGMA cache_size = -{_USUAL_CACHE_KIB}")

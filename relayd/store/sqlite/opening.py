@@ -1,0 +1,244 @@
+"""Opening the file of a store: look before touching, and never overwrite what is not ours."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+import time
+from pathlib import Path
+from typing import Literal
+
+from planner.model.errors import StoreError
+from relayd.store.failures import (
+    damaged,
+    failure,
+    foreign,
+    missing,
+    of_file,
+    outdated,
+    read_only,
+    translated,
+    unreadable,
+)
+from relayd.store.schema import APPLICATION_ID, SCHEMA_VERSION, upgrade, version
+from relayd.store.sqlite.database import SqliteDatabase
+
+_OLDEST_SQLITE = (3, 37, 0)  # STRICT tables, https://www.sqlite.org/stricttables.html
+_WAL_KEPT_BYTES = 16 * 2**20
+_PLAIN = frozenset(b"/-._~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+
+
+def open_file(
+    named: Path, mode: Literal["read", "write", "create"], busy_timeout_s: float
+) -> SqliteDatabase:
+    """Open a database file; the arguments and errors are those of :func:`open_store`."""
+    if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
+        raise failure(
+            named,
+            f"needs SQLite 3.37 or newer, and this Python has {sqlite3.sqlite_version}",
+            "Use a Python that is built with a newer SQLite.",
+        )
+    try:
+        target = named.resolve()
+        found = _size_bytes(target, named)
+        if found is None and mode == "create":
+            _create_file(target)
+            found = 0
+    except StoreError:
+        raise
+    except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: a loop of links
+        if isinstance(error, RuntimeError):
+            error = OSError(None, str(error))
+        raise of_file(named, error) from error
+    if found is None:
+        raise missing(named)
+    if found == 0 and mode != "create":
+        raise failure(
+            named, "is an empty file", "`relayd import` makes a database of it; or name another."
+        )
+    if found > 0:
+        _refuse_foreign(target, named)
+    if mode == "read":
+        return _open_for_reading(target, named, busy_timeout_s)
+    return _open_for_writing(target, named, busy_timeout_s, empty=found == 0)
+
+
+def _size_bytes(target: Path, named: Path) -> int | None:
+    """Return the size of a regular file that may be read; None where there is none."""
+    try:
+        status = target.stat()
+    except FileNotFoundError:
+        return None
+    if stat.S_ISDIR(status.st_mode):
+        raise failure(named, "is a folder", f"Name a file, such as {str(named / 'relayd.db')!r}.")
+    if not stat.S_ISREG(status.st_mode):
+        raise failure(named, "is not a regular file", "Name a file on a local disk.")
+    if not os.access(target, os.R_OK):
+        raise unreadable(named)
+    return status.st_size
+
+
+def _create_file(target: Path) -> None:
+    """Create an empty file that only this user may read, in folders of the same kind."""
+    for folder in reversed(target.parents):
+        if not folder.exists():
+            folder.mkdir(mode=0o700, exist_ok=True)
+    try:
+        os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    except FileExistsError:
+        return  # another process was first: it is creating the same store
+
+
+def _connect(target: Path, parameters: str, timeout_s: float) -> sqlite3.Connection:
+    # In a URI, unlike in a plain path, the mode can be set so that no file is ever created.
+    quoted = "".join(chr(b) if b in _PLAIN else f"%{b:02X}" for b in os.fsencode(target))
+    return sqlite3.connect(
+        f"file://{quoted}?{parameters}", uri=True, isolation_level=None, timeout=timeout_s
+    )
+
+
+def _refuse_foreign(target: Path, named: Path) -> None:
+    """Raise unless the header says that the file is ours, leaving it and its folder untouched.
+
+    ``immutable`` makes SQLite look at the file alone: it takes no lock, rolls nothing back and
+    creates nothing beside it. (Reading the header with ``open`` is not possible: closing a file
+    drops all POSIX locks of the process on it, those of its other connections too. See
+    https://www.sqlite.org/howtocorrupt.html, section 2.2.)
+    """
+    try:
+        connection = _connect(target, "mode=ro&immutable=1", 0)
+        try:
+            (application,) = connection.execute("PRAGMA application_id").fetchone()
+        finally:
+            connection.close()
+    except sqlite3.DatabaseError as error:
+        # A writer that is just growing the file looks like damage to this look without locks;
+        # if there is real damage, the real connection finds it.
+        if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_CORRUPT:
+            return
+        raise translated(named, error) from error
+    if application != APPLICATION_ID:
+        raise foreign(named)
+
+
+def _refuse_cut_off(database: SqliteDatabase, target: Path) -> None:
+    """Raise if the end of the last page is missing, which SQLite would read as zeros.
+
+    Missing pages it notices by itself.
+    """
+    page_bytes = database.row("PRAGMA page_size")[0]
+    for _ in range(3):  # another process may change the size between two looks
+        bytes_due = database.row("PRAGMA page_count")[0] * page_bytes
+        wal = Path(f"{target}-wal")
+        # While there is a log, the file may lag behind it.
+        if target.stat().st_size >= bytes_due or (wal.exists() and wal.stat().st_size > 0):
+            return
+    raise damaged(database.path, "the file is cut off")
+
+
+def _open_for_reading(target: Path, named: Path, timeout_s: float) -> SqliteDatabase:
+    try:
+        database = _reader(target, named, "mode=ro", timeout_s)
+    except sqlite3.OperationalError as error:
+        # A database in WAL mode needs two files beside it, which can't be made in a read-only
+        # folder. With no WAL there is no writer, and the file alone is all there is.
+        kind = error.sqlite_errorcode & 0xFF
+        if kind not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
+            raise translated(named, error) from error
+        wal = Path(f"{target}-wal")
+        if wal.exists() and wal.stat().st_size > 0:
+            raise failure(
+                named,
+                "has its newest changes in the file beside it that ends in -wal, which can't "
+                "be used in a folder that is read-only for this user",
+                "Copy both files to a folder of yours, or open it once as their owner.",
+            ) from error
+        try:
+            database = _reader(target, named, "mode=ro&immutable=1", timeout_s)
+        except sqlite3.DatabaseError as still:
+            raise translated(named, still) from still
+    except sqlite3.DatabaseError as error:
+        raise translated(named, error) from error
+    try:
+        found = version(database)
+        _refuse_cut_off(database, target)
+        if found < SCHEMA_VERSION:
+            raise outdated(named, found, SCHEMA_VERSION)
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def _reader(target: Path, named: Path, parameters: str, timeout_s: float) -> SqliteDatabase:
+    connection = _connect(target, parameters, timeout_s)
+    try:
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+        if application != APPLICATION_ID:
+            raise foreign(named)
+        connection.execute("PRAGMA query_only = ON")
+        connection.execute("PRAGMA trusted_schema = OFF")
+    except BaseException:
+        connection.close()
+        raise
+    return SqliteDatabase(connection, named)
+
+
+def _open_for_writing(
+    target: Path, named: Path, timeout_s: float, *, empty: bool
+) -> SqliteDatabase:
+    if not (os.access(target, os.W_OK) and os.access(target.parent, os.W_OK)):
+        raise read_only(named)
+    try:
+        connection = _connect(target, "mode=rw", timeout_s)
+    except sqlite3.DatabaseError as error:
+        raise translated(named, error) from error
+    database = SqliteDatabase(connection, named)
+    try:
+        # A creation that was killed while it wrote our mark is rolled back as we look.
+        if empty or database.row("PRAGMA page_count")[0] == 0:
+            _mark_as_ours(database, target)
+        if database.row("PRAGMA application_id")[0] != APPLICATION_ID:
+            raise foreign(named)
+        version(database)  # refuses a newer one before anything is changed
+        _refuse_cut_off(database, target)
+        database.change("PRAGMA trusted_schema = OFF")
+        database.change("PRAGMA foreign_keys = ON")
+        database.change("PRAGMA synchronous = FULL")
+        database.change(f"PRAGMA journal_size_limit = {_WAL_KEPT_BYTES}")
+        _use_wal(connection, named, timeout_s)
+        upgrade(database)
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def _mark_as_ours(database: SqliteDatabase, target: Path) -> None:
+    """Write our mark into the header of an empty file, before anything else is in it."""
+    with database.transaction():
+        used = database.row("SELECT count(*) FROM sqlite_schema")[0]
+        marked = database.row("PRAGMA application_id")[0]
+        if not used and not marked:
+            try:
+                target.chmod(0o600)
+            except OSError as error:
+                raise of_file(database.path, error) from error
+            database.change(f"PRAGMA application_id = {APPLICATION_ID}")
+
+
+def _use_wal(connection: sqlite3.Connection, named: Path, timeout_s: float) -> None:
+    """Let readers go on while one process writes (write-ahead log)."""
+    # SQLite does not wait by itself here when two processes create the same store.
+    deadline = time.monotonic() + timeout_s
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.DatabaseError as error:
+            busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+            if not busy or time.monotonic() > deadline:
+                raise translated(named, error) from error
+            time.sleep(0.01)
+        else:
+            return

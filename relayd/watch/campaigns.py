@@ -1,0 +1,355 @@
+"""Campaigns that a watcher starts: when one is due, with what, and for how much at most."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from math import inf
+from typing import Any
+
+from planner.model.catalogue import Catalogue
+from planner.model.errors import RelaydError
+from probes.campaign.engine import Limits, Progress
+from probes.campaign.stages import Wish
+from probes.fleet.hosts import Fleet
+from relayd.campaigns.events import CampaignTelling
+from relayd.campaigns.running import Measuring, Report, wish_from_json, wish_to_json
+from relayd.store import Store, open_store
+from relayd.store.campaigns.log import Campaigns
+from relayd.store.campaigns.spending import Spending, day_of
+from relayd.store.events import Events
+from relayd.store.links.level_shifts import LevelShifts
+from relayd.store.metadata import Marks
+from relayd.watch.settings import WatchOptions, day_left_s
+from relayd.watch.storage import StoreThread
+
+LAST = "campaign_last_s"
+NOT_BEFORE = "campaign_not_before_s"
+JITTER = 0.1
+AGAIN_S = 3600.0
+"""Before another try of a campaign that failed as a whole."""
+BETWEEN_S = 600.0
+"""Least time between campaigns."""
+COLLAPSED_AGAIN_S = 1800.0
+MOST_CHANGED_LINKS = 20
+SHARE_OF_LEFT = 0.8
+"""Of the money left: a probe may send more than was expected of it."""
+LONGEST_S = 6 * 3600.0
+LEAST_S = 120.0
+STARTED_BY = "watch"
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A campaign that is to be run now.
+
+    Attributes
+    ----------
+    why : str
+        In words.
+    wish : Wish
+    changed : tuple of (source region, destination region)
+        The links whose change it looks into.
+    campaign_id : int | None
+        One that was interrupted and is to go on.
+    """
+
+    why: str
+    wish: Wish
+    changed: tuple[tuple[str, str], ...] = ()
+    campaign_id: int | None = None
+
+
+@dataclass
+class Campaigning:
+    """Runs campaigns when they are due.
+
+    Parameters
+    ----------
+    storage : StoreThread
+    fleet : Fleet
+    catalogue : Catalogue
+    options : WatchOptions
+    light_usd_per_day : float
+        What light probing takes of the budget.
+    collapsed : callable
+        Returns the links whose throughput had collapsed when measured, before a time.
+    """
+
+    storage: StoreThread
+    fleet: Fleet
+    catalogue: Catalogue
+    options: WatchOptions
+    light_usd_per_day: float
+    collapsed: Callable[[float], list[tuple[str, str]]] = lambda _: []
+    on_note: Callable[[str], None] = lambda _: None
+    running: str = ""
+    progress: dict[str, Any] = field(default_factory=dict)
+    last: dict[str, Any] = field(default_factory=dict)
+
+    async def check(self, now_s: float) -> None:
+        """Run a campaign if one is due and the hour and the budget allow it."""
+        if self._quiet_s(now_s) < LEAST_S:
+            return
+        due = await self.storage.do(lambda store: self._due(store, now_s))
+        if due is None:
+            return
+        day = day_of(now_s)
+        reserved_usd = await self.storage.do(lambda store: self._reserved(store, day, now_s))
+        if reserved_usd <= 0:
+            return
+        await self._run(due, day, reserved_usd)
+
+    def _quiet_s(self, now_s: float) -> float:
+        """Return how long throughput may be measured from now on."""
+        quiet = self.options.quiet
+        return LONGEST_S if quiet is None else min(LONGEST_S, quiet.begins_in_s(now_s))
+
+    def _due(self, store: Store, now_s: float) -> Due | None:
+        marks = Marks(store.database)
+        if now_s < (marks.get(NOT_BEFORE) or 0.0):
+            return None
+        unfinished = Campaigns(store).unfinished()
+        if unfinished and unfinished.row.options.get("started_by") == STARTED_BY:
+            options = unfinished.row.options
+            changed = tuple((src, dst) for src, dst in options.get("changed", ()))
+            return Due(
+                "one was not finished", wish_from_json(options["wish"]), changed, unfinished.row.id
+            )
+        if due := self._changed(store, now_s):
+            return due
+        last_s = marks.get(LAST)
+        if last_s is None:
+            (last_s,) = store.database.row("SELECT max(finished_at_s) FROM campaigns")
+        if last_s is not None and now_s < last_s + _spread(self.options.campaign_every_s, last_s):
+            return None
+        if self.options.campaign_every_s == inf:
+            return None
+        return Due("measurements have come of age", self.options.wish)
+
+    def _changed(self, store: Store, now_s: float) -> Due | None:
+        changed = [(change.src, change.dst) for change in LevelShifts(store.database).open()]
+        # A collapse is looked into again: it may be over, and only a measurement can tell.
+        links = dict.fromkeys([*changed, *self.collapsed(now_s - COLLAPSED_AGAIN_S)])
+        first: dict[str, str] = {}
+        for host in self.fleet:
+            first.setdefault(host.region, host.name)
+        known = [(src, dst) for src, dst in links if src in first and dst in first]
+        if not known:
+            return None
+        chosen = known[:MOST_CHANGED_LINKS]
+        wish = Wish(
+            phases=("per-flow", "aggregate"),
+            pairs=tuple((first[src], first[dst]) for src, dst in chosen),
+            connections=self.options.wish.connections,
+            flow_s=self.options.wish.flow_s,
+            aggregate_s=self.options.wish.aggregate_s,
+        )
+        many = f"{len(chosen)} links have" if len(chosen) > 1 else "a link has"
+        return Due(f"{many} changed", wish, tuple(chosen))
+
+    def _reserved(self, store: Store, day: str, now_s: float) -> float:
+        """Set aside what is left of today, except what light probes will need."""
+        spending = Spending(store.database)
+        light_usd = self.light_usd_per_day * day_left_s(now_s) / 86400.0
+        left_usd = self.options.daily_budget_usd - spending.committed_usd(day) - light_usd
+        if left_usd <= 0 or not spending.reserve(
+            day, "campaign", left_usd, self.options.daily_budget_usd
+        ):
+            return 0.0
+        return left_usd
+
+    async def _run(self, due: Due, day: str, reserved_usd: float) -> None:
+        self.running = due.why
+        self.on_note(f"A campaign begins, because {due.why}; at most {reserved_usd:.4f} USD.")
+        run = _Run(
+            self.storage.db,
+            self.fleet,
+            self.catalogue,
+            due,
+            reserved_usd * SHARE_OF_LEFT,
+            time.monotonic() + self._quiet_s(time.time()),
+            self._progressed,
+        )
+        problem = ""
+        try:
+            report = await run.in_thread()
+            self.last = {
+                "ended_at_s": time.time(),
+                "why": due.why,
+                "usd": run.usd,
+                "failed": len(report.ending.failed),
+                "left_out": report.ending.left_out,
+            }
+        except RelaydError as error:
+            problem = str(error)
+            self.on_note(f"The campaign ended early: {error}")
+            self.last = {"ended_at_s": time.time(), "why": due.why, "problem": problem}
+        finally:
+            self.running, self.progress = "", {}
+            settled = asyncio.ensure_future(
+                self.storage.do(
+                    lambda store: self._settle(store, due, day, reserved_usd, run, problem)
+                )
+            )
+            # Also when the watcher is being stopped: what was spent must be written down.
+            with suppress(asyncio.CancelledError):
+                await asyncio.shield(settled)
+            await settled
+
+    def _settle(
+        self, store: Store, due: Due, day: str, reserved_usd: float, run: _Run, problem: str
+    ) -> None:
+        Spending(store.database).settle(day, "campaign", reserved_usd, run.usd, run.sent_gb)
+        now_s = time.time()
+        with store.database.transaction():
+            marks = Marks(store.database)
+            if run.ended and due.changed:
+                for src, dst in due.changed:
+                    LevelShifts(store.database).close(src, dst)
+            if problem:
+                marks.set(NOT_BEFORE, now_s + AGAIN_S)
+            elif run.left_out:
+                # Tomorrow there is money again; where the hour ended it, quiet hours hold.
+                out_of_time = self._quiet_s(now_s) < LEAST_S
+                marks.set(NOT_BEFORE, now_s + (LEAST_S if out_of_time else day_left_s(now_s)))
+            elif run.ended:
+                marks.set(NOT_BEFORE, now_s + BETWEEN_S)
+            if run.ended and not due.changed:
+                marks.set(LAST, now_s)
+            Events(store.database).add(
+                "campaign",
+                str(run.campaign_id),
+                {
+                    "status": _status(run, problem),
+                    "why": due.why,
+                    "usd": run.usd,
+                    "sent_gb": run.sent_gb,
+                    "ended": run.ended,
+                    "left_out": run.left_out,
+                    "problem": problem,
+                },
+            )
+
+    def _progressed(self, run: _Run, now: Progress) -> None:
+        self.progress = {
+            "id": run.campaign_id,
+            "stage": now.stage,
+            "done": now.done,
+            "failed": now.failed,
+            "total": now.total,
+            "usd": now.usd,
+        }
+
+
+@dataclass
+class _Run:
+    """One campaign in a thread with an event loop and a connection of its own.
+
+    Choosing links and making snapshots take processor time; light probing must not wait for it.
+    """
+
+    db: Any
+    fleet: Fleet
+    catalogue: Catalogue
+    due: Due
+    budget_usd: float
+    deadline_s: float
+    on_progress: Callable[[_Run, Progress], None]
+    usd: float = 0.0
+    sent_gb: float = 0.0
+    ended: bool = False
+    left_out: int = 0
+    campaign_id: int | None = None
+    _stop: Callable[[], None] | None = None
+
+    async def in_thread(self) -> Report:
+        """Run it; being cancelled ends it in good order first."""
+        pool = ThreadPoolExecutor(1, "relayd-watch-campaign")
+        running = asyncio.get_running_loop().run_in_executor(pool, self._whole)
+        try:
+            return await asyncio.shield(running)
+        except asyncio.CancelledError:
+            while not running.done():
+                if self._stop:
+                    self._stop()
+                await asyncio.wait([running], timeout=1.0)
+            with suppress(BaseException):
+                running.result()
+            raise
+        finally:
+            pool.shutdown(wait=False)
+
+    def _whole(self) -> Report:
+        with open_store(self.db, mode="write") as store:
+            campaigns = Campaigns(store)
+            campaign = campaigns.unfinished() if self.due.campaign_id else None
+            if campaign is None:
+                options: Mapping[str, Any] = {
+                    "wish": wish_to_json(self.due.wish),
+                    "started_by": STARTED_BY,
+                    "changed": [list(pair) for pair in self.due.changed],
+                    "tool": "iperf3",
+                    "ramp": False,
+                    "budget_usd": self.budget_usd,
+                }
+                campaign = campaigns.begin(options)
+            self.campaign_id = campaign.row.id
+            before_gb, before_usd = campaign.spent()
+            limits = Limits(budget_usd=before_usd + self.budget_usd, deadline_s=self.deadline_s)
+
+            async def run() -> Report:
+                loop, task = asyncio.get_running_loop(), asyncio.current_task()
+                assert task
+                self._stop = lambda: _quietly(loop.call_soon_threadsafe, task.cancel)
+                measuring = Measuring(self.fleet, self.catalogue, store)
+                telling = CampaignTelling(store, campaign.row.id)
+                telling.tell(status="started", why=self.due.why)
+
+                def progressed(now: Progress) -> None:
+                    self.on_progress(self, now)
+                    telling.progress(now)
+
+                return await measuring.run(
+                    campaign, replace(self.due.wish), limits, on_progress=progressed
+                )
+
+            try:
+                report = asyncio.run(run())
+                self.left_out = report.ending.left_out
+                if not self.left_out:
+                    # What failed is due with the next campaign, not for ever with this one.
+                    campaign.finish()
+                    self.ended = True
+                return report
+            finally:
+                self._stop = None
+                now_gb, now_usd = campaign.spent()
+                self.sent_gb, self.usd = now_gb - before_gb, now_usd - before_usd
+
+
+def _spread(every_s: float, last_s: float) -> float:
+    """Return the time until the next campaign, spread by some percent.
+
+    The figures after the decimal point of the last one's end are as good as random, and the same
+    after a restart.
+    """
+    return every_s * (1 - JITTER + 2 * JITTER * (last_s % 1))
+
+
+def _status(run: _Run, problem: str) -> str:
+    """Return how a campaign ended, in the words of the service's own campaigns."""
+    if problem:
+        return "failed"
+    if not run.ended:
+        return "partly done" if run.left_out else "interrupted"
+    return "done"
+
+
+def _quietly(call: Callable[..., object], *arguments: object) -> None:
+    with suppress(RuntimeError):  # the loop has just been closed
+        call(*arguments)

@@ -1,0 +1,193 @@
+"""The links that are watched: their health in memory, and what of it is news."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+from planner.model.link_states import Condition, Pair
+from planner.model.network import Network
+from probes.analysis.link_health import Health, Look, Policy, after_look, after_throughput
+from probes.samples import Sample
+from relayd.store.links.states import Kept
+from relayd.store.samples.reading import StoredSample
+from relayd.times import utc_text
+
+TOOL = "relayd-watch"
+MOST_MS_KEPT = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """A link whose condition changed."""
+
+    src: str
+    dst: str
+    before: Condition
+    health: Health
+
+    def detail(self) -> dict[str, Any]:
+        """Return what an event says of it."""
+        health = self.health
+        return {
+            "src": self.src,
+            "dst": self.dst,
+            "from": self.before,
+            "to": health.condition,
+            "since": utc_text(health.since_s),
+            "reason": health.reason,
+        }
+
+
+@dataclass
+class _Collected:
+    """Looks that are to become a sample."""
+
+    began_s: float = 0.0
+    sent: int = 0
+    received: int = 0
+    times_ms: list[float] = field(default_factory=list)
+
+
+class WatchedLinks:
+    """Health of directed links between regions.
+
+    Parameters
+    ----------
+    pairs : iterable of (source region, destination region)
+    policy : Policy
+    """
+
+    def __init__(self, pairs: Iterable[Pair], policy: Policy) -> None:
+        self.policy = policy
+        self.healths: dict[Pair, Health] = {pair: Health() for pair in pairs}
+        # Links that ever answered: silence of the others may be a filter.
+        self.answered: set[Pair] = set()
+        self.changed: set[Pair] = set()
+        self._news: list[News] = []
+        self._network: Network | None = None
+        self.usual_ms: dict[Pair, float] = {}
+        self._collected: dict[Pair, _Collected] = {}
+
+    def resume(self, kept: Iterable[Kept], now_s: float) -> None:
+        """Go on from what an earlier watcher kept."""
+        for row in kept:
+            pair = (row.src, row.dst)
+            if pair not in self.healths:
+                continue
+            self.answered.add(pair)
+            # What another version kept besides is no loss.
+            health = Health(**{k: v for k, v in row.health.items() if k in Health.__slots__})
+            if row.valid_until_s < now_s:
+                # Too long ago: it must be seen again, but what was well for a while counts anew.
+                health = Health()
+                self.changed.add(pair)
+            self.healths[pair] = health
+
+    def expect(self, network: Network) -> None:
+        """Take over what is usual from a graph: round trips that were measured, and rates."""
+        self._network = network
+        self.usual_ms = {}
+        for src, dst in self.healths:
+            link = network.links.get(src, {}).get(dst)
+            if link and link.rtt_ms.source == "measured":
+                self.usual_ms[src, dst] = link.rtt_ms.expected
+                self.answered.add((src, dst))
+
+    @property
+    def without_usual(self) -> int:
+        """Number of links that answer and whose usual round trip is not known."""
+        return len(self.answered - set(self.usual_ms))
+
+    def looked(self, pair: Pair, look: Look, *, loaded: bool = False) -> Health:
+        """Take in a look; returns the link's health after it."""
+        if look.received:
+            self.answered.add(pair)
+            collected = self._collected.setdefault(pair, _Collected(look.at_s))
+            collected.sent += look.sent
+            collected.received += look.received
+            if look.rtt_ms is not None and len(collected.times_ms) < MOST_MS_KEPT and not loaded:
+                collected.times_ms.append(look.rtt_ms)
+        elif pair not in self.answered:
+            return self.healths[pair]
+        elif pair in self._collected:
+            self._collected[pair].sent += look.sent
+        before = self.healths[pair]
+        after = after_look(before, look, self.policy, self.usual_ms.get(pair), loaded=loaded)
+        return self._taken(pair, before, after)
+
+    def measured(self, stored: Iterable[StoredSample]) -> None:
+        """Take in throughput samples, the oldest first."""
+        for _, _, sample in stored:
+            pair = (sample.src, sample.dst)
+            link = (
+                self._network.links.get(sample.src, {}).get(sample.dst) if self._network else None
+            )
+            if link is None or pair not in self.healths:
+                continue
+            connections = 1 if sample.metric == "per_flow_mbps" else sample.connections or 64
+            low, expected = (
+                1e3 * link.rate_gbps(connections, bound) for bound in ("low", "expected")
+            )
+            before = self.healths[pair]
+            after = after_throughput(
+                before, sample.value, low, expected, sample.measured_at_s, self.policy
+            )
+            self._taken(pair, before, after)
+
+    def _taken(self, pair: Pair, before: Health, after: Health) -> Health:
+        self.healths[pair] = after
+        if after.condition != before.condition:
+            self._news.append(News(*pair, before.condition, after))
+        if after.condition != before.condition or after.reason != before.reason:
+            self.changed.add(pair)
+        return after
+
+    def collapsed(self, before_s: float) -> list[Pair]:
+        """Return the links whose throughput had collapsed when measured, before a time."""
+        return [
+            pair
+            for pair, health in self.healths.items()
+            if health.rate_share < 1 and health.rate_at_s < before_s
+        ]
+
+    # ---- what is to be kept -------------------------------------------------------------------
+
+    def unusual(self) -> dict[Pair, Health]:
+        """Return the links that are not up."""
+        return {pair: h for pair, h in self.healths.items() if h.condition != "up"}
+
+    def take_news(self) -> tuple[list[News], set[Pair]]:
+        """Return what changed since last asked: news for events, and links to keep or to forget."""
+        news, changed = self._news, self.changed
+        self._news, self.changed = [], set()
+        return news, changed
+
+    def give_back(self, news: list[News], changed: set[Pair]) -> None:
+        """Take back what could not be kept, to be kept later."""
+        self._news = news + self._news
+        self.changed |= changed
+
+    def take_samples(self) -> list[Sample]:
+        """Return the looks since last asked as samples: median round trip, and loss."""
+        collected, self._collected = self._collected, {}
+        samples = []
+        for (src, dst), looks in collected.items():
+            detail = json.dumps({"packets": looks.sent, "replies": looks.received})
+            lost_pct = 100.0 * (looks.sent - looks.received) / looks.sent
+            at_s = looks.began_s
+            samples.append(Sample(src, dst, "loss_pct", lost_pct, at_s, TOOL, detail=detail))
+            if looks.times_ms:
+                rtt_ms = median(looks.times_ms)
+                samples.append(Sample(src, dst, "rtt_ms", rtt_ms, at_s, TOOL, detail=detail))
+        return samples
+
+    def counts(self) -> Mapping[str, int]:
+        """Return how many links are in which condition."""
+        found = {"watched": len(self.healths), "up": 0, "degraded": 0, "down": 0, "unanswered": 0}
+        for pair, health in self.healths.items():
+            found[health.condition if pair in self.answered else "unanswered"] += 1
+        return found

@@ -1,0 +1,141 @@
+"""What a watcher is told: how often, how much, when not, and whom to tell."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from math import inf, isfinite
+
+from planner.model.errors import InputError
+from probes.analysis.link_health import Policy
+from probes.campaign.stages import Wish
+from relayd.watch.webhook import Webhook
+
+DAY_S = 86400.0
+LEAST_INTERVAL_S, MOST_INTERVAL_S = 2.0, 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class QuietHours:
+    """A time of each day in which no throughput is measured.
+
+    Attributes
+    ----------
+    begin_s, end_s : float
+        Seconds after midnight UTC; the end may be on the next day.
+    """
+
+    begin_s: float
+    end_s: float
+
+    @classmethod
+    def parse(cls, text: str, field_name: str = "--quiet-hours") -> QuietHours:
+        """Read hours such as ``22:00-06:00``.
+
+        Raises
+        ------
+        InputError
+            If it is not two times of day.
+        """
+        match = re.fullmatch(r"\s*(\d\d?):(\d\d)\s*-\s*(\d\d?):(\d\d)\s*", text)
+        figures = [int(figure) for figure in match.groups()] if match else [99] * 4
+        if figures[0] > 23 or figures[2] > 23 or figures[1] > 59 or figures[3] > 59:
+            raise InputError(
+                field_name,
+                "is not a time of day to another",
+                value=text,
+                remedy="Write UTC times, such as 22:00-06:00.",
+            )
+        begin_s = figures[0] * 3600.0 + figures[1] * 60
+        end_s = figures[2] * 3600.0 + figures[3] * 60
+        if begin_s == end_s:
+            raise InputError(field_name, "begins and ends at the same time", value=text)
+        return cls(begin_s, end_s)
+
+    def left_s(self, at_s: float) -> float:
+        """Return how long they still last; 0 outside of them."""
+        since_s = (at_s - self.begin_s) % DAY_S
+        length_s = (self.end_s - self.begin_s) % DAY_S
+        return length_s - since_s if since_s < length_s else 0.0
+
+    def begins_in_s(self, at_s: float) -> float:
+        """Return how long it is until they begin; 0 inside of them."""
+        return 0.0 if self.left_s(at_s) else (self.begin_s - at_s) % DAY_S
+
+
+@dataclass(frozen=True, slots=True)
+class WatchOptions:
+    """What a watcher does; checked when made.
+
+    Attributes
+    ----------
+    daily_budget_usd : float
+        Most to spend on egress in a UTC day, light probes and campaigns together.
+    interval_s : float
+        Within which an outage is to be noticed; light probes come somewhat more often.
+    pairs : tuple of (source host, destination host)
+        Which to probe lightly; empty for all pairs of regions.
+    hold_intervals : int
+        How many intervals a link must be well before it is used again.
+    campaign_every_s : float
+        Age at which a campaign is due; infinity for none but after changes.
+    wish : Wish
+        What such a campaign measures.
+    quiet : QuietHours | None
+    webhook : Webhook | None
+    keep_every_s : float
+        How often the looks of a link become a sample.
+    snapshot_every_s : float
+        Least time between snapshots.
+    snapshots_kept : int
+    retain_s : float
+        Age at which samples are made small; infinity for never.
+    """
+
+    daily_budget_usd: float
+    interval_s: float = 30.0
+    pairs: tuple[tuple[str, str], ...] = ()
+    hold_intervals: int = 5
+    campaign_every_s: float = 7 * DAY_S
+    wish: Wish = field(default_factory=Wish)
+    quiet: QuietHours | None = None
+    webhook: Webhook | None = None
+    keep_every_s: float = 600.0
+    snapshot_every_s: float = 900.0
+    snapshots_kept: int = 300
+    retain_s: float = 90 * DAY_S
+
+    def __post_init__(self) -> None:
+        if not (isfinite(self.daily_budget_usd) and self.daily_budget_usd >= 0):
+            raise InputError(
+                "--daily-budget", "must be an amount of 0 or more", value=self.daily_budget_usd
+            )
+        if not LEAST_INTERVAL_S <= self.interval_s <= MOST_INTERVAL_S:
+            raise InputError(
+                "--interval", "must be between 2s and 1h", value=f"{self.interval_s:g} s"
+            )
+        if not 1 <= self.hold_intervals <= 1000:
+            raise InputError("--hold", "must be 1 to 1000 intervals", value=self.hold_intervals)
+        for name, value, least_s in (
+            ("--campaign-every", self.campaign_every_s, 60.0),
+            ("--retain", self.retain_s, DAY_S),
+        ):
+            if not (value == inf or value >= least_s):
+                raise InputError(name, f"must be at least {least_s:g} s", value=f"{value:g} s")
+
+    @property
+    def policy(self) -> Policy:
+        """When a link counts as what."""
+        return Policy(hold_s=self.hold_intervals * self.interval_s)
+
+    @property
+    def valid_s(self) -> float:
+        """How long a state is believed after it was last confirmed."""
+        return max(10 * self.interval_s, 900.0)
+
+
+def day_left_s(at_s: float) -> float:
+    """Return how long the UTC day still lasts."""
+    midnight = datetime.fromtimestamp(at_s, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    return midnight.timestamp() + DAY_S - at_s

@@ -1,0 +1,203 @@
+"""What keeps a watched store in order: snapshots, changes that are told, old samples made small."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import inf
+
+from planner.model.catalogue import Catalogue
+from planner.model.link_states import Pair
+from planner.model.network import Network
+from probes.samples import Metric
+from relayd.snapshots.building import make_snapshot
+from relayd.snapshots.evidence import LinkShift
+from relayd.sources.stored import Knowledge
+from relayd.store import Store, append, open_store
+from relayd.store.events import Events
+from relayd.store.links.level_shifts import LevelShifts
+from relayd.store.links.states import LinkStates
+from relayd.store.metadata import Marks
+from relayd.store.samples.reading import StoredSample
+from relayd.store.samples.retention import compact
+from relayd.times import utc_text
+from relayd.watch.links import WatchedLinks
+from relayd.watch.settings import DAY_S, WatchOptions
+from relayd.watch.storage import StoreThread
+
+COMPACTED = "compacted_s"
+THROUGHPUT: tuple[Metric, ...] = ("per_flow_mbps", "aggregate_mbps")
+
+
+@dataclass
+class Upkeep:
+    """Does now and then what is due.
+
+    Parameters
+    ----------
+    storage : StoreThread
+    catalogue : Catalogue
+    options : WatchOptions
+    links : WatchedLinks
+    """
+
+    storage: StoreThread
+    catalogue: Catalogue
+    options: WatchOptions
+    links: WatchedLinks
+    on_note: Callable[[str], None] = lambda _: None
+    snapshot_at_s: float = 0.0
+    snapshot_id: str = ""
+    _began_s: float = field(default_factory=time.time)
+    _kept_at_s: float = field(default_factory=time.time)
+    _seen_id: int = -1
+    _measured_since_s: float = 0.0
+    _busy: asyncio.Task[None] | None = None
+
+    async def begin(self) -> None:
+        """Take over what is known."""
+        self._measured_since_s = time.time() - self.links.policy.trust_rate_s
+        await self._expect_latest()
+
+    async def check(self, now_s: float) -> None:
+        """Do what is due; what takes long goes on in threads of its own."""
+        await self._keep_looks(now_s)
+        last_id, latest = await self.storage.do(
+            lambda store: (store.samples.last_id(), store.snapshots.latest())
+        )
+        if last_id != self._seen_id:
+            # First, while what is expected does not rest on these samples yet.
+            self._seen_id = last_id
+            await self._judge_throughput(now_s)
+        if latest and latest.id != self.snapshot_id:
+            await self._expect_latest()  # by a campaign, an import, or another process
+        if self._busy and self._busy.done():
+            ended, self._busy = self._busy, None
+            ended.result()  # a store that is busy is told, and asked again next time
+        if self._busy is None:
+            known = latest.samples_through if latest else 0
+            age_s = now_s - latest.created_at_s if latest else inf
+            if last_id != known and age_s >= self._snapshot_every_s(now_s):
+                self._busy = asyncio.create_task(asyncio.to_thread(self._new_snapshot))
+            elif await self._compaction_is_due(now_s):
+                self._busy = asyncio.create_task(asyncio.to_thread(self._compact))
+
+    async def end(self) -> None:
+        """Keep what was seen, and wait for what is under way."""
+        await self._keep_looks(inf)
+        if self._busy:
+            await asyncio.wait([self._busy])
+            self._busy.exception()  # there is no next time
+
+    # ---- looks and throughput ------------------------------------------------------------------
+
+    async def _keep_looks(self, now_s: float) -> None:
+        # Soon at first: what round trips are usual must be known before any can be slow.
+        every_s = self.options.keep_every_s
+        if self._learning(now_s):
+            every_s = min(every_s, 3 * self.options.interval_s)
+        if now_s - self._kept_at_s < every_s:
+            return
+        self._kept_at_s = time.time()
+        if samples := self.links.take_samples():
+            await self.storage.do(lambda store: append(store, samples, "light probing"))
+
+    def _learning(self, now_s: float) -> bool:
+        """Whether it has just begun, and there are links whose usual round trip is not known."""
+        return self.links.without_usual > 0 and now_s - self._began_s < self.options.keep_every_s
+
+    def _snapshot_every_s(self, now_s: float) -> float:
+        every_s = self.options.snapshot_every_s
+        return min(every_s, 6 * self.options.interval_s) if self._learning(now_s) else every_s
+
+    async def _judge_throughput(self, now_s: float) -> None:
+        since_s, self._measured_since_s = self._measured_since_s, now_s
+        pairs = list(self.links.healths)
+        # A probe is stored some time after it began.
+        found = await self.storage.do(lambda store: _throughput(store, pairs, since_s - 600.0))
+        self.links.measured(found)
+
+    async def _expect_latest(self) -> None:
+        # A connection of its own: a graph takes a while to read.
+        network, at_s = await asyncio.to_thread(self._latest)
+        if network is not None:
+            self.links.expect(network)
+            self.snapshot_id, self.snapshot_at_s = network.snapshot.id, at_s
+
+    def _latest(self) -> tuple[Network | None, float]:
+        with open_store(self.storage.db, mode="read") as store:
+            latest = store.snapshots.latest()
+        if latest is None:
+            return None, 0.0
+        knowledge = Knowledge(self.catalogue, self.storage.db)  # type: ignore[arg-type]
+        try:
+            return knowledge.network(), latest.created_at_s
+        finally:
+            knowledge.forget()
+
+    # ---- in threads ----------------------------------------------------------------------------
+
+    def _new_snapshot(self) -> None:
+        shifts: list[LinkShift] = []
+        with open_store(self.storage.db, mode="write") as store:
+            snapshot = make_snapshot(store, self.catalogue, on_shift=shifts.append)
+            with store.database.transaction():
+                events, known = Events(store.database), LevelShifts(store.database)
+                if snapshot:
+                    events.add("snapshot", snapshot.id, {"as_of": snapshot.as_of})
+                for shift in shifts:
+                    if known.add(shift):
+                        events.add("shift", f"{shift.src}>{shift.dst}", _detail(shift))
+            store.snapshots.prune(self.options.snapshots_kept)
+
+    async def _compaction_is_due(self, now_s: float) -> bool:
+        if self.options.retain_s == inf:
+            return False
+        last_s = await self.storage.do(lambda store: Marks(store.database).get(COMPACTED))
+        return last_s is None or now_s - last_s >= DAY_S
+
+    def _compact(self) -> None:
+        with open_store(self.storage.db, mode="write") as store:
+            done = compact(store, self.options.retain_s)
+            with store.database.transaction():
+                Marks(store.database).set(COMPACTED, time.time())
+                LinkStates(store.database).forget_before(time.time() - DAY_S)
+        if done.samples:
+            self.on_note(f"Made {done.samples} old samples small: {done.summaries} summaries.")
+
+
+def _detail(shift: LinkShift) -> dict[str, object]:
+    return {
+        "src": shift.src,
+        "dst": shift.dst,
+        "metric": shift.metric,
+        "since": utc_text(shift.at_s),
+        "before": shift.before,
+        "after": shift.after,
+    }
+
+
+def _throughput(store: Store, pairs: list[Pair], since_s: float) -> list[StoredSample]:
+    """Return the throughput samples of pairs since a time, the oldest first."""
+    database = store.database
+    regions = dict(database.rows("SELECT name, id FROM regions"))
+    metrics = dict(database.rows("SELECT name, id FROM metrics"))
+    found = []
+    for src, dst in pairs:
+        for metric in THROUGHPUT:
+            key = (regions.get(src), regions.get(dst), metrics.get(metric))
+            if None in key:
+                continue
+            if database.row(
+                "SELECT 1 FROM samples WHERE src_id = ? AND dst_id = ? AND metric_id = ? "
+                "AND measured_at_s >= ? LIMIT 1",
+                (*key, since_s),
+            ):
+                found += [
+                    stored
+                    for stored in store.samples.history(src, dst, metric)
+                    if stored.sample.measured_at_s >= since_s
+                ]
+    return sorted(found, key=lambda stored: stored.sample.measured_at_s)

@@ -1,0 +1,186 @@
+"""Really running services for tests: a process of its own on a free port of loopback."""
+
+from __future__ import annotations
+
+import csv
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from http.client import HTTPMessage
+from itertools import permutations
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+ROOT = Path(__file__).resolve().parents[2]
+REGIONS = ("aws:us-east-1", "aws:sa-east-1", "azure:eastus", "gcp:us-east1")
+PATIENCE_S = 60.0
+
+
+class Answer(NamedTuple):
+    """What came back."""
+
+    status: int
+    headers: HTTPMessage
+    content: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.content)
+
+
+class Served:
+    """A service in a process of its own.
+
+    Parameters
+    ----------
+    db : Path or str
+        A file, or the address of a database.
+    log : Path, optional
+        Beside the file unless given.
+    """
+
+    def __init__(
+        self,
+        db: Path | str,
+        *options: str,
+        environment: Mapping[str, str] | None = None,
+        log: Path | None = None,
+    ) -> None:
+        self.log = log or Path(db).with_suffix(".log")
+        with self.log.open("ab") as file:
+            self.process = subprocess.Popen(
+                [
+                    sys.executable,
+                    "-m",
+                    "relayd",
+                    "serve",
+                    "--port",
+                    "0",
+                    "--db",
+                    str(db),
+                    "--workers",
+                    "1",
+                    *options,
+                ],
+                stdout=subprocess.PIPE,
+                stderr=file,
+                text=True,
+                env={**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})},
+            )
+        assert self.process.stdout
+        said = self.process.stdout.readline()
+        assert "serves at" in said, self.log.read_text()
+        self.url = said.split()[3]
+        parts = urlsplit(self.url)
+        assert parts.hostname
+        assert parts.port
+        self.host, self.port = parts.hostname, parts.port
+
+    def ask(
+        self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
+    ) -> Answer:
+        """Ask once, over a connection of its own."""
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=PATIENCE_S)
+        sent = dict(headers or {})
+        if body is not None and not isinstance(body, bytes):
+            body = json.dumps(body).encode()
+        if body is not None:
+            sent.setdefault("Content-Type", "application/json")
+        try:
+            connection.request(method, path, body, sent)
+            response = connection.getresponse()
+            return Answer(response.status, response.headers, response.read())
+        finally:
+            connection.close()
+
+    def get(self, path: str, **headers: str) -> Answer:
+        return self.ask("GET", path, headers=headers)
+
+    def lines(self) -> list[dict[str, Any]]:
+        """Return the log so far."""
+        return [json.loads(line) for line in self.log.read_text().split("\n") if line[:1] == "{"]
+
+    def stop(self) -> int:
+        """End it as a service manager does; returns its exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        code = self.process.wait(PATIENCE_S)
+        assert self.process.stdout
+        self.process.stdout.close()
+        return code
+
+    def kill(self) -> None:
+        """End it as a loss of power does."""
+        self.process.kill()
+        self.process.wait(PATIENCE_S)
+        assert self.process.stdout
+        self.process.stdout.close()
+
+
+@contextmanager
+def served(
+    db: Path | str,
+    *options: str,
+    environment: Mapping[str, str] | None = None,
+    log: Path | None = None,
+) -> Iterator[Served]:
+    """Run a service for a while; a fault in its log fails the test."""
+    service = Served(db, *options, environment=environment, log=log)
+    try:
+        yield service
+    finally:
+        if service.process.returncode is None:
+            service.stop()
+    faults = [line for line in service.lines() if line["level"] == "error"]
+    assert not faults, faults
+    assert "Traceback" not in "".join(
+        line for line in service.log.read_text().split("\n") if line[:1] != "{"
+    )
+
+
+def make_store(folder: Path) -> Path:
+    """Return a store with measurements among four regions and a snapshot."""
+    table = folder / "measured.csv"
+    with table.open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(
+            ["src", "dst", "rtt_ms", "aggregate_mbps", "connections", "duration_s", "measured_at"]
+        )
+        rows.writerows(
+            [a, b, 100, 4000, 64, 60, "2024-05-01T00:00Z"] for a, b in permutations(REGIONS, 2)
+        )
+    db = folder / "relayd.db"
+    subprocess.run(
+        [sys.executable, "-m", "relayd", "import", "csv", str(table), "--db", str(db)],
+        check=True,
+        capture_output=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    return db
+
+
+def run(*words: str, db: Path | str) -> subprocess.CompletedProcess[str]:
+    """Run a command on a store."""
+    return subprocess.run(
+        [sys.executable, "-m", "relayd", *words, "--db", str(db)],
+        check=False,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+
+
+def eventually(found: Any, patience_s: float = PATIENCE_S) -> Any:
+    """Return what a function finds as soon as it is something."""
+    deadline_s = time.monotonic() + patience_s
+    while not (value := found()):
+        assert time.monotonic() < deadline_s, "it did not happen"
+        time.sleep(0.05)
+    return value

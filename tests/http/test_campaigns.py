@@ -1,0 +1,106 @@
+"""Campaigns by the service: started, seen, told, ended; here with hosts that nobody answers at."""
+
+from __future__ import annotations
+
+import json
+import socket
+from pathlib import Path
+
+import pytest
+
+from relayd.store import open_store
+from relayd.store.campaigns.log import Campaigns
+from tests.http.running import eventually, run, served
+from tests.http.test_samples import read_events
+
+ASKED = {"budget_usd": 1.0, "phases": ["rtt"]}
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Path:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]  # closed again, so logins are refused
+    hosts = "".join(
+        f'[[host]]\nregion = "{region}"\nhost = "127.0.0.{n}"\nport = {port}\n'
+        f'public_address = "127.0.0.{n}"\nuser = "nobody"\nknown_hosts = "known"\n\n'
+        for n, region in enumerate(("aws:us-east-1", "aws:sa-east-1"), 1)
+    )
+    (tmp_path / "known").touch()
+    path = tmp_path / "fleet.toml"
+    path.write_text(hosts)
+    return path
+
+
+def test_a_campaign_is_started_seen_and_told(store: Path, fleet: Path) -> None:
+    with served(store, "--fleet", str(fleet)) as service:
+        answer = service.ask("POST", "/v1/campaigns", ASKED)
+        assert answer.status == 202, answer.content
+        number = answer.json["campaign"]["id"]
+        assert answer.headers["Location"] == f"/v1/campaigns/{number}"
+        ended = eventually(
+            lambda: (
+                (found := service.get(f"/v1/campaigns/{number}").json["campaign"])
+                and not found["is_running"]
+                and found
+            )
+        )
+        assert ended["probes"]["done"] == 0
+        assert ended["probes"]["failed"] > 0
+        assert ended["finished_at_s"] is None  # there is something left to do
+        assert ended["usd"] == 0
+        shown = service.get(f"/v1/campaigns/{number}").json
+        (stage,) = shown["stages"]
+        assert (stage["stage"], stage["failed"]) == ("rtt", ended["probes"]["failed"])
+        (failures,) = shown["failures"]
+        assert failures["probes"] == stage["failed"]
+        assert failures["remedy"].startswith("Check that it runs")
+        assert ["aws:us-east-1", "aws:sa-east-1"] in failures["pairs"]
+        assert shown["progress"]["status"] == "partly done"
+        listed = service.get("/v1/campaigns").json["campaigns"]
+        assert [campaign["id"] for campaign in listed] == [number]
+        told = [
+            event
+            for event in read_events(service, "/v1/events?after=1", 2)
+            if event["kind"] == "campaign"
+        ]
+        assert told[0]["detail"]["status"] == "started"
+        assert {event["subject"] for event in told} == {str(number)}
+        again = service.ask("POST", "/v1/campaigns", {**ASKED, "resume": True})
+        assert (again.status, again.json["campaign"]["id"]) == (202, number)
+
+
+def test_a_campaign_of_another_process_is_seen_to_run(store: Path) -> None:
+    with served(store) as service, open_store(store, mode="write") as opened:
+        campaigns = Campaigns(opened)
+        first, second = (campaigns.begin({}).row.id for _ in range(2))
+
+        def at_work() -> list[int]:
+            listed = service.get("/v1/campaigns").json["campaigns"]
+            assert [seen["id"] for seen in listed] == [second, first]
+            one = service.get(f"/v1/campaigns/{second}").json["campaign"]
+            assert one["is_running"] == listed[0]["is_running"]
+            return [seen["id"] for seen in listed if seen["is_running"]]
+
+        assert at_work() == []
+        with campaigns.under_way():
+            assert at_work() == [second]
+        assert at_work() == []
+
+
+def test_one_campaign_at_a_time_and_clear_refusals(store: Path, fleet: Path) -> None:
+    with served(store, "--fleet", str(fleet)) as service:
+        wrong = service.ask("POST", "/v1/campaigns", {**ASKED, "pairs": ["aws:us-east-1>mars"]})
+        assert (wrong.status, wrong.json["kind"]) == (422, "input")
+        nothing = service.ask("POST", "/v1/campaigns", {**ASKED, "resume": True})
+        assert nothing.status == 422
+        assert service.ask("POST", "/v1/campaigns", {}).json["field"] == "budget_usd"
+        first = service.ask("POST", "/v1/campaigns", ASKED)
+        assert first.status == 202, first.content
+        second = service.ask("POST", "/v1/campaigns", ASKED)
+        assert second.status in (202, 409)  # the first may have ended already
+        if second.status == 409:
+            assert "running" in json.dumps(second.json)
+    # The service is gone, and with it what it started.
+    done = run("plan", "--src", "us-east", "--dst", "sa", db=store)
+    assert done.returncode == 0

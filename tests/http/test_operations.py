@@ -1,0 +1,284 @@
+"""Running it: settings, logs, metrics, the end."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import socket
+import subprocess
+import threading
+import time
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.http.running import ROOT, Served, eventually, run, served
+
+PLAN = "/v1/plans?src=us-east&dst=sa"
+
+
+def test_check_prints_the_effective_settings_and_every_problem(tmp_path: Path) -> None:
+    config = tmp_path / "service.toml"
+    config.write_text('[serve]\nport = 9000\nburst = 0\ncors_origins = ["*"]\n')
+    done = run(
+        "serve",
+        "--check",
+        "--config",
+        str(config),
+        "--host",
+        "0.0.0.0",
+        "--tls-key",
+        "nowhere",
+        db=tmp_path / "new.db",
+    )
+    assert done.returncode == 2
+    effective = tomllib.loads(done.stdout)["serve"]
+    assert (effective["port"], effective["host"]) == (9000, "0.0.0.0")
+    for word in ("public address", "go together", "nowhere", "burst", "cors_origins"):
+        assert word in done.stderr
+    assert not (tmp_path / "new.db").exists()
+
+
+def test_the_example_is_right(tmp_path: Path) -> None:
+    example = ROOT / "configs" / "service.example.toml"
+    done = run("serve", "--check", "--config", str(example), db=tmp_path / "new.db")
+    assert (done.returncode, done.stderr) == (0, "")
+    # Every setting is shown with its default, so that the file is its description.
+    bare = run("serve", "--check", db=tmp_path / "new.db")
+    said = {line.lstrip("# ").partition(" = ")[0] for line in example.read_text().splitlines()}
+    for line in bare.stdout.splitlines()[2:]:
+        name = line.removeprefix("# ").split()[0]
+        assert name in said, name
+
+
+@pytest.mark.parametrize("unit", ["relayd.http", "relayd-watch.service"])
+def test_systemd_finds_nothing_wrong_with_the_units(unit: str) -> None:
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("needs systemd-analyze")
+    done = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", str(ROOT / "configs" / unit)],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert unit not in done.stderr, done.stderr  # other units are not ours
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--host", "0.0.0.0"),
+        ("--host", "192.0.2.1"),
+        ("--host", "::"),
+        ("--port", "70000"),
+        ("--port", "many"),
+        ("--config", "nowhere.toml"),
+        ("--tls-cert", "a", "--tls-key", "b"),
+    ],
+)
+def test_what_it_can_not_run_with_is_refused(tmp_path: Path, words: tuple[str, ...]) -> None:
+    done = run("serve", *words, db=tmp_path / "new.db")
+    assert done.returncode == 2
+    assert done.stderr.startswith("relayd: ")
+    assert "Traceback" not in done.stderr
+
+
+def test_a_port_that_is_taken(service: Served, tmp_path: Path) -> None:
+    done = run("serve", "--port", str(service.port), db=tmp_path / "new.db")
+    assert done.returncode == 2
+    assert "another port" in done.stderr.splitlines()[-1]
+
+
+def test_a_store_that_is_none_of_ours_is_left_alone(tmp_path: Path) -> None:
+    other = tmp_path / "notes.db"
+    other.write_bytes(b"SQLite format 3\x00 and then something else" * 100)
+    done = run("serve", "--port", "0", db=other)
+    assert done.returncode == 2
+    assert other.read_bytes().startswith(b"SQLite format 3\x00 and then")
+
+
+def test_a_new_store_serves_the_baseline(tmp_path: Path) -> None:
+    with served(tmp_path / "new.db") as service:
+        plan = service.get(PLAN).json
+        assert plan["snapshot"]["source"] == "baseline"
+        assert service.get("/readyz").json["snapshot_age_s"] is None
+    assert (tmp_path / "new.db").stat().st_mode & 0o777 == 0o600
+
+
+def test_an_old_snapshot_is_not_ready(store: Path) -> None:
+    with served(store, environment={"RELAYD_SERVE_SNAPSHOT_MAX_AGE_S": "86400"}) as service:
+        answer = service.get("/readyz")
+        assert answer.status == 503
+        assert "older" in answer.json["reasons"][0]
+        assert service.get("/healthz").status == 200
+
+
+def test_a_new_snapshot_is_taken_up_and_old_plans_are_forgotten(store: Path) -> None:
+    with served(store, environment={"RELAYD_SERVE_REFRESH_S": "0.1"}) as service:
+        first = service.get(PLAN).json["snapshot"]["id"]
+        table = store.with_suffix(".csv")
+        table.write_text("src,dst,rtt_ms,measured_at\naws:us-east-1,aws:sa-east-1,140,2024-06-01\n")
+        assert run("import", "csv", str(table), db=store).returncode == 0
+        eventually(lambda: service.get(PLAN).json["snapshot"]["id"] != first)
+        assert service.get(PLAN).json["direct"]["rtt_ms"] == pytest.approx(140, rel=0.2)
+
+
+def test_logs_are_json_with_request_ids_and_without_queries(store: Path) -> None:
+    with served(store) as service:
+        service.get(PLAN + "&avoid=provider:gcp", **{"X-Request-ID": "job-1"})
+        service.get("/v1/links/us-east/sa")
+    lines = service.lines()
+    by_id = {line["request_id"]: line for line in lines if line["event"] == "request"}
+    assert by_id["job-1"]["route"] == "/v1/plans"
+    assert by_id["job-1"]["status"] == 200
+    assert "provider:gcp" not in service.log.read_text()
+    assert [line["event"] for line in lines][-2:] == ["stopping", "stopped"]
+
+
+def test_metrics_count_by_route_template(store: Path) -> None:
+    with served(store) as service:
+        for path in (PLAN, PLAN, "/v1/links/us-east/sa", "/made/up", "/made/up/too"):
+            service.get(path)
+        text = service.get("/metrics").content.decode()
+    assert (
+        'relayd_http_request_seconds_count{method="GET",route="/v1/plans",status="200"} 2.0' in text
+    )
+    assert 'route="/v1/links/{src}/{dst}"' in text
+    assert 'relayd_plans_total{from="cache"} 1.0' in text
+    assert "made" not in text
+    for name in ("snapshot_age_seconds", "plan_cache_bytes", "worker_queue", "planning_seconds"):
+        assert f"relayd_{name}" in text
+
+
+def test_requests_in_flight_finish_when_it_is_told_to_stop(store: Path) -> None:
+    service = Served(store)
+    body = b'{"src":"us-east","dst":"sa"}'
+    head = (
+        b"POST /v1/plans HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        b"Content-Length: %d\r\n\r\n" % len(body)
+    )
+    with socket.create_connection((service.host, service.port), 60) as connection:
+        connection.sendall(head + body[:5])
+        eventually(lambda: service.get("/healthz").status == 200)
+        service.process.send_signal(signal.SIGTERM)
+        eventually(lambda: any(line["event"] == "stopping" for line in service.lines()))
+        with pytest.raises(OSError):  # nothing new is accepted
+            socket.create_connection((service.host, service.port), 5)
+        connection.sendall(body[5:])
+        got = connection.recv(65536)
+    assert got.startswith(b"HTTP/1.1 200 ")
+    assert service.stop() == 0
+
+
+def test_readers_of_events_do_not_hold_up_the_end(store: Path) -> None:
+    service = Served(store)
+    with socket.create_connection((service.host, service.port), 60) as connection:
+        connection.sendall(b"GET /v1/events HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert b"text/event-stream" in connection.recv(65536)
+        began_s = time.monotonic()
+        assert service.stop() == 0
+        assert time.monotonic() - began_s < 15
+
+
+def test_workers_end_with_the_service_however_it_ends(store: Path) -> None:
+    service = Served(store)
+    children = subprocess.run(
+        ["ps", "-o", "pid=", "--ppid", str(service.process.pid)],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.split()
+    assert children
+    service.kill()
+    eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in children), 20)
+
+
+def test_a_worker_that_is_killed_is_replaced(store: Path) -> None:
+    shuffle = {"demands": [{"src": "us-east", "dst": "sa", "volume_gb": 5}]}
+    with served(store) as service:
+        assert service.ask("POST", "/v1/shuffles", shuffle).status == 200
+        workers = subprocess.run(
+            ["pgrep", "-P", str(service.process.pid), "-f", "spawn_main"],
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout.split()
+        import os
+
+        for pid in workers:
+            os.kill(int(pid), signal.SIGKILL)
+        statuses = [service.ask("POST", "/v1/shuffles", shuffle).status for _ in range(4)]
+        assert statuses[-1] == 200
+        assert set(statuses) <= {200, 503}
+
+
+def test_pages_of_other_origins_may_ask_only_where_allowed(store: Path) -> None:
+    origin = "https://dashboard.example"
+    with served(store, environment={"RELAYD_SERVE_CORS_ORIGINS": origin}) as service:
+        answer = service.get(PLAN, Origin=origin)
+        assert answer.headers["Access-Control-Allow-Origin"] == origin
+        assert "Origin" in answer.headers["Vary"]
+        other = service.get(PLAN, Origin="https://evil.example")
+        assert "Access-Control-Allow-Origin" not in other.headers
+        asked = {"Access-Control-Request-Method": "POST"}
+        allowed = service.ask("OPTIONS", "/v1/plans", headers={"Origin": origin, **asked})
+        assert (allowed.status, allowed.headers["Access-Control-Allow-Origin"]) == (204, origin)
+        refused = service.ask("OPTIONS", "/v1/plans", headers={"Origin": "https://x.y", **asked})
+        assert "Access-Control-Allow-Methods" not in refused.headers
+
+
+def test_tls(store: Path, tmp_path: Path) -> None:
+    import http.client
+    import ssl
+
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    subprocess.run(
+        [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "rsa:2048",
+            "-nodes",
+            "-days",
+            "1",
+            "-subj",
+            "/CN=localhost",
+            "-addext",
+            "subjectAltName=IP:127.0.0.1",
+            "-keyout",
+            str(key),
+            "-out",
+            str(cert),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    with served(store, "--tls-cert", str(cert), "--tls-key", str(key)) as service:
+        assert service.url.startswith("https://")
+        context = ssl.create_default_context(cafile=str(cert))
+        connection = http.client.HTTPSConnection(service.host, service.port, context=context)
+        connection.request("GET", PLAN)
+        response = connection.getresponse()
+        assert json.loads(response.read())["verdict"]
+        assert "max-age" in response.headers["Strict-Transport-Security"]
+        connection.close()
+
+
+def test_many_callers_at_once_get_their_own_answers(service: Served) -> None:
+    wrong: list[object] = []
+
+    def ask(first: int) -> None:
+        for n in range(first, first + 25):
+            answer = service.get(f"/v1/plans?src=us-east&dst=sa&volume_gb={n}")
+            if answer.json["request"]["volume_gb"] != n:
+                wrong.append(n)
+
+    callers = [threading.Thread(target=ask, args=(1000 * k + 1,)) for k in range(8)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join(60)
+    assert not wrong

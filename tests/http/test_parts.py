@@ -1,0 +1,126 @@
+"""The parts of the service, each by its properties."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.model.errors import InputError
+from relayd.http.middleware.json_documents import MOST_DEPTH, read_json
+from relayd.http.middleware.rate_limits import MOST_CALLERS, RateLimits
+from relayd.http.responses.cursors import cursor, position
+from relayd.http.responses.problems import ProblemError
+from relayd.http.server.plan_cache import PlanCache
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**15), 10**15)
+    | st.text()
+    | st.floats(allow_nan=False, allow_infinity=False),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=20,
+)
+
+
+@given(VALUES, st.booleans())
+def test_what_is_json_is_read_as_the_standard_library_reads_it(value: object, ascii_: bool) -> None:
+    try:
+        text = json.dumps(value, ensure_ascii=ascii_).encode()
+    except UnicodeEncodeError:
+        return  # half of a pair of surrogates is not UTF-8
+    assert read_json(text) == value
+
+
+@given(st.binary(max_size=200) | st.text(alphabet='{}[]",:\\ax1e.-', max_size=60).map(str.encode))
+def test_whatever_is_sent_is_read_or_refused_with_a_reason(content: bytes) -> None:
+    try:
+        value = read_json(content)
+    except ProblemError as problem:
+        refused = problem
+    else:
+        assert json.loads(content) == value
+        return
+    assert refused.status == 400
+    assert len(str(refused)) > 10
+
+
+@given(st.integers(1, 3 * MOST_DEPTH), st.booleans())
+def test_depth_is_bounded_and_brackets_in_text_do_not_count(depth: int, in_text: bool) -> None:
+    nested = b"[" * depth + b"]" * depth
+    if in_text:
+        assert read_json(json.dumps(nested.decode()).encode()) == nested.decode()
+    elif depth > MOST_DEPTH:
+        with pytest.raises(ProblemError, match="deeper"):
+            read_json(nested)
+    else:
+        read_json(nested)
+
+
+@given(
+    st.integers(0, 5000),
+    st.lists(st.tuples(st.integers(0, 30), st.integers(0, 900), st.booleans()), max_size=60),
+)
+def test_a_cache_gives_back_what_was_kept_and_stays_within_its_bound(
+    most: int, steps: list[tuple[int, int, bool]]
+) -> None:
+    cache = PlanCache(most)
+    last: dict[str, bytes] = {}
+    for key, size, keep in steps:
+        name = f"k{key}"
+        if keep:
+            value = last.setdefault(name, bytes(size))
+            cache.keep(name, value)
+        assert cache.get(name) in (None, last.get(name))
+        assert cache.used_bytes <= most
+        assert cache.used_bytes >= sum(len(last[k]) for k in last if cache.get(k) is not None)
+
+
+@given(
+    st.floats(0.1, 100),
+    st.floats(1, 50),
+    st.lists(st.tuples(st.integers(0, 3), st.floats(0, 2)), max_size=200),
+)
+def test_nobody_gets_more_than_burst_and_rate_allow(
+    per_s: float, burst: float, steps: list[tuple[int, float]]
+) -> None:
+    limits = RateLimits(per_s, burst)
+    now_s = 0.0
+    passed = dict.fromkeys(range(4), 0)
+    for caller, later_s in steps:
+        now_s += later_s
+        wait_s = limits.wait_s(caller, now_s)
+        if wait_s == 0:
+            passed[caller] += 1
+        else:
+            assert limits.wait_s(caller, now_s + wait_s * 1.000001 + 1e-9) == 0
+            passed[caller] += 1
+            now_s += wait_s * 1.000001 + 1e-9
+        assert passed[caller] <= burst + per_s * now_s + 1e-6
+
+
+def test_callers_are_forgotten_before_they_fill_the_memory() -> None:
+    limits = RateLimits(1.0, 10.0)
+    for caller in range(MOST_CALLERS + 100):
+        limits.wait_s(caller, 0.0)
+    assert len(limits._buckets) == MOST_CALLERS
+
+
+@given(st.lists(st.text(alphabet="abc:-1", min_size=1), min_size=1, max_size=3))
+def test_a_cursor_says_where_a_page_ended(parts: list[str]) -> None:
+    assert position(cursor(*parts), len(parts)) == parts
+    with pytest.raises(InputError):
+        position(cursor(*parts), len(parts) + 1)
+
+
+@given(st.text(max_size=50))
+def test_what_is_no_cursor_is_refused(text: str) -> None:
+    try:
+        found = position(text, 2)
+    except InputError:
+        return
+    assert found is not None
+    assert cursor(*found)

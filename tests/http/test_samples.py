@@ -1,0 +1,196 @@
+"""Samples: each once, on disk before it is acknowledged, whatever happens."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from relayd.store import open_store
+from tests.http.running import Served, eventually, served
+
+SAMPLE: dict[str, Any] = {
+    "src": "aws:us-east-1",
+    "dst": "aws:sa-east-1",
+    "metric": "rtt_ms",
+    "value": 114.25,
+    "measured_at_s": 1.7e9,
+}
+LINES = {"Content-Type": "application/x-ndjson"}
+
+
+def lines(*samples: Any) -> bytes:
+    return b"".join(
+        (sample if isinstance(sample, bytes) else json.dumps(sample).encode()) + b"\n"
+        for sample in samples
+    )
+
+
+def stored(db: Path) -> list[float]:
+    with open_store(db, mode="read") as store:
+        return [
+            found.sample.value
+            for found in store.samples.history("aws:us-east-1", "aws:sa-east-1", "rtt_ms")
+        ]
+
+
+def test_each_sample_is_kept_once_and_wrong_ones_are_told(store: Path) -> None:
+    with served(store) as service:
+        wrong: list[Any] = [
+            {**SAMPLE, "src": "nowhere"},
+            {**SAMPLE, "dst": "aws:us-east-1"},
+            {**SAMPLE, "metric": "speed"},
+            {**SAMPLE, "value": -1},
+            {**SAMPLE, "value": 0},
+            {**SAMPLE, "value": "5"},
+            {**SAMPLE, "measured_at_s": time.time() + 1e6},
+            {**SAMPLE, "measured_at_s": 1.7e12},
+            {**SAMPLE, "secret": 1},
+            {**SAMPLE, "connections": 0},
+            {**SAMPLE, "detail": {"a": "x" * 5000}},
+            {},
+            {**SAMPLE, "metric": "loss_pct", "value": 101},
+        ]
+        body = {"samples": [SAMPLE, *wrong, SAMPLE, {**SAMPLE, "value": 115.5}]}
+        first = service.ask("POST", "/v1/samples", body).json
+        assert (first["accepted"], first["duplicates"], first["rejected"]) == (2, 1, len(wrong))
+        assert [told["row"] for told in first["rejections"]] == list(range(2, len(wrong) + 2))
+        assert all(len(told["reason"]) > 5 for told in first["rejections"])
+        again = service.ask("POST", "/v1/samples", body).json
+        assert (again["accepted"], again["duplicates"], again["batch_id"]) == (0, 3, None)
+        nothing = service.ask("POST", "/v1/samples", {"samples": wrong})
+        assert nothing.status == 422
+        assert len(nothing.json["rejections"]) == len(wrong)
+        history = service.get("/v1/links/aws:us-east-1/aws:sa-east-1/history?metric=rtt_ms").json
+    assert {sample["value"] for sample in history["samples"]} == {100.0, 114.25, 115.5}
+    assert sorted(stored(store)) == [100.0, 114.25, 115.5]
+
+
+def test_a_stream_is_read_line_by_line(store: Path) -> None:
+    with served(store) as service:
+        many = [{**SAMPLE, "value": 100 + n / 64} for n in range(1, 3000)]
+        good = service.ask("POST", "/v1/samples", lines(*many), LINES).json
+        assert (good["accepted"], good["rejected"]) == (2999, 0)
+        mixed = lines(SAMPLE, b"", b"nope", b'{"src":1,"src":2}', b"[" * 99, b"\xff") + b'{"cut":'
+        told = service.ask("POST", "/v1/samples", mixed, LINES).json
+        assert (told["accepted"] + told["duplicates"], told["rejected"]) == (1, 5)
+        assert [rejection["row"] for rejection in told["rejections"]] == [3, 4, 5, 6, 7]
+        empty = service.ask("POST", "/v1/samples", b"", LINES).json
+        assert (empty["accepted"], empty["rejected"]) == (0, 0)
+
+
+def test_a_stream_may_only_be_so_long(store: Path) -> None:
+    with served(store, environment={"RELAYD_SERVE_SAMPLES_MB": "0.05"}) as service:
+        many = lines(*({**SAMPLE, "value": float(n)} for n in range(1, 2000)))
+        answer = service.ask("POST", "/v1/samples", many, LINES)
+        assert (answer.status, answer.json["kind"]) == (413, "too-large")
+    assert stored(store) == [100.0]
+
+
+def test_new_samples_become_a_new_snapshot_and_an_event(store: Path) -> None:
+    quick = {"RELAYD_SERVE_REFRESH_S": "0.1", "RELAYD_SERVE_SNAPSHOT_EVERY_S": "0.1"}
+    with served(store, environment=quick) as service:
+        before = service.get("/v1/plans?src=us-east&dst=sa").json
+        (said_mbps,) = (
+            1e3 * link["aggregate_gbps"]["expected"]
+            for link in service.get("/v1/snapshots/current").json["links"]
+            if (link["src"], link["dst"]) == ("aws:us-east-1", "aws:sa-east-1")
+        )
+        sent = {
+            **SAMPLE,
+            "metric": "aggregate_mbps",
+            "value": 2000.0,
+            "connections": 64,
+            "duration_s": 60.0,
+            "warmed_up": True,
+            "measured_at_s": time.time() - 60,
+        }
+        service.ask("POST", "/v1/samples", {"samples": [sent]})
+        after = eventually(
+            lambda: (
+                (found := service.get("/v1/plans?src=us-east&dst=sa").json)["snapshot"]
+                != before["snapshot"]
+                and found
+            )
+        )
+        assert after["direct"]["throughput_gbps"] < before["direct"]["throughput_gbps"]
+        # What was measured is held against what the snapshot before it had said.
+        of = '{metric="aggregate_mbps",source="measured"}'
+
+        def errors() -> dict[str, float]:
+            lines = service.get("/metrics").content.decode().splitlines()
+            named = (line.split() for line in lines if "estimate_error_ratio_" in line[:35])
+            return {name.partition("ratio_")[2]: float(value) for name, value in named}
+
+        assert eventually(errors)[f"count{of}"] == 1
+        assert errors()[f"sum{of}"] == pytest.approx(abs(2000 - said_mbps) / said_mbps)
+        events = read_events(service, "/v1/events?after=0", 2)
+        assert after["snapshot"]["id"] in [
+            event["subject"] for event in events if event["kind"] == "snapshot"
+        ]
+
+
+def read_events(service: Served, path: str, count: int, **headers: str) -> list[dict[str, Any]]:
+    """Return the first events of a stream."""
+    connection = http.client.HTTPConnection(service.host, service.port, timeout=30)
+    try:
+        connection.request("GET", path, headers=headers)
+        response = connection.getresponse()
+        assert response.headers["Content-Type"] == "text/event-stream"
+        found: list[dict[str, Any]] = []
+        while len(found) < count:
+            line = response.readline()
+            assert line, "the stream ended"
+            if line.startswith(b"data: "):
+                found.append(json.loads(line[6:]))
+        return found
+    finally:
+        connection.close()
+
+
+def test_a_reader_of_events_goes_on_where_it_was(store: Path) -> None:
+    from relayd.store.events import Events
+
+    with open_store(store, mode="write") as opened:
+        events = Events(opened.database)
+        numbers = [events.add("leg", f"a>{n}", {"n": n}) for n in range(5)]
+    with served(store) as service:
+        found = read_events(service, "/v1/events", 3, **{"Last-Event-ID": str(numbers[1])})
+        assert [event["id"] for event in found] == numbers[2:]
+        assert found[0]["detail"] == {"n": 2}
+        assert service.get("/v1/events", **{"Last-Event-ID": "x"}).status == 422
+
+
+@pytest.mark.parametrize("moment", range(3))
+def test_a_kill_loses_no_acknowledged_sample(store: Path, moment: int) -> None:
+    service = Served(store)
+    acknowledged: list[float] = []
+
+    def send(first: int) -> None:
+        for n in range(first, 1_000_000, 3):
+            some = [{**SAMPLE, "value": n + k / 16} for k in range(1, 9)]
+            try:
+                answer = service.ask("POST", "/v1/samples", lines(*some), LINES)
+            except OSError:
+                return
+            except Exception:  # noqa: BLE001 - cut off in the middle of an answer
+                return
+            assert answer.json["accepted"] == 8
+            acknowledged.extend(sample["value"] for sample in some)
+
+    senders = [threading.Thread(target=send, args=(200 + k,)) for k in range(3)]
+    for sender in senders:
+        sender.start()
+    eventually(lambda: len(acknowledged) > 40 * (moment + 1))
+    service.kill()
+    for sender in senders:
+        sender.join(30)
+    kept = set(stored(store))
+    assert set(acknowledged) <= kept
+    with served(store) as again:  # and it starts again on what was left
+        assert again.get("/readyz").json["status"] == "ready"

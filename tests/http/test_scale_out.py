@@ -1,0 +1,206 @@
+"""Several replicas on one PostgreSQL store: the database is restarted, a replica is killed."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from probes.analysis.link_health import Health
+from relayd.store import open_store
+from tests.http.running import Answer, Served, eventually, served
+from tests.http.test_samples import LINES, SAMPLE, lines
+from tests.http.test_watch import FLEET, LINK, keep, planned
+from tests.postgresql import PostgresqlServer, running_server
+
+SETTINGS = {
+    "RELAYD_SERVE_REFRESH_S": "0.2",
+    "RELAYD_SERVE_SNAPSHOT_EVERY_S": "1",
+    "RELAYD_SERVE_WATCH_DAILY_BUDGET_USD": "1",
+    "RELAYD_SERVE_WATCH_INTERVAL_S": "2",
+}
+SETTINGS_ALONE = {"RELAYD_SERVE_REFRESH_S": "0.2"}
+FROM_MEMORY = "from memory"
+FROM_STORE = "from the store"
+TAKEN = "taken in"
+
+
+@pytest.fixture
+def server() -> Iterator[PostgresqlServer]:
+    """Return a server of the test's own, which it may crash."""
+    with running_server() as found:
+        yield found
+
+
+class Load:
+    """Asks one replica without pause, keeps what it answered, and what it acknowledged."""
+
+    def __init__(self, replica: Served, number: int) -> None:
+        self.replica = replica
+        self.answers: dict[str, list[int]] = {FROM_MEMORY: [], FROM_STORE: [], TAKEN: []}
+        self.acknowledged: set[float] = set()
+        self.wrong: list[object] = []
+        self.may_break_off = False
+        self._stop = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._ask_plans),
+            threading.Thread(target=self._ask_store),
+            *(
+                threading.Thread(target=self._send, args=(1000 * (3 * number + k),))
+                for k in range(1, 3)
+            ),
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join(60)
+
+    def seen(self, kind: str, status: int, after: int = 0) -> bool:
+        """Whether an answer of this status has come after the first so many."""
+        return status in self.answers[kind][after:]
+
+    def _ask_plans(self) -> None:
+        volume_gb = 0
+        batch = {"plans": [{"src": "us-east", "dst": "sa", "volume_gb": 3}]}
+        while not self._stop.is_set():
+            volume_gb += 1
+            self._note(FROM_MEMORY, "GET", f"/v1/plans?src=us-east&dst=sa&volume_gb={volume_gb}")
+            self._note(FROM_MEMORY, "POST", "/v1/plans/batch", batch)
+
+    def _ask_store(self) -> None:
+        while not self._stop.is_set():
+            self._note(FROM_STORE, "GET", "/v1/links/us-east/sa/history?limit=5")
+            self._note(FROM_STORE, "GET", "/v1/snapshots?limit=5")
+
+    def _send(self, first: int) -> None:
+        number = 0
+        while not self._stop.is_set():
+            number += 1
+            some = [
+                {**SAMPLE, "value": first + number + k / 16, "measured_at_s": time.time()}
+                for k in range(1, 9)
+            ]
+            answer = self._note(TAKEN, "POST", "/v1/samples", lines(*some), LINES)
+            if answer is not None and answer.status == 200:
+                self.acknowledged |= {sample["value"] for sample in some}
+            time.sleep(0.01)
+
+    def _note(self, kind: str, *question: Any) -> Answer | None:
+        try:
+            answer = self.replica.ask(*question)
+        except Exception as error:  # noqa: BLE001 - unless it is killed, this fails the test
+            if not self.may_break_off:
+                self.wrong.append(repr(error))
+            self._stop.set()
+            return None
+        if answer.status != 200 and not _is_clear(answer):
+            self.wrong.append(answer)
+        self.answers[kind].append(answer.status)
+        return answer
+
+
+def _is_clear(answer: Answer) -> bool:
+    """Whether an answer says that the store is away, and when to ask again."""
+    return (
+        answer.status == 503
+        and answer.headers["Content-Type"] == "application/problem+json"
+        and int(answer.headers["Retry-After"]) > 0
+        and answer.json["kind"] in ("store", "unavailable")
+        and len(answer.json["detail"]) > 20
+    )
+
+
+def _role(replica: Served) -> str | None:
+    watch = replica.get("/readyz").json["watch"]
+    return str(watch["role"]) if watch else None
+
+
+def test_replicas_outlive_a_database_that_restarts_and_one_of_them_that_is_killed(
+    server: PostgresqlServer, tmp_path: Path
+) -> None:
+    where = server.new_store()
+    (tmp_path / "fleet.toml").write_text(FLEET)
+    with ExitStack() as stack:
+        replicas = [
+            stack.enter_context(
+                served(
+                    where,
+                    "--fleet",
+                    str(tmp_path / "fleet.toml"),
+                    environment=SETTINGS,
+                    log=tmp_path / f"{number}.log",
+                )
+            )
+            for number in range(2)
+        ]
+        loads = [Load(replica, number) for number, replica in enumerate(replicas)]
+        for load in loads:
+            stack.callback(load.stop)
+
+        def goes_on(load: Load) -> bool:
+            """Whether it is as before: everything is answered, and it is known to be ready."""
+            before = {kind: len(statuses) for kind, statuses in load.answers.items()}
+            for kind, count in before.items():
+                eventually(lambda kind=kind, count=count: load.seen(kind, 200, count))
+            return bool(eventually(lambda: load.replica.get("/readyz").status == 200))
+
+        def one_probes() -> bool:
+            return sorted(map(str, map(_role, replicas))) == ["prober", "standby"]
+
+        assert all(map(goes_on, loads))
+        eventually(one_probes)
+        # The server is away until everybody has met that, then it is back.
+        server.stop("immediate")
+        for load in loads:
+            eventually(lambda load=load: load.seen(TAKEN, 503) and load.seen(FROM_STORE, 503))
+            assert load.replica.get("/readyz").status == 503
+            assert load.replica.get("/healthz").status == 200
+        server.start()
+        assert all(map(goes_on, loads))
+        # As an administrator does it, in the middle of whatever is being written.
+        server.restart("immediate")
+        assert all(map(goes_on, loads))
+        eventually(one_probes)
+        # The prober dies; the other neither stumbles nor waits long to take over.
+        dying, staying = sorted(loads, key=lambda load: _role(load.replica) != "prober")
+        before = {kind: len(statuses) for kind, statuses in staying.answers.items()}
+        dying.may_break_off = True
+        dying.replica.kill()
+        assert goes_on(staying)
+        eventually(lambda: _role(staying.replica) == "prober")
+        for kind, count in before.items():
+            assert set(staying.answers[kind][count:]) == {200}
+        for load in loads:
+            load.stop()
+            assert load.wrong == []
+            # What needs no store was answered all the time.
+            assert set(load.answers[FROM_MEMORY]) == {200}
+    with open_store(where, mode="read") as store:
+        kept = {value for (value,) in store.database.rows("SELECT value FROM samples")}
+    for load in loads:
+        assert load.acknowledged
+        assert load.acknowledged <= kept
+
+
+def test_a_link_is_not_down_for_ever_while_the_database_is_away(
+    server: PostgresqlServer, tmp_path: Path
+) -> None:
+    where = server.new_store()
+    down = {LINK: Health(condition="down", since_s=time.time() - 60, reason="no reply to 5 looks")}
+    with served(where, environment=SETTINGS_ALONE, log=tmp_path / "log") as service:
+        before = planned(service)
+        keep(where, down, (), 5)
+        eventually(lambda: planned(service) != before)
+        server.stop("immediate")
+        eventually(lambda: planned(service) == before)
+        assert service.get("/readyz").status == 503
+        server.start()
+        eventually(lambda: service.get("/readyz").status == 200)

@@ -1,0 +1,165 @@
+"""Tokens: nothing is read without one once there is one, and none leaks."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from relayd.http.routes.all import ROUTES
+from relayd.store import open_store
+from relayd.store.tokens import Tokens, digest_of
+from tests.http.running import Served, eventually, run, served
+
+PLAN = "/v1/plans?src=us-east&dst=sa"
+QUICK = {"RELAYD_SERVE_REFRESH_S": "0.1"}
+
+
+def make(db: Path, *scopes: str, expires: str | None = None) -> str:
+    words = [word for scope in scopes for word in ("--scope", scope)]
+    made = run(
+        "token", "create", "test", *words, *(["--expires", expires] if expires else []), db=db
+    )
+    assert made.returncode == 0, made.stderr
+    return made.stdout.strip()
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+def test_without_tokens_it_is_open_and_with_the_first_it_closes(store: Path) -> None:
+    with served(store, environment=QUICK) as service:
+        assert service.get(PLAN).status == 200
+        token = make(store)
+        eventually(lambda: service.get(PLAN).status == 401)
+        assert service.get(PLAN, **bearer(token)).status == 200
+        number = json.loads(run("token", "list", "--json", db=store).stdout)["tokens"][0]["number"]
+        assert "revoked" in run("token", "revoke", str(number), db=store).stdout
+        eventually(lambda: service.get(PLAN, **bearer(token)).status == 401)
+        # The last one is gone, and it is still closed.
+        assert service.get(PLAN).status == 401
+
+
+def test_every_route_with_data_needs_its_scope(store: Path) -> None:
+    readers = {scope: make(store, scope) for scope in ("read", "plan", "ingest", "probe", "admin")}
+    with served(store, environment=QUICK) as service:
+        for route in ROUTES:
+            path = route.path.replace("{src}", "us-east").replace("{dst}", "sa")
+            path = path.replace("{id}", "1").replace("{name}", "base.css")
+            body: dict[str, object] | None = {} if route.method == "POST" else None
+            bare = service.ask(route.method, path, body)
+            if route.scope is None:
+                assert bare.status == 200, path
+                continue
+            assert route.scope, path
+            assert (bare.status, bare.json["kind"]) == (401, "unauthorized"), path
+            assert bare.headers["WWW-Authenticate"].startswith('Bearer realm="relayd"')
+            if route.path == "/v1/events":
+                continue  # a stream without an end
+            for scope, token in readers.items():
+                answer = service.ask(route.method, path, body, bearer(token))
+                if scope in (route.scope, "admin"):
+                    assert answer.status not in (401, 403), (path, scope)
+                else:
+                    assert answer.status == 403, (path, scope)
+                    assert 'error="insufficient_scope"' in answer.headers["WWW-Authenticate"]
+        unmatched = service.get("/v1/nothing")
+        assert unmatched.status == 404
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "Bearer",
+        "Bearer ",
+        "Bearer relayd_forged",
+        "Basic YTpi",
+        "bearer  x y",
+        "Bearer " + "a" * 4000,
+        "Bearer \xff\xfe",
+        "relayd_forged",
+        "Bearer relayd_" + "A" * 43,
+    ],
+)
+def test_forged_tokens(guarded: Served, header: str) -> None:
+    answer = guarded.get(PLAN, Authorization=header)
+    assert (answer.status, answer.json["kind"]) == (401, "unauthorized")
+    assert "relayd_" not in answer.content.decode()
+
+
+@pytest.fixture(scope="module")
+def guarded(measured: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    store = tmp_path_factory.mktemp("guarded") / "relayd.db"
+    store.write_bytes(measured.read_bytes())
+    with served(store, "--require-tokens") as service:
+        yield service
+
+
+def test_an_expired_token_is_refused(store: Path) -> None:
+    token = make(store, "plan", expires="3s")
+    with served(store) as service:
+        expired = eventually(
+            lambda: (found := service.get(PLAN, **bearer(token))).status == 401 and found
+        )
+        assert 'error="invalid_token"' in expired.headers["WWW-Authenticate"]
+    listed = run("token", "list", db=store)
+    assert "expired" in listed.stdout
+
+
+def test_a_token_is_nowhere_but_with_who_has_it(store: Path) -> None:
+    token = make(store, "admin")
+    with served(store) as service:
+        assert service.get(PLAN, **bearer(token)).status == 200
+        metrics = service.get("/metrics", **bearer(token)).content.decode()
+        assert service.get("/v1/plans?src=relayd&dst=sa", **bearer(token)).status == 422
+    assert token not in metrics
+    assert token not in service.log.read_text()
+    assert token.encode() not in store.read_bytes()
+    listed = run("token", "list", "--json", db=store).stdout
+    assert token not in listed
+    assert digest_of(token) not in listed
+    with sqlite3.connect(store) as database:
+        assert database.execute("SELECT digest FROM tokens").fetchall() == [(digest_of(token),)]
+    database.close()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("token", "create", ""), "name"),
+        (("token", "create", "x", "--scope", "everything"), "scope"),
+        (("token", "create", "x", "--expires", "0s"), "future"),
+        (("token", "revoke", "99"), "not in this store"),
+        (("token", "revoke", "one"), "whole number"),
+    ],
+)
+def test_wrong_commands_say_why(store: Path, words: tuple[str, ...], said: str) -> None:
+    done = run(*words, db=store)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_no_two_tokens_are_alike_and_all_can_be_told_apart(store: Path) -> None:
+    with open_store(store, mode="write") as opened:
+        tokens = Tokens(opened.database)
+        made = [tokens.create(f"t{n}", ["read"], expires_at_s=time.time() + 60) for n in range(50)]
+        assert len(set(made)) == 50
+        assert {token.digest for token in tokens.list()} == {digest_of(token) for token in made}
+
+
+def test_a_rate_is_held_to_for_each_caller(store: Path) -> None:
+    first, second = make(store, "plan"), make(store, "plan")
+    limits = {"RELAYD_SERVE_REQUESTS_PER_S": "0.001", "RELAYD_SERVE_BURST": "5"}
+    with served(store, environment=limits) as service:
+        statuses = [service.get(PLAN, **bearer(first)).status for _ in range(8)]
+        assert statuses == [200] * 5 + [429] * 3
+        refused = service.get(PLAN, **bearer(first))
+        assert int(refused.headers["Retry-After"]) >= 1
+        assert service.get(PLAN, **bearer(second)).status == 200
+        assert service.get("/healthz").status == 200
