@@ -1,4 +1,4 @@
-"""Imports go one way, the planner does no I/O, and an answer loads only what it needs."""
+"""The shape of the tree: imports go one way, without circles, and commands load what they need."""
 
 from __future__ import annotations
 
@@ -12,8 +12,17 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("planner", "probes", "relayd")
+from tests.module_graph import (
+    PACKAGES,
+    ROOT,
+    circles,
+    import_graph,
+    imports_of,
+    room_graph,
+    sources,
+    tree_of,
+)
+
 MAY_IMPORT = {
     "planner": {"planner"},
     "probes": {"probes", "planner"},
@@ -64,50 +73,338 @@ HEAVY = (
     "psycopg",
 )
 
+# Packages that take long to load or that are optional: a function may import them.
+HEAVY_IMPORTS = {
+    "platformdirs",
+    "networkx",
+    "pydantic",
+    "threadpoolctl",
+    "pandas",
+    "distributed",
+    "numpy",
+    "ortools",
+    "vl_convert",
+    "psycopg",
+}
+# What functions import of ours or of the standard library, so that a command starts quickly.
+DEFERRED = {
+    "planner.model.aliases": {"difflib", "unicodedata"},
+    "planner.model.network": {"planner.model.graphs"},
+    "planner.replanning.recommendation": {
+        "planner.broadcast.recommendation",
+        "planner.shuffle.recommendation",
+        "planner.transfer.recommendation",
+    },
+    "probes.fleet.liveness": {"json"},
+    "probes.importers": {
+        "probes.importers.detection",
+        "probes.importers.endpoints",
+        "probes.importers.text",
+    },
+    "probes.importers.skyplane_throughput": {"json"},
+    "probes.lab.controller": {"select"},
+    "probes.lab.requirements": {"probes.lab.linux"},
+    "probes.lab.topology": {"difflib"},
+    "relayd.__main__": {"relayd.cli.parser"},
+    "relayd.catalogue.loading": {"contextlib", "relayd.catalogue.schema", "tempfile", "tomllib"},
+    "relayd.catalogue.schema": {"difflib"},
+    "relayd.cli.data.backtest": {"relayd.backtesting.running"},
+    "relayd.cli.data.importing": {"datetime"},
+    "relayd.cli.data.report": {
+        "relayd.report.html",
+        "relayd.report.making",
+        "relayd.report.markdown",
+    },
+    "relayd.cli.measuring.caps": {"probes.analysis.fleet_caps"},
+    "relayd.cli.measuring.lab": {
+        "planner.model.backbone",
+        "planner.model.errors",
+        "probes.lab.controller",
+        "probes.lab.counters",
+        "probes.lab.profiles",
+        "relayd.catalogue.loading",
+        "relayd.cli.options",
+        "relayd.cli.text",
+        "subprocess",
+    },
+    "relayd.cli.options": {"relayd.sources.mirror"},
+    "relayd.cli.questions.plan": {"relayd.emitting.formats"},
+    "relayd.cli.serving.serve": {
+        "probes.fleet.file",
+        "relayd.catalogue.loading",
+        "relayd.http.server.serving",
+        "relayd.store",
+    },
+    "relayd.client.answers": {"relayd.sources.matrices"},
+    "relayd.http.campaigns.fleet_file": {"probes.fleet.file"},
+    "relayd.http.campaigns.forecasting": {
+        "relayd.campaigns.forecast",
+        "relayd.campaigns.running",
+        "relayd.http.campaigns.fleet_file",
+        "relayd.http.campaigns.process",
+        "relayd.store",
+    },
+    "relayd.http.description.openapi": {"relayd.http.routes.all"},
+    "relayd.http.routes.link_details": {"probes.analysis.binning", "relayd.store.links.series"},
+    "relayd.http.server.settings": {"relayd.http.server.watching"},
+    "relayd.http.server.snapshotting": {"relayd.snapshots.building", "relayd.store"},
+    "relayd.http.server.watching": {
+        "probes.fleet.file",
+        "relayd.catalogue.loading",
+        "relayd.cli.measuring.fleet",
+        "relayd.watch.settings",
+        "relayd.watch.watcher",
+        "relayd.watch.webhook",
+    },
+    "relayd.http.server.workers": {"relayd.sources.memory"},
+    "relayd.questions.transfer": {"planner.model.verification"},
+    "relayd.settings": {"tomllib"},
+    "relayd.sources.matrices": {"planner.transfer.all_pairs"},
+    "relayd.sources.opening": {
+        "relayd.client.blocking",
+        "relayd.client.connection",
+        "relayd.sources.mirror",
+    },
+    "relayd.sources.stored": {"relayd.store.links.states", "relayd.store.verifications"},
+    "relayd.sources.wan": {
+        "planner.model.link_states",
+        "relayd.questions.broadcast",
+        "relayd.questions.placement",
+        "relayd.questions.replanning",
+        "relayd.questions.schedule",
+        "relayd.questions.shuffle",
+    },
+    "relayd.store": {"importlib"},
+    "relayd.store.leader_lock": {"relayd.store.postgresql.leader_lock"},
+    "relayd.store.opening": {
+        "relayd.store.postgresql.opening",
+        "relayd.store.samples.reading",
+        "relayd.store.sqlite.opening",
+    },
+    "relayd.store.samples.ingest": {"importlib.metadata", "json"},
+    "relayd.store.verifications": {"relayd.store.samples.ingest", "relayd.store.samples.writing"},
+}
 
-def modules(package: str) -> list[Path]:
-    found = sorted((ROOT / package).rglob("*.py"))
-    assert len(found) > 3, f"no modules in {package}"
-    return found
+# Circles of imports that are to go. Only take away from these.
+KNOWN_CIRCLES: tuple[set[str], ...] = (
+    {
+        "planner.model.fee_rows",
+        "planner.model.graphs",
+        "planner.model.link_states",
+        "planner.model.network",
+        "planner.model.verification",
+    },
+    {"planner.transfer.decision", "planner.transfer.infeasibility"},
+    {
+        "relayd",
+        "relayd.backtesting.engine",
+        "relayd.backtesting.running",
+        "relayd.client.asynchronous",
+        "relayd.client.blocking",
+        "relayd.client.connection",
+        "relayd.sources.mirror",
+        "relayd.sources.opening",
+    },
+    {
+        "relayd.http.description.documentation",
+        "relayd.http.description.openapi",
+        "relayd.http.middleware.middleware",
+        "relayd.http.responses.responses",
+        "relayd.http.routes.all",
+        "relayd.http.routes.campaigns",
+        "relayd.http.routes.catalogue",
+        "relayd.http.routes.changes",
+        "relayd.http.routes.dashboard",
+        "relayd.http.routes.documentation",
+        "relayd.http.routes.events",
+        "relayd.http.routes.fleet",
+        "relayd.http.routes.link_details",
+        "relayd.http.routes.links",
+        "relayd.http.routes.operations",
+        "relayd.http.routes.plans",
+        "relayd.http.routes.questions",
+        "relayd.http.routes.regions",
+        "relayd.http.routes.samples",
+        "relayd.http.routes.snapshots",
+        "relayd.http.routes.table",
+        "relayd.http.server.current_state",
+        "relayd.http.server.service",
+    },
+    {"relayd.http.server.settings", "relayd.http.server.watching"},
+    {
+        "relayd.questions.broadcast",
+        "relayd.questions.circumstances",
+        "relayd.questions.placement",
+        "relayd.questions.replanning",
+        "relayd.questions.schedule",
+        "relayd.questions.shuffle",
+        "relayd.questions.transfer",
+        "relayd.sources.wan",
+    },
+    {"relayd.store.leader_lock", "relayd.store.postgresql.leader_lock"},
+)
+KNOWN_CIRCLES_OF_ROOMS: tuple[set[str], ...] = (
+    {"planner.model", "planner.solvers", "planner.transfer"},
+    {"probes.analysis", "probes.estimation"},
+    {"probes.fleet", "probes.tools"},
+    {"relayd.cli", "relayd.emitting", "relayd.http"},
+    {
+        "relayd.client",
+        "relayd.questions",
+        "relayd.settings",
+        "relayd.snapshots",
+        "relayd.sources",
+        "relayd.store",
+    },
+)
+
+# The same class name for two things; those in the second set are to go.
+SAME_NAME_FOR_A_REASON: dict[str, str] = {}
+NAMED_TWICE = {
+    "Bar",
+    "Bin",
+    "Campaigning",
+    "Campaigns",
+    "Candidate",
+    "Circumstances",
+    "Columns",
+    "Estimate",
+    "Finding",
+    "FleetHost",
+    "Graph",
+    "Health",
+    "History",
+    "Knowledge",
+    "LeftOut",
+    "Limits",
+    "Link",
+    "Machine",
+    "MetricSeen",
+    "Outcome",
+    "Page",
+    "Point",
+    "Progress",
+    "Range",
+    "RateLimits",
+    "Rates",
+    "Region",
+    "Rejection",
+    "Report",
+    "Running",
+    "Samples",
+    "Series",
+    "Session",
+    "Site",
+    "Snapshots",
+    "Span",
+    "Table",
+    "TimedTransfer",
+    "Transfer",
+    "Windows",
+    "_Builder",
+    "_File",
+    "_Run",
+}
+
+# Folders of more than 20 files that are to be split.
+CROWDED = {"probes/analysis": 23}
 
 
-def imported(path: Path) -> Iterator[str]:
-    """Yield the first part of every module that a file imports, wherever it does."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            yield from (alias.name.partition(".")[0] for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path} imports relatively, which this test can't follow"
-            yield (node.module or "").partition(".")[0]
-
-
-def named_lazily(path: Path) -> Iterator[str]:
+def named_lazily(module: str) -> Iterator[str]:
     """Yield our packages whose modules a file names in text, to import them on first use."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree_of(module)):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             first, dot, rest = node.value.replace(":", ".").partition(".")
             if dot and first in PACKAGES and (ROOT / first / rest.partition(".")[0]).exists():
                 yield first
 
 
+def package_of(module: str) -> str:
+    return module.partition(".")[0]
+
+
+def outermost_imports(module: str) -> set[str]:
+    return {package_of(found.imported) for found in imports_of(module)}
+
+
 @pytest.mark.parametrize("package", PACKAGES)
-def test_imports_go_one_way(package: str) -> None:
-    outside = {"tests", "benchmarks", "scripts"}
-    for path in modules(package):
-        ours = {name for name in imported(path) if name in PACKAGES} | set(named_lazily(path))
-        assert ours <= MAY_IMPORT[package], path
-        assert not set(imported(path)) & outside, path
+def test_packages_import_one_way(package: str) -> None:
+    inside = [module for module in sources() if package_of(module) == package]
+    assert len(inside) > 3
+    for module in inside:
+        imported = outermost_imports(module)
+        assert (imported & set(PACKAGES)) | set(named_lazily(module)) <= MAY_IMPORT[package], module
+        assert not imported & {"tests", "benchmarks", "scripts"}, module
 
 
 def test_the_planner_does_no_io_and_keeps_no_time() -> None:
-    for path in modules("planner"):
-        assert not set(imported(path)) & IMPURE, path
+    for module in sources():
+        if package_of(module) != "planner":
+            continue
+        assert not outermost_imports(module) & IMPURE, module
         called = {
             node.func.id
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            for node in ast.walk(tree_of(module))
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
         }
-        assert not called & {"open", "print", "input", "exec", "eval", "__import__"}, path
+        assert not called & {"open", "print", "input", "exec", "eval", "__import__"}, module
+
+
+def test_the_lab_stands_alone() -> None:
+    for module, imported in import_graph().items():
+        if module.startswith("probes.lab"):
+            others = {name for name in imported if name.startswith("probes.")}
+            assert all(name.startswith("probes.lab") for name in others), module
+
+
+# ---- the tree ---------------------------------------------------------------------------------
+
+
+def test_modules_import_each_other_in_no_circle() -> None:
+    # An import that is deferred, or that only type checkers follow, closes a circle as well.
+    for circle in circles(import_graph()):
+        assert any(circle <= known for known in KNOWN_CIRCLES), sorted(circle)
+
+
+def test_rooms_import_each_other_in_no_circle() -> None:
+    for circle in circles(room_graph()):
+        assert any(circle <= known for known in KNOWN_CIRCLES_OF_ROOMS), sorted(circle)
+
+
+def test_functions_import_only_for_start_up_time() -> None:
+    deferred: dict[str, set[str]] = {}
+    for module in sources():
+        for found in imports_of(module):
+            if found.in_function and package_of(found.imported) not in HEAVY_IMPORTS:
+                deferred.setdefault(module, set()).add(found.imported)
+    for module, imported in deferred.items():
+        assert imported <= DEFERRED.get(module, set()), f"{module}: import these at its top"
+
+
+def test_a_class_name_means_one_thing() -> None:
+    homes: dict[str, list[str]] = {}
+    for module in sources():
+        for node in ast.walk(tree_of(module)):
+            if isinstance(node, ast.ClassDef):
+                homes.setdefault(node.name, []).append(module)
+    twice = {name: modules for name, modules in homes.items() if len(modules) > 1}
+    for name, modules in twice.items():
+        assert name in SAME_NAME_FOR_A_REASON or name in NAMED_TWICE, f"{name}: {modules}"
+    assert set(SAME_NAME_FOR_A_REASON) <= set(twice)
+
+
+def test_no_folder_is_crowded() -> None:
+    for folder in {path.parent for path in sources().values()}:
+        name = folder.relative_to(ROOT).as_posix()
+        files = [path for path in folder.glob("*.py") if path.name != "__init__.py"]
+        assert len(files) <= CROWDED.get(name, 20), name
+
+
+def test_every_folder_says_what_it_is() -> None:
+    for module, path in sources().items():
+        if path.name == "__init__.py":
+            told = ast.get_docstring(tree_of(module))
+            assert told, module
 
 
 # ---- what an answer loads --------------------------------------------------------------------

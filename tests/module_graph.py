@@ -1,0 +1,116 @@
+"""Which of our modules imports which: read from the sources, importing nothing."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = ("planner", "probes", "relayd")
+
+
+@dataclass(frozen=True)
+class Import:
+    """That a module imports another (or a package from outside), and where."""
+
+    importer: str
+    imported: str
+    line: int
+    in_function: bool
+    for_typing: bool
+
+
+@cache
+def sources() -> Mapping[str, Path]:
+    """Return the file of every module of ours, by its dotted name."""
+    found = {}
+    for package in PACKAGES:
+        for path in sorted((ROOT / package).rglob("*.py")):
+            parts = path.relative_to(ROOT).with_suffix("").parts
+            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+@cache
+def tree_of(module: str) -> ast.Module:
+    """Return a module's syntax tree."""
+    return ast.parse(sources()[module].read_text(encoding="utf-8"))
+
+
+def imports_of(module: str) -> Iterator[Import]:
+    """Yield every import of a module, wherever it stands."""
+    yield from _within(tree_of(module), module, in_function=False, for_typing=False)
+
+
+def _within(node: ast.AST, module: str, *, in_function: bool, for_typing: bool) -> Iterator[Import]:
+    where = {"in_function": in_function, "for_typing": for_typing}
+    if isinstance(node, ast.Import):
+        for alias in node.names:
+            yield Import(module, alias.name, node.lineno, **where)
+    elif isinstance(node, ast.ImportFrom):
+        assert node.level == 0, f"{module} imports relatively, which these tests can't follow"
+        base = node.module or ""
+        names = (f"{base}.{alias.name}" for alias in node.names)
+        for name in dict.fromkeys(name if name in sources() else base for name in names):
+            yield Import(module, name, node.lineno, **where)
+    elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+        for statement in node.body:
+            yield from _within(statement, module, in_function=in_function, for_typing=True)
+        for statement in node.orelse:
+            yield from _within(statement, module, **where)
+    else:
+        inside = in_function or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        for child in ast.iter_child_nodes(node):
+            yield from _within(child, module, in_function=inside, for_typing=for_typing)
+
+
+@cache
+def import_graph() -> Mapping[str, frozenset[str]]:
+    """Return the modules of ours that each module imports: deferred or for typing count as well."""
+    return {
+        module: frozenset(
+            found.imported
+            for found in imports_of(module)
+            if found.imported in sources() and found.imported != module
+        )
+        for module in sources()
+    }
+
+
+def room(module: str) -> str:
+    """Return the folder right below a package that a module belongs to: ``planner.model``."""
+    return ".".join(module.split(".")[:2])
+
+
+@cache
+def room_graph() -> Mapping[str, frozenset[str]]:
+    """Return the rooms that each room imports; a package's own ``__init__`` is none."""
+    graph: dict[str, set[str]] = {}
+    for module, imported in import_graph().items():
+        others = graph.setdefault(room(module), set())
+        others |= {room(name) for name in imported} - {room(module), *PACKAGES}
+    return {name: frozenset(others) for name, others in graph.items() if name not in PACKAGES}
+
+
+def circles(graph: Mapping[str, Collection[str]]) -> list[frozenset[str]]:
+    """Return the sets of nodes that reach each other (strongly connected components of several)."""
+
+    def reached(start: str) -> set[str]:
+        seen: set[str] = set()
+        waiting = [start]
+        while waiting:
+            new = set(graph.get(waiting.pop(), ())) - seen
+            seen |= new
+            waiting += new
+        return seen
+
+    reach = {node: reached(node) for node in graph}
+    found = {
+        frozenset(other for other in reach[node] if node in reach.get(other, ()))
+        for node in graph
+        if node in reach[node]
+    }
+    return sorted(found, key=sorted)
