@@ -53,7 +53,7 @@ def test_the_example_is_right(tmp_path: Path) -> None:
         assert name in said, name
 
 
-@pytest.mark.parametrize("unit", ["relayd.http", "relayd-watch.service"])
+@pytest.mark.parametrize("unit", ["relayd.service", "relayd-watch.service"])
 def test_systemd_finds_nothing_wrong_with_the_units(unit: str) -> None:
     if shutil.which("systemd-analyze") is None:
         pytest.skip("needs systemd-analyze")

@@ -211,7 +211,7 @@ def test_a_replay_is_what_relayd_would_have_said(
 
 def planted(db: Path, **rates: float) -> Path:
     """Store two days of half hours: a slow direct link that a relay goes around, without noise."""
-    direct, link = rates["direct"], rates["leg"]
+    direct, link = rates["direct"], rates["link"]
     regions = ("aws:us-east-1", "azure:eastus", "gcp:us-east1")
     samples = []
     for src, dst in permutations(regions, 2):
