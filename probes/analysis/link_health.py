@@ -1,17 +1,17 @@
-"""Is a link up, degraded or down: a state machine fed by light probes and throughput samples.
+"""Is a link up, degraded or down: a state machine fed by liveness probes and throughput samples.
 
-A link goes *down* after several looks in a row to which nothing came back, and is *degraded* while
-round trips take much longer than usual, packets are lost, or throughput has collapsed. Whoever
-probes looks again at once where :func:`suspicious` says so, so that one lost packet is nothing and
-a real outage is known within seconds. It is as usual again only after it was so for a while
-(hysteresis): traffic should not flap with a link that does.
+A link goes *down* after several liveness probes in a row without a reply, and is *degraded* while
+round trips take much longer than usual, packets are lost, or throughput has collapsed. The prober
+repeats a probe at once where :func:`suspicious` says so: one lost packet changes nothing, and a
+real outage is known within seconds. A link is up again only after it has been well for a while
+(hysteresis), so that traffic does not flap with it.
 
-A look asks for a reply, so it needs both directions, as TCP does: a direction that swallows
-everything takes its opposite along. What only one direction suffers (a rate that collapses) shows
-in throughput samples, which are directed.
+A liveness probe asks for a reply, so it needs both directions, as TCP does: a direction that drops
+everything takes its opposite down too. What affects one direction only (a rate that collapses)
+shows in throughput samples, which are directed.
 
 Loss is judged packet by packet with Page's test on log-likelihood ratios (E. S. Page, Biometrika
-41, 1954) of ``LOSS_USUAL`` against ``LOSS_BAD``. Simulated with three packets a look: half of the
+41, 1954) of ``LOSS_USUAL`` against ``LOSS_BAD``. Simulated with three packets a probe: half of the
 packets lost is noticed after 12 packets (median; 95th percentile 18), a fifth after 27 (51), one in
 twenty after 150 (300); at the usual loss there is a false alarm in about 9 million packets.
 """
@@ -26,15 +26,15 @@ from planner.model.link_states import Condition
 LOSS_USUAL = 0.005
 LOSS_BAD = 0.05
 LOSS_ALARM = 11.0
-# Losses come in bursts: of one look no more than these count one by one.
-MOST_LOSSES_OF_A_LOOK = 2
+# Losses come in bursts: at most this many of one probe count separately.
+MOST_LOSSES_PER_PROBE = 2
 _LOST = log(LOSS_BAD / LOSS_USUAL)
 _KEPT = log((1 - LOSS_BAD) / (1 - LOSS_USUAL))
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """What one light probe saw.
+class LivenessProbe:
+    """The result of one liveness probe.
 
     Attributes
     ----------
@@ -53,25 +53,25 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
-    """When a link counts as what.
+class HealthPolicy:
+    """The thresholds between a link's conditions.
 
     Attributes
     ----------
-    looks : int
-        In a row, before a link is down, or slow.
+    confirmations : int
+        Liveness probes in a row without a reply before a link is down, or slow before it is slow.
     hold_s : float
-        How long all must be well before a link is as usual again.
+        How long a link must be well before it is up again.
     slow_factor, slow_ms : float
         Round trips are slow beyond both this times the usual, and the usual plus this.
     low_share : float
-        Throughput under this share of the low bound that was expected is a collapse.
+        Throughput under this share of the expected low bound is a collapse.
     trust_rate_s : float
-        How long a throughput sample counts for; a collapse that nobody measures again is
-        forgotten then.
+        How long a throughput sample counts; a collapse that is not measured again by then is
+        dropped.
     """
 
-    looks: int = 3
+    confirmations: int = 3
     hold_s: float = 150.0
     slow_factor: float = 1.5
     slow_ms: float = 15.0
@@ -84,26 +84,26 @@ class Policy:
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
-    """What is remembered of a link.
+class LinkHealth:
+    """The condition of a link and the evidence for it.
 
     Attributes
     ----------
     condition : {"up", "degraded", "down"}
     since_s : float
-        Since when; for an outage the first look that got no answer.
+        Since when; for an outage the first probe without a reply.
     reason : str
         Why it is not up, as a clause.
     silent, slow : int
-        Looks in a row without a reply, and with a slow one.
+        Probes in a row without a reply, and with a slow one.
     silent_sent, silent_lost : int
         Packets of the silent ones, and how many of them count as lost once there is a reply.
     bad_since_s : float
-        The first of these.
+        Time of the first of these.
     well_since_s : float | None
         Since when all is well again, while it is not yet up.
     rtt_ms : float | None
-        Of the latest look that had a reply.
+        Of the latest probe with a reply.
     loss_score : float
         Evidence of loss; an alarm from ``LOSS_ALARM``.
     loss_sent, loss_lost : int
@@ -138,56 +138,61 @@ class Health:
         return self.loss_lost / self.loss_sent
 
 
-def suspicious(health: Health, look: Look, policy: Policy) -> bool:
-    """Whether to look again at once rather than at the next interval."""
+def suspicious(health: LinkHealth, probe: LivenessProbe, policy: HealthPolicy) -> bool:
+    """Whether to probe again at once rather than at the next interval."""
     if health.condition == "down":
         return False
-    almost = 0 < health.silent < policy.looks or 0 < health.slow < policy.looks
-    return almost or (health.condition == "up" and look.received < look.sent)
+    almost = 0 < health.silent < policy.confirmations or 0 < health.slow < policy.confirmations
+    return almost or (health.condition == "up" and probe.received < probe.sent)
 
 
-def after_look(
-    health: Health,
-    look: Look,
-    policy: Policy,
+def after_probe(
+    health: LinkHealth,
+    probe: LivenessProbe,
+    policy: HealthPolicy,
     usual_rtt_ms: float | None = None,
     *,
     loaded: bool = False,
-) -> Health:
-    """Return the health of a link after a light probe.
+) -> LinkHealth:
+    """Return the health of a link after a liveness probe.
 
     Parameters
     ----------
     usual_rtt_ms : float | None
         None where it was never measured: then no round trip is slow.
     loaded : bool
-        Whether a throughput probe is filling queues just now: then only silence counts.
+        Whether a throughput probe is filling queues now: then only silence counts.
     """
-    if look.received == 0:
+    if probe.received == 0:
         health = replace(
             health,
             silent=health.silent + 1,
-            silent_sent=health.silent_sent + look.sent,
-            silent_lost=health.silent_lost + min(look.sent, MOST_LOSSES_OF_A_LOOK),
-            bad_since_s=health.bad_since_s if health.silent or health.slow else look.at_s,
+            silent_sent=health.silent_sent + probe.sent,
+            silent_lost=health.silent_lost + min(probe.sent, MOST_LOSSES_PER_PROBE),
+            bad_since_s=health.bad_since_s if health.silent or health.slow else probe.at_s,
             well_since_s=None,
         )
-        if health.condition != "down" and health.silent >= policy.looks:
+        if health.condition != "down" and health.silent >= policy.confirmations:
             health = replace(health, loss_score=0.0, loss_sent=0, loss_lost=0)
             return _changed(
                 health, "down", health.bad_since_s, f"{health.silent} probes in a row got no reply"
             )
         return health
     if not loaded:
-        health = _with_slowness(health, look, policy, usual_rtt_ms)
-        health = _with_losses(health, look)
-    health = replace(health, silent=0, silent_sent=0, silent_lost=0, rtt_ms=look.rtt_ms)
-    return _settled(health, look.at_s, policy, usual_rtt_ms)
+        health = _with_slowness(health, probe, policy, usual_rtt_ms)
+        health = _with_losses(health, probe)
+    health = replace(health, silent=0, silent_sent=0, silent_lost=0, rtt_ms=probe.rtt_ms)
+    return _settled(health, probe.at_s, policy, usual_rtt_ms)
 
 
 def after_throughput(
-    health: Health, measured: float, low: float, expected: float, at_s: float, policy: Policy
-) -> Health:
+    health: LinkHealth,
+    measured: float,
+    low: float,
+    expected: float,
+    at_s: float,
+    policy: HealthPolicy,
+) -> LinkHealth:
     """Return the health of a link after a throughput sample.
 
     Parameters
@@ -202,28 +207,30 @@ def after_throughput(
     return _settled(replace(health, rate_share=share, rate_at_s=at_s), at_s, policy, None)
 
 
-def _with_slowness(health: Health, look: Look, policy: Policy, usual_ms: float | None) -> Health:
+def _with_slowness(
+    health: LinkHealth, probe: LivenessProbe, policy: HealthPolicy, usual_ms: float | None
+) -> LinkHealth:
     slow = (
         usual_ms is not None
-        and look.rtt_ms is not None
-        and look.rtt_ms > policy.slow_from_ms(usual_ms)
+        and probe.rtt_ms is not None
+        and probe.rtt_ms > policy.slow_from_ms(usual_ms)
     )
     if not slow:
         return replace(health, slow=0)
     return replace(
-        health, slow=health.slow + 1, bad_since_s=health.bad_since_s if health.slow else look.at_s
+        health, slow=health.slow + 1, bad_since_s=health.bad_since_s if health.slow else probe.at_s
     )
 
 
-def _with_losses(health: Health, look: Look) -> Health:
-    lost, sent = look.sent - look.received, look.sent
-    counted = min(lost, MOST_LOSSES_OF_A_LOOK)
+def _with_losses(health: LinkHealth, probe: LivenessProbe) -> LinkHealth:
+    lost, sent = probe.sent - probe.received, probe.sent
+    counted = min(lost, MOST_LOSSES_PER_PROBE)
     if health.condition != "down":
         # Silence that was no outage was loss; that of an outage says nothing of what follows.
         counted += health.silent_lost
         lost += health.silent_sent
         sent += health.silent_sent
-    score = health.loss_score + counted * _LOST + look.received * _KEPT
+    score = health.loss_score + counted * _LOST + probe.received * _KEPT
     if score <= 0:
         return replace(health, loss_score=0.0, loss_sent=0, loss_lost=0)
     return replace(
@@ -235,7 +242,9 @@ def _with_losses(health: Health, look: Look) -> Health:
     )
 
 
-def _settled(health: Health, at_s: float, policy: Policy, usual_ms: float | None) -> Health:
+def _settled(
+    health: LinkHealth, at_s: float, policy: HealthPolicy, usual_ms: float | None
+) -> LinkHealth:
     """Return the health in the condition that follows, given that the link answers."""
     if health.rate_share < 1 and at_s - health.rate_at_s > policy.trust_rate_s:
         health = replace(health, rate_share=1.0)
@@ -243,7 +252,7 @@ def _settled(health: Health, at_s: float, policy: Policy, usual_ms: float | None
     if health.condition == "up":
         if not problem:
             return health
-        since_s = health.bad_since_s if health.slow >= policy.looks else at_s
+        since_s = health.bad_since_s if health.slow >= policy.confirmations else at_s
         return _changed(health, "degraded", since_s, problem)
     if health.condition == "degraded" and problem:
         return replace(health, well_since_s=None, reason=problem)
@@ -254,10 +263,10 @@ def _settled(health: Health, at_s: float, policy: Policy, usual_ms: float | None
     return _changed(health, "degraded" if problem else "up", at_s, problem)
 
 
-def _problem(health: Health, policy: Policy, usual_ms: float | None) -> str:
+def _problem(health: LinkHealth, policy: HealthPolicy, usual_ms: float | None) -> str:
     """Return why a link that answers is degraded; empty where it is not."""
     found = []
-    if health.slow >= policy.looks or (health.condition == "degraded" and health.slow):
+    if health.slow >= policy.confirmations or (health.condition == "degraded" and health.slow):
         usual = f" where {usual_ms:.0f} ms are usual" if usual_ms else ""
         found.append(f"round trips take {health.rtt_ms:.0f} ms{usual}")
     # Once lossy, half of the evidence has to go before it is not.
@@ -269,5 +278,5 @@ def _problem(health: Health, policy: Policy, usual_ms: float | None) -> str:
     return ", ".join(found)
 
 
-def _changed(health: Health, condition: Condition, since_s: float, reason: str) -> Health:
+def _changed(health: LinkHealth, condition: Condition, since_s: float, reason: str) -> LinkHealth:
     return replace(health, condition=condition, since_s=since_s, reason=reason, well_since_s=None)

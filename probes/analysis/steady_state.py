@@ -52,7 +52,7 @@ MAD_TO_SIGMA = 1.4826
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class RateChange:
     """Something in a series that is not the steady rate.
 
     Attributes
@@ -82,7 +82,7 @@ class SteadyState:
         fewer than five intervals). For a two-level path the median of all and the two levels.
     duration_s : float
         Time that it was taken from.
-    findings : tuple of Finding
+    findings : tuple of RateChange
         In order of time.
     """
 
@@ -90,7 +90,7 @@ class SteadyState:
     low_mbps: float
     high_mbps: float
     duration_s: float
-    findings: tuple[Finding, ...]
+    findings: tuple[RateChange, ...]
 
 
 class _Level(NamedTuple):
@@ -199,7 +199,7 @@ def _transient(rates: Sequence[float], level: _Level) -> int | None:
 
 def _transient_finding(
     whole: Sequence[Interval], first: int, level_mbps: float
-) -> tuple[Finding, ...]:
+) -> tuple[RateChange, ...]:
     before = [interval.mbps for interval in whole[:first]]
     if not before:
         return ()
@@ -346,10 +346,10 @@ def _two_levels(levels: Sequence[_Level]) -> tuple[float, float] | None:
 
 def _finding(
     pattern: Pattern, whole: Sequence[Interval], at: int, before_mbps: float, after_mbps: float
-) -> Finding:
+) -> RateChange:
     moved_gb = sum(interval.seconds * interval.mbps for interval in whole[:at])
     moved_gb /= MBPS_PER_GBPS * BITS_PER_BYTE
-    return Finding(pattern, _seconds(whole[:at]), moved_gb, before_mbps, after_mbps)
+    return RateChange(pattern, _seconds(whole[:at]), moved_gb, before_mbps, after_mbps)
 
 
 def _seconds(whole: Sequence[Interval]) -> float:

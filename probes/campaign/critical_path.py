@@ -11,33 +11,33 @@ from __future__ import annotations
 from collections.abc import Sequence
 from heapq import heapreplace
 
-from probes.campaign.engine import Limits
-from probes.campaign.state import Outcome
+from probes.campaign.engine import CampaignLimits
+from probes.campaign.state import ProbeOutcome
 
 
-def critical_path_s(outcomes: Sequence[Outcome], limits: Limits) -> float:
+def critical_path_s(outcomes: Sequence[ProbeOutcome], limits: CampaignLimits) -> float:
     """Return the length of the critical path of probes that ran.
 
     Parameters
     ----------
-    outcomes : sequence of Outcome
+    outcomes : sequence of ProbeOutcome
         In the order in which they ended. They are replayed in the order in which they began, as
         far as their samples tell.
-    limits : Limits
+    limits : CampaignLimits
         Under which they ran.
     """
-    stages: dict[str, list[Outcome]] = {}
+    stages: dict[str, list[ProbeOutcome]] = {}
     for outcome in outcomes:
         if outcome.busy_s > 0:
             stages.setdefault(outcome.probe.stage, []).append(outcome)
     return sum(_stage_s(sorted(stage, key=_began_s), limits) for stage in stages.values())
 
 
-def _began_s(outcome: Outcome) -> float:
+def _began_s(outcome: ProbeOutcome) -> float:
     return min((sample.measured_at_s for sample in outcome.samples), default=0.0)
 
 
-def _stage_s(outcomes: Sequence[Outcome], limits: Limits) -> float:
+def _stage_s(outcomes: Sequence[ProbeOutcome], limits: CampaignLimits) -> float:
     pings = outcomes[0].probe.task.phase == "rtt"
     together = limits.pings_at_once if pings else limits.at_once
     lanes = [0.0] * min(together, len(outcomes))

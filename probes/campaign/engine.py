@@ -18,13 +18,13 @@ from probes.campaign.costing import Meter
 from probes.campaign.findings import Findings
 from probes.campaign.probing import Prober
 from probes.campaign.rounds import schedule
-from probes.campaign.state import CampaignLog, Outcome, Probe
+from probes.campaign.state import CampaignLog, Probe, ProbeOutcome
 from probes.fleet.failures import ProbeError
 from probes.fleet.sessions import Sessions
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class CampaignLimits:
     """What a campaign keeps to.
 
     Attributes
@@ -59,7 +59,7 @@ class Limits:
 
 
 @dataclass
-class Progress:
+class StageProgress:
     """How far a stage is; the same object is updated and shown again and again."""
 
     stage: str = ""
@@ -94,9 +94,9 @@ class Engine:
     log : CampaignLog
     meter : Meter
         Prices what is sent, on top of what was before.
-    limits : Limits
+    limits : CampaignLimits
     on_progress : callable
-        Called after every change with the :class:`Progress`.
+        Called after every change with the :class:`StageProgress`.
     on_note : callable
         Called with a line about something worth telling.
     """
@@ -107,9 +107,9 @@ class Engine:
         prober: Prober,
         log: CampaignLog,
         meter: Meter,
-        limits: Limits,
+        limits: CampaignLimits,
         *,
-        on_progress: Callable[[Progress], None] = lambda _: None,
+        on_progress: Callable[[StageProgress], None] = lambda _: None,
         on_note: Callable[[str], None] = lambda _: None,
         seed: int | None = None,
     ) -> None:
@@ -121,12 +121,12 @@ class Engine:
         self._on_progress = on_progress
         self._on_note = on_note
         self._random = random.Random(seed)  # noqa: S311 - spreads starts, keeps no secret
-        self.progress = Progress()
+        self.progress = StageProgress()
         self.progress.sent_gb, self.progress.usd = log.spent()
         self.busy_s = 0.0
         self._in_flight_usd = 0.0
 
-    async def run(self, probes: Sequence[Probe]) -> list[Outcome]:
+    async def run(self, probes: Sequence[Probe]) -> list[ProbeOutcome]:
         """Run the probes of a stage; returns what became of those that were begun.
 
         Raises
@@ -160,10 +160,10 @@ class _Stage:
         self._again: list[tuple[float, _Job]] = []
         self._in_a_row: Counter[str] = Counter()
         self._left_alone: dict[str, ProbeError] = {}
-        self._unwritten: list[Outcome] = []
-        self._outcomes: list[Outcome] = []
+        self._unwritten: list[ProbeOutcome] = []
+        self._outcomes: list[ProbeOutcome] = []
 
-    async def run(self) -> list[Outcome]:
+    async def run(self) -> list[ProbeOutcome]:
         progress = self._progress
         progress.stage = self._jobs[0].probe.stage if self._jobs else ""
         progress.round, progress.rounds = 0, max((job.round for job in self._jobs), default=0)
@@ -366,7 +366,7 @@ class _Stage:
         self._progress.sent_gb += sent_gb
         self._progress.usd += usd
         self._unwritten.append(
-            Outcome(
+            ProbeOutcome(
                 job.probe,
                 () if problem else tuple(job.findings.samples),
                 sent_gb,

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from probes.analysis.steady_state import Finding, SteadyState, steady_state
+from probes.analysis.steady_state import RateChange, SteadyState, steady_state
 from probes.importers.steady import Interval
 from probes.samples import Sample
 from probes.tools.interface import Result
@@ -97,7 +97,7 @@ def volume_text(volume_gb: float) -> str:
     return f"{volume_gb:.3g} GB" if volume_gb >= 1 else f"{volume_gb * 1e3:.3g} MB"
 
 
-def _rounded(change: Finding) -> dict[str, object]:
+def _rounded(change: RateChange) -> dict[str, object]:
     return {
         "pattern": change.pattern,
         "at_s": round(change.at_s, 3),

@@ -24,8 +24,8 @@ LEAST_LOSS = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Rates:
-    """Rates of one VM pair, shape (n, n), capped at both VMs; 0 where there is no link."""
+class RateMatrices:
+    """RateMatrices of one VM pair, shape (n, n), capped at both VMs; 0 where there is no link."""
 
     low: NDArray[np.float64]
     expected: NDArray[np.float64]
@@ -33,7 +33,7 @@ class Rates:
     unknown: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, network: Network, regions: Sequence[str], connections: int) -> Rates:
+    def of(cls, network: Network, regions: Sequence[str], connections: int) -> RateMatrices:
         """Return the rates between some regions of a network."""
         count = len(regions)
         figures = {name: np.zeros((count, count)) for name in ("low", "expected", "high")}
@@ -58,7 +58,7 @@ class Rates:
 
 
 def expected_regret(
-    rates: Rates, margin: float, random: np.random.Generator
+    rates: RateMatrices, margin: float, random: np.random.Generator
 ) -> tuple[float, NDArray[np.float64]]:
     """Return the expected regret, and how much of it each unmeasured link is to blame for.
 
@@ -90,7 +90,7 @@ def expected_regret(
 
 
 def _to_settle(
-    rates: Rates, truth: NDArray[np.float64], margin: float, src: int, dst: int, relay: int
+    rates: RateMatrices, truth: NDArray[np.float64], margin: float, src: int, dst: int, relay: int
 ) -> list[tuple[int, int]]:
     """Return the unmeasured links that have to be known for a pair to get its best path.
 
@@ -116,7 +116,7 @@ def _to_settle(
     return links
 
 
-def _sure_choices(rates: Rates, margin: float) -> NDArray[np.intp]:
+def _sure_choices(rates: RateMatrices, margin: float) -> NDArray[np.intp]:
     """Return what relayd would choose: the best relay if its low bound beats direct's high one."""
     choice = _choices(rates.expected, 0.0)
     surely = _achieved(rates.low, choice) > rates.high * (1 + margin)

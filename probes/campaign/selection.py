@@ -20,7 +20,7 @@ from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.units import BITS_PER_BYTE
 from probes.campaign.allowance import UNLIMITED, Allowance
-from probes.campaign.regret import Rates, expected_regret
+from probes.campaign.regret import RateMatrices, expected_regret
 from probes.campaign.tasks import ProbeTask
 
 # Where one flow shows the receiver's window: far enough to be limited by it, near enough for
@@ -216,7 +216,7 @@ def choose_links(
     for host, region in region_of.items():
         hosts_of.setdefault(region, host)
     regions = [region for region in network.sites if region in hosts_of]
-    rates = Rates.of(network, regions, connections)
+    rates = RateMatrices.of(network, regions, connections)
     regret, saving = expected_regret(rates, margin, np.random.default_rng(seed))
     if regret < threshold:
         return Choice([], regret, regret, 0.0, f"the expected regret of {regret:.1%} is low enough")

@@ -14,7 +14,7 @@ from probes.campaign.allowance import UNLIMITED, Allowance, frugal_allowance
 from probes.campaign.costing import all_pairs_tasks
 from probes.campaign.engine import Engine
 from probes.campaign.selection import cap_tasks, choose_links, per_flow_tasks, rtt_tasks
-from probes.campaign.state import CampaignLog, Outcome, Probe
+from probes.campaign.state import CampaignLog, Probe, ProbeOutcome
 from probes.campaign.tasks import PHASES, Phase, ProbeTask
 from probes.fleet.hosts import Fleet
 
@@ -27,7 +27,7 @@ ALL_AT_ONCE = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class CampaignSpec:
     """What to measure.
 
     Attributes
@@ -55,7 +55,7 @@ class Wish:
 
 
 @dataclass(frozen=True)
-class Knowledge:
+class CampaignInputs:
     """What is known while a campaign runs.
 
     Attributes
@@ -72,14 +72,14 @@ class Knowledge:
 
 
 @dataclass
-class Ending:
+class CampaignResult:
     """How a campaign ended.
 
     Attributes
     ----------
-    outcomes : list of Outcome
+    outcomes : list of ProbeOutcome
         Of this run.
-    failed : list of Outcome
+    failed : list of ProbeOutcome
         Those that failed, to be listed.
     left_out : int
         Probes that the budget or the time did not allow.
@@ -87,26 +87,26 @@ class Ending:
         Why it stopped choosing links, in words.
     """
 
-    outcomes: list[Outcome] = field(default_factory=list)
+    outcomes: list[ProbeOutcome] = field(default_factory=list)
     left_out: int = 0
     reason: str = ""
 
     @property
-    def failed(self) -> list[Outcome]:
+    def failed(self) -> list[ProbeOutcome]:
         """The probes that failed."""
         return [outcome for outcome in self.outcomes if outcome.problem]
 
 
-async def run_course(
-    wish: Wish,
-    known: Knowledge,
+async def run_stages(
+    spec: CampaignSpec,
+    known: CampaignInputs,
     log: CampaignLog,
     engine: Engine,
     *,
     budget_usd: float = float("inf"),
     refresh: Callable[[Network], None] = lambda _: None,
     shape: Callable[[list[ProbeTask]], list[ProbeTask]] = list,
-) -> Ending:
+) -> CampaignResult:
     """Run a campaign to its end, or the rest of one that was interrupted.
 
     Parameters
@@ -124,16 +124,16 @@ async def run_course(
     StoreError
         If results can't be kept.
     """
-    ending = Ending()
-    for stage in _stages(wish):
+    ending = CampaignResult()
+    for stage in _stages(spec):
         network = known.network()
         refresh(network)
         probes = [probe for probe in log.probes() if probe.stage == stage]
         if not probes:
-            left = allowance_of(wish, known, network, budget_usd)
+            left = allowance_of(spec, known, network, budget_usd)
             left = left.after(engine.progress.usd, engine.progress.sent_gb)
             failed = {pair for p in log.probes() if p.status == "failed" for pair in p.task.pairs}
-            tasks, reason = stage_tasks(stage, wish, known, network, left, failed)
+            tasks, reason = stage_tasks(stage, spec, known, network, left, failed)
             ending.reason = reason or ending.reason
             if not tasks:
                 if stage.startswith("aggregate"):
@@ -157,8 +157,8 @@ async def run_course(
 
 def stage_tasks(
     stage: str,
-    wish: Wish,
-    known: Knowledge,
+    spec: CampaignSpec,
+    known: CampaignInputs,
     network: Network,
     left: Allowance = UNLIMITED,
     failed: frozenset[tuple[str, str]] | set[tuple[str, str]] = frozenset(),
@@ -168,21 +168,21 @@ def stage_tasks(
     """Return the tasks of a stage as things are known now, and why these."""
     region_of = known.fleet.region_of
     if stage == "rtt":
-        if wish.pairs:
-            return [ProbeTask("rtt", (pair,), 0, RTT_S) for pair in wish.pairs], ""
+        if spec.pairs:
+            return [ProbeTask("rtt", (pair,), 0, RTT_S) for pair in spec.pairs], ""
         return rtt_tasks(list(region_of), pings_s=RTT_S), ""
     if stage == "per-flow":
-        if wish.pairs or wish.thorough:
-            return _pairwise("per-flow", wish, region_of, network), ""
-        return per_flow_tasks(region_of, network, duration_s=wish.flow_s), ""
+        if spec.pairs or spec.thorough:
+            return _pairwise("per-flow", spec, region_of, network), ""
+        return per_flow_tasks(region_of, network, duration_s=spec.flow_s), ""
     if stage == "caps":
-        if wish.pairs:
+        if spec.pairs:
             return [], ""
-        per_type = len(region_of) if wish.thorough else 1
-        return cap_tasks(region_of, network, per_type=per_type, connections=_per_peer(wish)), ""
-    if wish.pairs or wish.thorough:
+        per_type = len(region_of) if spec.thorough else 1
+        return cap_tasks(region_of, network, per_type=per_type, connections=_per_peer(spec)), ""
+    if spec.pairs or spec.thorough:
         return (
-            (_pairwise("aggregate", wish, region_of, network), "")
+            (_pairwise("aggregate", spec, region_of, network), "")
             if stage.endswith("1")
             else ([], "every pair that was asked for")
         )
@@ -191,22 +191,24 @@ def stage_tasks(
         network,
         known.prices,
         allowance=left,
-        threshold=wish.threshold,
+        threshold=spec.threshold,
         batch=batch,
         batch_of_host=BATCH_OF_HOST * max(1, batch // BATCH),
-        connections=wish.connections,
-        duration_s=wish.aggregate_s,
+        connections=spec.connections,
+        duration_s=spec.aggregate_s,
     )
     # What failed a moment ago would be chosen again and again.
     fresh = [task for task in choice.tasks if not set(task.pairs) & set(failed)]
     return fresh, choice.reason
 
 
-def allowance_of(wish: Wish, known: Knowledge, network: Network, budget_usd: float) -> Allowance:
+def allowance_of(
+    spec: CampaignSpec, known: CampaignInputs, network: Network, budget_usd: float
+) -> Allowance:
     """Return what a campaign may spend: the budget, else what frugality allows."""
-    if isfinite(budget_usd) or wish.pairs or wish.thorough:
+    if isfinite(budget_usd) or spec.pairs or spec.thorough:
         return Allowance(budget_usd)
-    everything = replace(wish, thorough=True)
+    everything = replace(spec, thorough=True)
     # A pair of regions is measured once, however many hosts they have.
     hosts = {region: host for host, region in reversed(known.fleet.region_of.items())}
     region_of = {host: region for region, host in reversed(hosts.items())}
@@ -255,30 +257,30 @@ def _named(name: str, fleet: Fleet) -> list[str]:
     return found
 
 
-def _stages(wish: Wish) -> list[str]:
-    stages: list[str] = [phase for phase in PHASES if phase in wish.phases and phase != "aggregate"]
+def _stages(spec: CampaignSpec) -> list[str]:
+    stages: list[str] = [phase for phase in PHASES if phase in spec.phases and phase != "aggregate"]
     # Caps before aggregates: they bound what links can carry.
     stages.sort(key=["rtt", "per-flow", "caps"].index)
-    if "aggregate" in wish.phases:
+    if "aggregate" in spec.phases:
         numbers = count(1)
         stages += [f"aggregate {next(numbers)}" for _ in range(MOST_STAGES)]
     return stages
 
 
 def _pairwise(
-    phase: Phase, wish: Wish, region_of: Mapping[str, str], network: Network
+    phase: Phase, spec: CampaignSpec, region_of: Mapping[str, str], network: Network
 ) -> list[ProbeTask]:
-    connections = 1 if phase == "per-flow" else wish.connections
-    duration_s = wish.flow_s if phase == "per-flow" else wish.aggregate_s
+    connections = 1 if phase == "per-flow" else spec.connections
+    duration_s = spec.flow_s if phase == "per-flow" else spec.aggregate_s
 
     def expected_gbps(src: str, dst: str) -> float:
         link = network.links.get(region_of[src], {}).get(region_of[dst])
         return link.rate_gbps(connections) if link else 1.0
 
-    if wish.pairs:
+    if spec.pairs:
         return [
             ProbeTask(phase, (pair,), connections, duration_s, expected_gbps(*pair))
-            for pair in wish.pairs
+            for pair in spec.pairs
         ]
     tasks = all_pairs_tasks(
         list(region_of), expected_gbps, connections=connections, duration_s=duration_s
@@ -287,19 +289,19 @@ def _pairwise(
     return [replace(task, phase=phase) for task in apart]
 
 
-def _per_peer(wish: Wish) -> int:
+def _per_peer(spec: CampaignSpec) -> int:
     """Return the connections to each of a cap probe's peers: as many as one link gets."""
-    return wish.connections
+    return spec.connections
 
 
-def _members(probes: Sequence[Probe], fleet: Fleet) -> tuple[list[Probe], list[Outcome]]:
+def _members(probes: Sequence[Probe], fleet: Fleet) -> tuple[list[Probe], list[ProbeOutcome]]:
     """Tell probes among members of the fleet from those whose hosts have gone from its file."""
     members, gone = [], []
     for probe in probes:
         missing = sorted(host for host in probe.task.hosts if host not in fleet.hosts)
         if missing:
             problem = f"{missing[0]} is no longer in the fleet file"
-            gone.append(Outcome(probe, attempts=0, problem=problem, host=missing[0]))
+            gone.append(ProbeOutcome(probe, attempts=0, problem=problem, host=missing[0]))
         else:
             members.append(probe)
     return members, gone

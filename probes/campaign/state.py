@@ -36,7 +36,7 @@ class Probe:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ProbeOutcome:
     """What became of a probe.
 
     Attributes
@@ -77,7 +77,7 @@ class CampaignLog(Protocol):
     def plan(self, stage: str, tasks: Sequence[ProbeTask]) -> Sequence[Probe]:
         """Keep the tasks of a stage."""
 
-    def record(self, outcomes: Sequence[Outcome]) -> None:
+    def record(self, outcomes: Sequence[ProbeOutcome]) -> None:
         """Keep samples together with the fact that their probes are done: all or nothing."""
 
     def spent(self) -> tuple[float, float]:

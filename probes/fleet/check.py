@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 
 from probes.fleet.failures import ProbeError
 from probes.fleet.hosts import Fleet, Host
-from probes.fleet.sessions import Session, Sessions
+from probes.fleet.sessions import HostSession, Sessions
 from probes.importers.iperf3_errors import explained
 from probes.tools.interface import failure
 from probes.tools.iperf3 import Iperf3, read_document
@@ -54,7 +54,7 @@ echo "cpu_later $(head -n 1 /proc/stat)"
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class HostFinding:
     """Something that is not as it should be on a host."""
 
     severity: Severity
@@ -63,7 +63,7 @@ class Finding:
 
 
 @dataclass
-class Report:
+class HostReport:
     """What was found out about a host.
 
     Attributes
@@ -71,13 +71,13 @@ class Report:
     host : Host
     facts : dict
         Tools, versions, TCP settings, clock offset and idle share, as far as they are known.
-    findings : list of Finding
+    findings : list of HostFinding
         Empty if all is well.
     """
 
     host: Host
     facts: dict[str, Any] = field(default_factory=dict)
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[HostFinding] = field(default_factory=list)
 
     @property
     def fit(self) -> bool:
@@ -85,7 +85,7 @@ class Report:
         return all(finding.severity != "error" for finding in self.findings)
 
 
-async def check_fleet(fleet: Fleet, sessions: Sessions) -> list[Report]:
+async def check_fleet(fleet: Fleet, sessions: Sessions) -> list[HostReport]:
     """Check all hosts at once; failures of one are findings about that one.
 
     Parameters
@@ -93,23 +93,23 @@ async def check_fleet(fleet: Fleet, sessions: Sessions) -> list[Report]:
     fleet : Fleet
     sessions : Sessions
     """
-    reports = {host.name: Report(host) for host in fleet}
+    reports = {host.name: HostReport(host) for host in fleet}
     limit = asyncio.Semaphore(AT_ONCE)
 
-    async def look(report: Report) -> None:
+    async def look(report: HostReport) -> None:
         async with limit:
             try:
                 session = await sessions.session(report.host.name)
                 await _look(session, report)
             except ProbeError as error:
-                report.findings.append(Finding("error", error.problem, error.remedy))
+                report.findings.append(HostFinding("error", error.problem, error.remedy))
 
     await asyncio.gather(*(look(report) for report in reports.values()))
     await _try_ports(fleet, sessions, reports)
     return list(reports.values())
 
 
-async def _look(session: Session, report: Report) -> None:
+async def _look(session: HostSession, report: HostReport) -> None:
     before_s = time.time()
     said = await session.ask(["date", "+%s.%N"])
     after_s = time.time()
@@ -144,11 +144,11 @@ async def _look(session: Session, report: Report) -> None:
     report.findings += _judged(facts)
 
 
-def _judged(facts: dict[str, Any]) -> list[Finding]:
-    found: list[Finding] = []
+def _judged(facts: dict[str, Any]) -> list[HostFinding]:
+    found: list[HostFinding] = []
 
     def note(severity: Severity, problem: str, remedy: str = "") -> None:
-        found.append(Finding(severity, problem, remedy))
+        found.append(HostFinding(severity, problem, remedy))
 
     tools = facts["tools"]
     if "iperf3" not in tools:
@@ -204,7 +204,7 @@ def _judged(facts: dict[str, Any]) -> list[Finding]:
     return found
 
 
-async def _try_ports(fleet: Fleet, sessions: Sessions, reports: dict[str, Report]) -> None:
+async def _try_ports(fleet: Fleet, sessions: Sessions, reports: dict[str, HostReport]) -> None:
     """Run a tiny test around the ring of hosts that are fit, each once at either end."""
     able = [name for name, report in reports.items() if report.fit]
     if len(able) < 2:
@@ -219,7 +219,7 @@ async def _try_ports(fleet: Fleet, sessions: Sessions, reports: dict[str, Report
             except ProbeError as error:
                 reports[src].facts["probe_port_reachable"] = False
                 reports[src].findings.append(
-                    Finding("error", f"from {dst}: {error.problem}", error.remedy)
+                    HostFinding("error", f"from {dst}: {error.problem}", error.remedy)
                 )
             else:
                 reports[src].facts["probe_port_reachable"] = True
@@ -272,7 +272,7 @@ def _idle_share(before: str, after: str) -> float | None:
     return round((spent[3] + spent[4]) / total, 3) if total > 0 else None
 
 
-def unknown_hosts(reports: Sequence[Report]) -> list[Host]:
+def unknown_hosts(reports: Sequence[HostReport]) -> list[Host]:
     """Return the hosts of which no key is on record."""
     return [
         report.host

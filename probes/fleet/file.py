@@ -108,7 +108,7 @@ class _Host(_Login):
         return value
 
 
-class _File(BaseModel):
+class _FleetFile(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     addresses: Addresses = "public"
@@ -158,7 +158,7 @@ def load_fleet(path: Path) -> Fleet:
 def fleet_of(document: dict[str, Any], name: str, folder: Path) -> Fleet:
     """Check a fleet document; see :func:`load_fleet`."""
     try:
-        file = _File.model_validate(document)
+        file = _FleetFile.model_validate(document)
     except ValidationError as error:
         raise _explained(name, error) from None
     if not file.host:
@@ -187,7 +187,7 @@ def fleet_of(document: dict[str, Any], name: str, folder: Path) -> Fleet:
     return Fleet(hosts, file.addresses, name, jumps)
 
 
-def _host(entry: _Host, label: str, file: _File, folder: Path) -> Host:
+def _host(entry: _Host, label: str, file: _FleetFile, folder: Path) -> Host:
     region, zone = split(entry.region) or ("", "")
     public = entry.public_address
     return Host(
@@ -210,7 +210,7 @@ def _host(entry: _Host, label: str, file: _File, folder: Path) -> Host:
     )
 
 
-def _identity(entry: _Login, file: _File, folder: Path) -> tuple[str, Path | None, Path]:
+def _identity(entry: _Login, file: _FleetFile, folder: Path) -> tuple[str, Path | None, Path]:
     key = entry.key or file.key
     known = entry.known_hosts or file.known_hosts or "~/.ssh/known_hosts"
     user = entry.user or file.user or getpass.getuser()

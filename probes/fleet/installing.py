@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from probes.fleet.check import Report
+from probes.fleet.check import HostReport
 from probes.fleet.failures import ProbeError
-from probes.fleet.sessions import Session
+from probes.fleet.sessions import HostSession
 
 INSTALL_S = 300.0
 
@@ -33,7 +33,7 @@ _MANAGERS: dict[str, tuple[list[list[str]], str]] = {
 }
 
 
-def install_commands(report: Report) -> list[list[str]]:
+def install_commands(report: HostReport) -> list[list[str]]:
     """Return the commands that would install what is missing; empty if nothing can be done.
 
     Root is needed here, by login or ``sudo -n``, and nowhere else.
@@ -50,7 +50,7 @@ def install_commands(report: Report) -> list[list[str]]:
     return whole if report.facts.get("is_root") else [["sudo", "-n", *line] for line in whole]
 
 
-async def install(session: Session, commands: list[list[str]]) -> None:
+async def install(session: HostSession, commands: list[list[str]]) -> None:
     """Run the commands on a host.
 
     Raises

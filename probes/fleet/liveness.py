@@ -1,13 +1,15 @@
-"""Light probing: one host looks at all its neighbours in one command, for a few hundred bytes each.
+"""Liveness probes: one host pings all its neighbours in one command, a few hundred bytes each.
 
-A look is a few quick pings, all neighbours at once. Where ICMP never came back (Azure filters it)
-a TCP handshake with the first probe port is tried as well: a refusal takes a round trip too. Once
-a pair has answered one way it is asked that way, so that a link that falls silent is not excused.
-While it is down both ways are tried, in case a filter is what changed.
+A liveness probe is a few quick pings, to all neighbours at once. Where ICMP never came back (Azure
+filters it), a TCP handshake with the first probe port is tried as well: a refusal takes a round
+trip too. Once a pair has answered over one protocol it is probed over that protocol alone, so that
+a link that falls silent does not pass for a filtered one. While a link is down both protocols are
+tried, in case a filter has changed.
 """
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +17,7 @@ from typing import Literal, TypeAlias
 
 from planner.model.errors import FormatError
 from planner.model.units import MS_PER_S
-from probes.analysis.link_health import Look
+from probes.analysis.link_health import LivenessProbe
 from probes.fleet.failures import ProbeError
 from probes.fleet.sessions import Sessions
 from probes.importers import ping
@@ -23,15 +25,15 @@ from probes.importers.options import ImportOptions
 from probes.samples import Sample
 from probes.tools.ping import INTERVAL_S, PACKET_GB
 
-Way: TypeAlias = Literal["icmp", "tcp"]
+ProbeProtocol: TypeAlias = Literal["icmp", "tcp"]
 AT_ONCE = 64
 """Pings of one host at a time: each is a process."""
 COMMAND_S = 3.0
-"""What logging in to a running session and starting a shell may take on a busy host."""
-# A handshake that is refused within this share of the usual round trip came from nearer by.
-FROM_NEARER_BY = 0.5
+"""Longest time to open a channel and start a shell on a busy host."""
+# A refusal within this share of the usual round trip came from something nearer than the host.
+LEAST_SHARE_OF_USUAL = 0.5
 
-# $1 count, $2 interval, $3 seconds to wait; then addresses. What a ping says is written at once.
+# $1 count, $2 interval, $3 seconds to wait; then addresses. Each ping's output is one write.
 _PINGS = """\
 count=$1 gap=$2 wait=$3 n=0
 shift 3
@@ -77,53 +79,53 @@ for _ in range(count):
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
-    """How a look is done.
+class ProbeParameters:
+    """Parameters of a liveness probe.
 
     Attributes
     ----------
     packets : int
-        Of one look.
+        Sent by one probe.
     wait_s : float
-        For the last reply.
+        Time to wait for the last reply.
     """
 
     packets: int = 3
     wait_s: float = 1.0
 
     @property
-    def look_s(self) -> float:
-        """How long a look takes where nothing comes back."""
+    def probe_s(self) -> float:
+        """Duration of a probe without replies."""
         return (self.packets - 1) * INTERVAL_S + self.wait_s
 
     @property
-    def look_gb(self) -> float:
-        """What a look moves, both ways together."""
+    def probe_gb(self) -> float:
+        """Volume of a probe, both directions together."""
         return self.packets * PACKET_GB
 
 
 @dataclass
-class Observer:
-    """Looks at the neighbours of hosts, and remembers which way each answers.
+class LivenessProber:
+    """Sends liveness probes from hosts to their neighbours; remembers each pair's protocol.
 
     Parameters
     ----------
     sessions : Sessions
-    manner : Manner
+    parameters : ProbeParameters
     usual_ms : callable
-        Source and destination host to the round trip that was measured before; 0 for none.
+        Source and destination host to the round-trip time measured before; 0 for none.
     """
 
     sessions: Sessions
-    manner: Manner
+    parameters: ProbeParameters
     usual_ms: Callable[[str, str], float] = lambda _src, _dst: 0.0
-    _ways: dict[tuple[str, str], Way] = field(default_factory=dict)
+    _protocols: dict[tuple[str, str], ProbeProtocol] = field(default_factory=dict)
     _shortest_ms: dict[tuple[str, str], float] = field(default_factory=dict)
 
-    async def look(
+    async def probe(
         self, src: str, targets: Sequence[str], silent: frozenset[str] = frozenset()
-    ) -> dict[str, Look]:
-        """Look from one host at others; returns a look for each.
+    ) -> dict[str, LivenessProbe]:
+        """Probe hosts from one host; returns the result for each.
 
         Parameters
         ----------
@@ -131,78 +133,78 @@ class Observer:
         targets : sequence of str
             Hosts of the fleet.
         silent : frozenset of str
-            Those of them that are to be asked both ways.
+            Those of them to probe over both protocols.
 
         Raises
         ------
         ProbeError
-            If the host that looks can't be used itself.
+            If the source host itself can't be used.
         """
         fleet = self.sessions.fleet
         addresses = {name: fleet.target(src, name) for name in targets}
-        by_icmp = [n for n in targets if self._ways.get((src, n)) != "tcp" or n in silent]
-        by_tcp = [n for n in targets if self._ways.get((src, n)) != "icmp" or n in silent]
+        by_icmp = [n for n in targets if self._protocols.get((src, n)) != "tcp" or n in silent]
+        by_tcp = [n for n in targets if self._protocols.get((src, n)) != "icmp" or n in silent]
         session = await self.sessions.session(src)
         at_s = time.time()
-        found: dict[str, Look] = {}
+        found: dict[str, LivenessProbe] = {}
         if by_icmp:
-            manner = self.manner
+            parameters = self.parameters
             batches = -(-len(by_icmp) // AT_ONCE)
             command = [
                 "sh",
                 "-c",
                 _PINGS,
                 "relayd",
-                str(manner.packets),
+                str(parameters.packets),
                 str(INTERVAL_S),
-                f"{manner.wait_s:g}",
+                f"{parameters.wait_s:g}",
                 *(addresses[name] for name in by_icmp),
             ]
-            output = await session.ask(command, batches * manner.look_s + COMMAND_S)
+            output = await session.ask(command, batches * parameters.probe_s + COMMAND_S)
             if output.status in (126, 127):
                 raise ProbeError(src, "missing-tool", "sh can't be run there")
-            said = _blocks(output.stdout)
+            outputs = _by_address(output.stdout)
             for name in by_icmp:
-                found[name] = self._read(src, name, said.get(addresses[name], b""), at_s)
+                found[name] = self._read(src, name, outputs.get(addresses[name], b""), at_s)
                 if found[name].received:
-                    self._ways[src, name] = "icmp"
+                    self._protocols[src, name] = "icmp"
         unanswered = [name for name in by_tcp if name not in found or not found[name].received]
         if unanswered:
             handshakes = await self._handshakes(src, unanswered, addresses)
             for name in unanswered:
-                found[name] = self._taken(src, name, handshakes.get(addresses[name], []), at_s)
-        for name, look in found.items():
-            if look.rtt_ms is not None:
-                # The shortest of late; drifts up by a percent a look.
-                shortest = self._shortest_ms.get((src, name), look.rtt_ms)
-                self._shortest_ms[src, name] = min(look.rtt_ms, shortest * 1.01)
+                found[name] = self._from_handshakes(
+                    src, name, handshakes.get(addresses[name], []), at_s
+                )
+        for name, probe in found.items():
+            if probe.rtt_ms is not None:
+                # The shortest recent time; drifts up by one percent a probe.
+                shortest = self._shortest_ms.get((src, name), probe.rtt_ms)
+                self._shortest_ms[src, name] = min(probe.rtt_ms, shortest * 1.01)
         return found
 
-    def _read(self, src: str, dst: str, said: bytes, at_s: float) -> Look:
+    def _read(self, src: str, dst: str, output: bytes, at_s: float) -> LivenessProbe:
         fleet = self.sessions.fleet
         options = ImportOptions(
             src=fleet[src].region, dst=fleet[dst].region, measured_at_s=at_s, name="ping"
         )
         try:
-            samples = [s for s in ping.read(iter([said]), options) if isinstance(s, Sample)]
+            samples = [s for s in ping.read(iter([output]), options) if isinstance(s, Sample)]
         except FormatError:
             samples = []
         values = {sample.metric: sample for sample in samples}
         if "loss_pct" not in values:
-            return Look(at_s, self.manner.packets, 0)
-        import json
-
+            return LivenessProbe(at_s, self.parameters.packets, 0)
         detail = json.loads(values["loss_pct"].detail)
         rtt = values.get("rtt_ms")
         rtt_ms = None if rtt is None else json.loads(rtt.detail).get("min_ms", rtt.value)
         received = detail["replies"] if rtt_ms is not None else 0
-        return Look(at_s, detail["packets"], received, rtt_ms)
+        return LivenessProbe(at_s, detail["packets"], received, rtt_ms)
 
     async def _handshakes(
         self, src: str, targets: Sequence[str], addresses: Mapping[str, str]
     ) -> dict[str, list[float]]:
-        fleet, manner = self.sessions.fleet, self.manner
-        places = [
+        fleet, parameters = self.sessions.fleet, self.parameters
+        endpoints = [
             word for name in targets for word in (addresses[name], str(fleet[name].first_port))
         ]
         session = await self.sessions.session(src)
@@ -212,11 +214,11 @@ class Observer:
                 "-I",
                 "-c",
                 _HANDSHAKES,
-                str(manner.packets),
-                f"{manner.wait_s:g}",
-                *places,
+                str(parameters.packets),
+                f"{parameters.wait_s:g}",
+                *endpoints,
             ],
-            manner.packets * manner.wait_s + COMMAND_S,
+            parameters.packets * parameters.wait_s + COMMAND_S,
         )
         times: dict[str, list[float]] = {}
         for line in output.stdout.decode(errors="replace").splitlines():
@@ -227,32 +229,34 @@ class Observer:
                 continue
         return times
 
-    def _taken(self, src: str, dst: str, times_ms: list[float], at_s: float) -> Look:
-        """Return the look that handshakes make; a reset by something on the way is no answer."""
+    def _from_handshakes(
+        self, src: str, dst: str, times_ms: list[float], at_s: float
+    ) -> LivenessProbe:
+        """Return the result of handshakes; a reset by something on the way does not count."""
         usual_ms = self._shortest_ms.get((src, dst)) or self.usual_ms(src, dst)
-        genuine = [ms for ms in times_ms if ms >= usual_ms * FROM_NEARER_BY]
+        genuine = [ms for ms in times_ms if ms >= usual_ms * LEAST_SHARE_OF_USUAL]
         if not genuine:
-            return Look(at_s, self.manner.packets, 0)
-        self._ways[src, dst] = "tcp"
-        return Look(at_s, self.manner.packets, len(genuine), min(genuine))
+            return LivenessProbe(at_s, self.parameters.packets, 0)
+        self._protocols[src, dst] = "tcp"
+        return LivenessProbe(at_s, self.parameters.packets, len(genuine), min(genuine))
 
 
-def manner_for(interval_s: float, longest_rtt_ms: float) -> Manner:
-    """Return how to look so that three looks in a row fit well into an interval.
+def parameters_for(interval_s: float, longest_rtt_ms: float) -> ProbeParameters:
+    """Return parameters with which three probes in a row fit well into an interval.
 
-    Whole seconds of waiting where there is time: old pings read no others.
+    Waits are whole seconds where there is time: old versions of ping accept no others.
     """
     least_s = 1.5 * longest_rtt_ms / MS_PER_S
     if interval_s >= 10:
-        return Manner(3, float(max(1, -(-least_s // 1))))
-    return Manner(2, round(max(0.2, interval_s / 12, least_s), 3))
+        return ProbeParameters(3, float(max(1, -(-least_s // 1))))
+    return ProbeParameters(2, round(max(0.2, interval_s / 12, least_s), 3))
 
 
-def _blocks(said: bytes) -> dict[str, bytes]:
-    """Return what was said by address."""
+def _by_address(output: bytes) -> dict[str, bytes]:
+    """Split the output of the pings by address."""
     blocks: dict[str, bytes] = {}
     address = ""
-    for line in said.splitlines(keepends=True):
+    for line in output.splitlines(keepends=True):
         if line.startswith(b"="):
             address = line[1:].strip().decode(errors="replace")
             blocks[address] = b""

@@ -43,7 +43,7 @@ BEAT_S, SILENCE_S = 2.0, 10
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class Timeouts:
     """How long to wait, in seconds, before a host counts as silent."""
 
     connect_s: float = 10.0
@@ -79,11 +79,11 @@ class Output:
         return _printable(" ".join(self.stderr.decode(errors="replace").split()))
 
 
-class Running:
+class RemoteProcess:
     """A process on a host that was begun and is to be ended: a tool's server."""
 
     def __init__(
-        self, session: Session, lease: str, process: asyncssh.SSHClientProcess[bytes]
+        self, session: HostSession, lease: str, process: asyncssh.SSHClientProcess[bytes]
     ) -> None:
         self._session = session
         self._lease = lease
@@ -116,16 +116,16 @@ class Running:
             self._process.close()
 
 
-class Session:
+class HostSession:
     """The connection to one host."""
 
     def __init__(
-        self, host: Host, connection: asyncssh.SSHClientConnection, owner: str, patience: Patience
+        self, host: Host, connection: asyncssh.SSHClientConnection, owner: str, timeouts: Timeouts
     ) -> None:
         self.host = host
         self.leftovers = 0
         self._connection = connection
-        self._patience = patience
+        self._patience = timeouts
         self._leases = leases_of(owner, host.name)
         self._run_id = secrets.token_hex(4)
         self._numbers = itertools.count()
@@ -181,7 +181,7 @@ class Session:
     @asynccontextmanager
     async def server(
         self, command: Sequence[str], limit_s: float, *, tether: bool = False
-    ) -> AsyncIterator[Running]:
+    ) -> AsyncIterator[RemoteProcess]:
         """Run a tool's server for as long as the block lasts, at most for a time.
 
         Parameters
@@ -191,14 +191,14 @@ class Session:
         """
         lease = self._new_lease()
         async with self._channels:
-            running: Running | None = None
+            running: RemoteProcess | None = None
             beating: asyncio.Task[None] | None = None
             try:
                 async with self.guarded(self._patience.command_s):
                     wrapped = tethered(SILENCE_S, command) if tether else command
                     line = remote_line(leased(lease, limit_s, wrapped))
                     process = await self._process(line, tether=tether)
-                    running = Running(self, lease, process)
+                    running = RemoteProcess(self, lease, process)
                 if tether:
                     beating = asyncio.create_task(_beat(process))
                 yield running
@@ -377,15 +377,15 @@ class Sessions:
         owner: str,
         *,
         at_once: int = 64,
-        patience: Patience | None = None,
+        timeouts: Timeouts | None = None,
         on_contact: Callable[[str, int], None] | None = None,
         sysctls: Mapping[str, str] = {},
     ) -> None:
         self.fleet = fleet
         self._owner = owner
-        self._patience = patience or Patience()
+        self._patience = timeouts or Timeouts()
         self._making = asyncio.Semaphore(at_once)
-        self._sessions: dict[str, Session] = {}
+        self._sessions: dict[str, HostSession] = {}
         self._jumps: dict[str, asyncssh.SSHClientConnection] = {}
         self._locks: dict[str, asyncio.Lock] = {}
         self._on_contact = on_contact
@@ -407,7 +407,7 @@ class Sessions:
             with suppress(TimeoutError, OSError, asyncssh.Error):
                 await asyncio.wait_for(jump.wait_closed(), 2.0)
 
-    async def session(self, name: str) -> Session:
+    async def session(self, name: str) -> HostSession:
         """Return the session with a host, connecting if there is none that stands.
 
         Raises
@@ -423,7 +423,7 @@ class Sessions:
             tunnel = await self._jump(host.jump) if host.jump else None
             async with self._making:
                 connection = await connect(host, self._patience, tunnel)
-            session = Session(host, connection, self._owner, self._patience)
+            session = HostSession(host, connection, self._owner, self._patience)
             try:
                 await session.sweep()
                 if self._sysctls:
@@ -451,7 +451,7 @@ class Sessions:
 
 
 async def connect(
-    host: Host, patience: Patience, tunnel: asyncssh.SSHClientConnection | None
+    host: Host, timeouts: Timeouts, tunnel: asyncssh.SSHClientConnection | None
 ) -> asyncssh.SSHClientConnection:
     """Log in to a host.
 
@@ -463,7 +463,7 @@ async def connect(
     known = known_hosts(host)
     began_s = time.monotonic()
     try:
-        async with asyncio.timeout(patience.connect_s + patience.login_s):
+        async with asyncio.timeout(timeouts.connect_s + timeouts.login_s):
             return await _unless_cancelled(
                 asyncssh.connect(
                     host.host,
@@ -484,10 +484,10 @@ async def connect(
                     host_based_auth=False,
                     preferred_auth="publickey",
                     ignore_encrypted=host.key is None,
-                    connect_timeout=patience.connect_s,
-                    login_timeout=patience.login_s,
-                    keepalive_interval=patience.keepalive_s,
-                    keepalive_count_max=patience.keepalives,
+                    connect_timeout=timeouts.connect_s,
+                    login_timeout=timeouts.login_s,
+                    keepalive_interval=timeouts.keepalive_s,
+                    keepalive_count_max=timeouts.keepalives,
                 )
             )
     except asyncssh.HostKeyNotVerifiable:

@@ -11,17 +11,17 @@ import asyncssh
 from planner.model.errors import InputError
 from probes.fleet.failures import ProbeError
 from probes.fleet.hosts import Fleet, Host
-from probes.fleet.sessions import Patience, connect, has_known_key, known_hosts
+from probes.fleet.sessions import Timeouts, connect, has_known_key, known_hosts
 
 
 async def offered_keys(
-    fleet: Fleet, hosts: Sequence[Host], patience: Patience | None = None
+    fleet: Fleet, hosts: Sequence[Host], timeouts: Timeouts | None = None
 ) -> dict[str, asyncssh.SSHKey]:
     """Return the keys that hosts without a key on record offer, by host name.
 
     A host whose key has changed is never among them.
     """
-    patience = patience or Patience()
+    timeouts = timeouts or Timeouts()
     limit = asyncio.Semaphore(64)
 
     async def fetch(host: Host) -> asyncssh.SSHKey | None:
@@ -30,10 +30,10 @@ async def offered_keys(
                 if has_known_key(host, known_hosts(host)):
                     return None
                 tunnel = (
-                    await connect(fleet.login(host.jump), patience, None) if host.jump else None
+                    await connect(fleet.login(host.jump), timeouts, None) if host.jump else None
                 )
                 try:
-                    async with asyncio.timeout(patience.connect_s + patience.login_s):
+                    async with asyncio.timeout(timeouts.connect_s + timeouts.login_s):
                         return await asyncssh.get_server_host_key(
                             host.host, host.port, tunnel=tunnel or (), config=None
                         )

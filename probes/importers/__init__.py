@@ -18,9 +18,9 @@ from itertools import chain
 from typing import BinaryIO, cast
 
 from planner.model.errors import InputError
-from probes.importers.options import ImportOptions, Outcome
+from probes.importers.options import ImportedRow, ImportOptions
 
-__all__ = ["FORMATS", "ImportOptions", "Outcome", "read"]
+__all__ = ["FORMATS", "ImportOptions", "ImportedRow", "read"]
 
 _MODULES = {
     "iperf3": "iperf3",
@@ -36,7 +36,7 @@ FORMATS: tuple[str, ...] = tuple(_MODULES)
 _NAMES_NO_REGIONS = ("iperf3", "ping", "nuttcp")
 
 
-def read(format_name: str, stream: BinaryIO, options: ImportOptions) -> Iterator[Outcome]:
+def read(format_name: str, stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
     """Read samples from a file.
 
     Parameters
@@ -68,7 +68,7 @@ def read(format_name: str, stream: BinaryIO, options: ImportOptions) -> Iterator
     return _read(format_name, stream, options)
 
 
-def _read(format_name: str, stream: BinaryIO, options: ImportOptions) -> Iterator[Outcome]:
+def _read(format_name: str, stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
     from probes.importers.detection import refuse_another
     from probes.importers.text import chunks
 
@@ -76,7 +76,7 @@ def _read(format_name: str, stream: BinaryIO, options: ImportOptions) -> Iterato
     head = next(source)
     refuse_another(head[:65_536], format_name, options.name)
     reader = import_module(f"probes.importers.{_MODULES[format_name]}")
-    yield from cast("Iterator[Outcome]", reader.read(chain((head,), source), options))
+    yield from cast("Iterator[ImportedRow]", reader.read(chain((head,), source), options))
 
 
 def _check_regions(format_name: str, options: ImportOptions) -> None:

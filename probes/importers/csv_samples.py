@@ -13,9 +13,9 @@ from typing import NamedTuple
 from planner.model.errors import FormatError
 from planner.model.units import BITS_PER_MBIT, MBPS_PER_GBPS, MS_PER_S, S_PER_H
 from probes.importers import limits
-from probes.importers.csv_table import Table
+from probes.importers.csv_table import CsvTable
 from probes.importers.endpoints import Endpoints
-from probes.importers.options import ImportOptions, Outcome
+from probes.importers.options import ImportedRow, ImportOptions
 from probes.samples import Metric, Sample, Skipped
 
 TOOL = "csv"
@@ -92,9 +92,9 @@ class _Row(NamedTuple):
     warmed_up: bool
 
 
-def read(source: Iterator[bytes], options: ImportOptions) -> Iterator[Outcome]:
+def read(source: Iterator[bytes], options: ImportOptions) -> Iterator[ImportedRow]:
     """Yield a sample for each figure of each row."""
-    table = Table(source, options.name, force=options.force)
+    table = CsvTable(source, options.name, force=options.force)
     columns = _understood(table, options)
     for column in columns.unused:
         yield Skipped(table.header_line, f"column {column!r} is not used")
@@ -125,7 +125,7 @@ def read(source: Iterator[bytes], options: ImportOptions) -> Iterator[Outcome]:
             yield Skipped(number, NO_FIGURE)
 
 
-def _understood(table: Table, options: ImportOptions) -> _Columns:
+def _understood(table: CsvTable, options: ImportOptions) -> _Columns:
     figures: list[_Figure] = []
     others: dict[str, tuple[int, float]] = {}
     unused: list[str] = []

@@ -15,7 +15,7 @@ TOO_MANY = "more columns than the header"
 CUT_OFF = "last line has no line end, so its last figure may be cut off"
 
 
-class Table:
+class CsvTable:
     """A header and the rows below it.
 
     Parameters

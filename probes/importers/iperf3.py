@@ -15,7 +15,7 @@ from planner.model.errors import FormatError
 from probes.importers.iperf3_errors import explained
 from probes.importers.iperf3_result import samples
 from probes.importers.json_documents import Noise, documents, field, text_field
-from probes.importers.options import ImportOptions, Outcome
+from probes.importers.options import ImportedRow, ImportOptions
 from probes.samples import Skipped
 
 NOISE = ("warning: ", "iperf3: ")
@@ -23,7 +23,7 @@ BETWEEN_DOCUMENTS = "text of iperf3 between its JSON documents"
 SAME_TEST_AGAIN = "the same test again (iperf3 3.16 and 3.17 write some documents twice)"
 
 
-def read(source: Iterator[bytes], options: ImportOptions) -> Iterator[Outcome]:
+def read(source: Iterator[bytes], options: ImportOptions) -> Iterator[ImportedRow]:
     """Yield the samples of each test in the file."""
     cookies: set[str] = set()
     host = ""

@@ -10,7 +10,7 @@ from planner.model.units import BITS_PER_MBIT
 from probes.importers import limits
 from probes.importers.endpoints import stated
 from probes.importers.json_documents import field, list_field, number_field, text_field
-from probes.importers.options import ImportOptions, Outcome
+from probes.importers.options import ImportedRow, ImportOptions
 from probes.importers.steady import PACED_SHARE, Interval, Steady, steady_rate
 from probes.samples import Metric, Sample, Skipped
 
@@ -34,7 +34,7 @@ class _Flow(NamedTuple):
     reverse: bool
 
 
-def samples(line: int, test: dict[str, Any], options: ImportOptions) -> Iterator[Outcome]:
+def samples(line: int, test: dict[str, Any], options: ImportOptions) -> Iterator[ImportedRow]:
     """Yield the samples of a test that ended without an error."""
     streams = number_field(test, "start", "test_start", "num_streams")
     if streams is None or not 1 <= streams <= limits.MAX_CONNECTIONS or streams != int(streams):

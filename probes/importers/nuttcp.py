@@ -15,7 +15,7 @@ from planner.model.errors import FormatError, InputError
 from planner.model.units import MBPS_PER_GBPS
 from probes.importers import limits
 from probes.importers.endpoints import stated
-from probes.importers.options import ImportOptions, Outcome
+from probes.importers.options import ImportedRow, ImportOptions
 from probes.importers.steady import PACED_SHARE, Interval, steady_rate
 from probes.importers.text import Lines
 from probes.samples import Metric, Sample, Skipped
@@ -66,7 +66,7 @@ class _Test:
         return self.mbps is not None or bool(self.intervals) or self.other_side
 
 
-def read(source: Iterator[bytes], options: ImportOptions) -> Iterator[Outcome]:
+def read(source: Iterator[bytes], options: ImportOptions) -> Iterator[ImportedRow]:
     """Yield one sample a test: ``per_flow_mbps``, ``aggregate_mbps`` or ``udp_mbps``."""
     test = _Test()
     recognised = False
@@ -181,7 +181,7 @@ def _loss(drops: re.Match[str]) -> dict[str, float]:
     return {"packets": packets, "loss_at_this_rate_pct": 100 * dropped / packets}
 
 
-def _outcome(test: _Test, options: ImportOptions) -> Outcome:
+def _outcome(test: _Test, options: ImportOptions) -> ImportedRow:
     if test.mbps is None:
         return Skipped(test.line, SENDER_ONLY if test.other_side else CUT_OFF)
     seconds = test.seconds

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from planner.model.errors import InputError
 from probes.samples import Sample, Skipped
 
-Outcome: TypeAlias = Sample | Skipped
+ImportedRow: TypeAlias = Sample | Skipped
 
 
 @dataclass(frozen=True, slots=True)

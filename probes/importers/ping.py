@@ -20,7 +20,7 @@ from statistics import median
 from planner.model.errors import FormatError
 from probes.importers import limits
 from probes.importers.endpoints import stated
-from probes.importers.options import ImportOptions, Outcome
+from probes.importers.options import ImportedRow, ImportOptions
 from probes.importers.text import Lines
 from probes.samples import Metric, Sample, Skipped
 
@@ -67,7 +67,7 @@ _FAILURES: tuple[tuple[str, str], ...] = (
 
 
 @dataclass(slots=True)
-class _Run:
+class _PingRun:
     """What is known of one run of ping so far."""
 
     line: int
@@ -84,16 +84,16 @@ class _Run:
     errors: dict[str, int] = field(default_factory=dict)
 
 
-def read(source: Iterator[bytes], options: ImportOptions) -> Iterator[Outcome]:
+def read(source: Iterator[bytes], options: ImportOptions) -> Iterator[ImportedRow]:
     """Yield RTT, loss and jitter of each run of ping in the file."""
-    run: _Run | None = None
+    run: _PingRun | None = None
     host = ""
     recognised = False
     for number, line in enumerate(Lines(source, options.name, MAX_LINE_CHARS), start=1):
         if header := _HEADER.match(line):
             if run:
                 yield from _outcomes(run, options)
-            run = _Run(number, header[2] or header[1] or header[3])
+            run = _PingRun(number, header[2] or header[1] or header[3])
             if _BYTES_OF_DATA.match(line):
                 run.tool = "ping iputils"
             host = _one_host(host, run.host, number, options)
@@ -101,7 +101,7 @@ def read(source: Iterator[bytes], options: ImportOptions) -> Iterator[Outcome]:
             if run is None or run.summary_line:
                 if run:
                     yield from _outcomes(run, options)
-                run = _Run(number, summary[1])
+                run = _PingRun(number, summary[1])
                 host = _one_host(host, run.host, number, options)
             run.summary_line = number
         elif failed := _FAILED.match(line):
@@ -110,7 +110,7 @@ def read(source: Iterator[bytes], options: ImportOptions) -> Iterator[Outcome]:
             if (run is None or run.summary_line) and _REPLY.match(line):
                 if run:
                     yield from _outcomes(run, options)
-                run = _Run(number)
+                run = _PingRun(number)
             if run is None:
                 continue
             _take(run, line)
@@ -136,7 +136,7 @@ def _one_host(known: str, found: str, line: int, options: ImportOptions) -> str:
     return known or found
 
 
-def _take(run: _Run, line: str) -> None:
+def _take(run: _PingRun, line: str) -> None:
     """Note what a line of a run says; lines that say nothing of use are passed over."""
     if reply := _REPLY.match(line):
         if run.start_s is None and reply[1] and not run.replies:
@@ -164,7 +164,7 @@ def _take(run: _Run, line: str) -> None:
         run.errors[error[1]] = run.errors.get(error[1], 0) + 1
 
 
-def _outcomes(run: _Run, options: ImportOptions) -> Iterator[Outcome]:
+def _outcomes(run: _PingRun, options: ImportOptions) -> Iterator[ImportedRow]:
     detail: dict[str, object] = {}
     if run.sent is not None:
         detail |= {"packets": run.sent, "replies": run.received}
@@ -200,7 +200,7 @@ def _outcomes(run: _Run, options: ImportOptions) -> Iterator[Outcome]:
         yield _sample("jitter_ms", jitter_ms, start_s, run.tool, detail, options)
 
 
-def _times(run: _Run, detail: dict[str, object]) -> tuple[float, float | None] | None:
+def _times(run: _PingRun, detail: dict[str, object]) -> tuple[float, float | None] | None:
     """Return RTT and jitter in ms; None where no reply carried a time."""
     names = ("min_ms", "avg_ms", "max_ms", "mdev_ms")
     printed = zip(names, run.summary_ms, strict=False)

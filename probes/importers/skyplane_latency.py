@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from probes.importers import limits
-from probes.importers.csv_table import Table
+from probes.importers.csv_table import CsvTable
 from probes.importers.endpoints import Endpoints
-from probes.importers.options import ImportOptions, Outcome
+from probes.importers.options import ImportedRow, ImportOptions
 from probes.importers.skyplane_throughput import (
     BAD_REGION,
     SAME_REGION,
@@ -58,9 +58,9 @@ class _Held(NamedTuple):
     sample: Sample
 
 
-def read(source: Iterator[bytes], options: ImportOptions) -> Iterator[Outcome]:
+def read(source: Iterator[bytes], options: ImportOptions) -> Iterator[ImportedRow]:
     """Yield one sample of ``rtt_ms`` (the mean) a row; rows from GCP come after the others."""
-    table = Table(source, options.name, force=options.force)
+    table = CsvTable(source, options.name, force=options.force)
     (
         src_at,
         src_tier_at,
@@ -141,7 +141,7 @@ def _figures(*cells: str) -> tuple[float, float, float] | str:
     return (low, mean, high) if low <= mean <= high else OUT_OF_ORDER
 
 
-def _judge(held: list[_Held]) -> Iterator[Outcome]:
+def _judge(held: list[_Held]) -> Iterator[ImportedRow]:
     """Tell clean rows from contaminated ones; rows of one source are compared with each other."""
     # Rows are put into cells as wide as the tolerance, so that only the nine around a row can hold
     # its like; two destinations a cell are enough to find another than one's own.

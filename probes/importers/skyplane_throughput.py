@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from planner.model.errors import FormatError
 from planner.model.units import BITS_PER_MBIT
 from probes.importers import limits
-from probes.importers.csv_table import Table
+from probes.importers.csv_table import CsvTable
 from probes.importers.endpoints import Endpoints
-from probes.importers.options import ImportOptions, Outcome
+from probes.importers.options import ImportedRow, ImportOptions
 from probes.samples import Sample, Skipped
 
 TOOL = "skyplane"
@@ -40,9 +40,9 @@ BAD_CONNECTIONS = "iperf3_connections is not a count"
 BAD_DURATION = "iperf3_runtime is not a duration"
 
 
-def read(source: Iterator[bytes], options: ImportOptions) -> Iterator[Outcome]:
+def read(source: Iterator[bytes], options: ImportOptions) -> Iterator[ImportedRow]:
     """Yield one sample of ``aggregate_mbps`` (``per_flow_mbps`` for one connection) a row."""
-    table = Table(source, options.name, force=options.force)
+    table = CsvTable(source, options.name, force=options.force)
     (
         src_at,
         src_tier_at,
@@ -119,7 +119,7 @@ def read(source: Iterator[bytes], options: ImportOptions) -> Iterator[Outcome]:
         )
 
 
-def columns_at(table: Table, columns: tuple[str, ...], name: str) -> list[int]:
+def columns_at(table: CsvTable, columns: tuple[str, ...], name: str) -> list[int]:
     """Return where each column stands.
 
     Raises

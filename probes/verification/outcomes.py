@@ -57,7 +57,7 @@ class PathOutcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RunOutcome:
     """What one run has shown.
 
     Attributes
@@ -96,7 +96,7 @@ def judged(achieved_gbps: float, predicted: Range) -> Judgement:
     return "above" if achieved_gbps > bounds.high_gbps else "within"
 
 
-def in_doubt(outcomes: Sequence[Outcome]) -> list[PathOutcome]:
+def in_doubt(outcomes: Sequence[RunOutcome]) -> list[PathOutcome]:
     """Return the paths outside of their bounds whose links deserve a second look.
 
     A direct path beside others tells nothing of its link; it also runs alone. Nor does a path that
@@ -114,7 +114,7 @@ def in_doubt(outcomes: Sequence[Outcome]) -> list[PathOutcome]:
 
 
 def samples_of(
-    outcomes: Sequence[Outcome], looks: Sequence[Outcome], link_of: LinkOf, plan_id: str
+    outcomes: Sequence[RunOutcome], looks: Sequence[RunOutcome], link_of: LinkOf, plan_id: str
 ) -> list[Sample]:
     """Return what is now known of single links, as samples.
 
@@ -124,9 +124,9 @@ def samples_of(
 
     Parameters
     ----------
-    outcomes : sequence of Outcome
+    outcomes : sequence of RunOutcome
         Of the plan and of direct.
-    looks : sequence of Outcome
+    looks : sequence of RunOutcome
         Second looks, each at one link.
     link_of : callable
         What was believed of a link.

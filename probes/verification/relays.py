@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from probes.fleet.failures import ProbeError
 from probes.fleet.hosts import Fleet, Host
-from probes.fleet.sessions import Session, Sessions
+from probes.fleet.sessions import HostSession, Sessions
 from probes.tools.interface import failure
 from probes.tools.running import Ports
 
@@ -165,7 +165,7 @@ async def relaying(
         avoid.add(listen_port)
 
 
-async def _program(session: Session) -> str:
+async def _program(session: HostSession) -> str:
     output = await session.ask(["sh", "-c", _FIND])
     name = output.stdout.decode(errors="replace").strip().rpartition("/")[2]
     if output.status != 0 or name not in ("haproxy", "socat"):
@@ -178,7 +178,7 @@ async def _program(session: Session) -> str:
     return name
 
 
-async def _own(session: Session, address: str) -> str:
+async def _own(session: HostSession, address: str) -> str:
     """Return the address if the host has it, else its private one, else none.
 
     A cloud's public address is often known to the network alone.
@@ -193,7 +193,7 @@ async def _own(session: Session, address: str) -> str:
     return next((known for known in wanted if known and known in has), "")
 
 
-async def _peers(session: Session, fleet: Fleet, relay: str, dst: str) -> tuple[str, ...]:
+async def _peers(session: HostSession, fleet: Fleet, relay: str, dst: str) -> tuple[str, ...]:
     """Return the addresses of the host that is to connect, as the relay may see them."""
     peer: Host = fleet[dst]
     names = (fleet.target(relay, dst), peer.private_address, peer.public_address)

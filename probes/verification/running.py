@@ -15,7 +15,7 @@ from probes.fleet.sessions import Sessions
 from probes.tools.interface import Result, Test
 from probes.tools.iperf3 import Iperf3
 from probes.tools.running import Ports, make_test, prepared, run_client
-from probes.verification.outcomes import Outcome, PathOutcome
+from probes.verification.outcomes import PathOutcome, RunOutcome
 from probes.verification.relays import relaying
 from probes.verification.runs import PathRun, Run
 
@@ -23,7 +23,7 @@ GETTING_READY_S = 60.0
 """How long the first server may have to wait for the last client."""
 
 
-async def run(sessions: Sessions, ports: Ports, what: Run) -> Outcome:
+async def run(sessions: Sessions, ports: Ports, what: Run) -> RunOutcome:
     """Run paths at the same time, and say what each carried.
 
     Raises
@@ -95,7 +95,7 @@ async def run(sessions: Sessions, ports: Ports, what: Run) -> Outcome:
         except* ProbeError as failed:
             raise first_of(failed) from None
     results = [(path, task.result()) for (path, _), task in zip(tests, running, strict=True)]
-    return Outcome(what, tuple(_outcome(path, results, began_s) for path in what.paths), relays)
+    return RunOutcome(what, tuple(_outcome(path, results, began_s) for path in what.paths), relays)
 
 
 def _outcome(path: PathRun, results: list[tuple[PathRun, Result]], began_s: float) -> PathOutcome:

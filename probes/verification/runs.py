@@ -110,7 +110,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class VerificationLimits:
     """What verifying one plan may take.
 
     Attributes
@@ -160,7 +160,10 @@ def available(fleet: Fleet) -> dict[str, int]:
 
 
 def runs_of(
-    predictions: Mapping[str, PlanPrediction], fleet: Fleet, limits: Limits, price: Price
+    predictions: Mapping[str, PlanPrediction],
+    fleet: Fleet,
+    limits: VerificationLimits,
+    price: Price,
 ) -> list[Run]:
     """Return the runs that verify a plan, one after the other, within the limits.
 
@@ -169,7 +172,7 @@ def runs_of(
     predictions : mapping
         Kind of run to what it is to show, for the VMs that there are.
     fleet : Fleet
-    limits : Limits
+    limits : VerificationLimits
     price : callable
         Source and destination region and GB to USD.
 
@@ -312,7 +315,7 @@ def _omit_s(paths: Sequence[PathPrediction]) -> int:
     return max(LEAST_OMIT_S, ceil(longest_s))
 
 
-def _most_s(runs: Sequence[Run], limits: Limits, price: Price) -> int | None:
+def _most_s(runs: Sequence[Run], limits: VerificationLimits, price: Price) -> int | None:
     """Return the longest measured time within the limits, with room; None if there is none."""
     for measured_s in range(limits.measured_s, LEAST_MEASURED_S - 1, -1):
         timed = [replace(run, measured_s=measured_s) for run in runs]

@@ -7,8 +7,8 @@ from contextlib import suppress
 from typing import Any
 
 from planner.model.errors import StoreError
-from probes.campaign.engine import Progress
-from relayd.campaigns.running import Report
+from probes.campaign.engine import StageProgress
+from relayd.campaigns.running import CampaignReport
 from relayd.store import Store
 from relayd.store.events import Events
 
@@ -16,7 +16,7 @@ SUBJECT = "campaign"
 EVENT_EVERY_S = 5.0
 
 
-class CampaignTelling:
+class CampaignEvents:
     """Adds the events of one campaign.
 
     Parameters
@@ -37,7 +37,7 @@ class CampaignTelling:
         """Tell something."""
         self._events.add(SUBJECT, self._subject, detail)
 
-    def progress(self, now: Progress) -> None:
+    def progress(self, now: StageProgress) -> None:
         """Tell how far it is: each stage, and every five seconds; a busy store is passed over."""
         if now.stage == self._stage and time.monotonic() - self._told_s < EVENT_EVERY_S:
             return
@@ -57,7 +57,7 @@ class CampaignTelling:
             )
 
 
-def conclusion(report: Report) -> dict[str, Any]:
+def conclusion(report: CampaignReport) -> dict[str, Any]:
     """Return how a campaign ended, for its last event."""
     left = len(report.ending.failed) + report.ending.left_out
     return {

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from probes.campaign.costing import CampaignCost
-from relayd.campaigns.running import Forecast
+from relayd.campaigns.running import CampaignForecast
 
 
-def forecast_as_json(forecast: Forecast) -> dict[str, Any]:
+def forecast_as_json(forecast: CampaignForecast) -> dict[str, Any]:
     """Return a forecast as JSON types, beside what measuring all pairs would take."""
 
     def content(cost: CampaignCost, duration_s: float) -> dict[str, Any]:

@@ -14,24 +14,24 @@ from planner.model.pricing import CataloguePrices, Prices
 from planner.model.units import MBPS_PER_GBPS
 from probes.campaign.costing import CampaignCost, Meter, campaign_cost
 from probes.campaign.critical_path import critical_path_s
-from probes.campaign.engine import Engine, Limits, Progress
+from probes.campaign.engine import CampaignLimits, Engine, StageProgress
 from probes.campaign.method import Method
 from probes.campaign.probing import AS_ASKED, Prober, task_s, warm_up_s
 from probes.campaign.ramping import with_ramps
 from probes.campaign.rounds import Round, schedule
 from probes.campaign.stages import (
     ALL_AT_ONCE,
-    Ending,
-    Knowledge,
-    Wish,
+    CampaignInputs,
+    CampaignResult,
+    CampaignSpec,
     allowance_of,
-    run_course,
+    run_stages,
     stage_tasks,
 )
 from probes.campaign.tasks import ProbeTask
 from probes.estimation import Estimator
 from probes.fleet.hosts import Fleet
-from probes.fleet.sessions import Patience, Sessions
+from probes.fleet.sessions import Sessions, Timeouts
 from relayd.snapshots.building import make_snapshot
 from relayd.snapshots.evidence import add_current
 from relayd.store import Store
@@ -43,7 +43,7 @@ USUAL_RTT_MS = 150.0
 
 
 @dataclass(frozen=True)
-class Forecast:
+class CampaignForecast:
     """What a campaign would do.
 
     Attributes
@@ -70,7 +70,7 @@ class Forecast:
 
 
 @dataclass(frozen=True)
-class Report:
+class CampaignReport:
     """What a campaign did.
 
     Attributes
@@ -83,7 +83,7 @@ class Report:
         What it would have taken had the tools alone taken time.
     """
 
-    ending: Ending
+    ending: CampaignResult
     sent_gb: float
     usd: float
     duration_s: float
@@ -92,7 +92,7 @@ class Report:
     snapshot: Snapshot | None
 
 
-class Measuring:
+class CampaignRunner:
     """A fleet, a catalogue and a store brought together.
 
     Parameters
@@ -138,10 +138,10 @@ class Measuring:
         """Return the graph; regions outside of the catalogue count from their first sample."""
         return estimator.network(Snapshot("", "", ""))
 
-    def knowledge(self) -> Knowledge:
+    def knowledge(self) -> CampaignInputs:
         """Return what a campaign goes by."""
         network = self.network()
-        return Knowledge(self.fleet, self.network, self._prices(network))
+        return CampaignInputs(self.fleet, self.network, self._prices(network))
 
     def _prices(self, network: Network) -> Prices:
         return _OverriddenPrices(CataloguePrices(self.catalogue, network), self._usd_per_gb)
@@ -151,25 +151,25 @@ class Measuring:
         return Meter(self.catalogue, usd_per_gb=self._usd_per_gb)
 
     def forecast(
-        self, wish: Wish, budget_usd: float = float("inf"), *, method: Method = AS_ASKED
-    ) -> Forecast:
+        self, spec: CampaignSpec, budget_usd: float = float("inf"), *, method: Method = AS_ASKED
+    ) -> CampaignForecast:
         """Return what a campaign is expected to do, at most: stages are chosen as if now."""
         known = self.knowledge()
         network = known.network()
         tasks: list[ProbeTask] = []
-        allowance = allowance_of(wish, known, network, budget_usd)
+        allowance = allowance_of(spec, known, network, budget_usd)
         for stage in ("rtt", "per-flow", "caps", "aggregate 1"):
-            if stage.split()[0] in wish.phases:
+            if stage.split()[0] in spec.phases:
                 so_far = self._cost(schedule(tasks, gap_s=ROUND_GAP_S))
                 left = allowance.after(so_far.egress_usd, so_far.volume_gb)
-                found, _ = stage_tasks(stage, wish, known, network, left, batch=ALL_AT_ONCE)
+                found, _ = stage_tasks(stage, spec, known, network, left, batch=ALL_AT_ONCE)
                 tasks += self._shaped(found, method, network, ())
         rounds = schedule(tasks, gap_s=ROUND_GAP_S)
-        everything = Wish(phases=("aggregate",), thorough=True)
+        everything = CampaignSpec(phases=("aggregate",), thorough=True)
         all_tasks, _ = stage_tasks("aggregate 1", everything, known, network)
         all_rounds = schedule(all_tasks, gap_s=ROUND_GAP_S)
         rtt_ms = self._rtt_ms(network)
-        return Forecast(
+        return CampaignForecast(
             rounds,
             self._cost(rounds),
             {
@@ -216,32 +216,32 @@ class Measuring:
     async def run(
         self,
         campaign: StoredCampaign,
-        wish: Wish,
-        limits: Limits,
+        spec: CampaignSpec,
+        limits: CampaignLimits,
         *,
         method: Method = AS_ASKED,
-        patience: Patience | None = None,
-        on_progress: Callable[[Progress], None] = lambda _: None,
+        timeouts: Timeouts | None = None,
+        on_progress: Callable[[StageProgress], None] = lambda _: None,
         on_note: Callable[[str], None] = lambda _: None,
-    ) -> Report:
+    ) -> CampaignReport:
         """Run a campaign to its end and take a snapshot of what is known then."""
         assert self._store
         with Campaigns(self._store).under_way():
             return await self._run(
-                self._store, campaign, wish, limits, method, patience, on_progress, on_note
+                self._store, campaign, spec, limits, method, timeouts, on_progress, on_note
             )
 
     async def _run(
         self,
         store: Store,
         campaign: StoredCampaign,
-        wish: Wish,
-        limits: Limits,
+        spec: CampaignSpec,
+        limits: CampaignLimits,
         method: Method,
-        patience: Patience | None,
-        on_progress: Callable[[Progress], None],
+        timeouts: Timeouts | None,
+        on_progress: Callable[[StageProgress], None],
         on_note: Callable[[str], None],
-    ) -> Report:
+    ) -> CampaignReport:
         began_s = time.monotonic()
         known = self.knowledge()
         newest = [known.network()]
@@ -264,7 +264,7 @@ class Measuring:
         async with Sessions(
             method.of(self.fleet),
             owner,
-            patience=patience,
+            timeouts=timeouts,
             on_contact=contact,
             sysctls=method.sysctls,
         ) as sessions:
@@ -278,8 +278,8 @@ class Measuring:
                 on_progress=on_progress,
                 on_note=on_note,
             )
-            ending = await run_course(
-                wish,
+            ending = await run_stages(
+                spec,
                 known,
                 campaign,
                 engine,
@@ -291,7 +291,7 @@ class Measuring:
             campaign.finish()
         sent_gb, usd = campaign.spent()
         snapshot = make_snapshot(store, self.catalogue)
-        return Report(
+        return CampaignReport(
             ending,
             sent_gb,
             usd,
@@ -311,7 +311,7 @@ def _round_s(one_round: Round, rtt_ms: Callable[[str, str], float]) -> float:
     longest_s = max(task_s(task, rtt_ms) for task in one_round.tasks)
     in_turn = 1
     if one_round.phase == "rtt":  # a host sends some at a time, and so do all together
-        usual = Limits()
+        usual = CampaignLimits()
         of_host = max(Counter(task.pairs[0][0] for task in one_round.tasks).values())
         in_turn = max(
             ceil(of_host / usual.pings_of_host), ceil(len(one_round.tasks) / usual.pings_at_once)
@@ -350,14 +350,14 @@ def _within(network: Network, regions: Iterable[str]) -> Network:
     return Network(sites, links, network.snapshot)
 
 
-def wish_to_json(wish: Wish) -> dict[str, object]:
-    """Return a wish as plain values, to be kept with its campaign."""
-    return asdict(wish)
+def spec_to_json(spec: CampaignSpec) -> dict[str, object]:
+    """Return a spec as plain values, to be kept with its campaign."""
+    return asdict(spec)
 
 
-def wish_from_json(content: dict[str, object]) -> Wish:
-    """Return the wish that :func:`wish_to_json` was given."""
+def spec_from_json(content: dict[str, object]) -> CampaignSpec:
+    """Return the spec that :func:`spec_to_json` was given."""
     fields = dict(content)
     fields["phases"] = tuple(content["phases"])  # type: ignore[arg-type]
     fields["pairs"] = tuple((s, d) for s, d in content["pairs"])  # type: ignore[attr-defined]
-    return Wish(**fields)  # type: ignore[arg-type]
+    return CampaignSpec(**fields)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Verifying plans with the fleet: what would run, running it, and keeping what it shows."""
+"""Verifier plans with the fleet: what would run, running it, and keeping what it shows."""
 
 from __future__ import annotations
 
@@ -14,12 +14,20 @@ from planner.model.predictions import PlanPrediction, predicted
 from probes.campaign.costing import Meter
 from probes.fleet.failures import ProbeError
 from probes.fleet.hosts import Fleet
-from probes.fleet.sessions import Patience, Sessions
+from probes.fleet.sessions import Sessions, Timeouts
 from probes.samples import Sample
 from probes.tools.running import Ports
-from probes.verification.outcomes import Outcome, PathOutcome, in_doubt, judged, samples_of
+from probes.verification.outcomes import PathOutcome, RunOutcome, in_doubt, judged, samples_of
 from probes.verification.running import run
-from probes.verification.runs import Limits, Run, apart, available, cost_usd, runs_of, volume_gb
+from probes.verification.runs import (
+    Run,
+    VerificationLimits,
+    apart,
+    available,
+    cost_usd,
+    runs_of,
+    volume_gb,
+)
 from relayd.sources.wan import Wan
 from relayd.store import Store
 from relayd.store.campaigns.log import Campaigns
@@ -27,7 +35,7 @@ from relayd.store.verifications import VerificationRow, Verifications
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class VerificationJob:
     """One plan and what is to be run of it.
 
     Attributes
@@ -38,14 +46,14 @@ class Job:
         For those that there are.
     network : Network
         What is known of the links now.
-    limits : Limits
+    limits : VerificationLimits
     notes : list of str
     """
 
     plan: PlanPrediction
     runs: list[Run]
     network: Network
-    limits: Limits
+    limits: VerificationLimits
     notes: list[str]
 
     @property
@@ -76,7 +84,7 @@ class Verification:
 
     Attributes
     ----------
-    outcomes, looks : list of Outcome
+    outcomes, looks : list of RunOutcome
         Of the plan and of direct, and second looks at links.
     samples : list of Sample
         Of links, as they were stored.
@@ -84,9 +92,9 @@ class Verification:
         What kept it from its end.
     """
 
-    job: Job
-    outcomes: list[Outcome] = field(default_factory=list)
-    looks: list[Outcome] = field(default_factory=list)
+    job: VerificationJob
+    outcomes: list[RunOutcome] = field(default_factory=list)
+    looks: list[RunOutcome] = field(default_factory=list)
     samples: list[Sample] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     error: ProbeError | None = None
@@ -113,7 +121,7 @@ class Verification:
         ]
 
 
-class Verifying:
+class Verifier:
     """A fleet, what is known, and a store brought together.
 
     Parameters
@@ -134,7 +142,7 @@ class Verifying:
         """Return what a volume costs in USD."""
         return self._meter.price(src, dst, gb)
 
-    def job(self, plan: Mapping[str, Any], limits: Limits) -> Job:
+    def job(self, plan: Mapping[str, Any], limits: VerificationLimits) -> VerificationJob:
         """Return what is to be run of a plan.
 
         Raises
@@ -163,7 +171,7 @@ class Verifying:
             predictions["direct"] = direct.with_vms(have)
         runs = runs_of(predictions, self._fleet, limits, self.price)
         network = self._wan.network_between(whole.src, whole.dst)
-        return Job(whole, runs, network, limits, notes)
+        return VerificationJob(whole, runs, network, limits, notes)
 
     def _direct(self, plan: Mapping[str, Any], notes: list[str]) -> PlanPrediction | None:
         """Return what the direct path is expected to carry with the VMs of the request."""
@@ -194,10 +202,10 @@ class Verifying:
 
     async def verify(
         self,
-        jobs: Sequence[Job],
+        jobs: Sequence[VerificationJob],
         store: Store,
         *,
-        patience: Patience | None = None,
+        timeouts: Timeouts | None = None,
         on_done: Callable[[Verification], None] = lambda _: None,
         on_note: Callable[[str], None] = lambda _: None,
     ) -> list[Verification]:
@@ -213,7 +221,7 @@ class Verifying:
         owner = Campaigns(store).controller
         found = [Verification(job) for job in jobs]
         kept = Verifications(store.database)
-        async with Sessions(self._fleet, owner, patience=patience, on_contact=contact) as sessions:
+        async with Sessions(self._fleet, owner, timeouts=timeouts, on_contact=contact) as sessions:
             ports = Ports()
             waiting, running = list(found), dict[asyncio.Task[None], Verification]()
             try:
@@ -276,7 +284,7 @@ class Verifying:
             kept.record(rows, one.samples)
 
 
-def _rows(outcome: Outcome) -> list[VerificationRow]:
+def _rows(outcome: RunOutcome) -> list[VerificationRow]:
     plan, alone = outcome.run.prediction, len(outcome.paths) == 1
 
     def row(paths: Sequence[PathOutcome], name: str) -> VerificationRow:

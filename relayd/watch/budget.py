@@ -1,4 +1,4 @@
-"""Money for light probes, set aside in advance for some minutes at a time."""
+"""The budget of liveness probes, reserved in advance for some minutes at a time."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from relayd.store.campaigns.spending import Spending, day_of
 from relayd.watch.storage import StoreThread
 
 
-class Purse:
-    """What light probes may still cost today.
+class LivenessBudget:
+    """What liveness probes may still cost today.
 
-    A block is reserved in the store before any of it is spent, so that a crash can only lose the
-    rest of a block, never spend it twice; and the store is asked once a block, not once a probe.
+    A block is reserved in the store before any of it is spent: a crash can lose the rest of a
+    block but never spend it twice, and the store is asked once a block rather than once a probe.
 
     Parameters
     ----------
@@ -32,10 +32,10 @@ class Purse:
         self._spent_usd = 0.0
         self._sent_gb = 0.0
         self._refused_day = ""
-        # Sources look at the same time, and must not each reserve a block.
+        # Sources probe at the same time, and must not each reserve a block.
         self._lock = asyncio.Lock()
 
-    async def take(self, usd: float, sent_gb: float) -> bool:
+    async def spend(self, usd: float, sent_gb: float) -> bool:
         """Spend on a probe that is about to be sent; False if the day's budget is used up.
 
         Raises
@@ -44,9 +44,9 @@ class Purse:
             If the store can't reserve more just now.
         """
         async with self._lock:
-            return await self._take(usd, sent_gb)
+            return await self._spend(usd, sent_gb)
 
-    async def _take(self, usd: float, sent_gb: float) -> bool:
+    async def _spend(self, usd: float, sent_gb: float) -> bool:
         today = day_of(time.time())
         if today != self._day or self._spent_usd + usd > self._reserved_usd:
             await self.settle()
@@ -76,7 +76,7 @@ class Purse:
         return self._refused_day == day_of(time.time())
 
     async def settle(self) -> None:
-        """Give back what was reserved and not spent."""
+        """Return the unspent part of the reservation."""
         if not self._day:
             return
         day, reserved_usd = self._day, self._reserved_usd

@@ -13,11 +13,11 @@ from typing import Any
 
 from planner.model.catalogue import Catalogue
 from planner.model.errors import RelaydError
-from probes.campaign.engine import Limits, Progress
-from probes.campaign.stages import Wish
+from probes.campaign.engine import CampaignLimits, StageProgress
+from probes.campaign.stages import CampaignSpec
 from probes.fleet.hosts import Fleet
-from relayd.campaigns.events import CampaignTelling
-from relayd.campaigns.running import Measuring, Report, wish_from_json, wish_to_json
+from relayd.campaigns.events import CampaignEvents
+from relayd.campaigns.running import CampaignReport, CampaignRunner, spec_from_json, spec_to_json
 from relayd.store import Store, open_store
 from relayd.store.campaigns.log import Campaigns
 from relayd.store.campaigns.spending import Spending, day_of
@@ -44,14 +44,14 @@ STARTED_BY = "watch"
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
+class DueCampaign:
     """A campaign that is to be run now.
 
     Attributes
     ----------
     why : str
         In words.
-    wish : Wish
+    spec : CampaignSpec
     changed : tuple of (source region, destination region)
         The links whose change it looks into.
     campaign_id : int | None
@@ -59,13 +59,13 @@ class Due:
     """
 
     why: str
-    wish: Wish
+    spec: CampaignSpec
     changed: tuple[tuple[str, str], ...] = ()
     campaign_id: int | None = None
 
 
 @dataclass
-class Campaigning:
+class CampaignScheduler:
     """Runs campaigns when they are due.
 
     Parameters
@@ -109,7 +109,7 @@ class Campaigning:
         quiet = self.options.quiet
         return LONGEST_S if quiet is None else min(LONGEST_S, quiet.begins_in_s(now_s))
 
-    def _due(self, store: Store, now_s: float) -> Due | None:
+    def _due(self, store: Store, now_s: float) -> DueCampaign | None:
         marks = Marks(store.database)
         if now_s < (marks.get(NOT_BEFORE) or 0.0):
             return None
@@ -117,8 +117,8 @@ class Campaigning:
         if unfinished and unfinished.row.options.get("started_by") == STARTED_BY:
             options = unfinished.row.options
             changed = tuple((src, dst) for src, dst in options.get("changed", ()))
-            return Due(
-                "one was not finished", wish_from_json(options["wish"]), changed, unfinished.row.id
+            return DueCampaign(
+                "one was not finished", spec_from_json(options["wish"]), changed, unfinished.row.id
             )
         if due := self._changed(store, now_s):
             return due
@@ -129,9 +129,9 @@ class Campaigning:
             return None
         if self.options.campaign_every_s == inf:
             return None
-        return Due("measurements have come of age", self.options.wish)
+        return DueCampaign("measurements have come of age", self.options.spec)
 
-    def _changed(self, store: Store, now_s: float) -> Due | None:
+    def _changed(self, store: Store, now_s: float) -> DueCampaign | None:
         changed = [(change.src, change.dst) for change in LevelShifts(store.database).open()]
         # A collapse is looked into again: it may be over, and only a measurement can tell.
         links = dict.fromkeys([*changed, *self.collapsed(now_s - COLLAPSED_AGAIN_S)])
@@ -142,15 +142,15 @@ class Campaigning:
         if not known:
             return None
         chosen = known[:MOST_CHANGED_LINKS]
-        wish = Wish(
+        spec = CampaignSpec(
             phases=("per-flow", "aggregate"),
             pairs=tuple((first[src], first[dst]) for src, dst in chosen),
-            connections=self.options.wish.connections,
-            flow_s=self.options.wish.flow_s,
-            aggregate_s=self.options.wish.aggregate_s,
+            connections=self.options.spec.connections,
+            flow_s=self.options.spec.flow_s,
+            aggregate_s=self.options.spec.aggregate_s,
         )
         many = f"{len(chosen)} links have" if len(chosen) > 1 else "a link has"
-        return Due(f"{many} changed", wish, tuple(chosen))
+        return DueCampaign(f"{many} changed", spec, tuple(chosen))
 
     def _reserved(self, store: Store, day: str, now_s: float) -> float:
         """Set aside what is left of today, except what light probes will need."""
@@ -163,7 +163,7 @@ class Campaigning:
             return 0.0
         return left_usd
 
-    async def _run(self, due: Due, day: str, reserved_usd: float) -> None:
+    async def _run(self, due: DueCampaign, day: str, reserved_usd: float) -> None:
         self.running = due.why
         self.on_note(f"A campaign begins, because {due.why}; at most {reserved_usd:.4f} USD.")
         run = _Run(
@@ -202,7 +202,7 @@ class Campaigning:
             await settled
 
     def _settle(
-        self, store: Store, due: Due, day: str, reserved_usd: float, run: _Run, problem: str
+        self, store: Store, due: DueCampaign, day: str, reserved_usd: float, run: _Run, problem: str
     ) -> None:
         Spending(store.database).settle(day, "campaign", reserved_usd, run.usd, run.sent_gb)
         now_s = time.time()
@@ -235,7 +235,7 @@ class Campaigning:
                 },
             )
 
-    def _progressed(self, run: _Run, now: Progress) -> None:
+    def _progressed(self, run: _Run, now: StageProgress) -> None:
         self.progress = {
             "id": run.campaign_id,
             "stage": now.stage,
@@ -256,10 +256,10 @@ class _Run:
     db: Any
     fleet: Fleet
     catalogue: Catalogue
-    due: Due
+    due: DueCampaign
     budget_usd: float
     deadline_s: float
-    on_progress: Callable[[_Run, Progress], None]
+    on_progress: Callable[[_Run, StageProgress], None]
     usd: float = 0.0
     sent_gb: float = 0.0
     ended: bool = False
@@ -267,7 +267,7 @@ class _Run:
     campaign_id: int | None = None
     _stop: Callable[[], None] | None = None
 
-    async def in_thread(self) -> Report:
+    async def in_thread(self) -> CampaignReport:
         """Run it; being cancelled ends it in good order first."""
         pool = ThreadPoolExecutor(1, "relayd-watch-campaign")
         running = asyncio.get_running_loop().run_in_executor(pool, self._whole)
@@ -284,13 +284,13 @@ class _Run:
         finally:
             pool.shutdown(wait=False)
 
-    def _whole(self) -> Report:
+    def _whole(self) -> CampaignReport:
         with open_store(self.db, mode="write") as store:
             campaigns = Campaigns(store)
             campaign = campaigns.unfinished() if self.due.campaign_id else None
             if campaign is None:
                 options: Mapping[str, Any] = {
-                    "wish": wish_to_json(self.due.wish),
+                    "wish": spec_to_json(self.due.spec),
                     "started_by": STARTED_BY,
                     "changed": [list(pair) for pair in self.due.changed],
                     "tool": "iperf3",
@@ -300,22 +300,24 @@ class _Run:
                 campaign = campaigns.begin(options)
             self.campaign_id = campaign.row.id
             before_gb, before_usd = campaign.spent()
-            limits = Limits(budget_usd=before_usd + self.budget_usd, deadline_s=self.deadline_s)
+            limits = CampaignLimits(
+                budget_usd=before_usd + self.budget_usd, deadline_s=self.deadline_s
+            )
 
-            async def run() -> Report:
+            async def run() -> CampaignReport:
                 loop, task = asyncio.get_running_loop(), asyncio.current_task()
                 assert task
                 self._stop = lambda: _quietly(loop.call_soon_threadsafe, task.cancel)
-                measuring = Measuring(self.fleet, self.catalogue, store)
-                telling = CampaignTelling(store, campaign.row.id)
+                measuring = CampaignRunner(self.fleet, self.catalogue, store)
+                telling = CampaignEvents(store, campaign.row.id)
                 telling.tell(status="started", why=self.due.why)
 
-                def progressed(now: Progress) -> None:
+                def progressed(now: StageProgress) -> None:
                     self.on_progress(self, now)
                     telling.progress(now)
 
                 return await measuring.run(
-                    campaign, replace(self.due.wish), limits, on_progress=progressed
+                    campaign, replace(self.due.spec), limits, on_progress=progressed
                 )
 
             try:

@@ -10,7 +10,13 @@ from typing import Any
 
 from planner.model.link_states import Condition, Pair
 from planner.model.network import Network
-from probes.analysis.link_health import Health, Look, Policy, after_look, after_throughput
+from probes.analysis.link_health import (
+    HealthPolicy,
+    LinkHealth,
+    LivenessProbe,
+    after_probe,
+    after_throughput,
+)
 from probes.samples import Sample
 from relayd.store.links.states import Kept
 from relayd.store.samples.reading import StoredSample
@@ -21,13 +27,13 @@ MOST_MS_KEPT = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class ConditionChange:
     """A link whose condition changed."""
 
     src: str
     dst: str
     before: Condition
-    health: Health
+    health: LinkHealth
 
     def detail(self) -> dict[str, Any]:
         """Return what an event says of it."""
@@ -53,21 +59,21 @@ class _Collected:
 
 
 class WatchedLinks:
-    """Health of directed links between regions.
+    """LinkHealth of directed links between regions.
 
     Parameters
     ----------
     pairs : iterable of (source region, destination region)
-    policy : Policy
+    policy : HealthPolicy
     """
 
-    def __init__(self, pairs: Iterable[Pair], policy: Policy) -> None:
+    def __init__(self, pairs: Iterable[Pair], policy: HealthPolicy) -> None:
         self.policy = policy
-        self.healths: dict[Pair, Health] = {pair: Health() for pair in pairs}
+        self.healths: dict[Pair, LinkHealth] = {pair: LinkHealth() for pair in pairs}
         # Links that ever answered: silence of the others may be a filter.
         self.answered: set[Pair] = set()
         self.changed: set[Pair] = set()
-        self._news: list[News] = []
+        self._news: list[ConditionChange] = []
         self._network: Network | None = None
         self.usual_ms: dict[Pair, float] = {}
         self._collected: dict[Pair, _Collected] = {}
@@ -80,10 +86,12 @@ class WatchedLinks:
                 continue
             self.answered.add(pair)
             # What another version kept besides is no loss.
-            health = Health(**{k: v for k, v in row.health.items() if k in Health.__slots__})
+            health = LinkHealth(
+                **{k: v for k, v in row.health.items() if k in LinkHealth.__slots__}
+            )
             if row.valid_until_s < now_s:
                 # Too long ago: it must be seen again, but what was well for a while counts anew.
-                health = Health()
+                health = LinkHealth()
                 self.changed.add(pair)
             self.healths[pair] = health
 
@@ -102,7 +110,7 @@ class WatchedLinks:
         """Number of links that answer and whose usual round trip is not known."""
         return len(self.answered - set(self.usual_ms))
 
-    def looked(self, pair: Pair, look: Look, *, loaded: bool = False) -> Health:
+    def observed(self, pair: Pair, look: LivenessProbe, *, loaded: bool = False) -> LinkHealth:
         """Take in a look; returns the link's health after it."""
         if look.received:
             self.answered.add(pair)
@@ -116,7 +124,7 @@ class WatchedLinks:
         elif pair in self._collected:
             self._collected[pair].sent += look.sent
         before = self.healths[pair]
-        after = after_look(before, look, self.policy, self.usual_ms.get(pair), loaded=loaded)
+        after = after_probe(before, look, self.policy, self.usual_ms.get(pair), loaded=loaded)
         return self._taken(pair, before, after)
 
     def measured(self, stored: Iterable[StoredSample]) -> None:
@@ -138,10 +146,10 @@ class WatchedLinks:
             )
             self._taken(pair, before, after)
 
-    def _taken(self, pair: Pair, before: Health, after: Health) -> Health:
+    def _taken(self, pair: Pair, before: LinkHealth, after: LinkHealth) -> LinkHealth:
         self.healths[pair] = after
         if after.condition != before.condition:
-            self._news.append(News(*pair, before.condition, after))
+            self._news.append(ConditionChange(*pair, before.condition, after))
         if after.condition != before.condition or after.reason != before.reason:
             self.changed.add(pair)
         return after
@@ -156,17 +164,17 @@ class WatchedLinks:
 
     # ---- what is to be kept -------------------------------------------------------------------
 
-    def unusual(self) -> dict[Pair, Health]:
+    def unusual(self) -> dict[Pair, LinkHealth]:
         """Return the links that are not up."""
         return {pair: h for pair, h in self.healths.items() if h.condition != "up"}
 
-    def take_news(self) -> tuple[list[News], set[Pair]]:
+    def take_news(self) -> tuple[list[ConditionChange], set[Pair]]:
         """Return what changed since last asked: news for events, and links to keep or to forget."""
         news, changed = self._news, self.changed
         self._news, self.changed = [], set()
         return news, changed
 
-    def give_back(self, news: list[News], changed: set[Pair]) -> None:
+    def give_back(self, news: list[ConditionChange], changed: set[Pair]) -> None:
         """Take back what could not be kept, to be kept later."""
         self._news = news + self._news
         self.changed |= changed

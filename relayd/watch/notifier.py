@@ -18,7 +18,7 @@ LOOK_EVERY_S = 1.0
 
 
 @dataclass
-class Telling:
+class Notifier:
     """Tells a webhook of events.
 
     Parameters

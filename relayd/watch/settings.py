@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from math import inf, isfinite
 
 from planner.model.errors import InputError
-from probes.analysis.link_health import Policy
-from probes.campaign.stages import Wish
+from probes.analysis.link_health import HealthPolicy
+from probes.campaign.stages import CampaignSpec
 from relayd.watch.webhook import Webhook
 
 DAY_S = 86400.0
@@ -80,7 +80,7 @@ class WatchOptions:
         How many intervals a link must be well before it is used again.
     campaign_every_s : float
         Age at which a campaign is due; infinity for none but after changes.
-    wish : Wish
+    spec : CampaignSpec
         What such a campaign measures.
     quiet : QuietHours | None
     webhook : Webhook | None
@@ -98,7 +98,7 @@ class WatchOptions:
     pairs: tuple[tuple[str, str], ...] = ()
     hold_intervals: int = 5
     campaign_every_s: float = 7 * DAY_S
-    wish: Wish = field(default_factory=Wish)
+    spec: CampaignSpec = field(default_factory=CampaignSpec)
     quiet: QuietHours | None = None
     webhook: Webhook | None = None
     keep_every_s: float = 600.0
@@ -125,9 +125,9 @@ class WatchOptions:
                 raise InputError(name, f"must be at least {least_s:g} s", value=f"{value:g} s")
 
     @property
-    def policy(self) -> Policy:
+    def policy(self) -> HealthPolicy:
         """When a link counts as what."""
-        return Policy(hold_s=self.hold_intervals * self.interval_s)
+        return HealthPolicy(hold_s=self.hold_intervals * self.interval_s)
 
     @property
     def valid_s(self) -> float:

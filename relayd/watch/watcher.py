@@ -12,20 +12,20 @@ from typing import Any
 from planner.model.catalogue import Catalogue
 from planner.model.errors import InputError, StoreError
 from probes.fleet.hosts import Fleet
-from probes.fleet.liveness import manner_for
-from probes.fleet.sessions import Patience, Sessions
-from relayd.campaigns.running import Measuring
+from probes.fleet.liveness import parameters_for
+from probes.fleet.sessions import Sessions, Timeouts
+from relayd.campaigns.running import CampaignRunner
 from relayd.store import Place, Store
 from relayd.store.campaigns.log import Campaigns
 from relayd.store.campaigns.spending import Spending, day_of
 from relayd.store.events import Events
 from relayd.store.links.states import LinkStates
 from relayd.times import utc_text
-from relayd.watch.budget import Purse
-from relayd.watch.campaigns import Campaigning
+from relayd.watch.budget import LivenessBudget
+from relayd.watch.campaigns import CampaignScheduler
 from relayd.watch.links import WatchedLinks
-from relayd.watch.liveness import Looking, period_s, region_pairs
-from relayd.watch.notifier import Telling
+from relayd.watch.liveness import LivenessMonitor, period_s, region_pairs
+from relayd.watch.notifier import Notifier
 from relayd.watch.settings import DAY_S, WatchOptions
 from relayd.watch.storage import StoreThread
 from relayd.watch.upkeep import Upkeep
@@ -56,7 +56,7 @@ class Watcher:
     catalogue : Catalogue
     options : WatchOptions
     on_note : callable
-        Called with a line about something worth telling.
+        Called with a line about something worth notifier.
     """
 
     db: str | Place
@@ -108,7 +108,7 @@ class Watcher:
         }
         if (parts := self._parts) is None:
             return found
-        looking, upkeep, telling = parts.looking, parts.upkeep, parts.telling
+        monitor, upkeep, notifier = parts.monitor, parts.upkeep, parts.notifier
         now_s = time.time()
         found |= {
             "legs": dict(parts.links.counts()),
@@ -122,25 +122,25 @@ class Watcher:
                 }
                 for (src, dst), health in parts.links.unusual().items()
             ],
-            "unreachable": dict(looking.unreachable),
-            "remedies": dict(looking.remedies),
-            "looks_every_s": looking.period_s,
-            "outages_noticed_within_s": looking.noticed_within_s,
-            "last_look_age_s": now_s - looking.last_look_s if looking.last_look_s else None,
+            "unreachable": dict(monitor.unreachable),
+            "remedies": dict(monitor.remedies),
+            "looks_every_s": monitor.period_s,
+            "outages_noticed_within_s": monitor.noticed_within_s,
+            "last_look_age_s": now_s - monitor.last_probe_s if monitor.last_probe_s else None,
             "spent_today_usd": self._spent_usd,
             "sent_today_gb": self._sent_gb,
-            "budget_used_up": looking.purse.empty,
+            "budget_used_up": monitor.budget.empty,
             "snapshot": upkeep.snapshot_id or None,
             "snapshot_age_s": now_s - upkeep.snapshot_at_s if upkeep.snapshot_at_s else None,
-            "campaign": parts.campaigning.running
-            and {"why": parts.campaigning.running, **parts.campaigning.progress},
-            "last_campaign": parts.campaigning.last or None,
-            "webhook": telling
+            "campaign": parts.scheduler.running
+            and {"why": parts.scheduler.running, **parts.scheduler.progress},
+            "last_campaign": parts.scheduler.last or None,
+            "webhook": notifier
             and {
-                "delivered": telling.delivered,
-                "failures": telling.failures,
-                "given_up": telling.given_up,
-                "problem": telling.problem,
+                "delivered": notifier.delivered,
+                "failures": notifier.failures,
+                "given_up": notifier.given_up,
+                "problem": notifier.problem,
             },
         }
         return found
@@ -179,22 +179,25 @@ class Watcher:
 
     async def _probe(self, storage: StoreThread, stop: asyncio.Event) -> None:
         owner, campaigns_due = await storage.do(
-            lambda store: (Campaigns(store).controller, Measuring(self.fleet, self.catalogue, None))
+            lambda store: (
+                Campaigns(store).controller,
+                CampaignRunner(self.fleet, self.catalogue, None),
+            )
         )
         # A name of its own: what a campaign of this store has begun is not ours to end.
-        patience = Patience(connect_s=min(10.0, max(3.0, self.options.interval_s)))
-        async with Sessions(self.fleet, f"{owner}-watch", patience=patience) as sessions:
+        timeouts = Timeouts(connect_s=min(10.0, max(3.0, self.options.interval_s)))
+        async with Sessions(self.fleet, f"{owner}-watch", timeouts=timeouts) as sessions:
             parts = await self._prepared(storage, sessions, campaigns_due)
             # A prober can say from the first moment which hosts it can't reach.
             self._parts, self._role = parts, "prober"
             running = [
-                asyncio.create_task(parts.looking.run()),
+                asyncio.create_task(parts.monitor.run()),
                 asyncio.create_task(self._now_and_then(parts)),
                 asyncio.create_task(self._campaigns(parts)),
                 asyncio.create_task(self._while_in_office(storage)),
             ]
-            if parts.telling:
-                running.append(asyncio.create_task(_patiently(parts.telling.run, self._noted)))
+            if parts.notifier:
+                running.append(asyncio.create_task(_patiently(parts.notifier.run, self._noted)))
             stopping = asyncio.create_task(stop.wait())
             try:
                 await asyncio.wait([*running, stopping], return_when=asyncio.FIRST_COMPLETED)
@@ -206,7 +209,7 @@ class Watcher:
                 with suppress(StoreError):
                     await parts.upkeep.end()
                     await self._keep(parts)
-                    await parts.looking.purse.settle()
+                    await parts.monitor.budget.settle()
                     self._spent_usd, self._sent_gb = await storage.do(_spent)
             for outcome in ended:
                 if isinstance(outcome, BaseException) and not isinstance(
@@ -215,7 +218,7 @@ class Watcher:
                     raise outcome
 
     async def _prepared(
-        self, storage: StoreThread, sessions: Sessions, measuring: Measuring
+        self, storage: StoreThread, sessions: Sessions, measuring: CampaignRunner
     ) -> _Parts:
         options = self.options
         links = WatchedLinks(region_pairs(self.fleet, options.pairs), options.policy)
@@ -225,16 +228,16 @@ class Watcher:
         links.resume(kept, now_s)
         await upkeep.begin()
         longest_ms = max(links.usual_ms.values(), default=USUAL_FAR_MS)
-        manner = manner_for(options.interval_s, longest_ms)
+        parameters = parameters_for(options.interval_s, longest_ms)
         meter = measuring.meter()
         # Requests are billed where they leave, replies where those do.
-        usd_per_look = {
-            (src, dst): meter.price(src, dst, manner.look_gb / 2)
-            + meter.price(dst, src, manner.look_gb / 2)
+        usd_per_probe = {
+            (src, dst): meter.price(src, dst, parameters.probe_gb / 2)
+            + meter.price(dst, src, parameters.probe_gb / 2)
             for src, dst in links.healths
         }
-        every_s = period_s(options.interval_s, manner, options.policy.looks)
-        per_round_usd = sum(usd_per_look.values())
+        every_s = period_s(options.interval_s, parameters, options.policy.confirmations)
+        per_round_usd = sum(usd_per_probe.values())
         most_usd = LIGHT_SHARE * options.daily_budget_usd
         least_s = 0.0
         if per_round_usd * DAY_S / every_s > most_usd > 0:
@@ -244,8 +247,10 @@ class Watcher:
                 f"take over half of the daily budget: it is done every {every_s:.0f} s."
             )
         light_usd_per_day = per_round_usd * DAY_S / every_s
-        purse = Purse(storage, options.daily_budget_usd, light_usd_per_day * BLOCK_S / DAY_S)
-        campaigning = Campaigning(
+        budget = LivenessBudget(
+            storage, options.daily_budget_usd, light_usd_per_day * BLOCK_S / DAY_S
+        )
+        scheduler = CampaignScheduler(
             storage,
             self.fleet,
             self.catalogue,
@@ -254,27 +259,27 @@ class Watcher:
             links.collapsed,
             self.on_note,
         )
-        telling = None
+        notifier = None
         if options.webhook:
-            telling = Telling(storage, options.webhook, self.on_note)
-            await telling.begin()
-        parts = _Parts(storage, links, upkeep, campaigning, telling)
+            notifier = Notifier(storage, options.webhook, self.on_note)
+            await notifier.begin()
+        parts = _Parts(storage, links, upkeep, scheduler, notifier)
 
-        async def on_looked() -> None:
+        async def on_probed() -> None:
             if links.changed:
                 await self._keep(parts)
 
-        parts.looking = Looking(
+        parts.monitor = LivenessMonitor(
             sessions,
             links,
-            purse,
-            manner,
+            budget,
+            parameters,
             options.interval_s,
             least_s,
-            usd_per_look,
-            on_looked,
+            usd_per_probe,
+            on_probed,
             self.on_note,
-            loaded=lambda: bool(campaigning.running),
+            loaded=lambda: bool(scheduler.running),
         )
         return parts
 
@@ -288,7 +293,7 @@ class Watcher:
             now_s = time.time()
             await parts.upkeep.check(now_s)
             # States that nobody sees confirmed are not believed for ever.
-            seeing = now_s - parts.looking.last_look_s < self.options.valid_s / 4
+            seeing = now_s - parts.monitor.last_probe_s < self.options.valid_s / 4
             if seeing and now_s - confirmed_s > self.options.valid_s / 4:
                 confirmed_s = now_s
                 await self._keep(parts, all_of_them=True)
@@ -303,7 +308,7 @@ class Watcher:
     async def _campaigns(self, parts: _Parts) -> None:
         while True:
             await asyncio.sleep(min(UPKEEP_S, self.options.interval_s))
-            await self._safely(lambda: parts.campaigning.check(time.time()))
+            await self._safely(lambda: parts.scheduler.check(time.time()))
 
     async def _keep(self, parts: _Parts, *, all_of_them: bool = False) -> None:
         """Keep what has changed, with its events: every reader plans by it from then on."""
@@ -332,8 +337,8 @@ class Watcher:
                 f"{item.src} -> {item.dst} is {item.health.condition}"
                 + (f": {item.health.reason}." if item.health.reason else " again.")
             )
-        if news and parts.telling:
-            parts.telling.news.set()
+        if news and parts.notifier:
+            parts.notifier.news.set()
 
     async def _safely(self, do: Callable[[], Awaitable[None]]) -> None:
         """Do something that needs the store; a store that is busy or full is only a pause."""
@@ -356,9 +361,9 @@ class _Parts:
     storage: StoreThread
     links: WatchedLinks
     upkeep: Upkeep
-    campaigning: Campaigning
-    telling: Telling | None
-    looking: Looking = field(init=False)
+    scheduler: CampaignScheduler
+    notifier: Notifier | None
+    monitor: LivenessMonitor = field(init=False)
 
 
 def _spent(store: Store) -> tuple[float, float]:

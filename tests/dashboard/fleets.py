@@ -6,8 +6,8 @@ import json
 import time
 from pathlib import Path
 
-from probes.analysis.link_health import Health
-from probes.campaign.state import Outcome
+from probes.analysis.link_health import LinkHealth
+from probes.campaign.state import ProbeOutcome
 from probes.campaign.tasks import ProbeTask
 from probes.fleet.hosts import Fleet
 from probes.samples import Metric, Sample
@@ -50,8 +50,8 @@ def store_with_history(folder: Path) -> Path:
             )
             LinkStates(store.database).keep(
                 {
-                    (EU, SA): Health("down", since_s=now_s - 900, reason="no reply to 3 looks"),
-                    (GCP, SA): Health(
+                    (EU, SA): LinkHealth("down", since_s=now_s - 900, reason="no reply to 3 looks"),
+                    (GCP, SA): LinkHealth(
                         "degraded",
                         since_s=now_s - 90,
                         reason="about 20% of packets are lost",
@@ -86,7 +86,7 @@ def _cap(metric: Metric, mbps: float) -> Sample:
 
 def _campaigns(campaigns: Campaigns) -> None:
     """Keep one that is done and one that partly failed."""
-    wish = {
+    spec = {
         "phases": ["rtt", "per-flow", "aggregate", "caps"],
         "pairs": [],
         "connections": 64,
@@ -95,20 +95,20 @@ def _campaigns(campaigns: Campaigns) -> None:
         "aggregate_s": 5.0,
         "threshold": 0.01,
     }
-    first = campaigns.begin({"wish": wish, "budget_usd": 2.0, "started_by": "watch"})
+    first = campaigns.begin({"wish": spec, "budget_usd": 2.0, "started_by": "watch"})
     pings = first.plan("rtt", [ProbeTask("rtt", ((US, SA),), 0, 2.0)] * 3)
-    first.record([Outcome(probe, sent_gb=0.001, usd=0.0001) for probe in pings])
+    first.record([ProbeOutcome(probe, sent_gb=0.001, usd=0.0001) for probe in pings])
     first.finish()
-    second = campaigns.begin({"wish": wish, "budget_usd": 5.0, "method": {"tool": "iperf3"}})
+    second = campaigns.begin({"wish": spec, "budget_usd": 5.0, "method": {"tool": "iperf3"}})
     pings = second.plan("rtt", [ProbeTask("rtt", ((src, GCP),), 0, 2.0) for src in (US, SA, EU)])
-    second.record([Outcome(probe, sent_gb=0.001, usd=0.0001) for probe in pings[:2]])
-    second.record([Outcome(pings[2], problem=REFUSED, host=EU, attempts=3)])
+    second.record([ProbeOutcome(probe, sent_gb=0.001, usd=0.0001) for probe in pings[:2]])
+    second.record([ProbeOutcome(pings[2], problem=REFUSED, host=EU, attempts=3)])
     flows = second.plan(
         "per-flow", [ProbeTask("per-flow", ((EU, dst),), 1, 10.0, 1.0) for dst in (US, SA, GCP)]
     )
-    second.record([Outcome(flows[0], sent_gb=9.5, usd=0.81)])
-    second.record([Outcome(flows[1], (), 4.0, 3.4, 3, HUNG, None, EU)])
-    second.record([Outcome(flows[2], problem=REFUSED, host=EU, attempts=2)])
+    second.record([ProbeOutcome(flows[0], sent_gb=9.5, usd=0.81)])
+    second.record([ProbeOutcome(flows[1], (), 4.0, 3.4, 3, HUNG, None, EU)])
+    second.record([ProbeOutcome(flows[2], problem=REFUSED, host=EU, attempts=2)])
     second.plan("aggregate 1", [ProbeTask("aggregate", ((US, EU),), 64, 5.0, 5.0)])
 
 

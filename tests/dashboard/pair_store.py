@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from probes.analysis.link_health import Health
+from probes.analysis.link_health import LinkHealth
 from relayd.snapshots.evidence import LinkShift
 from relayd.store import open_store
 from relayd.store.events import Events
@@ -85,7 +85,7 @@ def make_pair_store(folder: Path) -> Path:
                     ),
                 ),
             )
-        down = Health("down", end_s, "no reply to 9 packets")
+        down = LinkHealth("down", end_s, "no reply to 9 packets")
         Events(store.database).add(
             "leg", f"{DST}>{SRC}", {"from": "up", "to": "down", "reason": down.reason}
         )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from probes.analysis.link_health import Health
+from probes.analysis.link_health import LinkHealth
 from relayd.catalogue.loading import load_catalogue
 from relayd.snapshots.building import make_snapshot
 from relayd.store import append, open_store
@@ -88,7 +88,7 @@ def test_what_happens_appears_and_tomorrow_there_is_nothing_new(
         page = seen.open(f"{service.url}/fleet")
         assert "It is the only one" in text_of(page, ".part.changed")
         with open_store(db, mode="write") as store, store.database.transaction():
-            down = Health("down", since_s=time.time(), reason="no reply to 3 looks")
+            down = LinkHealth("down", since_s=time.time(), reason="no reply to 3 looks")
             LinkStates(store.database).keep({(US, SA): down}, (), time.time() + 3600)
         with open_store(db, mode="write") as store:
             Events(store.database).add("leg", f"{US}>{SA}", {"to": "down"})

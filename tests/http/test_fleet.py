@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from planner.model.network import Snapshot
-from probes.analysis.link_health import Health
+from probes.analysis.link_health import LinkHealth
 from probes.estimation import Estimator
 from probes.samples import Sample
 from relayd.catalogue.loading import load_catalogue
@@ -144,7 +144,7 @@ def test_what_has_changed_since_yesterday(tmp_path: Path) -> None:
 
 
 def test_the_fleet_is_shown_without_what_logging_in_takes(store: Path, fleet: Path) -> None:
-    down = {(REGIONS[0], REGIONS[2]): Health("down", since_s=time.time(), reason="no reply")}
+    down = {(REGIONS[0], REGIONS[2]): LinkHealth("down", since_s=time.time(), reason="no reply")}
     keep(store, down, (), 3600)
     with open_store(store, mode="write") as opened:
         detail = json.dumps({"host": "us"})

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from probes.analysis.link_health import Health
+from probes.analysis.link_health import LinkHealth
 from relayd.store import open_store
 from tests.http.running import Answer, Served, eventually, served
 from tests.http.test_samples import LINES, SAMPLE, lines
@@ -194,7 +194,9 @@ def test_a_link_is_not_down_for_ever_while_the_database_is_away(
     server: PostgresqlServer, tmp_path: Path
 ) -> None:
     where = server.new_store()
-    down = {LINK: Health(condition="down", since_s=time.time() - 60, reason="no reply to 5 looks")}
+    down = {
+        LINK: LinkHealth(condition="down", since_s=time.time() - 60, reason="no reply to 5 looks")
+    }
     with served(where, environment=SETTINGS_ALONE, log=tmp_path / "log") as service:
         before = planned(service)
         keep(where, down, (), 5)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from planner.model.link_states import Pair
-from probes.analysis.link_health import Health
+from probes.analysis.link_health import LinkHealth
 from relayd.sources.mirror import MirroredWan
 from relayd.store import open_store
 from relayd.store.links.states import LinkStates
@@ -34,7 +34,7 @@ user = "nobody"
 
 
 def keep(
-    db: Path | str, healths: Mapping[Pair, Health], usual: tuple[Pair, ...], seconds: float
+    db: Path | str, healths: Mapping[Pair, LinkHealth], usual: tuple[Pair, ...], seconds: float
 ) -> None:
     with open_store(db, mode="write") as store, store.database.transaction():
         LinkStates(store.database).keep(healths, usual, time.time() + seconds)
@@ -46,7 +46,9 @@ def planned(service: Served) -> Any:
 
 
 def test_verdicts_leave_a_link_that_is_down_and_come_back(store: Path) -> None:
-    down = {LINK: Health(condition="down", since_s=time.time() - 60, reason="no reply to 5 looks")}
+    down = {
+        LINK: LinkHealth(condition="down", since_s=time.time() - 60, reason="no reply to 5 looks")
+    }
     with served(store, environment=QUICK) as service:
         before = planned(service)
         assert before["verdict"] == "direct"
@@ -72,7 +74,9 @@ def test_verdicts_leave_a_link_that_is_down_and_come_back(store: Path) -> None:
 def test_a_mirror_without_its_service_does_not_believe_for_ever_that_a_link_is_down(
     store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    down = {LINK: Health(condition="down", since_s=time.time() - 60, reason="no reply to 5 looks")}
+    down = {
+        LINK: LinkHealth(condition="down", since_s=time.time() - 60, reason="no reply to 5 looks")
+    }
     keep(store, down, (), 900)
     with served(store, environment=QUICK) as service:
         mirror = MirroredWan(service.url, timeout_s=2, attempts=1, refresh_s=0.1)

@@ -203,9 +203,9 @@ def test_a_campaign_survives_everything(lab_of: Callable[..., Lab], tmp_path: Pa
     dead, hanging = names[3:5], names[7]
     pairs = [(names[i], names[(i + step) % 12]) for i in range(12) for step in (1, 5)]
     words = ["probe", "--fleet", str(lab.fleet_file), "--db", str(db), "--json", "--yes"]
-    wish = ["--phases", "rtt,per-flow", "--flow-time", "4s"]
-    wish += [word for src, dst in pairs for word in ("--pairs", f"{src}>{dst}")]
-    first = _kill_when(12, db, [*RELAYD, *words, *wish])
+    spec = ["--phases", "rtt,per-flow", "--flow-time", "4s"]
+    spec += [word for src, dst in pairs for word in ("--pairs", f"{src}>{dst}")]
+    first = _kill_when(12, db, [*RELAYD, *words, *spec])
     for region in dead:
         lab.set_host(region, {"state": "blackhole"})
     lab.set_host(hanging, {"ssh": "hang"})
@@ -240,8 +240,8 @@ def test_limits_hold_and_what_is_left_out_can_follow(
     lab = lab_of(_topology(4), "accuracy")
     db = tmp_path / "store.db"
     pair = f"{_PROVIDERS[0]}>{_PROVIDERS[2]}"
-    wish = ["--phases", "per-flow", "--flow-time", "4s", "--pairs", pair, "--yes"]
-    code, report = probe(lab, db, *wish, *words)
+    spec = ["--phases", "per-flow", "--flow-time", "4s", "--pairs", pair, "--yes"]
+    code, report = probe(lab, db, *spec, *words)
     assert (code, report["left_out"], report["samples"]) == (5, 1, 0)
     code, report = probe(lab, db, "--resume", "--budget", "9usd")
     assert (code, report["left_out"], report["samples"]) == (0, 0, 1)

@@ -77,13 +77,13 @@ def test_each_failure_costs_only_its_own_probes(lab_of: Callable[..., Lab], tmp_
 
 def test_an_unlucky_vm_is_found_and_no_other(lab_of: Callable[..., Lab], tmp_path: Path) -> None:
     lab = lab_of(_topology(), "failures")
-    wish = ["--phases", "rtt,caps", "--thorough", "--connections", "4", "--aggregate-time", "4s"]
+    spec = ["--phases", "rtt,caps", "--thorough", "--connections", "4", "--aggregate-time", "4s"]
     uneven = tmp_path / "uneven.db"
     none = relayd("fleet", "caps", "--db", uneven)
     assert (none.returncode, none.stdout) == (4, "")
     lab.set_host(_REGIONS[3], {"egress_mbps": "7"})
     try:
-        code, report = probe(lab, uneven, *wish)
+        code, report = probe(lab, uneven, *spec)
         assert (code, report["failed"]) == (0, [])
         found = {(cap["host"], cap["cap"]): cap for cap in report["recreate"]}
         assert set(found) == {(_REGIONS[3], "egress")}

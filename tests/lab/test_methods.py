@@ -168,7 +168,7 @@ def test_settings_of_hosts_are_restored_also_after_a_kill(lab: Lab, tmp_path: Pa
         pytest.skip("reno, which every kernel allows, is this machine's own algorithm")
     db = tmp_path / "store.db"
     words = ["probe", "--fleet", str(lab.fleet_file), "--db", str(db), "--yes"]
-    wish = [
+    spec = [
         "--tool",
         "nuttcp",
         "--congestion-control",
@@ -181,10 +181,10 @@ def test_settings_of_hosts_are_restored_also_after_a_kill(lab: Lab, tmp_path: Pa
         "20s",
         "--full-time",
     ]
-    refused = relayd(*words, *wish)
+    refused = relayd(*words, *spec)
     assert refused.returncode == 2
     assert "--change-sysctls" in refused.stderr
-    command = [*RELAYD, *words, *wish, "--change-sysctls"]
+    command = [*RELAYD, *words, *spec, "--change-sysctls"]
     controller = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 60
     both = _REGIONS[:2]
@@ -197,7 +197,7 @@ def test_settings_of_hosts_are_restored_also_after_a_kill(lab: Lab, tmp_path: Pa
     assert in_site(lab, both[0], "cat", _SYSCTL).strip() == "reno"  # nobody was left to restore it
     # Another controller neither restores it nor takes the changed value for the original.
     other = tmp_path / "other.db"
-    code, report = probe(lab, other, *wish[:-3], "--flow-time", "4s", "--change-sysctls")
+    code, report = probe(lab, other, *spec[:-3], "--flow-time", "4s", "--change-sysctls")
     assert code == 5
     assert "another campaign" in report["failed"][0]["problem"]
     code, report = probe(lab, db, "--resume")

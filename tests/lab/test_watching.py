@@ -23,7 +23,7 @@ import pytest
 
 import relayd
 from planner.transfer.plan import Plan
-from probes.campaign.stages import Wish
+from probes.campaign.stages import CampaignSpec
 from probes.fleet.file import load_fleet
 from probes.lab.controller import Lab
 from probes.lab.topology import Site, Topology
@@ -242,7 +242,7 @@ def test_a_slow_link_is_degraded_and_a_dead_host_is_judged_by_others(lab: Lab, d
             link = next(relayd.open(db).links(_SRC, _DST))
             assert 240 < link.rtt_ms.expected < 270
             lab.set_host(_REGIONS[0], {"state": "blackhole"})
-            # Its own looks can't be had any more; those at it stand in for them.
+            # It can't be probed from any more; the probes of it stand in for those.
             await _until(
                 lambda: all(
                     states().get(pair) == "down"
@@ -326,7 +326,7 @@ def test_a_daily_budget_holds(lab: Lab, db: Path) -> None:
         budget_usd,
         interval_s=4.0,
         campaign_every_s=3600.0,
-        wish=Wish(phases=("rtt", "per-flow"), thorough=True, flow_s=4.0),
+        spec=CampaignSpec(phases=("rtt", "per-flow"), thorough=True, flow_s=4.0),
     )
 
     async def story() -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, settings
 
-from probes.importers import ImportOptions, Outcome, read
+from probes.importers import ImportedRow, ImportOptions, read
 from probes.samples import Sample, Skipped
 
 patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -23,7 +23,7 @@ OPTIONS = ImportOptions(
 )
 
 
-def outcomes(format_name: str, content: bytes | str | Path, **options: Any) -> list[Outcome]:
+def outcomes(format_name: str, content: bytes | str | Path, **options: Any) -> list[ImportedRow]:
     if isinstance(content, Path):
         content = content.read_bytes()
     if isinstance(content, str):
@@ -42,5 +42,5 @@ def skipped(format_name: str, content: bytes | str | Path, **options: Any) -> li
     return [outcome for outcome in found if isinstance(outcome, Skipped)]
 
 
-def reasons(found: list[Outcome]) -> Counter[str]:
+def reasons(found: list[ImportedRow]) -> Counter[str]:
     return Counter(outcome.reason for outcome in found if isinstance(outcome, Skipped))

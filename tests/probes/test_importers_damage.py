@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.model.errors import FormatError, InputError, RelaydError
-from probes.importers import FORMATS, Outcome, read
+from probes.importers import FORMATS, ImportedRow, read
 from probes.importers.text import MAX_LINE_CHARS
 from probes.samples import Sample, Skipped
 from tests.probes.reading import FIXTURES, OPTIONS, outcomes, patient
@@ -34,7 +34,7 @@ _formats = st.sampled_from(FORMATS)
 def check(format_name: str, content: bytes) -> None:
     """Read to the end; anything but sound outcomes or an error of ours fails the test."""
     message = ""
-    found: list[Outcome] = []
+    found: list[ImportedRow] = []
     try:
         found = outcomes(format_name, content, connections=1)
     except RelaydError as error:

@@ -9,47 +9,49 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from probes.analysis.link_health import (
-    Health,
-    Look,
-    Policy,
-    after_look,
+    HealthPolicy,
+    LinkHealth,
+    LivenessProbe,
+    after_probe,
     after_throughput,
     suspicious,
 )
 
-_POLICY = Policy(looks=3, hold_s=50.0)
+_POLICY = HealthPolicy(confirmations=3, hold_s=50.0)
 _USUAL_MS = 80.0
 _EVERY_S = 10.0
 GOOD, SILENT, SLOW = "good", "silent", "slow"
 
 
-def _look(at_s: float, kind: str, sent: int = 3) -> Look:
+def _probe(at_s: float, kind: str, sent: int = 3) -> LivenessProbe:
     if kind == SILENT:
-        return Look(at_s, sent, 0)
-    return Look(at_s, sent, sent, _USUAL_MS * (3.0 if kind == SLOW else 1.02))
+        return LivenessProbe(at_s, sent, 0)
+    return LivenessProbe(at_s, sent, sent, _USUAL_MS * (3.0 if kind == SLOW else 1.02))
 
 
-def _through(kinds: list[str], health: Health | None = None, begin_s: float = 0.0) -> list[Health]:
-    found = [health or Health()]
+def _through(
+    kinds: list[str], health: LinkHealth | None = None, begin_s: float = 0.0
+) -> list[LinkHealth]:
+    found = [health or LinkHealth()]
     for number, kind in enumerate(kinds):
-        look = _look(begin_s + number * _EVERY_S, kind)
-        found.append(after_look(found[-1], look, _POLICY, _USUAL_MS))
+        probe = _probe(begin_s + number * _EVERY_S, kind)
+        found.append(after_probe(found[-1], probe, _POLICY, _USUAL_MS))
     return found[1:]
 
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.sampled_from([GOOD, GOOD, SILENT, SLOW]), max_size=60))
-def test_conditions_follow_runs_of_looks(kinds: list[str]) -> None:
+def test_conditions_follow_runs_of_probes(kinds: list[str]) -> None:
     history = _through(kinds)
     condition = "up"
     for at, health in enumerate(history):
-        run = kinds[max(0, at - _POLICY.looks + 1) : at + 1]
-        if run == [SILENT] * _POLICY.looks:
+        run = kinds[max(0, at - _POLICY.confirmations + 1) : at + 1]
+        if run == [SILENT] * _POLICY.confirmations:
             assert health.condition == "down"
         if health.condition != condition:
             if health.condition == "down":
-                assert run == [SILENT] * _POLICY.looks
-                assert health.since_s <= (at - _POLICY.looks + 1) * _EVERY_S
+                assert run == [SILENT] * _POLICY.confirmations
+                assert health.since_s <= (at - _POLICY.confirmations + 1) * _EVERY_S
             elif condition == "up":
                 assert GOOD not in run or "are lost" in health.reason
             else:
@@ -64,11 +66,11 @@ def test_conditions_follow_runs_of_looks(kinds: list[str]) -> None:
 
 def test_looking_again_settles_it_and_one_lost_packet_is_nothing() -> None:
     (health,) = _through([SILENT])
-    assert suspicious(health, _look(0, SILENT), _POLICY)
+    assert suspicious(health, _probe(0, SILENT), _POLICY)
     (health,) = _through([GOOD], health)
     assert (health.condition, health.silent) == ("up", 0)
-    partly = Look(5.0, 3, 2, _USUAL_MS)
-    health = after_look(health, partly, _POLICY, _USUAL_MS)
+    partly = LivenessProbe(5.0, 3, 2, _USUAL_MS)
+    health = after_probe(health, partly, _POLICY, _USUAL_MS)
     assert suspicious(health, partly, _POLICY)
     assert health.condition == "up"
     down = _through([SILENT] * 3, health, 10.0)[-1]
@@ -77,18 +79,18 @@ def test_looking_again_settles_it_and_one_lost_packet_is_nothing() -> None:
         10.0,
         "3 probes in a row got no reply",
     )
-    assert not suspicious(down, _look(0, SILENT), _POLICY)
+    assert not suspicious(down, _probe(0, SILENT), _POLICY)
 
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from([0.2, 0.3, 0.5]))
 def test_loss_degrades_and_its_share_is_known(seed: int, share: float) -> None:
     random = Random(seed)
-    health = Health()
+    health = LinkHealth()
     for number in range(40):
         received = sum(random.random() >= share for _ in range(3))
-        look = Look(number * _EVERY_S, 3, received, _USUAL_MS if received else None)
-        health = after_look(health, look, replace(_POLICY, looks=99), _USUAL_MS)
+        probe = LivenessProbe(number * _EVERY_S, 3, received, _USUAL_MS if received else None)
+        health = after_probe(health, probe, replace(_POLICY, confirmations=99), _USUAL_MS)
         if health.condition == "degraded":
             break
     assert health.condition == "degraded"
@@ -96,7 +98,7 @@ def test_loss_degrades_and_its_share_is_known(seed: int, share: float) -> None:
     assert 0.05 < health.loss_share < 0.9
     # Without losses it is as usual again, in time.
     for number in range(400):
-        health = after_look(health, _look(1e4 + number * _EVERY_S, GOOD), _POLICY, _USUAL_MS)
+        health = after_probe(health, _probe(1e4 + number * _EVERY_S, GOOD), _POLICY, _USUAL_MS)
     assert (health.condition, health.loss_share) == ("up", 0.0)
 
 
@@ -112,27 +114,29 @@ def test_silence_that_is_no_outage_is_loss() -> None:
 
 def test_usual_loss_is_no_alarm() -> None:
     random = Random(5)
-    health = Health()
+    health = LinkHealth()
     for number in range(100_000):
         received = sum(random.random() >= 0.002 for _ in range(3))
-        look = Look(number * _EVERY_S, 3, received, _USUAL_MS if received else None)
-        health = after_look(health, look, _POLICY, _USUAL_MS)
+        probe = LivenessProbe(number * _EVERY_S, 3, received, _USUAL_MS if received else None)
+        health = after_probe(health, probe, _POLICY, _USUAL_MS)
         assert health.condition == "up"
 
 
 def test_while_a_link_is_loaded_only_silence_counts() -> None:
-    health = Health()
+    health = LinkHealth()
     for number in range(50):
-        look = Look(number * 1.0, 3, 1, 400.0)
-        health = after_look(health, look, _POLICY, _USUAL_MS, loaded=True)
+        probe = LivenessProbe(number * 1.0, 3, 1, 400.0)
+        health = after_probe(health, probe, _POLICY, _USUAL_MS, loaded=True)
     assert health.condition == "up"
     for number in range(3):
-        health = after_look(health, Look(60.0 + number, 3, 0), _POLICY, _USUAL_MS, loaded=True)
+        health = after_probe(
+            health, LivenessProbe(60.0 + number, 3, 0), _POLICY, _USUAL_MS, loaded=True
+        )
     assert health.condition == "down"
 
 
 def test_a_rate_that_collapses_degrades_until_it_is_measured_again_or_forgotten() -> None:
-    collapsed = after_throughput(Health(), 9.0, 90.0, 100.0, 1000.0, _POLICY)
+    collapsed = after_throughput(LinkHealth(), 9.0, 90.0, 100.0, 1000.0, _POLICY)
     assert (collapsed.condition, collapsed.rate_share) == ("degraded", 0.09)
     # Good round trips say nothing of the rate.
     assert _through([GOOD] * 30, collapsed, 1010.0)[-1].condition == "degraded"
@@ -143,11 +147,11 @@ def test_a_rate_that_collapses_degrades_until_it_is_measured_again_or_forgotten(
     assert _through([GOOD] * 7, collapsed, late_s)[-1].condition == "up"
     # What is older than what is known changes nothing; the width of the bounds is allowed for.
     assert after_throughput(healed, 1.0, 90.0, 100.0, 1500.0, _POLICY) == healed
-    assert after_throughput(Health(), 46.0, 90.0, 100.0, 0.0, _POLICY).condition == "up"
+    assert after_throughput(LinkHealth(), 46.0, 90.0, 100.0, 0.0, _POLICY).condition == "up"
 
 
 def test_unknown_round_trips_are_never_slow() -> None:
-    health = Health()
+    health = LinkHealth()
     for number in range(10):
-        health = after_look(health, _look(number, SLOW), _POLICY, None)
+        health = after_probe(health, _probe(number, SLOW), _POLICY, None)
     assert health.condition == "up"

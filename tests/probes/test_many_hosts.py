@@ -11,7 +11,7 @@ import asyncssh
 
 from probes.fleet.failures import ProbeError
 from probes.fleet.hosts import Fleet, Host
-from probes.fleet.sessions import Patience, Sessions
+from probes.fleet.sessions import Sessions, Timeouts
 
 _HOSTS = 100
 _AT_ONCE = 12
@@ -94,8 +94,8 @@ def test_a_hundred_hosts_are_logged_in_to_a_few_at_a_time(tmp_path: Path) -> Non
         # The last one is not there: it fails alone.
         servers[-1].close()
         await servers[-1].wait_closed()
-        patience = Patience(connect_s=60, login_s=60, command_s=120)
-        async with Sessions(Fleet(hosts), "many", at_once=_AT_ONCE, patience=patience) as sessions:
+        timeouts = Timeouts(connect_s=60, login_s=60, command_s=120)
+        async with Sessions(Fleet(hosts), "many", at_once=_AT_ONCE, timeouts=timeouts) as sessions:
 
             async def ask(name: str) -> str:
                 try:

@@ -159,7 +159,7 @@ def test_a_published_distribution_stands_in_for_others(catalogue: Catalogue) -> 
 
 
 @pytest.mark.parametrize(
-    ("wish", "says"),
+    ("spec", "says"),
     [
         ({"window_bytes": 100}, "--tcp-window"),
         ({"congestion_control": "cubic; reboot"}, "--congestion-control"),
@@ -168,10 +168,10 @@ def test_a_published_distribution_stands_in_for_others(catalogue: Catalogue) -> 
     ],
 )
 def test_what_a_tool_cannot_do_is_told_before_anything_runs(
-    wish: dict[str, object], says: str
+    spec: dict[str, object], says: str
 ) -> None:
     with pytest.raises(InputError, match=says):
-        replace(Method(), **wish)  # type: ignore[arg-type]
+        replace(Method(), **spec)  # type: ignore[arg-type]
 
 
 def test_only_what_a_socket_cannot_ask_for_is_changed() -> None:

@@ -17,12 +17,12 @@ import pytest
 
 from probes.fleet.failures import ProbeError
 from probes.fleet.hosts import Fleet, Host
-from probes.fleet.sessions import Patience, Sessions, connect
+from probes.fleet.sessions import Sessions, Timeouts, connect
 from probes.fleet.trust import offered_keys, store_key
 from tests.probes.machines import Machine, machines, make_key, need
 
 _ROOT = Path(__file__).parents[2]
-_BRIEF = Patience(connect_s=3, login_s=2, keepalive_s=0.5, keepalives=2, command_s=3)
+_BRIEF = Timeouts(connect_s=3, login_s=2, keepalive_s=0.5, keepalives=2, command_s=3)
 _REGIONS = ["aws:us-east-1", "gcp:us-east1"]
 Fixture = tuple[Fleet, dict[str, Machine]]
 
@@ -95,7 +95,7 @@ def test_keys_are_trusted_only_when_stored_and_never_when_changed(
     alone = Fleet({name: host})
 
     async def login() -> None:
-        async with Sessions(alone, "test", patience=_BRIEF) as sessions:
+        async with Sessions(alone, "test", timeouts=_BRIEF) as sessions:
             await sessions.session(name)
 
     with pytest.raises(ProbeError, match="host key is not in") as unknown:
@@ -129,7 +129,7 @@ def test_a_refused_login_and_a_closed_port_say_so(fleet: Fixture, tmp_path: Path
     found[second.name].stop()
 
     async def login(name: str) -> None:
-        async with Sessions(strange, "test", patience=_BRIEF) as sessions:
+        async with Sessions(strange, "test", timeouts=_BRIEF) as sessions:
             await sessions.session(name)
 
     with pytest.raises(ProbeError, match="was refused") as refused:
@@ -183,7 +183,7 @@ def test_a_host_that_hangs_is_given_up(fleet: Fixture, when: str) -> None:
     name = _REGIONS[0]
 
     async def main() -> ProbeError:
-        async with Sessions(members, "test", patience=_BRIEF) as sessions:
+        async with Sessions(members, "test", timeouts=_BRIEF) as sessions:
             if when == "after":
                 await sessions.session(name)
             found[name].signal(signal.SIGSTOP)
@@ -276,7 +276,7 @@ def test_a_lost_connection_is_made_anew(fleet: Fixture) -> None:
     name = _REGIONS[0]
 
     async def main() -> bytes:
-        async with Sessions(members, "test", patience=_BRIEF) as sessions:
+        async with Sessions(members, "test", timeouts=_BRIEF) as sessions:
             session = await sessions.session(name)
             found[name].stop()
             with pytest.raises(ProbeError, match=r"connection was lost|did not answer"):

@@ -21,7 +21,7 @@ from planner.model.predictions import PathPrediction, PlanPrediction, Range
 from probes.fleet import remote
 from probes.fleet.hosts import Fleet, Host
 from probes.samples import Sample
-from probes.verification.outcomes import Outcome, PathOutcome, in_doubt, judged, samples_of
+from probes.verification.outcomes import PathOutcome, RunOutcome, in_doubt, judged, samples_of
 from probes.verification.relays import (
     _RELAY,
     Relaying,
@@ -31,9 +31,9 @@ from probes.verification.relays import (
 )
 from probes.verification.runs import (
     MOST_PAIRINGS,
-    Limits,
     PathRun,
     Run,
+    VerificationLimits,
     cost_usd,
     runs_of,
     streams_of,
@@ -71,11 +71,11 @@ def test_runs_hold_to_their_limits_or_are_refused(
 ) -> None:
     ways = (REGIONS, (REGIONS[0], REGIONS[2]))[: 1 + split]
     predictions = {"plan": _prediction(gbps, *ways), "direct": _prediction(gbps / 3, ways[-1])}
-    limits = Limits(seconds, most_gb, budget_usd)
+    limits = VerificationLimits(seconds, most_gb, budget_usd)
     try:
         runs = runs_of(predictions, _fleet(1, 1, 1), limits, _price)
     except InputError:
-        generous = Limits(3, 2e5, 2e5)
+        generous = VerificationLimits(3, 2e5, 2e5)
         least = runs_of(predictions, _fleet(1, 1, 1), generous, _price)
         assert volume_gb(least) * 1.25 > most_gb or cost_usd(least, _price) * 1.25 > budget_usd
         return
@@ -91,7 +91,9 @@ def test_runs_hold_to_their_limits_or_are_refused(
 def test_what_is_free_is_held_to_its_volume_without_a_budget() -> None:
     predictions = {"plan": _prediction(5.0, REGIONS)}
     for most_gb, finite in ((1000.0, True), (inf, False)):
-        (run,) = runs_of(predictions, _fleet(1, 1, 1), Limits(10, most_gb, 0.0), lambda *_: 0.0)
+        (run,) = runs_of(
+            predictions, _fleet(1, 1, 1), VerificationLimits(10, most_gb, 0.0), lambda *_: 0.0
+        )
         assert isfinite(run.paths[0].most_gbps) == finite
 
 
@@ -118,7 +120,7 @@ def test_connections_are_divided_over_all_vms(connections: int, counts: list[int
 # ---- what follows ------------------------------------------------------------------------------
 
 
-def _outcome(kind: str, way: tuple[str, ...], predicted: float, achieved: float) -> Outcome:
+def _outcome(kind: str, way: tuple[str, ...], predicted: float, achieved: float) -> RunOutcome:
     rate = Range(predicted / 1.05, predicted, predicted * 1.05)
     path = PathPrediction(way, 64, 80.0, rate)
     hosts = _fleet(1, 1, 1)
@@ -126,7 +128,7 @@ def _outcome(kind: str, way: tuple[str, ...], predicted: float, achieved: float)
     run = PathRun(path, streams_of(path, [[name] for name in names]), float("inf"), 1.0)
     sample = Sample(way[0], way[-1], "aggregate_mbps", achieved * 1000, 1e9, "iperf3", 64, 5.0)
     plan = PlanPrediction("p", "x", way[0], way[-1], "relay", (path,), {}, rate)
-    return Outcome(Run(kind, plan, (run,), 2, 5), (PathOutcome(run, (sample,), 1.0, 1e9),), {})
+    return RunOutcome(Run(kind, plan, (run,), 2, 5), (PathOutcome(run, (sample,), 1.0, 1e9),), {})
 
 
 def _links(first: float, second: float) -> object:

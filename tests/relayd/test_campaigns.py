@@ -19,12 +19,12 @@ import pytest
 from planner.model.catalogue import Catalogue
 from planner.model.errors import InputError, StoreError
 from probes.campaign.costing import Meter
-from probes.campaign.engine import Engine, Limits
+from probes.campaign.engine import CampaignLimits, Engine
 from probes.campaign.probing import Prober
-from probes.campaign.state import Outcome, Probe, task_from_json, task_to_json
+from probes.campaign.state import Probe, ProbeOutcome, task_from_json, task_to_json
 from probes.campaign.tasks import ProbeTask
 from probes.fleet.hosts import Fleet
-from probes.fleet.sessions import Patience, Sessions
+from probes.fleet.sessions import Sessions, Timeouts
 from probes.samples import Sample
 from relayd.catalogue.loading import load_catalogue
 from relayd.store import Store, open_store
@@ -40,7 +40,7 @@ _PING = ProbeTask("rtt", (("aws:us-east-1", "gcp:us-east1"),), 0, 1.0)
 _CAPS = ProbeTask("caps", (("a", "b"), ("a", "c")), 64, 5.0, 4.5)
 _SAMPLE = Sample("aws:us-east-1", "gcp:us-east1", "rtt_ms", 11.5, 1.7e9, "ping")
 _REGIONS = ["aws:us-east-1", "gcp:us-east1", "azure:eastus", "aws:eu-west-1"]
-_BRIEF = Patience(connect_s=3, login_s=2, keepalive_s=0.5, keepalives=2, command_s=3)
+_BRIEF = Timeouts(connect_s=3, login_s=2, keepalive_s=0.5, keepalives=2, command_s=3)
 
 
 @pytest.fixture
@@ -64,8 +64,8 @@ def test_a_campaign_is_found_again_with_what_is_left(store: Store, spot: Spot) -
     assert campaigns.unfinished() is None
     campaign = campaigns.begin({"wish": {"phases": ["rtt"]}})
     first, second = campaign.plan("rtt", [_PING, _CAPS])
-    campaign.record([Outcome(first, (_SAMPLE,), sent_gb=0.5, usd=0.25)])
-    campaign.record([Outcome(second, sent_gb=0.25, usd=0.125, problem="it hung", attempts=3)])
+    campaign.record([ProbeOutcome(first, (_SAMPLE,), sent_gb=0.5, usd=0.25)])
+    campaign.record([ProbeOutcome(second, sent_gb=0.25, usd=0.125, problem="it hung", attempts=3)])
     (stage,) = stages(store.database, campaign.row.id)
     assert stage == ("rtt", 0, 1, 1, 0.75, 0.375)
     (found_failure,) = failures(store.database, campaign.row.id)
@@ -93,11 +93,11 @@ def test_a_campaign_is_found_again_with_what_is_left(store: Store, spot: Spot) -
 def test_samples_and_their_probe_are_kept_together_or_not_at_all(store: Store, spot: Spot) -> None:
     campaign = Campaigns(store).begin({})
     first, second = campaign.plan("rtt", [_PING, _PING])
-    campaign.record([Outcome(first, (_SAMPLE,))])
+    campaign.record([ProbeOutcome(first, (_SAMPLE,))])
     with pytest.raises(spot.integrity_error, match="the probe is done"):
-        campaign.record([Outcome(first, (_SAMPLE._replace(value=12.0),))])
+        campaign.record([ProbeOutcome(first, (_SAMPLE._replace(value=12.0),))])
     with pytest.raises(InputError, match="can't be stored"):
-        campaign.record([Outcome(second, (_SAMPLE._replace(value=-1.0),))])
+        campaign.record([ProbeOutcome(second, (_SAMPLE._replace(value=-1.0),))])
     assert list(store.samples.samples_for_estimates()) == [_SAMPLE]
     assert [probe.status for probe in campaign.probes()] == ["done", "planned"]
 
@@ -115,8 +115,8 @@ def test_what_was_stored_in_doubt_is_stored_and_paid_for_once(
             campaign = Campaigns(store).begin({})
             done, failed, later = campaign.plan("rtt", [_PING, _PING, _PING])
             outcomes = [
-                Outcome(done, (_SAMPLE,), sent_gb=0.5, usd=0.25),
-                Outcome(failed, sent_gb=0.5, usd=0.25, problem="it hung"),
+                ProbeOutcome(done, (_SAMPLE,), sent_gb=0.5, usd=0.25),
+                ProbeOutcome(failed, sent_gb=0.5, usd=0.25, problem="it hung"),
             ]
             # What begins statistics anew might be a crash, after which nobody knows for sure.
             server.sql("SELECT pg_stat_reset_shared('bgwriter')")
@@ -124,11 +124,11 @@ def test_what_was_stored_in_doubt_is_stored_and_paid_for_once(
             with pytest.raises(StoreError, match="could not be asked since"):
                 campaign.record(outcomes)
             assert [probe.status for probe in campaign.probes()] == ["done", "failed", "planned"]
-            campaign.record([*outcomes, Outcome(later, sent_gb=0.125, usd=0.5)])
+            campaign.record([*outcomes, ProbeOutcome(later, sent_gb=0.125, usd=0.5)])
             assert campaign.spent() == (1.125, 1.0)
             assert list(store.samples.samples_for_estimates()) == [_SAMPLE]
             # Tried again on purpose, it is paid for again.
-            campaign.record([Outcome(failed, sent_gb=0.5, usd=0.25)])
+            campaign.record([ProbeOutcome(failed, sent_gb=0.5, usd=0.25)])
             assert campaign.spent() == (1.625, 1.25)
 
 
@@ -186,12 +186,12 @@ class _Watched(Prober):
 
 
 def _run(
-    fleet: Fleet, store: Store, catalogue: Catalogue, tasks: list[ProbeTask], limits: Limits
-) -> tuple[list[Outcome], list[Probe]]:
+    fleet: Fleet, store: Store, catalogue: Catalogue, tasks: list[ProbeTask], limits: CampaignLimits
+) -> tuple[list[ProbeOutcome], list[Probe]]:
     campaign = Campaigns(store).begin({})
 
-    async def main() -> list[Outcome]:
-        async with Sessions(fleet, "engine", patience=_BRIEF) as sessions:
+    async def main() -> list[ProbeOutcome]:
+        async with Sessions(fleet, "engine", timeouts=_BRIEF) as sessions:
             prober = Prober(sessions, lambda *_: 1.0)
             engine = Engine(sessions, prober, campaign, Meter(catalogue), limits, seed=1)
             return await engine.run(campaign.plan("rtt", tasks))
@@ -207,7 +207,9 @@ def test_a_dead_and_a_hanging_host_cost_only_their_own_probes(
     dead, hanging = _REGIONS[2:]
     found[dead].stop()
     found[hanging].signal(signal.SIGSTOP)
-    outcomes, probes = _run(members, store, catalogue, _pings(_REGIONS), Limits(backoff_s=0.1))
+    outcomes, probes = _run(
+        members, store, catalogue, _pings(_REGIONS), CampaignLimits(backoff_s=0.1)
+    )
     assert len(outcomes) == len(probes) == 12
     # Where such a host only has to answer pings, its sshd is not asked for anything.
     for outcome in outcomes:
@@ -227,8 +229,8 @@ def test_a_host_that_comes_back_gets_its_second_chance(
     found[late].stop()
     campaign = Campaigns(store).begin({})
 
-    async def main() -> list[Outcome]:
-        async with Sessions(members, "engine", patience=_BRIEF) as sessions:
+    async def main() -> list[ProbeOutcome]:
+        async with Sessions(members, "engine", timeouts=_BRIEF) as sessions:
             notes: list[str] = []
 
             def note(text: str) -> None:
@@ -240,7 +242,7 @@ def test_a_host_that_comes_back_gets_its_second_chance(
                 Prober(sessions, lambda *_: 1.0),
                 campaign,
                 Meter(catalogue),
-                Limits(backoff_s=0.1),
+                CampaignLimits(backoff_s=0.1),
                 on_note=note,
                 seed=1,
             )
@@ -268,7 +270,7 @@ def test_no_host_is_in_two_bandwidth_probes_and_rounds_give_the_order(
     async def main() -> _Watched:
         async with Sessions(members, "engine") as sessions:
             prober = _Watched(sessions)
-            limits = Limits(jitter_s=0.02)
+            limits = CampaignLimits(jitter_s=0.02)
             engine = Engine(sessions, prober, campaign, Meter(catalogue), limits, seed=1)
             await engine.run(campaign.plan("aggregate 1", tasks))
             assert engine.progress.rounds == 6  # 4 hosts, 12 pairs, two at a time
@@ -298,7 +300,7 @@ def test_a_budget_is_never_passed(
                 Sender(sessions, lambda *_: 1.0),
                 campaign,
                 Meter(catalogue),
-                Limits(budget_usd=0.2, jitter_s=0.0),
+                CampaignLimits(budget_usd=0.2, jitter_s=0.0),
                 seed=1,
             )
             await engine.run(campaign.plan("aggregate 1", tasks))
@@ -321,7 +323,7 @@ def test_a_file_without_room_is_waited_for(
     page_count = store.database.row("PRAGMA page_count")[0]
     notes: list[str] = []
 
-    async def main() -> list[Outcome]:
+    async def main() -> list[ProbeOutcome]:
         async with Sessions(members, "engine") as sessions:
             probes = campaign.plan("rtt", _pings(_REGIONS[:2]))
             store.database.row(f"PRAGMA max_page_count = {page_count}")
@@ -335,7 +337,7 @@ def test_a_file_without_room_is_waited_for(
                 Prober(sessions, lambda *_: 1.0),
                 campaign,
                 Meter(catalogue),
-                Limits(),
+                CampaignLimits(),
                 on_note=note,
                 seed=1,
             )

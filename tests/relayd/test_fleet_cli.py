@@ -117,9 +117,9 @@ def test_an_interruption_leaves_nothing_and_can_be_resumed(
     fleet: tuple[Path, dict[str, Machine]], tmp_path: Path, number: signal.Signals
 ) -> None:
     common = ["--fleet", str(fleet[0]), "--db", str(tmp_path / "store.db"), "--json"]
-    wish = ["--phases", "rtt", "--pairs", "*>*", "--yes"]
+    spec = ["--phases", "rtt", "--pairs", "*>*", "--yes"]
     with subprocess.Popen(
-        [sys.executable, "-m", "relayd", "probe", *common, *wish],
+        [sys.executable, "-m", "relayd", "probe", *common, *spec],
         cwd=_ROOT,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

@@ -10,14 +10,14 @@ import pytest
 
 from planner.model.baseline import baseline_network
 from probes.campaign.rounds import fewest_rounds
-from probes.campaign.stages import Wish, allowance_of
+from probes.campaign.stages import CampaignSpec, allowance_of
 from probes.fleet.hosts import Fleet, Host
-from relayd.campaigns.running import Measuring
+from relayd.campaigns.running import CampaignRunner
 from relayd.catalogue.loading import load_catalogue
 
 CATALOGUE = load_catalogue()
 REGIONS = [region.id for region in CATALOGUE.regions.values() if region.baseline]
-THOROUGH = Wish(phases=("aggregate",), thorough=True)
+THOROUGH = CampaignSpec(phases=("aggregate",), thorough=True)
 
 
 def fleet_of(regions: list[str], scale: float | None = None) -> Fleet:
@@ -44,20 +44,20 @@ def fleet_of(regions: list[str], scale: float | None = None) -> Fleet:
 
 
 def test_frugal_is_a_twentieth_of_all_pairs_of_forty_regions() -> None:
-    measuring = Measuring(fleet_of(REGIONS), CATALOGUE, None)
-    forecast = measuring.forecast(Wish())
+    measuring = CampaignRunner(fleet_of(REGIONS), CATALOGUE, None)
+    forecast = measuring.forecast(CampaignSpec())
     assert len(REGIONS) == 40
     assert forecast.everything.volume_gb > 4_000
     assert forecast.cost.volume_gb <= forecast.everything.volume_gb / 20
     assert forecast.cost.egress_usd <= forecast.everything.egress_usd / 20
     assert forecast.duration_s < forecast.everything_s / 2
-    told = measuring.forecast(Wish(), budget_usd=100.0)
+    told = measuring.forecast(CampaignSpec(), budget_usd=100.0)
     assert forecast.cost.egress_usd < told.cost.egress_usd <= 101.0
 
 
 @pytest.mark.parametrize("count", [7, 40])
 def test_thorough_takes_as_few_rounds_as_colouring_allows(count: int) -> None:
-    forecast = Measuring(fleet_of(REGIONS[:count]), CATALOGUE, None).forecast(THOROUGH)
+    forecast = CampaignRunner(fleet_of(REGIONS[:count]), CATALOGUE, None).forecast(THOROUGH)
     tasks = [task for r in forecast.rounds for task in r.tasks]
     assert len(tasks) == count * (count - 1)
     assert len(forecast.rounds) == fewest_rounds(tasks) == 2 * (count - 1 + count % 2)
@@ -65,7 +65,7 @@ def test_thorough_takes_as_few_rounds_as_colouring_allows(count: int) -> None:
 
 def test_hosts_with_caps_of_their_own_are_forecast_by_them() -> None:
     full, small = (
-        Measuring(fleet_of(REGIONS[::4], scale), CATALOGUE, None).forecast(THOROUGH).cost
+        CampaignRunner(fleet_of(REGIONS[::4], scale), CATALOGUE, None).forecast(THOROUGH).cost
         for scale in (None, 0.02)
     )
     assert small.volume_gb == pytest.approx(0.02 * full.volume_gb, rel=0.1)
@@ -83,7 +83,7 @@ def test_further_hosts_of_a_region_do_not_raise_what_may_be_spent() -> None:
     )
     allowed = []
     for fleet in (one, more):
-        known = Measuring(fleet, CATALOGUE, None).knowledge()
-        allowed.append(allowance_of(Wish(), known, known.network(), inf))
+        known = CampaignRunner(fleet, CATALOGUE, None).knowledge()
+        allowed.append(allowance_of(CampaignSpec(), known, known.network(), inf))
     assert allowed[0].gb == pytest.approx(allowed[1].gb)
     assert allowed[0].usd == pytest.approx(allowed[1].usd)

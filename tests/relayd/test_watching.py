@@ -25,9 +25,9 @@ from hypothesis import strategies as st
 
 import relayd
 from planner.model.errors import InputError
-from probes.analysis.link_health import Health, Look, Policy
+from probes.analysis.link_health import HealthPolicy, LinkHealth, LivenessProbe
 from probes.fleet.hosts import Fleet, Host
-from probes.fleet.liveness import manner_for
+from probes.fleet.liveness import parameters_for
 from probes.samples import Sample
 from relayd.catalogue.loading import load_catalogue
 from relayd.cli.measuring.watch import watch_options
@@ -40,10 +40,10 @@ from relayd.store.campaigns.spending import Spending
 from relayd.store.events import Event, Events
 from relayd.store.links.level_shifts import LevelShifts
 from relayd.store.links.states import LinkStates
-from relayd.watch.budget import Purse
+from relayd.watch.budget import LivenessBudget
 from relayd.watch.links import WatchedLinks
 from relayd.watch.liveness import LEAST_SHARE, OVERHEAD_S, period_s
-from relayd.watch.notifier import Telling
+from relayd.watch.notifier import Notifier
 from relayd.watch.settings import DAY_S, QuietHours, WatchOptions, day_left_s
 from relayd.watch.storage import StoreThread
 from relayd.watch.watcher import Watcher
@@ -52,7 +52,7 @@ from tests.relayd.conftest import Outcome
 
 _ROOT = Path(__file__).parents[2]
 _PAIR = ("aws:us-east-1", "aws:sa-east-1")
-_DOWN = Health("down", 1.8e9, "3 probes in a row got no reply", silent=3)
+_DOWN = LinkHealth("down", 1.8e9, "3 probes in a row got no reply", silent=3)
 _SECRET = "0123456789abcdef"
 
 
@@ -69,7 +69,7 @@ def store(db: Path) -> Iterator[Store]:
         yield opened
 
 
-def _keep(store: Store, health: Health | None, until_s: float) -> None:
+def _keep(store: Store, health: LinkHealth | None, until_s: float) -> None:
     with store.database.transaction():
         LinkStates(store.database).keep(
             {_PAIR: health} if health else {}, [] if health else [_PAIR], until_s
@@ -137,14 +137,14 @@ def test_reservations_never_exceed_the_budget(steps: list[tuple[float, float, bo
 def test_a_purse_stops_at_the_budget_also_after_a_crash(db: Path) -> None:
     async def spend(budget_usd: float, *, orderly: bool) -> int:
         async with StoreThread(db) as storage:
-            purse = Purse(storage, budget_usd, block_usd=0.1)
+            budget = LivenessBudget(storage, budget_usd, block_usd=0.1)
             taken = 0
-            while await purse.take(0.01, 0.001):
+            while await budget.spend(0.01, 0.001):
                 taken += 1
                 if not orderly and taken == 15:
                     return taken  # as if killed: nothing is settled
-            await purse.settle()
-            assert purse.empty
+            await budget.settle()
+            assert budget.empty
             return taken
 
     async def story() -> tuple[int, int]:
@@ -210,10 +210,12 @@ def test_wrong_options_are_refused(fields: dict[str, float]) -> None:
 
 
 def test_silence_of_a_link_that_never_answered_may_be_a_filter() -> None:
-    links = WatchedLinks([("a", "b"), ("b", "a")], Policy())
+    links = WatchedLinks([("a", "b"), ("b", "a")], HealthPolicy())
     for at_s in range(10):
-        links.looked(("a", "b"), Look(at_s, 3, 0))
-        links.looked(("b", "a"), Look(at_s, 3, 3 if at_s < 5 else 0, 10.0 if at_s < 5 else None))
+        links.observed(("a", "b"), LivenessProbe(at_s, 3, 0))
+        links.observed(
+            ("b", "a"), LivenessProbe(at_s, 3, 3 if at_s < 5 else 0, 10.0 if at_s < 5 else None)
+        )
     assert links.counts() == {"watched": 2, "up": 0, "degraded": 0, "down": 1, "unanswered": 1}
     news, changed = links.take_news()
     assert [(item.src, item.dst, item.before, item.health.condition) for item in news] == [
@@ -227,28 +229,28 @@ def test_silence_of_a_link_that_never_answered_may_be_a_filter() -> None:
 
 @given(st.floats(2, 3600), st.floats(0, 350), st.integers(2, 5))
 def test_an_outage_is_sure_within_an_interval(
-    interval_s: float, longest_ms: float, looks: int
+    interval_s: float, longest_ms: float, confirmations: int
 ) -> None:
-    manner = manner_for(interval_s, longest_ms)
-    every_s = period_s(interval_s, manner, looks)
+    parameters = parameters_for(interval_s, longest_ms)
+    every_s = period_s(interval_s, parameters, confirmations)
     assert every_s >= LEAST_SHARE * interval_s
-    assert manner.wait_s >= 1.5 * longest_ms / 1e3 - 1e-3
+    assert parameters.wait_s >= 1.5 * longest_ms / 1e3 - 1e-3
     # Where there is room at all: with a few seconds, far hosts take longer.
-    if interval_s >= 10 or (interval_s >= 5 and looks <= 3 and longest_ms <= 250):
-        sure_s = looks * (manner.look_s + OVERHEAD_S)
+    if interval_s >= 10 or (interval_s >= 5 and confirmations <= 3 and longest_ms <= 250):
+        sure_s = confirmations * (parameters.probe_s + OVERHEAD_S)
         assert every_s + sure_s <= interval_s + 1e-9 or every_s == LEAST_SHARE * interval_s
-    if interval_s >= 10 and looks == 3:
-        assert every_s + looks * (manner.look_s + OVERHEAD_S) <= interval_s + 1e-9
+    if interval_s >= 10 and confirmations == 3:
+        assert every_s + confirmations * (parameters.probe_s + OVERHEAD_S) <= interval_s + 1e-9
 
 
 def test_what_is_kept_is_taken_up_again(store: Store) -> None:
     _keep(store, _DOWN, time.time() + 60)
-    links = WatchedLinks([_PAIR], Policy())
+    links = WatchedLinks([_PAIR], HealthPolicy())
     links.resume(LinkStates(store.database).kept(), time.time())
     assert links.healths[_PAIR] == _DOWN
-    links.looked(_PAIR, Look(time.time(), 3, 0))
+    links.observed(_PAIR, LivenessProbe(time.time(), 3, 0))
     assert links.take_news() == ([], set())  # known already
-    late = WatchedLinks([_PAIR], Policy())
+    late = WatchedLinks([_PAIR], HealthPolicy())
     late.resume(LinkStates(store.database).kept(), time.time() + 3600)
     assert late.healths[_PAIR].condition == "up"
     assert late.take_news() == ([], {_PAIR})  # to be forgotten
@@ -514,27 +516,27 @@ def test_events_are_told_in_order_each_until_it_is_taken(store: Store, db: Path)
     events = Events(store.database)
     events.add("leg", "old>news", {})  # before there was a webhook
 
-    async def tell(url: str, until: Callable[[Telling], bool]) -> None:
+    async def tell(url: str, until: Callable[[Notifier], bool]) -> None:
         async with StoreThread(db) as storage:
-            telling = Telling(storage, Webhook(url, _SECRET))
-            await telling.begin()
-            running = asyncio.create_task(telling.run())
+            notifier = Notifier(storage, Webhook(url, _SECRET))
+            await notifier.begin()
+            running = asyncio.create_task(notifier.run())
             if first:
                 for subject in ("a>b", "b>c", "c>d"):
                     events.add("leg", subject, {"to": "down"})
                     events.add("snapshot", "s", {})  # not for the webhook
             async with asyncio.timeout(30):
-                while not until(telling):
+                while not until(notifier):
                     await asyncio.sleep(0.02)
             running.cancel()
 
     first = True
     with _server([(500, {}), (500, {}), (204, {}), (503, {})]) as (url, asked):
-        asyncio.run(tell(url, lambda telling: telling.delivered == 1 and telling.failures > 0))
+        asyncio.run(tell(url, lambda notifier: notifier.delivered == 1 and notifier.failures > 0))
         assert asked[:4] == ["/hook 2"] * 3 + ["/hook 4"]
     first = False
     with _server([(200, {})]) as (url, asked):  # after a restart
-        asyncio.run(tell(url, lambda telling: telling.delivered == 2))
+        asyncio.run(tell(url, lambda notifier: notifier.delivered == 2))
         assert asked == ["/hook 4", "/hook 6"]
     assert retry_s(1) < retry_s(3) < retry_s(99) == 300.0
 

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from planner.model.errors import InputError
-from probes.fleet.check import Finding, Report, check_fleet, unknown_hosts
+from probes.fleet.check import HostFinding, HostReport, check_fleet, unknown_hosts
 from probes.fleet.failures import ProbeError
 from probes.fleet.file import load_fleet
 from probes.fleet.hosts import Fleet
@@ -73,7 +73,7 @@ def agreed(question: str, options: argparse.Namespace, field: str) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-async def _check(fleet: Fleet, options: argparse.Namespace) -> list[Report]:
+async def _check(fleet: Fleet, options: argparse.Namespace) -> list[HostReport]:
     if options.trust_new:
         await _trust(fleet, options)
     # A name of its own: what another check has just begun on a host is not ours to end.
@@ -87,7 +87,7 @@ async def _check(fleet: Fleet, options: argparse.Namespace) -> list[Report]:
     return reports
 
 
-def _add_caps(reports: list[Report], options: argparse.Namespace) -> None:
+def _add_caps(reports: list[HostReport], options: argparse.Namespace) -> None:
     """Add what campaigns have found of the hosts' caps, where there is a store."""
     settings = load_settings()
     store = open_if_there(store_place(options, settings))
@@ -99,7 +99,7 @@ def _add_caps(reports: list[Report], options: argparse.Namespace) -> None:
         for report in reports:
             if cap.recreate and report.host.name == cap.host and report.host.region == cap.region:
                 problem = f"{cap.mbps:.4g} Mbit/s, its {CAP_NAMES[cap.metric]} cap, is little"
-                report.findings.append(Finding("warning", problem, cap.text))
+                report.findings.append(HostFinding("warning", problem, cap.text))
 
 
 async def _trust(fleet: Fleet, options: argparse.Namespace) -> None:
@@ -120,7 +120,9 @@ def _ask_and_store(
         print(f"{name}: stored in {host.known_hosts}", file=sys.stderr)
 
 
-async def _install(sessions: Sessions, reports: list[Report], options: argparse.Namespace) -> bool:
+async def _install(
+    sessions: Sessions, reports: list[HostReport], options: argparse.Namespace
+) -> bool:
     changed = False
     for report in reports:
         commands = install_commands(report)
@@ -138,7 +140,7 @@ async def _install(sessions: Sessions, reports: list[Report], options: argparse.
     return changed
 
 
-def _print(reports: list[Report]) -> None:
+def _print(reports: list[HostReport]) -> None:
     rows = []
     for report in reports:
         facts = report.facts
@@ -167,7 +169,7 @@ def _print(reports: list[Report]) -> None:
     print(f"{fit} of {len(reports)} hosts are fit to measure")
 
 
-def _as_json(reports: list[Report]) -> dict[str, object]:
+def _as_json(reports: list[HostReport]) -> dict[str, object]:
     return {
         "hosts": [
             {

@@ -11,13 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 from planner.model.errors import InputError
 from planner.model.units import parse_duration_s, parse_money_usd
-from probes.campaign.engine import Limits, Progress
+from probes.campaign.engine import CampaignLimits, StageProgress
 from probes.campaign.method import Method
-from probes.campaign.stages import Wish, parse_pairs
+from probes.campaign.stages import CampaignSpec, parse_pairs
 from probes.campaign.tasks import PHASES
 from probes.fleet.file import load_fleet
 from relayd.campaigns.forecast import forecast_as_json
-from relayd.campaigns.running import Forecast, Measuring, Report, wish_from_json, wish_to_json
+from relayd.campaigns.running import (
+    CampaignForecast,
+    CampaignReport,
+    CampaignRunner,
+    spec_from_json,
+    spec_to_json,
+)
 from relayd.cli.measuring.caps import cap_json, measured_caps, recreate_lines
 from relayd.cli.measuring.fleet import agreed, allow_many_connections, fleet_path
 from relayd.cli.measuring.probe_method import kept_method, may_change, method_of
@@ -40,7 +46,7 @@ SHOWN_REGIONS = 12
 
 
 def run(options: argparse.Namespace) -> int:
-    """Forecast, ask, measure; 5 if something is left to do."""
+    """CampaignForecast, ask, measure; 5 if something is left to do."""
     settings = load_settings()
     catalogue = catalogue_of(options, settings)
     fleet = load_fleet(fleet_path(options))
@@ -48,36 +54,36 @@ def run(options: argparse.Namespace) -> int:
         raise InputError(fleet.name, "has fewer than two regions", remedy="Add hosts of others.")
     place = store_place(options, settings)
     if options.dry_run:
-        return _dry_run(options, Measuring(fleet, catalogue, open_if_there(place)))
+        return _dry_run(options, CampaignRunner(fleet, catalogue, open_if_there(place)))
     found: list[VmCap] = []
     with open_store(place, mode="create") as store:
         campaigns = Campaigns(store)
         with campaigns.alone():
-            measuring = Measuring(fleet, catalogue, store)
+            measuring = CampaignRunner(fleet, catalogue, store)
             campaign = campaigns.unfinished()
             if options.resume:
                 if campaign is None:
                     print("Nothing to resume: the last campaign was finished.", file=sys.stderr)
                     return 0
                 kept = campaign.row.options
-                wish, method = wish_from_json(kept["wish"]), kept_method(kept)
+                spec, method = spec_from_json(kept["wish"]), kept_method(kept)
                 _say(f"Resuming campaign {campaign.row.id}")
             else:
                 if campaign is not None:
                     _say(f"Campaign {campaign.row.id} is unfinished: --resume goes on with it")
-                wish, method = _wish(options, measuring), method_of(options)
+                spec, method = _spec(options, measuring), method_of(options)
                 _limits(options, None)  # a wrong limit is told before anything is asked
-                forecast = measuring.forecast(wish, _budget(options), method=method)
+                forecast = measuring.forecast(spec, _budget(options), method=method)
                 _print_forecast(forecast, sys.stderr)
                 if not (agreed("Measure?", options, "--yes") and may_change(method, options)):
                     return 0
                 kept = {
-                    "wish": wish_to_json(wish),
+                    "wish": spec_to_json(spec),
                     "method": method.to_json(),
                     "budget_usd": options.budget and _budget(options),
                 }
                 campaign = campaigns.begin(kept)
-            report = _measure(options, measuring, campaign, wish, method, kept)
+            report = _measure(options, measuring, campaign, spec, method, kept)
             found = measured_caps(store, catalogue)
     hosts = {host.name for host in fleet}
     slow = [cap for cap in found if cap.recreate and cap.host in hosts]
@@ -93,7 +99,7 @@ def _budget(options: argparse.Namespace) -> float:
     return found
 
 
-def _wish(options: argparse.Namespace, measuring: Measuring) -> Wish:
+def _spec(options: argparse.Namespace, measuring: CampaignRunner) -> CampaignSpec:
     phases = tuple(dict.fromkeys(options.phases.split(","))) if options.phases else PHASES
     for phase in phases:
         if phase not in PHASES:
@@ -115,7 +121,7 @@ def _wish(options: argparse.Namespace, measuring: Measuring) -> Wish:
                     f"--{option.replace('_', '-')}", "must be between 4s and 1h", value=text
                 )
             lengths[name] = seconds
-    return Wish(
+    return CampaignSpec(
         phases=tuple(phase for phase in PHASES if phase in phases),
         pairs=parse_pairs(options.pairs, measuring.fleet),
         thorough=options.thorough,
@@ -127,9 +133,9 @@ def _wish(options: argparse.Namespace, measuring: Measuring) -> Wish:
 # ---- forecast ----------------------------------------------------------------------------------
 
 
-def _dry_run(options: argparse.Namespace, measuring: Measuring) -> int:
-    wish, method = _wish(options, measuring), method_of(options)
-    forecast = measuring.forecast(wish, _budget(options), method=method)
+def _dry_run(options: argparse.Namespace, measuring: CampaignRunner) -> int:
+    spec, method = _spec(options, measuring), method_of(options)
+    forecast = measuring.forecast(spec, _budget(options), method=method)
     if options.json:
         print(json.dumps(forecast_as_json(forecast), indent=2))
     else:
@@ -137,7 +143,7 @@ def _dry_run(options: argparse.Namespace, measuring: Measuring) -> int:
     return 0
 
 
-def _print_forecast(forecast: Forecast, stream: Any) -> None:
+def _print_forecast(forecast: CampaignForecast, stream: Any) -> None:
     cost = forecast.cost
     rows = [
         [
@@ -180,19 +186,19 @@ def _print_forecast(forecast: Forecast, stream: Any) -> None:
 
 def _measure(
     options: argparse.Namespace,
-    measuring: Measuring,
+    measuring: CampaignRunner,
     campaign: StoredCampaign,
-    wish: Wish,
+    spec: CampaignSpec,
     method: Method,
     kept: dict[str, Any],
-) -> Report:
+) -> CampaignReport:
     limits = _limits(options, kept.get("budget_usd"))
-    shown = _Shown()
+    shown = _ProgressDisplay()
 
-    async def interruptible() -> Report:
+    async def interruptible() -> CampaignReport:
         cancelled_by_sigterm()
         return await measuring.run(
-            campaign, wish, limits, method=method, on_progress=shown.progress, on_note=shown.note
+            campaign, spec, limits, method=method, on_progress=shown.progress, on_note=shown.note
         )
 
     allow_many_connections()
@@ -206,18 +212,18 @@ def _measure(
         shown.end()
 
 
-def _limits(options: argparse.Namespace, kept_budget_usd: float | None) -> Limits:
+def _limits(options: argparse.Namespace, kept_budget_usd: float | None) -> CampaignLimits:
     """Return the limits of this run: its own, else the budget that the campaign began with."""
     if options.budget or kept_budget_usd is None:
         kept_budget_usd = _budget(options)
     at_once = whole_number(options.parallel, "--parallel") if options.parallel else 1_000
     if at_once < 1:
         raise InputError("--parallel", "must be at least 1", value=at_once)
-    return Limits(
+    return CampaignLimits(
         budget_usd=kept_budget_usd,
         deadline_s=time.monotonic() + 60 * parse_minutes(options.max_minutes),
         at_once=at_once,
-        pings_at_once=min(Limits().pings_at_once, 2 * at_once),
+        pings_at_once=min(CampaignLimits().pings_at_once, 2 * at_once),
     )
 
 
@@ -234,8 +240,8 @@ def parse_minutes(text: str | None) -> float:
     return minutes
 
 
-class _Shown:
-    """Progress on standard error: one line that changes, or lines now and then."""
+class _ProgressDisplay:
+    """StageProgress on standard error: one line that changes, or lines now and then."""
 
     def __init__(self) -> None:
         self._terminal = sys.stderr.isatty()
@@ -243,7 +249,7 @@ class _Shown:
         self._last_stage = ""
         self._drawn = False
 
-    def progress(self, now: Progress) -> None:
+    def progress(self, now: StageProgress) -> None:
         every_s = REDRAW_EVERY_S if self._terminal else LINE_EVERY_S
         if time.monotonic() - self._last_s < every_s and now.stage == self._last_stage:
             return
@@ -281,7 +287,7 @@ def _say(text: str) -> None:
 def _conclude(
     options: argparse.Namespace,
     campaign: StoredCampaign,
-    report: Report,
+    report: CampaignReport,
     place: Place,
     slow: Sequence[VmCap],
 ) -> int:
@@ -343,7 +349,7 @@ def _conclude(
     return 0
 
 
-def _listed(report: Report) -> list[str]:
+def _listed(report: CampaignReport) -> list[str]:
     lines = [
         f"note: {_pairs(outcome)}: {note}"
         for outcome in report.ending.outcomes

@@ -16,9 +16,9 @@ from planner.model.errors import InputError
 from planner.model.units import parse_money_usd
 from probes.fleet.file import load_fleet
 from probes.fleet.hosts import Fleet
-from probes.verification.runs import Limits, available
-from relayd.campaigns.running import Measuring
-from relayd.campaigns.verifying import Job, Verification, Verifying
+from probes.verification.runs import VerificationLimits, available
+from relayd.campaigns.running import CampaignRunner
+from relayd.campaigns.verifying import Verification, VerificationJob, Verifier
 from relayd.cli.measuring.fleet import agreed, allow_many_connections, fleet_path
 from relayd.cli.measuring.verify_answer import as_json, forecast_json, forecast_text, human
 from relayd.cli.options import catalogue_of, number, store_place, wan_of, whole_number
@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
         with suppress(NoStoreError):
             open_store(place, mode="write").close()  # brings an older one up to date
     wan = wan_of(options)
-    verifying = Verifying(fleet, wan, Measuring(fleet, catalogue, None).meter())
+    verifying = Verifier(fleet, wan, CampaignRunner(fleet, catalogue, None).meter())
     jobs = [verifying.job(plan, limits) for plan in _plans(options, wan, fleet)]
     if options.dry_run:
         print(
@@ -70,9 +70,11 @@ def run(options: argparse.Namespace) -> int:
     return 0 if all(one.held for one in found) else OUTSIDE
 
 
-def _limits(options: argparse.Namespace) -> Limits:
-    return Limits(
-        whole_number(options.seconds, "--seconds") if options.seconds else Limits().measured_s,
+def _limits(options: argparse.Namespace) -> VerificationLimits:
+    return VerificationLimits(
+        whole_number(options.seconds, "--seconds")
+        if options.seconds
+        else VerificationLimits().measured_s,
         number(options.max_gb, "--max-gb") if options.max_gb else inf,
         parse_money_usd(options.max_usd) if options.max_usd else inf,
     )
@@ -108,7 +110,9 @@ def _read(name: str) -> Mapping[str, Any]:
     return document_of(text, name)
 
 
-def _verify(verifying: Verifying, jobs: Sequence[Job], store: Store) -> list[Verification]:
+def _verify(
+    verifying: Verifier, jobs: Sequence[VerificationJob], store: Store
+) -> list[Verification]:
     def note(text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 

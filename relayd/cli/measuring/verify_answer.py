@@ -8,9 +8,9 @@ from typing import Any
 from planner.model.network import Snapshot
 from planner.model.predictions import Range
 from planner.model.units import gbps_text
-from probes.verification.outcomes import Judgement, Outcome, PathOutcome, judged
+from probes.verification.outcomes import Judgement, PathOutcome, RunOutcome, judged
 from probes.verification.runs import Run, cost_usd, volume_gb
-from relayd.campaigns.verifying import Job, Verification, Verifying
+from relayd.campaigns.verifying import Verification, VerificationJob, Verifier
 from relayd.cli import text
 
 KINDS = {"plan": "plan", "direct": "direct alone", "apart": "link alone"}
@@ -20,7 +20,7 @@ WORDS: dict[Judgement, str] = {"within": "as predicted", "below": "BELOW", "abov
 # ---- before ------------------------------------------------------------------------------------
 
 
-def forecast_text(jobs: Sequence[Job], verifying: Verifying) -> str:
+def forecast_text(jobs: Sequence[VerificationJob], verifying: Verifier) -> str:
     """Return hosts, time, and the volume and dollars expected of every run; at most, of all."""
     rows, notes = [], []
     for job in jobs:
@@ -40,7 +40,7 @@ def _name(run: Run) -> str:
 
 
 def _forecast_row(
-    name: str, runs: Sequence[Run], verifying: Verifying, *, at_most: bool = False
+    name: str, runs: Sequence[Run], verifying: Verifier, *, at_most: bool = False
 ) -> list[str]:
     hosts = {host for run in runs for host in run.hosts}
     return [
@@ -52,7 +52,7 @@ def _forecast_row(
     ]
 
 
-def forecast_json(jobs: Sequence[Job], verifying: Verifying) -> dict[str, Any]:
+def forecast_json(jobs: Sequence[VerificationJob], verifying: Verifier) -> dict[str, Any]:
     """Return the same as plain values."""
 
     def of(runs: Sequence[Run], *, at_most: bool = False) -> dict[str, Any]:
@@ -92,7 +92,7 @@ def forecast_json(jobs: Sequence[Job], verifying: Verifying) -> dict[str, Any]:
 # ---- after -------------------------------------------------------------------------------------
 
 
-def human(found: Sequence[Verification], verifying: Verifying, snapshot: Snapshot | None) -> str:
+def human(found: Sequence[Verification], verifying: Verifier, snapshot: Snapshot | None) -> str:
     """Return predicted against achieved for people."""
     blocks = []
     for one in found:
@@ -120,7 +120,7 @@ def human(found: Sequence[Verification], verifying: Verifying, snapshot: Snapsho
     return "\n\n".join(blocks)
 
 
-def _rows(outcome: Outcome) -> list[tuple[str, ...]]:
+def _rows(outcome: RunOutcome) -> list[tuple[str, ...]]:
     rows = []
     if len(outcome.paths) > 1:
         connections = sum(path.run.path.connections for path in outcome.paths)
@@ -167,13 +167,13 @@ def _relays(one: Verification) -> str:
     return f"Relayed by {named}." if named else ""
 
 
-def _spent(found: Sequence[Verification], verifying: Verifying) -> tuple[float, float]:
+def _spent(found: Sequence[Verification], verifying: Verifier) -> tuple[float, float]:
     sent = [link for one in found for link in one.sent]
     return sum(gb for _, _, gb in sent), sum(verifying.price(*link) for link in sent)
 
 
 def as_json(
-    found: Sequence[Verification], verifying: Verifying, snapshot: Snapshot | None
+    found: Sequence[Verification], verifying: Verifier, snapshot: Snapshot | None
 ) -> dict[str, Any]:
     """Return the same as plain values."""
     gb, usd = _spent(found, verifying)
@@ -218,7 +218,7 @@ def as_json(
     }
 
 
-def _run_json(outcome: Outcome) -> dict[str, Any]:
+def _run_json(outcome: RunOutcome) -> dict[str, Any]:
     return {
         "run": outcome.run.kind,
         "measured_s": outcome.run.measured_s,

@@ -18,13 +18,13 @@ def forecast(wan: Wan, fleet: Path, place: Place, request: dict[str, Any]) -> di
         If the request or the fleet file can't be used.
     """
     from relayd.campaigns.forecast import forecast_as_json
-    from relayd.campaigns.running import Measuring
+    from relayd.campaigns.running import CampaignRunner
     from relayd.http.campaigns.fleet_file import fleet_of
-    from relayd.http.campaigns.process import wish_of
+    from relayd.http.campaigns.process import spec_of
     from relayd.store import open_store
 
     hosts = fleet_of(fleet)
     with open_store(place, mode="read") as store:
-        measuring = Measuring(hosts, wan.catalogue, store)
-        found = measuring.forecast(wish_of(request, hosts), request["budget_usd"])
+        measuring = CampaignRunner(hosts, wan.catalogue, store)
+        found = measuring.forecast(spec_of(request, hosts), request["budget_usd"])
     return forecast_as_json(found)

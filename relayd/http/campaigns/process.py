@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from planner.model.errors import InputError, RelaydError
-from probes.campaign.engine import Limits
+from probes.campaign.engine import CampaignLimits
 from probes.campaign.method import Method
-from probes.campaign.stages import Wish, parse_pairs
+from probes.campaign.stages import CampaignSpec, parse_pairs
 from probes.campaign.tasks import PHASES
 from probes.fleet.hosts import Fleet
-from relayd.campaigns.events import CampaignTelling, conclusion
-from relayd.campaigns.running import Measuring, wish_from_json, wish_to_json
+from relayd.campaigns.events import CampaignEvents, conclusion
+from relayd.campaigns.running import CampaignRunner, spec_from_json, spec_to_json
 from relayd.catalogue.loading import load_catalogue
 from relayd.cli.measuring.fleet import allow_many_connections
 from relayd.http.campaigns.fleet_file import fleet_of
@@ -42,7 +42,7 @@ def main() -> int:
         with open_store(asked["db"], mode="create") as store:
             campaigns = Campaigns(store)
             with _alone(campaigns):
-                measuring = Measuring(fleet, catalogue, store)
+                measuring = CampaignRunner(fleet, catalogue, store)
                 campaign = _campaign(campaigns, measuring, asked["request"])
                 _say({"id": campaign.row.id})
                 asyncio.run(_run(store, measuring, campaign, asked["request"]))
@@ -67,24 +67,24 @@ def _alone(campaigns: Campaigns) -> Iterator[None]:
 
 
 def _campaign(
-    campaigns: Campaigns, measuring: Measuring, request: dict[str, Any]
+    campaigns: Campaigns, measuring: CampaignRunner, request: dict[str, Any]
 ) -> StoredCampaign:
     unfinished = campaigns.unfinished()
     if request["resume"]:
         if unfinished is None:
             raise InputError("resume", "finds nothing: the last campaign was finished", value=True)
         return unfinished
-    wish = wish_of(request, measuring.fleet)
+    spec = spec_of(request, measuring.fleet)
     return campaigns.begin(
         {
-            "wish": wish_to_json(wish),
+            "wish": spec_to_json(spec),
             "method": Method().to_json(),
             "budget_usd": request["budget_usd"],
         }
     )
 
 
-def wish_of(request: dict[str, Any], fleet: Fleet) -> Wish:
+def spec_of(request: dict[str, Any], fleet: Fleet) -> CampaignSpec:
     """Return what a request asks to be measured.
 
     Raises
@@ -93,7 +93,7 @@ def wish_of(request: dict[str, Any], fleet: Fleet) -> Wish:
         If a pair is none of the fleet's.
     """
     phases = request["phases"] or PHASES
-    return Wish(
+    return CampaignSpec(
         phases=tuple(phase for phase in PHASES if phase in phases),
         pairs=parse_pairs(request["pairs"], fleet),
         thorough=request["thorough"],
@@ -102,9 +102,9 @@ def wish_of(request: dict[str, Any], fleet: Fleet) -> Wish:
 
 
 async def _run(
-    store: Store, measuring: Measuring, campaign: StoredCampaign, request: dict[str, Any]
+    store: Store, measuring: CampaignRunner, campaign: StoredCampaign, request: dict[str, Any]
 ) -> None:
-    telling = CampaignTelling(store, campaign.row.id)
+    telling = CampaignEvents(store, campaign.row.id)
     cancelled_by_sigterm()
     deadline_s = float("inf")
     if request["max_minutes"] is not None:
@@ -114,8 +114,8 @@ async def _run(
     try:
         report = await measuring.run(
             campaign,
-            wish_from_json(campaign.row.options["wish"]),
-            Limits(budget_usd=request["budget_usd"], deadline_s=deadline_s),
+            spec_from_json(campaign.row.options["wish"]),
+            CampaignLimits(budget_usd=request["budget_usd"], deadline_s=deadline_s),
             method=Method.from_json(campaign.row.options.get("method", {})),
             on_progress=telling.progress,
         )

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from planner.model.errors import InputError, StoreError
-from probes.campaign.state import Outcome, Probe, task_from_json, task_to_json
+from probes.campaign.state import Probe, ProbeOutcome, task_from_json, task_to_json
 from probes.campaign.tasks import ProbeTask
 from relayd.store.leader_lock import election
 from relayd.store.opening import Store
@@ -69,7 +69,7 @@ class StoredCampaign:
                 for task in tasks
             ]
 
-    def record(self, outcomes: Sequence[Outcome]) -> None:
+    def record(self, outcomes: Sequence[ProbeOutcome]) -> None:
         """Keep samples together with the fact that their probes are done: all or nothing.
 
         After an error it may be called again with the same and more: what turns out to be stored
@@ -92,7 +92,7 @@ class StoredCampaign:
         row = self._database.row("SELECT ended_at_s FROM probes WHERE id = ?", (probe.id,))
         return row[0] in self._in_doubt[probe.id]
 
-    def _record(self, outcomes: Sequence[Outcome], now_s: float) -> None:
+    def _record(self, outcomes: Sequence[ProbeOutcome], now_s: float) -> None:
         database = self._database
         samples = [sample for outcome in outcomes for sample in outcome.samples]
         batch_id = None

@@ -13,7 +13,7 @@ from relayd.store.regions import region_id
 from relayd.times import utc_text
 
 if TYPE_CHECKING:
-    from probes.analysis.link_health import Health
+    from probes.analysis.link_health import LinkHealth
 
 _SELECT = (
     "SELECT src.name, dst.name, condition, since_s, reason, rtt_ms, loss_share, rate_share, "
@@ -67,7 +67,9 @@ class LinkStates:
             Kept(row[0], row[1], json.loads(row[9]), row[8]) for row in self._database.rows(_SELECT)
         ]
 
-    def keep(self, healths: Mapping[Pair, Health], usual: Iterable[Pair], until_s: float) -> None:
+    def keep(
+        self, healths: Mapping[Pair, LinkHealth], usual: Iterable[Pair], until_s: float
+    ) -> None:
         """Keep some links' health and forget others, in the caller's transaction.
 
         Parameters
