@@ -11,10 +11,10 @@ import numpy as np
 from planner.broadcast.candidates import Candidate, fullest_row, row_levels_s
 from planner.broadcast.decision import BroadcastDecider, BroadcastDecision
 from planner.broadcast.packing import among
+from planner.model.answer import Advice, Bottleneck
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.units import MBPS_PER_GBPS, gbps_text
-from planner.transfer.plan import Advice, Bottleneck
 
 BINDING = 1e-3
 WORTH_SAYING = 1.05  # an effect below five percent is no advice

@@ -11,12 +11,12 @@ import numpy as np
 
 from planner.broadcast.packing import Packing, Trees
 from planner.broadcast.request import BroadcastProblem, BroadcastRequest
+from planner.model.answer import Cost
 from planner.model.shared_resources import Floats
 from planner.model.throughput import ramp_up_s
 from planner.model.units import S_PER_H
 from planner.solvers.steiner import Arcs, closure
 from planner.transfer.allocation import whole_vms
-from planner.transfer.plan import Cost
 
 
 @dataclass(frozen=True)

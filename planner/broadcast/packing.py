@@ -29,6 +29,7 @@ import numpy as np
 
 from planner.broadcast.request import BroadcastProblem
 from planner.model.shared_resources import Floats
+from planner.solvers.linear_solver import new_solver
 from planner.solvers.steiner import Arcs, least_tree, near_trees, weight_of
 
 GAP = 1e-3
@@ -200,8 +201,6 @@ class _Program:
     def __init__(
         self, trees: Trees, deadline: Deadline | None, chosen: Sequence[int] | None = None
     ) -> None:
-        from ortools.linear_solver import pywraplp
-
         self.trees, self.deadline = trees, deadline
         problem = self.problem = trees.problem
         resources = problem.resources
@@ -211,9 +210,7 @@ class _Program:
             deadline.transfer_s if deadline else float((trees.loads[0] / self.limits).max())
         )
         self.unit = self.unit_s
-        self.solver: Any = pywraplp.Solver.CreateSolver("GLOP")
-        self.solver.SetNumThreads(1)
-        self.optimal = pywraplp.Solver.OPTIMAL
+        self.solver: Any = new_solver("GLOP")
         many = self.solver.infinity()
         self.goal = self.solver.Objective()
         self.goal.SetMinimization()
@@ -321,7 +318,7 @@ class _Program:
         return bool(fresh)
 
     def _optimum(self) -> float | None:
-        if self.solver.Solve() != self.optimal:
+        if self.solver.Solve() != self.solver.OPTIMAL:
             return None
         return float(self.goal.Value())
 

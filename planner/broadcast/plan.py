@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from planner.model.answer import Advice, Answer, Bottleneck, Cost
 from planner.model.network import Snapshot
-from planner.transfer.plan import Advice, Answer, Bottleneck, Cost
 
 BroadcastVerdict: TypeAlias = Literal["direct", "tree", "trees"]
 

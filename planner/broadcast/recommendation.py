@@ -9,8 +9,6 @@ the answer is put together.
 
 from __future__ import annotations
 
-from hashlib import blake2b
-
 import numpy as np
 
 from planner.broadcast.advice import BroadcastAdviser
@@ -26,10 +24,10 @@ from planner.broadcast.plan import (
     TreePlan,
 )
 from planner.broadcast.request import BroadcastRequest, broadcast_problem
+from planner.model.answer import answer_id
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.units import BITS_PER_BYTE
-from planner.transfer.recommendation import ID_DIGITS
 
 
 def recommend_broadcast(
@@ -66,17 +64,10 @@ def recommend_broadcast(
     low_s, high_s = decider.evaluate.range_s(chosen)
     rate = problem.volume_gbit / chosen.transfer_s
     search, described = decider.search, request.described()
-    content = repr(
-        (
-            sorted(described.items()),
-            network.snapshot,
-            chosen.links_gbit.tobytes(),
-            chosen.trees,
-            chosen.shares.tolist(),
-        )
-    )
     return BroadcastPlan(
-        plan_id=blake2b(content.encode(), digest_size=ID_DIGITS // 2).hexdigest(),
+        plan_id=answer_id(
+            described, network, chosen.links_gbit.tobytes(), chosen.trees, chosen.shares.tolist()
+        ),
         snapshot=network.snapshot,
         request=described,
         verdict=builder.verdict(chosen),

@@ -93,6 +93,27 @@ class SiteResources:
         found[self.rows] = np.arange(len(self.rows))
         return found
 
+    @cached_property
+    def _plain(self) -> tuple[list[int], list[list[float]], list[float], list[float]]:
+        """What :meth:`link_rows` reads, as lists: many times faster element by element."""
+        return (
+            self.position.tolist(),
+            self.s_per_gbit.tolist(),
+            self.egress_gbps.tolist(),
+            self.ingress_gbps.tolist(),
+        )
+
+    def link_rows(self, src: int, dst: int) -> list[tuple[int, float]]:
+        """Return the rows that a link loads, with the VM-seconds that a Gbit needs of each."""
+        n, (position, inverse, egress, ingress) = self.count, self._plain
+        needs = (
+            (position[src], inverse[src][dst]),
+            (position[n + dst], inverse[src][dst]),
+            (position[2 * n + src], 1 / egress[src]),
+            (position[3 * n + dst], 1 / ingress[dst]),
+        )
+        return [(row, need) for row, need in needs if row < len(self.rows)]
+
     def link_prices(self, row_prices: Floats) -> Floats:
         """Return what a Gbit costs on every link at prices per VM-second, shape (n, n).
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from planner.model.answer import Answer, Bottleneck, Cost, OneMoreVm
 from planner.model.network import Snapshot
 from planner.placement.request import Links
-from planner.shuffle.plan import OneMoreVm
-from planner.transfer.plan import Answer, Bottleneck, Cost
 
 
 @dataclass(frozen=True, slots=True)

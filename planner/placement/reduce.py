@@ -15,10 +15,10 @@ that promises, and what it really takes, stand side by side.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from hashlib import blake2b
 
 import numpy as np
 
+from planner.model.answer import Bottleneck, Cost, OneMoreVm, answer_id
 from planner.model.errors import DataError, InfeasibleError, InputError, RelaydError
 from planner.model.network import Network
 from planner.model.pricing import Prices
@@ -27,10 +27,8 @@ from planner.model.throughput import ramp_up_s
 from planner.model.units import BITS_PER_BYTE, S_PER_H
 from planner.placement.plan import ReduceOption, ReducePlacement
 from planner.placement.request import Links, ReduceRequest
-from planner.shuffle.plan import OneMoreVm
 from planner.shuffle.request import ShuffleRequest, shuffle_problem
-from planner.transfer.plan import Bottleneck, Cost
-from planner.transfer.recommendation import ID_DIGITS
+from planner.solvers.linear_solver import new_solver
 
 ROOM = 1e-9
 # A fraction below this is the rounding of a solver.
@@ -194,10 +192,7 @@ class _Reduce:
         resources: SiteResources | None = None,
     ) -> _Solution | None:
         """Return the fractions of least time or least fees, or None if there are none."""
-        from ortools.linear_solver import pywraplp
-
-        solver = pywraplp.Solver.CreateSolver("GLOP")
-        solver.SetNumThreads(1)
+        solver = new_solver("GLOP")
         matrix, vms = self._rows(links, resources or self.resources)
         # In parts of the time and of the fees of sharing evenly, so that figures are near one.
         even = self.may / self.may.sum()
@@ -228,9 +223,9 @@ class _Reduce:
             objective.SetCoefficient(time, 1.0)
         objective.SetMinimization()
         status = solver.Solve()
-        if status == pywraplp.Solver.INFEASIBLE:
+        if status == solver.INFEASIBLE:
             return None
-        if status != pywraplp.Solver.OPTIMAL:
+        if status != solver.OPTIMAL:
             raise RelaydError("The solver failed on this placement's linear program.")
         found = np.array([share.solution_value() for share in shares])
         found = np.where(found > NOTHING, found, 0.0)
@@ -292,11 +287,10 @@ class _Reduce:
         made = options[0]
         transfers, ramp_s = self._transfers(chosen.fractions), self._ramp_s(chosen.fractions)
         described = request.described()
-        content = repr((sorted(described.items()), self.network.snapshot, made.fractions))
         part = self._takes_part(chosen.fractions)
         bottlenecks = self._bottlenecks(chosen, transfers)
         return ReducePlacement(
-            plan_id=blake2b(content.encode(), digest_size=ID_DIGITS // 2).hexdigest(),
+            plan_id=answer_id(described, self.network, made.fractions),
             snapshot=self.network.snapshot,
             request=described,
             reason=self._reason(options, bottlenecks),

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from planner.model.shared_resources import Floats, SiteResources
+from planner.solvers.linear_solver import new_solver, solver_library
 
 ROUNDING = 1e-9
 # With more products than this, the program takes longer to state than it is worth.
@@ -95,10 +96,8 @@ def best_assignment(
     m = len(problem.slots)
     if start_s == 0 or time_limit_s <= 0 or len(pairs) * m * m > MOST_PRODUCTS:
         return start, 0.0
-    from ortools.linear_solver import pywraplp
 
-    solver = pywraplp.Solver.CreateSolver("SCIP")
-    solver.SetNumThreads(1)
+    solver = new_solver("SCIP")
     solver.SetTimeLimit(round(time_limit_s * MS_PER_S))
     scale = start_s if start_s < inf else _together_s(problem) or 1.0
     time = solver.NumVar(0.0, 1.0 if start_s < inf else solver.infinity(), "")
@@ -112,9 +111,8 @@ def best_assignment(
         )
     resources = problem.resources
     rows = [solver.Constraint(-solver.infinity(), 0.0) for _ in resources.rows]
-    for row in rows:
-        row.SetCoefficient(time, -1.0)
-    position, inverse = resources.position.tolist(), resources.s_per_gbit.tolist()
+    for constraint in rows:
+        constraint.SetCoefficient(time, -1.0)
     both: dict[tuple[int, int, int, int], Any] = {}
     for a, b in pairs:
         volume = float(problem.traffic_gbit[a, b]) / scale
@@ -126,25 +124,19 @@ def best_assignment(
                 both[a, b, u, v] = grid[u][v]
                 if u == v:
                     continue
-                for whole, need in (
-                    (u, inverse[u][v]),
-                    (m + v, inverse[u][v]),
-                    (2 * m + u, 1 / resources.egress_gbps[u]),
-                    (3 * m + v, 1 / resources.ingress_gbps[v]),
-                ):
-                    if position[whole] < len(rows):
-                        rows[position[whole]].SetCoefficient(grid[u][v], float(volume * need))
+                for row, need in resources.link_rows(u, v):
+                    rows[row].SetCoefficient(grid[u][v], volume * need)
     _tighten(problem, solver, pairs, on, both)
     solver.Minimize(time)
     if start is not None:
         flat = [variable for of in on for variable in of]
         solver.SetHint(flat, [float(place == u) for place in start.tolist() for u in range(m)])
-    parameters = pywraplp.MPSolverParameters()
+    parameters = solver_library().MPSolverParameters()
     parameters.SetDoubleParam(parameters.RELATIVE_MIP_GAP, GAP)
     status = solver.Solve(parameters)
-    if status == pywraplp.Solver.INFEASIBLE and start is None:
+    if status == solver.INFEASIBLE and start is None:
         return None, inf
-    if status not in {pywraplp.Solver.OPTIMAL, pywraplp.Solver.FEASIBLE}:
+    if status not in {solver.OPTIMAL, solver.FEASIBLE}:
         return start, 0.0
     bound_s = max(0.0, solver.Objective().BestBound() * scale)
     found = np.array([[variable.solution_value() for variable in of] for of in on]).argmax(axis=1)

@@ -11,10 +11,9 @@ proves how far from the best it can be.
 
 from __future__ import annotations
 
-from hashlib import blake2b
-
 import numpy as np
 
+from planner.model.answer import Cost, answer_id
 from planner.model.errors import DataError, InfeasibleError, InputError
 from planner.model.network import Network
 from planner.model.pricing import Prices
@@ -24,8 +23,6 @@ from planner.model.units import BITS_PER_BYTE, S_PER_H
 from planner.placement.plan import MachineLoad, TaskPlacement
 from planner.placement.request import TasksRequest
 from planner.placement.task_program import ROUNDING, TaskProblem, best_assignment
-from planner.transfer.plan import Cost
-from planner.transfer.recommendation import ID_DIGITS
 
 # Moves and swaps that a local search looks at; each takes some 20 us.
 MOST_LOOKS = 50_000
@@ -219,11 +216,10 @@ class _Tasks:
         hours = (time_s + ramp_s + request.vm_start_s) / S_PER_H
         proven = bool(time_s <= bound_s * (1 + 1e-5) + ROUNDING)
         described = request.described()
-        content = repr((sorted(described.items()), self.network.snapshot, where.tolist()))
         names = [machine.id for machine in request.machines]
         moved = float(links.sum()) / BITS_PER_BYTE
         return TaskPlacement(
-            plan_id=blake2b(content.encode(), digest_size=ID_DIGITS // 2).hexdigest(),
+            plan_id=answer_id(described, self.network, where.tolist()),
             snapshot=self.network.snapshot,
             request=described,
             reason=self._reason(time_s, bound_s, greedy_s, proven=proven),

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 
+from planner.model.answer import Cost, Interval
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.units import S_PER_H
-from planner.replanning.plan import ChangeCost, Continuation, Range
+from planner.replanning.plan import ChangeCost, Continuation
 from planner.replanning.remaining import Course
-from planner.transfer.plan import Cost
 
 
 @dataclass(frozen=True)
@@ -92,16 +92,18 @@ class Reckoner:
         return way, ChangeCost(start, stop, wait_s, ramp_s, usd)
 
 
-def gain_of(way: Way, keep: Way, hour_usd: float) -> Range:
+def gain_of(way: Way, keep: Way, hour_usd: float) -> Interval:
     """Return how many times better a way is: as expected, and at the bounds against and for it."""
     kept, changed = keep.values(hour_usd), way.values(hour_usd)
 
     def ratio(over: float, of: float) -> float:
         return over / of if of > 0 and min(over, of) < inf else 1.0
 
-    return Range(ratio(kept[1], changed[1]), ratio(kept[0], changed[2]), ratio(kept[2], changed[0]))
+    return Interval(
+        ratio(kept[1], changed[1]), ratio(kept[0], changed[2]), ratio(kept[2], changed[0])
+    )
 
 
-def difference(kept: tuple[float, ...], changed: tuple[float, ...]) -> Range:
+def difference(kept: tuple[float, ...], changed: tuple[float, ...]) -> Interval:
     """Return what changing saves: as expected, and at the bounds against and for it."""
-    return Range(kept[1] - changed[1], kept[0] - changed[2], kept[2] - changed[0])
+    return Interval(kept[1] - changed[1], kept[0] - changed[2], kept[2] - changed[0])

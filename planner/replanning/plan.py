@@ -9,20 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from planner.model.answer import Answer, Cost, Interval
 from planner.model.network import Snapshot
-from planner.transfer.plan import Answer, Cost
 
 ReplanVerdict: TypeAlias = Literal["keep", "change"]
 PlanKind: TypeAlias = Literal["transfer", "shuffle", "broadcast"]
-
-
-@dataclass(frozen=True, slots=True)
-class Range:
-    """A figure with its bounds: where the estimates favour the plan in hand, and the new one."""
-
-    expected: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +71,10 @@ class Replan(Answer):
     keep : Continuation
     change : Continuation | None
         With the best other plan; None where there is none.
-    saving_s, saving_usd : Range | None
+    saving_s, saving_usd : Interval | None
         Of the change over keeping on. At the low bound, the old plan is as fast as its estimates
         allow and the new one as slow.
-    gain : Range | None
+    gain : Interval | None
         How many times better changing is, in the objective's terms.
     needed_gain : float
         What the low bound of the gain must reach before changing is recommended.
@@ -104,9 +95,9 @@ class Replan(Answer):
     planned_gbps: float | None
     keep: Continuation
     change: Continuation | None
-    saving_s: Range | None
-    saving_usd: Range | None
-    gain: Range | None
+    saving_s: Interval | None
+    saving_usd: Interval | None
+    gain: Interval | None
     needed_gain: float
     cost_of_change: ChangeCost | None
     plan: dict[str, Any] | None

@@ -18,12 +18,14 @@ from dataclasses import replace
 from math import inf
 from typing import Any
 
+from planner.broadcast.recommendation import recommend_broadcast
+from planner.model.answer import Answer, Interval
 from planner.model.errors import DataError, InfeasibleError, InputError
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.units import S_PER_H, gbps_text
 from planner.replanning.options import Reckoner, Way, difference, gain_of
-from planner.replanning.plan import ChangeCost, Range, Replan, ReplanVerdict
+from planner.replanning.plan import ChangeCost, Replan, ReplanVerdict
 from planner.replanning.progress import AnyRequest, InProgress, Moved, in_progress, without_limits
 from planner.replanning.remaining import (
     Course,
@@ -31,8 +33,9 @@ from planner.replanning.remaining import (
     course_of_shuffle,
     course_of_transfer,
 )
+from planner.shuffle.recommendation import recommend_shuffle
 from planner.shuffle.request import ShuffleRequest
-from planner.transfer.plan import Answer
+from planner.transfer.recommendation import recommend
 from planner.transfer.request import TransferRequest
 
 # What a change must save at least, or nobody would make it.
@@ -254,7 +257,7 @@ class _Replanner:
             for link in links
         )
 
-    def _worth(self, way: Way, gain: Range, saving_s: Range, saving_usd: Range) -> bool:
+    def _worth(self, way: Way, gain: Interval, saving_s: Interval, saving_usd: Interval) -> bool:
         if self.request.deadline_s is not None:
             left_s = self.request.deadline_s - self.progress.elapsed_s
             kept, changed = self.keep.times_s, way.times_s
@@ -298,7 +301,7 @@ class _Replanner:
 
         return max(links, key=need_s)
 
-    def _reason(self, verdict: ReplanVerdict, way: Way | None, gain: Range | None) -> str:
+    def _reason(self, verdict: ReplanVerdict, way: Way | None, gain: Interval | None) -> str:
         if way is None or gain is None:
             return "No other plan is better on today's numbers."
         saved_s = self.keep.times_s[1] - way.times_s[1]
@@ -326,13 +329,7 @@ class _Replanner:
 
 def _recommend(request: AnyRequest, network: Network, prices: Prices) -> Answer:
     if isinstance(request, TransferRequest):
-        from planner.transfer.recommendation import recommend
-
         return recommend(request, network, prices)
     if isinstance(request, ShuffleRequest):
-        from planner.shuffle.recommendation import recommend_shuffle
-
         return recommend_shuffle(request, network, prices)
-    from planner.broadcast.recommendation import recommend_broadcast
-
     return recommend_broadcast(request, network, prices)

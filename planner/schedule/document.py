@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from math import isfinite
 from typing import Any, get_args
 
+from planner.model.answer import Cost
 from planner.model.errors import FormatError
 from planner.model.network import Snapshot
 from planner.schedule.plan import PathRate, Period, SchedulePlan, ScheduleVerdict, TransferSchedule
 from planner.schedule.request import TimedTransfer
-from planner.transfer.plan import Cost
 
 REMEDY = "Give the JSON that `relayd schedule --json` printed."
 

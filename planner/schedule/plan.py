@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from planner.model.answer import Answer, Cost
 from planner.model.network import Snapshot
-from planner.transfer.plan import Answer, Cost
 
 ScheduleVerdict: TypeAlias = Literal["admitted", "refused", "best effort"]
 

@@ -23,6 +23,7 @@ import numpy as np
 
 from planner.model.errors import RelaydError
 from planner.model.shared_resources import Floats, SiteResources
+from planner.solvers.linear_solver import copied, new_solver
 
 PAYS = 1e-7
 # A share that is as good as one, and what is taken for one where solvers are at their limits.
@@ -95,11 +96,7 @@ class ScheduleProgram:
         cuts_s: Floats,
         commodities: Sequence[Commodity],
     ) -> None:
-        from ortools.linear_solver import pywraplp
-
-        self._library = pywraplp
-        self._solver = pywraplp.Solver.CreateSolver("GLOP")
-        self._solver.SetNumThreads(1)
+        self._solver = new_solver("GLOP")
         self._objective = self._solver.Objective()
         self.resources, self.usd_per_gbit = resources, usd_per_gbit
         self.cuts_s = cuts_s
@@ -151,21 +148,12 @@ class ScheduleProgram:
     def path(self, src: int, hop: int, dst: int) -> tuple[dict[int, float], float]:
         """Return the loads of a Gbit/s by row, in VMs, and the fees of a Gbit."""
         if (src, hop, dst) not in self._paths:
-            resources, n = self.resources, self.resources.count
             loads: dict[int, float] = {}
             fees = 0.0
             for u, v in [(src, dst)] if hop == dst else [(src, hop), (hop, dst)]:
                 fees += float(self.usd_per_gbit[u, v])
-                inverse = float(resources.s_per_gbit[u, v])
-                for row, load in (
-                    (u, inverse),
-                    (n + v, inverse),
-                    (2 * n + u, 1 / float(resources.egress_gbps[u])),
-                    (3 * n + v, 1 / float(resources.ingress_gbps[v])),
-                ):
-                    position = int(resources.position[row])
-                    if position < len(resources.rows):
-                        loads[position] = loads.get(position, 0.0) + load
+                for row, load in self.resources.link_rows(u, v):
+                    loads[row] = loads.get(row, 0.0) + load
             self._paths[src, hop, dst] = loads, fees
         return self._paths[src, hop, dst]
 
@@ -418,22 +406,17 @@ class ScheduleProgram:
 
     def _solve(self) -> float | None:
         """Solve what there is; None if there is no solution."""
-        solver, kinds = self._solver, self._library.Solver
+        solver = self._solver
         status = solver.Solve()
-        if status in {kinds.OPTIMAL, kinds.INFEASIBLE}:
+        if status in {solver.OPTIMAL, solver.INFEASIBLE}:
             variables, rows = self._all_variables, self._all_rows
         else:
-            from ortools.linear_solver.linear_solver_pb2 import MPModelProto
-
-            model = MPModelProto()
-            self._solver.ExportModelToProto(model)
-            solver = self._library.Solver.CreateSolver("CLP")
-            solver.LoadModelFromProto(model)
+            solver = copied(solver, "CLP")
             status = solver.Solve()
             variables, rows = solver.variables(), solver.constraints()
-        if status == kinds.INFEASIBLE:
+        if status == solver.INFEASIBLE:
             return None
-        if status != kinds.OPTIMAL:
+        if status != solver.OPTIMAL:
             raise RelaydError("Two solvers failed on this schedule's linear program.")
         self.values = np.array([variable.solution_value() for variable in variables])
         self.prices = np.array([row.dual_value() for row in rows])

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from hashlib import blake2b
 
 import numpy as np
 
+from planner.model.answer import Cost, answer_id
 from planner.model.errors import InputError
 from planner.model.network import Network
 from planner.model.pricing import Prices
@@ -30,8 +30,6 @@ from planner.schedule.remedies import remedies
 from planner.schedule.request import ScheduleRequest
 from planner.schedule.usage import Sending, Usage
 from planner.schedule.windows import Pending, Windows, windows
-from planner.transfer.plan import Cost
-from planner.transfer.recommendation import ID_DIGITS
 
 FEES_ROOM = 1e-9
 
@@ -244,10 +242,9 @@ class _Schedule:
         )
         verdicts = [transfer.verdict for transfer in transfers]
         described = {**self.request.described(), "now_s": self.now_s}
-        content = repr((sorted(described.items()), network.snapshot, transfers))
         sent = [transfer for transfer in transfers if transfer.verdict != "refused"]
         return SchedulePlan(
-            plan_id=blake2b(content.encode(), digest_size=ID_DIGITS // 2).hexdigest(),
+            plan_id=answer_id(described, network, transfers),
             snapshot=network.snapshot,
             request=described,
             reason=_reason(transfers),

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from planner.model.answer import Cost
 from planner.model.shared_resources import Floats, SiteResources
 from planner.model.units import S_PER_H
 from planner.schedule.plan import Busy, PathRate, Period
 from planner.schedule.request import ScheduleRequest
 from planner.shuffle.request import ShuffleProblem
-from planner.transfer.plan import Cost
 
 # Rounding of a solver does not take another VM.
 ROUNDING = 1e-6
@@ -64,17 +64,12 @@ class Usage:
         bounds = [time for item in sending for time in (item.start_s, item.end_s)]
         self.cuts_s = np.unique(np.array(bounds, dtype=float))
         periods = max(0, len(self.cuts_s) - 1)
-        width = len(resources.rows)
-        self.loads = np.zeros((periods, width + 1))
-        n, position, inverse = resources.count, resources.position, resources.s_per_gbit
+        self.loads = np.zeros((periods, len(resources.rows)))
         for item in sending:
             first, last = np.searchsorted(self.cuts_s, (item.start_s, item.end_s))
             for u, v, rate in item.links:
-                self.loads[first:last, position[u]] += rate * inverse[u, v]
-                self.loads[first:last, position[n + v]] += rate * inverse[u, v]
-                self.loads[first:last, position[2 * n + u]] += rate / resources.egress_gbps[u]
-                self.loads[first:last, position[3 * n + v]] += rate / resources.ingress_gbps[v]
-        self.loads = self.loads[:, :width]
+                for row, load in resources.link_rows(u, v):
+                    self.loads[first:last, row] += rate * load
 
     def site_vms(self) -> Floats:
         """Return the VMs that each site needs in each period, shape (periods, sites)."""

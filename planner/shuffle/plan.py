@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from planner.model.answer import Answer, Bottleneck, Cost, OneMoreVm
 from planner.model.network import Snapshot
-from planner.transfer.plan import Answer, Bottleneck, Cost
 
 ShuffleVerdict: TypeAlias = Literal["direct", "relayed"]
 
@@ -54,15 +54,6 @@ class Comparison:
 
     duration_s: float | None
     cost_usd: Cost | None
-
-
-@dataclass(frozen=True, slots=True)
-class OneMoreVm:
-    """What one more VM in a region brings at least."""
-
-    region: str
-    duration_s: float
-    saved_s: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,24 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from hashlib import blake2b
 
 import numpy as np
 
+from planner.model.answer import Bottleneck, Cost, OneMoreVm, answer_id
 from planner.model.errors import DataError, InfeasibleError
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.shared_resources import Floats, links_of
 from planner.model.throughput import ramp_up_s
 from planner.model.units import BITS_PER_BYTE, S_PER_H
-from planner.shuffle.plan import (
-    Comparison,
-    OneMoreVm,
-    PairPlan,
-    ShufflePath,
-    ShufflePlan,
-    ShufflePoint,
-)
+from planner.shuffle.plan import Comparison, PairPlan, ShufflePath, ShufflePlan, ShufflePoint
 from planner.shuffle.request import ShuffleProblem, ShuffleRequest, shuffle_problem
 from planner.solvers.column_generation import (
     GAP,
@@ -40,8 +33,6 @@ from planner.solvers.column_generation import (
 )
 from planner.solvers.max_min_fill import direct_paths, equal_share_finish_s, fill
 from planner.transfer.allocation import whole_vms
-from planner.transfer.plan import Bottleneck, Cost
-from planner.transfer.recommendation import ID_DIGITS
 
 # The least time is found to a part of the gap; the rest is room to choose the cheapest routing.
 TIME_GAP = 0.4 * GAP
@@ -305,10 +296,9 @@ class _Shuffle:
         equal = self._equal_share()
         bound_s = self._fast.bound if self._fast else chosen.transfer_s
         described = self.request.described()
-        content = repr((sorted(described.items()), network.snapshot, chosen.paths_gbit.tobytes()))
         relayed_share = float(chosen.links_gbit.sum() / self.volumes.sum()) - 1
         return ShufflePlan(
-            plan_id=blake2b(content.encode(), digest_size=ID_DIGITS // 2).hexdigest(),
+            plan_id=answer_id(described, network, chosen.paths_gbit.tobytes()),
             snapshot=network.snapshot,
             request=described,
             verdict="relayed" if relayed else "direct",

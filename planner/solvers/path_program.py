@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from planner.model.shared_resources import Floats, SiteResources
+from planner.solvers.linear_solver import new_solver
 
 
 def route_over_all_paths(
@@ -27,10 +28,7 @@ def route_over_all_paths(
     deadline_s : float, optional
         With it, least fees in that time; without, least time.
     """
-    from ortools.linear_solver import pywraplp
-
-    solver = pywraplp.Solver.CreateSolver("GLOP")
-    solver.SetNumThreads(1)
+    solver = new_solver("GLOP")
     n, many = resources.count, solver.infinity()
     objective = solver.Objective()
     objective.SetMinimization()
@@ -39,10 +37,8 @@ def route_over_all_paths(
     if deadline_s is None:
         time_s = solver.NumVar(0, many, "time")
         objective.SetCoefficient(time_s, 1)
-        for row, vms in zip(rows, resources.row_vms.tolist(), strict=True):
-            row.SetCoefficient(time_s, -vms)
-    position, inverse = resources.position.tolist(), resources.s_per_gbit.tolist()
-    egress, ingress = resources.egress_gbps.tolist(), resources.ingress_gbps.tolist()
+        for constraint, vms in zip(rows, resources.row_vms.tolist(), strict=True):
+            constraint.SetCoefficient(time_s, -vms)
     known = resources.rate_gbps > 0
     relays = np.nonzero(resources.may_relay)[0].tolist()
     variables = []
@@ -58,19 +54,13 @@ def route_over_all_paths(
             fees = 0.0
             for u, v in [(i, k)] if k == j else [(i, k), (k, j)]:
                 fees += volume * float(usd_per_gbit[u, v])
-                for row_of, need in (
-                    (position[u], inverse[u][v]),
-                    (position[n + v], inverse[u][v]),
-                    (position[2 * n + u], 1 / egress[u]),
-                    (position[3 * n + v], 1 / ingress[v]),
-                ):
-                    if row_of < len(rows):
-                        loads[row_of] = loads.get(row_of, 0.0) + volume * need
-            for row_of, load in loads.items():
-                rows[row_of].SetCoefficient(share, load)
+                for row, need in resources.link_rows(u, v):
+                    loads[row] = loads.get(row, 0.0) + volume * need
+            for row, load in loads.items():
+                rows[row].SetCoefficient(share, load)
             if deadline_s is not None:
                 objective.SetCoefficient(share, fees)
-    if solver.Solve() != pywraplp.Solver.OPTIMAL:
+    if solver.Solve() != solver.OPTIMAL:
         return None
     paths = np.zeros((n, n, n))
     for share, i, k, j in variables:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from math import ceil, inf
 
+from planner.model.answer import Advice
 from planner.model.catalogue import Catalogue
 from planner.model.throughput import MBIT_PER_MB
 from planner.model.units import MBPS_PER_GBPS, S_PER_H, gbps_text
 from planner.transfer.allocation import End, Transfer
 from planner.transfer.bottlenecks import Bottlenecks
 from planner.transfer.decision import Decider, Decision
-from planner.transfer.plan import Advice
 from planner.transfer.single_path import best_on_path
 
 WORTH_SAYING = 1.05  # an effect below five percent is no advice

@@ -1,7 +1,7 @@
 """Direct, relayed or split: the recommendation for one transfer.
 
 A relay is recommended only when the *low* bound of its gain beats the margin, or when the direct
-path cannot meet the request's limits at all. Gain is meant in the objective's own terms: time,
+path cannot meet the request's limits at all. Interval is meant in the objective's own terms: time,
 cost, or cost plus the value of time.
 """
 
@@ -10,17 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import inf
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
+from planner.model.answer import Interval
 from planner.model.errors import DataError, InfeasibleError
-from planner.model.network import Bound, Network
+from planner.model.network import Network
 from planner.model.pricing import Prices
-from planner.model.throughput import ramp_up_s
-from planner.model.units import S_PER_H, duration_s
 from planner.transfer.allocation import EQUAL, Allocation, Relay, Transfer
 from planner.transfer.infeasibility import why_infeasible
 from planner.transfer.optimum import fastest, least_value
-from planner.transfer.problem import transfer_problem
+from planner.transfer.options import Option, OptionEvaluator
 from planner.transfer.relay_ranking import ranked_relays
 from planner.transfer.request import DEFAULT_CANDIDATES, TransferRequest
 from planner.transfer.single_path import best_on_path
@@ -33,39 +32,6 @@ RELAY_PROCESSING_MS = 1.0
 LEAST_LATENCY_GAIN_MS = 10.0
 
 Solver: TypeAlias = Callable[[float], Allocation | None]
-
-
-@dataclass(frozen=True, slots=True)
-class Option:
-    """An allocation with what it means for the request.
-
-    Attributes
-    ----------
-    ramp_up_s : float
-        Time to get up to speed on the slowest of its paths, 8.5 round trips a link.
-    value_usd : float
-        Cost plus duration at the request's value of time; the duration itself if that is
-        infinite.
-    """
-
-    allocation: Allocation
-    ramp_up_s: float
-    duration_s: float
-    value_usd: float
-
-    @property
-    def relays(self) -> tuple[int, ...]:
-        """Positions of the relays that it uses."""
-        return tuple(sorted(self.allocation.relay_gbps))
-
-
-@dataclass(frozen=True, slots=True)
-class Gain:
-    """Throughput and objective value of one option over another, with bounds."""
-
-    expected: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +49,7 @@ class Decision:
         Single relays, best first.
     optimum : Option
         What the optimiser preferred on expected figures, chosen or not.
-    gain : Gain | None
+    gain : Interval | None
         Of the optimum over direct, in the objective's terms; None if either is missing.
     """
 
@@ -94,28 +60,11 @@ class Decision:
     best_relay: Option | None
     alternatives: list[Option]
     optimum: Option
-    gain: Gain | None
+    gain: Interval | None
     fastest_direct: Option | None = None
 
 
-class _Figures(NamedTuple):
-    """Positions of both ends, and what the network carries from and to them at one bound."""
-
-    src: int
-    dst: int
-    out_of_gbps: list[float]
-    into_gbps: list[float]
-    egress_gbps: list[float]
-    ingress_gbps: list[float]
-
-    @classmethod
-    def of(cls, request: TransferRequest, network: Network, bound: Bound) -> _Figures:
-        rates, position = network.rates(request.connections, bound), network.index
-        out_of, into = rates.out_of(request.src), rates.into(request.dst)
-        return cls(position[request.src], position[request.dst], out_of, into, *network.caps(bound))
-
-
-class Decider:
+class Decider(OptionEvaluator):
     """Decides one request on one network.
 
     Parameters
@@ -132,14 +81,8 @@ class Decider:
         prices: Prices,
         candidates: int = DEFAULT_CANDIDATES,
     ) -> None:
-        self.request = request
+        super().__init__(request, network, prices)
         self.candidates = candidates
-        self.network = network
-        self.prices = prices
-        self.transfer = transfer_problem(request, network, prices)
-        self.regions = list(network.sites)
-        self._rtt_ms: dict[tuple[int | None, Bound], float] = {}
-        self._figures: dict[Bound, _Figures] = {}
 
     def decide(self) -> Decision:
         """Return the decision.
@@ -169,7 +112,7 @@ class Decider:
         single_relays = self._single_relays()
         optimum = self._optimum(direct, single_relays)
         if optimum is None:
-            raise why_infeasible(self)
+            raise why_infeasible(self.request, self._optimum_of)
         gain = self.gain(optimum, direct) if direct and optimum is not direct else None
         chosen = optimum
         if gain and direct and gain.low < 1 + self.request.margin:
@@ -192,7 +135,7 @@ class Decider:
         relays = sorted(self.transfer.relays, key=lambda r: (self.path_rtt_ms(r.region), r.region))
         options = self._options(relays[:DEFAULT_CANDIDATES])
         if direct is None and not options:
-            raise why_infeasible(self)
+            raise why_infeasible(self.request, self._optimum_of)
         optimum = chosen = direct or options[0]
         gain = None
         if direct and options:
@@ -200,7 +143,7 @@ class Decider:
             saved_ms = self.path_rtt_ms(None) - self.path_rtt_ms(relay) - RELAY_PROCESSING_MS
             if saved_ms > 0:
                 optimum = options[0]
-                gain = Gain(
+                gain = Interval(
                     self.path_rtt_ms(None) / (self.path_rtt_ms(relay) + RELAY_PROCESSING_MS),
                     self.path_rtt_ms(None, "low")
                     / (self.path_rtt_ms(relay, "high") + RELAY_PROCESSING_MS),
@@ -223,9 +166,10 @@ class Decider:
             direct or self._fastest_direct(),
         )
 
-    def optimum(self) -> Option | None:
-        """Return the best plan that the request allows, whatever its bounds; None if none is."""
-        return self._optimum(self._direct_option(), self._single_relays())
+    def _optimum_of(self, request: TransferRequest) -> Option | None:
+        """Return the best plan that another request allows, whatever its bounds; None if none."""
+        other = Decider(request, self.network, self.prices)
+        return other._optimum(other._direct_option(), other._single_relays())
 
     # ---- options -----------------------------------------------------------------------------
 
@@ -321,90 +265,3 @@ class Decider:
                 return option
             ramp_s = option.ramp_up_s
         return option if option.duration_s <= (self.request.deadline_s or inf) else None
-
-    def option(self, allocation: Allocation, rate_gbps: float | None = None) -> Option:
-        """Return an allocation's duration and value, by default at its expected rate."""
-        rate = rate_gbps or allocation.rate_gbps
-        ramp_s = self.path_ramp_up_s(None) if allocation.direct_gbps else 0.0
-        for relay in allocation.relay_gbps:
-            ramp_s = max(ramp_s, self.path_ramp_up_s(relay))
-        time_s = duration_s(self.request.volume_gb, rate) + ramp_s
-        hour_usd = self.request.hour_usd
-        if hour_usd == inf:
-            return Option(allocation, ramp_s, time_s, time_s)
-        vm_usd = allocation.vm_usd
-        if rate != allocation.rate_gbps:
-            start_h = self.request.vm_start_s / S_PER_H
-            hours = self.transfer.gbps_h / allocation.rate_gbps + start_h
-            vm_usd *= (self.transfer.gbps_h / rate + start_h) / hours
-        value = allocation.egress_usd + vm_usd + hour_usd * time_s / S_PER_H
-        return Option(allocation, ramp_s, time_s, value)
-
-    def path_rtt_ms(self, relay: int | None, bound: Bound = "expected") -> float:
-        """Return the round-trip time of a path: the sum of its links'."""
-        rtt_ms = self._rtt_ms.get((relay, bound))
-        if rtt_ms is None:
-            src, dst = self.request.src, self.request.dst
-            if relay is None:
-                rtt_ms = float(getattr(self.network.link(src, dst).rtt_ms, bound))
-            else:
-                via = self.regions[relay]
-                first, second = self.network.link(src, via), self.network.link(via, dst)
-                rtt_ms = float(getattr(first.rtt_ms, bound) + getattr(second.rtt_ms, bound))
-            self._rtt_ms[relay, bound] = rtt_ms
-        return rtt_ms
-
-    def path_ramp_up_s(self, relay: int | None) -> float:
-        """Return the time that a path takes to get up to speed."""
-        return ramp_up_s(self.path_rtt_ms(relay))
-
-    # ---- bounds ------------------------------------------------------------------------------
-
-    def rate_at(self, allocation: Allocation, bound: Bound) -> float:
-        """Return the rate of the same VMs and path shares at the estimates' bounds."""
-        figures = self._figures.get(bound)
-        if figures is None:
-            figures = self._figures[bound] = _Figures.of(self.request, self.network, bound)
-        src, dst, out_of, into, egress_gbps, ingress_gbps = figures
-        rate = allocation.rate_gbps
-        loads = [
-            rate / (egress_gbps[src] * allocation.src_vms),
-            rate / (ingress_gbps[dst] * allocation.dst_vms),
-        ]
-        out_use = in_use = 0.0
-        if allocation.direct_gbps:
-            pair_gbps = out_of[dst]
-            if pair_gbps <= 0:
-                return 0.0
-            out_use = in_use = allocation.direct_gbps / pair_gbps
-        for k, flow in allocation.relay_gbps.items():
-            vm_gbps = min(out_of[k], into[k], ingress_gbps[k], egress_gbps[k])
-            if vm_gbps <= 0:
-                return 0.0
-            out_use += flow / out_of[k]
-            in_use += flow / into[k]
-            loads.append(flow / (vm_gbps * allocation.relay_vms[k]))
-        loads += [out_use / allocation.src_vms, in_use / allocation.dst_vms]
-        possible = rate / max(loads)
-        # An optimum often leaves a little room; its bounds still enclose it.
-        return min(rate, possible) if bound == "low" else max(rate, possible)
-
-    def gain(self, option: Option, over: Option) -> Gain:
-        """Return how much better one option is than another, in the objective's terms."""
-
-        def ratio(of: Bound, against: Bound) -> float:
-            rate = self.rate_at(option.allocation, of)
-            other_rate = self.rate_at(over.allocation, against)
-            if rate <= 0:
-                return 0.0
-            better = self.option(option.allocation, rate)
-            return times_better(better, self.option(over.allocation, other_rate))
-
-        return Gain(times_better(option, over), ratio("low", "high"), ratio("high", "low"))
-
-
-def times_better(option: Option, over: Option) -> float:
-    """Return how many times less one option costs its user than another; 1 if both are free."""
-    if option.value_usd > 0:
-        return over.value_usd / option.value_usd
-    return inf if over.value_usd > 0 else 1.0

@@ -8,7 +8,8 @@ from planner.model.catalogue import Catalogue
 from planner.model.network import SECONDS_PER_DAY
 from planner.model.units import gbps_text
 from planner.transfer.bottlenecks import Bottlenecks
-from planner.transfer.decision import Decider, Decision, Option
+from planner.transfer.decision import Decider, Decision
+from planner.transfer.options import Option
 from planner.transfer.single_path import best_on_path
 
 HARDLY_FASTER = 1.05

@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from math import ceil, floor, inf
-from typing import TYPE_CHECKING
 
 from planner.model.errors import InfeasibleError
 from planner.transfer.allocation import EQUAL
-from planner.transfer.request import MOST_VMS
-
-if TYPE_CHECKING:
-    from planner.transfer.decision import Decider
+from planner.transfer.options import Option
+from planner.transfer.request import MOST_VMS, TransferRequest
 
 
-def why_infeasible(decider: Decider) -> InfeasibleError:
+def why_infeasible(
+    request: TransferRequest, optimum_of: Callable[[TransferRequest], Option | None]
+) -> InfeasibleError:
     """Return the error that names the limit, in the order rate, deadline, budget.
 
     Each limit is tried against the best that the request's paths and VMs could do without it, so
-    that what the remedy says is what would do.
+    that what the remedy says is what would do: `optimum_of` returns the best plan for a request.
     """
-    request = decider.request
     unlimited = replace(
         request, objective="time", budget_usd=None, deadline_s=None, min_throughput_gbps=None
     )
-    fastest = type(decider)(unlimited, decider.network, decider.prices).optimum()
+    fastest = optimum_of(unlimited)
     if fastest is None:
         return InfeasibleError(
             "no permitted path carries anything", "Permit more relays, or measure more links."
@@ -37,7 +36,7 @@ def why_infeasible(decider: Decider) -> InfeasibleError:
         return InfeasibleError(
             f"{floor_gbps:g} Gbit/s is above the {most:.3f} Gbit/s that {reach} over all "
             "permitted paths",
-            f"Ask for at most {lower:.3f} Gbit/s{_or_more_vms(decider, floor_gbps / most)}.",
+            f"Ask for at most {lower:.3f} Gbit/s{_or_more_vms(request, floor_gbps / most)}.",
         )
     if request.deadline_s is not None and fastest.duration_s > request.deadline_s * (1 + EQUAL):
         soonest_s = ceil(fastest.duration_s * (1 + EQUAL))
@@ -46,10 +45,10 @@ def why_infeasible(decider: Decider) -> InfeasibleError:
         return InfeasibleError(
             f"the deadline of {request.deadline_s:g} s is before the {fastest.duration_s:.1f} s "
             f"that the transfer takes at the {most:.3f} Gbit/s that {reach}",
-            f"Allow at least {soonest_s} s{_or_more_vms(decider, share)}.",
+            f"Allow at least {soonest_s} s{_or_more_vms(request, share)}.",
         )
     frugal = replace(request, objective="cost", budget_usd=None)
-    cheapest = type(decider)(frugal, decider.network, decider.prices).optimum()
+    cheapest = optimum_of(frugal)
     if cheapest is not None and request.budget_usd is not None:
         cost = cheapest.allocation
         enough_usd = ceil(cost.cost_usd * (1 + EQUAL) * 100) / 100
@@ -63,9 +62,8 @@ def why_infeasible(decider: Decider) -> InfeasibleError:
     )
 
 
-def _or_more_vms(decider: Decider, share: float) -> str:
+def _or_more_vms(request: TransferRequest, share: float) -> str:
     """Say how many VMs would do: rates grow with all quotas alike."""
-    request = decider.request
     if request.vms_in or share == inf:
         return ", or raise --vms"
     needed = ceil(request.vms * share * (1 - EQUAL))

@@ -6,44 +6,13 @@ be added, never renamed or removed.
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass, field, fields, is_dataclass
-from math import isfinite
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from planner.model.answer import Advice, Answer, Bottleneck, Cost
 from planner.model.network import Snapshot
 
 Verdict: TypeAlias = Literal["direct", "relay", "split"]
-
-
-class Answer:
-    """What every recommendation can do: turn into plain values and into JSON."""
-
-    __slots__ = ()
-
-    def model_dump(self, mode: Literal["python", "json"] = "python") -> dict[str, Any]:
-        """Return the plan as nested dicts; with ``mode="json"``, of JSON types alone."""
-        content = dumped(self, as_json=mode == "json")
-        assert isinstance(content, dict)
-        return content
-
-    def model_dump_json(self, indent: int | None = None) -> str:
-        """Return the plan as a JSON document (RFC 8259: no NaN, no infinity)."""
-        return json.dumps(self.model_dump("json"), indent=indent, allow_nan=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """US dollars for the whole transfer."""
-
-    egress: float
-    vm: float
-    total: float
-
-    @classmethod
-    def of(cls, egress_usd: float, vm_usd: float) -> Cost:
-        """Return a cost with its total."""
-        return cls(egress_usd, vm_usd, egress_usd + vm_usd)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,25 +106,6 @@ class RelayOption:
 
 
 @dataclass(frozen=True, slots=True)
-class Bottleneck:
-    """A binding constraint and what one unit more of it would bring."""
-
-    constraint: str
-    region: str
-    gain_per_unit: float
-    unit: str
-
-
-@dataclass(frozen=True, slots=True)
-class Advice:
-    """Something to do, its effect, and what it adds to the cost (negative: saves)."""
-
-    action: str
-    effect: str
-    cost_usd: float
-
-
-@dataclass(frozen=True, slots=True)
 class FrontierPoint:
     """One point of the cost-time frontier."""
 
@@ -198,17 +148,3 @@ class Plan(Answer):
             f"<Plan {self.plan_id}: {self.verdict}, {self.throughput_gbps:.2f} Gbit/s, "
             f"{self.duration_s:.0f} s, {self.cost_usd.total:.2f} USD>"
         )
-
-
-def dumped(value: Any, *, as_json: bool) -> Any:
-    """Return frozen dataclasses, dicts and sequences as nested dicts and lists."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return {f.name: dumped(getattr(value, f.name), as_json=as_json) for f in fields(value)}
-    if isinstance(value, dict):
-        return {key: dumped(item, as_json=as_json) for key, item in value.items()}
-    if isinstance(value, list | tuple | frozenset):
-        items = sorted(value) if isinstance(value, frozenset) else value
-        return [dumped(item, as_json=as_json) for item in items]
-    if as_json and isinstance(value, float) and not isfinite(value):
-        return None
-    return value

@@ -4,32 +4,23 @@ from __future__ import annotations
 
 from dataclasses import fields
 from functools import cached_property
-from hashlib import blake2b
 from itertools import pairwise
 from math import inf
 from typing import Any
 
+from planner.model.answer import Cost, answer_id
 from planner.model.catalogue import Catalogue
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.transfer.advice import Adviser
 from planner.transfer.allocation import Allocation
 from planner.transfer.bottlenecks import Bottlenecks
-from planner.transfer.decision import Decider, Option
+from planner.transfer.decision import Decider
 from planner.transfer.explanation import Explanation
 from planner.transfer.frontier import cost_time_frontier
-from planner.transfer.plan import (
-    Cost,
-    DirectOption,
-    FrontierPoint,
-    PathPlan,
-    Plan,
-    RelayOption,
-    Verdict,
-)
+from planner.transfer.options import Option
+from planner.transfer.plan import DirectOption, FrontierPoint, PathPlan, Plan, RelayOption, Verdict
 from planner.transfer.request import DEFAULT_CANDIDATES, TransferRequest
-
-ID_DIGITS = 12
 
 
 def recommend(
@@ -76,7 +67,7 @@ def recommend(
     builder = _Builder(decider, decision.fastest_direct)
     described = _described(request)
     return Plan(
-        plan_id=_plan_id(described, network, allocation),
+        plan_id=answer_id(described, network, allocation),
         snapshot=network.snapshot,
         request=described,
         verdict=verdict_of(allocation),
@@ -232,11 +223,3 @@ def _described(request: TransferRequest) -> dict[str, Any]:
     if request.time_value_usd_per_h == inf:
         described["time_value_usd_per_h"] = "inf"
     return described
-
-
-def _plan_id(described: dict[str, Any], network: Network, allocation: Allocation) -> str:
-    """Identify a plan by what it was asked, what was known and what it says."""
-    # 500 and 500.0 are the same question.
-    asked = sorted((k, float(v) if type(v) is int else v) for k, v in described.items())
-    content = repr((asked, network.snapshot, allocation))
-    return blake2b(content.encode(), digest_size=ID_DIGITS // 2).hexdigest()

@@ -8,6 +8,8 @@ as a greatest number of relays.
 
 from __future__ import annotations
 
+from ortools.linear_solver import pywraplp
+
 from planner.model.units import S_PER_H
 from planner.transfer.allocation import Allocation, Transfer
 
@@ -34,8 +36,6 @@ def least_cost_reference(
     ArithmeticError
         If the solver ends with neither an optimum nor a proof that there is none.
     """
-    from ortools.linear_solver import pywraplp
-
     if rate_gbps <= 0:
         return None
     R = rate_gbps  # noqa: N806 - as in the formulas

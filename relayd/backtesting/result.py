@@ -9,7 +9,7 @@ from math import fsum
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.transfer.plan import Answer
+from planner.model.answer import Answer
 from probes.analysis.replay import BINS, COUNTS, STRATEGIES, SUMS, Tally
 
 FEWEST_DECISIONS = 30

@@ -10,6 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 from planner.broadcast.plan import BroadcastPlan
+from planner.model.answer import Answer
 from planner.model.catalogue import Catalogue, Region
 from planner.model.demands import demands_gb as read_demands
 from planner.model.document import link_of, link_states_of, network_of
@@ -21,7 +22,7 @@ from planner.replanning.plan import Replan
 from planner.schedule.plan import SchedulePlan
 from planner.schedule.request import timed_transfers
 from planner.shuffle.plan import ShufflePlan
-from planner.transfer.plan import Answer, Plan
+from planner.transfer.plan import Plan
 from probes.samples import Sample
 from relayd.catalogue.loading import catalogue_of
 from relayd.client.answers import Ingested, answer_of, matrix_of

@@ -18,6 +18,7 @@ from collections.abc import (
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from planner.broadcast.plan import BroadcastPlan
+from planner.model.answer import Answer
 from planner.model.catalogue import Region
 from planner.model.errors import RelaydError
 from planner.model.network import Link, Network, Site, Snapshot
@@ -25,7 +26,7 @@ from planner.placement.plan import ReducePlacement, TaskPlacement
 from planner.replanning.plan import Replan
 from planner.schedule.plan import SchedulePlan
 from planner.shuffle.plan import ShufflePlan
-from planner.transfer.plan import Answer, Plan
+from planner.transfer.plan import Plan
 from probes.samples import Sample
 from relayd.client.answers import Ingested
 from relayd.client.asynchronous import AsyncWan

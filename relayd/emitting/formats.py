@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any, NamedTuple
 
+from planner.model.answer import Answer
 from planner.model.errors import InputError
-from planner.transfer.plan import Answer
 from relayd.emitting.lanes import emission
 
 

@@ -12,8 +12,9 @@ from ipaddress import ip_address
 from math import ceil
 from typing import Any
 
+from planner.model.answer import Answer
 from planner.model.errors import InputError
-from planner.transfer.plan import Answer, Plan
+from planner.transfer.plan import Plan
 from relayd.files.plans import plan_of
 
 

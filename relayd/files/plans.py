@@ -6,8 +6,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from planner.model.answer import Answer
 from planner.model.errors import InputError
-from planner.transfer.plan import Answer, Plan
+from planner.transfer.plan import Plan
 
 _REMEDY = "Give a plan or its JSON, as `relayd plan --json` prints it."
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from planner.model.answer import Answer
 from planner.replanning.plan import Replan
 from planner.replanning.progress import in_progress
 from planner.replanning.recommendation import replan
-from planner.transfer.plan import Answer
 from relayd.files.plans import document_of
 from relayd.questions.circumstances import Circumstances
 

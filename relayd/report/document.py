@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from planner.transfer.plan import dumped
+from planner.model.answer import dumped
 from probes.analysis.evidence import TooFewError
 
 

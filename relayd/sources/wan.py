@@ -7,11 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
 from planner.model.aliases import Resolution, resolve
+from planner.model.answer import Answer
 from planner.model.baseline import with_vm_types
 from planner.model.catalogue import Catalogue, Region
 from planner.model.errors import InputError
 from planner.model.network import Link, Network, Site, Snapshot
-from planner.transfer.plan import Answer, Plan
+from planner.transfer.plan import Plan
 from planner.transfer.request import (
     DEFAULT_CANDIDATES,
     DEFAULT_CONNECTIONS,

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from planner.broadcast.recommendation import recommend_broadcast
 from planner.broadcast.request import BroadcastRequest
+from planner.model.answer import Answer
 from planner.model.errors import InputError
 from planner.model.network import Estimate, Link, Network, Site, exactly
 from planner.model.pricing import FlatPrices
@@ -23,7 +24,6 @@ from planner.replanning.progress import in_progress
 from planner.replanning.recommendation import replan
 from planner.shuffle.recommendation import recommend_shuffle
 from planner.shuffle.request import ShuffleRequest
-from planner.transfer.plan import Answer
 from planner.transfer.recommendation import recommend
 from planner.transfer.request import TransferRequest
 from tests.planner.strategies import patient

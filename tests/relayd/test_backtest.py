@@ -19,7 +19,8 @@ from planner.model.errors import DataError, InputError
 from planner.model.network import Network, Snapshot
 from planner.model.pricing import CataloguePrices
 from planner.model.throughput import bundle_share_of_steady
-from planner.transfer.decision import Decider, Option
+from planner.transfer.decision import Decider
+from planner.transfer.options import Option
 from planner.transfer.request import TransferRequest
 from probes.estimation import Estimator
 from probes.samples import Sample

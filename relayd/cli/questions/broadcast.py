@@ -7,13 +7,13 @@ import os
 from typing import Any
 
 from planner.broadcast.plan import BroadcastOption, BroadcastPlan
+from planner.model.answer import Cost
 from planner.model.units import (
     gbps_text,
     parse_duration_s,
     parse_time_value_usd_per_h,
     parse_volume_gb,
 )
-from planner.transfer.plan import Cost
 from relayd.cli import text
 from relayd.cli.options import assignments, number, wan_of, whole_number
 from relayd.cli.text import filled, notes_block

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from planner.model.answer import Cost
 from planner.model.errors import InputError
 from planner.model.units import (
     gbps_text,
@@ -15,7 +16,7 @@ from planner.model.units import (
     parse_time_value_usd_per_h,
     parse_volume_gb,
 )
-from planner.transfer.plan import Cost, Plan, RelayOption
+from planner.transfer.plan import Plan, RelayOption
 from relayd.cli import text
 from relayd.cli.options import assignments, number, wan_of, whole_number
 from relayd.cli.text import filled, notes_block

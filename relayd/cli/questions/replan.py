@@ -7,9 +7,10 @@ import os
 import sys
 from pathlib import Path
 
+from planner.model.answer import Interval
 from planner.model.errors import InputError
 from planner.model.units import gbps_text, parse_duration_s, parse_volume_gb
-from planner.replanning.plan import Continuation, Range, Replan
+from planner.replanning.plan import Continuation, Replan
 from relayd.cli import text
 from relayd.cli.options import assignments, wan_of, whole_number
 from relayd.cli.text import filled, notes_block
@@ -132,5 +133,5 @@ def _cost_of_change(answer: Replan) -> str:
     )
 
 
-def _range(of: Range) -> str:
+def _range(of: Interval) -> str:
     return f"{of.expected:.2f}x ({of.low:.2f}x to {of.high:.2f}x)"

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from planner.transfer.plan import Answer
+from planner.model.answer import Answer
 from planner.transfer.request import (
     DEFAULT_CONNECTIONS,
     DEFAULT_VM_START_S,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any
 
-from planner.transfer.plan import Answer
+from planner.model.answer import Answer
 from relayd.http.models.common import Asked
 from relayd.sources.wan import Wan
 

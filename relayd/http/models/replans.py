@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from planner.transfer.plan import Answer
+from planner.model.answer import Answer
 from planner.transfer.request import MOST_VOLUME_GB
 from relayd.http.models.common import Asked, Name
 from relayd.http.models.plans import MOST_FIGURE, MOST_PLACES

@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from planner.model.answer import Answer
 from planner.schedule.document import schedule_from
 from planner.schedule.request import DEFAULT_EXPLAIN, MOST_S
-from planner.transfer.plan import Answer
 from planner.transfer.request import MOST_VOLUME_GB
 from relayd.http.models.common import Asked, Name
 from relayd.http.models.plans import MOST_FIGURE, Circumstances, Places

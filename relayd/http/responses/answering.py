@@ -7,8 +7,8 @@ from typing import Any
 import orjson
 from pydantic import ValidationError
 
+from planner.model.answer import Answer
 from planner.model.errors import RelaydError
-from planner.transfer.plan import Answer
 from relayd.http.models.plans import PlanRequest
 from relayd.http.responses.problems import ProblemError, encoded, invalid, problem_of
 from relayd.sources.wan import Wan
