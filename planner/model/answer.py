@@ -45,7 +45,7 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
+class Bounded:
     """A figure with its bounds."""
 
     expected: float

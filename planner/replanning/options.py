@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 
-from planner.model.answer import Cost, Interval
+from planner.model.answer import Bounded, Cost
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.units import S_PER_H
@@ -92,18 +92,18 @@ class Reckoner:
         return way, ChangeCost(start, stop, wait_s, ramp_s, usd)
 
 
-def gain_of(way: Way, keep: Way, hour_usd: float) -> Interval:
+def gain_of(way: Way, keep: Way, hour_usd: float) -> Bounded:
     """Return how many times better a way is: as expected, and at the bounds against and for it."""
     kept, changed = keep.values(hour_usd), way.values(hour_usd)
 
     def ratio(over: float, of: float) -> float:
         return over / of if of > 0 and min(over, of) < inf else 1.0
 
-    return Interval(
+    return Bounded(
         ratio(kept[1], changed[1]), ratio(kept[0], changed[2]), ratio(kept[2], changed[0])
     )
 
 
-def difference(kept: tuple[float, ...], changed: tuple[float, ...]) -> Interval:
+def difference(kept: tuple[float, ...], changed: tuple[float, ...]) -> Bounded:
     """Return what changing saves: as expected, and at the bounds against and for it."""
-    return Interval(kept[1] - changed[1], kept[0] - changed[2], kept[2] - changed[0])
+    return Bounded(kept[1] - changed[1], kept[0] - changed[2], kept[2] - changed[0])

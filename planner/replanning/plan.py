@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from planner.model.answer import Answer, Cost, Interval
+from planner.model.answer import Answer, Bounded, Cost
 from planner.model.network import Snapshot
 
 ReplanVerdict: TypeAlias = Literal["keep", "change"]
@@ -71,10 +71,10 @@ class Replan(Answer):
     keep : Continuation
     change : Continuation | None
         With the best other plan; None where there is none.
-    saving_s, saving_usd : Interval | None
+    saving_s, saving_usd : Bounded | None
         Of the change over keeping on. At the low bound, the old plan is as fast as its estimates
         allow and the new one as slow.
-    gain : Interval | None
+    gain : Bounded | None
         How many times better changing is, in the objective's terms.
     needed_gain : float
         What the low bound of the gain must reach before changing is recommended.
@@ -95,9 +95,9 @@ class Replan(Answer):
     planned_gbps: float | None
     keep: Continuation
     change: Continuation | None
-    saving_s: Interval | None
-    saving_usd: Interval | None
-    gain: Interval | None
+    saving_s: Bounded | None
+    saving_usd: Bounded | None
+    gain: Bounded | None
     needed_gain: float
     cost_of_change: ChangeCost | None
     plan: dict[str, Any] | None

@@ -19,7 +19,7 @@ from math import inf
 from typing import Any
 
 from planner.broadcast.recommendation import recommend_broadcast
-from planner.model.answer import Answer, Interval
+from planner.model.answer import Answer, Bounded
 from planner.model.errors import DataError, InfeasibleError, InputError
 from planner.model.network import Network
 from planner.model.pricing import Prices
@@ -257,7 +257,7 @@ class _Replanner:
             for link in links
         )
 
-    def _worth(self, way: Way, gain: Interval, saving_s: Interval, saving_usd: Interval) -> bool:
+    def _worth(self, way: Way, gain: Bounded, saving_s: Bounded, saving_usd: Bounded) -> bool:
         if self.request.deadline_s is not None:
             left_s = self.request.deadline_s - self.progress.elapsed_s
             kept, changed = self.keep.times_s, way.times_s
@@ -301,7 +301,7 @@ class _Replanner:
 
         return max(links, key=need_s)
 
-    def _reason(self, verdict: ReplanVerdict, way: Way | None, gain: Interval | None) -> str:
+    def _reason(self, verdict: ReplanVerdict, way: Way | None, gain: Bounded | None) -> str:
         if way is None or gain is None:
             return "No other plan is better on today's numbers."
         saved_s = self.keep.times_s[1] - way.times_s[1]

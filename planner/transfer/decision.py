@@ -1,7 +1,7 @@
 """Direct, relayed or split: the recommendation for one transfer.
 
 A relay is recommended only when the *low* bound of its gain beats the margin, or when the direct
-path cannot meet the request's limits at all. Interval is meant in the objective's own terms: time,
+path cannot meet the request's limits at all. Bounded is meant in the objective's own terms: time,
 cost, or cost plus the value of time.
 """
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import TypeAlias
 
-from planner.model.answer import Interval
+from planner.model.answer import Bounded
 from planner.model.errors import DataError, InfeasibleError
 from planner.model.network import Network
 from planner.model.pricing import Prices
@@ -49,7 +49,7 @@ class Decision:
         Single relays, best first.
     optimum : Option
         What the optimiser preferred on expected figures, chosen or not.
-    gain : Interval | None
+    gain : Bounded | None
         Of the optimum over direct, in the objective's terms; None if either is missing.
     """
 
@@ -60,7 +60,7 @@ class Decision:
     best_relay: Option | None
     alternatives: list[Option]
     optimum: Option
-    gain: Interval | None
+    gain: Bounded | None
     fastest_direct: Option | None = None
 
 
@@ -143,7 +143,7 @@ class Decider(OptionEvaluator):
             saved_ms = self.path_rtt_ms(None) - self.path_rtt_ms(relay) - RELAY_PROCESSING_MS
             if saved_ms > 0:
                 optimum = options[0]
-                gain = Interval(
+                gain = Bounded(
                     self.path_rtt_ms(None) / (self.path_rtt_ms(relay) + RELAY_PROCESSING_MS),
                     self.path_rtt_ms(None, "low")
                     / (self.path_rtt_ms(relay, "high") + RELAY_PROCESSING_MS),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import NamedTuple
 
-from planner.model.answer import Interval
+from planner.model.answer import Bounded
 from planner.model.network import Bound, Network
 from planner.model.pricing import Prices
 from planner.model.throughput import ramp_up_s
@@ -136,7 +136,7 @@ class OptionEvaluator:
         # An optimum often leaves a little room; its bounds still enclose it.
         return min(rate, possible) if bound == "low" else max(rate, possible)
 
-    def gain(self, option: Option, over: Option) -> Interval:
+    def gain(self, option: Option, over: Option) -> Bounded:
         """Return how much better one option is than another, in the objective's terms."""
 
         def ratio(of: Bound, against: Bound) -> float:
@@ -147,7 +147,7 @@ class OptionEvaluator:
             better = self.option(option.allocation, rate)
             return times_better(better, self.option(over.allocation, other_rate))
 
-        return Interval(times_better(option, over), ratio("low", "high"), ratio("high", "low"))
+        return Bounded(times_better(option, over), ratio("low", "high"), ratio("high", "low"))
 
 
 def times_better(option: Option, over: Option) -> float:

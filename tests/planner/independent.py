@@ -153,8 +153,8 @@ def same_cost(transfer: Transfer, usd: float, other_usd: float) -> bool:
     """
     if usd == other_usd:
         return True
-    paths = [*transfer.relays, *([transfer.direct] if transfer.direct else [])]
-    fees = [path.usd_per_gb for path in paths]
+    fees = [relay.usd_per_gb for relay in transfer.relays]
+    fees += [transfer.direct.usd_per_gb] if transfer.direct else []
     dearest_usd = transfer.volume_gb * max(fees, default=0.0)
     return abs(usd - other_usd) <= 1e-5 * min(usd, other_usd) + 1e-6 * dearest_usd
 

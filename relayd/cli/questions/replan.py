@@ -7,7 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-from planner.model.answer import Interval
+from planner.model.answer import Bounded
 from planner.model.errors import InputError
 from planner.model.units import gbps_text, parse_duration_s, parse_volume_gb
 from planner.replanning.plan import Continuation, Replan
@@ -133,5 +133,5 @@ def _cost_of_change(answer: Replan) -> str:
     )
 
 
-def _range(of: Interval) -> str:
+def _range(of: Bounded) -> str:
     return f"{of.expected:.2f}x ({of.low:.2f}x to {of.high:.2f}x)"
