@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from heapq import heapreplace
 
-from probes.campaign.engine import CampaignLimits
+from probes.campaign.limits import CampaignLimits
 from probes.campaign.state import ProbeOutcome
 
 

@@ -19,7 +19,7 @@ from planner.model.errors import DataError
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.units import BITS_PER_BYTE
-from probes.campaign.allowance import UNLIMITED, Allowance
+from probes.campaign.budget import UNLIMITED, Allowance
 from probes.campaign.regret import RateMatrices, expected_regret
 from probes.campaign.tasks import ProbeTask
 

@@ -10,7 +10,7 @@ from math import isfinite
 from planner.model.errors import InputError
 from planner.model.network import Network
 from planner.model.pricing import Prices
-from probes.campaign.allowance import UNLIMITED, Allowance, frugal_allowance
+from probes.campaign.budget import UNLIMITED, Allowance, frugal_allowance
 from probes.campaign.costing import all_pairs_tasks
 from probes.campaign.engine import Engine
 from probes.campaign.selection import cap_tasks, choose_links, per_flow_tasks, rtt_tasks
@@ -113,7 +113,7 @@ async def run_stages(
     ----------
     budget_usd : float
         Without one, a campaign that chooses links itself keeps to
-        :mod:`probes.campaign.allowance`.
+        :mod:`probes.campaign.budget`.
     refresh : callable
         Given the graph before each stage, for whoever needs round-trip times.
     shape : callable
@@ -131,7 +131,7 @@ async def run_stages(
         probes = [probe for probe in log.probes() if probe.stage == stage]
         if not probes:
             left = allowance_of(spec, known, network, budget_usd)
-            left = left.after(engine.progress.usd, engine.progress.sent_gb)
+            left = left.after(engine.ledger.usd, engine.ledger.sent_gb)
             failed = {pair for p in log.probes() if p.status == "failed" for pair in p.task.pairs}
             tasks, reason = stage_tasks(stage, spec, known, network, left, failed)
             ending.reason = reason or ending.reason

@@ -14,7 +14,8 @@ from planner.model.pricing import CataloguePrices, Prices
 from planner.model.units import MBPS_PER_GBPS
 from probes.campaign.costing import CampaignCost, Meter, campaign_cost
 from probes.campaign.critical_path import critical_path_s
-from probes.campaign.engine import CampaignLimits, Engine, StageProgress
+from probes.campaign.engine import Engine, StageProgress
+from probes.campaign.limits import CampaignLimits
 from probes.campaign.method import Method
 from probes.campaign.probing import AS_ASKED, Prober, task_s, warm_up_s
 from probes.campaign.ramping import with_ramps

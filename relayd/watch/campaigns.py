@@ -13,7 +13,8 @@ from typing import Any
 
 from planner.model.catalogue import Catalogue
 from planner.model.errors import RelaydError
-from probes.campaign.engine import CampaignLimits, StageProgress
+from probes.campaign.engine import StageProgress
+from probes.campaign.limits import CampaignLimits
 from probes.campaign.stages import CampaignSpec
 from probes.fleet.hosts import Fleet
 from relayd.campaigns.events import CampaignEvents

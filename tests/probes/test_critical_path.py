@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from probes.campaign.critical_path import critical_path_s
-from probes.campaign.engine import CampaignLimits
+from probes.campaign.limits import CampaignLimits
 from probes.campaign.state import Probe, ProbeOutcome
 from probes.campaign.tasks import ProbeTask
 

@@ -15,7 +15,7 @@ from benchmarks.achieved import Achieved, achieved
 from planner.model.network import Network, Snapshot
 from planner.model.pricing import CataloguePrices
 from planner.transfer.request import Objective
-from probes.campaign.allowance import Allowance, frugal_allowance
+from probes.campaign.budget import Allowance, frugal_allowance
 from probes.campaign.costing import all_pairs_tasks, task_volume_gb
 from probes.campaign.selection import cap_tasks, choose_links, per_flow_tasks, rtt_tasks
 from probes.estimation import Estimator

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from planner.model.errors import InputError
 from planner.model.units import parse_duration_s, parse_money_usd
-from probes.campaign.engine import CampaignLimits, StageProgress
+from probes.campaign.engine import StageProgress
+from probes.campaign.limits import CampaignLimits
 from probes.campaign.method import Method
 from probes.campaign.stages import CampaignSpec, parse_pairs
 from probes.campaign.tasks import PHASES

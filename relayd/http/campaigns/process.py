@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from planner.model.errors import InputError, RelaydError
-from probes.campaign.engine import CampaignLimits
+from probes.campaign.limits import CampaignLimits
 from probes.campaign.method import Method
 from probes.campaign.stages import CampaignSpec, parse_pairs
 from probes.campaign.tasks import PHASES
