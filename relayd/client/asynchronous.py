@@ -14,10 +14,11 @@ from planner.model.answer import Answer
 from planner.model.catalogue import Catalogue, Region
 from planner.model.demands import demands_gb as read_demands
 from planner.model.document import link_of, link_states_of, network_of
-from planner.model.errors import RelaydError
+from planner.model.errors import InputError, RelaydError
 from planner.model.link_states import LinkState, overlaid
 from planner.model.network import Link, Network, Site, Snapshot
 from planner.placement.plan import ReducePlacement, TaskPlacement
+from planner.placement.request import Machine
 from planner.replanning.plan import Replan
 from planner.schedule.plan import SchedulePlan
 from planner.schedule.request import timed_transfers
@@ -37,6 +38,8 @@ from relayd.client.options import (
     TransferOptions,
     as_json,
 )
+from relayd.files.plans import document_of
+from relayd.questions.placement import task_cpus
 from relayd.store.events import Event
 
 if TYPE_CHECKING:
@@ -157,14 +160,14 @@ class AsyncWan:
         self,
         transfers: Any = None,
         *,
-        existing: SchedulePlan | None = None,
+        existing: SchedulePlan | Mapping[str, Any] | None = None,
         **options: Unpack[ScheduleOptions],
     ) -> SchedulePlan:
         """Admit transfers with deadlines; see :meth:`.Wan.schedule`."""
         given = () if transfers is None and existing else timed_transfers(transfers)
         body = {"transfers": [asdict(transfer) for transfer in given], **as_json(options)}
         if existing is not None:
-            body["existing"] = existing.model_dump("json")
+            body["existing"] = document_of(existing)
         return answer_of(SchedulePlan, await self._connection.post("/v1/schedules", body))
 
     async def place_reduce(
@@ -176,28 +179,26 @@ class AsyncWan:
         return answer_of(ReducePlacement, content)
 
     async def place_tasks(
-        self,
-        tasks: Mapping[str, float] | Sequence[str],
-        traffic_gb: Any,
-        vms: Sequence[Mapping[str, Any]],
-        **options: Unpack[TasksOptions],
+        self, tasks: Any, traffic_gb: Any, machines: Any, **options: Unpack[TasksOptions]
     ) -> TaskPlacement:
         """Recommend on which VM to run which task; see :meth:`.Wan.place_tasks`."""
-        cpus = tasks if isinstance(tasks, Mapping) else dict.fromkeys(tasks, 1.0)
+        cpus = task_cpus(tasks)
+        if isinstance(machines, str | bytes | Mapping) or not isinstance(machines, Sequence):
+            raise InputError("vms", "must be a list of id, region and cpus", value=machines)
         body = as_json(options) | {
             "tasks": [{"id": task, "cpus": count} for task, count in cpus.items()],
             "traffic": [
                 {"src": src, "dst": dst, "volume_gb": gb}
                 for (src, dst), gb in read_demands(traffic_gb, list(cpus)).items()
             ],
-            "vms": [dict(machine) for machine in vms],
+            "vms": [asdict(one) if isinstance(one, Machine) else dict(one) for one in machines],
         }
         content = await self._connection.post("/v1/placements/tasks", body)
         return answer_of(TaskPlacement, content)
 
     async def replan(
         self,
-        plan: Answer,
+        plan: Answer | Mapping[str, Any] | str,
         *,
         moved_gb: float | Mapping[tuple[str, str], float],
         elapsed_s: float,
@@ -212,7 +213,7 @@ class AsyncWan:
             else moved_gb
         )
         body = {
-            "plan": plan.model_dump("json"),
+            "plan": document_of(plan),
             "moved_gb": moved,
             "elapsed_s": elapsed_s,
             "changes": changes,

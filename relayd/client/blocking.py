@@ -8,56 +8,41 @@ import threading
 import weakref
 from collections.abc import (
     AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
     Coroutine,
     Generator,
-    Iterable,
     Iterator,
-    Mapping,
-    Sequence,
 )
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+from concurrent.futures import CancelledError, Future
+from functools import partial, wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from planner.broadcast.plan import BroadcastPlan
-from planner.model.answer import Answer
-from planner.model.catalogue import Region
-from planner.model.errors import RelaydError
-from planner.model.network import Link, Network, Site, Snapshot
-from planner.placement.plan import ReducePlacement, TaskPlacement
-from planner.replanning.plan import Replan
-from planner.schedule.plan import SchedulePlan
-from planner.shuffle.plan import ShufflePlan
-from planner.transfer.plan import Plan
-from probes.samples import Sample
-from relayd.client.answers import Ingested
+from planner.model.network import Link, Network, Snapshot
 from relayd.client.asynchronous import AsyncWan
 from relayd.client.connection import TIMEOUT_S
-from relayd.client.options import (
-    BroadcastOptions,
-    ReduceOptions,
-    ScheduleOptions,
-    ShuffleOptions,
-    TasksOptions,
-    TransferOptions,
-)
+from relayd.client.errors import ServiceError
 from relayd.store.events import Event
 
-if TYPE_CHECKING:
-    from relayd.sources.matrices import Matrix, MatrixMetric
-
 T = TypeVar("T")
+P = ParamSpec("P")
 
 
 class Loop:
-    """An event loop in a thread of its own, begun when first used."""
+    """An event loop in a thread of its own, started when first used."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
         self._process = 0
+        self._loop: asyncio.AbstractEventLoop
+        self._last: asyncio.Future[Callable[[], Awaitable[None]] | None]
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Wait for work; it ends when the waiting is interrupted."""
-        future = asyncio.run_coroutine_threadsafe(work, self._started())
+        """Wait for a coroutine; cancel it if the waiting is interrupted."""
+        self._start()
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result()
         except BaseException:
@@ -65,46 +50,115 @@ class Loop:
             raise
 
     @property
-    def is_ours(self) -> bool:
-        """Whether it runs in this process: threads do not survive a fork."""
-        return self._loop is not None and self._process == os.getpid()
+    def is_running(self) -> bool:
+        """Whether it runs in this process."""
+        return self._thread is not None and not self.is_inherited
 
     @property
     def is_inherited(self) -> bool:
-        """Whether it ran in the process that this one was forked from."""
-        return self._loop is not None and self._process != os.getpid()
+        """Whether it ran in the process that this one was forked from: threads don't follow."""
+        return self._thread is not None and self._process != os.getpid()
 
-    def stop(self) -> None:
-        """End the thread."""
-        if self.is_ours and self._loop is not None:
-            self._loop.call_soon_threadsafe(self._loop.stop)
-        self._loop = None
+    def stop(self, last: Callable[[], Awaitable[None]] | None = None) -> None:
+        """Await ``last``, cancel what still runs, and end the thread.
 
-    def _started(self) -> asyncio.AbstractEventLoop:
+        The garbage collector may call this in any thread, the loop's own included.
+        """
         with self._lock:
-            if not self.is_ours:
-                loop = asyncio.new_event_loop()
-                thread = threading.Thread(
-                    target=_run_until_stopped, args=(loop,), name="relayd-client", daemon=True
+            thread, is_running, self._thread = self._thread, self.is_running, None
+            if thread is None or not is_running:
+                return
+            self._loop.call_soon_threadsafe(self._last.set_result, last)
+        if thread is not threading.current_thread():
+            thread.join()
+
+    def _start(self) -> None:
+        with self._lock:
+            if not self.is_running:
+                started: Future[None] = Future()
+                self._thread = threading.Thread(
+                    target=asyncio.run,
+                    args=(self._until_stopped(started),),
+                    name="relayd-client",
+                    daemon=True,
                 )
-                thread.start()
-                self._loop, self._process = loop, os.getpid()
-            assert self._loop is not None
-            return self._loop
+                self._process = os.getpid()
+                self._thread.start()
+                started.result()
+
+    async def _until_stopped(self, started: Future[None]) -> None:
+        self._loop = asyncio.get_running_loop()
+        stopped = self._last = self._loop.create_future()
+        started.set_result(None)
+        if last := await stopped:
+            await last()
 
 
-def _run_until_stopped(loop: asyncio.AbstractEventLoop) -> None:
-    try:
-        loop.run_forever()
-    finally:
-        loop.close()
+class Driver:
+    """An :class:`AsyncWan` on a :class:`Loop`, for any thread and for forked processes.
+
+    Parameters
+    ----------
+    owner : object
+        When it is collected, or at the end of the process, connections are closed.
+    url, token, timeout_s, attempts
+        See :class:`relayd.client.asynchronous.AsyncWan`.
+    """
+
+    def __init__(
+        self, owner: object, url: str, token: str | None, timeout_s: float, attempts: int
+    ) -> None:
+        self.url = url
+        self._make = partial(AsyncWan, url, token=token, timeout_s=timeout_s, attempts=attempts)
+        self._lock = threading.Lock()
+        self._loop, self._wan = Loop(), self._make()
+        self._inherited: list[object] = []
+        weakref.finalize(owner, self.close)
+
+    @property
+    def wan(self) -> AsyncWan:
+        """What is driven: in a forked process, another one."""
+        with self._lock:
+            if self._loop.is_inherited:
+                # A fork shares its parent's sockets and selector: neither use nor close them.
+                self._inherited += [self._loop, self._wan]
+                self._loop, self._wan = Loop(), self._make()
+            return self._wan
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Return what a coroutine of :attr:`wan` returns."""
+        try:
+            return self._loop.run(work)
+        except CancelledError:
+            raise ServiceError(self.url, "was not waited for: the client was closed") from None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether something runs that closing would cancel."""
+        return self._loop.is_running
+
+    def close(self) -> None:
+        """Close the connections; a later call opens new ones."""
+        self._loop.stop(self._wan.close)
+
+
+def _driven(
+    method: Callable[Concatenate[AsyncWan, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[RemoteWan, P], T]:
+    """Return a coroutine method of :class:`AsyncWan` as one that waits for the answer."""
+
+    @wraps(method)
+    def waiting(self: RemoteWan, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._driver.run(method(self._driver.wan, *args, **kwargs))
+
+    return waiting
 
 
 class RemoteWan:
     """A service's view of the network, with the methods of :class:`relayd.sources.wan.Wan`.
 
     Any thread may use it, and so may a process that was forked. Use it as a context manager, or
-    call :meth:`close`.
+    call :meth:`close`; else connections are closed when it is collected or the process ends.
 
     Parameters
     ----------
@@ -115,16 +169,11 @@ class RemoteWan:
     def __init__(
         self, url: str, *, token: str | None = None, timeout_s: float = TIMEOUT_S, attempts: int = 4
     ) -> None:
-        self._options = {"token": token, "timeout_s": timeout_s, "attempts": attempts}
-        self._url = url
-        self._lock = threading.Lock()
-        self._loop = Loop()
-        self._remote = AsyncWan(url, **self._options)  # type: ignore[arg-type]
-        weakref.finalize(self, _close, self._loop, self._remote)
+        self._driver = Driver(self, url, token, timeout_s, attempts)
 
     def __repr__(self) -> str:
         """Say which service it asks."""
-        return f"<RemoteWan at {self._url}>"
+        return f"<RemoteWan at {self._driver.url}>"
 
     def __enter__(self) -> RemoteWan:
         """Open nothing yet: connections are made when first used."""
@@ -135,160 +184,56 @@ class RemoteWan:
         self.close()
 
     def close(self) -> None:
-        """Close the connections."""
-        _close(self._loop, self._remote)
+        """Close the connections; a later call opens new ones."""
+        self._driver.close()
 
-    def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        return self._loop.run(work)
-
-    def _asked(self) -> AsyncWan:
-        with self._lock:
-            if self._loop.is_inherited:
-                # A fork shares its parent's sockets, which must not be written by both.
-                self._loop = Loop()
-                self._remote = AsyncWan(self._url, **self._options)  # type: ignore[arg-type]
-            return self._remote
-
-    # ---- decisions -----------------------------------------------------------------------
-
-    def plan(self, src: str, dst: str, **options: Unpack[TransferOptions]) -> Plan:
-        """Recommend how to move a volume; see :meth:`.Wan.plan`."""
-        return self._run(self._asked().plan(src, dst, **options))
-
-    def plans(self, requests: Iterable[Mapping[str, Any]]) -> list[Plan | RelaydError]:
-        """Answer many requests; see :meth:`relayd.client.asynchronous.AsyncWan.plans`."""
-        return self._run(self._asked().plans(requests))
-
-    def shuffle(
-        self,
-        demands_gb: Any,
-        *,
-        regions: Sequence[str] | None = None,
-        **options: Unpack[ShuffleOptions],
-    ) -> ShufflePlan:
-        """Recommend how to run many transfers at once; see :meth:`.Wan.shuffle`."""
-        return self._run(self._asked().shuffle(demands_gb, regions=regions, **options))
-
-    def broadcast(
-        self, src: str, destinations: Sequence[str], **options: Unpack[BroadcastOptions]
-    ) -> BroadcastPlan:
-        """Recommend how to bring one volume to several; see :meth:`.Wan.broadcast`."""
-        return self._run(self._asked().broadcast(src, destinations, **options))
-
-    def schedule(
-        self,
-        transfers: Any = None,
-        *,
-        existing: SchedulePlan | None = None,
-        **options: Unpack[ScheduleOptions],
-    ) -> SchedulePlan:
-        """Admit transfers with deadlines; see :meth:`.Wan.schedule`."""
-        return self._run(self._asked().schedule(transfers, existing=existing, **options))
-
-    def place_reduce(
-        self, input_gb: Mapping[str, float], **options: Unpack[ReduceOptions]
-    ) -> ReducePlacement:
-        """Recommend where to reduce; see :meth:`.Wan.place_reduce`."""
-        return self._run(self._asked().place_reduce(input_gb, **options))
-
-    def place_tasks(
-        self,
-        tasks: Mapping[str, float] | Sequence[str],
-        traffic_gb: Any,
-        vms: Sequence[Mapping[str, Any]],
-        **options: Unpack[TasksOptions],
-    ) -> TaskPlacement:
-        """Recommend on which VM to run which task; see :meth:`.Wan.place_tasks`."""
-        return self._run(self._asked().place_tasks(tasks, traffic_gb, vms, **options))
-
-    def replan(
-        self,
-        plan: Answer,
-        *,
-        moved_gb: float | Mapping[tuple[str, str], float],
-        elapsed_s: float,
-        changes: int = 0,
-        month_to_date_gb: Mapping[str, float] = {},
-        vm_types: Mapping[str, str] = {},
-    ) -> Replan:
-        """Say whether to keep to a plan in progress; see :meth:`.Wan.replan`."""
-        return self._run(
-            self._asked().replan(
-                plan,
-                moved_gb=moved_gb,
-                elapsed_s=elapsed_s,
-                changes=changes,
-                month_to_date_gb=month_to_date_gb,
-                vm_types=vm_types,
-            )
-        )
-
-    # ---- what is known -------------------------------------------------------------------
+    plan = _driven(AsyncWan.plan)
+    plans = _driven(AsyncWan.plans)
+    shuffle = _driven(AsyncWan.shuffle)
+    broadcast = _driven(AsyncWan.broadcast)
+    schedule = _driven(AsyncWan.schedule)
+    place_reduce = _driven(AsyncWan.place_reduce)
+    place_tasks = _driven(AsyncWan.place_tasks)
+    replan = _driven(AsyncWan.replan)
+    regions = _driven(AsyncWan.regions)
+    sites = _driven(AsyncWan.sites)
+    matrix = _driven(AsyncWan.matrix)
+    ingest = _driven(AsyncWan.ingest)
 
     @property
     def snapshot(self) -> Snapshot:
         """The state of knowledge that answers rest on now."""
-        return self._run(self._asked().snapshot())
+        return self._driver.run(self._driver.wan.snapshot())
 
     @property
     def network(self) -> Network:
         """The whole graph of estimates."""
-        return self._run(self._asked().network())
+        return self._driver.run(self._driver.wan.network())
 
     def refresh(self) -> Snapshot:
         """Return the snapshot that answers rest on: the service takes up newer ones by itself."""
         return self.snapshot
 
-    def regions(self) -> list[Region]:
-        """Return the catalogue's baseline regions and all measured ones."""
-        return self._run(self._asked().regions())
-
-    def sites(self) -> dict[str, Site]:
-        """Return, by region, the VM type used there and the caps of one VM."""
-        return self._run(self._asked().sites())
-
     def links(self, src: str | None = None, dst: str | None = None) -> Iterator[Link]:
         """Iterate over links, all or those from or into one region."""
-        return iter(self._run(_listed(self._asked(), src, dst)))
-
-    def matrix(
-        self,
-        metric: MatrixMetric = "aggregate",
-        connections: int | None = None,
-        *,
-        measured_only: bool = False,
-    ) -> Matrix:
-        """Return one figure for every pair of regions; see :meth:`.Wan.matrix`."""
-        return self._run(self._asked().matrix(metric, connections, measured_only=measured_only))
-
-    # ---- what is given and told ----------------------------------------------------------
-
-    def ingest(self, samples: Iterable[Sample]) -> Ingested:
-        """Send measurements; see :meth:`relayd.client.asynchronous.AsyncWan.ingest`."""
-        return self._run(self._asked().ingest(samples))
+        return iter(self._driver.run(_listed(self._driver.wan.links(src, dst))))
 
     def events(self, after: int | None = None) -> Generator[Event]:
         """Yield what happens; see :meth:`relayd.client.asynchronous.AsyncWan.events`."""
-        events = self._asked().events(after)
+        events = self._driver.wan.events(after)
         try:
             while True:
-                try:
-                    yield self._run(_next(events))
-                except StopAsyncIteration:
-                    return
+                yield self._driver.run(_next(events))
+        except StopAsyncIteration:
+            return
         finally:
-            self._run(events.aclose())
+            if self._driver.is_open:
+                self._driver.run(events.aclose())
 
 
 async def _next(events: AsyncGenerator[Event]) -> Event:
     return await anext(events)
 
 
-async def _listed(remote: AsyncWan, src: str | None, dst: str | None) -> list[Link]:
-    return [link async for link in remote.links(src, dst)]
-
-
-def _close(loop: Loop, remote: AsyncWan) -> None:
-    if loop.is_ours:
-        loop.run(remote.close())
-        loop.stop()
+async def _listed(items: AsyncIterator[T]) -> list[T]:
+    return [item async for item in items]

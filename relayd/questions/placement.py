@@ -62,7 +62,7 @@ def place_tasks(
     time_limit_s: float,
 ) -> TaskPlacement:
     """Answer :meth:`relayd.sources.wan.Wan.place_tasks`."""
-    cpus = _tasks(tasks)
+    cpus = task_cpus(tasks)
     machines, notes = _machines(wan, vms)
     request = TasksRequest(
         cpus,
@@ -113,7 +113,7 @@ def _gb(value: Any, where: str) -> float:
         return parse_volume_gb(str(value), where)
 
 
-def _tasks(given: Any) -> dict[str, float]:
+def task_cpus(given: Any) -> dict[str, float]:
     """Return CPUs by task: from a mapping, a list of names, or of ``{id, cpus}``."""
     if isinstance(given, Mapping):
         return {str(task): _number(cpus, f"task {task}, cpus") for task, cpus in given.items()}

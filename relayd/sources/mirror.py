@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from planner.model.errors import RelaydError
 from planner.model.network import Snapshot
 from relayd.client.asynchronous import AsyncWan, Graph
-from relayd.client.blocking import Loop
+from relayd.client.blocking import Driver
 from relayd.client.connection import TIMEOUT_S
 from relayd.sources.memory import GivenKnowledge
 from relayd.sources.wan import Wan
@@ -52,12 +52,11 @@ class MirroredWan(Wan):
         refresh_s: float = REFRESH_S,
     ) -> None:
         self.problem: RelaydError | None = None
-        self._remote = AsyncWan(url, token=token, timeout_s=timeout_s, attempts=attempts)
-        self._loop = Loop()
+        self._driver = Driver(self, url, token, timeout_s, attempts)
         self._refresh_s = refresh_s
         self._looking = threading.Lock()
         try:
-            catalogue, graph, self._tag = self._loop.run(self._first())
+            catalogue, graph, self._tag = self._driver.run(_first(self._driver.wan))
         except BaseException:
             self.close()
             raise
@@ -66,7 +65,7 @@ class MirroredWan(Wan):
 
     def __repr__(self) -> str:
         """Say what it is a copy of."""
-        return f"<MirroredWan of {self._remote!r} on snapshot {self.snapshot.id}>"
+        return f"<MirroredWan of {self._driver.url} on snapshot {self.snapshot.id}>"
 
     @property
     def copied_s_ago(self) -> float:
@@ -90,8 +89,7 @@ class MirroredWan(Wan):
     def close(self) -> None:
         """Close the connections; the copy stays."""
         self._refresh_s = float("inf")
-        self._loop.run(self._remote.close())
-        self._loop.stop()
+        self._driver.close()
 
     @property
     def network(self) -> Network:
@@ -117,9 +115,10 @@ class MirroredWan(Wan):
 
     def _look(self) -> None:
         try:
-            found, tag = self._loop.run(self._remote.graph_if_changed(self._tag))
+            driver = self._driver
+            found, tag = driver.run(driver.wan.graph_if_changed(self._tag))
             if found is not None:
-                self._take(self._loop.run(self._remote.catalogue()), found)
+                self._take(driver.run(driver.wan.catalogue()), found)
                 self._tag = tag
         except RelaydError as error:
             self.problem = error  # the next look is due after the usual time
@@ -127,12 +126,6 @@ class MirroredWan(Wan):
             self.problem = None
             self._confirmed_s = time.monotonic()
         self._looked_s = time.monotonic()
-
-    async def _first(self) -> tuple[Catalogue, Graph, str | None]:
-        catalogue = await self._remote.catalogue()
-        graph, tag = await self._remote.graph_if_changed(None)
-        assert graph is not None
-        return catalogue, graph, tag
 
     def _take(self, catalogue: Catalogue, graph: Graph) -> None:
         # In this order: who reads meanwhile gets the old graph or the new one, whole.
@@ -143,3 +136,10 @@ class MirroredWan(Wan):
         self._now = {}
         self._whole = graph.network.aged(time.time())
         self._looked_s = self._confirmed_s = time.monotonic()
+
+
+async def _first(remote: AsyncWan) -> tuple[Catalogue, Graph, str | None]:
+    catalogue = await remote.catalogue()
+    graph, tag = await remote.graph_if_changed(None)
+    assert graph is not None
+    return catalogue, graph, tag

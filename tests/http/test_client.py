@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import json
 import os
 import socket
 import subprocess
@@ -159,6 +160,23 @@ QUESTIONS: dict[str, Ask] = {
         moved_gb=100.0,
         elapsed_s=400.0,
     ),
+    "replan JSON": lambda wan: wan.replan(
+        json.dumps(wan.plan("azure:eastus", "aws:ap-northeast-1").model_dump("json")),
+        moved_gb=10.0,
+        elapsed_s=40.0,
+    ),
+    "schedule more from JSON": lambda wan: wan.schedule(
+        existing=wan.schedule(
+            [{"id": "a", "src": "us-east", "dst": "sa", "volume_gb": 500, "deadline_s": 3600}]
+        ).model_dump("json"),
+        now_s=600.0,
+    ),
+    "tasks by name": lambda wan: wan.place_tasks(
+        ["map", {"id": "reduce", "cpus": 2}],
+        {("map", "reduce"): 20.0},
+        machines=[{"id": n, "region": "sa", "cpus": 2} for n in ("x", "y")],
+        time_limit_s=5.0,
+    ),
     "replan shuffle": lambda wan: wan.replan(
         wan.shuffle({("us-east", "sa"): 50, ("us-east", "azure:japaneast"): 80}),
         moved_gb={("aws:us-east-1", "aws:sa-east-1"): 10.0},
@@ -249,6 +267,48 @@ def test_keywords_are_those_of_a_local_store(options: Any, method: Any) -> None:
     }
     common = inspect.get_annotations(relayd.sources.wan.CommonOptions)
     assert set(inspect.get_annotations(options)) - set(common) == own
+
+
+@pytest.mark.parametrize("name", ["plan", "place_tasks", "matrix", "ingest", "regions"])
+def test_methods_that_wait_have_the_signatures_of_those_awaited(name: str) -> None:
+    waiting, awaited = getattr(RemoteWan, name), getattr(AsyncWan, name)
+    assert inspect.signature(waiting) == inspect.signature(awaited)
+    assert waiting.__doc__ == awaited.__doc__
+    assert not inspect.iscoroutinefunction(waiting)
+
+
+UNCLOSED = """
+import gc, os, sys, relayd
+url = sys.argv[1]
+wan = relayd.open(url)
+mirror = relayd.open(url, mirror=True)
+other = relayd.open(url)
+for one in (wan, mirror, other):
+    assert one.plan("us-east", "sa").plan_id == wan.plan("us-east", "sa").plan_id
+events = wan.events(after=0)
+next(events)
+other.close()
+other.plan("us-east", "sa")
+del other
+gc.collect()
+child = os.fork()
+wan.plan("us-east", "sa"), mirror.refresh()
+if not child:
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+"""
+
+
+def test_nothing_is_left_open_by_those_who_close_nothing(url: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", UNCLOSED, url],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert (done.stderr, done.returncode) == ("", 0)
 
 
 def test_asyncio_asks_many_at_once(url: str) -> None:
