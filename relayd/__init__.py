@@ -12,6 +12,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from relayd.version import __version__
+
 if TYPE_CHECKING:
     from planner.broadcast.plan import BroadcastPlan
     from planner.broadcast.request import BroadcastRequest
@@ -42,8 +44,6 @@ if TYPE_CHECKING:
     from relayd.emitting.formats import emit
     from relayd.sources.opening import open  # noqa: A004 - relayd.open() is what a user writes
     from relayd.sources.wan import Wan
-
-__version__ = "0.1.0"
 
 # Imported on first use: `import relayd` costs nothing, and a command line loads what it needs.
 _HOME = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from planner.model.errors import RelaydError
+from relayd.cli.parser import parse
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -13,8 +14,6 @@ def main(arguments: list[str] | None = None) -> int:
     0 done, 2 bad input, 3 no feasible plan, 4 data missing or too old, 5 finished in part,
     1 our own fault.
     """
-    from relayd.cli.parser import parse
-
     try:
         options = parse(arguments)
         code = options.run(options)

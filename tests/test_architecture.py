@@ -85,6 +85,7 @@ HEAVY_IMPORTS = {
     "ortools",
     "vl_convert",
     "psycopg",
+    "shtab",
 }
 # What functions import of ours or of the standard library, so that a command starts quickly.
 DEFERRED = {
@@ -105,16 +106,8 @@ DEFERRED = {
     "probes.lab.controller": {"select"},
     "probes.lab.requirements": {"probes.lab.linux"},
     "probes.lab.topology": {"difflib"},
-    "relayd.__main__": {"relayd.cli.parser"},
-    "relayd.catalogue.loading": {"contextlib", "relayd.catalogue.schema", "tempfile", "tomllib"},
-    "relayd.catalogue.schema": {"difflib"},
+    "relayd.catalogue.loading": {"relayd.catalogue.schema", "tempfile", "tomllib"},
     "relayd.cli.data.backtest": {"relayd.backtesting.running"},
-    "relayd.cli.data.importing": {"datetime"},
-    "relayd.cli.data.report": {
-        "relayd.report.html",
-        "relayd.report.making",
-        "relayd.report.markdown",
-    },
     "relayd.cli.measuring.caps": {"probes.analysis.fleet_caps"},
     "relayd.cli.measuring.lab": {
         "planner.model.backbone",
@@ -129,12 +122,6 @@ DEFERRED = {
     },
     "relayd.cli.options": {"relayd.sources.mirror"},
     "relayd.cli.questions.plan": {"relayd.emitting.formats"},
-    "relayd.cli.serving.serve": {
-        "probes.fleet.file",
-        "relayd.catalogue.loading",
-        "relayd.http.server.serving",
-        "relayd.store",
-    },
     "relayd.client.answers": {"relayd.sources.matrices"},
     "relayd.http.campaigns.fleet_file": {"probes.fleet.file"},
     "relayd.http.campaigns.forecasting": {
@@ -196,16 +183,6 @@ KNOWN_CIRCLES: tuple[set[str], ...] = (
     },
     {"planner.transfer.decision", "planner.transfer.infeasibility"},
     {
-        "relayd",
-        "relayd.backtesting.engine",
-        "relayd.backtesting.running",
-        "relayd.client.asynchronous",
-        "relayd.client.blocking",
-        "relayd.client.connection",
-        "relayd.sources.mirror",
-        "relayd.sources.opening",
-    },
-    {
         "relayd.http.description.documentation",
         "relayd.http.description.openapi",
         "relayd.http.middleware.middleware",
@@ -247,7 +224,7 @@ KNOWN_CIRCLES_OF_ROOMS: tuple[set[str], ...] = (
     {"planner.model", "planner.solvers", "planner.transfer"},
     {"probes.analysis", "probes.estimation"},
     {"probes.fleet", "probes.tools"},
-    {"relayd.cli", "relayd.emitting", "relayd.http"},
+    {"relayd.cli", "relayd.http"},
     {
         "relayd.client",
         "relayd.questions",
@@ -284,7 +261,6 @@ NAMED_TWICE = {
     "Page",
     "Point",
     "Progress",
-    "Range",
     "RateLimits",
     "Rates",
     "Region",
@@ -302,7 +278,6 @@ NAMED_TWICE = {
     "Transfer",
     "Windows",
     "_Builder",
-    "_File",
     "_Run",
 }
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from relayd.cli.commands.knowledge import FORMATS, METRICS
+from relayd.cli.data.commands import FORMATS, METRICS
 from relayd.cli.parser import build_parser
 from scripts.console_blocks import PAGES, ROOT, Shell, blocks
 from tests.shared_data import shared

@@ -1,4 +1,4 @@
-"""What a plan promises, read from its document: of the whole, and of every path."""
+"""What a plan predicts, as a whole and for each path, read from its JSON document."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ grid: bounds of what one run shows are no closer than that."""
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class RateRange:
     """A steady throughput in Gbit/s that is expected, with bounds."""
 
     low_gbps: float
     expected_gbps: float
     high_gbps: float
 
-    def scaled(self, share: float) -> Range:
+    def scaled(self, share: float) -> RateRange:
         """Return it for a part of the same."""
-        return Range(self.low_gbps * share, self.expected_gbps * share, self.high_gbps * share)
+        return RateRange(self.low_gbps * share, self.expected_gbps * share, self.high_gbps * share)
 
-    def of_one_run(self) -> Range:
+    def of_one_run(self) -> RateRange:
         """Return the bounds within which one measurement should fall.
 
         The estimate's error and the measurement's own are independent.
@@ -41,7 +41,7 @@ class Range:
         )
         above = sqrt((self.high_gbps / expected - 1) ** 2 + MEASURING_ERROR**2)
         low_gbps = 0.0 if below is None else expected / (1 + below)
-        return Range(low_gbps, expected, expected * (1 + above))
+        return RateRange(low_gbps, expected, expected * (1 + above))
 
     def __contains__(self, gbps: object) -> bool:
         """Whether a throughput lies within the bounds."""
@@ -60,13 +60,13 @@ class PathPrediction:
         On each link, over all VMs.
     rtt_ms : float
         Of all links together.
-    rate : Range
+    rate : RateRange
     """
 
     regions: tuple[str, ...]
     connections: int
     rtt_ms: float
-    rate: Range
+    rate: RateRange
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class PlanPrediction:
     paths : tuple of PathPrediction
     vms : dict
         Region to number of VMs.
-    rate : Range
+    rate : RateRange
         Of all paths together.
     share : float
         Of the plan's VMs that this is for; rates and connections are in proportion.
@@ -92,7 +92,7 @@ class PlanPrediction:
     verdict: str
     paths: tuple[PathPrediction, ...]
     vms: dict[str, int]
-    rate: Range
+    rate: RateRange
     share: float = 1.0
 
     def with_vms(self, available: Mapping[str, int]) -> PlanPrediction:
@@ -138,7 +138,7 @@ def predicted(plan: Mapping[str, Any]) -> PlanPrediction:
         If it is no such document.
     """
     try:
-        whole = Range(
+        whole = RateRange(
             _rate(plan, "throughput_gbps_low"),
             _rate(plan, "throughput_gbps"),
             _rate(plan, "throughput_gbps_high"),

@@ -1,4 +1,4 @@
-"""Units: every conversion, and every quantity that a person writes, in one place.
+"""Units: every conversion, and every quantity as people write and read it.
 
 Throughput is in Gbit/s (10^9 bit/s) in plans and Mbit/s in measurements, volume in GB
 (10^9 bytes), money in USD, time in seconds, round-trip time in milliseconds. Names carry
@@ -16,7 +16,7 @@ BITS_PER_BYTE = 8
 MBPS_PER_GBPS = 1000.0
 MS_PER_S = 1000.0
 S_PER_H = 3600.0
-BYTES_PER_MB = 1e6
+S_PER_DAY = 86400.0
 BITS_PER_MBIT = 1e6
 GB_PER_GIB = 1.073741824
 
@@ -57,9 +57,9 @@ _DURATION_S = {
     "h": S_PER_H,
     "hour": S_PER_H,
     "hours": S_PER_H,
-    "d": 86400.0,
-    "day": 86400.0,
-    "days": 86400.0,
+    "d": S_PER_DAY,
+    "day": S_PER_DAY,
+    "days": S_PER_DAY,
 }
 _MONEY_USD = {"usd": 1.0, "$": 1.0, "": 1.0}
 _TIME_VALUE_USD_PER_H = {"usd/h": 1.0, "usdh": 1.0, "$/h": 1.0, "usd": 1.0, "": 1.0}
@@ -107,6 +107,38 @@ def duration_s(volume_gb: float, throughput_gbps: float) -> float:
 def gbps_text(rate_gbps: float) -> str:
     """Return a rate for a sentence: two decimals, or three figures where it is small."""
     return f"{rate_gbps:.2f}" if rate_gbps >= 1 else f"{rate_gbps:.3g}"
+
+
+def duration_text(seconds: float) -> str:
+    """Return a duration as people say it: ``48 s``, ``13 min 24 s``, ``2 h 05 min``."""
+    if not math.isfinite(seconds):
+        return "forever"
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    minutes = round(seconds / 60)
+    if minutes < 48 * 60:
+        return f"{minutes // 60} h {minutes % 60:02d} min"
+    return f"{seconds / S_PER_DAY:.1f} days"
+
+
+def volume_text(volume_gb: float) -> str:
+    """Return a volume in a fitting unit."""
+    for unit, size in (("PB", 1e6), ("TB", 1e3), ("GB", 1.0), ("MB", 1e-3)):
+        if volume_gb >= size:
+            return f"{volume_gb / size:.4g} {unit}"
+    return f"{volume_gb * 1e6:.4g} kB"
+
+
+def usd_text(amount: float) -> str:
+    """Return an amount of dollars with cents; small ones with more digits."""
+    if amount and abs(amount) < 0.1:
+        return f"{amount:.4f}"
+    return f"{amount:,.2f}"
 
 
 def _parse(text: str, field: str, units: dict[str, float], examples: str) -> float:

@@ -10,7 +10,7 @@ from math import inf
 from typing import Literal, TypeAlias
 
 from planner.model.network import Link
-from planner.model.predictions import Range
+from planner.model.predictions import RateRange
 from planner.model.units import MBPS_PER_GBPS
 from probes.samples import Sample
 from probes.verification.runs import PathRun, Run
@@ -88,7 +88,7 @@ class RunOutcome:
         return min(path.measured_at_s for path in self.paths)
 
 
-def judged(achieved_gbps: float, predicted: Range) -> Judgement:
+def judged(achieved_gbps: float, predicted: RateRange) -> Judgement:
     """Return where a throughput lies, allowing for the error of one measurement."""
     bounds = predicted.of_one_run()
     if achieved_gbps < bounds.low_gbps:
@@ -180,7 +180,7 @@ def _against(path: PathOutcome, link: Link | None) -> Judgement:
         link.rate_gbps(each),
         link.rate_gbps(each, "high"),
     )
-    return judged(path.achieved_gbps / count, Range(low, expected, high))
+    return judged(path.achieved_gbps / count, RateRange(low, expected, high))
 
 
 def _agree(one: PathOutcome, other: PathOutcome) -> bool:

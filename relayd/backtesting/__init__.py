@@ -1,1 +1,4 @@
-"""``relayd backtest``: stored history replayed, on this machine or on a cluster."""
+"""``relayd backtest``: replays stored history, on this machine or on a Dask cluster.
+
+Not ``backtest``, because :func:`relayd.backtest` is the function that users call.
+"""

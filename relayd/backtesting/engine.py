@@ -8,7 +8,7 @@ from typing import Any
 
 from planner.model.errors import InputError
 from probes.analysis.replay import Part, Scene, Tally, replay
-from relayd import __version__
+from relayd.version import __version__
 
 CONNECT_S = 10.0
 PARTS_A_WORKER = 2

@@ -1,1 +1,1 @@
-"""Catalogue."""
+"""The catalogue: TOML files of regions, VM types and prices, loaded, checked and cached."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import astuple
 from hashlib import blake2b
 from math import inf
@@ -32,7 +33,7 @@ _RULES = Path(__file__).with_name("schema.py")
 _CACHES_KEPT = 8
 
 
-class _File(NamedTuple):
+class _Source(NamedTuple):
     name: str
     content: bytes
     built_in: bool
@@ -58,8 +59,8 @@ def load_catalogue(user_files: Sequence[Path] = ()) -> Catalogue:
         remedy), or if two of the user's files contradict each other.
     """
     folder = built_in_folder()
-    files = [_File(name, _content(folder / name), True) for name in BUILT_IN]
-    files += [_File(str(path), _content(path), False) for path in dict.fromkeys(user_files)]
+    files = [_Source(name, _content(folder / name), True) for name in BUILT_IN]
+    files += [_Source(str(path), _content(path), False) for path in dict.fromkeys(user_files)]
     digest = _digest(files)
     cache = _cache_folder()
     if cache is not None and (cached := _from_cache(cache, digest)) is not None:
@@ -89,7 +90,7 @@ def _content(path: Path) -> bytes:
         ) from None
 
 
-def _digest(files: Sequence[_File]) -> str:
+def _digest(files: Sequence[_Source]) -> str:
     digest = blake2b(f"relayd catalogue {SCHEMA_VERSION}".encode(), digest_size=16)
     for file in files:
         # The name is told apart from its folder: it ends up in the catalogue as a source.
@@ -99,13 +100,13 @@ def _digest(files: Sequence[_File]) -> str:
     return digest.hexdigest()
 
 
-def _checked(files: Sequence[_File]) -> dict[str, Any]:
+def _checked(files: Sequence[_Source]) -> dict[str, Any]:
     from relayd.catalogue.schema import CatalogueFile, check
 
     return check([CatalogueFile(f.name, _document(f), f.built_in) for f in files])
 
 
-def _document(file: _File) -> dict[str, Any]:
+def _document(file: _Source) -> dict[str, Any]:
     import tomllib
 
     try:
@@ -214,7 +215,6 @@ def _from_cache(folder: Path, digest: str) -> Catalogue | None:
 
 
 def _to_cache(folder: Path, digest: str, content: dict[str, Any]) -> None:
-    from contextlib import suppress
     from tempfile import mkdtemp
 
     payload = json.dumps(content, separators=(",", ":")).encode()

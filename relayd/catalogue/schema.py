@@ -7,6 +7,7 @@ and ``[[egress]]``. Imported only when files have changed since they were last c
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import PurePath
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
@@ -338,8 +339,6 @@ def _pattern_faults(entry: Entry, field: str, pattern: str, regions: set[str]) -
 
 
 def _unknown(entry: Entry, field: str, what: str, value: str, known: set[str]) -> Fault:
-    from difflib import get_close_matches
-
     close = get_close_matches(value, sorted(known), n=1)
     remedy = f"Did you mean {close[0]}?" if close else f"Add a `[[{what}]]` with this id."
     problem = f"names a {what} that is not in the catalogue"

@@ -7,10 +7,12 @@ import re
 import sys
 from collections.abc import Sequence
 
-from relayd import __version__
-from relayd.cli.commands import knowledge, measuring, questions, serving
+from relayd.cli.commands import measuring, questions
 from relayd.cli.commands.command import command
+from relayd.cli.data.commands import add_data_commands
 from relayd.cli.measuring import lab
+from relayd.cli.serving.commands import add_serving_commands
+from relayd.version import __version__
 
 
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
@@ -47,14 +49,21 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"relayd {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for family in (questions, knowledge, measuring, serving):
-        family.add(commands)
+    questions.add(commands)
+    add_data_commands(commands)
+    measuring.add(commands)
+    add_serving_commands(commands)
     lab.add_parser(commands)
     completion = command(
-        commands,
-        "completion",
-        "relayd.cli.serving.completion:run",
-        "print a shell completion script",
+        commands, "completion", f"{__name__}:completion", "print a shell completion script"
     )
     completion.add_argument("shell", choices=("bash", "zsh", "tcsh"))
     return parser
+
+
+def completion(options: argparse.Namespace) -> int:
+    """Print a script that completes commands and options in a shell."""
+    import shtab
+
+    print(shtab.complete(build_parser(), options.shell))
+    return 0

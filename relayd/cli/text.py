@@ -1,4 +1,4 @@
-"""How figures, tables and emphasis look in a terminal."""
+"""How tables, paragraphs and emphasis look in a terminal."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import os
 import sys
 import textwrap
 from collections.abc import Sequence
-from math import isfinite
 from typing import TextIO
+
+from planner.model.units import duration_text, usd_text, volume_text
 
 BOLD, DIM, GREEN, YELLOW = "1", "2", "32", "33"
 WIDTH = 96
+
+duration, usd, volume = duration_text, usd_text, volume_text
 
 
 def styled(text: str, style: str, stream: TextIO | None = None) -> str:
@@ -43,38 +46,6 @@ def left_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     ]
     lines[0] = styled(lines[0], DIM)
     return "\n".join(lines)
-
-
-def duration(seconds: float) -> str:
-    """Return a duration as a person says it: ``48 s``, ``13 min 24 s``, ``2 h 05 min``."""
-    if not isfinite(seconds):
-        return "forever"
-    if seconds < 9.95:
-        return f"{seconds:.1f} s"
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02d} s"
-    minutes = round(seconds / 60)
-    if minutes < 48 * 60:
-        return f"{minutes // 60} h {minutes % 60:02d} min"
-    return f"{seconds / 86400:.1f} days"
-
-
-def volume(volume_gb: float) -> str:
-    """Return a volume in a fitting unit."""
-    for unit, size in (("PB", 1e6), ("TB", 1e3), ("GB", 1.0), ("MB", 1e-3)):
-        if volume_gb >= size:
-            return f"{volume_gb / size:.4g} {unit}"
-    return f"{volume_gb * 1e6:.4g} kB"
-
-
-def usd(amount: float) -> str:
-    """Return an amount of dollars with cents; small ones with more digits."""
-    if amount and abs(amount) < 0.1:
-        return f"{amount:.4f}"
-    return f"{amount:,.2f}"
 
 
 def filled(words: str, indent: str = "") -> str:

@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from planner.model.errors import InputError, RelaydError
-from relayd import __version__
 from relayd.client.errors import ServiceError, error_of
+from relayd.version import __version__
 
 FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 10.0

@@ -8,8 +8,8 @@ from functools import cache
 from html import escape
 from string import Template
 
-from relayd import __version__
 from relayd.dashboard.assets import FILES, Asset, asset
+from relayd.version import __version__
 
 _IMPORT = re.compile(r'^(?:import|export) .*from "\./([\w.]+)";$', re.MULTILINE)
 

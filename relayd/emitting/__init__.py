@@ -1,4 +1,5 @@
-"""What to run: plans as scripts and configurations of the tools that people use.
+"""Plans as scripts and configurations of the tools that people already use.
 
-Pure: a plan in, text out. Nothing is run, and no address is looked up.
+A plan goes in and text comes out: nothing is run, and no address is looked up. Not ``emit``,
+because :func:`relayd.emit` is the function that users call.
 """

@@ -18,7 +18,7 @@ USUAL_MOST_MIB = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class PartLimits:
     """What a store takes: MiB of a part, and parts of an object."""
 
     least_mib: int
@@ -29,19 +29,19 @@ class Limits:
 STORES = {
     # "Amazon S3 multipart upload limits": 5 MiB (but the last) to 5 GiB, 1 to 10,000 parts.
     # https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html (2026-11)
-    "aws": Limits(5, 5 * 1024, 10_000),
+    "aws": PartLimits(5, 5 * 1024, 10_000),
     # "Scalability and performance targets for Blob storage": blocks to 4000 MiB, 50,000 blocks.
     # https://learn.microsoft.com/azure/storage/blobs/scalability-targets (2026-11)
-    "azure": Limits(1, 4000, 50_000),
+    "azure": PartLimits(1, 4000, 50_000),
     # "Parallel composite uploads": objects to 5 TiB, of at most 32 components, to which gcloud
     # keeps by itself: it takes larger ones where it must (its property
     # storage/parallel_composite_upload_component_size, Google Cloud SDK 528.0.0).
     # https://cloud.google.com/storage/docs/parallel-composite-uploads (2026-11)
-    "gcp": Limits(1, 5 * 1024**2 // 32, 5 * 1024**2),
+    "gcp": PartLimits(1, 5 * 1024**2 // 32, 5 * 1024**2),
 }
 
 
-def part_mib(lane: Lane, volume_gb: float, limits: Limits) -> int:
+def part_mib(lane: Lane, volume_gb: float, limits: PartLimits) -> int:
     """Return the size of parts in MiB, as if the lane's share were one object.
 
     Large enough that a connection is hardly idle between parts and that the parts do not exceed

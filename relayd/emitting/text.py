@@ -7,8 +7,7 @@ import shlex
 import textwrap
 from collections.abc import Iterable, Sequence
 
-from planner.model.units import gbps_text
-from relayd.cli.text import duration, usd, volume
+from planner.model.units import duration_text, gbps_text, usd_text, volume_text
 from relayd.emitting.lanes import Emission, Lane, Vm
 
 WIDTH = 96
@@ -34,10 +33,11 @@ def header(emission: Emission, title: str, notes: Sequence[str] = ()) -> str:
     low, high = plan.throughput_gbps_low, plan.throughput_gbps_high
     predicted = (
         f"Predicted: {gbps_text(plan.throughput_gbps)} Gbit/s "
-        f"({gbps_text(low)} to {gbps_text(high)}), {volume(emission.volume_gb)} in "
-        f"{duration(plan.duration_s)}."
+        f"({gbps_text(low)} to {gbps_text(high)}), {volume_text(emission.volume_gb)} in "
+        f"{duration_text(plan.duration_s)}."
     )
-    price = f"Price: {usd(cost.total)} USD ({usd(cost.egress)} egress, {usd(cost.vm)} VMs)."
+    total, egress, vms = (usd_text(part) for part in (cost.total, cost.egress, cost.vm))
+    price = f"Price: {total} USD ({egress} egress, {vms} VMs)."
     named = f"{title}, from plan {plan.plan_id} of relayd"
     rests = f"Snapshot {snapshot.id} ({snapshot.source}), as of {snapshot.as_of}."
     paths = [

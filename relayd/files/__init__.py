@@ -1,1 +1,1 @@
-"""Files."""
+"""Files that people hand to a question: demands, rows of named fields, and earlier plans."""

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
-import json
-import sys
-from pathlib import Path
 from typing import Any
 
-from planner.model.errors import FormatError, InputError
+from planner.model.errors import FormatError
 from planner.model.units import parse_volume_gb
+from relayd.files.rows import is_json, json_of, read_text
 
 VOLUME_NAMES = ("volume_gb", "gb", "volume")
 
@@ -29,22 +27,12 @@ def read_demands(name: str) -> list[tuple[str, str, float]]:
     FormatError
         If it is neither, naming the line.
     """
-    try:
-        text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise InputError("demands", f"can't be read ({error.strerror})", value=name) from None
-    except UnicodeDecodeError:
-        raise FormatError("demands", "is not UTF-8 text", value=name) from None
-    if text.lstrip()[:1] in {"{", "["} or name.endswith(".json"):
-        return _from_json(text, name)
-    return _from_csv(text, name)
+    text = read_text(name, "demands")
+    return _from_json(text, name) if is_json(text, name) else _from_csv(text, name)
 
 
 def _from_json(text: str, name: str) -> list[tuple[str, str, float]]:
-    try:
-        content = json.loads(text)
-    except ValueError as error:
-        raise FormatError("demands", f"is not JSON ({error})", value=name) from None
+    content = json_of(text, name, "demands")
     if isinstance(content, dict) and isinstance(content.get("demands"), dict | list):
         content = content["demands"]
     rows: list[tuple[str, str, float]] = []

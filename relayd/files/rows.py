@@ -30,14 +30,24 @@ def read_text(name: str, what: str) -> str:
         raise FormatError(what, "is not UTF-8 text", value=name) from None
 
 
-def read_json(name: str, what: str) -> Any:
-    """Read a JSON file."""
+def json_of(text: str, name: str, what: str) -> Any:
+    """Return the content of a JSON text from the file `name`."""
     try:
-        return json.loads(read_text(name, what))
+        return json.loads(text)
     except ValueError as error:
         raise FormatError(what, f"is not JSON ({error})", value=name) from None
     except RecursionError:
         raise FormatError(what, "is nested too deep", value=name) from None
+
+
+def is_json(text: str, name: str) -> bool:
+    """Say whether a text is JSON by its first character, or by the file's name."""
+    return text.lstrip()[:1] in {"{", "["} or name.endswith(".json")
+
+
+def read_json(name: str, what: str) -> Any:
+    """Read a JSON file."""
+    return json_of(read_text(name, what), name, what)
 
 
 def read_rows(name: str, what: str) -> list[dict[str, Any]]:
@@ -58,11 +68,8 @@ def read_rows(name: str, what: str) -> list[dict[str, Any]]:
         If it is neither, naming the line.
     """
     text = read_text(name, what)
-    if text.lstrip()[:1] in {"{", "["} or name.endswith(".json"):
-        try:
-            content = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise FormatError(what, f"is not JSON ({error})", value=name) from None
+    if is_json(text, name):
+        content = json_of(text, name, what)
         if isinstance(content, dict) and isinstance(content.get(what), list):
             content = content[what]
         if not isinstance(content, list) or not all(isinstance(row, dict) for row in content):

@@ -1,1 +1,1 @@
-"""``relayd report``: what the samples show, analysed as measurement papers do."""
+"""``relayd report``: the samples of a store, analysed as measurement papers do."""

@@ -15,6 +15,7 @@ from planner.model.network import LINK_FIGURES, SITE_FIGURES
 from relayd.store.database import Database
 from relayd.store.failures import reason
 from relayd.store.regions import region_id
+from relayd.times import utc_date
 
 _FIGURE = ("low", "expected", "high", "source", "measured_at_s", "samples", "basis")
 
@@ -240,7 +241,7 @@ class Snapshots:
         pruned = self._database.row(
             "SELECT pruned_at_s FROM pruned_snapshots WHERE id = ?", (snapshot_id,)
         )
-        on = time.strftime("%Y-%m-%d", time.gmtime(pruned[0])) if pruned else ""
+        on = utc_date(pruned[0]) if pruned else ""
         raise InputError(
             "snapshot",
             f"was pruned on {on}" if pruned else "is not in this store",

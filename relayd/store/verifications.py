@@ -12,6 +12,7 @@ from planner.model.verification import Verified, VerifiedPath
 from relayd.store.database import Database
 from relayd.store.events import Events
 from relayd.store.regions import region_id
+from relayd.version import __version__
 
 if TYPE_CHECKING:
     from probes.samples import Sample
@@ -82,7 +83,6 @@ class Verifications:
 
         Returns how many samples were new.
         """
-        from relayd.store.samples.ingest import relayd_version
         from relayd.store.samples.writing import SampleWriter
 
         database, accepted = self._database, 0
@@ -94,7 +94,7 @@ class Verifications:
                     format="live",
                     digest=None,
                     options="{}",
-                    relayd_version=relayd_version(),
+                    relayd_version=__version__,
                     imported_at_s=time.time(),
                 )
                 accepted = writer.add(samples)

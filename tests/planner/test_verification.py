@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from planner.model.errors import InputError
 from planner.model.network import Estimate, Link, Network, Site
-from planner.model.predictions import MEASURING_ERROR, Range, predicted
+from planner.model.predictions import MEASURING_ERROR, RateRange, predicted
 from planner.model.pricing import FlatPrices
 from planner.model.verification import Verified, VerifiedPath, ago, calibrated
 from planner.transfer.plan import Plan
@@ -179,7 +179,7 @@ def test_a_document_that_is_none_is_refused() -> None:
 def test_one_run_is_judged_by_bounds_that_allow_for_its_own_error(
     expected: float, below: float, above: float
 ) -> None:
-    rate = Range(expected / (1 + below), expected, expected * (1 + above))
+    rate = RateRange(expected / (1 + below), expected, expected * (1 + above))
     bounds = rate.of_one_run()
     assert bounds.low_gbps <= rate.low_gbps * 1.0001
     assert bounds.high_gbps >= rate.high_gbps * 0.9999

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.model.errors import InputError
-from planner.model.predictions import PathPrediction, PlanPrediction, Range
+from planner.model.predictions import PathPrediction, PlanPrediction, RateRange
 from probes.fleet import remote
 from probes.fleet.hosts import Fleet, Host
 from probes.samples import Sample
@@ -53,7 +53,7 @@ def _fleet(*counts: int) -> Fleet:
 
 
 def _prediction(gbps: float, *ways: tuple[str, ...]) -> PlanPrediction:
-    rate = Range(gbps / 1.1, gbps, gbps * 1.1)
+    rate = RateRange(gbps / 1.1, gbps, gbps * 1.1)
     paths = tuple(PathPrediction(way, 64, 80.0, rate.scaled(1 / len(ways))) for way in ways)
     vms = dict.fromkeys((name for way in ways for name in way), 1)
     return PlanPrediction("p", "x", REGIONS[0], REGIONS[2], "relay", paths, vms, rate)
@@ -100,7 +100,7 @@ def test_what_is_free_is_held_to_its_volume_without_a_budget() -> None:
 @given(st.integers(1, 700), st.lists(st.integers(1, 6), min_size=2, max_size=3))
 def test_connections_are_divided_over_all_vms(connections: int, counts: list[int]) -> None:
     hosts = [[f"{place}-{i}" for i in range(count)] for place, count in enumerate(counts)]
-    path = PathPrediction(REGIONS[: len(counts)], connections, 80.0, Range(1, 1, 1))
+    path = PathPrediction(REGIONS[: len(counts)], connections, 80.0, RateRange(1, 1, 1))
     try:
         streams = streams_of(path, hosts)
     except InputError:
@@ -121,7 +121,7 @@ def test_connections_are_divided_over_all_vms(connections: int, counts: list[int
 
 
 def _outcome(kind: str, way: tuple[str, ...], predicted: float, achieved: float) -> RunOutcome:
-    rate = Range(predicted / 1.05, predicted, predicted * 1.05)
+    rate = RateRange(predicted / 1.05, predicted, predicted * 1.05)
     path = PathPrediction(way, 64, 80.0, rate)
     hosts = _fleet(1, 1, 1)
     names = [next(h.name for h in hosts if h.region == region) for region in way]
@@ -180,7 +180,7 @@ def test_connections_that_could_carry_no_more_tell_of_one_flow() -> None:
 
 
 def test_judgement() -> None:
-    rate = Range(4.5, 5.0, 5.5)
+    rate = RateRange(4.5, 5.0, 5.5)
     assert [judged(gbps, rate) for gbps in (4.0, 4.47, 5.55, 6.0)] == [
         "below",
         "within",

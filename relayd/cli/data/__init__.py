@@ -1,1 +1,1 @@
-"""Data."""
+"""Commands that list, import, export and analyse what has been measured."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import time
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from planner.model.units import (
@@ -18,6 +17,7 @@ from relayd.cli.options import number, whole_number
 from relayd.cli.questions.many import one_thread
 from relayd.cli.text import filled, notes_block
 from relayd.settings import load_settings
+from relayd.times import seconds_of
 
 if TYPE_CHECKING:
     from relayd.backtesting.result import Among, Backtest, Followed
@@ -192,7 +192,6 @@ def percent(share: float | None) -> str:
 def _time_s(written: str, option: str) -> float:
     """Read a time: ISO 8601 (UTC without a zone), or how long ago."""
     try:
-        moment = datetime.fromisoformat(written)
+        return seconds_of(written)
     except ValueError:
         return time.time() - parse_duration_s(written, option)
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

@@ -20,6 +20,7 @@ from relayd.settings import load_settings
 from relayd.snapshots.building import make_snapshot
 from relayd.store import Store, open_store
 from relayd.store.samples.ingest import Batch, ImportReport, content_digest, ingest
+from relayd.times import seconds_of
 
 PROGRESS_EVERY_S = 0.5
 FINISHED_IN_PART = 5
@@ -140,10 +141,8 @@ def _progress(path: Path, options: argparse.Namespace) -> Callable[[int], None] 
 
 
 def _time_s(written: str) -> float:
-    from datetime import UTC, datetime
-
     try:
-        moment = datetime.fromisoformat(written)
+        return seconds_of(written)
     except ValueError:
         raise InputError(
             "--measured-at",
@@ -151,7 +150,6 @@ def _time_s(written: str) -> float:
             value=written,
             remedy="Write 2022-01-15 or 2022-01-15T12:00Z.",
         ) from None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 def _print_report(path: Path, report: ImportReport) -> None:

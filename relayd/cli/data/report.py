@@ -11,16 +11,15 @@ from pathlib import Path
 from planner.model.errors import InputError
 from planner.model.units import parse_duration_s
 from relayd.cli.options import catalogue_of, store_place
+from relayd.report.html import html
+from relayd.report.making import make_report
+from relayd.report.markdown import markdown
 from relayd.settings import load_settings
 from relayd.store import open_store
 
 
 def run(options: argparse.Namespace) -> int:
     """Analyse the store's samples and write the report."""
-    from relayd.report.html import html
-    from relayd.report.making import make_report
-    from relayd.report.markdown import markdown
-
     settings = load_settings()
     catalogue = catalogue_of(options, settings)
     since_s = time.time() - parse_duration_s(options.since, "--since") if options.since else None

@@ -25,6 +25,7 @@ from relayd.campaigns.running import (
     spec_from_json,
     spec_to_json,
 )
+from relayd.campaigns.termination import cancelled_by_sigterm
 from relayd.cli.measuring.caps import cap_json, measured_caps, recreate_lines
 from relayd.cli.measuring.fleet import agreed, allow_many_connections, fleet_path
 from relayd.cli.measuring.probe_method import kept_method, may_change, method_of
@@ -33,7 +34,6 @@ from relayd.cli.text import duration, table, usd, volume
 from relayd.settings import load_settings
 from relayd.store import Place, open_if_there, open_store
 from relayd.store.campaigns.log import Campaigns, StoredCampaign
-from relayd.termination import cancelled_by_sigterm
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

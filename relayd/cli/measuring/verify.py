@@ -18,6 +18,7 @@ from probes.fleet.file import load_fleet
 from probes.fleet.hosts import Fleet
 from probes.verification.runs import VerificationLimits, available
 from relayd.campaigns.running import CampaignRunner
+from relayd.campaigns.termination import cancelled_by_sigterm
 from relayd.campaigns.verifying import Verification, VerificationJob, Verifier
 from relayd.cli.measuring.fleet import agreed, allow_many_connections, fleet_path
 from relayd.cli.measuring.verify_answer import as_json, forecast_json, forecast_text, human
@@ -30,7 +31,6 @@ from relayd.sources.wan import Wan
 from relayd.store import Store, open_store
 from relayd.store.campaigns.log import Campaigns
 from relayd.store.failures import NoStoreError
-from relayd.termination import cancelled_by_sigterm
 
 OUTSIDE, PARTLY = 1, 5
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from planner.model.network import Snapshot
-from planner.model.predictions import Range
+from planner.model.predictions import RateRange
 from planner.model.units import gbps_text
 from probes.verification.outcomes import Judgement, PathOutcome, RunOutcome, judged
 from probes.verification.runs import Run, cost_usd, volume_gb
@@ -143,7 +143,7 @@ def _rows(outcome: RunOutcome) -> list[tuple[str, ...]]:
     return rows
 
 
-def _row(name: str, connections: int, rate: Range, achieved_gbps: float) -> tuple[str, ...]:
+def _row(name: str, connections: int, rate: RateRange, achieved_gbps: float) -> tuple[str, ...]:
     bounds = rate.of_one_run()
     return (
         name,
@@ -236,7 +236,7 @@ def _run_json(outcome: RunOutcome) -> dict[str, Any]:
     }
 
 
-def _compared(rate: Range, achieved_gbps: float) -> dict[str, Any]:
+def _compared(rate: RateRange, achieved_gbps: float) -> dict[str, Any]:
     bounds = rate.of_one_run()
     return {
         "low_gbps": bounds.low_gbps,

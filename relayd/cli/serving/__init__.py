@@ -1,1 +1,1 @@
-"""Serving."""
+"""Commands that run the service and manage its tokens."""

@@ -7,16 +7,16 @@ import asyncio
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from planner.model.errors import RelaydError
+from probes.fleet.file import load_fleet
+from relayd.catalogue.loading import load_catalogue
 from relayd.cli.options import store_place
+from relayd.http.server.serving import Running, serve
 from relayd.http.server.settings import ServiceSettings, load_service_settings
 from relayd.settings import load_settings
-from relayd.store import Place
-
-if TYPE_CHECKING:
-    from relayd.http.server.serving import Running
+from relayd.store import Place, open_store
 
 OPTIONS = (
     "config",
@@ -39,8 +39,6 @@ def run(options: argparse.Namespace) -> int:
     every = (*general.catalogues, *catalogues)
     if options.check:
         return _check(settings, db, every)
-    from relayd.http.server.serving import serve
-
     asyncio.run(serve(settings, db, every, _say_where))
     return 0
 
@@ -62,9 +60,6 @@ def _say_where(running: Running) -> None:
 
 def _check(settings: ServiceSettings, db: Place, catalogues: tuple[Path, ...]) -> int:
     """Print the effective settings, and on standard error all that is wrong with them."""
-    from relayd.catalogue.loading import load_catalogue
-    from relayd.store import open_store
-
     there = not isinstance(db, Path) or db.exists()
     print(f"# store: {db}{'' if there else ' (will be made)'}")
     print(settings.as_toml())
@@ -79,8 +74,6 @@ def _check(settings: ServiceSettings, db: Place, catalogues: tuple[Path, ...]) -
         except RelaydError as error:
             problems.append(error)
     if settings.fleet and not problems:
-        from probes.fleet.file import load_fleet
-
         try:
             load_fleet(settings.fleet)
         except RelaydError as error:

@@ -13,6 +13,7 @@ from relayd.settings import load_settings
 from relayd.store import Store, open_store
 from relayd.store.opening import Mode
 from relayd.store.tokens import Token, Tokens
+from relayd.times import utc_date
 
 USUAL_SCOPES = ("read", "plan")
 
@@ -91,4 +92,4 @@ def _state(token: Token) -> str:
 
 
 def _date(at_s: float | None) -> str:
-    return "never" if at_s is None else time.strftime("%Y-%m-%d", time.gmtime(at_s))
+    return "never" if at_s is None else utc_date(at_s)

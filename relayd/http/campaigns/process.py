@@ -24,13 +24,13 @@ from probes.campaign.tasks import PHASES
 from probes.fleet.hosts import Fleet
 from relayd.campaigns.events import CampaignEvents, conclusion
 from relayd.campaigns.running import CampaignRunner, spec_from_json, spec_to_json
+from relayd.campaigns.termination import cancelled_by_sigterm
 from relayd.catalogue.loading import load_catalogue
 from relayd.cli.measuring.fleet import allow_many_connections
 from relayd.http.campaigns.fleet_file import fleet_of
 from relayd.http.responses.problems import ProblemError, problem_of
 from relayd.store import Store, open_store
 from relayd.store.campaigns.log import Campaigns, StoredCampaign
-from relayd.termination import cancelled_by_sigterm
 
 
 def main() -> int:

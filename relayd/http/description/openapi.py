@@ -8,10 +8,10 @@ from typing import Any
 
 from pydantic import BaseModel, TypeAdapter
 
-from relayd import __version__
 from relayd.http.models.problems import Problem
 from relayd.http.responses.problems import MEDIA_TYPE
 from relayd.http.routes.table import JSON, NDJSON, Route
+from relayd.version import __version__
 
 _REFS = "#/components/schemas/{model}"
 _ALWAYS = (400, 408, 413, 429, 500, 503)

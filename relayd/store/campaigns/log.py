@@ -13,8 +13,8 @@ from probes.campaign.state import Probe, ProbeOutcome, task_from_json, task_to_j
 from probes.campaign.tasks import ProbeTask
 from relayd.store.leader_lock import election
 from relayd.store.opening import Store
-from relayd.store.samples.ingest import relayd_version
 from relayd.store.samples.writing import SampleWriter
+from relayd.version import __version__
 
 
 class CampaignRow(NamedTuple):
@@ -103,7 +103,7 @@ class StoredCampaign:
                 format="live",
                 digest=None,
                 options="{}",
-                relayd_version=relayd_version(),
+                relayd_version=__version__,
                 imported_at_s=now_s,
             )
             accepted = writer.add(samples)

@@ -6,7 +6,6 @@ import hashlib
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -14,6 +13,7 @@ from typing import NamedTuple
 from probes.samples import Sample, Skipped
 from relayd.store.opening import Store
 from relayd.store.samples.writing import SampleWriter
+from relayd.version import __version__
 
 _CHUNK = 20_000
 _FIRST_ROWS = 5
@@ -109,7 +109,7 @@ def ingest(
             format=batch.format,
             digest=batch.digest,
             options=json.dumps(dict(batch.options), sort_keys=True),
-            relayd_version=relayd_version(),
+            relayd_version=__version__,
             imported_at_s=time.time(),
         )
         while chunk := list(islice(source, _CHUNK)):
@@ -175,14 +175,3 @@ class _Tally:
             reason: SkippedRows(total, tuple(self._first_rows[reason]))
             for reason, total in self._counts.items()
         }
-
-
-@cache
-def relayd_version() -> str:
-    """Return the version that is installed, to be kept with what it stores."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("relayd")
-    except PackageNotFoundError:
-        return "not installed"

@@ -1,4 +1,4 @@
-"""Being told to stop by whoever manages the process."""
+"""SIGTERM ends a campaign the way Ctrl-C does."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import signal
 
 
 def cancelled_by_sigterm() -> None:
-    """Have SIGTERM cancel the current task: a service manager's stop leaves as little as Ctrl-C."""
+    """Have SIGTERM cancel the current task, so that it cleans up as it does after Ctrl-C."""
     task = asyncio.current_task()
     assert task
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)

@@ -1,4 +1,4 @@
-"""What is known: showing it, importing, exporting and reporting it, looking after it."""
+"""The commands that list, import, export and analyse data, and look after the store."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ METRICS = ("per-flow", "aggregate", "rtt", "fee", "relay-gain", "loss", "age")
 REPLAYED = ("value", "time", "cost")
 
 
-def add(commands: Any) -> None:
-    """Add the commands on what is known."""
+def add_data_commands(commands: Any) -> None:
+    """Add the commands that work on the data."""
     command(commands, "regions", "relayd.cli.data.listing:regions", "list regions and aliases")
     links = command(commands, "links", "relayd.cli.data.listing:links", "list links with estimates")
     links.add_argument("--src", help="only links out of this region")

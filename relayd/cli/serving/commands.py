@@ -1,4 +1,4 @@
-"""The service and who may use it."""
+"""The commands that run the service and manage its tokens."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from relayd.cli.commands.command import command, group
 
 
-def add(commands: Any) -> None:
+def add_serving_commands(commands: Any) -> None:
     """Add the commands of the service."""
     _serve(command(commands, "serve", "relayd.cli.serving.serve:run", "answer questions over HTTP"))
     _tokens(group(commands, "token", "say who may use the service", "actions", "ACTION"))
