@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from itertools import permutations
 from statistics import fmean
 
-from planner.model.network import Estimate, Network, exactly
+from planner.model.estimate import Estimate, exactly
+from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.units import duration_s
 from planner.transfer.allocation import Allocation

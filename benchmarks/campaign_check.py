@@ -30,7 +30,8 @@ from benchmarks.lab_check import Check, quantile
 from planner.model import backbone
 from planner.model.catalogue import Catalogue
 from planner.model.errors import RelaydError
-from planner.model.network import Estimate, Link, Network, Site, Snapshot, exactly
+from planner.model.estimate import Estimate, exactly
+from planner.model.network import Link, Network, Site, Snapshot
 from planner.model.pricing import CataloguePrices
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS
 from probes.campaign.costing import Meter, all_pairs_tasks

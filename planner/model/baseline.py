@@ -16,7 +16,8 @@ from math import inf, sqrt
 from planner.model import backbone
 from planner.model.catalogue import Catalogue, Region
 from planner.model.errors import DataError
-from planner.model.network import Estimate, Link, Network, Site, Snapshot
+from planner.model.estimate import Estimate, Figures, Origin
+from planner.model.network import Link, Network, Site, Snapshot
 from planner.model.throughput import DEFAULT_WINDOW_MB, per_flow_mbps
 from planner.model.units import MBPS_PER_GBPS
 
@@ -26,6 +27,8 @@ CAP_ERROR = 0.06
 UNKNOWN_ERROR = 0.5
 # Near regions are on the same continent, and there the laws are close to what was measured.
 CLASSES_MS = (20.0, 40.0)
+NO_CAP_KNOWN = Estimate(inf, inf, inf, Origin("baseline", "vm-type-unknown"))
+BY_BACKBONE = Origin("baseline", "backbone")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,16 +91,17 @@ def baseline_site(region: str, catalogue: Catalogue, chosen: Mapping[str, str] =
         return Site(
             region,
             "",
-            Estimate(inf, inf, inf, basis="no VM type known"),
-            Estimate(inf, inf, inf, basis="no VM type known"),
-            _within(DEFAULT_WINDOW_MB, WINDOW_ERROR, basis="Linux default"),
+            NO_CAP_KNOWN,
+            NO_CAP_KNOWN,
+            within(DEFAULT_WINDOW_MB, WINDOW_ERROR, Origin("baseline", "system-default")),
         )
+    origin = Origin("baseline", "vm-type", figures=Figures(vm_type=vm.id, note=vm.source))
     return Site(
         region,
         vm.id,
-        _within(vm.egress_gbps, CAP_ERROR, basis=vm.source),
-        _within(vm.ingress_gbps, CAP_ERROR, basis=vm.source),
-        _within(vm.window_mb, WINDOW_ERROR, basis=vm.source),
+        within(vm.egress_gbps, CAP_ERROR, origin),
+        within(vm.ingress_gbps, CAP_ERROR, origin),
+        within(vm.window_mb, WINDOW_ERROR, origin),
     )
 
 
@@ -108,7 +112,7 @@ def baseline_rtt_ms(src: Region, dst: Region) -> Estimate | None:
         return None
     least = backbone.FIBRE_MS_PER_KM * (backbone.distance_km(src, dst) or 0.0)
     low = min(expected, max(least, expected / (1 + backbone.P90_ERROR)))
-    return Estimate(low, expected, expected * (1 + backbone.P90_ERROR), basis="backbone model")
+    return Estimate(low, expected, expected * (1 + backbone.P90_ERROR), BY_BACKBONE)
 
 
 def flow_estimate(window_mb: Estimate, rtt_ms: Estimate, cap_gbps: float) -> Estimate:
@@ -130,8 +134,16 @@ def flow_estimate(window_mb: Estimate, rtt_ms: Estimate, cap_gbps: float) -> Est
         min(unlimited / (1 + below), cap_mbps * (1 - CAP_ERROR)),
         expected,
         min(unlimited * (1 + above), cap_mbps),
-        basis=f"window {window_mb.expected:.2f} MB ({window_mb.source}) / "
-        f"RTT {rtt_ms.expected:.0f} ms ({rtt_ms.source})",
+        Origin(
+            "baseline",
+            "window-over-rtt",
+            figures=Figures(
+                window_mb=window_mb.expected,
+                window_kind=window_mb.source,
+                rtt_ms=rtt_ms.expected,
+                rtt_kind=rtt_ms.source,
+            ),
+        ),
     )
 
 
@@ -154,9 +166,7 @@ def aggregate_estimate(
     if law is None:
         if cap == inf:
             return None
-        return Estimate(
-            cap * (1 - UNKNOWN_ERROR), cap, cap, basis="VM caps; nothing known of the path"
-        )
+        return Estimate(cap * (1 - UNKNOWN_ERROR), cap, cap, Origin("baseline", "vm-caps"))
     steady = law.steady_gbps(rtt_ms.expected) * proportion
     # VM types whose cap is above the law's VMs are held to the law: it is all that was seen.
     error = law.error_of_class(distance_class(rtt_ms))
@@ -167,7 +177,7 @@ def aggregate_estimate(
         expected / (1 + error),
         expected,
         min(expected * (1 + error), max(cap, expected)),
-        basis=f"{providers[0]} to {providers[1]} law, error up to {error:.0%}",
+        Origin("baseline", "provider-pair-law", figures=Figures(error=error, between=providers)),
     )
 
 
@@ -282,5 +292,6 @@ def with_vm_types(network: Network, catalogue: Catalogue, chosen: Mapping[str, s
     return Network(sites, links, network.snapshot)
 
 
-def _within(value: float, error: float, basis: str) -> Estimate:
-    return Estimate(value / (1 + error), value, value * (1 + error), basis=basis)
+def within(value: float, error: float, origin: Origin) -> Estimate:
+    """Return an estimate whose bounds are this relative error away."""
+    return Estimate(value / (1 + error), value, value * (1 + error), origin)

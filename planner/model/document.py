@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from math import inf, isfinite
 from typing import Any
 
 from planner.model.catalogue import Catalogue, Region
 from planner.model.errors import FormatError
+from planner.model.estimate import METHODS, Estimate, Figures, Origin
 from planner.model.link_states import LinkState
-from planner.model.network import (
-    LINK_FIGURES,
-    SITE_FIGURES,
-    Estimate,
-    Link,
-    Network,
-    Site,
-    Snapshot,
-)
+from planner.model.network import LINK_FIGURES, SITE_FIGURES, Link, Network, Site, Snapshot
 
 _BOUNDS = ("low", "expected", "high")
 
@@ -115,12 +108,30 @@ def link_as_json(link: Link) -> dict[str, Any]:
 def estimate_as_json(estimate: Estimate) -> dict[str, Any]:
     """Return an estimate as JSON types; a bound that is not known, infinity, becomes None."""
     return {
-        **{name: _finite(getattr(estimate, name)) for name in _BOUNDS},
+        "low": _finite(estimate.low),
+        "expected": _finite(estimate.expected),
+        "high": _finite(estimate.high),
         "source": estimate.source,
         "measured_at_s": estimate.measured_at_s,
         "samples": estimate.samples,
         "basis": estimate.basis,
+        "origin": origin_as_json(estimate.origin),
     }
+
+
+def origin_as_json(origin: Origin) -> dict[str, Any]:
+    """Return an origin as JSON types, without what there is none of."""
+    named: Iterable[tuple[str, Any]] = zip(Origin._fields, origin, strict=True)
+    found = {name: value for name, value in named if value}
+    if origin.figures is not None:
+        found["figures"] = figures_as_json(origin.figures)
+    return found
+
+
+def figures_as_json(figures: Figures) -> dict[str, Any]:
+    """Return the figures that there are as JSON types."""
+    named = zip(Figures._fields, figures, strict=True)
+    return {name: value for name, value in named if value is not None}
 
 
 def _finite(figure: float) -> float | None:
@@ -128,5 +139,25 @@ def _finite(figure: float) -> float | None:
 
 
 def _estimate_of(row: Mapping[str, Any]) -> Estimate:
-    bounds = {name: inf if row[name] is None else row[name] for name in _BOUNDS}
-    return Estimate(**{**row, **bounds})
+    low, expected, high = (inf if row[name] is None else row[name] for name in _BOUNDS)
+    return Estimate(low, expected, high, _origin_of(row))
+
+
+def _origin_of(row: Mapping[str, Any]) -> Origin:
+    """Return the origin of an estimate, which other versions may not name or name otherwise."""
+    found = row.get("origin")
+    if found is None or found["method"] not in METHODS:
+        newest_s, note = row["measured_at_s"], Figures(note=row["basis"])
+        return Origin(row["source"], "unknown", row["samples"], 0, newest_s, figures=note)
+    known = {name: value for name, value in found.items() if name in Origin._fields}
+    if "figures" in known:
+        known["figures"] = figures_of(known["figures"])
+    return Origin(**known)
+
+
+def figures_of(found: Mapping[str, Any]) -> Figures:
+    """Return what :func:`figures_as_json` made JSON types of; names of newer versions left out."""
+    known = {name: value for name, value in found.items() if name in Figures._fields}
+    if "between" in known:
+        known["between"] = tuple(known["between"])
+    return Figures(**known)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.model.errors import InputError
-from planner.model.network import Estimate, Link, Network, Site, Snapshot, exactly
+from planner.model.estimate import Estimate, exactly
+from planner.model.network import Link, Network, Site, Snapshot
 from planner.model.units import MBPS_PER_GBPS
 
 if TYPE_CHECKING:

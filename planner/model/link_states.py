@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from math import inf, sqrt
 from typing import Literal, TypeAlias
 
-from planner.model.network import Estimate, Link, Network
+from planner.model.estimate import Estimate, Figures, Origin, exactly
+from planner.model.network import Link, Network
 from planner.model.units import BITS_PER_BYTE, BITS_PER_MBIT, MS_PER_S
 
 Condition: TypeAlias = Literal["up", "degraded", "down"]
@@ -24,7 +25,6 @@ LOSS_CONSTANT = sqrt(1.5)
 avoidance algorithm", Computer Communication Review 27(3), 1997."""
 LEAST_RATE_SHARE = 1e-6
 """A link that carries less of its usual rate is as good as down."""
-NOTHING = Estimate(0.0, 0.0, 0.0, "measured")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,13 @@ def loss_bound_mbps(loss_share: float, rtt_ms: float) -> float:
 
 def _as_now(link: Link, state: LinkState) -> Link:
     if state.condition == "down" or state.rate_share < LEAST_RATE_SHARE:
-        nothing = replace(NOTHING, measured_at_s=link.aggregate_gbps.measured_at_s)
+        origin = Origin(
+            "measured",
+            "link-state",
+            newest_s=link.aggregate_gbps.measured_at_s,
+            figures=Figures(note=state.reason),
+        )
+        nothing = exactly(0.0, origin)
         return replace(link, per_flow_mbps=nothing, aggregate_gbps=nothing)
     rtt = link.rtt_ms
     slowdown = 1.0

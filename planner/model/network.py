@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
-from math import inf, sqrt
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
 from planner.model.errors import DataError
+from planner.model.estimate import Bound, Estimate
 from planner.model.units import MBPS_PER_GBPS
 
 if TYPE_CHECKING:
@@ -19,59 +19,7 @@ if TYPE_CHECKING:
     from planner.model.link_states import LinkState
     from planner.model.verification import Verified
 
-Source: TypeAlias = Literal["measured", "inferred", "baseline"]
-Bound: TypeAlias = Literal["low", "expected", "high"]
-
-# How much a measured link may have drifted: a random walk of 5 % in a year. On the January and
-# November 2022 grids the ranks of AWS pairs correlate at 0.995, so the drift is slow.
-DRIFT_PER_SQRT_YEAR = 0.05
-SECONDS_PER_DAY = 86400.0
 MOST_RATES_KEPT = 60
-DAYS_PER_YEAR = 365.25
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """What is believed of one quantity.
-
-    Attributes
-    ----------
-    low, expected, high : float
-        Ninety percent of true values should lie between low and high.
-    source : Source
-        ``measured`` on this link, ``inferred`` from other measurements, or ``baseline``.
-    measured_at_s : float | None
-        Time of the newest sample, seconds since 1970 (UTC); None for a baseline.
-    samples : int
-        How many samples of this link it rests on.
-    basis : str
-        In words, what it was inferred from.
-    """
-
-    low: float
-    expected: float
-    high: float
-    source: Source = "baseline"
-    measured_at_s: float | None = None
-    samples: int = 0
-    basis: str = ""
-
-    def aged(self, now_s: float) -> Estimate:
-        """Return the estimate with bounds widened for its age, in whole days."""
-        if self.measured_at_s is None or self.expected <= 0:
-            return self
-        days = (now_s - self.measured_at_s) // SECONDS_PER_DAY
-        if days <= 0:
-            return self
-        drift = DRIFT_PER_SQRT_YEAR * sqrt(days / DAYS_PER_YEAR)
-        below = sqrt((self.expected / self.low - 1) ** 2 + drift**2) if self.low else inf
-        above = sqrt((self.high / self.expected - 1) ** 2 + drift**2)
-        return replace(self, low=self.expected / (1 + below), high=self.expected * (1 + above))
-
-
-def exactly(value: float, source: Source = "measured") -> Estimate:
-    """Return an estimate without doubt, for a figure that the caller states."""
-    return Estimate(value, value, value, source)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,14 +10,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import sqrt
 
-from planner.model.network import (
-    DAYS_PER_YEAR,
-    DRIFT_PER_SQRT_YEAR,
-    SECONDS_PER_DAY,
-    Estimate,
-    Link,
-    Network,
-)
+from planner.model.estimate import DAYS_PER_YEAR, DRIFT_PER_SQRT_YEAR, SECONDS_PER_DAY, Estimate
+from planner.model.network import Link, Network
 from planner.model.predictions import MEASURING_ERROR
 from planner.model.units import MBPS_PER_GBPS, gbps_text
 

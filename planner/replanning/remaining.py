@@ -13,7 +13,8 @@ from itertools import pairwise
 from math import inf, sqrt
 from typing import Any, NamedTuple
 
-from planner.model.network import Bound, Network
+from planner.model.estimate import Bound
+from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.throughput import ramp_up_s
 from planner.model.units import BITS_PER_BYTE

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from planner.model.answer import Bottleneck
-from planner.model.network import Estimate
+from planner.model.estimate import Estimate
 from planner.model.units import MBPS_PER_GBPS, gbps_text
 from planner.transfer.allocation import Transfer
 from planner.transfer.decision import Decider, Decision

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf
 
 from planner.model.catalogue import Catalogue
-from planner.model.network import SECONDS_PER_DAY
+from planner.model.estimate import SECONDS_PER_DAY
 from planner.model.units import gbps_text
 from planner.transfer.bottlenecks import Bottlenecks
 from planner.transfer.decision import Decider, Decision

@@ -7,7 +7,8 @@ from math import inf
 from typing import NamedTuple
 
 from planner.model.answer import Bounded
-from planner.model.network import Bound, Network
+from planner.model.estimate import Bound
+from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.throughput import ramp_up_s
 from planner.model.units import S_PER_H, duration_s

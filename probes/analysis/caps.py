@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from planner.model.errors import InputError
-from planner.model.network import Estimate
+from planner.model.estimate import Estimate, Figures, Origin
 from planner.model.units import MBPS_PER_GBPS
 from probes.importers.steady import Interval
 
@@ -115,13 +115,18 @@ def cap_estimate(
     alone = [alone_mbps.get(peer) for peer in together_mbps]
     known = [mbps for mbps in alone if mbps is not None]
     reached = len(known) < len(alone) or total_gbps < HELD_BACK * sum(known) / MBPS_PER_GBPS
-    peers = f"{len(together_mbps)} peers at once"
+    origin = Origin(
+        "measured",
+        "cap-probe" if reached else "cap-probe-lower-bound",
+        samples=1,
+        links=1,
+        newest_s=measured_at_s,
+        oldest_s=measured_at_s,
+        figures=Figures(peers=len(together_mbps)),
+    )
     return Estimate(
         total_gbps / (1 + CAP_NOISE),
         total_gbps,
         total_gbps * (1 + CAP_NOISE if reached else OPEN_ABOVE),
-        "measured",
-        measured_at_s,
-        1,
-        basis=peers if reached else f"{peers}, which could take no more: a lower bound",
+        origin,
     )

@@ -10,15 +10,16 @@ alone within 40 %.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from math import isfinite
 
 from planner.model.baseline import aggregate_estimate, distance_class
-from planner.model.network import Estimate, Site
+from planner.model.estimate import Estimate, Figures, Method, Origin
+from planner.model.network import Site
 from planner.model.throughput import bundle_share_of_steady
 from planner.model.units import MBPS_PER_GBPS
-from probes.estimation.bounds import from_values, median
+from probes.estimation.bounds import from_values, median, origin_of_many
 from probes.estimation.series import Pair, Samples, counted
 
 # Relative error of one measurement with 64 connections, 90th percentile on the January 2022 grid.
@@ -31,11 +32,10 @@ LEAST_LINKS_FOR_SPREAD = 8
 NEIGHBOUR_MS = 40.0
 NEIGHBOUR_FROM_ERROR = 0.5
 NEIGHBOUR_SHARE_OF_ERROR = 0.6
-SAME_PARTS = "other pairs between the same parts of the world"
 OTHER_SIZE = 2.0
 """A VM whose cap differs more from its type's is not of the size that a law is of."""
 USUAL_RTT_MS = Estimate(100.0, 100.0, 100.0)
-"""Where no place is known: a law needs some distance."""
+"""Where no location is known: a law needs some distance."""
 
 
 def measured_aggregates(
@@ -56,9 +56,9 @@ def measured_aggregates(
             if rtt and not sample.warmed_up and sample.duration_s:
                 value /= bundle_share_of_steady(rtt.expected, sample.duration_s)
             values.append((value, sample.measured_at_s))
-        estimate = from_values(values, AGGREGATE_NOISE, "measured")
         connections[pair] = most
-        found[pair] = replace(estimate, basis=f"{most} connections" if most else "")
+        figures = Figures(connections=most) if most else None
+        found[pair] = from_values(values, AGGREGATE_NOISE, figures=figures)
     return found, connections
 
 
@@ -72,10 +72,13 @@ class _Shift:
         Median of measured over law.
     spread : float | None
         90th percentile of the relative difference from that; None where links are too few.
+    origin : Origin
+        Of what is inferred from the law and this.
     """
 
     ratio: float
     spread: float | None
+    origin: Origin
 
 
 class MeasuredLaw:
@@ -104,6 +107,7 @@ class MeasuredLaw:
         self._sites = sites
         self._typed = typed
         self._rtts_ms = rtts_ms
+        self._aggregates = aggregates
         self._ratios: dict[Pair, dict[int, dict[Pair, float]]] = defaultdict(
             lambda: defaultdict(dict)
         )
@@ -113,10 +117,9 @@ class MeasuredLaw:
                 of_class = self._ratios[_providers(src, dst)][self._class(src, dst)]
                 of_class[src, dst] = estimate.expected / law.expected
         self._shifts = {
-            (providers, number): shift
+            (providers, number): self._shift_of(classes, number)
             for providers, classes in self._ratios.items()
             for number in range(max(classes) + 1)
-            if (shift := _shift_of(classes, number))
         }
 
     def aggregate(self, src: str, dst: str, rtt_ms: Estimate) -> Estimate | None:
@@ -129,18 +132,17 @@ class MeasuredLaw:
         law_error = law.expected / law.low - 1
         ratio = shift.ratio
         error = law_error if shift.spread is None else shift.spread
-        basis = "other pairs of these providers at such distances"
+        origin = shift.origin
         if law_error >= NEIGHBOUR_FROM_ERROR and (near := self._neighbours(src, dst)):
             ratio, error = median(near.values()), law_error * NEIGHBOUR_SHARE_OF_ERROR
-            basis = SAME_PARTS
+            origin = self._origin("neighbouring-links", near)
         error = max(error, AGGREGATE_NOISE)
         expected = min(law.expected * ratio, cap)
         return Estimate(
             expected / (1 + error),
             expected,
             max(expected, min(expected * (1 + error), cap)),
-            "inferred",
-            basis=basis,
+            origin,
         )
 
     def _law(self, src: str, dst: str, rtt_ms: Estimate) -> Estimate | None:
@@ -152,7 +154,7 @@ class MeasuredLaw:
         """Return the measured links that shift the law for another, given what was made of it."""
         if estimate.source != "inferred":
             return []
-        if estimate.basis == SAME_PARTS:
+        if estimate.basis == "other pairs between the same parts of the world":
             return list(self._neighbours(src, dst))
         classes = self._ratios.get(_providers(src, dst), {})
         return list(_links_of_class(classes, self._class(src, dst)))
@@ -166,6 +168,20 @@ class MeasuredLaw:
             if self._near(src, other_src) and self._near(dst, other_dst)
         }
 
+    def _shift_of(self, classes: Mapping[int, Mapping[Pair, float]], number: int) -> _Shift:
+        """Return the shift of a class of distance; where it has few links, of all classes."""
+        links = _links_of_class(classes, number)
+        ratios = list(links.values())
+        middle = median(ratios)
+        origin = self._origin("shifted-law", links)
+        if len(classes.get(number, {})) < LEAST_LINKS_FOR_SPREAD:
+            return _Shift(middle, None, origin)
+        errors = sorted(max(ratio / middle, middle / ratio) - 1 for ratio in ratios)
+        return _Shift(middle, errors[int(0.9 * (len(errors) - 1))], origin)
+
+    def _origin(self, method: Method, links: Iterable[Pair]) -> Origin:
+        return origin_of_many(method, [self._aggregates[pair].origin for pair in links])
+
     def _near(self, region: str, other: str) -> bool:
         return region == other or self._rtt(region, other).expected < NEIGHBOUR_MS
 
@@ -177,16 +193,6 @@ class MeasuredLaw:
 
     def _cap_gbps(self, src: str, dst: str) -> float:
         return min(self._sites[src].egress_gbps.expected, self._sites[dst].ingress_gbps.expected)
-
-
-def _shift_of(classes: Mapping[int, Mapping[Pair, float]], number: int) -> _Shift | None:
-    """Return the shift of a class of distance; where it has few links, of all classes together."""
-    ratios = list(_links_of_class(classes, number).values())
-    middle = median(ratios)
-    if len(classes.get(number, {})) < LEAST_LINKS_FOR_SPREAD:
-        return _Shift(middle, None)
-    errors = sorted(max(ratio / middle, middle / ratio) - 1 for ratio in ratios)
-    return _Shift(middle, errors[int(0.9 * (len(errors) - 1))])
 
 
 def _links_of_class(

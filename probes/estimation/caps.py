@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import inf
 from statistics import median
 from typing import Literal, TypeAlias
 
-from planner.model.network import Estimate, Site
+from planner.model.estimate import Estimate, Figures, Origin
+from planner.model.network import Site
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS
-from probes.analysis.caps import HELD_BACK
+from probes.analysis.caps import HELD_BACK, OPEN_ABOVE
 from probes.estimation.bounds import from_values, no_surer_than
 from probes.estimation.series import Pair, Samples, taken_with
 from probes.samples import Sample
@@ -36,12 +37,12 @@ class MeasuredCaps:
     ----------
     of : dict
         Region, and VM type for regions without one, to the cap that was reached.
-    at_least_gbps : dict
-        Region to what its VM carried while its peers were the limit.
+    at_least : dict
+        Region to the most that its VM carried while its peers were the limit.
     """
 
     of: dict[str, Estimate] = field(default_factory=dict)
-    at_least_gbps: dict[str, float] = field(default_factory=dict)
+    at_least: dict[str, Estimate] = field(default_factory=dict)
 
 
 def measured_caps(
@@ -74,24 +75,44 @@ def measured_caps(
     for metric, opposite in OPPOSITE.items():
         reached: dict[str, list[tuple[float, float]]] = defaultdict(list)
         of_type: dict[str, list[tuple[float, float]]] = defaultdict(list)
+        held_back: dict[str, list[tuple[float, float]]] = defaultdict(list)
         caps = MeasuredCaps()
         for sample in probes[metric]:
             gbps = sample.value / MBPS_PER_GBPS
             could_gbps = _peers_could_gbps(sample, metric, seen[opposite], sites, rtts_ms)
             if _is_open(sample) or gbps >= HELD_BACK * could_gbps:
-                at_least = caps.at_least_gbps.get(sample.src, 0.0)
-                caps.at_least_gbps[sample.src] = max(at_least, gbps)
+                held_back[sample.src].append((gbps, sample.measured_at_s))
             else:
                 reached[sample.src].append((gbps, sample.measured_at_s))
                 of_type[sites[sample.src].vm_type].append((gbps, sample.measured_at_s))
+        for region, values in held_back.items():
+            caps.at_least[region] = _lower_bound(values)
         for region, values in reached.items():
-            caps.of[region] = from_values(values, CAP_NOISE, "measured")
+            caps.of[region] = from_values(values, CAP_NOISE, method="cap-probe")
         for vm_type, values in of_type.items():
             if vm_type:
-                estimate = no_surer_than(from_values(values, CAP_NOISE, "inferred"), CAP_NOISE)
-                caps.of[vm_type] = replace(estimate, samples=0, basis=f"caps of other {vm_type}")
+                estimate = from_values(
+                    values,
+                    CAP_NOISE,
+                    "inferred",
+                    "caps-of-vm-type",
+                    links=len({name for name in reached if sites[name].vm_type == vm_type}),
+                    figures=Figures(vm_type=vm_type),
+                )
+                caps.of[vm_type] = no_surer_than(estimate, CAP_NOISE)
         found[metric] = caps
     return found["egress_cap_mbps"], found["ingress_cap_mbps"]
+
+
+def _lower_bound(values: list[tuple[float, float]]) -> Estimate:
+    gbps = max(gbps for gbps, _ in values)
+    times = [time for _, time in values]
+    return Estimate(
+        gbps / (1 + CAP_NOISE),
+        gbps,
+        gbps * OPEN_ABOVE,
+        Origin("inferred", "cap-probe-lower-bound", len(values), 1, max(times), min(times)),
+    )
 
 
 def _medians(found: list[Sample], sites: Mapping[str, Site]) -> dict[str, float]:

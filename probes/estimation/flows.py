@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from planner.model.baseline import CAP_ERROR, flow_cap_gbps, flow_estimate
 from planner.model.catalogue import Catalogue
-from planner.model.network import Estimate, Site
+from planner.model.estimate import Estimate, Figures
+from planner.model.network import Site
 from planner.model.throughput import flow_share_of_steady, window_from_flow_mb
 from planner.model.units import MBPS_PER_GBPS
 from planner.transfer.request import DEFAULT_CONNECTIONS
@@ -35,7 +36,7 @@ def measured_flows(
                 value /= flow_share_of_steady(window, rtt.expected, sample.duration_s)
             values.append((value, sample.measured_at_s))
         if values:
-            flows[pair] = from_values(values, FLOW_NOISE, "measured")
+            flows[pair] = from_values(values, FLOW_NOISE)
     return flows
 
 
@@ -48,9 +49,7 @@ def aggregate_of_flow(flow_mbps: Estimate) -> Estimate:
         flow_mbps.low / MBPS_PER_GBPS,
         flow_mbps.expected / MBPS_PER_GBPS,
         flow_mbps.high * DEFAULT_CONNECTIONS / MBPS_PER_GBPS,
-        "inferred",
-        flow_mbps.measured_at_s,
-        basis="one connection; more were not measured, and no VM type is known",
+        flow_mbps.origin._replace(kind="inferred", method="one-connection", figures=None),
     )
 
 
@@ -77,7 +76,8 @@ def inferred_flow(
     window = destination.window_mb
     estimate = flow_estimate(window, rtt_ms, flow_cap_gbps(source, catalogue))
     if window.source != "baseline" or rtt_ms.source == "measured":
-        estimate = replace(no_surer_than(estimate, FLOW_INFERENCE_ERROR), source="inferred")
+        origin = estimate.origin._replace(kind="inferred")
+        estimate = replace(no_surer_than(estimate, FLOW_INFERENCE_ERROR), origin=origin)
     cap_mbps = MBPS_PER_GBPS * min(source.egress_gbps.expected, destination.ingress_gbps.expected)
     if estimate.expected > cap_mbps:
         # The VMs' caps hold for one flow as for many.
@@ -108,7 +108,7 @@ def inferred_flow(
         max(estimate.low, aggregate.low * MBPS_PER_GBPS / connections),
         least_mbps,
         max(estimate.high, aggregate.high * MBPS_PER_GBPS / connections),
-        "inferred",
-        aggregate.measured_at_s,
-        basis=f"a {connections}th of the aggregate of {connections} connections",
+        aggregate.origin._replace(
+            kind="inferred", method="share-of-aggregate", figures=Figures(connections=connections)
+        ),
     )

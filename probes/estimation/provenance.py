@@ -14,11 +14,11 @@ from typing import Literal, TypeAlias
 
 from planner.model.baseline import baseline_site, flow_cap_gbps, flow_estimate
 from planner.model.catalogue import Catalogue
-from planner.model.network import Estimate, Link, Network, Site
+from planner.model.estimate import Estimate
+from planner.model.network import Link, Network, Site
 from planner.model.units import MBPS_PER_GBPS
 from probes.estimation.aggregates import MeasuredLaw
-from probes.estimation.round_trips import OPPOSITE_DIRECTION, SAME_CITIES
-from probes.estimation.sites import PEERS_WERE_THE_LIMIT, STATED, most_calibrating_mbps
+from probes.estimation.sites import most_calibrating_mbps
 from probes.samples import Metric
 
 Quantity: TypeAlias = Literal[
@@ -50,7 +50,7 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class FigureProvenance:
     """What one figure was made of.
 
     Attributes
@@ -92,7 +92,7 @@ class Provenance:
         self._network = network
         self._catalogue = catalogue
 
-    def of(self, src: str, dst: str) -> list[Origin]:
+    def of(self, src: str, dst: str) -> list[FigureProvenance]:
         """Return where each figure of a link and of the VMs at its ends comes from.
 
         Raises
@@ -111,10 +111,10 @@ class Provenance:
             self._cap(dst, "ingress_gbps"),
         ]
 
-    def _rtt(self, link: Link) -> Origin:
+    def _rtt(self, link: Link) -> FigureProvenance:
         estimate = link.rtt_ms
         if estimate.source == "measured":
-            return Origin(
+            return FigureProvenance(
                 "rtt_ms",
                 "",
                 estimate,
@@ -122,8 +122,8 @@ class Provenance:
                 "The median of this link's round trips.",
                 series=(Series(link.src, link.dst, "rtt_ms"),),
             )
-        if estimate.basis == OPPOSITE_DIRECTION:
-            return Origin(
+        if estimate.basis == "the opposite direction":
+            return FigureProvenance(
                 "rtt_ms",
                 "",
                 estimate,
@@ -131,8 +131,8 @@ class Provenance:
                 "Round trips of the opposite direction: routes are nearly symmetric.",
                 series=(Series(link.dst, link.src, "rtt_ms"),),
             )
-        if estimate.basis.startswith(SAME_CITIES):
-            return Origin(
+        if estimate.basis.startswith("other regions in"):
+            return FigureProvenance(
                 "rtt_ms",
                 "",
                 estimate,
@@ -143,7 +143,7 @@ class Provenance:
         rule = "Anywhere on Earth: the places are not known."
         if estimate.basis == "backbone model":
             rule = "The shortest way over a model of the world's backbone, from the places alone."
-        return Origin("rtt_ms", "", estimate, "model", rule)
+        return FigureProvenance("rtt_ms", "", estimate, "model", rule)
 
     def _between_cities(self, link: Link) -> Iterator[Series]:
         region = self._catalogue.region
@@ -154,10 +154,10 @@ class Provenance:
             if cities == {region(other.src).city, region(other.dst).city}:
                 yield Series(other.src, other.dst, "rtt_ms")
 
-    def _flow(self, link: Link) -> Origin:
+    def _flow(self, link: Link) -> FigureProvenance:
         estimate = link.per_flow_mbps
         if estimate.source == "measured":
-            return Origin(
+            return FigureProvenance(
                 "per_flow_mbps",
                 "",
                 estimate,
@@ -186,12 +186,12 @@ class Provenance:
             rule += "; held to the caps of the VMs at its ends."
             rests_on = (*rests_on, "egress_gbps", "ingress_gbps")
         kind: Kind = "model" if estimate.source == "baseline" else "inference"
-        return Origin("per_flow_mbps", "", estimate, kind, rule, rests_on)
+        return FigureProvenance("per_flow_mbps", "", estimate, kind, rule, rests_on)
 
-    def _aggregate(self, link: Link) -> Origin:
+    def _aggregate(self, link: Link) -> FigureProvenance:
         estimate = link.aggregate_gbps
         if estimate.source == "measured":
-            return Origin(
+            return FigureProvenance(
                 "aggregate_gbps",
                 "",
                 estimate,
@@ -204,7 +204,7 @@ class Provenance:
         rests_on: tuple[Quantity, ...] = ("rtt_ms", "egress_gbps", "ingress_gbps")
         if estimate.source == "inferred":
             behind = self._law.links_behind(link.src, link.dst, estimate)
-            return Origin(
+            return FigureProvenance(
                 "aggregate_gbps",
                 "",
                 estimate,
@@ -214,7 +214,7 @@ class Provenance:
                 rests_on,
                 tuple(Series(*pair, "aggregate_mbps") for pair in sorted(behind)),
             )
-        return Origin(
+        return FigureProvenance(
             "aggregate_gbps",
             "",
             estimate,
@@ -239,10 +239,12 @@ class Provenance:
         }
         return MeasuredLaw(network.sites, typed, rtts, measured)
 
-    def _loss(self, link: Link) -> Origin:
+    def _loss(self, link: Link) -> FigureProvenance:
         if link.loss_pct is None:
-            return Origin("loss_pct", "", None, "nothing", "Loss was not measured on this link.")
-        return Origin(
+            return FigureProvenance(
+                "loss_pct", "", None, "nothing", "Loss was not measured on this link."
+            )
+        return FigureProvenance(
             "loss_pct",
             "",
             None,
@@ -252,11 +254,11 @@ class Provenance:
             series=(Series(link.src, link.dst, "loss_pct"),),
         )
 
-    def _window(self, region: str) -> Origin:
+    def _window(self, region: str) -> FigureProvenance:
         site = self._network.sites[region]
         estimate = site.window_mb
         if estimate.source == "baseline":
-            return Origin(
+            return FigureProvenance(
                 "window_mb",
                 region,
                 estimate,
@@ -271,7 +273,7 @@ class Provenance:
             for other in self._network.sites.values()
             if (other.region == region if own else other.vm_type == site.vm_type)
         ]
-        return Origin(
+        return FigureProvenance(
             "window_mb",
             region,
             estimate,
@@ -290,15 +292,19 @@ class Provenance:
             if most is not None:
                 yield Series(link.src, link.dst, "per_flow_mbps", most)
 
-    def _cap(self, region: str, quantity: Literal["egress_gbps", "ingress_gbps"]) -> Origin:
+    def _cap(
+        self, region: str, quantity: Literal["egress_gbps", "ingress_gbps"]
+    ) -> FigureProvenance:
         site = self._network.sites[region]
         outward = quantity == "egress_gbps"
         estimate: Estimate = getattr(site, quantity)
         metric: Metric = "egress_cap_mbps" if outward else "ingress_cap_mbps"
         if estimate.source == "baseline":
-            if estimate.basis == STATED:
-                return Origin(quantity, region, estimate, "stated", "As the fleet file has it.")
-            return Origin(
+            if estimate.basis == "the fleet file":
+                return FigureProvenance(
+                    quantity, region, estimate, "stated", "As the fleet file has it."
+                )
+            return FigureProvenance(
                 quantity,
                 region,
                 estimate,
@@ -310,7 +316,7 @@ class Provenance:
         # A cap that a link exceeded is the very estimate of that link.
         ends = (link for link in self._network if (link.src if outward else link.dst) == region)
         if above := next((link for link in ends if link.aggregate_gbps == estimate), None):
-            return Origin(
+            return FigureProvenance(
                 quantity,
                 region,
                 estimate,
@@ -320,7 +326,7 @@ class Provenance:
                 series=(Series(above.src, above.dst, "aggregate_mbps"),),
             )
         if estimate.source == "measured":
-            return Origin(
+            return FigureProvenance(
                 quantity,
                 region,
                 estimate,
@@ -328,8 +334,8 @@ class Provenance:
                 "The median of probes with many peers at once that the peers did not hold back.",
                 series=(Series(region, region, metric),),
             )
-        if estimate.basis == PEERS_WERE_THE_LIMIT:
-            return Origin(
+        if estimate.basis == "the most it carried while its peers were the limit":
+            return FigureProvenance(
                 quantity,
                 region,
                 estimate,
@@ -342,7 +348,7 @@ class Provenance:
             for other in self._network.sites.values()
             if other.vm_type == site.vm_type and getattr(other, quantity).source == "measured"
         ]
-        return Origin(
+        return FigureProvenance(
             quantity,
             region,
             estimate,

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.model.network import DAYS_PER_YEAR, DRIFT_PER_SQRT_YEAR, SECONDS_PER_DAY
+from planner.model.estimate import DAYS_PER_YEAR, DRIFT_PER_SQRT_YEAR, SECONDS_PER_DAY
 from probes.analysis.level_shift import LEARNT_FROM, level_shifts
 from probes.estimation.bounds import LEAST_NOISE, MAD_TO_SIGMA, NORMAL_90
 from probes.estimation.series import MEMORY_S, MOST_SAMPLES

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 
 from planner.model.baseline import baseline_rtt_ms
 from planner.model.catalogue import Catalogue
-from planner.model.network import Estimate
-from probes.estimation.bounds import from_values, inferred_from, median
+from planner.model.estimate import Estimate, Figures, Origin
+from probes.estimation.bounds import (
+    from_values,
+    inferred_from,
+    median,
+    no_surer_than,
+    origin_of_many,
+)
 from probes.estimation.series import Pair, Samples, counted
 
 # Relative error of a median of pings, seen when repeating it; and those of inference from the
@@ -17,9 +24,7 @@ RTT_NOISE = 0.02
 OPPOSITE_DIRECTION_ERROR = 0.05
 SAME_CITIES_ERROR = 0.16
 # Of a measured link between regions whose places are not known: anywhere on Earth.
-RTT_OF_NO_PLACE = Estimate(5.0, 100.0, 400.0, basis="places not known")
-OPPOSITE_DIRECTION = "the opposite direction"
-SAME_CITIES = "other regions in"
+RTT_OF_NO_PLACE = Estimate(5.0, 100.0, 400.0, Origin("baseline", "location-unknown"))
 
 
 def round_trips_ms(
@@ -27,15 +32,15 @@ def round_trips_ms(
 ) -> dict[Pair, Estimate]:
     """Return the round-trip time of each pair of regions of which anything is known."""
     own: dict[Pair, Estimate] = {}
-    by_cities: dict[Pair, list[tuple[float, float]]] = defaultdict(list)
+    by_cities: dict[Pair, list[Estimate]] = defaultdict(list)
     region = catalogue.region
     for (src, dst), series in samples.of("rtt_ms").items():
         values = [(s.value, s.measured_at_s) for s in series.recent()]
-        own[src, dst] = from_values(values, RTT_NOISE, "measured")
+        own[src, dst] = from_values(values, RTT_NOISE)
         cities = (region(src).city, region(dst).city)
         if all(cities):
-            by_cities[cities].append((own[src, dst].expected, values[-1][1]))
-            by_cities[cities[::-1]].append((own[src, dst].expected, values[-1][1]))
+            for ends in {cities, cities[::-1]}:
+                by_cities[ends].append(own[src, dst])
     rtts: dict[Pair, Estimate] = {}
     for src in names:
         for dst in names:
@@ -46,18 +51,24 @@ def round_trips_ms(
             if (src, dst) in own:
                 found = own[src, dst]
             elif (dst, src) in own:
-                found = inferred_from(own[dst, src], OPPOSITE_DIRECTION_ERROR, OPPOSITE_DIRECTION)
+                found = inferred_from(own[dst, src], OPPOSITE_DIRECTION_ERROR, "opposite-direction")
             elif cities in by_cities:
-                found = inferred_from(
-                    from_values(by_cities[cities], RTT_NOISE, "inferred"),
-                    SAME_CITIES_ERROR,
-                    f"{SAME_CITIES} {cities[0]} and {cities[1]}",
-                )
+                found = _of_cities(cities, by_cities[cities])
             else:
                 found = baseline_rtt_ms(region(src), region(dst))
             if found is not None:
                 rtts[src, dst] = found
     return rtts
+
+
+def _of_cities(cities: Pair, measured: list[Estimate]) -> Estimate:
+    """Return the round-trip time between two cities from other regions that are in them."""
+    values = [(found.expected, found.measured_at_s or 0.0) for found in measured]
+    origin = origin_of_many(
+        "same-cities", [found.origin for found in measured], Figures(between=cities)
+    )
+    estimate = no_surer_than(from_values(values, RTT_NOISE), SAME_CITIES_ERROR)
+    return replace(estimate, origin=origin)
 
 
 def loss_pct(pair: Pair, samples: Samples) -> float | None:

@@ -6,14 +6,14 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
 
-from planner.model.baseline import CAP_ERROR, flow_cap_gbps
+from planner.model.baseline import CAP_ERROR, flow_cap_gbps, within
 from planner.model.catalogue import Catalogue
-from planner.model.network import Estimate, Site
+from planner.model.estimate import Estimate, Figures, Origin
+from planner.model.network import Site
 from planner.model.throughput import window_from_flow_mb
 from planner.model.units import MBPS_PER_GBPS
-from probes.analysis.caps import OPEN_ABOVE
 from probes.estimation.bounds import from_values, no_surer_than
-from probes.estimation.caps import CAP_NOISE, measured_caps
+from probes.estimation.caps import measured_caps
 from probes.estimation.flows import FLOW_NOISE
 from probes.estimation.series import Pair, Samples, counted
 
@@ -21,8 +21,6 @@ WINDOW_SPREAD_OF_TYPE = 0.15
 # A flow calibrates the window only where the window limits it: far enough, and below the cap.
 CALIBRATION_RTT_MS = 20.0
 CALIBRATION_SHARE_OF_CAP = 0.8
-STATED = "the fleet file"
-PEERS_WERE_THE_LIMIT = "carried while its peers were the limit"
 
 
 def with_caps(
@@ -38,46 +36,51 @@ def with_caps(
     A VM without a measured cap has the one that was stated for it, else that of others of its
     type.
     """
-    egress: dict[str, Estimate] = {}
-    ingress: dict[str, Estimate] = {}
-    for (src, dst), estimate in aggregates.items():
-        for region, most in ((src, egress), (dst, ingress)):
-            if region not in most or estimate.expected > most[region].expected:
-                most[region] = estimate
     calibrated = with_windows(sites, samples, rtts_ms, catalogue)
     measured_out, measured_in = measured_caps(calibrated, samples, rtts_ms)
+    most_out, most_in = most_carried(aggregates)
     capped = {}
     for name, site in sites.items():
         stated_out, stated_in = map(_stated, stated_gbps.get(name, (None, None)))
-        if cap := measured_out.of.get(name) or stated_out or measured_out.of.get(site.vm_type):
-            site = replace(site, egress_gbps=cap)
-        if cap := measured_in.of.get(name) or stated_in or measured_in.of.get(site.vm_type):
-            site = replace(site, ingress_gbps=cap)
-        least_out, least_in = (m.at_least_gbps.get(name, 0.0) for m in (measured_out, measured_in))
-        if least_out > site.egress_gbps.expected:
-            site = replace(site, egress_gbps=_at_least(least_out))
-        if least_in > site.ingress_gbps.expected:
-            site = replace(site, ingress_gbps=_at_least(least_in))
-        out, into = egress.get(name), ingress.get(name)
-        if out and out.expected > site.egress_gbps.expected:
-            site = replace(site, egress_gbps=out)
-        if into and into.expected > site.ingress_gbps.expected:
-            site = replace(site, ingress_gbps=into)
-        capped[name] = site
+        out = measured_out.of.get(name) or stated_out or measured_out.of.get(site.vm_type)
+        into = measured_in.of.get(name) or stated_in or measured_in.of.get(site.vm_type)
+        capped[name] = replace(
+            site,
+            egress_gbps=_raised(
+                out or site.egress_gbps, measured_out.at_least.get(name), most_out.get(name)
+            ),
+            ingress_gbps=_raised(
+                into or site.ingress_gbps, measured_in.at_least.get(name), most_in.get(name)
+            ),
+        )
     return capped
+
+
+def most_carried(
+    aggregates: Mapping[Pair, Estimate],
+) -> tuple[dict[str, Estimate], dict[str, Estimate]]:
+    """Return the most that a measured link carried out of each region, and into it."""
+    out: dict[str, Estimate] = {}
+    into: dict[str, Estimate] = {}
+    for pair, estimate in aggregates.items():
+        for region, most in zip(pair, (out, into), strict=True):
+            if region not in most or estimate.expected > most[region].expected:
+                most[region] = estimate
+    return out, into
+
+
+def _raised(cap: Estimate, *least: Estimate | None) -> Estimate:
+    """Return a cap, or the last of what was carried that exceeds it."""
+    for carried in least:
+        if carried and carried.expected > cap.expected:
+            cap = carried
+    return cap
 
 
 def _stated(cap_gbps: float | None) -> Estimate | None:
     if cap_gbps is None:
         return None
-    return Estimate(cap_gbps / (1 + CAP_ERROR), cap_gbps, cap_gbps * (1 + CAP_ERROR), basis=STATED)
-
-
-def _at_least(gbps: float) -> Estimate:
-    """Return a cap of which only a lower bound was measured."""
-    return Estimate(
-        gbps / (1 + CAP_NOISE), gbps, gbps * OPEN_ABOVE, "inferred", basis=PEERS_WERE_THE_LIMIT
-    )
+    return within(cap_gbps, CAP_ERROR, Origin("baseline", "fleet-file"))
 
 
 def most_calibrating_mbps(
@@ -106,6 +109,7 @@ def with_windows(
     """Calibrate each receiver's window by the flows into it, else by others of its type."""
     by_region: dict[str, list[tuple[float, float]]] = defaultdict(list)
     by_type: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    calibrating: set[Pair] = set()
     for (src, dst), series in samples.of("per_flow_mbps").items():
         rtt = rtts_ms.get((src, dst))
         most_mbps = most_calibrating_mbps(sites[src], sites[dst], rtt, catalogue)
@@ -116,19 +120,26 @@ def with_windows(
                 continue
             duration_s = None if sample.warmed_up else sample.duration_s
             window = window_from_flow_mb(sample.value, rtt.expected, duration_s)
+            calibrating.add((src, dst))
             by_region[dst].append((window, sample.measured_at_s))
             by_type[sites[dst].vm_type].append((window, sample.measured_at_s))
     calibrated = {}
     for name, site in sites.items():
         if name in by_region:
-            estimate = from_values(by_region[name], FLOW_NOISE, "measured")
-            estimate = replace(estimate, basis="flows into this region")
+            pairs = sum(dst == name for _, dst in calibrating)
+            estimate = from_values(
+                by_region[name], FLOW_NOISE, method="flows-into-region", links=pairs
+            )
             site = replace(site, window_mb=estimate)
         elif site.vm_type and site.vm_type in by_type:
-            estimate = from_values(by_type[site.vm_type], WINDOW_SPREAD_OF_TYPE, "inferred")
-            estimate = no_surer_than(estimate, WINDOW_SPREAD_OF_TYPE)
-            site = replace(
-                site, window_mb=replace(estimate, basis=f"flows into other {site.vm_type}")
+            estimate = from_values(
+                by_type[site.vm_type],
+                WINDOW_SPREAD_OF_TYPE,
+                "inferred",
+                "flows-into-vm-type",
+                links=sum(sites[dst].vm_type == site.vm_type for _, dst in calibrating),
+                figures=Figures(vm_type=site.vm_type),
             )
+            site = replace(site, window_mb=no_surer_than(estimate, WINDOW_SPREAD_OF_TYPE))
         calibrated[name] = site
     return calibrated

@@ -6,7 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import inf, isfinite, log
 
-from planner.model.network import LINK_FIGURES, SITE_FIGURES, Estimate, Network
+from planner.model.estimate import Estimate
+from planner.model.network import LINK_FIGURES, SITE_FIGURES, Network
+from relayd.sources.stored import estimate_of
 from relayd.store.snapshots import LinkRow, SiteRow
 
 
@@ -88,7 +90,7 @@ def _moved(
         # Nearly all estimates are as they were: those are told at the least cost.
         if row.expected == after.expected or not isfinite(row.expected + after.expected):
             continue
-        before = Estimate(*row).aged(now_s)
+        before = estimate_of(row).aged(now_s)
         if not before.low <= after.expected <= before.high:
             ratio = after.expected / before.expected if before.expected else None
             yield EstimateChange(src, dst, metric, before, after, ratio)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from planner.model.catalogue import Catalogue
 from planner.model.network import Network, Site
-from probes.estimation.provenance import Origin, Provenance, Series
+from probes.estimation.provenance import FigureProvenance, Provenance, Series
 from probes.estimation.series import Series as Kept
 from probes.estimation.series import counted
 from relayd.snapshots.evidence import MOST_JUDGED, LinkShift, since_last_changes
@@ -64,7 +64,7 @@ class Behind:
         Links that took part and are not named.
     """
 
-    origin: Origin
+    origin: FigureProvenance
     used: list[Used]
     further: int = 0
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from planner.model.errors import DataError
-from planner.model.network import Link, Network, Snapshot, Source
+from planner.model.estimate import Kind
+from planner.model.network import Link, Network, Snapshot
 from planner.model.pricing import CataloguePrices
 from planner.model.units import MBPS_PER_GBPS
 
@@ -23,7 +24,7 @@ MatrixMetric: TypeAlias = Literal[
     "per-flow", "aggregate", "rtt", "fee", "relay-gain", "loss", "age"
 ]
 MATRIX_METRICS: tuple[MatrixMetric, ...] = get_args(MatrixMetric)
-CellSources: TypeAlias = tuple[tuple[Source | None, ...], ...]
+CellSources: TypeAlias = tuple[tuple[Kind | None, ...], ...]
 UNITS = {
     "per-flow": "Mbit/s",
     "aggregate": "Gbit/s",
@@ -34,7 +35,7 @@ UNITS = {
     "age": "s",
 }
 # From the surest on: a figure made of several is as sure as the last of them.
-_SOURCES: tuple[Source, ...] = get_args(Source)
+_SOURCES: tuple[Kind, ...] = get_args(Kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,7 @@ def matrix_of(
     ranks[np.isnan(values)] = -1
     sources = None
     if source:
-        names: tuple[Source | None, ...] = (*_SOURCES, None)  # -1 is the last
+        names: tuple[Kind | None, ...] = (*_SOURCES, None)  # -1 is the last
         sources = tuple(tuple(names[rank] for rank in row) for row in ranks.tolist())
     return Matrix(metric, UNITS[metric], regions, values, network.snapshot, sources)
 
@@ -144,15 +145,15 @@ def _newest_s(link: Link) -> float | None:
     return max(times, default=None)
 
 
-def _source(metric: MatrixMetric, connections: int) -> Callable[[Link], Source] | None:
-    def of_rate(link: Link) -> Source:
+def _source(metric: MatrixMetric, connections: int) -> Callable[[Link], Kind] | None:
+    def of_rate(link: Link) -> Kind:
         """Return the source of what binds: so many flows, or the saturated rate."""
         flows_gbps = connections * link.per_flow_mbps.expected / MBPS_PER_GBPS
         if flows_gbps < link.aggregate_gbps.expected:
             return link.per_flow_mbps.source
         return link.aggregate_gbps.source
 
-    found: dict[MatrixMetric, Callable[[Link], Source]] = {
+    found: dict[MatrixMetric, Callable[[Link], Kind]] = {
         "per-flow": lambda link: link.per_flow_mbps.source,
         "aggregate": lambda link: link.aggregate_gbps.source,
         "rtt": lambda link: link.rtt_ms.source,

@@ -14,15 +14,14 @@ from planner.model.baseline import (
     baseline_snapshot,
 )
 from planner.model.catalogue import Catalogue
-from planner.model.network import Estimate, Link, Network, Site, Snapshot
+from planner.model.estimate import Estimate, Figures, Kind, Origin
+from planner.model.network import Link, Network, Site, Snapshot
 from relayd.store.location import Place
 from relayd.store.opening import Store, default_path, open_if_there, open_store
 from relayd.store.snapshots import EstimateRow, LinkRow, SiteRow, SnapshotRow
 from relayd.times import utc_text
 
 if TYPE_CHECKING:
-    from typing import Literal
-
     from planner.model.link_states import LinkState
     from planner.model.verification import Verified
 
@@ -203,20 +202,21 @@ def _row(e: Estimate) -> EstimateRow:
     return EstimateRow(e.low, e.expected, e.high, e.source, e.measured_at_s, e.samples, e.basis)
 
 
-def _estimate(row: EstimateRow) -> Estimate:
-    source: Literal["measured", "inferred", "baseline"] = row.source  # type: ignore[assignment]
-    return Estimate(
-        row.low, row.expected, row.high, source, row.measured_at_s, row.samples, row.basis
-    )
+def estimate_of(row: EstimateRow) -> Estimate:
+    """Return an estimate that was saved."""
+    kind: Kind = row.source  # type: ignore[assignment]
+    figures = Figures(note=row.basis) if row.basis else None
+    origin = Origin(kind, "unknown", row.samples, newest_s=row.measured_at_s, figures=figures)
+    return Estimate(row.low, row.expected, row.high, origin)
 
 
 def _link(row: LinkRow) -> Link:
     return Link(
         row.src,
         row.dst,
-        _estimate(row.rtt_ms),
-        _estimate(row.per_flow_mbps),
-        _estimate(row.aggregate_gbps),
+        estimate_of(row.rtt_ms),
+        estimate_of(row.per_flow_mbps),
+        estimate_of(row.aggregate_gbps),
         row.loss_pct,
     )
 
@@ -225,7 +225,7 @@ def _site(row: SiteRow) -> Site:
     return Site(
         row.region,
         row.vm_type,
-        _estimate(row.egress_gbps),
-        _estimate(row.ingress_gbps),
-        _estimate(row.window_mb),
+        estimate_of(row.egress_gbps),
+        estimate_of(row.ingress_gbps),
+        estimate_of(row.window_mb),
     )

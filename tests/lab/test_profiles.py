@@ -7,7 +7,8 @@ import pytest
 from planner.model import backbone
 from planner.model.catalogue import Catalogue
 from planner.model.errors import FormatError, InputError
-from planner.model.network import Link, Network, Site, exactly
+from planner.model.estimate import exactly
+from planner.model.network import Link, Network, Site
 from probes.lab.profiles import (
     load_profile,
     profile_names,

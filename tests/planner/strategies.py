@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from planner.model.network import Estimate, Link, Network, Site
+from planner.model.estimate import Estimate, Origin, exactly
+from planner.model.network import Link, Network, Site
 from planner.model.pricing import FlatPrices
 from planner.transfer.allocation import Direct, End, Relay, Transfer
 from planner.transfer.request import OBJECTIVES, TransferRequest
@@ -70,9 +71,9 @@ def networks(draw: st.DrawFn) -> Network:
 
     def around(value: float) -> Estimate:
         if certain:
-            return Estimate(value, value, value, "measured")
+            return exactly(value)
         below, above = draw(st.sampled_from([0.0, 0.05, 0.3])), draw(st.sampled_from([0.0, 0.1]))
-        return Estimate(value * (1 - below), value, value * (1 + above), "inferred")
+        return Estimate(value * (1 - below), value, value * (1 + above), Origin("inferred"))
 
     sites = {
         region: Site(region, "", around(draw(RATES)), around(draw(RATES)), around(3.0))

@@ -15,7 +15,8 @@ from planner.broadcast.plan import BroadcastOption, BroadcastPlan
 from planner.broadcast.recommendation import recommend_broadcast
 from planner.broadcast.request import BroadcastObjective, BroadcastRequest, broadcast_problem
 from planner.model.errors import DataError, InfeasibleError, InputError
-from planner.model.network import Estimate, Link, Network
+from planner.model.estimate import Estimate, Origin
+from planner.model.network import Link, Network
 from planner.model.pricing import FlatPrices
 from planner.solvers.steiner import near_trees
 from tests.planner.broadcasts import (
@@ -225,7 +226,9 @@ def test_relays_must_surely_gain_the_margin() -> None:
 
     def doubtful(link: Link) -> Link:
         rate = link.aggregate_gbps.expected
-        return replace(link, aggregate_gbps=Estimate(rate * 0.25, rate, rate * 4.0, "inferred"))
+        return replace(
+            link, aggregate_gbps=Estimate(rate * 0.25, rate, rate * 4.0, Origin("inferred"))
+        )
 
     unsure = Network(
         network.sites,

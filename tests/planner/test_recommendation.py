@@ -13,7 +13,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from planner.model.errors import DataError, InfeasibleError
-from planner.model.network import Estimate, Link, Network, Site, exactly
+from planner.model.estimate import Estimate, exactly
+from planner.model.network import Link, Network, Site
 from planner.model.pricing import FlatPrices, Prices
 from planner.transfer.plan import Plan
 from planner.transfer.problem import transfer_problem

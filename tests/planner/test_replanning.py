@@ -16,7 +16,8 @@ from planner.broadcast.recommendation import recommend_broadcast
 from planner.broadcast.request import BroadcastRequest
 from planner.model.answer import Answer
 from planner.model.errors import InputError
-from planner.model.network import Estimate, Link, Network, Site, exactly
+from planner.model.estimate import STATED, Estimate, exactly
+from planner.model.network import Link, Network, Site
 from planner.model.pricing import FlatPrices
 from planner.model.shared_resources import Floats
 from planner.replanning.plan import Replan
@@ -37,7 +38,7 @@ def network(rate_gbps: Floats, error: float = 0.03, cap_gbps: float = 20.0) -> N
     """Return a network whose links are known to within a relative error."""
 
     def estimate(rate: float) -> Estimate:
-        return Estimate(rate / (1 + error), rate, rate / (1 - error), "measured")
+        return Estimate(rate / (1 + error), rate, rate / (1 - error), STATED)
 
     sites = {
         name: Site(name, "", exactly(cap_gbps), exactly(cap_gbps), exactly(3.0)) for name in REGIONS

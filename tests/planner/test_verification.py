@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.model.errors import InputError
-from planner.model.network import Estimate, Link, Network, Site
+from planner.model.estimate import Estimate, Origin
+from planner.model.network import Link, Network, Site
 from planner.model.predictions import MEASURING_ERROR, RateRange, predicted
 from planner.model.pricing import FlatPrices
 from planner.model.verification import Verified, VerifiedPath, ago, calibrated
@@ -21,6 +22,7 @@ from planner.transfer.request import TransferRequest
 
 REGIONS = ("s", "r", "d")
 NOW_S = 1.8e9
+MEASURED = Origin("measured", "median-of-samples", 3, 1, NOW_S - 9e3)
 _shares = st.floats(0.3, 2.0)
 _errors = st.floats(0.01, 1.0)
 
@@ -29,7 +31,7 @@ def _network(first: float, second: float, error: float) -> Network:
     """Two links by way of r, and a slow direct one."""
 
     def around(value: float) -> Estimate:
-        return Estimate(value / (1 + error), value, value * (1 + error), "measured", NOW_S - 9e3, 3)
+        return Estimate(value / (1 + error), value, value * (1 + error), MEASURED)
 
     def link(src: str, dst: str, gbps: float) -> Link:
         return Link(src, dst, around(50.0), around(gbps * 100), around(gbps))

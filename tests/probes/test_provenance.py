@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from planner.model.network import Network, Snapshot
 from probes.estimation import Estimator
-from probes.estimation.provenance import Origin, Provenance, Quantity
+from probes.estimation.provenance import FigureProvenance, Provenance, Quantity
 from probes.samples import Metric, Sample
 from relayd.catalogue.loading import load_catalogue
 
@@ -55,7 +55,7 @@ def measured(draw: st.DrawFn) -> list[Sample]:
     return samples
 
 
-def behind(origins: dict[Quantity, Origin], quantity: Quantity) -> list[Origin]:
+def behind(origins: dict[Quantity, FigureProvenance], quantity: Quantity) -> list[FigureProvenance]:
     """Return a figure's origin and those of all that it rests on."""
     found = {quantity: origins[quantity]}
     waiting = [quantity]

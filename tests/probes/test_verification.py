@@ -132,7 +132,8 @@ def _outcome(kind: str, way: tuple[str, ...], predicted: float, achieved: float)
 
 
 def _links(first: float, second: float) -> object:
-    from planner.model.network import Estimate, Link
+    from planner.model.estimate import Estimate
+    from planner.model.network import Link
 
     def link_of(src: str, dst: str) -> Link:
         gbps = first if src == REGIONS[0] else second

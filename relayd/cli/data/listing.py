@@ -10,7 +10,7 @@ from math import isnan
 from typing import TYPE_CHECKING, Any
 
 from planner.model.document import aliases_by_region, link_as_json, region_as_json
-from planner.model.network import Estimate
+from planner.model.estimate import Estimate
 from relayd.cli import text
 from relayd.cli.options import wan_of, whole_number
 

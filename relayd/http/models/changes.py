@@ -6,9 +6,10 @@ from typing import Literal
 
 from pydantic import Field
 
+from planner.model.estimate import Kind
 from planner.model.network import Snapshot
 from probes.samples import Metric
-from relayd.http.models.common import Answered, Estimate, Page, Source
+from relayd.http.models.common import Answered, Estimate, Page
 from relayd.http.models.network import SnapshotSeen
 
 DAY_S = 86400.0
@@ -27,7 +28,7 @@ class ChangesQuery(Page):
         max_length=40,
         description="In place of `since_s`, a time: RFC 3339, such as 2026-05-01T08:00:00Z.",
     )
-    source: Source | None = Field(
+    source: Kind | None = Field(
         None, description="Only changes whose new estimate is of this source."
     )
 
@@ -35,7 +36,7 @@ class ChangesQuery(Page):
 class ChangeSeen(Answered):
     """An estimate that left its bounds."""
 
-    src: str = Field(description="Source of a link, or the region of a cap.")
+    src: str = Field(description="Kind of a link, or the region of a cap.")
     dst: str | None = Field(description="Destination of a link; null for a cap.")
     metric: Literal[
         "aggregate_gbps", "per_flow_mbps", "rtt_ms", "egress_gbps", "ingress_gbps", "window_mb"
@@ -68,7 +69,7 @@ class Changes(Answered):
     oldest: SnapshotSeen | None = Field(description="The oldest that is kept.")
     changes: list[ChangeSeen]
     total: int = Field(description="Of these changes, on all pages.")
-    total_by_source: dict[Source, int] = Field(
+    total_by_source: dict[Kind, int] = Field(
         description="Of all changes, by the source of the new estimate."
     )
     new_regions: list[str]

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from planner.model.estimate import Address, HeldTo, Kind, Method
 from planner.model.network import Snapshot
 
 MOST_NAME = 200
 """Characters of a name: of a region, an alias, a rule."""
 
 Name: TypeAlias = Annotated[str, Field(min_length=1, max_length=MOST_NAME)]
-Source: TypeAlias = Literal["measured", "inferred", "baseline"]
 
 
 class Asked(BaseModel):
@@ -36,13 +36,58 @@ class Page(Asked):
     )
 
 
+class EstimateFigures(Answered):
+    """The figures that an estimate was made with; those that its method has none of are missing."""
+
+    connections: int | None = Field(None, description="Parallel TCP connections of the samples.")
+    peers: int | None = Field(None, description="VMs at the other end of a cap probe.")
+    window_mb: float | None = Field(None, description="Receive window of a flow.")
+    window_kind: Kind | None = Field(None, description="What the window is itself.")
+    rtt_ms: float | None = Field(None, description="Round-trip time of a flow.")
+    rtt_kind: Kind | None = Field(None, description="What the round-trip time is itself.")
+    held_to: HeldTo | None = Field(
+        None, description="What holds a flow below its window over its round-trip time."
+    )
+    error: float | None = Field(None, description="Largest relative error of a law.")
+    between: tuple[str, str] | None = Field(
+        None, description="The providers, cities or regions that it was taken between."
+    )
+    vm_type: str | None = Field(None, description="VM type that it was taken from.")
+    note: str | None = Field(
+        None,
+        description="Where the catalogue has the figure from, why a link is down, or a sentence "
+        "that was saved before methods were.",
+    )
+
+
+class EstimateOrigin(Answered):
+    """From what an estimate was made; keys that are missing are null or 0."""
+
+    kind: Kind = Field(
+        description="`measured` on the very link or VM, `inferred` from other measurements, or "
+        "`baseline`: from models alone."
+    )
+    method: Method = Field(description="How; `unknown` where that was not saved.")
+    samples: int = Field(0, description="How many samples it rests on, of any link.")
+    links: int = Field(0, description="Of how many links or VMs these are.")
+    newest_s: float | None = Field(
+        None, description="Time of the newest of them, seconds since 1970 (UTC)."
+    )
+    oldest_s: float | None = Field(None, description="Time of the oldest.")
+    address: Address | None = Field(
+        None, description="Over which kind of address they were measured, where that is known."
+    )
+    figures: EstimateFigures | None = None
+
+
 class _Believed(Answered):
-    source: Source
+    source: Kind
     measured_at_s: float | None = Field(
-        description="Time of the newest sample, seconds since 1970 (UTC)."
+        description="Time from which bounds widen, seconds since 1970 (UTC): of the newest sample."
     )
     samples: int = Field(description="How many samples of this very quantity it rests on.")
-    basis: str = Field(description="In words, what it was inferred from.")
+    basis: str = Field(description="In words, for people, what it was made from.")
+    origin: EstimateOrigin
 
 
 class Estimate(_Believed):
@@ -61,14 +106,4 @@ class Cap(_Believed):
     high: float | None
 
 
-__all__ = [
-    "MOST_NAME",
-    "Answered",
-    "Asked",
-    "Cap",
-    "Estimate",
-    "Name",
-    "Page",
-    "Snapshot",
-    "Source",
-]
+__all__ = ["MOST_NAME", "Answered", "Asked", "Cap", "Estimate", "Name", "Page", "Snapshot"]

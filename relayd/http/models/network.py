@@ -6,11 +6,12 @@ from typing import Any, Literal, TypeAlias
 
 from pydantic import Field
 
+from planner.model.estimate import Kind
 from planner.model.link_states import LinkState
 from planner.model.network import Snapshot
 from planner.transfer.request import DEFAULT_CONNECTIONS, MOST_CONNECTIONS
 from probes.samples import Metric
-from relayd.http.models.common import Answered, Asked, Cap, Estimate, Name, Page, Source
+from relayd.http.models.common import Answered, Asked, Cap, Estimate, Name, Page
 
 MatrixMetric: TypeAlias = Literal[
     "per-flow", "aggregate", "rtt", "fee", "relay-gain", "loss", "age"
@@ -56,7 +57,7 @@ class LinksQuery(Page):
     src: Name | None = Field(None, description="Only links out of this region or alias.")
     dst: Name | None = Field(None, description="Only links into this region or alias.")
     provider: Name | None = Field(None, description="Only links with an end at this provider.")
-    source: Source | None = Field(
+    source: Kind | None = Field(
         None, description="Only links whose aggregate throughput is of this source."
     )
 
@@ -167,7 +168,7 @@ class MatrixAnswer(Answered):
     unit: str
     regions: list[str]
     values: list[list[float | None]] = Field(description="null where nothing is known.")
-    sources: list[list[Source | None]] | None = Field(
+    sources: list[list[Kind | None]] | None = Field(
         description="What each value rests on; null for metrics that are no estimates."
     )
 

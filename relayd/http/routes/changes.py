@@ -9,6 +9,7 @@ from typing import Any
 
 from aiohttp import web
 
+from planner.model.document import estimate_as_json
 from planner.model.errors import InputError
 from planner.model.network import Network
 from relayd.http.models.changes import Changes, ChangesQuery
@@ -37,7 +38,7 @@ async def get_changes(ask: Ask) -> web.Response:
         "snapshot": current.snapshot,
         "since_s": since_s,
         **found,
-        "changes": page,
+        "changes": [_change(each) for each in page],
         "total": len(wanted),
         "total_by_source": Counter(each.after.source for each in every),
         "next_cursor": cursor(start + len(page)) if more else None,
@@ -63,6 +64,17 @@ def _read(store: Store, now: Network, since_s: float, now_s: float) -> dict[str,
         "new_regions": new,
         "lost_regions": lost,
         "shifts": [shift._asdict() for shift in shifts],
+    }
+
+
+def _change(found: EstimateChange) -> dict[str, object]:
+    return {
+        "src": found.src,
+        "dst": found.dst,
+        "metric": found.metric,
+        "before": estimate_as_json(found.before),
+        "after": estimate_as_json(found.after),
+        "ratio": found.ratio,
     }
 
 

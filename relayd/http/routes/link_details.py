@@ -8,8 +8,10 @@ from typing import Any
 
 from aiohttp import web
 
+from planner.model.document import estimate_as_json
 from planner.model.errors import DataError, InputError
-from planner.model.network import Estimate, Snapshot
+from planner.model.estimate import Estimate
+from planner.model.network import Snapshot
 from relayd.http.models.link_details import (
     LinkEvents,
     LinkEventsQuery,
@@ -145,7 +147,7 @@ def _evidence(found: Behind) -> dict[str, Any]:
     return {
         "quantity": origin.quantity,
         "region": origin.region,
-        "estimate": finite(origin.estimate),
+        "estimate": finite_as_json(origin.estimate),
         "kind": origin.kind,
         "rule": origin.rule,
         "rests_on": origin.rests_on,
@@ -168,9 +170,11 @@ def _series(used: Used) -> dict[str, Any]:
     }
 
 
-def finite(estimate: Estimate | None) -> Estimate | None:
-    """Return an estimate; None for the cap of a VM of which nothing is known."""
-    return estimate if estimate is not None and estimate.expected < inf else None
+def finite_as_json(estimate: Estimate | None) -> dict[str, Any] | None:
+    """Return an estimate as JSON types; None for the cap of a VM of which nothing is known."""
+    if estimate is None or estimate.expected == inf:
+        return None
+    return estimate_as_json(estimate)
 
 
 def _pair(ask: Ask) -> tuple[str, str]:

@@ -10,6 +10,7 @@ from typing import Any
 from aiohttp import web
 
 from planner.model.catalogue import Region
+from planner.model.document import estimate_as_json, link_as_json
 from planner.model.errors import DataError
 from planner.model.network import Link, Site
 from planner.model.pricing import CataloguePrices
@@ -26,7 +27,7 @@ from relayd.http.models.network import (
 from relayd.http.responses.cursors import cursor, position, whole_position
 from relayd.http.responses.problems import ProblemError
 from relayd.http.responses.responses import encoded, json_answer, tagged_answer
-from relayd.http.routes.link_details import finite
+from relayd.http.routes.link_details import finite_as_json
 from relayd.http.routes.table import Ask, Route
 from relayd.http.server.current_state import Current
 from relayd.sources.wan import Wan
@@ -59,7 +60,7 @@ async def get_links(ask: Ask) -> web.Response:
     page = page[: query.limit]
     content = {
         "snapshot": current.snapshot,
-        "links": page,
+        "links": [link_as_json(link) for link in page],
         "next_cursor": cursor(page[-1].src, page[-1].dst) if more else None,
     }
     return tagged_answer(ask.request, encoded(content), current.snapshot)
@@ -73,7 +74,7 @@ async def get_link(ask: Ask) -> web.Response:
     body = encoded(
         {
             "snapshot": current.snapshot,
-            "link": link,
+            "link": link_as_json(link),
             "sender": _caps(network.sites[link.src]),
             "receiver": _caps(network.sites[link.dst]),
             "usd_per_gb": _usd_per_gb(current, link),
@@ -168,9 +169,9 @@ def _caps(site: Site) -> dict[str, Any]:
     return {
         "region": site.region,
         "vm_type": site.vm_type,
-        "egress_gbps": finite(site.egress_gbps),
-        "ingress_gbps": finite(site.ingress_gbps),
-        "window_mb": site.window_mb,
+        "egress_gbps": finite_as_json(site.egress_gbps),
+        "ingress_gbps": finite_as_json(site.ingress_gbps),
+        "window_mb": estimate_as_json(site.window_mb),
     }
 
 

@@ -7,6 +7,7 @@ from dataclasses import asdict
 
 from aiohttp import web
 
+from planner.model.document import document_of
 from planner.model.errors import InputError
 from relayd.http.models.common import Page
 from relayd.http.models.network import Graph, Snapshots
@@ -46,15 +47,8 @@ async def list_snapshots(ask: Ask) -> web.Response:
 
 
 def _graph(current: Current) -> bytes:
-    network = current.network
-    return encoded(
-        {
-            "snapshot": network.snapshot,
-            "sites": list(network.sites.values()),
-            "links": list(network),
-            "leg_states": list(current.states.values()),
-        }
-    )
+    document = document_of(current.network)
+    return encoded({**document, "leg_states": list(current.states.values())})
 
 
 def snapshot_seen(row: SnapshotRow) -> dict[str, object]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from planner.model.network import Estimate, Link, Network
+from planner.model.estimate import Estimate
+from planner.model.network import Link, Network
 from planner.model.units import MBPS_PER_GBPS
 from relayd.store.samples.newest import NewSample
 
