@@ -6,23 +6,16 @@ import asyncio
 import os
 import threading
 import weakref
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Coroutine,
-    Generator,
-    Iterator,
-)
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Generator
 from concurrent.futures import CancelledError, Future
 from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from planner.model.network import Link, Network, Snapshot
+from planner.model.network import Network, Snapshot
 from relayd.client.asynchronous import AsyncWan
 from relayd.client.connection import TIMEOUT_S
 from relayd.client.errors import ServiceError
+from relayd.sources.link_table import LinkTable
 from relayd.store.events import Event
 
 T = TypeVar("T")
@@ -214,9 +207,9 @@ class RemoteWan:
         """Return the snapshot that answers rest on: the service takes up newer ones by itself."""
         return self.snapshot
 
-    def links(self, src: str | None = None, dst: str | None = None) -> Iterator[Link]:
-        """Iterate over links, all or those from or into one region."""
-        return iter(self._driver.run(_listed(self._driver.wan.links(src, dst))))
+    def links(self, src: str | None = None, dst: str | None = None) -> LinkTable:
+        """Return links, all or those from or into one region."""
+        return LinkTable(self._driver.run(_listed(self._driver.wan.links(src, dst))))
 
     def events(self, after: int | None = None) -> Generator[Event]:
         """Yield what happens; see :meth:`relayd.client.asynchronous.AsyncWan.events`."""

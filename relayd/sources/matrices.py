@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 from planner.model.errors import DataError
 from planner.model.estimate import Kind
 from planner.model.network import Link, Network, Snapshot
+from planner.model.notebook import html_table, shortened
 from planner.model.pricing import CataloguePrices
 from planner.model.units import MBPS_PER_GBPS
+from relayd.sources.link_table import imported_pandas
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,7 +40,7 @@ UNITS = {
 _SOURCES: tuple[Kind, ...] = get_args(Kind)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Matrix:
     """A labelled matrix, row to column.
 
@@ -67,11 +69,60 @@ class Matrix:
         src, dst = pair
         return float(self.values[self.regions.index(src), self.regions.index(dst)])
 
-    def to_pandas(self) -> pd.DataFrame:
-        """Return it as a data frame, sources as index and destinations as columns (pandas)."""
-        import pandas
+    def __repr__(self) -> str:
+        """Say what the matrix shows, of how many regions, and the range of its values."""
+        known = sorted(value for row in self.values.tolist() for value in row if value == value)
+        values = (
+            f"{len(known):,} values from {known[0]:.4g} to {known[-1]:.4g} {self.unit}, "
+            f"median {known[len(known) // 2]:.4g}"
+            if known
+            else "no values"
+        )
+        return f"<Matrix {self.metric} of {len(self.regions)} regions: {values}>"
 
-        return pandas.DataFrame(self.values, list(self.regions), list(self.regions))
+    def _repr_html_(self) -> str:
+        shown = shortened(len(self.regions))
+        names = ["…" if i is None else self.regions[i] for i in shown]
+        rows = [
+            [name, *("…" if i is None or j is None else _cell(self.values[i, j]) for j in shown)]
+            for name, i in zip(names, shown, strict=True)
+        ]
+        return html_table(repr(self)[1:-1], ["", *names], rows)
+
+    def to_frame(self, *, wide: bool = False) -> pd.DataFrame:
+        """Return a data frame (needs pandas, the extra ``relayd[pandas]``).
+
+        Parameters
+        ----------
+        wide : bool
+            False for a row for each pair with a value: ``src``, ``dst``, ``value`` and, where
+            values are estimates, ``source``. True for sources as index and destinations as
+            columns.
+        """
+        pandas = imported_pandas()
+        names = list(self.regions)
+        if wide:
+            frame: pd.DataFrame = pandas.DataFrame(self.values, names, names)
+            return frame
+        known = [
+            (i, j)
+            for i, row in enumerate(self.values.tolist())
+            for j, value in enumerate(row)
+            if value == value
+        ]
+        columns: dict[str, list[object]] = {
+            "src": [names[i] for i, _ in known],
+            "dst": [names[j] for _, j in known],
+            "value": [self.values[pair] for pair in known],
+        }
+        if self.sources is not None:
+            columns["source"] = [self.sources[i][j] for i, j in known]
+        tidy: pd.DataFrame = pandas.DataFrame(columns)
+        return tidy
+
+
+def _cell(value: float) -> str:
+    return f"{value:.4g}" if value == value else ""
 
 
 def matrix_of(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
 from planner.model.aliases import Resolution, resolve
@@ -22,6 +22,7 @@ from planner.transfer.request import (
 )
 from relayd.questions.circumstances import Circumstances, CommonOptions
 from relayd.questions.transfer import plan_transfer
+from relayd.sources.link_table import LinkTable
 from relayd.sources.matrices import MATRIX_METRICS, Matrix, MatrixMetric, matrix_of
 from relayd.sources.stored import Knowledge
 from relayd.store.location import Place
@@ -509,16 +510,18 @@ class Wan:
 
     # ---- what is known -------------------------------------------------------------------
 
-    def links(self, src: str | None = None, dst: str | None = None) -> Iterator[Link]:
-        """Iterate over links, all or those from or into one region."""
+    def links(self, src: str | None = None, dst: str | None = None) -> LinkTable:
+        """Return links, all or those from or into one region."""
         source = self.resolve(src, "src").region_id if src else None
         target = self.resolve(dst, "dst").region_id if dst else None
         network = self.network
         sources: Iterable[str] = [source] if source else network.links
-        for name in sources:
-            for link in network.links.get(name, {}).values():
-                if target is None or link.dst == target:
-                    yield link
+        return LinkTable(
+            link
+            for name in sources
+            for link in network.links.get(name, {}).values()
+            if target is None or link.dst == target
+        )
 
     def matrix(
         self,

@@ -236,6 +236,18 @@ def test_matrices_are_those_of_a_local_store(local: Wan, remote: RemoteWan, metr
     )
 
 
+def test_data_frames_are_those_of_a_local_store(local: Wan, remote: RemoteWan) -> None:
+    pandas = pytest.importorskip("pandas", reason="needs pandas (the examples group)")
+    here, there = local.matrix("aggregate"), remote.matrix("aggregate")
+    pandas.testing.assert_frame_equal(here.to_frame(), there.to_frame())
+    here_links, there_links = (
+        wan.links("azure:eastus").to_frame().sort_values(["src", "dst"], ignore_index=True)
+        for wan in (local, remote)
+    )
+    pandas.testing.assert_frame_equal(here_links, there_links)
+    assert here_links.aggregate_gbps_measured_at.notna().any()
+
+
 def test_many_questions_in_one_call(local: Wan, remote: RemoteWan) -> None:
     requests = [{"src": "us-east", "dst": "sa", "volume_gb": 10.0 * n} for n in range(1, 1200)]
     requests[7] = {"src": "nowhere", "dst": "sa"}

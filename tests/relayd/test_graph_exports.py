@@ -11,6 +11,7 @@ import pytest
 
 import relayd as library
 from planner.model.network import Network
+from planner.model.notebook import html_table
 from tests.relayd.conftest import Outcome
 
 Relayd = Callable[..., Outcome]
@@ -56,11 +57,55 @@ def test_a_node_link_topology_is_read_by_networkx_and_a_flow_keeps_to_its_capaci
     assert list(again.sites) == list(network.sites)
 
 
+def test_links_are_a_list_and_a_tidy_data_frame() -> None:
+    pytest.importorskip("pandas", reason="needs pandas (the examples group)")
+    wan = library.open()
+    links = wan.links("aws:us-east-1")
+    assert list(links) == list(wan.network.links["aws:us-east-1"].values())
+    assert [links[0], *links[1:]] == list(links)
+    frame = links.to_frame()
+    assert len(frame) == len(links)
+    assert frame.columns.is_unique
+    row = frame[frame.dst == "azure:westeurope"].iloc[0]
+    link = wan.network.links["aws:us-east-1"]["azure:westeurope"]
+    assert row.aggregate_gbps == link.aggregate_gbps.expected
+    assert row.aggregate_gbps_low == link.aggregate_gbps.low
+    assert row.rtt_ms_source == link.rtt_ms.source == "baseline"
+    assert str(frame.rtt_ms_measured_at.dtype).endswith("UTC]")
+    assert frame.rtt_ms_measured_at.isna().all()
+    assert list(links[:0].to_frame().columns) == list(frame.columns)
+
+
+def test_a_matrix_is_a_tidy_data_frame_of_the_values_that_are_known() -> None:
+    pytest.importorskip("pandas", reason="needs pandas (the examples group)")
+    rates = library.open().matrix("aggregate")
+    frame = rates.to_frame()
+    assert len(frame) == np.isfinite(rates.values).sum()
+    assert all(rates[row.src, row.dst] == row.value for row in frame.itertuples())
+    assert set(frame.source) == {"baseline"}
+    assert "source" not in library.open().matrix("fee").to_frame()
+
+
+def test_links_and_matrices_describe_themselves_in_notebooks() -> None:
+    wan = library.open()
+    links, rates = wan.links(), wan.matrix("aggregate")
+    assert repr(links) == f"<{len(links):,} links, throughput measured on 0>"
+    assert repr(rates).startswith(f"<Matrix aggregate of {len(rates.regions)} regions: ")
+    assert "Gbit/s" in repr(rates)
+    for shown in (links._repr_html_(), rates._repr_html_()):
+        assert shown.count("<tr>") == 1 + 10 + 1  # a header, ten rows, and one for the rest
+        assert "…" in shown
+    assert html_table("a<b", ["&"], []) == (
+        "<table><caption>a&lt;b</caption><thead><tr><th>&amp;</th></tr></thead>"
+        "<tbody></tbody></table>"
+    )
+
+
 def test_a_matrix_as_data_frame_goes_into_a_shuffle() -> None:
     pandas = pytest.importorskip("pandas", reason="needs pandas (the examples group)")
     wan = library.open()
     rates = wan.matrix("aggregate")
-    frame = rates.to_pandas()
+    frame = rates.to_frame(wide=True)
     src, dst = "aws:us-east-1", "azure:westeurope"
     assert frame.loc[src, dst] == rates[src, dst]
     assert frame.shape == rates.values.shape

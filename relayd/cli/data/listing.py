@@ -50,7 +50,7 @@ def regions(options: argparse.Namespace) -> int:
 def links(options: argparse.Namespace) -> int:
     """List links with their estimates."""
     wan = wan_of(options)
-    links = list(wan.links(options.src, options.dst))
+    links = wan.links(options.src, options.dst)
     if options.json:
         listed = [link_as_json(link) for link in links]
         print(json.dumps({"snapshot": asdict(wan.snapshot), "links": listed}, indent=2))

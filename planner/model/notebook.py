@@ -1,0 +1,38 @@
+"""HTML tables for notebooks: what ``_repr_html_`` of plans, networks and matrices is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+MOST_SHOWN = 10
+
+
+def shortened(count: int, most: int = MOST_SHOWN) -> list[int | None]:
+    """Return which of so many rows to show; None stands for those left out in the middle."""
+    if count <= most:
+        return list(range(count))
+    first = (most + 1) // 2
+    return [*range(first), None, *range(count - (most - first), count)]
+
+
+def html_table(caption: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table with a caption; of many rows, the first and the last few.
+
+    All texts are escaped.
+    """
+    shown = [
+        ["…"] * len(header) if number is None else rows[number] for number in shortened(len(rows))
+    ]
+    return (
+        f"<table><caption>{_escaped(caption)}</caption><thead>{_row('th', header)}</thead>"
+        f"<tbody>{''.join(_row('td', row) for row in shown)}</tbody></table>"
+    )
+
+
+def _row(tag: str, cells: Sequence[str]) -> str:
+    return f"<tr>{''.join(f'<{tag}>{_escaped(cell)}</{tag}>' for cell in cells)}</tr>"
+
+
+def _escaped(text: str) -> str:
+    # The standard library's `html` takes longer to import than a plan takes to make.
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
