@@ -22,14 +22,14 @@ from planner.model.pricing import Prices
 from planner.model.units import BITS_PER_BYTE
 from planner.schedule.admission import admit
 from planner.schedule.best_effort import Waiting, fill_what_is_left
-from planner.schedule.earlier import sped_up
+from planner.schedule.earlier import hastened
 from planner.schedule.plan import Period, Remedies, SchedulePlan, TransferSchedule
-from planner.schedule.problem import Pending, ScheduleProblem, schedule_problem
 from planner.schedule.program import ScheduleProgram
-from planner.schedule.progress import ScheduleProgress
+from planner.schedule.progress import Progress
 from planner.schedule.remedies import remedies
 from planner.schedule.request import ScheduleRequest
 from planner.schedule.usage import Sending, Usage
+from planner.schedule.windows import Pending, Windows, windows
 
 FEES_ROOM = 1e-9
 
@@ -67,7 +67,7 @@ def recommend_schedule(
     if not 0 <= now_s < float("inf"):
         raise InputError("now", "must be a time of 0 s or later", value=now_s)
     now_s = float(now_s)
-    progress = ScheduleProgress.of(existing, now_s)
+    progress = Progress.of(existing, now_s)
     for transfer in request.transfers:
         if transfer.id in progress.ids:
             raise InputError(
@@ -87,13 +87,13 @@ class _Schedule:
         self,
         request: ScheduleRequest,
         pending: list[Pending],
-        progress: ScheduleProgress,
+        progress: Progress,
         now_s: float,
         network: Network,
         prices: Prices,
     ) -> None:
         self.request, self.pending, self.progress, self.now_s = request, pending, progress, now_s
-        self.found: ScheduleProblem | None = None
+        self.found: Windows | None = None
         self.timed = [n for n, item in enumerate(pending) if item.transfer.deadline_s is not None]
         self.untimed = [n for n, item in enumerate(pending) if item.transfer.deadline_s is None]
         self.admitted: set[int] = set()
@@ -103,7 +103,7 @@ class _Schedule:
         self.usage: Usage | None = None
         if not pending:
             return
-        self.found = schedule_problem(request, pending, now_s, network, prices)
+        self.found = windows(request, pending, now_s, network, prices)
         self.program = ScheduleProgram(
             self.found.resources,
             self.found.problem.usd_per_gbit,
@@ -160,7 +160,7 @@ class _Schedule:
         start_s, stop_s = (float(cut) for cut in self.found.cuts_s[slot : slot + 2])
         row_vms = self.found.resources.row_vms
         length_s = self.program.lengths_s[slot]
-        for begin_s, end_s, speeds in sped_up(loads, row_vms, length_s):
+        for begin_s, end_s, speeds in hastened(loads, row_vms, length_s):
             # To the digit, or rounding would make two slots overlap.
             until_s = stop_s if end_s >= length_s else min(stop_s, start_s + end_s)
             for at, number in enumerate(numbers):

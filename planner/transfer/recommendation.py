@@ -64,7 +64,7 @@ def recommend(
     allocation = chosen.allocation
     low = decider.rate_at(allocation, "low")
     high = decider.rate_at(allocation, "high")
-    builder = _PlanBuilder(decider, decision.fastest_direct)
+    builder = _Builder(decider, decision.fastest_direct)
     described = _described(request)
     return Plan(
         plan_id=answer_id(described, network, allocation),
@@ -97,7 +97,7 @@ def verdict_of(allocation: Allocation) -> Verdict:
     return "split" if allocation.direct_gbps or len(allocation.relay_gbps) > 1 else "relay"
 
 
-class _PlanBuilder:
+class _Builder:
     """Turns positions and flows into names and paths."""
 
     def __init__(self, decider: Decider, fastest_direct: Option | None) -> None:

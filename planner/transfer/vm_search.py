@@ -1,6 +1,6 @@
 """Branch and bound over the numbers of VMs of one transfer.
 
-:mod:`planner.transfer.problem` states the problem. Few integers matter (VMs at both ends and at
+:mod:`planner.transfer.allocation` states the problem. Few integers matter (VMs at both ends and at
 about eight of sixty relays), and each node of the search is a linear program of three to six rows
 (:mod:`planner.solvers.simplex`).
 
@@ -24,8 +24,7 @@ from typing import TypeAlias
 
 from planner.model.units import S_PER_H
 from planner.solvers.simplex import BoxedSimplex
-from planner.transfer.allocation import EQUAL, Allocation, allocate, whole_vms
-from planner.transfer.problem import Relay, TransferProblem
+from planner.transfer.allocation import EQUAL, Allocation, Relay, Transfer, allocate, whole_vms
 
 NEGLIGIBLE = 5e-8
 """Shares of the rate below this are what the program's rounding left: the largest path takes them,
@@ -71,7 +70,7 @@ class _Search:
 
     def __init__(
         self,
-        transfer: TransferProblem,
+        transfer: Transfer,
         relays: Sequence[Relay],
         rate_gbps: float,
         budget_usd: float = inf,
@@ -390,7 +389,7 @@ class BestValue(_Search):
 
     def __init__(
         self,
-        transfer: TransferProblem,
+        transfer: Transfer,
         relays: Sequence[Relay],
         rate_gbps: float,
         budget_usd: float,

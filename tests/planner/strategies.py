@@ -8,10 +8,13 @@ from hypothesis import strategies as st
 from planner.model.estimate import Estimate, Origin, exactly
 from planner.model.network import Link, Network, Site
 from planner.model.pricing import FlatPrices
-from planner.transfer.problem import Direct, End, Relay, TransferProblem
+from planner.transfer.allocation import Direct, End, Relay, Transfer
 from planner.transfer.request import OBJECTIVES, TransferRequest
+from tests.properties import examples
 
-patient = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+patient = settings(
+    deadline=None, max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow]
+)
 """How busy the machine is must not decide a test."""
 
 # Few values, so that equals are common, beside any value.
@@ -26,7 +29,7 @@ VOLUMES = st.sampled_from([1.0, 100.0, 500.0, 1e-6, 1e6]) | st.floats(0.1, 1e4)
 
 
 @st.composite
-def transfers(draw: st.DrawFn, most_relays: int = 6) -> TransferProblem:
+def transfers(draw: st.DrawFn, most_relays: int = 6) -> Transfer:
     """Return a random transfer with at least one path."""
     scale = draw(SCALES)
 
@@ -58,7 +61,7 @@ def transfers(draw: st.DrawFn, most_relays: int = 6) -> TransferProblem:
                 )
             )
     start_s = draw(st.sampled_from([0.0, 60.0, 600.0]))
-    return TransferProblem(draw(VOLUMES), end(), end(), direct, relays, start_s)
+    return Transfer(draw(VOLUMES), end(), end(), direct, relays, start_s)
 
 
 REGIONS = ("aws:a", "aws:b", "azure:c", "azure:d", "gcp:e", "gcp:f")

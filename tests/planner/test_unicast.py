@@ -10,16 +10,15 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from planner.transfer.allocation import Allocation, relevant_relays
+from planner.transfer.allocation import Allocation, Direct, End, Relay, Transfer, relevant_relays
 from planner.transfer.optimum import (
-    RateDuals,
+    RateLimits,
     fastest,
     least_cost,
     least_value,
     most_rate_gbps,
-    rate_duals,
+    rate_limits,
 )
-from planner.transfer.problem import Direct, End, Relay, TransferProblem
 from planner.transfer.reference import least_cost_reference
 from tests.planner import independent
 from tests.planner.grid import january_grid
@@ -38,7 +37,7 @@ def cost_usd(allocation: Allocation | None) -> float:
 # ---- on measured figures ---------------------------------------------------------------------
 
 
-def january_requests(count: int, seed: int) -> list[tuple[TransferProblem, float]]:
+def january_requests(count: int, seed: int) -> list[tuple[Transfer, float]]:
     """Return random requests at 1, 1.25, 1.5 and 2 times direct, with 1, 2 and 4 VMs a region."""
     random = Random(seed)
     grid = january_grid()
@@ -89,7 +88,7 @@ def test_what_rounding_leaves_is_no_path() -> None:
             (28, 0.015452306299546695, 0.005873038142363024, 0.17, 1.5539, 2),
         )
     ]
-    transfer = TransferProblem(
+    transfer = Transfer(
         100.0,
         End(5.0, 1.536, 2),
         End(20.0, 1.5539, 1),
@@ -109,7 +108,7 @@ def test_what_rounding_leaves_is_no_path() -> None:
 
 @patient
 @given(transfers(), st.floats(0.02, 1.3))
-def test_least_cost_equals_the_full_model(transfer: TransferProblem, share: float) -> None:
+def test_least_cost_equals_the_full_model(transfer: Transfer, share: float) -> None:
     most = independent.most_rate_gbps(transfer)
     assert most_rate_gbps(transfer) == near(most)
     rate = share * most
@@ -125,7 +124,7 @@ def test_least_cost_equals_the_full_model(transfer: TransferProblem, share: floa
 @patient
 @given(transfers(most_relays=4), st.floats(0.1, 1.0), st.integers(0, 2))
 def test_most_relays_equals_trying_all_subsets(
-    transfer: TransferProblem, share: float, most_relays: int
+    transfer: Transfer, share: float, most_relays: int
 ) -> None:
     from itertools import combinations
 
@@ -146,7 +145,7 @@ def test_most_relays_equals_trying_all_subsets(
 @patient
 @given(transfers(), GRIDS)
 def test_least_value_is_never_beaten_on_a_fine_grid_of_rates(
-    transfer: TransferProblem, time_value: float
+    transfer: Transfer, time_value: float
 ) -> None:
     most = most_rate_gbps(transfer)
     found = least_value(transfer, time_value_usd_per_h=time_value)
@@ -168,7 +167,7 @@ def test_least_value_is_never_beaten_on_a_fine_grid_of_rates(
 @patient
 @given(transfers(), GRIDS, st.floats(0.05, 0.999), st.floats(0.8, 3.0))
 def test_least_value_keeps_its_limits(
-    transfer: TransferProblem, time_value: float, share: float, generosity: float
+    transfer: Transfer, time_value: float, share: float, generosity: float
 ) -> None:
     most = most_rate_gbps(transfer)
     least_gbps = share * most
@@ -196,7 +195,7 @@ def test_least_value_keeps_its_limits(
 @patient
 @given(transfers(), st.floats(0.7, 4.0))
 def test_fastest_keeps_the_budget_and_is_not_slower_than_any_rate_it_pays_for(
-    transfer: TransferProblem, generosity: float
+    transfer: Transfer, generosity: float
 ) -> None:
     most = most_rate_gbps(transfer)
     tried = [least_cost(transfer, most * i / GRID_POINTS * (1 - 1e-9)) for i in range(1, 41)]
@@ -213,9 +212,7 @@ def test_fastest_keeps_the_budget_and_is_not_slower_than_any_rate_it_pays_for(
 
 @patient
 @given(transfers())
-def test_fastest_without_a_budget_is_the_cheapest_at_the_greatest_rate(
-    transfer: TransferProblem,
-) -> None:
+def test_fastest_without_a_budget_is_the_cheapest_at_the_greatest_rate(transfer: Transfer) -> None:
     found = fastest(transfer)
     most = independent.most_rate_gbps(transfer)
     assert found is not None
@@ -229,7 +226,7 @@ def test_fastest_without_a_budget_is_the_cheapest_at_the_greatest_rate(
 @patient
 @given(transfers(most_relays=8), st.floats(0.05, 1.0))
 def test_leaving_out_irrelevant_relays_never_changes_the_optimum(
-    transfer: TransferProblem, share: float
+    transfer: Transfer, share: float
 ) -> None:
     rate = share * independent.most_rate_gbps(transfer) * (1 - 1e-7)
     few = replace(transfer, relays=relevant_relays(transfer, rate))
@@ -241,13 +238,11 @@ def test_leaving_out_irrelevant_relays_never_changes_the_optimum(
 
 def test_plain_pairwise_dominance_would_lose_this_optimum() -> None:
     """Two relays, one better in everything but able to carry only a part."""
-    from planner.transfer.problem import Direct, End, Relay
+    from planner.transfer.allocation import Direct, End, Relay
 
     better = Relay(0, 5.0, 5.0, 2.0, 0.02, 1.0, 1)
     worse = Relay(1, 4.0, 4.0, 2.0, 0.03, 1.0, 1)
-    transfer = TransferProblem(
-        100.0, End(9, 1, 1), End(9, 1, 1), Direct(1.0, 0.02), [better, worse]
-    )
+    transfer = Transfer(100.0, End(9, 1, 1), End(9, 1, 1), Direct(1.0, 0.02), [better, worse])
     assert relevant_relays(transfer) == [better, worse]
     found = least_cost(transfer, 3.0)
     assert found is not None
@@ -259,8 +254,8 @@ def test_plain_pairwise_dominance_would_lose_this_optimum() -> None:
 
 @patient
 @given(transfers())
-def test_gains_are_what_a_little_more_of_a_resource_brings(transfer: TransferProblem) -> None:
-    limits = rate_duals(transfer)
+def test_gains_are_what_a_little_more_of_a_resource_brings(transfer: Transfer) -> None:
+    limits = rate_limits(transfer)
     assert limits.rate_gbps == near(independent.most_rate_gbps(transfer))
     kept = replace(transfer, relays=relevant_relays(transfer))
     gains = {
@@ -280,11 +275,11 @@ def test_gains_are_what_a_little_more_of_a_resource_brings(transfer: TransferPro
 
 
 def test_nothing_can_be_sent_without_a_path() -> None:
-    from planner.transfer.problem import End
+    from planner.transfer.allocation import End
 
-    nowhere = TransferProblem(1.0, End(1, 1, 1), End(1, 1, 1), None, [])
+    nowhere = Transfer(1.0, End(1, 1, 1), End(1, 1, 1), None, [])
     assert most_rate_gbps(nowhere) == 0
-    assert rate_duals(nowhere) == RateDuals(0.0)
+    assert rate_limits(nowhere) == RateLimits(0.0)
     assert least_cost(nowhere, 1.0) is None
     assert least_value(nowhere, time_value_usd_per_h=1.0) is None
     assert fastest(nowhere) is None

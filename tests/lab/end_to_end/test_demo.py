@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.lab.campaigns import ROOT
+from tests.lab.end_to_end.campaigns import ROOT
 
 
 def test_from_nothing_to_a_plan_and_back_without_a_hand(machine: None, tmp_path: Path) -> None:

@@ -23,6 +23,8 @@ from probes.lab.controller import Lab
 from probes.lab.measuring import lateness_of, running
 from probes.lab.topology import Site, Topology, private_address
 
+pytestmark = pytest.mark.alone
+
 CAP_MBPS, WINDOW_BYTES, CONNECTIONS = 20, 30_408, 15
 # Two continents of two sites each, far apart; the last two lie between them and have time.
 RTT_MS = np.array(

@@ -6,9 +6,11 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from probes.lab.controller import Lab
 from probes.lab.topology import Site, Topology
-from tests.lab.campaigns import in_site, kept, left_on, probe, relayd
+from tests.lab.end_to_end.campaigns import in_site, kept, left_on, probe, relayd
 from tests.probes.machines import make_key
 
 _REGIONS = tuple(
@@ -75,6 +77,7 @@ def test_each_failure_costs_only_its_own_probes(lab_of: Callable[..., Lab], tmp_
         lab.down()
 
 
+@pytest.mark.alone
 def test_an_unlucky_vm_is_found_and_no_other(lab_of: Callable[..., Lab], tmp_path: Path) -> None:
     lab = lab_of(_topology(), "failures")
     spec = ["--phases", "rtt,caps", "--thorough", "--connections", "4", "--aggregate-time", "4s"]

@@ -37,7 +37,9 @@ from relayd.watch.settings import WatchOptions
 from relayd.watch.watcher import Watcher
 from relayd.watch.webhook import SIGNATURE, Webhook
 
-_ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.alone
+
+_ROOT = Path(__file__).parents[3]
 _REGIONS = ("aws:us-east-1", "gcp:us-east1", "azure:eastus", "aws:eu-west-1", "gcp:asia-east1")
 _SRC, _DST = _REGIONS[3], _REGIONS[4]
 _INTERVAL_S = 6.0

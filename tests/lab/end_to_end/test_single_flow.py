@@ -17,6 +17,8 @@ from probes.lab.measuring import Transfer, echo_rtts_ms, goodputs_mbps, running
 from probes.lab.topology import Site, Topology, private_address
 from tests.lab.quiet import undisturbed
 
+pytestmark = pytest.mark.alone
+
 SECONDS = 5.0
 WINDOWS_KB = (50, 80, 120, 40, 65)
 RTT_MS = (

@@ -21,8 +21,8 @@ from probes.lab.behaviours import LinkBehaviour
 from probes.lab.controller import Lab
 from probes.lab.measuring import lateness_of
 from probes.lab.topology import Site, Topology
-from tests.lab.campaigns import RELAYD, ROOT, TOOLS, in_site
-from tests.lab.campaigns import relayd as command
+from tests.lab.end_to_end.campaigns import RELAYD, ROOT, TOOLS, in_site
+from tests.lab.end_to_end.campaigns import relayd as command
 
 SRC, DST, RELAY = "aws:us-east-1", "aws:sa-east-1", "azure:eastus"
 # Pairs of their own, so that plans can be run at the same time.
@@ -168,6 +168,7 @@ def bench(lab_of: Callable[..., Lab], tmp_path_factory: pytest.TempPathFactory) 
     assert bench.nothing_is_left()
 
 
+@pytest.mark.alone
 def test_plans_of_every_verdict_carry_what_is_predicted(bench: Bench) -> None:
     db = bench.store("verdicts")
     relay = bench.plan(db, FROM, TO, relays=VIA)
@@ -197,6 +198,7 @@ def test_plans_of_every_verdict_carry_what_is_predicted(bench: Bench) -> None:
     assert "verified 0 min ago" in again.confidence or "verified 1 min ago" in again.confidence
 
 
+@pytest.mark.alone
 def test_a_changed_cap_is_noticed_and_the_next_snapshot_knows_it(bench: Bench) -> None:
     db = bench.store("changed")
     plan = bench.plan(db, SRC, DST, relays=RELAY)

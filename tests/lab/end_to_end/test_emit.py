@@ -17,6 +17,8 @@ from probes.lab.measuring import running
 from probes.lab.topology import GOODPUT_SHARE, Site, Topology, private_address
 from relayd.emitting.formats import emit
 
+pytestmark = pytest.mark.alone
+
 REGIONS = ("lab:source", "lab:relay", "lab:destination")
 CAP_MBPS, SLOW_MBPS = 60, 15
 RTT_MS = ((0.0, 20.0, 60.0), (20.0, 0.0, 30.0), (60.0, 30.0, 0.0))

@@ -1,4 +1,4 @@
-"""From transfers with schedule_problem on a network to the figures of the time-expanded program."""
+"""From transfers with windows on a network to the figures of the time-expanded program."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Pending:
 
 
 @dataclass(frozen=True)
-class ScheduleProblem:
+class Windows:
     """The figures of a schedule.
 
     Attributes
@@ -63,13 +63,13 @@ class ScheduleProblem:
     starts_s: tuple[float, ...]
 
 
-def schedule_problem(
+def windows(
     request: ScheduleRequest,
     pending: Sequence[Pending],
     now_s: float,
     network: Network,
     prices: Prices,
-) -> ScheduleProblem:
+) -> Windows:
     """Return the figures of a schedule of what is pending from a time on.
 
     Raises
@@ -131,7 +131,7 @@ def schedule_problem(
         commodities.append(commodity)
         longest_s = max(longest_s, _alone_s(resources, commodity))
     cuts = np.append(cuts, cuts[-1] + 1.0 + 1.01 * longest_s)
-    return ScheduleProblem(problem, resources, cuts, tuple(commodities), tuple(starts))
+    return Windows(problem, resources, cuts, tuple(commodities), tuple(starts))
 
 
 def _hops(resources: SiteResources, rtt_ms: Floats, i: int, j: int) -> tuple[np.ndarray, float]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from probes.lab.controller import Lab
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 RELAYD = [sys.executable, "-m", "relayd"]
 TOOLS = ("iperf3", "nuttcp", "ping", "traceroute", "timeout")
 
