@@ -96,37 +96,23 @@ DEFERRED = {
         "planner.shuffle.recommendation",
         "planner.transfer.recommendation",
     },
-    "probes.fleet.liveness": {"json"},
     "probes.importers": {
         "probes.importers.detection",
         "probes.importers.endpoints",
         "probes.importers.text",
     },
-    "probes.importers.skyplane_throughput": {"json"},
     "probes.lab.controller": {"select"},
     "probes.lab.requirements": {"probes.lab.linux"},
     "probes.lab.topology": {"difflib"},
     "relayd.catalogue.loading": {"relayd.catalogue.schema", "tempfile", "tomllib"},
     "relayd.cli.data.backtest": {"relayd.backtesting.running"},
-    "relayd.cli.measuring.caps": {"probes.analysis.fleet_caps"},
-    "relayd.cli.measuring.lab": {
-        "planner.model.backbone",
-        "planner.model.errors",
-        "probes.lab.controller",
-        "probes.lab.counters",
-        "probes.lab.profiles",
-        "relayd.catalogue.loading",
-        "relayd.cli.options",
-        "relayd.cli.text",
-        "subprocess",
-    },
     "relayd.cli.options": {"relayd.sources.mirror"},
     "relayd.cli.questions.plan": {"relayd.emitting.formats"},
     "relayd.client.answers": {"relayd.sources.matrices"},
     "relayd.http.campaigns.fleet_file": {"probes.fleet.file"},
     "relayd.http.campaigns.forecasting": {
         "relayd.campaigns.forecast",
-        "relayd.campaigns.running",
+        "relayd.campaigns.inputs",
         "relayd.http.campaigns.fleet_file",
         "relayd.http.campaigns.process",
         "relayd.store",
@@ -138,7 +124,6 @@ DEFERRED = {
     "relayd.http.server.watching": {
         "probes.fleet.file",
         "relayd.catalogue.loading",
-        "relayd.cli.measuring.fleet",
         "relayd.watch.settings",
         "relayd.watch.watcher",
         "relayd.watch.webhook",
@@ -222,8 +207,6 @@ KNOWN_CIRCLES: tuple[set[str], ...] = (
 )
 KNOWN_CIRCLES_OF_ROOMS: tuple[set[str], ...] = (
     {"planner.model", "planner.solvers", "planner.transfer"},
-    {"probes.analysis", "probes.estimation"},
-    {"probes.fleet", "probes.tools"},
     {"relayd.cli", "relayd.http"},
     {
         "relayd.client",
@@ -238,51 +221,36 @@ KNOWN_CIRCLES_OF_ROOMS: tuple[set[str], ...] = (
 # The same class name for two things; those in the second set are to go.
 SAME_NAME_FOR_A_REASON: dict[str, str] = {}
 NAMED_TWICE = {
-    "Bar",
-    "Bin",
-    "Campaigning",
     "Campaigns",
     "Candidate",
     "Circumstances",
     "Columns",
     "Estimate",
-    "Finding",
     "FleetHost",
     "Graph",
-    "Health",
     "History",
-    "Knowledge",
     "LeftOut",
-    "Limits",
     "Link",
     "Machine",
     "MetricSeen",
-    "Outcome",
     "Page",
     "Point",
-    "Progress",
     "RateLimits",
-    "Rates",
     "Region",
     "Rejection",
-    "Report",
-    "Running",
     "Samples",
     "Series",
-    "Session",
     "Site",
     "Snapshots",
     "Span",
-    "Table",
     "TimedTransfer",
     "Transfer",
     "Windows",
     "_Builder",
-    "_Run",
 }
 
 # Folders of more than 20 files that are to be split.
-CROWDED = {"probes/analysis": 23}
+CROWDED: dict[str, int] = {}
 
 
 def named_lazily(module: str) -> Iterator[str]:

@@ -18,7 +18,7 @@ LEAST_FOR_SHAPE = 8
 """Of fewer samples nothing can be said but their values."""
 
 
-class Bin(NamedTuple):
+class TimeBin(NamedTuple):
     """Samples of a stretch of time.
 
     Attributes
@@ -38,7 +38,7 @@ class Bin(NamedTuple):
     high: float
 
 
-class Bar(NamedTuple):
+class HistogramBar(NamedTuple):
     """One bar of a histogram: values from ``low``, up to but without ``high`` (the last: with)."""
 
     low: float
@@ -52,7 +52,7 @@ class Points(NamedTuple):
     Attributes
     ----------
     begin_s, end_s, samples, low, median, high : arrays of length n
-        Fields of :class:`Bin`.
+        Fields of :class:`TimeBin`.
     """
 
     begin_s: Floats
@@ -74,7 +74,7 @@ def joined(first: Points, second: Points) -> Points:
     return Points(*(np.concatenate(both)[order] for both in zip(first, second, strict=True)))
 
 
-def bins(series: Points, most: int) -> Iterator[Bin]:
+def bins(series: Points, most: int) -> Iterator[TimeBin]:
     """Yield stretches of equal length that have samples.
 
     Parameters
@@ -92,7 +92,7 @@ def bins(series: Points, most: int) -> Iterator[Bin]:
     cuts = np.flatnonzero(np.diff(places)) + 1
     for begin, end in zip([0, *cuts.tolist()], [*cuts.tolist(), len(places)], strict=True):
         part = slice(begin, end)
-        yield Bin(
+        yield TimeBin(
             float(series.begin_s[begin]),
             float(series.end_s[part].max()),
             int(series.samples[part].sum()),
@@ -113,7 +113,7 @@ def weighted_median(values: Floats, weights: NDArray[np.int64]) -> float:
     return float(values[at])
 
 
-def histogram(values: Floats) -> list[Bar]:
+def histogram(values: Floats) -> list[HistogramBar]:
     """Return a histogram whose bars are as wide as Freedman and Diaconis have it.
 
     "On the histogram as a density estimator: L2 theory", Z. Wahrscheinlichkeitstheorie 57, 1981:
@@ -131,6 +131,6 @@ def histogram(values: Floats) -> list[Bar]:
     if high == low:
         edges = np.array([low, high])
     return [
-        Bar(float(left), float(right), int(count))
+        HistogramBar(float(left), float(right), int(count))
         for left, right, count in zip(edges[:-1], edges[1:], counts, strict=True)
     ]

@@ -18,14 +18,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import log, sqrt
 from statistics import median
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
 
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS
 from probes.analysis.stopping import median_interval
 from probes.importers.steady import MIN_INTERVAL_S, SETTLED_WITHIN, Interval
-
-if TYPE_CHECKING:
-    import numpy as np
 
 Pattern: TypeAlias = Literal["slow-start", "burst", "drop", "rise", "two-level"]
 
@@ -213,8 +212,6 @@ def _transient_finding(
 
 def _levels(rates: Sequence[float], first: int) -> list[_Level]:
     """Cut a series where its level changes."""
-    import numpy as np
-
     series = np.log(np.maximum(np.asarray(rates), max(rates) * 1e-3 or 1e-9))
     bounds = [first, *sorted(_cuts(series, first, len(rates))), len(rates)]
     # Cuts may have become pointless once there were others beside them.
@@ -242,8 +239,6 @@ def _best_cut(series: np.ndarray) -> int | None:
     The whole series is looked at first, then windows of it: where a rate goes back and forth, no
     single cut tells much of the whole.
     """
-    import numpy as np
-
     count = len(series)
     if count < 2 * FEWEST_OF_LEVEL + 1:
         return None
@@ -278,8 +273,6 @@ def _ranks(series: np.ndarray) -> np.ndarray:
 
 def _distance(sums: np.ndarray, sizes: np.ndarray | int, count: int) -> np.ndarray:
     """Return rank sums' distance from what chance gives, in standard deviations."""
-    import numpy as np
-
     spread = np.sqrt(sizes * (count - sizes) * (count + 1) / 12.0)
     distance: np.ndarray = np.abs(sums - sizes * (count + 1) / 2.0) / spread
     return distance
@@ -287,8 +280,6 @@ def _distance(sums: np.ndarray, sizes: np.ndarray | int, count: int) -> np.ndarr
 
 def _differ(series: np.ndarray, cut: int, distance: float, surely: float) -> bool:
     """Whether the two sides of a cut are two levels."""
-    import numpy as np
-
     before, after = series[:cut], series[cut:]
     change = abs(float(np.median(before) - np.median(after)))
     if change < log(LEAST_CHANGE):
@@ -303,8 +294,6 @@ def _differ(series: np.ndarray, cut: int, distance: float, surely: float) -> boo
 
 def _left(series: np.ndarray, cut: int) -> np.ndarray:
     """Return what a cut leaves unexplained."""
-    import numpy as np
-
     before, after = series[:cut], series[cut:]
     return np.concatenate([before - np.median(before), after - np.median(after)])
 
@@ -316,8 +305,6 @@ def _likeness(series: np.ndarray, cut: int | None = None) -> float:
     ``2 v (1 - r^2)``: their ratio gives r, and medians of them do not see the few that straddle a
     change. Where there is just one change, what it leaves unexplained tells r more sharply.
     """
-    import numpy as np
-
     near = float(np.median(np.abs(np.diff(series)))) ** 2
     far = float(np.median(np.abs(series[2:] - series[:-2]))) ** 2
     likeness = far / near - 1 if near > 0 else 1.0

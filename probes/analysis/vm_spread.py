@@ -3,7 +3,7 @@
 "Network throughput variability in Azure" (GLOBECOM, 2015): the same choice of region, size and
 configuration can give very different VMs, each of which then stays as it is. So two numbers
 matter: how much of the variation is between VMs, and the first percentile, which is what one can
-count on before having measured. :mod:`probes.analysis.relocation` has the odds of recreating one.
+count on before having measured. :mod:`probes.analysis.fleet_caps` has the odds of recreating one.
 """
 
 from __future__ import annotations

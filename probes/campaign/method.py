@@ -1,8 +1,9 @@
-"""How a campaign measures: the tool, and what was asked of it beyond the usual."""
+"""How a campaign measures: the tool and its settings."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, TypeAlias
 
@@ -97,3 +98,11 @@ class Method:
         """Return the method that :meth:`to_json` was called on, or an older release's."""
         known = {field.name for field in fields(cls)}
         return cls(**{name: value for name, value in content.items() if name in known})
+
+    @classmethod
+    def from_campaign(cls, options: Mapping[str, Any]) -> Method:
+        """Return the method of a stored campaign's options, of this release or an older one."""
+        if "method" in options:
+            return cls.from_json(options["method"])
+        ramp = "every" if options.get("ramp") else "never"
+        return cls.from_json({"tool": options.get("tool", "iperf3"), "ramp": ramp})

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import count
 from math import isfinite
+from typing import Any
 
 from planner.model.errors import InputError
 from planner.model.network import Network
@@ -52,6 +53,16 @@ class CampaignSpec:
     flow_s: float = 10.0
     aggregate_s: float = 5.0
     threshold: float = 0.01
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the specification as plain values, to be kept with its campaign."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> CampaignSpec:
+        """Return the specification that :meth:`to_json` was called on."""
+        pairs = tuple((src, dst) for src, dst in content["pairs"])
+        return cls(**{**content, "phases": tuple(content["phases"]), "pairs": pairs})
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import asyncssh
 from planner.model.errors import InputError
 from probes.fleet.failures import ProbeError
 from probes.fleet.hosts import Fleet, Host
-from probes.fleet.sessions import Timeouts, connect, has_known_key, known_hosts
+from probes.fleet.login import Timeouts, connect, has_known_key, known_hosts
 
 
 async def offered_keys(

@@ -9,6 +9,7 @@ round-trip time: here they are only marked ``warmed_up=False`` with their durati
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 from planner.model.errors import FormatError
@@ -141,8 +142,6 @@ def tier_detail(ends: tuple[str, str]) -> str:
     """Name the network tiers, unless both are the default."""
     if ends == ("PREMIUM", "PREMIUM"):
         return ""
-    import json
-
     return json.dumps({"src_tier": ends[0], "dst_tier": ends[1]})
 
 

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from probes.fleet.failures import Cause, ProbeError
 from probes.fleet.hosts import Host
-from probes.fleet.sessions import Output
+from probes.fleet.session import Output
 from probes.importers.options import ImportOptions
 from probes.importers.steady import Interval
 from probes.samples import Sample, Skipped

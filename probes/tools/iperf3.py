@@ -13,7 +13,7 @@ from typing import Any
 
 from planner.model.errors import FormatError, InputError
 from probes.fleet.failures import ProbeError
-from probes.fleet.sessions import Output
+from probes.fleet.session import Output
 from probes.importers.iperf3_errors import explained
 from probes.importers.iperf3_result import samples
 from probes.importers.json_documents import Noise, documents, field, list_field, number_field

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from planner.model.errors import FormatError
 from probes.fleet.failures import ProbeError
-from probes.fleet.sessions import Output
+from probes.fleet.session import Output
 from probes.importers import limits
 from probes.importers import nuttcp as importer
 from probes.importers.steady import Interval

@@ -14,7 +14,7 @@ from typing import Any
 
 from planner.model.errors import FormatError
 from probes.fleet.failures import ProbeError
-from probes.fleet.sessions import Output
+from probes.fleet.session import Output
 from probes.importers import ping as importer
 from probes.samples import Sample
 from probes.tools.interface import Result, Test, only_samples

@@ -10,7 +10,7 @@ import json
 from statistics import median, pstdev
 
 from probes.fleet.failures import ProbeError
-from probes.fleet.sessions import Output
+from probes.fleet.session import Output
 from probes.importers import limits
 from probes.samples import Metric, Sample
 from probes.tools.interface import Result, Test

@@ -6,7 +6,7 @@ import json
 import re
 
 from probes.fleet.failures import ProbeError
-from probes.fleet.sessions import Output
+from probes.fleet.session import Output
 from probes.samples import Sample
 from probes.tools.interface import Result, Test
 

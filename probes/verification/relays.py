@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 from probes.fleet.failures import ProbeError
 from probes.fleet.hosts import Fleet, Host
-from probes.fleet.sessions import HostSession, Sessions
+from probes.fleet.session import HostSession
+from probes.fleet.sessions import Sessions
 from probes.tools.interface import failure
 from probes.tools.running import Ports
 

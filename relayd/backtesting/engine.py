@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from planner.model.errors import InputError
-from probes.analysis.replay import Part, Scene, Tally, replay
+from probes.estimation.replay import Part, Scene, Tally, replay
 from relayd.version import __version__
 
 CONNECT_S = 10.0

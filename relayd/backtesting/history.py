@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from planner.model.baseline import baseline_site
 from planner.model.catalogue import Catalogue
 from planner.model.network import Site
-from probes.analysis.replay import Part
 from probes.estimation import THROUGHPUT
+from probes.estimation.replay import Part
 from probes.estimation.rolling import SeriesColumns
 from probes.estimation.series import Samples, taken_with
 from probes.samples import Metric, Sample

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.model.answer import Answer
-from probes.analysis.replay import BINS, COUNTS, STRATEGIES, SUMS, Tally
+from probes.estimation.replay import BINS, COUNTS, STRATEGIES, SUMS, Tally
 
 FEWEST_DECISIONS = 30
 """With fewer, nothing is said: one bad decision would be several percent of all."""

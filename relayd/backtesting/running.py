@@ -26,8 +26,8 @@ from planner.transfer.request import (
     TransferRequest,
 )
 from probes.analysis.evidence import require
-from probes.analysis.replay import Scene, Tally, Truths
 from probes.estimation.bundles import Windows
+from probes.estimation.replay import Scene, Tally, Truths
 from probes.estimation.rolling import RollingBounds
 from probes.estimation.round_trips import RTT_OF_NO_PLACE
 from probes.samples import Metric

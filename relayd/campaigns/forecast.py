@@ -1,41 +1,135 @@
-"""What a campaign would do and cost, as JSON: the command line's dry run and the service's."""
+"""What a campaign would do and cost: the command line's dry run and the service's forecast."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import ceil, inf
 from typing import Any
 
 from probes.campaign.costing import CampaignCost
-from relayd.campaigns.running import CampaignForecast
+from probes.campaign.limits import CampaignLimits
+from probes.campaign.method import Method
+from probes.campaign.probing import AS_ASKED, task_s
+from probes.campaign.rounds import Round, schedule
+from probes.campaign.stages import ALL_AT_ONCE, CampaignSpec, allowance_of, stage_tasks
+from probes.campaign.tasks import ProbeTask
+from relayd.campaigns.inputs import ROUND_GAP_S, MeasuredFleet
 
 
-def forecast_as_json(forecast: CampaignForecast) -> dict[str, Any]:
-    """Return a forecast as JSON types, beside what measuring all pairs would take."""
+@dataclass(frozen=True)
+class CampaignForecast:
+    """What a campaign would do, at most.
 
-    def content(cost: CampaignCost, duration_s: float) -> dict[str, Any]:
+    Attributes
+    ----------
+    rounds : list of Round
+    cost : CampaignCost
+    phase_s : dict of str to float
+        Seconds by phase, with the time that the tools take around measuring.
+    everything : CampaignCost
+        What measuring all pairs with 64 connections for 5 s would take.
+    everything_s : float
+    """
+
+    rounds: list[Round]
+    cost: CampaignCost
+    phase_s: dict[str, float]
+    everything: CampaignCost
+    everything_s: float
+
+    @property
+    def duration_s(self) -> float:
+        """Of the whole campaign."""
+        return sum(self.phase_s.values())
+
+    def __repr__(self) -> str:
+        return (
+            f"<CampaignForecast: {self.cost.rounds} rounds, {self.duration_s:.0f} s, "
+            f"{self.cost.volume_gb:.3g} GB, {self.cost.egress_usd:.2f} USD at most>"
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the forecast as JSON types, beside what measuring all pairs would take."""
         return {
-            "rounds": cost.rounds,
-            "duration_s": round(duration_s, 3),
-            "volume_gb": cost.volume_gb,
-            "egress_usd": cost.egress_usd,
-            "phases": {
-                phase: {
-                    "rounds": part.rounds,
-                    "volume_gb": part.volume_gb,
-                    "egress_usd": part.egress_usd,
-                }
-                for phase, part in cost.by_phase.items()
-            },
-            "regions": {
-                c.region: {
-                    "sent_gb": c.sent_gb,
-                    "received_gb": c.received_gb,
-                    "egress_usd": c.egress_usd,
-                }
-                for c in cost.by_region.values()
-            },
+            "campaign": _cost_as_json(self.cost, self.duration_s),
+            "all_pairs": _cost_as_json(self.everything, self.everything_s),
         }
 
+
+def forecast_campaign(
+    measured: MeasuredFleet,
+    spec: CampaignSpec,
+    budget_usd: float = inf,
+    *,
+    method: Method = AS_ASKED,
+) -> CampaignForecast:
+    """Return what a campaign is expected to do, at most: all stages are chosen as of now."""
+    network = measured.network()
+    inputs = measured.inputs(network)
+    tasks: list[ProbeTask] = []
+    allowance = allowance_of(spec, inputs, network, budget_usd)
+    for stage in ("rtt", "per-flow", "caps", "aggregate 1"):
+        if stage.split()[0] in spec.phases:
+            so_far = measured.cost(schedule(tasks, gap_s=ROUND_GAP_S))
+            left = allowance.after(so_far.egress_usd, so_far.volume_gb)
+            found, _ = stage_tasks(stage, spec, inputs, network, left, batch=ALL_AT_ONCE)
+            tasks += measured.with_method(found, method, network, ())
+    rounds = schedule(tasks, gap_s=ROUND_GAP_S)
+    everything = CampaignSpec(phases=("aggregate",), thorough=True)
+    all_tasks, _ = stage_tasks("aggregate 1", everything, inputs, network)
+    all_rounds = schedule(all_tasks, gap_s=ROUND_GAP_S)
+    rtt_ms = measured.rtt_ms(network)
+    return CampaignForecast(
+        rounds,
+        measured.cost(rounds),
+        {
+            phase: rounds_s([r for r in rounds if r.phase == phase], rtt_ms)
+            for phase in dict.fromkeys(r.phase for r in rounds)
+        },
+        measured.cost(all_rounds),
+        rounds_s(all_rounds, rtt_ms),
+    )
+
+
+def rounds_s(rounds: list[Round], rtt_ms: Callable[[str, str], float]) -> float:
+    """Return how long rounds take, with what the tools do before and after measuring."""
+    return sum(_round_s(one_round, rtt_ms) for one_round in rounds)
+
+
+def _round_s(one_round: Round, rtt_ms: Callable[[str, str], float]) -> float:
+    longest_s = max(task_s(task, rtt_ms) for task in one_round.tasks)
+    in_turn = 1
+    if one_round.phase == "rtt":  # limited per host and in all
+        usual = CampaignLimits()
+        of_host = max(Counter(task.pairs[0][0] for task in one_round.tasks).values())
+        in_turn = max(
+            ceil(of_host / usual.pings_of_host), ceil(len(one_round.tasks) / usual.pings_at_once)
+        )
+    return in_turn * longest_s + ROUND_GAP_S
+
+
+def _cost_as_json(cost: CampaignCost, duration_s: float) -> dict[str, Any]:
     return {
-        "campaign": content(forecast.cost, forecast.duration_s),
-        "all_pairs": content(forecast.everything, forecast.everything_s),
+        "rounds": cost.rounds,
+        "duration_s": round(duration_s, 3),
+        "volume_gb": cost.volume_gb,
+        "egress_usd": cost.egress_usd,
+        "phases": {
+            phase: {
+                "rounds": part.rounds,
+                "volume_gb": part.volume_gb,
+                "egress_usd": part.egress_usd,
+            }
+            for phase, part in cost.by_phase.items()
+        },
+        "regions": {
+            c.region: {
+                "sent_gb": c.sent_gb,
+                "received_gb": c.received_gb,
+                "egress_usd": c.egress_usd,
+            }
+            for c in cost.by_region.values()
+        },
     }

@@ -14,7 +14,8 @@ from planner.model.predictions import PlanPrediction, predicted
 from probes.campaign.costing import Meter
 from probes.fleet.failures import ProbeError
 from probes.fleet.hosts import Fleet
-from probes.fleet.sessions import Sessions, Timeouts
+from probes.fleet.login import Timeouts
+from probes.fleet.sessions import Sessions
 from probes.samples import Sample
 from probes.tools.running import Ports
 from probes.verification.outcomes import PathOutcome, RunOutcome, in_doubt, judged, samples_of
@@ -28,6 +29,7 @@ from probes.verification.runs import (
     runs_of,
     volume_gb,
 )
+from relayd.campaigns.running import note_leftovers
 from relayd.sources.wan import Wan
 from relayd.store import Store
 from relayd.store.campaigns.log import Campaigns
@@ -213,15 +215,12 @@ class Verifier:
 
         A host that fails costs the jobs that it is part of.
         """
-
-        def contact(name: str, leftovers: int) -> None:
-            if leftovers:
-                on_note(f"{name}: ended {leftovers} processes that an earlier run had left.")
-
         owner = Campaigns(store).controller
         found = [Verification(job) for job in jobs]
         kept = Verifications(store.database)
-        async with Sessions(self._fleet, owner, timeouts=timeouts, on_contact=contact) as sessions:
+        async with Sessions(
+            self._fleet, owner, timeouts=timeouts, on_contact=note_leftovers(on_note)
+        ) as sessions:
             ports = Ports()
             waiting, running = list(found), dict[asyncio.Task[None], Verification]()
             try:

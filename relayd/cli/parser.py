@@ -7,10 +7,10 @@ import re
 import sys
 from collections.abc import Sequence
 
-from relayd.cli.commands import measuring, questions
+from relayd.cli.commands import questions
 from relayd.cli.commands.command import command
 from relayd.cli.data.commands import add_data_commands
-from relayd.cli.measuring import lab
+from relayd.cli.measuring.commands import add_measuring_commands
 from relayd.cli.serving.commands import add_serving_commands
 from relayd.version import __version__
 
@@ -51,9 +51,8 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     questions.add(commands)
     add_data_commands(commands)
-    measuring.add(commands)
+    add_measuring_commands(commands)
     add_serving_commands(commands)
-    lab.add_parser(commands)
     completion = command(
         commands, "completion", f"{__name__}:completion", "print a shell completion script"
     )

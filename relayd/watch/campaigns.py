@@ -1,13 +1,13 @@
-"""Campaigns that a watcher starts: when one is due, with what, and for how much at most."""
+"""Campaigns that a watcher starts: when one is due, what it measures, and what it may cost."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
@@ -15,23 +15,24 @@ from planner.model.catalogue import Catalogue
 from planner.model.errors import RelaydError
 from probes.campaign.engine import StageProgress
 from probes.campaign.limits import CampaignLimits
+from probes.campaign.probing import AS_ASKED
 from probes.campaign.stages import CampaignSpec
 from probes.fleet.hosts import Fleet
-from relayd.campaigns.events import CampaignEvents
-from relayd.campaigns.running import CampaignReport, CampaignRunner, spec_from_json, spec_to_json
-from relayd.store import Store, open_store
+from relayd.campaigns.events import SUBJECT
+from relayd.campaigns.running import CampaignReport, CampaignRunner
+from relayd.store import Place, Store, open_store
 from relayd.store.campaigns.log import Campaigns
 from relayd.store.campaigns.spending import Spending, day_of
 from relayd.store.events import Events
 from relayd.store.links.level_shifts import LevelShifts
 from relayd.store.metadata import Marks
-from relayd.watch.settings import WatchOptions, day_left_s
+from relayd.watch.settings import DAY_S, WatchOptions, day_left_s
 from relayd.watch.storage import StoreThread
 
 LAST = "campaign_last_s"
 NOT_BEFORE = "campaign_not_before_s"
 JITTER = 0.1
-AGAIN_S = 3600.0
+RETRY_S = 3600.0
 """Before another try of a campaign that failed as a whole."""
 BETWEEN_S = 600.0
 """Least time between campaigns."""
@@ -46,23 +47,23 @@ STARTED_BY = "watch"
 
 @dataclass(frozen=True, slots=True)
 class DueCampaign:
-    """A campaign that is to be run now.
+    """A campaign to run now.
 
     Attributes
     ----------
     why : str
-        In words.
+        As a clause.
     spec : CampaignSpec
     changed : tuple of (source region, destination region)
-        The links whose change it looks into.
-    campaign_id : int | None
-        One that was interrupted and is to go on.
+        The changed links that it measures again.
+    is_resumed : bool
+        Whether it is the store's unfinished campaign.
     """
 
     why: str
     spec: CampaignSpec
     changed: tuple[tuple[str, str], ...] = ()
-    campaign_id: int | None = None
+    is_resumed: bool = False
 
 
 @dataclass
@@ -75,17 +76,17 @@ class CampaignScheduler:
     fleet : Fleet
     catalogue : Catalogue
     options : WatchOptions
-    light_usd_per_day : float
-        What light probing takes of the budget.
+    liveness_usd_per_day : float
+        What liveness probes take of the budget.
     collapsed : callable
-        Returns the links whose throughput had collapsed when measured, before a time.
+        Returns the links whose throughput had collapsed when measured before a time.
     """
 
     storage: StoreThread
     fleet: Fleet
     catalogue: Catalogue
     options: WatchOptions
-    light_usd_per_day: float
+    liveness_usd_per_day: float
     collapsed: Callable[[float], list[tuple[str, str]]] = lambda _: []
     on_note: Callable[[str], None] = lambda _: None
     running: str = ""
@@ -94,36 +95,34 @@ class CampaignScheduler:
 
     async def check(self, now_s: float) -> None:
         """Run a campaign if one is due and the hour and the budget allow it."""
-        if self._quiet_s(now_s) < LEAST_S:
+        if self._time_left_s(now_s) < LEAST_S:
             return
         due = await self.storage.do(lambda store: self._due(store, now_s))
         if due is None:
             return
         day = day_of(now_s)
         reserved_usd = await self.storage.do(lambda store: self._reserved(store, day, now_s))
-        if reserved_usd <= 0:
-            return
-        await self._run(due, day, reserved_usd)
+        if reserved_usd > 0:
+            await self._run(due, day, reserved_usd)
 
-    def _quiet_s(self, now_s: float) -> float:
+    def _time_left_s(self, now_s: float) -> float:
         """Return how long throughput may be measured from now on."""
         quiet = self.options.quiet
         return LONGEST_S if quiet is None else min(LONGEST_S, quiet.begins_in_s(now_s))
 
     def _due(self, store: Store, now_s: float) -> DueCampaign | None:
-        marks = Marks(store.database)
-        if now_s < (marks.get(NOT_BEFORE) or 0.0):
+        metadata = Marks(store.database)
+        if now_s < (metadata.get(NOT_BEFORE) or 0.0):
             return None
         unfinished = Campaigns(store).unfinished()
         if unfinished and unfinished.row.options.get("started_by") == STARTED_BY:
             options = unfinished.row.options
             changed = tuple((src, dst) for src, dst in options.get("changed", ()))
-            return DueCampaign(
-                "one was not finished", spec_from_json(options["wish"]), changed, unfinished.row.id
-            )
+            spec = CampaignSpec.from_json(options["wish"])
+            return DueCampaign("one was not finished", spec, changed, is_resumed=True)
         if due := self._changed(store, now_s):
             return due
-        last_s = marks.get(LAST)
+        last_s = metadata.get(LAST)
         if last_s is None:
             (last_s,) = store.database.row("SELECT max(finished_at_s) FROM campaigns")
         if last_s is not None and now_s < last_s + _spread(self.options.campaign_every_s, last_s):
@@ -134,7 +133,7 @@ class CampaignScheduler:
 
     def _changed(self, store: Store, now_s: float) -> DueCampaign | None:
         changed = [(change.src, change.dst) for change in LevelShifts(store.database).open()]
-        # A collapse is looked into again: it may be over, and only a measurement can tell.
+        # A collapse is measured again: it may be over, and only a measurement can tell.
         links = dict.fromkeys([*changed, *self.collapsed(now_s - COLLAPSED_AGAIN_S)])
         first: dict[str, str] = {}
         for host in self.fleet:
@@ -154,10 +153,10 @@ class CampaignScheduler:
         return DueCampaign(f"{many} changed", spec, tuple(chosen))
 
     def _reserved(self, store: Store, day: str, now_s: float) -> float:
-        """Set aside what is left of today, except what light probes will need."""
+        """Reserve what is left of today's budget, except what liveness probes will need."""
         spending = Spending(store.database)
-        light_usd = self.light_usd_per_day * day_left_s(now_s) / 86400.0
-        left_usd = self.options.daily_budget_usd - spending.committed_usd(day) - light_usd
+        liveness_usd = self.liveness_usd_per_day * day_left_s(now_s) / DAY_S
+        left_usd = self.options.daily_budget_usd - spending.committed_usd(day) - liveness_usd
         if left_usd <= 0 or not spending.reserve(
             day, "campaign", left_usd, self.options.daily_budget_usd
         ):
@@ -167,24 +166,24 @@ class CampaignScheduler:
     async def _run(self, due: DueCampaign, day: str, reserved_usd: float) -> None:
         self.running = due.why
         self.on_note(f"A campaign begins, because {due.why}; at most {reserved_usd:.4f} USD.")
-        run = _Run(
+        run = _CampaignThread(
             self.storage.db,
             self.fleet,
             self.catalogue,
             due,
             reserved_usd * SHARE_OF_LEFT,
-            time.monotonic() + self._quiet_s(time.time()),
-            self._progressed,
+            time.monotonic() + self._time_left_s(time.time()),
+            self._on_progress,
         )
         problem = ""
         try:
-            report = await run.in_thread()
+            report = await run.run()
             self.last = {
                 "ended_at_s": time.time(),
                 "why": due.why,
                 "usd": run.usd,
-                "failed": len(report.ending.failed),
-                "left_out": report.ending.left_out,
+                "failed": len(report.result.failed),
+                "left_out": report.result.left_out,
             }
         except RelaydError as error:
             problem = str(error)
@@ -203,27 +202,33 @@ class CampaignScheduler:
             await settled
 
     def _settle(
-        self, store: Store, due: DueCampaign, day: str, reserved_usd: float, run: _Run, problem: str
+        self,
+        store: Store,
+        due: DueCampaign,
+        day: str,
+        reserved_usd: float,
+        run: _CampaignThread,
+        problem: str,
     ) -> None:
         Spending(store.database).settle(day, "campaign", reserved_usd, run.usd, run.sent_gb)
         now_s = time.time()
         with store.database.transaction():
-            marks = Marks(store.database)
+            metadata = Marks(store.database)
             if run.ended and due.changed:
                 for src, dst in due.changed:
                     LevelShifts(store.database).close(src, dst)
             if problem:
-                marks.set(NOT_BEFORE, now_s + AGAIN_S)
+                metadata.set(NOT_BEFORE, now_s + RETRY_S)
             elif run.left_out:
                 # Tomorrow there is money again; where the hour ended it, quiet hours hold.
-                out_of_time = self._quiet_s(now_s) < LEAST_S
-                marks.set(NOT_BEFORE, now_s + (LEAST_S if out_of_time else day_left_s(now_s)))
+                out_of_time = self._time_left_s(now_s) < LEAST_S
+                metadata.set(NOT_BEFORE, now_s + (LEAST_S if out_of_time else day_left_s(now_s)))
             elif run.ended:
-                marks.set(NOT_BEFORE, now_s + BETWEEN_S)
+                metadata.set(NOT_BEFORE, now_s + BETWEEN_S)
             if run.ended and not due.changed:
-                marks.set(LAST, now_s)
+                metadata.set(LAST, now_s)
             Events(store.database).add(
-                "campaign",
+                SUBJECT,
                 str(run.campaign_id),
                 {
                     "status": _status(run, problem),
@@ -236,9 +241,9 @@ class CampaignScheduler:
                 },
             )
 
-    def _progressed(self, run: _Run, now: StageProgress) -> None:
+    def _on_progress(self, campaign_id: int, now: StageProgress) -> None:
         self.progress = {
-            "id": run.campaign_id,
+            "id": campaign_id,
             "stage": now.stage,
             "done": now.done,
             "failed": now.failed,
@@ -248,36 +253,36 @@ class CampaignScheduler:
 
 
 @dataclass
-class _Run:
-    """One campaign in a thread with an event loop and a connection of its own.
+class _CampaignThread:
+    """One campaign in a thread with its own event loop and its own connection to the store.
 
-    Choosing links and making snapshots take processor time; light probing must not wait for it.
+    Choosing links and making snapshots take processor time; liveness probes must not wait for it.
     """
 
-    db: Any
+    db: str | Place
     fleet: Fleet
     catalogue: Catalogue
     due: DueCampaign
     budget_usd: float
     deadline_s: float
-    on_progress: Callable[[_Run, StageProgress], None]
+    on_progress: Callable[[int, StageProgress], None]
     usd: float = 0.0
     sent_gb: float = 0.0
     ended: bool = False
     left_out: int = 0
     campaign_id: int | None = None
-    _stop: Callable[[], None] | None = None
+    _cancel: Callable[[], None] | None = None
 
-    async def in_thread(self) -> CampaignReport:
-        """Run it; being cancelled ends it in good order first."""
+    async def run(self) -> CampaignReport:
+        """Run the campaign; if cancelled, let it end in good order first."""
         pool = ThreadPoolExecutor(1, "relayd-watch-campaign")
-        running = asyncio.get_running_loop().run_in_executor(pool, self._whole)
+        running = asyncio.get_running_loop().run_in_executor(pool, self._in_thread)
         try:
             return await asyncio.shield(running)
         except asyncio.CancelledError:
             while not running.done():
-                if self._stop:
-                    self._stop()
+                if self._cancel:
+                    self._cancel()
                 await asyncio.wait([running], timeout=1.0)
             with suppress(BaseException):
                 running.result()
@@ -285,21 +290,19 @@ class _Run:
         finally:
             pool.shutdown(wait=False)
 
-    def _whole(self) -> CampaignReport:
+    def _in_thread(self) -> CampaignReport:
         with open_store(self.db, mode="write") as store:
-            campaigns = Campaigns(store)
-            campaign = campaigns.unfinished() if self.due.campaign_id else None
+            runner = CampaignRunner(self.fleet, self.catalogue, store)
+            campaign = Campaigns(store).unfinished() if self.due.is_resumed else None
             if campaign is None:
-                options: Mapping[str, Any] = {
-                    "wish": spec_to_json(self.due.spec),
-                    "started_by": STARTED_BY,
-                    "changed": [list(pair) for pair in self.due.changed],
-                    "tool": "iperf3",
-                    "ramp": False,
-                    "budget_usd": self.budget_usd,
-                }
-                campaign = campaigns.begin(options)
-            self.campaign_id = campaign.row.id
+                campaign = runner.begin(
+                    self.due.spec,
+                    AS_ASKED,
+                    self.budget_usd,
+                    started_by=STARTED_BY,
+                    changed=[list(pair) for pair in self.due.changed],
+                )
+            number = self.campaign_id = campaign.row.id
             before_gb, before_usd = campaign.spent()
             limits = CampaignLimits(
                 budget_usd=before_usd + self.budget_usd, deadline_s=self.deadline_s
@@ -308,29 +311,25 @@ class _Run:
             async def run() -> CampaignReport:
                 loop, task = asyncio.get_running_loop(), asyncio.current_task()
                 assert task
-                self._stop = lambda: _quietly(loop.call_soon_threadsafe, task.cancel)
-                measuring = CampaignRunner(self.fleet, self.catalogue, store)
-                telling = CampaignEvents(store, campaign.row.id)
-                telling.tell(status="started", why=self.due.why)
-
-                def progressed(now: StageProgress) -> None:
-                    self.on_progress(self, now)
-                    telling.progress(now)
-
-                return await measuring.run(
-                    campaign, replace(self.due.spec), limits, on_progress=progressed
+                self._cancel = lambda: _unless_closed(loop.call_soon_threadsafe, task.cancel)
+                return await runner.run(
+                    campaign,
+                    limits,
+                    why=self.due.why,
+                    announce_end=False,
+                    on_progress=lambda now: self.on_progress(number, now),
                 )
 
             try:
                 report = asyncio.run(run())
-                self.left_out = report.ending.left_out
+                self.left_out = report.result.left_out
                 if not self.left_out:
-                    # What failed is due with the next campaign, not for ever with this one.
+                    # What failed is measured by the next campaign, not for ever by this one.
                     campaign.finish()
                     self.ended = True
                 return report
             finally:
-                self._stop = None
+                self._cancel = None
                 now_gb, now_usd = campaign.spent()
                 self.sent_gb, self.usd = now_gb - before_gb, now_usd - before_usd
 
@@ -344,7 +343,7 @@ def _spread(every_s: float, last_s: float) -> float:
     return every_s * (1 - JITTER + 2 * JITTER * (last_s % 1))
 
 
-def _status(run: _Run, problem: str) -> str:
+def _status(run: _CampaignThread, problem: str) -> str:
     """Return how a campaign ended, in the words of the service's own campaigns."""
     if problem:
         return "failed"
@@ -353,6 +352,6 @@ def _status(run: _Run, problem: str) -> str:
     return "done"
 
 
-def _quietly(call: Callable[..., object], *arguments: object) -> None:
+def _unless_closed(call: Callable[..., object], *arguments: object) -> None:
     with suppress(RuntimeError):  # the loop has just been closed
         call(*arguments)

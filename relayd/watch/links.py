@@ -1,4 +1,4 @@
-"""The links that are watched: their health in memory, and what of it is news."""
+"""The watched links: their health in memory, and the changes to store and report."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from planner.model.link_states import Condition, Pair
 from planner.model.network import Network
-from probes.analysis.link_health import (
+from probes.liveness.link_health import (
     HealthPolicy,
     LinkHealth,
     LivenessProbe,
@@ -36,7 +36,7 @@ class ConditionChange:
     health: LinkHealth
 
     def detail(self) -> dict[str, Any]:
-        """Return what an event says of it."""
+        """Return the detail of its event."""
         health = self.health
         return {
             "src": self.src,
@@ -50,7 +50,7 @@ class ConditionChange:
 
 @dataclass
 class _Collected:
-    """Looks that are to become a sample."""
+    """Liveness probes that will become a sample."""
 
     began_s: float = 0.0
     sent: int = 0
@@ -70,33 +70,33 @@ class WatchedLinks:
     def __init__(self, pairs: Iterable[Pair], policy: HealthPolicy) -> None:
         self.policy = policy
         self.healths: dict[Pair, LinkHealth] = {pair: LinkHealth() for pair in pairs}
-        # Links that ever answered: silence of the others may be a filter.
+        # Links that ever answered; others may be filtered.
         self.answered: set[Pair] = set()
         self.changed: set[Pair] = set()
-        self._news: list[ConditionChange] = []
+        self._changes: list[ConditionChange] = []
         self._network: Network | None = None
         self.usual_ms: dict[Pair, float] = {}
         self._collected: dict[Pair, _Collected] = {}
 
     def resume(self, kept: Iterable[Kept], now_s: float) -> None:
-        """Go on from what an earlier watcher kept."""
+        """Go on from the states that an earlier watcher kept."""
         for row in kept:
             pair = (row.src, row.dst)
             if pair not in self.healths:
                 continue
             self.answered.add(pair)
-            # What another version kept besides is no loss.
+            # Fields of other versions are dropped.
             health = LinkHealth(
                 **{k: v for k, v in row.health.items() if k in LinkHealth.__slots__}
             )
             if row.valid_until_s < now_s:
-                # Too long ago: it must be seen again, but what was well for a while counts anew.
+                # Expired: the link starts anew.
                 health = LinkHealth()
                 self.changed.add(pair)
             self.healths[pair] = health
 
     def expect(self, network: Network) -> None:
-        """Take over what is usual from a graph: round trips that were measured, and rates."""
+        """Take over what is usual from a network: measured round-trip times, and rates."""
         self._network = network
         self.usual_ms = {}
         for src, dst in self.healths:
@@ -110,25 +110,25 @@ class WatchedLinks:
         """Number of links that answer and whose usual round trip is not known."""
         return len(self.answered - set(self.usual_ms))
 
-    def observed(self, pair: Pair, look: LivenessProbe, *, loaded: bool = False) -> LinkHealth:
-        """Take in a look; returns the link's health after it."""
-        if look.received:
+    def observed(self, pair: Pair, probe: LivenessProbe, *, loaded: bool = False) -> LinkHealth:
+        """Count a liveness probe; return the link's health after it."""
+        if probe.received:
             self.answered.add(pair)
-            collected = self._collected.setdefault(pair, _Collected(look.at_s))
-            collected.sent += look.sent
-            collected.received += look.received
-            if look.rtt_ms is not None and len(collected.times_ms) < MOST_MS_KEPT and not loaded:
-                collected.times_ms.append(look.rtt_ms)
+            collected = self._collected.setdefault(pair, _Collected(probe.at_s))
+            collected.sent += probe.sent
+            collected.received += probe.received
+            if probe.rtt_ms is not None and len(collected.times_ms) < MOST_MS_KEPT and not loaded:
+                collected.times_ms.append(probe.rtt_ms)
         elif pair not in self.answered:
             return self.healths[pair]
         elif pair in self._collected:
-            self._collected[pair].sent += look.sent
+            self._collected[pair].sent += probe.sent
         before = self.healths[pair]
-        after = after_probe(before, look, self.policy, self.usual_ms.get(pair), loaded=loaded)
-        return self._taken(pair, before, after)
+        after = after_probe(before, probe, self.policy, self.usual_ms.get(pair), loaded=loaded)
+        return self._updated(pair, before, after)
 
     def measured(self, stored: Iterable[StoredSample]) -> None:
-        """Take in throughput samples, the oldest first."""
+        """Count throughput samples, the oldest first."""
         for _, _, sample in stored:
             pair = (sample.src, sample.dst)
             link = (
@@ -144,12 +144,12 @@ class WatchedLinks:
             after = after_throughput(
                 before, sample.value, low, expected, sample.measured_at_s, self.policy
             )
-            self._taken(pair, before, after)
+            self._updated(pair, before, after)
 
-    def _taken(self, pair: Pair, before: LinkHealth, after: LinkHealth) -> LinkHealth:
+    def _updated(self, pair: Pair, before: LinkHealth, after: LinkHealth) -> LinkHealth:
         self.healths[pair] = after
         if after.condition != before.condition:
-            self._news.append(ConditionChange(*pair, before.condition, after))
+            self._changes.append(ConditionChange(*pair, before.condition, after))
         if after.condition != before.condition or after.reason != before.reason:
             self.changed.add(pair)
         return after
@@ -162,34 +162,34 @@ class WatchedLinks:
             if health.rate_share < 1 and health.rate_at_s < before_s
         ]
 
-    # ---- what is to be kept -------------------------------------------------------------------
+    # ---- what to store ------------------------------------------------------------------------
 
     def unusual(self) -> dict[Pair, LinkHealth]:
         """Return the links that are not up."""
         return {pair: h for pair, h in self.healths.items() if h.condition != "up"}
 
-    def take_news(self) -> tuple[list[ConditionChange], set[Pair]]:
-        """Return what changed since last asked: news for events, and links to keep or to forget."""
-        news, changed = self._news, self.changed
-        self._news, self.changed = [], set()
-        return news, changed
+    def take_changes(self) -> tuple[list[ConditionChange], set[Pair]]:
+        """Return what changed since the last call: for events, and links to store or to drop."""
+        changes, changed = self._changes, self.changed
+        self._changes, self.changed = [], set()
+        return changes, changed
 
-    def give_back(self, news: list[ConditionChange], changed: set[Pair]) -> None:
-        """Take back what could not be kept, to be kept later."""
-        self._news = news + self._news
+    def give_back(self, changes: list[ConditionChange], changed: set[Pair]) -> None:
+        """Take back what could not be stored, to store it later."""
+        self._changes = changes + self._changes
         self.changed |= changed
 
     def take_samples(self) -> list[Sample]:
-        """Return the looks since last asked as samples: median round trip, and loss."""
+        """Return the probes since the last call as samples: median round-trip time, and loss."""
         collected, self._collected = self._collected, {}
         samples = []
-        for (src, dst), looks in collected.items():
-            detail = json.dumps({"packets": looks.sent, "replies": looks.received})
-            lost_pct = 100.0 * (looks.sent - looks.received) / looks.sent
-            at_s = looks.began_s
+        for (src, dst), probes in collected.items():
+            detail = json.dumps({"packets": probes.sent, "replies": probes.received})
+            lost_pct = 100.0 * (probes.sent - probes.received) / probes.sent
+            at_s = probes.began_s
             samples.append(Sample(src, dst, "loss_pct", lost_pct, at_s, TOOL, detail=detail))
-            if looks.times_ms:
-                rtt_ms = median(looks.times_ms)
+            if probes.times_ms:
+                rtt_ms = median(probes.times_ms)
                 samples.append(Sample(src, dst, "rtt_ms", rtt_ms, at_s, TOOL, detail=detail))
         return samples
 

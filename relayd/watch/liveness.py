@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 
 from planner.model.errors import StoreError
 from planner.model.link_states import Pair
-from probes.analysis.link_health import LivenessProbe, suspicious
 from probes.fleet.failures import ProbeError
 from probes.fleet.hosts import Fleet
-from probes.fleet.liveness import LivenessProber, ProbeParameters
 from probes.fleet.sessions import Sessions
+from probes.liveness.link_health import LivenessProbe, suspicious
+from probes.liveness.probing import LivenessProber, ProbeParameters
 from relayd.watch.budget import LivenessBudget
 from relayd.watch.links import WatchedLinks
 

@@ -1,4 +1,4 @@
-"""Delivering events to the webhook, in order, each until it was taken, also after a restart."""
+"""Delivers events to the webhook: in order, each until it is accepted, also after a restart."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from relayd.store.metadata import Marks
 from relayd.watch.storage import StoreThread
 from relayd.watch.webhook import GIVE_UP_S, KINDS, DeliveryError, Webhook, retry_s
 
-TOLD = "webhook_last_event_id"
-LOOK_EVERY_S = 1.0
+LAST_DELIVERED = "webhook_last_event_id"
+POLL_EVERY_S = 1.0
 
 
 @dataclass
 class Notifier:
-    """Tells a webhook of events.
+    """Delivers events to a webhook.
 
     Parameters
     ----------
@@ -39,23 +39,23 @@ class Notifier:
         self.news = asyncio.Event()
 
     async def begin(self) -> None:
-        """Go on after the last event that was delivered; a new webhook hears of new events."""
+        """Go on after the last delivered event; a new webhook gets new events only."""
 
         def first(store: Store) -> float:
-            marks = Marks(store.database)
-            told = marks.get(TOLD)
-            if told is None:
-                told = float(Events(store.database).last_id())
+            metadata = Marks(store.database)
+            delivered = metadata.get(LAST_DELIVERED)
+            if delivered is None:
+                delivered = float(Events(store.database).last_id())
                 with store.database.transaction():
-                    marks.set(TOLD, told)
-            return told
+                    metadata.set(LAST_DELIVERED, delivered)
+            return delivered
 
         self._last_id = int(await self.storage.do(first))
 
     async def run(self) -> None:
         """Deliver until cancelled."""
         while True:
-            # Cleared first: what happens from here on is seen now or sets it again.
+            # Cleared first: an event from here on is read below or sets it again.
             self.news.clear()
             events = await self.storage.do(
                 lambda store: Events(store.database).after(self._last_id, limit=100)
@@ -68,8 +68,8 @@ class Notifier:
                 await self._remember()
                 continue
             try:
-                async with asyncio.timeout(LOOK_EVERY_S):
-                    await self.news.wait()  # ours are told at once, others' soon
+                async with asyncio.timeout(POLL_EVERY_S):
+                    await self.news.wait()  # other processes' events wait for the next poll
             except TimeoutError:
                 continue
 
@@ -100,6 +100,6 @@ class Notifier:
 
         def keep(store: Store) -> None:
             with store.database.transaction():
-                Marks(store.database).set(TOLD, last_id)
+                Marks(store.database).set(LAST_DELIVERED, last_id)
 
         await self.storage.do(keep)

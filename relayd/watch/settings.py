@@ -1,4 +1,4 @@
-"""What a watcher is told: how often, how much, when not, and whom to tell."""
+"""Settings of a watcher: how often, how much, when not, and whom to notify."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from math import inf, isfinite
 
 from planner.model.errors import InputError
-from probes.analysis.link_health import HealthPolicy
 from probes.campaign.stages import CampaignSpec
+from probes.liveness.link_health import HealthPolicy
 from relayd.watch.webhook import Webhook
 
 DAY_S = 86400.0
@@ -18,7 +18,7 @@ LEAST_INTERVAL_S, MOST_INTERVAL_S = 2.0, 3600.0
 
 @dataclass(frozen=True, slots=True)
 class QuietHours:
-    """A time of each day in which no throughput is measured.
+    """The hours of each day in which no throughput is measured.
 
     Attributes
     ----------
@@ -66,31 +66,31 @@ class QuietHours:
 
 @dataclass(frozen=True, slots=True)
 class WatchOptions:
-    """What a watcher does; checked when made.
+    """Settings of a watcher; checked when made.
 
     Attributes
     ----------
     daily_budget_usd : float
-        Most to spend on egress in a UTC day, light probes and campaigns together.
+        Most to spend on egress in a UTC day, liveness probes and campaigns together.
     interval_s : float
-        Within which an outage is to be noticed; light probes come somewhat more often.
+        Within which an outage is to be noticed; liveness probes come somewhat more often.
     pairs : tuple of (source host, destination host)
-        Which to probe lightly; empty for all pairs of regions.
+        Links to watch; empty for all pairs of regions.
     hold_intervals : int
-        How many intervals a link must be well before it is used again.
+        Intervals that a link must be well before it is used again.
     campaign_every_s : float
-        Age at which a campaign is due; infinity for none but after changes.
+        Age at which a campaign is due; infinity for campaigns after changes only.
     spec : CampaignSpec
         What such a campaign measures.
     quiet : QuietHours | None
     webhook : Webhook | None
     keep_every_s : float
-        How often the looks of a link become a sample.
+        How often the liveness probes of a link become a sample.
     snapshot_every_s : float
         Least time between snapshots.
     snapshots_kept : int
     retain_s : float
-        Age at which samples are made small; infinity for never.
+        Age at which samples are summarised; infinity for never.
     """
 
     daily_budget_usd: float
@@ -126,12 +126,12 @@ class WatchOptions:
 
     @property
     def policy(self) -> HealthPolicy:
-        """When a link counts as what."""
+        """The thresholds between a link's conditions."""
         return HealthPolicy(hold_s=self.hold_intervals * self.interval_s)
 
     @property
     def valid_s(self) -> float:
-        """How long a state is believed after it was last confirmed."""
+        """How long a state holds after it was last confirmed."""
         return max(10 * self.interval_s, 900.0)
 
 

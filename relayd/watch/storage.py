@@ -1,17 +1,43 @@
-"""The store of a watcher, in a thread of its own: waiting for a disk never holds up a probe."""
+"""The store of a watcher, in a thread of its own: waiting for a disk never delays a probe."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from types import TracebackType
 from typing import TypeVar
 
+from planner.model.errors import StoreError
 from relayd.store import Place, Store, open_store
 from relayd.store.leader_lock import Election, election
 
 T = TypeVar("T")
+
+
+@dataclass
+class StoreProblem:
+    """What keeps a watcher from its store just now; each problem is noted once.
+
+    Attributes
+    ----------
+    text : str
+        Empty if there is none.
+    """
+
+    on_note: Callable[[str], None]
+    text: str = ""
+
+    def note(self, error: StoreError) -> None:
+        """Take note of an error."""
+        if str(error) != self.text:
+            self.on_note(f"{error} Trying again.")
+        self.text = str(error)
+
+    def clear(self) -> None:
+        """Take note that the store works."""
+        self.text = ""
 
 
 class StoreThread:
@@ -20,14 +46,14 @@ class StoreThread:
     Parameters
     ----------
     db : str, Path or Address
-        Made where there is none.
+        Created if missing.
     """
 
     def __init__(self, db: str | Place) -> None:
         self.db = db
         self._pool = ThreadPoolExecutor(1, "relayd-watch-store")
         self._store: Store | None = None
-        self._standing: Election | None = None
+        self._lock: Election | None = None
 
     async def __aenter__(self) -> StoreThread:
         return self
@@ -53,10 +79,10 @@ class StoreThread:
         """
         return await self._in_thread(lambda: use(self._opened()))
 
-    async def stand(self) -> bool:
-        """Take the office of prober if it is free; return whether it is held here now.
+    async def acquire_lead(self) -> bool:
+        """Acquire the prober's leader lock if it is free; return whether it is held here now.
 
-        Ask again now and then: on a server, the office ends with the session that holds it.
+        Ask again now and then: on a server, the lock is lost with the session that holds it.
 
         Raises
         ------
@@ -64,16 +90,16 @@ class StoreThread:
             If that can't be found out.
         """
 
-        def stand() -> bool:
-            if self._standing is None:
-                self._standing = election(self._opened(), "prober")
-            return self._standing.stand()
+        def acquire() -> bool:
+            if self._lock is None:
+                self._lock = election(self._opened(), "prober")
+            return self._lock.stand()
 
-        return await self._in_thread(stand)
+        return await self._in_thread(acquire)
 
     async def _in_thread(self, use: Callable[[], T]) -> T:
-        # A step that has begun is finished even if nobody waits for it any more: shielded, so
-        # that a cancelled watcher does not close a connection in use.
+        # Shielded: a step that has begun is finished although its caller was cancelled, so that
+        # no connection in use is closed.
         return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._pool, use))
 
     def _opened(self) -> Store:
@@ -82,7 +108,7 @@ class StoreThread:
         return self._store
 
     def _close(self) -> None:
-        if self._standing is not None:
-            self._standing.resign()
+        if self._lock is not None:
+            self._lock.resign()
         if self._store is not None:
             self._store.close()

@@ -1,4 +1,4 @@
-"""What keeps a watched store in order: snapshots, changes that are told, old samples made small."""
+"""Upkeep of a watched store: snapshots, events of level shifts, summaries of old samples."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ THROUGHPUT: tuple[Metric, ...] = ("per_flow_mbps", "aggregate_mbps")
 
 @dataclass
 class Upkeep:
-    """Does now and then what is due.
+    """Does what is due, each time it is called.
 
     Parameters
     ----------
@@ -62,20 +62,20 @@ class Upkeep:
         await self._expect_latest()
 
     async def check(self, now_s: float) -> None:
-        """Do what is due; what takes long goes on in threads of its own."""
-        await self._keep_looks(now_s)
+        """Do what is due; slow work continues in its own threads."""
+        await self._store_probes(now_s)
         last_id, latest = await self.storage.do(
             lambda store: (store.samples.last_id(), store.snapshots.latest())
         )
         if last_id != self._seen_id:
-            # First, while what is expected does not rest on these samples yet.
+            # First, while the expected rates do not yet rest on these samples.
             self._seen_id = last_id
             await self._judge_throughput(now_s)
         if latest and latest.id != self.snapshot_id:
             await self._expect_latest()  # by a campaign, an import, or another process
         if self._busy and self._busy.done():
             ended, self._busy = self._busy, None
-            ended.result()  # a store that is busy is told, and asked again next time
+            ended.result()  # a busy store is reported, and tried again next time
         if self._busy is None:
             known = latest.samples_through if latest else 0
             age_s = now_s - latest.created_at_s if latest else inf
@@ -85,16 +85,16 @@ class Upkeep:
                 self._busy = asyncio.create_task(asyncio.to_thread(self._compact))
 
     async def end(self) -> None:
-        """Keep what was seen, and wait for what is under way."""
-        await self._keep_looks(inf)
+        """Store what was seen, and wait for what is under way."""
+        await self._store_probes(inf)
         if self._busy:
             await asyncio.wait([self._busy])
             self._busy.exception()  # there is no next time
 
-    # ---- looks and throughput ------------------------------------------------------------------
+    # ---- liveness probes and throughput --------------------------------------------------------
 
-    async def _keep_looks(self, now_s: float) -> None:
-        # Soon at first: what round trips are usual must be known before any can be slow.
+    async def _store_probes(self, now_s: float) -> None:
+        # Soon at first: the usual round-trip time must be known before any can be slow.
         every_s = self.options.keep_every_s
         if self._learning(now_s):
             every_s = min(every_s, 3 * self.options.interval_s)
@@ -105,7 +105,7 @@ class Upkeep:
             await self.storage.do(lambda store: append(store, samples, "light probing"))
 
     def _learning(self, now_s: float) -> bool:
-        """Whether it has just begun, and there are links whose usual round trip is not known."""
+        """Whether it has just begun, and some links' usual round-trip time is not known."""
         return self.links.without_usual > 0 and now_s - self._began_s < self.options.keep_every_s
 
     def _snapshot_every_s(self, now_s: float) -> float:
@@ -120,7 +120,7 @@ class Upkeep:
         self.links.measured(found)
 
     async def _expect_latest(self) -> None:
-        # A connection of its own: a graph takes a while to read.
+        # On its own connection: a network takes a while to read.
         network, at_s = await asyncio.to_thread(self._latest)
         if network is not None:
             self.links.expect(network)
@@ -165,7 +165,7 @@ class Upkeep:
                 Marks(store.database).set(COMPACTED, time.time())
                 LinkStates(store.database).forget_before(time.time() - DAY_S)
         if done.samples:
-            self.on_note(f"Made {done.samples} old samples small: {done.summaries} summaries.")
+            self.on_note(f"Summarised {done.samples} old samples: {done.summaries} summaries.")
 
 
 def _detail(shift: LinkShift) -> dict[str, object]:

@@ -1,8 +1,8 @@
-"""Telling one address of one's own what happened to links: signed, retried, never in the way.
+"""The webhook that learns what happened to links: one configured address, signed requests.
 
-Only the address that was configured is ever asked: redirects are answers like any other, nothing of
-an event is part of an address, and proxies of the environment are not used. The body is signed so
-that the receiver can tell it from anybody else's (HMAC-SHA-256, RFC 2104)::
+Only the configured address is ever contacted: redirects are not followed, nothing of an event
+becomes part of an address, and proxies of the environment are not used. The body is signed so that
+the receiver can verify its sender (HMAC-SHA-256, RFC 2104)::
 
     Relayd-Signature: t=<Unix time>,v1=<hex HMAC of "<t>.<body>" under the secret>
 """
@@ -13,6 +13,7 @@ import hashlib
 import hmac
 import http.client
 import json
+import os
 import ssl
 import time
 from dataclasses import dataclass, field
@@ -24,17 +25,18 @@ from relayd.store.events import Event
 from relayd.times import utc_text
 
 SIGNATURE = "Relayd-Signature"
+SECRET = "RELAYD_WEBHOOK_SECRET"  # noqa: S105 - the variable's name
 TIMEOUT_S = 10.0
 MOST_ANSWER_BYTES = 4096
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 FIRST_RETRY_S, MOST_RETRY_S = 1.0, 300.0
 GIVE_UP_S = 86400.0
-"""An event that nobody took for a day is no news any more."""
+"""An event that was not accepted for a day is dropped."""
 KINDS = frozenset({"leg", "shift"})
 
 
 class DeliveryError(RelaydError):
-    """A webhook that did not take an event."""
+    """A webhook that did not accept an event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,24 @@ class Webhook:
     url: str
     secret: str = field(repr=False)
 
+    @classmethod
+    def from_environment(cls, url: str, option: str) -> Webhook:
+        """Return the webhook at an address, with the secret of the environment.
+
+        Raises
+        ------
+        InputError
+            If there is no secret, or something is wrong with it or the address.
+        """
+        secret = os.environ.get(SECRET)
+        if not secret:
+            raise InputError(
+                SECRET,
+                f"is needed for {option}",
+                remedy="Put a random text that the receiver knows too into the environment.",
+            )
+        return cls(url, secret)
+
     def __post_init__(self) -> None:
         try:
             parts = urlsplit(self.url)
@@ -62,14 +82,14 @@ class Webhook:
             raise InputError(
                 "--webhook",
                 "is not an https address",
-                value=self.place,
+                value=self.address,
                 remedy="Write https://HOST/PATH.",
             )
         if parts.scheme == "http" and parts.hostname not in LOOPBACK:
             raise InputError(
                 "--webhook",
                 "would send events unencrypted",
-                value=self.place,
+                value=self.address,
                 remedy="Use https; plain http is for this machine alone.",
             )
         if parts.username is not None or parts.fragment:
@@ -82,13 +102,13 @@ class Webhook:
             raise InputError("--webhook", "must not contain blanks or control characters")
         if len(self.secret) < 16:
             raise InputError(
-                "RELAYD_WEBHOOK_SECRET",
+                SECRET,
                 "must have at least 16 characters",
                 remedy="Make one with `openssl rand -hex 32` and give it to the receiver too.",
             )
 
     @property
-    def place(self) -> str:
+    def address(self) -> str:
         """The address without its query, which may hold a secret."""
         parts = urlsplit(self.url)
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
@@ -127,11 +147,11 @@ class Webhook:
             answer.read(MOST_ANSWER_BYTES)
         except (OSError, http.client.HTTPException, ValueError) as error:
             reason = str(error) or type(error).__name__
-            raise DeliveryError(f"{self.place} can't be reached ({reason})") from None
+            raise DeliveryError(f"{self.address} can't be reached ({reason})") from None
         finally:
             connection.close()
         if not 200 <= answer.status < 300:
-            raise DeliveryError(f"{self.place} answered {answer.status}")
+            raise DeliveryError(f"{self.address} answered {answer.status}")
 
 
 def body_of(event: Event) -> dict[str, Any]:

@@ -6,10 +6,10 @@ import json
 import time
 from pathlib import Path
 
-from probes.analysis.link_health import LinkHealth
 from probes.campaign.state import ProbeOutcome
 from probes.campaign.tasks import ProbeTask
 from probes.fleet.hosts import Fleet
+from probes.liveness.link_health import LinkHealth
 from probes.samples import Metric, Sample
 from relayd.catalogue.loading import load_catalogue
 from relayd.snapshots.building import make_snapshot

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from probes.analysis.link_health import LinkHealth
+from probes.liveness.link_health import LinkHealth
 from relayd.snapshots.evidence import LinkShift
 from relayd.store import open_store
 from relayd.store.events import Events

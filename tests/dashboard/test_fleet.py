@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from probes.analysis.link_health import LinkHealth
+from probes.liveness.link_health import LinkHealth
 from relayd.catalogue.loading import load_catalogue
 from relayd.snapshots.building import make_snapshot
 from relayd.store import append, open_store

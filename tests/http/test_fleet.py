@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from planner.model.network import Snapshot
-from probes.analysis.link_health import LinkHealth
 from probes.estimation import Estimator
+from probes.liveness.link_health import LinkHealth
 from probes.samples import Sample
 from relayd.catalogue.loading import load_catalogue
 from relayd.snapshots.building import make_snapshot

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from probes.analysis.link_health import LinkHealth
+from probes.liveness.link_health import LinkHealth
 from relayd.store import open_store
 from tests.http.running import Answer, Served, eventually, served
 from tests.http.test_samples import LINES, SAMPLE, lines

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from planner.model.link_states import Pair
-from probes.analysis.link_health import LinkHealth
+from probes.liveness.link_health import LinkHealth
 from relayd.sources.mirror import MirroredWan
 from relayd.store import open_store
 from relayd.store.links.states import LinkStates

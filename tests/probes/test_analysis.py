@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from planner.model.errors import InputError
 from probes.analysis.caps import BEGIN_S, END_S, Ended, cap_estimate, together_mbps
+from probes.analysis.fleet_caps import IRELAND_MEDIUM, SAO_PAULO_MEDIUM, Reference, advise
 from probes.analysis.ramp import fit_ramp, next_connections
-from probes.analysis.relocation import IRELAND_MEDIUM, SAO_PAULO_MEDIUM, Reference, advise
 from probes.analysis.steady_state import (
     Pattern,
     SteadyState,

@@ -11,7 +11,8 @@ import asyncssh
 
 from probes.fleet.failures import ProbeError
 from probes.fleet.hosts import Fleet, Host
-from probes.fleet.sessions import Sessions, Timeouts
+from probes.fleet.login import Timeouts
+from probes.fleet.sessions import Sessions
 
 _HOSTS = 100
 _AT_ONCE = 12

@@ -26,7 +26,7 @@ from probes.fleet.hosts import Fleet, Host
 from probes.importers.steady import Interval
 from probes.samples import Sample
 from relayd.catalogue.loading import load_catalogue
-from relayd.cli.measuring.probe_method import kept_method, window_bytes
+from relayd.cli.measuring.probe_options import window_bytes
 
 _NAMES = ("aws:a", "aws:b", "gcp:c", "gcp:d")
 
@@ -186,9 +186,11 @@ def test_only_what_a_socket_cannot_ask_for_is_changed() -> None:
 
 def test_methods_are_kept_and_older_campaigns_still_read() -> None:
     method = Method(udp=True, window_bytes=2**20)
-    assert kept_method({"method": json.loads(json.dumps(method.to_json()))}) == method
-    assert kept_method({"ramp": True, "tool": "nuttcp"}) == Method(tool="nuttcp", ramp="every")
-    assert kept_method({}).ramp == "never"
+    assert Method.from_campaign({"method": json.loads(json.dumps(method.to_json()))}) == method
+    assert Method.from_campaign({"ramp": True, "tool": "nuttcp"}) == Method(
+        tool="nuttcp", ramp="every"
+    )
+    assert Method.from_campaign({}).ramp == "never"
     assert [window_bytes(text) for text in ("8M", "64k", "8MB", "4096")] == [
         2**23,
         2**16,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from probes.fleet.hosts import Host
-from probes.fleet.sessions import Output
+from probes.fleet.session import Output
 from probes.tools.interface import Test as ProbeTest
 from probes.tools.ping import Ping
 

@@ -17,7 +17,8 @@ import pytest
 
 from probes.fleet.failures import ProbeError
 from probes.fleet.hosts import Fleet, Host
-from probes.fleet.sessions import Sessions, Timeouts, connect
+from probes.fleet.login import Timeouts, connect
+from probes.fleet.sessions import Sessions
 from probes.fleet.trust import offered_keys, store_key
 from tests.probes.machines import Machine, machines, make_key, need
 

@@ -13,7 +13,8 @@ import pytest
 from planner.model.errors import InputError
 from probes.fleet.failures import ProbeError
 from probes.fleet.hosts import Fleet, Host
-from probes.fleet.sessions import Output, Sessions
+from probes.fleet.session import Output
+from probes.fleet.sessions import Sessions
 from probes.tools.interface import Result, Test, Tool
 from probes.tools.iperf3 import Iperf3
 from probes.tools.nuttcp import Nuttcp

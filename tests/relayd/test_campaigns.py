@@ -25,7 +25,8 @@ from probes.campaign.probing import Prober
 from probes.campaign.state import Probe, ProbeOutcome, task_from_json, task_to_json
 from probes.campaign.tasks import ProbeTask
 from probes.fleet.hosts import Fleet
-from probes.fleet.sessions import Sessions, Timeouts
+from probes.fleet.login import Timeouts
+from probes.fleet.sessions import Sessions
 from probes.samples import Sample
 from relayd.catalogue.loading import load_catalogue
 from relayd.store import Store, open_store

@@ -12,7 +12,8 @@ from planner.model.baseline import baseline_network
 from probes.campaign.rounds import fewest_rounds
 from probes.campaign.stages import CampaignSpec, allowance_of
 from probes.fleet.hosts import Fleet, Host
-from relayd.campaigns.running import CampaignRunner
+from relayd.campaigns.forecast import CampaignForecast, forecast_campaign
+from relayd.campaigns.inputs import MeasuredFleet
 from relayd.catalogue.loading import load_catalogue
 
 CATALOGUE = load_catalogue()
@@ -43,21 +44,27 @@ def fleet_of(regions: list[str], scale: float | None = None) -> Fleet:
     return Fleet(hosts)
 
 
+def thorough(fleet: Fleet) -> CampaignForecast:
+    return forecast_campaign(MeasuredFleet(fleet, CATALOGUE, None), THOROUGH)
+
+
 def test_frugal_is_a_twentieth_of_all_pairs_of_forty_regions() -> None:
-    measuring = CampaignRunner(fleet_of(REGIONS), CATALOGUE, None)
-    forecast = measuring.forecast(CampaignSpec())
+    measured = MeasuredFleet(fleet_of(REGIONS), CATALOGUE, None)
+    forecast = forecast_campaign(measured, CampaignSpec())
     assert len(REGIONS) == 40
     assert forecast.everything.volume_gb > 4_000
     assert forecast.cost.volume_gb <= forecast.everything.volume_gb / 20
     assert forecast.cost.egress_usd <= forecast.everything.egress_usd / 20
     assert forecast.duration_s < forecast.everything_s / 2
-    told = measuring.forecast(CampaignSpec(), budget_usd=100.0)
+    told = forecast_campaign(measured, CampaignSpec(), budget_usd=100.0)
     assert forecast.cost.egress_usd < told.cost.egress_usd <= 101.0
 
 
 @pytest.mark.parametrize("count", [7, 40])
 def test_thorough_takes_as_few_rounds_as_colouring_allows(count: int) -> None:
-    forecast = CampaignRunner(fleet_of(REGIONS[:count]), CATALOGUE, None).forecast(THOROUGH)
+    forecast = forecast_campaign(
+        MeasuredFleet(fleet_of(REGIONS[:count]), CATALOGUE, None), THOROUGH
+    )
     tasks = [task for r in forecast.rounds for task in r.tasks]
     assert len(tasks) == count * (count - 1)
     assert len(forecast.rounds) == fewest_rounds(tasks) == 2 * (count - 1 + count % 2)
@@ -65,7 +72,9 @@ def test_thorough_takes_as_few_rounds_as_colouring_allows(count: int) -> None:
 
 def test_hosts_with_caps_of_their_own_are_forecast_by_them() -> None:
     full, small = (
-        CampaignRunner(fleet_of(REGIONS[::4], scale), CATALOGUE, None).forecast(THOROUGH).cost
+        forecast_campaign(
+            MeasuredFleet(fleet_of(REGIONS[::4], scale), CATALOGUE, None), THOROUGH
+        ).cost
         for scale in (None, 0.02)
     )
     assert small.volume_gb == pytest.approx(0.02 * full.volume_gb, rel=0.1)
@@ -83,7 +92,8 @@ def test_further_hosts_of_a_region_do_not_raise_what_may_be_spent() -> None:
     )
     allowed = []
     for fleet in (one, more):
-        known = CampaignRunner(fleet, CATALOGUE, None).knowledge()
-        allowed.append(allowance_of(CampaignSpec(), known, known.network(), inf))
+        measured = MeasuredFleet(fleet, CATALOGUE, None)
+        network = measured.network()
+        allowed.append(allowance_of(CampaignSpec(), measured.inputs(network), network, inf))
     assert allowed[0].gb == pytest.approx(allowed[1].gb)
     assert allowed[0].usd == pytest.approx(allowed[1].usd)

@@ -25,9 +25,9 @@ from hypothesis import strategies as st
 
 import relayd
 from planner.model.errors import InputError
-from probes.analysis.link_health import HealthPolicy, LinkHealth, LivenessProbe
 from probes.fleet.hosts import Fleet, Host
-from probes.fleet.liveness import parameters_for
+from probes.liveness.link_health import HealthPolicy, LinkHealth, LivenessProbe
+from probes.liveness.probing import parameters_for
 from probes.samples import Sample
 from relayd.catalogue.loading import load_catalogue
 from relayd.cli.measuring.watch import watch_options
@@ -48,7 +48,6 @@ from relayd.watch.settings import DAY_S, QuietHours, WatchOptions, day_left_s
 from relayd.watch.storage import StoreThread
 from relayd.watch.watcher import Watcher
 from relayd.watch.webhook import DeliveryError, Webhook, retry_s
-from tests.properties import examples
 from tests.relayd.conftest import Outcome
 
 _ROOT = Path(__file__).parents[2]
@@ -116,7 +115,7 @@ def test_a_store_without_states_loads_nothing_for_them(db: Path) -> None:
 # ---- money and hours -----------------------------------------------------------------------------
 
 
-@settings(max_examples=examples(40), deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(st.floats(0, 3), st.floats(0, 1), st.booleans()), max_size=25))
 def test_reservations_never_exceed_the_budget(steps: list[tuple[float, float, bool]]) -> None:
     with (
@@ -218,7 +217,7 @@ def test_silence_of_a_link_that_never_answered_may_be_a_filter() -> None:
             ("b", "a"), LivenessProbe(at_s, 3, 3 if at_s < 5 else 0, 10.0 if at_s < 5 else None)
         )
     assert links.counts() == {"watched": 2, "up": 0, "degraded": 0, "down": 1, "unanswered": 1}
-    news, changed = links.take_news()
+    news, changed = links.take_changes()
     assert [(item.src, item.dst, item.before, item.health.condition) for item in news] == [
         ("b", "a", "up", "down")
     ]
@@ -250,11 +249,11 @@ def test_what_is_kept_is_taken_up_again(store: Store) -> None:
     links.resume(LinkStates(store.database).kept(), time.time())
     assert links.healths[_PAIR] == _DOWN
     links.observed(_PAIR, LivenessProbe(time.time(), 3, 0))
-    assert links.take_news() == ([], set())  # known already
+    assert links.take_changes() == ([], set())  # known already
     late = WatchedLinks([_PAIR], HealthPolicy())
     late.resume(LinkStates(store.database).kept(), time.time() + 3600)
     assert late.healths[_PAIR].condition == "up"
-    assert late.take_news() == ([], {_PAIR})  # to be forgotten
+    assert late.take_changes() == ([], {_PAIR})  # to be forgotten
 
 
 # ---- changes of level ----------------------------------------------------------------------------
@@ -324,7 +323,7 @@ def test_one_watches_and_another_takes_over_when_it_is_killed(db: Path, tmp_path
         "from relayd.watch.storage import StoreThread\n"
         "async def hold():\n"
         "    async with StoreThread(sys.argv[1]) as storage:\n"
-        "        assert await storage.stand()\n"
+        "        assert await storage.acquire_lead()\n"
         "        print('alone', flush=True)\n"
         "        await asyncio.sleep(600)\n"
         "asyncio.run(hold())\n"
@@ -466,7 +465,7 @@ def test_a_secret_is_needed_and_never_shown() -> None:
     with pytest.raises(InputError, match="16 characters"):
         Webhook("https://example.com", "short")
     assert _SECRET not in repr(Webhook("https://example.com/x?key=1", _SECRET))
-    assert Webhook("https://example.com/x?key=1", _SECRET).place == "https://example.com/x"
+    assert Webhook("https://example.com/x?key=1", _SECRET).address == "https://example.com/x"
 
 
 @contextlib.contextmanager
@@ -558,7 +557,7 @@ def test_the_example_unit_is_understood(tmp_path: Path, monkeypatch: pytest.Monk
     assert (found.daily_budget_usd, found.interval_s, found.policy.hold_s) == (2.0, 30.0, 150.0)
     assert found.quiet == QuietHours(22 * 3600.0, 6 * 3600.0)
     assert found.webhook
-    assert found.webhook.place == "https://ops.example.com/relayd"
+    assert found.webhook.address == "https://ops.example.com/relayd"
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def test_there_is_one_prober_also_after_the_database_was_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watching, "STANDBY_S", 0.2)
-    monkeypatch.setattr(watching, "STORE_AGAIN_S", 0.2)
+    monkeypatch.setattr(watching, "STORE_RETRY_S", 0.2)
     options = WatchOptions(1.0, interval_s=2.0, campaign_every_s=inf)
     notes: list[str] = []
 

@@ -26,7 +26,7 @@ def command(commands: Any, name: str, handler: str, help_text: str) -> argparse.
         description=help_text[0].upper() + help_text[1:] + ".",
         allow_abbrev=False,
     )
-    parser.set_defaults(run=_late(handler))
+    parser.set_defaults(run=late(handler))
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument(
         "--db",
@@ -64,7 +64,8 @@ def group(commands: Any, name: str, help_text: str, title: str, metavar: str) ->
     return parser.add_subparsers(title=title, metavar=metavar, required=True)
 
 
-def _late(handler: str) -> Callable[[argparse.Namespace], int]:
+def late(handler: str) -> Callable[[argparse.Namespace], int]:
+    """Return what imports ``module:function`` and calls it, when it is called."""
     module, _, function = handler.partition(":")
 
     def run(options: argparse.Namespace) -> int:

@@ -5,18 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from planner.model.catalogue import Catalogue
 from planner.model.errors import DataError
+from probes.analysis.fleet_caps import CAP_METRICS, VmCap, vm_caps
 from relayd.cli.options import catalogue_of, store_place
 from relayd.cli.text import left_table
 from relayd.settings import load_settings
-from relayd.store import open_if_there
-
-if TYPE_CHECKING:
-    from planner.model.catalogue import Catalogue
-    from probes.analysis.fleet_caps import VmCap
-    from relayd.store import Store
+from relayd.store import Store, open_if_there
 
 CAP_NAMES = {"egress_cap_mbps": "egress", "ingress_cap_mbps": "ingress"}
 
@@ -47,8 +43,6 @@ def caps(options: argparse.Namespace) -> int:
 
 def measured_caps(store: Store, catalogue: Catalogue) -> list[VmCap]:
     """Return the newest caps in a store, those of VMs that are worth recreating first."""
-    from probes.analysis.fleet_caps import CAP_METRICS, vm_caps
-
     samples = (
         sample
         for metric in CAP_METRICS

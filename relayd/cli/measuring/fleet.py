@@ -6,20 +6,19 @@ import argparse
 import asyncio
 import json
 import os
-import resource
 import secrets
 import shlex
 import sys
 from pathlib import Path
 
 from planner.model.errors import InputError
-from probes.fleet.check import HostFinding, HostReport, check_fleet, unknown_hosts
 from probes.fleet.failures import ProbeError
 from probes.fleet.file import load_fleet
 from probes.fleet.hosts import Fleet
-from probes.fleet.installing import install, install_commands
 from probes.fleet.sessions import Sessions
 from probes.fleet.trust import offered_keys, store_key
+from probes.tools.host_check import HostFinding, HostReport, check_fleet, unknown_hosts
+from probes.tools.installing import install, install_commands
 from relayd.cli.measuring.caps import CAP_NAMES, measured_caps
 from relayd.cli.options import catalogue_of, store_place
 from relayd.cli.text import left_table
@@ -32,7 +31,6 @@ PARTLY = 5
 def check(options: argparse.Namespace) -> int:
     """Check the fleet; 0 if every host is fit to measure, else 5."""
     fleet = load_fleet(fleet_path(options))
-    allow_many_connections()
     reports = asyncio.run(_check(fleet, options))
     _add_caps(reports, options)
     if options.json:
@@ -53,12 +51,6 @@ def fleet_path(options: argparse.Namespace) -> Path:
             "one, and `relayd lab up` makes one.",
         )
     return Path(name)
-
-
-def allow_many_connections() -> None:
-    """Raise the limit on open files as far as this user may: each host takes one or two."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def agreed(question: str, options: argparse.Namespace, field: str) -> bool:

@@ -4,97 +4,29 @@ from __future__ import annotations
 
 import argparse
 import json
+import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from probes.lab.topology import Topology
-    from relayd.sources.wan import Wan
+from planner.model import backbone
+from planner.model.errors import InputError
+from probes.lab import profiles
+from probes.lab.controller import Lab, labs
+from probes.lab.counters import lateness_quantile_ms
+from probes.lab.topology import Topology
+from relayd.catalogue.loading import built_in_folder
+from relayd.cli import text
+from relayd.cli.options import number, wan_of
+from relayd.sources.wan import Wan
 
 _DEFAULT_PROFILE = "paper"
 
 
-def add_parser(commands: Any) -> None:
-    """Add ``lab`` and its own commands to the parser of ``relayd``."""
-    lab = commands.add_parser(
-        "lab",
-        help="emulate datacenters on this machine, to try and to test",
-        description="Emulate datacenters on this machine: each a network namespace with sshd, "
-        "caps, windows and distances of its own (docs/lab.md).",
-        allow_abbrev=False,
-    )
-    actions = lab.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    up = _action(actions, "up", _up, "bring a lab up and write its fleet file")
-    up.add_argument("--regions", metavar="N|LIST", help="how many, or which (comma-separated)")
-    up.add_argument(
-        "--profile",
-        metavar="NAME|FILE",
-        default=None,
-        help=f"paper, skyplane-2022 or a TOML file (default {_DEFAULT_PROFILE})",
-    )
-    up.add_argument("--scale", metavar="X", help="what caps and windows are multiplied by")
-    up.add_argument(
-        "--from-store", action="store_true", help="emulate what was measured, in place of a profile"
-    )
-    up.add_argument(
-        "--db",
-        metavar="FILE|URL",
-        help="the store: a file, or postgresql://USER@HOST/DATABASE (default: a per-user file)",
-    )
-    up.add_argument(
-        "--catalogue",
-        metavar="FILE",
-        action="append",
-        default=[],
-        help="a catalogue file of your own; may be repeated",
-    )
-    _action(actions, "status", _status, "show the labs that run, or one of them")
-    run = _action(actions, "exec", _exec, "run a command in a region")
-    run.add_argument("region", help="region id, such as aws:us-east-1")
-    run.add_argument("words", nargs=argparse.REMAINDER, metavar="-- COMMAND", help="what to run")
-    change = _action(actions, "set", _set, "change how hosts and links behave, while they run")
-    targets = change.add_subparsers(title="what to change", metavar="WHAT", required=True)
-    host = targets.add_parser("host", help="one host, or all", allow_abbrev=False)
-    host.add_argument("region", help="region id, or all")
-    link = targets.add_parser("link", help="the link between two hosts", allow_abbrev=False)
-    link.add_argument("src", help="region id, or all")
-    link.add_argument("dst", help="region id, or all")
-    link.add_argument("--one-way", action="store_true", help="only from the first to the second")
-    for parser in (host, link):
-        parser.add_argument(
-            "settings",
-            nargs="+",
-            metavar="NAME=VALUE",
-            help="such as loss_pct=1 or state=blackhole; the value `default` takes it back",
-        )
-        parser.set_defaults(target=parser.prog.split()[-1])
-    targets.add_parser(
-        "clear", help="take everything back that was set", allow_abbrev=False
-    ).set_defaults(target="clear")
-    down = _action(actions, "down", _down, "take a lab down and remove what is left of it")
-    down.add_argument("--all", action="store_true", help="every lab of this user")
-
-
-def _action(actions: Any, name: str, handler: Any, help_text: str) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = actions.add_parser(
-        name,
-        help=help_text,
-        description=help_text[0].upper() + help_text[1:] + ".",
-        allow_abbrev=False,
-    )
-    parser.set_defaults(run=handler)
-    parser.add_argument("--name", metavar="NAME", help="which lab (default lab)")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    return parser
-
-
-def _up(options: argparse.Namespace) -> int:
-    from probes.lab.controller import Lab
-
+def up(options: argparse.Namespace) -> int:
+    """Bring a lab up and write its fleet file."""
     lab = Lab(**_named(options))
     topology = _topology(options)
     began = time.monotonic()
@@ -112,10 +44,8 @@ def _up(options: argparse.Namespace) -> int:
     return 0
 
 
-def _status(options: argparse.Namespace) -> int:
-    from probes.lab.controller import Lab, labs
-    from relayd.cli import text
-
+def status(options: argparse.Namespace) -> int:
+    """Show the labs that run, or one of them."""
     chosen = [Lab(options.name)] if options.name else labs()
     running = [lab.status() for lab in chosen if options.name or lab.is_up()]
     left = [lab.name for lab in chosen if not lab.is_up()]
@@ -159,7 +89,6 @@ def _status(options: argparse.Namespace) -> int:
 
 
 def _headline(status: dict[str, Any]) -> str:
-    from probes.lab.counters import lateness_quantile_ms
 
     counts = status["lateness"]["counts"]
     late = lateness_quantile_ms([0] * len(counts), counts, 0.95)
@@ -176,12 +105,8 @@ def _settings(values: dict[str, Any], without: tuple[str, ...] = ()) -> str:
     return " ".join(f"{name}={value}" for name, value in values.items() if name not in without)
 
 
-def _exec(options: argparse.Namespace) -> int:
-    import subprocess
-
-    from planner.model.errors import InputError
-    from probes.lab.controller import Lab
-
+def execute(options: argparse.Namespace) -> int:
+    """Run a command in a region."""
     _options_after_region(options)
     words = options.words[1:] if options.words[:1] == ["--"] else options.words
     if not words:
@@ -206,10 +131,8 @@ def _options_after_region(options: argparse.Namespace) -> None:
     parser.parse_args(options.words, options)
 
 
-def _set(options: argparse.Namespace) -> int:
-    from planner.model.errors import InputError
-    from probes.lab.controller import Lab
-
+def change(options: argparse.Namespace) -> int:
+    """Change how hosts and links behave."""
     lab = Lab(**_named(options))
     if options.target == "clear":
         lab.clear()
@@ -227,9 +150,8 @@ def _set(options: argparse.Namespace) -> int:
     return 0
 
 
-def _down(options: argparse.Namespace) -> int:
-    from probes.lab.controller import Lab, labs
-
+def down(options: argparse.Namespace) -> int:
+    """Take labs down and remove what is left of them."""
     chosen = labs() if options.all else [Lab(**_named(options))]
     removed = [lab.name for lab in chosen if lab.down()]
     if options.json:
@@ -246,11 +168,6 @@ def _named(options: argparse.Namespace) -> dict[str, str]:
 
 
 def _topology(options: argparse.Namespace) -> Topology:
-    from planner.model import backbone
-    from planner.model.errors import InputError
-    from probes.lab import profiles
-    from relayd.catalogue.loading import built_in_folder
-    from relayd.cli.options import number, wan_of
 
     scale = None if options.scale is None else number(options.scale, "--scale")
     if scale is not None and not 0 < scale <= 10:

@@ -17,10 +17,10 @@ from planner.model.units import parse_money_usd
 from probes.fleet.file import load_fleet
 from probes.fleet.hosts import Fleet
 from probes.verification.runs import VerificationLimits, available
-from relayd.campaigns.running import CampaignRunner
+from relayd.campaigns.inputs import MeasuredFleet
 from relayd.campaigns.termination import cancelled_by_sigterm
 from relayd.campaigns.verifying import Verification, VerificationJob, Verifier
-from relayd.cli.measuring.fleet import agreed, allow_many_connections, fleet_path
+from relayd.cli.measuring.fleet import agreed, fleet_path
 from relayd.cli.measuring.verify_answer import as_json, forecast_json, forecast_text, human
 from relayd.cli.options import catalogue_of, number, store_place, wan_of, whole_number
 from relayd.cli.questions import plan as planning
@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
         with suppress(NoStoreError):
             open_store(place, mode="write").close()  # brings an older one up to date
     wan = wan_of(options)
-    verifying = Verifier(fleet, wan, CampaignRunner(fleet, catalogue, None).meter())
+    verifying = Verifier(fleet, wan, MeasuredFleet(fleet, catalogue, None).meter())
     jobs = [verifying.job(plan, limits) for plan in _plans(options, wan, fleet)]
     if options.dry_run:
         print(
@@ -131,7 +131,6 @@ def _verify(
         cancelled_by_sigterm()
         return await verifying.verify(jobs, store, on_done=done, on_note=note)
 
-    allow_many_connections()
     try:
         return asyncio.run(interruptible())
     except (KeyboardInterrupt, asyncio.CancelledError):

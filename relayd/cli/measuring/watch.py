@@ -1,31 +1,27 @@
-"""``relayd watch``: continuous operation in the foreground, until it is told to stop."""
+"""``relayd watch``: continuous operation in the foreground, until stopped."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
 import json
-import os
 import signal
 import sys
 import time
 from math import inf
 from typing import Any
 
-from planner.model.errors import InputError
 from planner.model.units import parse_duration_s, parse_money_usd
 from probes.campaign.stages import parse_pairs
 from probes.fleet.file import load_fleet
 from probes.fleet.hosts import Fleet
-from relayd.cli.measuring.fleet import allow_many_connections, fleet_path
+from relayd.cli.measuring.fleet import fleet_path
 from relayd.cli.options import catalogue_of, store_place, whole_number
 from relayd.cli.text import usd
 from relayd.settings import load_settings
 from relayd.watch.settings import QuietHours, WatchOptions
 from relayd.watch.watcher import Watcher
 from relayd.watch.webhook import Webhook
-
-SECRET = "RELAYD_WEBHOOK_SECRET"  # noqa: S105 - the variable's name
 
 
 def run(options: argparse.Namespace) -> int:
@@ -35,7 +31,6 @@ def run(options: argparse.Namespace) -> int:
     fleet = load_fleet(fleet_path(options))
     path = store_place(options, settings)
     watcher = Watcher(path, fleet, catalogue, watch_options(options, fleet), _say)
-    allow_many_connections()
     status = asyncio.run(_until_stopped(watcher))
     if options.json:
         print(json.dumps(status, indent=2))
@@ -50,14 +45,14 @@ def run(options: argparse.Namespace) -> int:
 
 
 def watch_options(options: argparse.Namespace, fleet: Fleet) -> WatchOptions:
-    """Return what the command line says.
+    """Read the settings.
 
     Raises
     ------
     InputError
         Naming the option that is wrong.
     """
-    given: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, option in (
         ("interval_s", "interval"),
         ("campaign_every_s", "campaign_every"),
@@ -66,24 +61,17 @@ def watch_options(options: argparse.Namespace, fleet: Fleet) -> WatchOptions:
         if text := getattr(options, option):
             never = text == "never" and option != "interval"
             field = f"--{option.replace('_', '-')}"
-            given[name] = inf if never else parse_duration_s(text, field)
+            values[name] = inf if never else parse_duration_s(text, field)
     if options.hold:
-        given["hold_intervals"] = whole_number(options.hold, "--hold")
+        values["hold_intervals"] = whole_number(options.hold, "--hold")
     if options.quiet_hours:
-        given["quiet"] = QuietHours.parse(options.quiet_hours)
+        values["quiet"] = QuietHours.parse(options.quiet_hours)
     if options.webhook:
-        secret = os.environ.get(SECRET)
-        if not secret:
-            raise InputError(
-                SECRET,
-                "is needed for --webhook",
-                remedy="Put a random text that the receiver knows too into the environment.",
-            )
-        given["webhook"] = Webhook(options.webhook, secret)
+        values["webhook"] = Webhook.from_environment(options.webhook, "--webhook")
     return WatchOptions(
         parse_money_usd(options.daily_budget, "--daily-budget"),
         pairs=parse_pairs(options.pairs, fleet),
-        **given,
+        **values,
     )
 
 

@@ -17,14 +17,14 @@ def forecast(wan: Wan, fleet: Path, place: Place, request: dict[str, Any]) -> di
     InputError, ProblemError
         If the request or the fleet file can't be used.
     """
-    from relayd.campaigns.forecast import forecast_as_json
-    from relayd.campaigns.running import CampaignRunner
+    from relayd.campaigns.forecast import forecast_campaign
+    from relayd.campaigns.inputs import MeasuredFleet
     from relayd.http.campaigns.fleet_file import fleet_of
     from relayd.http.campaigns.process import spec_of
     from relayd.store import open_store
 
     hosts = fleet_of(fleet)
     with open_store(place, mode="read") as store:
-        measuring = CampaignRunner(hosts, wan.catalogue, store)
-        found = measuring.forecast(spec_of(request, hosts), request["budget_usd"])
-    return forecast_as_json(found)
+        measured = MeasuredFleet(hosts, wan.catalogue, store)
+        found = forecast_campaign(measured, spec_of(request, hosts), request["budget_usd"])
+    return found.as_json()

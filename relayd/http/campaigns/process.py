@@ -12,7 +12,7 @@ import json
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +22,12 @@ from probes.campaign.method import Method
 from probes.campaign.stages import CampaignSpec, parse_pairs
 from probes.campaign.tasks import PHASES
 from probes.fleet.hosts import Fleet
-from relayd.campaigns.events import CampaignEvents, conclusion
-from relayd.campaigns.running import CampaignRunner, spec_from_json, spec_to_json
+from relayd.campaigns.running import CampaignRunner
 from relayd.campaigns.termination import cancelled_by_sigterm
 from relayd.catalogue.loading import load_catalogue
-from relayd.cli.measuring.fleet import allow_many_connections
 from relayd.http.campaigns.fleet_file import fleet_of
 from relayd.http.responses.problems import ProblemError, problem_of
-from relayd.store import Store, open_store
+from relayd.store import open_store
 from relayd.store.campaigns.log import Campaigns, StoredCampaign
 
 
@@ -42,10 +40,10 @@ def main() -> int:
         with open_store(asked["db"], mode="create") as store:
             campaigns = Campaigns(store)
             with _alone(campaigns):
-                measuring = CampaignRunner(fleet, catalogue, store)
-                campaign = _campaign(campaigns, measuring, asked["request"])
+                runner = CampaignRunner(fleet, catalogue, store)
+                campaign = _campaign(campaigns, runner, asked["request"])
                 _say({"id": campaign.row.id})
-                asyncio.run(_run(store, measuring, campaign, asked["request"]))
+                asyncio.run(_run(runner, campaign, asked["request"]))
     except (RelaydError, ProblemError) as error:
         problem = problem_of(error)
         _say({"status": problem.status, "problem": problem.content})
@@ -67,21 +65,15 @@ def _alone(campaigns: Campaigns) -> Iterator[None]:
 
 
 def _campaign(
-    campaigns: Campaigns, measuring: CampaignRunner, request: dict[str, Any]
+    campaigns: Campaigns, runner: CampaignRunner, request: dict[str, Any]
 ) -> StoredCampaign:
     unfinished = campaigns.unfinished()
     if request["resume"]:
         if unfinished is None:
             raise InputError("resume", "finds nothing: the last campaign was finished", value=True)
         return unfinished
-    spec = spec_of(request, measuring.fleet)
-    return campaigns.begin(
-        {
-            "wish": spec_to_json(spec),
-            "method": Method().to_json(),
-            "budget_usd": request["budget_usd"],
-        }
-    )
+    spec = spec_of(request, runner.measured.fleet)
+    return runner.begin(spec, Method(), request["budget_usd"])
 
 
 def spec_of(request: dict[str, Any], fleet: Fleet) -> CampaignSpec:
@@ -101,31 +93,14 @@ def spec_of(request: dict[str, Any], fleet: Fleet) -> CampaignSpec:
     )
 
 
-async def _run(
-    store: Store, measuring: CampaignRunner, campaign: StoredCampaign, request: dict[str, Any]
-) -> None:
-    telling = CampaignEvents(store, campaign.row.id)
+async def _run(runner: CampaignRunner, campaign: StoredCampaign, request: dict[str, Any]) -> None:
     cancelled_by_sigterm()
     deadline_s = float("inf")
     if request["max_minutes"] is not None:
         deadline_s = time.monotonic() + 60 * request["max_minutes"]
-    allow_many_connections()
-    telling.tell(status="started")
-    try:
-        report = await measuring.run(
-            campaign,
-            spec_from_json(campaign.row.options["wish"]),
-            CampaignLimits(budget_usd=request["budget_usd"], deadline_s=deadline_s),
-            method=Method.from_json(campaign.row.options.get("method", {})),
-            on_progress=telling.progress,
-        )
-    except asyncio.CancelledError:
-        telling.tell(status="interrupted")
-    except RelaydError as error:
-        telling.tell(status="failed", problem=str(error))
-        raise
-    else:
-        telling.tell(**conclusion(report))
+    limits = CampaignLimits(budget_usd=request["budget_usd"], deadline_s=deadline_s)
+    with suppress(asyncio.CancelledError):
+        await runner.run(campaign, limits)
 
 
 def _say(content: dict[str, Any]) -> None:

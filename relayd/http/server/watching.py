@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from planner.model.errors import InputError, RelaydError
+from planner.model.errors import RelaydError
 from relayd.http.middleware.logs import Log
 from relayd.http.server.settings import ServiceSettings
 from relayd.store import Place
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from relayd.watch.settings import WatchOptions
     from relayd.watch.watcher import Watcher
 
-SECRET = "RELAYD_WEBHOOK_SECRET"  # noqa: S105 - the variable's name
 AGAIN_AFTER_S = 30.0
 ENDS_WITHIN_S = 15.0
 
@@ -132,11 +130,9 @@ class Watching:
     def _make(self) -> Watcher:
         from probes.fleet.file import load_fleet
         from relayd.catalogue.loading import load_catalogue
-        from relayd.cli.measuring.fleet import allow_many_connections
         from relayd.watch.watcher import Watcher
 
         assert self._settings.fleet
-        allow_many_connections()
         return Watcher(
             self._db,
             load_fleet(self._settings.fleet),
@@ -147,7 +143,7 @@ class Watching:
 
 
 def watch_options(settings: ServiceSettings) -> WatchOptions:
-    """Return what a watcher is told.
+    """Return the settings of the watcher.
 
     Raises
     ------
@@ -159,14 +155,7 @@ def watch_options(settings: ServiceSettings) -> WatchOptions:
 
     webhook = None
     if settings.watch_webhook:
-        secret = os.environ.get(SECRET)
-        if not secret:
-            raise InputError(
-                SECRET,
-                "is needed for watch_webhook",
-                remedy="Put a random text that the receiver knows too into the environment.",
-            )
-        webhook = Webhook(settings.watch_webhook, secret)
+        webhook = Webhook.from_environment(settings.watch_webhook, "watch_webhook")
     quiet = settings.watch_quiet_hours
     return WatchOptions(
         settings.watch_daily_budget_usd,

@@ -13,7 +13,7 @@ from relayd.store.regions import region_id
 from relayd.times import utc_text
 
 if TYPE_CHECKING:
-    from probes.analysis.link_health import LinkHealth
+    from probes.liveness.link_health import LinkHealth
 
 _SELECT = (
     "SELECT src.name, dst.name, condition, since_s, reason, rtt_ms, loss_share, rate_share, "

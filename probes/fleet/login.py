@@ -1,0 +1,180 @@
+"""Logging in over SSH: strict host keys, public keys only, nothing of the user's configuration.
+
+No agent or display is forwarded, and keys are used where they lie.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Awaitable
+from dataclasses import dataclass
+
+import asyncssh
+
+from probes.fleet.failures import ProbeError
+from probes.fleet.hosts import Host
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """How long to wait, in seconds, before a host counts as silent."""
+
+    connect_s: float = 10.0
+    login_s: float = 15.0
+    keepalive_s: float = 5.0
+    keepalives: int = 3
+    command_s: float = 20.0
+
+
+async def connect(
+    host: Host, timeouts: Timeouts, tunnel: asyncssh.SSHClientConnection | None
+) -> asyncssh.SSHClientConnection:
+    """Log in to a host.
+
+    Raises
+    ------
+    ProbeError
+        With what to do about it.
+    """
+    known = known_hosts(host)
+    began_s = time.monotonic()
+    try:
+        async with asyncio.timeout(timeouts.connect_s + timeouts.login_s):
+            return await _unless_cancelled(
+                asyncssh.connect(
+                    host.host,
+                    host.port,
+                    username=host.user,
+                    client_keys=[str(host.key)] if host.key else (),
+                    agent_path=None if host.key else os.environ.get("SSH_AUTH_SOCK"),
+                    known_hosts=known,
+                    config=None,
+                    tunnel=tunnel or (),
+                    agent_forwarding=False,
+                    x11_forwarding=False,
+                    gss_auth=False,
+                    gss_kex=False,
+                    gss_delegate_creds=False,
+                    password_auth=False,
+                    kbdint_auth=False,
+                    host_based_auth=False,
+                    preferred_auth="publickey",
+                    ignore_encrypted=host.key is None,
+                    connect_timeout=timeouts.connect_s,
+                    login_timeout=timeouts.login_s,
+                    keepalive_interval=timeouts.keepalive_s,
+                    keepalive_count_max=timeouts.keepalives,
+                )
+            )
+    except asyncssh.HostKeyNotVerifiable:
+        raise _untrusted(host, known) from None
+    except asyncssh.PermissionDenied:
+        raise ProbeError(
+            host.name,
+            "login",
+            f"{host.user}@{host.host} was refused",
+            "Check `user` and `key` in the fleet file and authorized_keys on the host.",
+        ) from None
+    except (asyncssh.KeyImportError, asyncssh.KeyEncryptionError, FileNotFoundError) as error:
+        raise ProbeError(
+            host.name,
+            "login",
+            f"its key {host.key} can't be used ({reason_of(error)})",
+            "Name a key without a passphrase, or leave `key` out to use the SSH agent.",
+        ) from None
+    except TimeoutError:
+        waited_s = time.monotonic() - began_s
+        raise ProbeError(
+            host.name,
+            "unreachable",
+            f"no SSH login within {waited_s:.0f} s",
+            "The host is down, its sshd hangs, or a firewall drops the packets.",
+        ) from None
+    except (asyncssh.Error, OSError) as error:
+        raise ProbeError(
+            host.name,
+            "unreachable",
+            f"no SSH connection to {host.host} port {host.port} ({reason_of(error)})",
+            "Check that it runs, and the address and port in the fleet file.",
+        ) from None
+
+
+async def _unless_cancelled(
+    connecting: Awaitable[asyncssh.SSHClientConnection],
+) -> asyncssh.SSHClientConnection:
+    """Wait for a connection and let no cancellation get lost in that.
+
+    Before Python 3.12, ``asyncio.wait_for``, which asyncssh connects with, forgets one that comes
+    together with the result (https://github.com/python/cpython/issues/86296): the task would go
+    on for ever, and who waits for its end, too.
+    """
+    task = asyncio.current_task()
+    assert task
+    before, connection = task.cancelling(), None
+    try:
+        connection = await connecting
+        return connection
+    finally:
+        if task.cancelling() > before:
+            if connection is not None:
+                connection.abort()
+            raise asyncio.CancelledError
+
+
+def known_hosts(host: Host) -> asyncssh.SSHKnownHosts:
+    """Read the keys that a host may have; a file that is not there trusts no one.
+
+    Raises
+    ------
+    ProbeError
+        If the file is there but can't be read.
+    """
+    try:
+        text = host.known_hosts.read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        text = ""
+    except OSError as error:
+        raise ProbeError(
+            host.name, "host-key", f"{host.known_hosts} can't be read ({error.strerror})"
+        ) from None
+    try:
+        return asyncssh.import_known_hosts(text)
+    except ValueError as error:
+        raise ProbeError(
+            host.name, "host-key", f"{host.known_hosts} is damaged ({error})", "Mend the file."
+        ) from None
+
+
+def has_known_key(host: Host, known: asyncssh.SSHKnownHosts) -> bool:
+    """Whether any key or authority is on record for a host."""
+    keys, authorities, *_ = known.match(host.host, "", host.port)
+    return bool(keys or authorities)
+
+
+def _untrusted(host: Host, known: asyncssh.SSHKnownHosts) -> ProbeError:
+    if has_known_key(host, known):
+        return ProbeError(
+            host.name,
+            "host-key",
+            "its host key is not the one on record: it was recreated, or someone stands in between",
+            f"If you know that it was recreated, remove its line from {host.known_hosts} and run "
+            "`relayd fleet check --trust-new`.",
+        )
+    return ProbeError(
+        host.name,
+        "host-key",
+        f"its host key is not in {host.known_hosts}",
+        "`relayd fleet check --trust-new` shows it and asks.",
+    )
+
+
+def reason_of(error: BaseException) -> str:
+    """Return what an error of SSH says, in one line."""
+    return printable(" ".join(str(error).split()) or type(error).__name__)
+
+
+def printable(text: str) -> str:
+    """Return text of a host or a library, fit for a terminal."""
+    return "".join(c if c.isprintable() else "?" for c in text)[:200]

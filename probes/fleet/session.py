@@ -1,0 +1,339 @@
+"""One host's SSH connection: commands as arguments, never shell text, and nothing left running."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import secrets
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+
+import asyncssh
+
+from probes.fleet.failures import ProbeError
+from probes.fleet.hosts import Host
+from probes.fleet.login import Timeouts, printable, reason_of
+from probes.fleet.remote import (
+    LEASE_FAILED,
+    NOT_FOUND,
+    TIMED_OUT,
+    change_settings,
+    end_leases,
+    leased,
+    leases_of,
+    remote_line,
+    tethered,
+)
+
+MOST_OUTPUT_BYTES = 32 * 2**20
+# OpenSSH lets a connection have ten channels (MaxSessions); some are kept for ending processes.
+CHANNELS = 8
+START_S = 10.0
+"""Within which a server must listen or end."""
+BEAT_S, SILENCE_S = 2.0, 10
+"""How often a tethered process hears that its controller is there, and how long it goes without."""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What a command said.
+
+    Attributes
+    ----------
+    status : int
+        Exit code; negative if it ended by a signal.
+    """
+
+    status: int
+    stdout: bytes
+    stderr: bytes
+
+    @property
+    def last_words(self) -> str:
+        """The last line that it wrote to standard error, for messages."""
+        lines = self.stderr.decode(errors="replace").strip().splitlines()
+        return printable(lines[-1]) if lines else ""
+
+    @property
+    def words(self) -> str:
+        """All that it wrote to standard error, as one line: some end with a mere "exiting"."""
+        return printable(" ".join(self.stderr.decode(errors="replace").split()))
+
+
+class RemoteProcess:
+    """A process on a host that was begun and is to be ended: a tool's server."""
+
+    def __init__(
+        self, session: HostSession, lease: str, process: asyncssh.SSHClientProcess[bytes]
+    ) -> None:
+        self._session = session
+        self._lease = lease
+        self._process = process
+
+    async def line_with(self, words: bytes) -> bool:
+        """Wait for a line of output with these words; False if the output ends without."""
+        async with self._session.guarded(START_S):
+            for _ in range(100):
+                line = await self._process.stdout.readline()
+                if not line:
+                    return False
+                if words in line:
+                    return True
+        return False
+
+    async def output(self) -> Output:
+        """Wait for the end and return what it has said since."""
+        async with self._session.guarded(START_S):
+            return await self._session.collected(self._process)
+
+    async def stop(self, grace_s: float = 1.0) -> None:
+        """Wait briefly for it to end by itself, then end it by its process id."""
+        try:
+            async with asyncio.timeout(grace_s):
+                await self._process.wait_closed()
+        except TimeoutError:
+            await self._session.end(self._lease)
+        finally:
+            self._process.close()
+
+
+class HostSession:
+    """The connection to one host."""
+
+    def __init__(
+        self, host: Host, connection: asyncssh.SSHClientConnection, owner: str, timeouts: Timeouts
+    ) -> None:
+        self.host = host
+        self.leftovers = 0
+        self._connection = connection
+        self._patience = timeouts
+        self._leases = leases_of(owner, host.name)
+        self._run_id = secrets.token_hex(4)
+        self._numbers = itertools.count()
+        self._channels = asyncio.Semaphore(CHANNELS)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the connection still stands, as far as is known."""
+        return not self._connection.is_closed()
+
+    async def ask(self, command: Sequence[str], timeout_s: float | None = None) -> Output:
+        """Run a short command that ends by itself.
+
+        Raises
+        ------
+        ProbeError
+            If the host does not answer in time or the connection is lost.
+        """
+        limit_s = timeout_s or self._patience.command_s
+        async with self._channels, self.guarded(limit_s):
+            return await self._run(command)
+
+    async def measure(
+        self, command: Sequence[str], limit_s: float, *, tether: bool = False
+    ) -> Output:
+        """Run a tool to its end, under a lease.
+
+        Parameters
+        ----------
+        command : sequence of str
+            The tool and its arguments.
+        limit_s : float
+            How long it may take; the host ends it then.
+        tether : bool
+            Whether it is to end by itself soon after this process or the connection does.
+
+        Raises
+        ------
+        ProbeError
+            If the tool is missing, did not end in time, or the connection is lost.
+        """
+        lease = self._new_lease()
+        async with self._channels:
+            try:
+                async with self.guarded(limit_s + self._patience.command_s):
+                    wrapped = tethered(SILENCE_S, command) if tether else command
+                    output = await self._run(leased(lease, limit_s, wrapped), tether=tether)
+            except BaseException:
+                await self.end(lease)
+                raise
+        return self._checked(command[0], output, limit_s)
+
+    @asynccontextmanager
+    async def server(
+        self, command: Sequence[str], limit_s: float, *, tether: bool = False
+    ) -> AsyncIterator[RemoteProcess]:
+        """Run a tool's server for as long as the block lasts, at most for a time.
+
+        Parameters
+        ----------
+        tether : bool
+            Whether it is to end by itself soon after this process or the connection does.
+        """
+        lease = self._new_lease()
+        async with self._channels:
+            running: RemoteProcess | None = None
+            beating: asyncio.Task[None] | None = None
+            try:
+                async with self.guarded(self._patience.command_s):
+                    wrapped = tethered(SILENCE_S, command) if tether else command
+                    line = remote_line(leased(lease, limit_s, wrapped))
+                    process = await self._process(line, tether=tether)
+                    running = RemoteProcess(self, lease, process)
+                if tether:
+                    beating = asyncio.create_task(_beat(process))
+                yield running
+            except BaseException:
+                await self.end(lease)
+                if running:
+                    running._process.close()
+                raise
+            finally:
+                if beating:
+                    beating.cancel()
+            await running.stop()
+
+    async def end(self, lease: str = "") -> int:
+        """End what is left of one lease, or of all of this controller's on the host."""
+        if not self.is_open:
+            return 0  # at the next contact
+        # Also when this task is being cancelled: the host must not be left with a process.
+        ending = asyncio.ensure_future(self._end(lease or self._leases))
+        try:
+            return await asyncio.shield(ending)
+        except asyncio.CancelledError:
+            with suppress(TimeoutError, ProbeError):
+                await asyncio.wait_for(ending, 3.0)
+            raise
+
+    async def _end(self, lease: str) -> int:
+        try:
+            async with self.guarded(5.0):
+                output = await self._run(end_leases(lease))
+        except ProbeError:
+            return 0
+        text = output.stdout.strip()
+        return int(text) if text.isdigit() else 0
+
+    async def change(self, sysctls: Mapping[str, str]) -> None:
+        """Change settings of the system until this controller leaves the host, or meets it again.
+
+        Raises
+        ------
+        ProbeError
+            If this is not possible; what was changed by then is restored.
+        """
+        output = await self.ask(change_settings(self._leases, sysctls))
+        if output.status != 0:
+            await self.end()
+            raise ProbeError(
+                self.host.name,
+                "no-space" if output.status == LEASE_FAILED else "setting",
+                f"its settings can't be changed ({output.last_words})",
+                "This needs root, by login or `sudo -n`; else leave --change-sysctls out.",
+            )
+
+    async def sweep(self) -> None:
+        """End what an earlier run of this controller has left on the host."""
+        self.leftovers += await self.end()
+
+    async def close(self) -> None:
+        """Leave nothing on the host and close the connection."""
+        if self.is_open:
+            with suppress(ProbeError):
+                await self.end()
+        self._connection.close()
+        with suppress(TimeoutError, OSError, asyncssh.Error):
+            await asyncio.wait_for(self._connection.wait_closed(), 2.0)
+
+    def abort(self) -> None:
+        """Drop the connection of a host that does not answer."""
+        self._connection.abort()
+
+    # ---- inside -------------------------------------------------------------------------------
+
+    def _new_lease(self) -> str:
+        return f"{self._leases}{self._run_id}-{next(self._numbers):08d}"
+
+    async def _run(self, command: Sequence[str], *, tether: bool = False) -> Output:
+        process = await self._process(remote_line(command), tether=tether)
+        beating = asyncio.create_task(_beat(process)) if tether else None
+        try:
+            return await self.collected(process)
+        finally:
+            if beating:
+                beating.cancel()
+            process.close()
+
+    async def _process(self, line: str, *, tether: bool) -> asyncssh.SSHClientProcess[bytes]:
+        stdin = asyncssh.PIPE if tether else asyncssh.DEVNULL
+        return await self._connection.create_process(line, encoding=None, stdin=stdin)
+
+    async def collected(self, process: asyncssh.SSHClientProcess[bytes]) -> Output:
+        """Read a process to its end; a host that says too much is not listened to."""
+        stdout, stderr = await asyncio.gather(
+            self._read(process.stdout), self._read(process.stderr)
+        )
+        await process.wait_closed()
+        status = process.returncode
+        return Output(-1 if status is None else status, stdout, stderr)
+
+    async def _read(self, reader: asyncssh.SSHReader[bytes]) -> bytes:
+        parts: list[bytes] = []
+        size = 0
+        while part := await reader.read(65_536):
+            size += len(part)
+            if size > MOST_OUTPUT_BYTES:
+                raise ProbeError(
+                    self.host.name, "output", f"a command wrote over {MOST_OUTPUT_BYTES >> 20} MiB"
+                )
+            parts.append(part)
+        return b"".join(parts)
+
+    @asynccontextmanager
+    async def guarded(self, limit_s: float) -> AsyncIterator[None]:
+        """Turn a silence or a loss into a :class:`ProbeError` of this host."""
+        try:
+            async with asyncio.timeout(limit_s):
+                yield
+        except TimeoutError:
+            raise ProbeError(
+                self.host.name,
+                "unreachable",
+                f"did not answer within {limit_s:.0f} s",
+                "It may be hanging or overloaded.",
+            ) from None
+        except (asyncssh.Error, OSError) as error:
+            raise ProbeError(
+                self.host.name, "unreachable", f"the connection was lost ({reason_of(error)})"
+            ) from None
+
+    def _checked(self, tool: str, output: Output, limit_s: float) -> Output:
+        if output.status == LEASE_FAILED:
+            raise ProbeError(
+                self.host.name,
+                "no-space",
+                f"no file can be written there ({output.last_words})",
+                "Free some space in /tmp.",
+            )
+        if output.status in NOT_FOUND:
+            raise ProbeError(
+                self.host.name,
+                "missing-tool",
+                f"{tool} is not there or can't be run",
+                "`relayd fleet check --install-tools` installs what is missing.",
+            )
+        if output.status in TIMED_OUT:
+            raise ProbeError(
+                self.host.name, "timeout", f"{tool} had not ended after {limit_s:.0f} s"
+            )
+        return output
+
+
+async def _beat(process: asyncssh.SSHClientProcess[bytes]) -> None:
+    """Tell a tethered process that its controller is there, until cancelled."""
+    with suppress(OSError, asyncssh.Error):
+        while True:
+            process.stdin.write(b".")
+            await asyncio.sleep(BEAT_S)

@@ -1,0 +1,1 @@
+"""Liveness: cheap probes of every link, and the state machine that judges links by them."""

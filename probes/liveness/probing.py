@@ -1,0 +1,265 @@
+"""Liveness probes: one host pings all its neighbours in one command, a few hundred bytes each.
+
+A liveness probe is a few quick pings, to all neighbours at once. Where ICMP never came back (Azure
+filters it), a TCP handshake with the first probe port is tried as well: a refusal takes a round
+trip too. Once a pair has answered over one protocol it is probed over that protocol alone, so that
+a link that falls silent does not pass for a filtered one. While a link is down both protocols are
+tried, in case a filter has changed.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from planner.model.errors import FormatError
+from planner.model.units import MS_PER_S
+from probes.fleet.failures import ProbeError
+from probes.fleet.sessions import Sessions
+from probes.importers import ping
+from probes.importers.options import ImportOptions
+from probes.liveness.link_health import LivenessProbe
+from probes.samples import Sample
+from probes.tools.ping import INTERVAL_S, PACKET_GB
+
+ProbeProtocol: TypeAlias = Literal["icmp", "tcp"]
+AT_ONCE = 64
+"""Pings of one host at a time: each is a process."""
+COMMAND_S = 3.0
+"""Longest time to open a channel and start a shell on a busy host."""
+# A refusal within this share of the usual round trip came from something nearer than the host.
+LEAST_SHARE_OF_USUAL = 0.5
+
+# $1 count, $2 interval, $3 seconds to wait; then addresses. Each ping's output is one write.
+_PINGS = """\
+count=$1 gap=$2 wait=$3 n=0
+shift 3
+for address; do
+    { said=$(LC_ALL=C PATH=$PATH:/usr/sbin:/sbin \\
+        ping -n -q -c "$count" -i "$gap" -W "$wait" "$address" 2>&1)
+      printf '=%s\\n%s\\n' "$address" "$said"; } &
+    n=$((n + 1))
+    [ $((n % 64)) -eq 0 ] && wait
+done
+wait
+"""
+
+# Handshakes with all addresses at once: count, seconds to wait, then address and port in turn.
+_HANDSHAKES = """\
+import errno, selectors, socket, sys, time
+count, wait_s, places = int(sys.argv[1]), float(sys.argv[2]), sys.argv[3:]
+for _ in range(count):
+    chosen, began = selectors.DefaultSelector(), {}
+    for address, port in zip(places[::2], places[1::2]):
+        try:
+            family, kind, _, _, place = socket.getaddrinfo(address, int(port), type=1)[0]
+            s = socket.socket(family, kind)
+            s.setblocking(False)
+            began[s] = (address, time.perf_counter())
+            error = s.connect_ex(place)
+        except OSError:
+            continue
+        if error in (0, errno.EINPROGRESS):
+            chosen.register(s, selectors.EVENT_WRITE)
+    until = time.perf_counter() + wait_s
+    while chosen.get_map() and time.perf_counter() < until:
+        for key, _ in chosen.select(max(0.0, until - time.perf_counter())):
+            s = key.fileobj
+            ms = (time.perf_counter() - began[s][1]) * 1e3
+            chosen.unregister(s)
+            error = s.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+            if error in (0, errno.ECONNREFUSED):
+                print(began[s][0], f'{ms:.3f}', flush=True)
+    for s in began:
+        s.close()
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeParameters:
+    """Parameters of a liveness probe.
+
+    Attributes
+    ----------
+    packets : int
+        Sent by one probe.
+    wait_s : float
+        Time to wait for the last reply.
+    """
+
+    packets: int = 3
+    wait_s: float = 1.0
+
+    @property
+    def probe_s(self) -> float:
+        """Duration of a probe without replies."""
+        return (self.packets - 1) * INTERVAL_S + self.wait_s
+
+    @property
+    def probe_gb(self) -> float:
+        """Volume of a probe, both directions together."""
+        return self.packets * PACKET_GB
+
+
+@dataclass
+class LivenessProber:
+    """Sends liveness probes from hosts to their neighbours; remembers each pair's protocol.
+
+    Parameters
+    ----------
+    sessions : Sessions
+    parameters : ProbeParameters
+    usual_ms : callable
+        Source and destination host to the round-trip time measured before; 0 for none.
+    """
+
+    sessions: Sessions
+    parameters: ProbeParameters
+    usual_ms: Callable[[str, str], float] = lambda _src, _dst: 0.0
+    _protocols: dict[tuple[str, str], ProbeProtocol] = field(default_factory=dict)
+    _shortest_ms: dict[tuple[str, str], float] = field(default_factory=dict)
+
+    async def probe(
+        self, src: str, targets: Sequence[str], silent: frozenset[str] = frozenset()
+    ) -> dict[str, LivenessProbe]:
+        """Probe hosts from one host; returns the result for each.
+
+        Parameters
+        ----------
+        src : str
+        targets : sequence of str
+            Hosts of the fleet.
+        silent : frozenset of str
+            Those of them to probe over both protocols.
+
+        Raises
+        ------
+        ProbeError
+            If the source host itself can't be used.
+        """
+        fleet = self.sessions.fleet
+        addresses = {name: fleet.target(src, name) for name in targets}
+        by_icmp = [n for n in targets if self._protocols.get((src, n)) != "tcp" or n in silent]
+        by_tcp = [n for n in targets if self._protocols.get((src, n)) != "icmp" or n in silent]
+        session = await self.sessions.session(src)
+        at_s = time.time()
+        found: dict[str, LivenessProbe] = {}
+        if by_icmp:
+            parameters = self.parameters
+            batches = -(-len(by_icmp) // AT_ONCE)
+            command = [
+                "sh",
+                "-c",
+                _PINGS,
+                "relayd",
+                str(parameters.packets),
+                str(INTERVAL_S),
+                f"{parameters.wait_s:g}",
+                *(addresses[name] for name in by_icmp),
+            ]
+            output = await session.ask(command, batches * parameters.probe_s + COMMAND_S)
+            if output.status in (126, 127):
+                raise ProbeError(src, "missing-tool", "sh can't be run there")
+            outputs = _by_address(output.stdout)
+            for name in by_icmp:
+                found[name] = self._read(src, name, outputs.get(addresses[name], b""), at_s)
+                if found[name].received:
+                    self._protocols[src, name] = "icmp"
+        unanswered = [name for name in by_tcp if name not in found or not found[name].received]
+        if unanswered:
+            handshakes = await self._handshakes(src, unanswered, addresses)
+            for name in unanswered:
+                found[name] = self._from_handshakes(
+                    src, name, handshakes.get(addresses[name], []), at_s
+                )
+        for name, probe in found.items():
+            if probe.rtt_ms is not None:
+                # The shortest recent time; drifts up by one percent a probe.
+                shortest = self._shortest_ms.get((src, name), probe.rtt_ms)
+                self._shortest_ms[src, name] = min(probe.rtt_ms, shortest * 1.01)
+        return found
+
+    def _read(self, src: str, dst: str, output: bytes, at_s: float) -> LivenessProbe:
+        fleet = self.sessions.fleet
+        options = ImportOptions(
+            src=fleet[src].region, dst=fleet[dst].region, measured_at_s=at_s, name="ping"
+        )
+        try:
+            samples = [s for s in ping.read(iter([output]), options) if isinstance(s, Sample)]
+        except FormatError:
+            samples = []
+        values = {sample.metric: sample for sample in samples}
+        if "loss_pct" not in values:
+            return LivenessProbe(at_s, self.parameters.packets, 0)
+        detail = json.loads(values["loss_pct"].detail)
+        rtt = values.get("rtt_ms")
+        rtt_ms = None if rtt is None else json.loads(rtt.detail).get("min_ms", rtt.value)
+        received = detail["replies"] if rtt_ms is not None else 0
+        return LivenessProbe(at_s, detail["packets"], received, rtt_ms)
+
+    async def _handshakes(
+        self, src: str, targets: Sequence[str], addresses: Mapping[str, str]
+    ) -> dict[str, list[float]]:
+        fleet, parameters = self.sessions.fleet, self.parameters
+        endpoints = [
+            word for name in targets for word in (addresses[name], str(fleet[name].first_port))
+        ]
+        session = await self.sessions.session(src)
+        output = await session.ask(
+            [
+                "python3",
+                "-I",
+                "-c",
+                _HANDSHAKES,
+                str(parameters.packets),
+                f"{parameters.wait_s:g}",
+                *endpoints,
+            ],
+            parameters.packets * parameters.wait_s + COMMAND_S,
+        )
+        times: dict[str, list[float]] = {}
+        for line in output.stdout.decode(errors="replace").splitlines():
+            address, _, ms = line.partition(" ")
+            try:
+                times.setdefault(address, []).append(float(ms))
+            except ValueError:
+                continue
+        return times
+
+    def _from_handshakes(
+        self, src: str, dst: str, times_ms: list[float], at_s: float
+    ) -> LivenessProbe:
+        """Return the result of handshakes; a reset by something on the way does not count."""
+        usual_ms = self._shortest_ms.get((src, dst)) or self.usual_ms(src, dst)
+        genuine = [ms for ms in times_ms if ms >= usual_ms * LEAST_SHARE_OF_USUAL]
+        if not genuine:
+            return LivenessProbe(at_s, self.parameters.packets, 0)
+        self._protocols[src, dst] = "tcp"
+        return LivenessProbe(at_s, self.parameters.packets, len(genuine), min(genuine))
+
+
+def parameters_for(interval_s: float, longest_rtt_ms: float) -> ProbeParameters:
+    """Return parameters with which three probes in a row fit well into an interval.
+
+    Waits are whole seconds where there is time: old versions of ping accept no others.
+    """
+    least_s = 1.5 * longest_rtt_ms / MS_PER_S
+    if interval_s >= 10:
+        return ProbeParameters(3, float(max(1, -(-least_s // 1))))
+    return ProbeParameters(2, round(max(0.2, interval_s / 12, least_s), 3))
+
+
+def _by_address(output: bytes) -> dict[str, bytes]:
+    """Split the output of the pings by address."""
+    blocks: dict[str, bytes] = {}
+    address = ""
+    for line in output.splitlines(keepends=True):
+        if line.startswith(b"="):
+            address = line[1:].strip().decode(errors="replace")
+            blocks[address] = b""
+        elif address:
+            blocks[address] += line
+    return blocks

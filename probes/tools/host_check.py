@@ -1,0 +1,282 @@
+"""Whether the hosts of a fleet are fit to measure, and what to do where they are not."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias
+
+from probes.fleet.failures import ProbeError
+from probes.fleet.hosts import Fleet, Host
+from probes.fleet.session import HostSession
+from probes.fleet.sessions import Sessions
+from probes.importers.iperf3_errors import explained
+from probes.tools.interface import failure
+from probes.tools.iperf3 import Iperf3, read_document
+from probes.tools.running import Ports, make_test, prepared
+
+Severity: TypeAlias = Literal["error", "warning"]
+
+AT_ONCE = 64
+OLDEST_IPERF3 = (3, 7)
+"""``--connect-timeout`` came with 3.2, results of ``-J`` as they are read here with 3.7."""
+MOST_CLOCK_OFFSET_S = 2.0
+LEAST_IDLE_SHARE = 0.8
+LEAST_WINDOW_BYTES = 2**20
+"""A window below 1 MiB holds one flow over 100 ms under 84 Mbit/s."""
+LEAST_FREE_KIB = 10 * 1024
+
+# Prints one fact a line: a key, a blank, the value.
+_FACTS = """\
+LC_ALL=C PATH=$PATH:/usr/sbin:/sbin
+export LC_ALL PATH
+for tool in iperf3 nuttcp ping traceroute python3 timeout; do
+    command -v "$tool" >/dev/null 2>&1 && echo "has $tool"
+done
+echo "iperf3 $(iperf3 --version 2>/dev/null | head -n 1)"
+echo "nuttcp $(nuttcp -V 2>/dev/null | head -n 1)"
+for name in tcp_rmem tcp_wmem tcp_congestion_control tcp_window_scaling; do
+    echo "$name $(cat /proc/sys/net/ipv4/$name 2>/dev/null)"
+done
+echo "kernel $(uname -sr)"
+echo "processors $(grep -c ^processor /proc/cpuinfo)"
+echo "free_kib $(df -Pk /tmp 2>/dev/null | awk 'NR == 2 { print $4 }')"
+for manager in apt-get dnf yum zypper apk pacman; do
+    command -v "$manager" >/dev/null 2>&1 && { echo "manager $manager"; break; }
+done
+echo "user_id $(id -u)"
+sudo -n true 2>/dev/null && echo "sudo yes"
+echo "cpu $(head -n 1 /proc/stat)"
+sleep 0.5
+echo "cpu_later $(head -n 1 /proc/stat)"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class HostFinding:
+    """Something that is not as it should be on a host."""
+
+    severity: Severity
+    problem: str
+    remedy: str = ""
+
+
+@dataclass
+class HostReport:
+    """What was found out about a host.
+
+    Attributes
+    ----------
+    host : Host
+    facts : dict
+        Tools, versions, TCP settings, clock offset and idle share, as far as they are known.
+    findings : list of HostFinding
+        Empty if all is well.
+    """
+
+    host: Host
+    facts: dict[str, Any] = field(default_factory=dict)
+    findings: list[HostFinding] = field(default_factory=list)
+
+    @property
+    def fit(self) -> bool:
+        """Whether the host can take part in a campaign."""
+        return all(finding.severity != "error" for finding in self.findings)
+
+
+async def check_fleet(fleet: Fleet, sessions: Sessions) -> list[HostReport]:
+    """Check all hosts at once; failures of one are findings about that one.
+
+    Parameters
+    ----------
+    fleet : Fleet
+    sessions : Sessions
+    """
+    reports = {host.name: HostReport(host) for host in fleet}
+    limit = asyncio.Semaphore(AT_ONCE)
+
+    async def look(report: HostReport) -> None:
+        async with limit:
+            try:
+                session = await sessions.session(report.host.name)
+                await _look(session, report)
+            except ProbeError as error:
+                report.findings.append(HostFinding("error", error.problem, error.remedy))
+
+    await asyncio.gather(*(look(report) for report in reports.values()))
+    await _try_ports(fleet, sessions, reports)
+    return list(reports.values())
+
+
+async def _look(session: HostSession, report: HostReport) -> None:
+    before_s = time.time()
+    said = await session.ask(["date", "+%s.%N"])
+    after_s = time.time()
+    facts = report.facts
+    try:
+        facts["clock_offset_s"] = round(float(said.stdout) - (before_s + after_s) / 2, 3)
+    except ValueError:
+        facts["clock_offset_s"] = None
+    facts["ssh_round_trip_ms"] = round((after_s - before_s) * 1e3, 1)
+    output = await session.ask(["sh", "-c", _FACTS, "relayd"])
+    told: dict[str, str] = {}
+    tools: list[str] = []
+    for line in output.stdout.decode(errors="replace").splitlines():
+        key, _, value = line.partition(" ")
+        if key == "has":
+            tools.append(value)
+        else:
+            told[key] = "".join(c for c in value.strip() if c.isprintable() or c == "\t")[:200]
+    facts["tools"] = {name: _version(told.get(name, "")) for name in tools}
+    facts["kernel"] = told.get("kernel", "")
+    facts["processors"] = _int(told.get("processors", ""))
+    facts["congestion_control"] = told.get("tcp_congestion_control", "")
+    facts["receive_window_bytes"] = _third(told.get("tcp_rmem", ""))
+    facts["send_window_bytes"] = _third(told.get("tcp_wmem", ""))
+    facts["window_scaling"] = told.get("tcp_window_scaling", "1") != "0"
+    facts["free_kib"] = _int(told.get("free_kib", ""))
+    facts["package_manager"] = told.get("manager", "")
+    facts["may_install"] = told.get("user_id") == "0" or told.get("sudo") == "yes"
+    facts["is_root"] = told.get("user_id") == "0"
+    facts["idle_share"] = _idle_share(told.get("cpu", ""), told.get("cpu_later", ""))
+    facts["leftovers_ended"] = session.leftovers
+    report.findings += _judged(facts)
+
+
+def _judged(facts: dict[str, Any]) -> list[HostFinding]:
+    found: list[HostFinding] = []
+
+    def note(severity: Severity, problem: str, remedy: str = "") -> None:
+        found.append(HostFinding(severity, problem, remedy))
+
+    tools = facts["tools"]
+    if "iperf3" not in tools:
+        note("error", "iperf3 is missing", "`relayd fleet check --install-tools` installs it.")
+    elif (version := _numbers(tools["iperf3"])) and version < OLDEST_IPERF3:
+        note("warning", f"iperf3 is of version {tools['iperf3']}", "Install 3.7 or newer.")
+    if "timeout" not in tools:
+        note("error", "`timeout` is missing", "Install coreutils.")
+    if "ping" not in tools and "python3" not in tools:
+        note(
+            "error",
+            "neither ping nor python3 is there to measure round-trip times",
+            "`relayd fleet check --install-tools` installs ping.",
+        )
+    elif "ping" not in tools:
+        note(
+            "warning",
+            "ping is missing; TCP handshakes stand in, without loss",
+            "`relayd fleet check --install-tools` installs it.",
+        )
+    if not facts["window_scaling"]:
+        note(
+            "warning",
+            "TCP window scaling is off: a flow has at most 64 kB in flight",
+            "Set net.ipv4.tcp_window_scaling = 1.",
+        )
+    window = facts["receive_window_bytes"]
+    if window is not None and window < LEAST_WINDOW_BYTES:
+        most_mbps = window * 8 / 0.1 / 1e6
+        note(
+            "warning",
+            f"net.ipv4.tcp_rmem allows {window / 1e6:.2g} MB: one flow over 100 ms "
+            f"gets at most {most_mbps:.0f} Mbit/s",
+            "Raise the third figure of net.ipv4.tcp_rmem if transfers get more.",
+        )
+    offset_s = facts["clock_offset_s"]
+    if offset_s is not None and abs(offset_s) > MOST_CLOCK_OFFSET_S:
+        note(
+            "warning",
+            f"its clock is off by {offset_s:+.1f} s",
+            "Turn on NTP; samples carry this machine's time.",
+        )
+    idle = facts["idle_share"]
+    if idle is not None and idle < LEAST_IDLE_SHARE:
+        note(
+            "warning",
+            f"its processors are only {idle:.0%} idle",
+            "Other work on it will lower what is measured.",
+        )
+    free = facts["free_kib"]
+    if free is not None and free < LEAST_FREE_KIB:
+        note("warning", f"only {free} KiB are free in /tmp", "Free some space.")
+    return found
+
+
+async def _try_ports(fleet: Fleet, sessions: Sessions, reports: dict[str, HostReport]) -> None:
+    """Run a tiny test around the ring of hosts that are fit, each once at either end."""
+    able = [name for name, report in reports.items() if report.fit]
+    if len(able) < 2:
+        return
+    ports = Ports()
+    limit = asyncio.Semaphore(AT_ONCE)
+
+    async def attempt(src: str, dst: str) -> None:
+        async with limit:
+            try:
+                await _tiny_test(fleet, sessions, ports, src, dst)
+            except ProbeError as error:
+                reports[src].facts["probe_port_reachable"] = False
+                reports[src].findings.append(
+                    HostFinding("error", f"from {dst}: {error.problem}", error.remedy)
+                )
+            else:
+                reports[src].facts["probe_port_reachable"] = True
+
+    following = [*able[1:], able[0]]
+    await asyncio.gather(*(attempt(a, b) for a, b in zip(able, following, strict=True)))
+
+
+async def _tiny_test(fleet: Fleet, sessions: Sessions, ports: Ports, src: str, dst: str) -> None:
+    tool = Iperf3()
+    test = replace(make_test(fleet, tool, src, dst), duration_s=1.0)
+    async with prepared(sessions, ports, tool, test) as ready:
+        session = await sessions.session(dst)
+        command = ["iperf3", "-c", ready.address, "-p", str(ready.port), "-J", "-R"]
+        command += ["-n", "64K", "--connect-timeout", "5000"]
+        document = read_document(await session.measure(command, 20.0), ready)
+        if "error" in document:
+            raise failure(fleet[dst], tool.name, explained(document["error"]))
+
+
+def _version(text: str) -> str:
+    return next((word for word in text.replace("-", " ").split() if word[:1].isdigit()), "")
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    parts = version.split("+")[0].split(".")[:2]
+    return tuple(int(part) for part in parts) if all(p.isdigit() for p in parts) else ()
+
+
+def _int(text: str) -> int | None:
+    return int(text) if text.isdigit() else None
+
+
+def _third(text: str) -> int | None:
+    words = text.split()
+    return _int(words[2]) if len(words) == 3 else None
+
+
+def _idle_share(before: str, after: str) -> float | None:
+    """Return the idle share between two `cpu` lines of /proc/stat (idle and iowait)."""
+
+    def figures(line: str) -> list[int]:
+        return [int(word) for word in line.split()[1:9] if word.isdigit()]
+
+    first, second = figures(before), figures(after)
+    if len(first) < 5 or len(first) != len(second):
+        return None
+    spent = [b - a for a, b in zip(first, second, strict=True)]
+    total = sum(spent)
+    return round((spent[3] + spent[4]) / total, 3) if total > 0 else None
+
+
+def unknown_hosts(reports: Sequence[HostReport]) -> list[Host]:
+    """Return the hosts of which no key is on record."""
+    return [
+        report.host
+        for report in reports
+        if any("host key is not in" in finding.problem for finding in report.findings)
+    ]

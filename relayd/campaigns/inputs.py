@@ -1,0 +1,157 @@
+"""The network, prices and expectations of a fleet, which campaigns rest on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from planner.model.catalogue import Catalogue
+from planner.model.network import Link, Network, Snapshot
+from planner.model.pricing import CataloguePrices, Prices
+from planner.model.units import MBPS_PER_GBPS
+from probes.campaign.costing import CampaignCost, Meter, campaign_cost
+from probes.campaign.method import Method
+from probes.campaign.probing import warm_up_s
+from probes.campaign.ramping import with_ramps
+from probes.campaign.rounds import Round
+from probes.campaign.stages import CampaignInputs
+from probes.campaign.tasks import ProbeTask
+from probes.estimation import Estimator
+from probes.fleet.hosts import Fleet
+from relayd.snapshots.evidence import add_current
+from relayd.store import Store
+
+ROUND_GAP_S = 0.5
+"""Time to start a round: servers and a jittered start."""
+USUAL_RTT_MS = 150.0
+
+
+class MeasuredFleet:
+    """A fleet with what a catalogue and a store say of it.
+
+    Parameters
+    ----------
+    fleet : Fleet
+    catalogue : Catalogue
+    store : Store | None
+        None to go by the catalogue alone.
+    """
+
+    def __init__(self, fleet: Fleet, catalogue: Catalogue, store: Store | None) -> None:
+        self.fleet = fleet
+        self.catalogue = catalogue
+        self._store = store
+        vm_types = {
+            host.region: f"{host.provider}:{host.vm_type.removeprefix('Standard_')}"
+            for host in fleet
+            if host.vm_type
+        }
+        self._vm_types = {
+            region: name for region, name in vm_types.items() if name in catalogue.vm_types
+        }
+        self._usd_per_gb = {
+            host.region: host.egress_usd_per_gb
+            for host in fleet
+            if host.egress_usd_per_gb is not None
+        }
+        self._stated_gbps = {
+            host.region: (_gbps(host.egress_mbps), _gbps(host.ingress_mbps))
+            for host in fleet
+            if host.egress_mbps or host.ingress_mbps
+        }
+
+    def network(self) -> Network:
+        """Return the network of the fleet's regions, estimated from the samples so far."""
+        estimator = Estimator(self.catalogue, self._vm_types, self._stated_gbps)
+        if self._store and (last := self._store.samples.last_id()):
+            samples = self._store.samples.samples_for_estimates(through=last)
+            add_current(estimator, samples)
+        # Regions outside of the catalogue count from their first sample.
+        whole = estimator.network(Snapshot("", "", ""))
+        return _within(whole, {host.region for host in self.fleet})
+
+    def inputs(self, network: Network) -> CampaignInputs:
+        """Return what a campaign needs to choose probes."""
+        prices = _OverriddenPrices(CataloguePrices(self.catalogue, network), self._usd_per_gb)
+        return CampaignInputs(self.fleet, self.network, prices)
+
+    def meter(self) -> Meter:
+        """Return a meter that prices what is sent."""
+        return Meter(self.catalogue, usd_per_gb=self._usd_per_gb)
+
+    def cost(self, rounds: list[Round]) -> CampaignCost:
+        """Return what rounds cost."""
+        return campaign_cost(
+            rounds,
+            self.fleet.region_of,
+            self.catalogue,
+            usd_per_gb=self._usd_per_gb,
+            gap_s=ROUND_GAP_S,
+        )
+
+    def link(self, network: Network, src: str, dst: str) -> Link | None:
+        """Return the link between two hosts."""
+        return network.links.get(self.fleet[src].region, {}).get(self.fleet[dst].region)
+
+    def rtt_ms(self, network: Network) -> Callable[[str, str], float]:
+        """Return the function from source and destination host to the round-trip time."""
+
+        def rtt_ms(src: str, dst: str) -> float:
+            link = self.link(network, src, dst)
+            return link.rtt_ms.expected if link else USUAL_RTT_MS
+
+        return rtt_ms
+
+    def with_method(
+        self,
+        tasks: Sequence[ProbeTask],
+        method: Method,
+        network: Network,
+        before: Iterable[ProbeTask],
+    ) -> list[ProbeTask]:
+        """Return tasks with the method's ramps and UDP.
+
+        Parameters
+        ----------
+        before : iterable of ProbeTask
+            Tasks of earlier stages.
+        """
+        rtt_ms = self.rtt_ms(network)
+        return with_ramps(
+            tasks,
+            method,
+            self.fleet,
+            lambda src, dst: self.link(network, src, dst),
+            before,
+            lambda task: warm_up_s(task, rtt_ms),
+        )
+
+
+class _OverriddenPrices:
+    """Prices of the catalogue, except where the fleet file states others."""
+
+    def __init__(self, prices: Prices, usd_per_gb: Mapping[str, float]) -> None:
+        self._prices = prices
+        self._usd_per_gb = usd_per_gb
+
+    def egress_usd_per_gb(self, src: str, dst: str, volume_gb: float) -> float:
+        if src in self._usd_per_gb:
+            return self._usd_per_gb[src]
+        return self._prices.egress_usd_per_gb(src, dst, volume_gb)
+
+    def vm_usd_per_h(self, region: str) -> float:
+        return self._prices.vm_usd_per_h(region)
+
+
+def _gbps(mbps: float | None) -> float | None:
+    return None if mbps is None else mbps / MBPS_PER_GBPS
+
+
+def _within(network: Network, regions: Iterable[str]) -> Network:
+    """Return the part of a network among some regions."""
+    kept = set(regions)
+    sites = {name: site for name, site in network.sites.items() if name in kept}
+    links = {
+        src: {dst: link for dst, link in network.links.get(src, {}).items() if dst in sites}
+        for src in sites
+    }
+    return Network(sites, links, network.snapshot)

@@ -1,0 +1,201 @@
+"""What ``relayd probe`` prints: the forecast, the progress and the result."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from typing import TextIO
+
+from probes.analysis.fleet_caps import VmCap
+from probes.campaign.engine import StageProgress
+from probes.campaign.state import ProbeOutcome
+from relayd.campaigns.forecast import CampaignForecast
+from relayd.campaigns.running import CampaignReport
+from relayd.cli.measuring.caps import cap_json, recreate_lines
+from relayd.cli.text import duration, table, usd, volume
+from relayd.store import Place
+
+LINE_EVERY_S = 10.0
+REDRAW_EVERY_S = 0.2
+SHOWN_REGIONS = 12
+
+
+def say(text: str) -> None:
+    """Print a line on standard error."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def print_forecast(forecast: CampaignForecast, stream: TextIO) -> None:
+    """Print what a campaign would take."""
+    cost = forecast.cost
+    rows = [
+        [
+            phase,
+            str(part.rounds),
+            duration(forecast.phase_s[phase]),
+            volume(part.volume_gb),
+            usd(part.egress_usd),
+        ]
+        for phase, part in cost.by_phase.items()
+    ]
+    rows.append(
+        [
+            "in all, at most",
+            str(cost.rounds),
+            duration(forecast.duration_s),
+            volume(cost.volume_gb),
+            usd(cost.egress_usd),
+        ]
+    )
+    print(table(["phase", "rounds", "time", "volume", "$ egress"], rows), file=stream)
+    dearest = [c for c in cost.by_region.values() if c.egress_usd > 0][:SHOWN_REGIONS]
+    if dearest:
+        shown = [[c.region, volume(c.sent_gb), usd(c.egress_usd)] for c in dearest]
+        print(file=stream)
+        print(table(["sent from", "volume", "$ egress"], shown), file=stream)
+        if (others := len(cost.by_region) - len(dearest)) > 0:
+            print(f"and {others} other regions (--json lists all)", file=stream)
+    whole = forecast.everything
+    print(
+        f"\nAll pairs with 64 connections for 5 s would take {whole.rounds} rounds, "
+        f"{duration(forecast.everything_s)}, {volume(whole.volume_gb)} and "
+        f"${usd(whole.egress_usd)}.",
+        file=stream,
+    )
+
+
+class ProgressDisplay:
+    """Progress on standard error: one line that changes, or a line every ten seconds."""
+
+    def __init__(self) -> None:
+        self._terminal = sys.stderr.isatty()
+        self._last_s = 0.0
+        self._last_stage = ""
+        self._drawn = False
+
+    def progress(self, now: StageProgress) -> None:
+        """Show how far a stage is, not too often."""
+        every_s = REDRAW_EVERY_S if self._terminal else LINE_EVERY_S
+        if time.monotonic() - self._last_s < every_s and now.stage == self._last_stage:
+            return
+        self._last_s, self._last_stage = time.monotonic(), now.stage
+        line = (
+            f"{now.stage}: round {now.round}/{now.rounds}, {now.done}/{now.total} done"
+            + (f", {now.failed} failed" if now.failed else "")
+            + f", {volume(now.sent_gb)}, ${usd(now.usd)}, about {duration(now.left_s)} left"
+        )
+        if self._terminal:
+            sys.stderr.write(f"\r\033[K{line[:118]}")
+            self._drawn = True
+        else:
+            sys.stderr.write(line + "\n")
+        sys.stderr.flush()
+
+    def note(self, text: str) -> None:
+        """Print a line above the progress."""
+        self.end()
+        say(text)
+
+    def end(self) -> None:
+        """Clear the line that changes."""
+        if self._drawn:
+            sys.stderr.write("\r\033[K")
+            sys.stderr.flush()
+            self._drawn = False
+
+
+def print_report(
+    options: argparse.Namespace,
+    number: int,
+    report: CampaignReport,
+    place: Place,
+    slow: Sequence[VmCap],
+) -> None:
+    """Print what a campaign did.
+
+    Parameters
+    ----------
+    number : int
+        Of the campaign.
+    slow : sequence of VmCap
+        Caps of VMs that it may pay to recreate.
+    """
+    result = report.result
+    done = sum(not outcome.problem for outcome in result.outcomes)
+    samples = sum(len(outcome.samples) for outcome in result.outcomes)
+    if options.json:
+        content = {
+            "campaign": number,
+            "done": done,
+            "failed": [
+                {
+                    "stage": o.probe.stage,
+                    "pairs": [list(pair) for pair in o.probe.task.pairs],
+                    "host": o.host,
+                    "cause": o.cause,
+                    "problem": o.problem,
+                    "attempts": o.attempts,
+                }
+                for o in result.failed
+            ],
+            "left_out": result.left_out,
+            "notes": [
+                {
+                    "stage": o.probe.stage,
+                    "pairs": [list(pair) for pair in o.probe.task.pairs],
+                    "note": note,
+                }
+                for o in result.outcomes
+                for note in o.notes
+            ],
+            "recreate": [cap_json(cap) for cap in slow],
+            "reason": result.reason,
+            "samples": samples,
+            "sent_gb": report.sent_gb,
+            "egress_usd": report.usd,
+            "duration_s": round(report.duration_s, 3),
+            "busy_s": round(report.busy_s, 3),
+            "critical_s": round(report.critical_s, 3),
+            "snapshot": report.snapshot
+            and {"id": report.snapshot.id, "as_of": report.snapshot.as_of},
+            "db": str(place),
+        }
+        print(json.dumps(content, indent=2))
+    else:
+        print(
+            f"{done} probes gave {samples} samples in {duration(report.duration_s)}; "
+            f"{volume(report.sent_gb)} moved, ${usd(report.usd)}"
+        )
+        if result.reason:
+            print(f"Stopped because: {result.reason}")
+        for line in (*_listed(report), *recreate_lines(slow)):
+            print(line)
+        if report.snapshot:
+            print(f"Snapshot {report.snapshot.id}, as of {report.snapshot.as_of}, in {place}")
+
+
+def _listed(report: CampaignReport) -> list[str]:
+    lines = [
+        f"note: {_pairs(outcome)}: {note}"
+        for outcome in report.result.outcomes
+        for note in outcome.notes
+    ]
+    by_problem: dict[tuple[str, str], list[str]] = {}
+    for outcome in report.result.failed:
+        where = f"{outcome.probe.task.phase} {_pairs(outcome)}"
+        by_problem.setdefault((outcome.host, outcome.problem), []).append(where)
+    for (host, problem), probes in by_problem.items():
+        shown = ", ".join(probes[:3]) + (f" and {len(probes) - 3} more" if len(probes) > 3 else "")
+        lines.append(f"failed: {host}: {problem} [{shown}]")
+    if report.result.left_out:
+        lines.append(f"left out: {report.result.left_out} probes")
+    return lines
+
+
+def _pairs(outcome: ProbeOutcome) -> str:
+    pairs = outcome.probe.task.pairs
+    text = f"{pairs[0][0]} > {pairs[0][1]}"
+    return text if len(pairs) == 1 else f"{text} and {len(pairs) - 1} more together"

@@ -1,0 +1,305 @@
+"""The active watcher of a store: liveness probes, campaigns, upkeep and notices, until it stops."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+from typing import Any
+
+from planner.model.catalogue import Catalogue
+from planner.model.errors import StoreError
+from probes.fleet.sessions import Sessions
+from probes.liveness.probing import ProbeParameters, parameters_for
+from relayd.campaigns.inputs import MeasuredFleet
+from relayd.store import Store
+from relayd.store.campaigns.spending import Spending, day_of
+from relayd.store.events import Events
+from relayd.store.links.states import LinkStates
+from relayd.times import utc_text
+from relayd.watch.budget import LivenessBudget
+from relayd.watch.campaigns import CampaignScheduler
+from relayd.watch.links import WatchedLinks
+from relayd.watch.liveness import LivenessMonitor, period_s, region_pairs
+from relayd.watch.notifier import Notifier
+from relayd.watch.settings import DAY_S, WatchOptions
+from relayd.watch.storage import StoreProblem, StoreThread
+from relayd.watch.upkeep import Upkeep
+
+UPKEEP_S = 5.0
+BLOCK_S = 300.0
+"""Liveness probes of this long are paid for in advance."""
+LIVENESS_SHARE = 0.5
+"""Of the daily budget that liveness probes may take; beyond that they are sent less often."""
+USUAL_FAR_MS = 300.0
+STORE_RETRY_S = 2.0
+
+
+class ActiveProber:
+    """Everything that the one probing watcher of a store does; made by :meth:`prepare`.
+
+    Parameters
+    ----------
+    storage : StoreThread
+    sessions : Sessions
+    catalogue : Catalogue
+    options : WatchOptions
+    store_problem : StoreProblem
+    on_note : callable
+    """
+
+    @classmethod
+    async def prepare(
+        cls,
+        storage: StoreThread,
+        sessions: Sessions,
+        catalogue: Catalogue,
+        options: WatchOptions,
+        store_problem: StoreProblem,
+        on_note: Callable[[str], None],
+    ) -> ActiveProber:
+        """Make a prober that goes on from what an earlier one kept.
+
+        Raises
+        ------
+        StoreError
+            If the store can't be used.
+        """
+        made = cls(storage, sessions, catalogue, options, store_problem, on_note)
+        kept = await storage.do(lambda store: LinkStates(store.database).kept())
+        made.links.resume(kept, time.time())
+        await made.upkeep.begin()
+        if made.notifier:
+            await made.notifier.begin()
+        made.monitor, liveness_usd_per_day = made._liveness()
+        made.scheduler = CampaignScheduler(
+            storage,
+            sessions.fleet,
+            catalogue,
+            options,
+            liveness_usd_per_day,
+            made.links.collapsed,
+            on_note,
+        )
+        return made
+
+    def __init__(
+        self,
+        storage: StoreThread,
+        sessions: Sessions,
+        catalogue: Catalogue,
+        options: WatchOptions,
+        store_problem: StoreProblem,
+        on_note: Callable[[str], None],
+    ) -> None:
+        self._storage = storage
+        self._sessions = sessions
+        self._options = options
+        self._store_problem = store_problem
+        self._on_note = on_note
+        self._measured = MeasuredFleet(sessions.fleet, catalogue, None)
+        self._spent_usd = self._sent_gb = 0.0
+        self.links = WatchedLinks(region_pairs(sessions.fleet, options.pairs), options.policy)
+        self.upkeep = Upkeep(storage, catalogue, options, self.links, on_note)
+        webhook = options.webhook
+        self.notifier = Notifier(storage, webhook, on_note) if webhook else None
+        self.monitor: LivenessMonitor
+        self.scheduler: CampaignScheduler
+
+    def _liveness(self) -> tuple[LivenessMonitor, float]:
+        """Return the liveness monitor and what its probes cost a day."""
+        options, links = self._options, self.links
+        longest_ms = max(links.usual_ms.values(), default=USUAL_FAR_MS)
+        parameters = parameters_for(options.interval_s, longest_ms)
+        usd_per_probe = self._usd_per_probe(parameters)
+        every_s = period_s(options.interval_s, parameters, options.policy.confirmations)
+        per_round_usd = sum(usd_per_probe.values())
+        most_usd = LIVENESS_SHARE * options.daily_budget_usd
+        least_s = 0.0
+        if per_round_usd * DAY_S / every_s > most_usd > 0:
+            least_s = every_s = per_round_usd * DAY_S / most_usd
+            self._on_note(
+                f"Liveness probes of {len(links.healths)} links every {options.interval_s:g} s "
+                "would take over half of the daily budget: they are sent every "
+                f"{every_s:.0f} s."
+            )
+        usd_per_day = per_round_usd * DAY_S / every_s
+        budget = LivenessBudget(
+            self._storage, options.daily_budget_usd, usd_per_day * BLOCK_S / DAY_S
+        )
+
+        async def on_probed() -> None:
+            if links.changed:
+                await self._keep()
+
+        monitor = LivenessMonitor(
+            self._sessions,
+            links,
+            budget,
+            parameters,
+            options.interval_s,
+            least_s,
+            usd_per_probe,
+            on_probed,
+            self._on_note,
+            loaded=lambda: bool(self.scheduler.running),
+        )
+        return monitor, usd_per_day
+
+    def _usd_per_probe(self, parameters: ProbeParameters) -> dict[tuple[str, str], float]:
+        """Return the price of a probe of each link; requests and replies pay where they leave."""
+        meter, each_gb = self._measured.meter(), parameters.probe_gb / 2
+        return {
+            (src, dst): meter.price(src, dst, each_gb) + meter.price(dst, src, each_gb)
+            for src, dst in self.links.healths
+        }
+
+    async def run(self, *until: Coroutine[Any, Any, object]) -> None:
+        """Probe until one of some coroutines has ended; keep what was seen.
+
+        Raises
+        ------
+        Exception
+            The first error of any part.
+        """
+        loops = [self.monitor.run(), self._upkeep(), self._campaigns(), *until]
+        if self.notifier:
+            loops.append(_retried(self.notifier.run, self._store_problem.note))
+        running = [asyncio.create_task(loop) for loop in loops]
+        try:
+            await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in running:
+                task.cancel()
+            ended = await asyncio.gather(*running, return_exceptions=True)
+            with suppress(StoreError):
+                await self.upkeep.end()
+                await self._keep()
+                await self.monitor.budget.settle()
+                await self._count_spending()
+        for outcome in ended:
+            if isinstance(outcome, Exception):
+                raise outcome
+
+    def status(self) -> dict[str, Any]:
+        """Return the state of the links, the budget and the campaigns as plain values."""
+        now_s = time.time()
+        monitor, upkeep, scheduler = self.monitor, self.upkeep, self.scheduler
+        return {
+            "legs": dict(self.links.counts()),
+            "not_up": [
+                {
+                    "src": src,
+                    "dst": dst,
+                    "condition": health.condition,
+                    "since": utc_text(health.since_s),
+                    "reason": health.reason,
+                }
+                for (src, dst), health in self.links.unusual().items()
+            ],
+            "unreachable": dict(monitor.unreachable),
+            "remedies": dict(monitor.remedies),
+            "looks_every_s": monitor.period_s,
+            "outages_noticed_within_s": monitor.noticed_within_s,
+            "last_look_age_s": now_s - monitor.last_probe_s if monitor.last_probe_s else None,
+            "spent_today_usd": self._spent_usd,
+            "sent_today_gb": self._sent_gb,
+            "budget_used_up": monitor.budget.empty,
+            "snapshot": upkeep.snapshot_id or None,
+            "snapshot_age_s": now_s - upkeep.snapshot_at_s if upkeep.snapshot_at_s else None,
+            "campaign": scheduler.running and {"why": scheduler.running, **scheduler.progress},
+            "last_campaign": scheduler.last or None,
+            "webhook": self.notifier
+            and {
+                "delivered": self.notifier.delivered,
+                "failures": self.notifier.failures,
+                "given_up": self.notifier.given_up,
+                "problem": self.notifier.problem,
+            },
+        }
+
+    # ---- loops ---------------------------------------------------------------------------------
+
+    async def _upkeep(self) -> None:
+        confirmed_s = 0.0
+
+        async def once() -> None:
+            nonlocal confirmed_s
+            now_s = time.time()
+            await self.upkeep.check(now_s)
+            # States expire unless they are confirmed now and then.
+            probing = now_s - self.monitor.last_probe_s < self._options.valid_s / 4
+            if probing and now_s - confirmed_s > self._options.valid_s / 4:
+                confirmed_s = now_s
+                await self._keep(all_of_them=True)
+            elif self.links.changed:
+                await self._keep()
+            await self._count_spending()
+
+        while True:
+            await self._safely(once)
+            await asyncio.sleep(min(UPKEEP_S, self._options.interval_s))
+
+    async def _campaigns(self) -> None:
+        while True:
+            await asyncio.sleep(min(UPKEEP_S, self._options.interval_s))
+            await self._safely(lambda: self.scheduler.check(time.time()))
+
+    async def _keep(self, *, all_of_them: bool = False) -> None:
+        """Store the states that have changed, with their events: all readers plan by them then."""
+        links = self.links
+        unusual = links.unusual()
+        changes, changed = links.take_changes()
+        keep = unusual if all_of_them else {p: h for p, h in unusual.items() if p in changed}
+        until_s = time.time() + self._options.valid_s
+
+        def write(store: Store) -> None:
+            with store.database.transaction():
+                LinkStates(store.database).keep(keep, changed - set(unusual), until_s)
+                events = Events(store.database)
+                for change in changes:
+                    events.add("leg", f"{change.src}>{change.dst}", change.detail())
+
+        if not keep and not changed and not changes:
+            return
+        try:
+            await self._storage.do(write)
+        except StoreError:
+            links.give_back(changes, changed)
+            raise
+        for change in changes:
+            reason = change.health.reason
+            self._on_note(
+                f"{change.src} -> {change.dst} is {change.health.condition}"
+                + (f": {reason}." if reason else " again.")
+            )
+        if changes and self.notifier:
+            self.notifier.news.set()
+
+    async def _count_spending(self) -> None:
+        self._spent_usd, self._sent_gb = await self._storage.do(_spent_today)
+
+    async def _safely(self, do: Callable[[], Awaitable[None]]) -> None:
+        """Do something that needs the store; a store that is busy or full is only a pause."""
+        try:
+            await do()
+            self._store_problem.clear()
+        except StoreError as error:
+            self._store_problem.note(error)
+
+
+def _spent_today(store: Store) -> tuple[float, float]:
+    spending, today = Spending(store.database), day_of(time.time())
+    return spending.committed_usd(today), spending.sent_gb(today)
+
+
+async def _retried(
+    run: Callable[[], Awaitable[None]], on_error: Callable[[StoreError], None]
+) -> None:
+    while True:
+        try:
+            await run()
+        except StoreError as error:
+            on_error(error)
+            await asyncio.sleep(STORE_RETRY_S)
