@@ -2,65 +2,93 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-SHARED ?= ../shared/data
+WORKERS ?= auto
 
 .DEFAULT_GOAL := help
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-$(BIN)/.installed: pyproject.toml
+# In stages, so that running needs nothing of what developing needs. Modules are compiled when they
+# are first imported: most never are, and a quarter of the space would be theirs.
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+
+$(BIN)/.runtime: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
+	$(PIP) --editable .
+	@touch $@
+
+$(BIN)/.dev: $(BIN)/.runtime
+	$(PIP) --upgrade 'pip>=25.1'
+	$(PIP) --group dev
 	@touch $@
 
 # The engines that the examples run are large, and only their tests need them.
-$(BIN)/.engines: $(BIN)/.installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group examples
+$(BIN)/.engines: $(BIN)/.dev
+	$(PIP) --group examples
 	@touch $@
 
-setup: $(BIN)/.installed  ## Make the virtual environment
+setup: $(BIN)/.runtime  ## Install what running needs into .venv
+
+dev: $(BIN)/.dev  ## Install what tests and lint need as well
+
+engines: $(BIN)/.engines  ## Install the engines of the examples as well (pyspark, dask)
 
 demo: setup  ## Set up and recommend a first transfer
 	@echo '$$ relayd plan --src us-east --dst sa --volume 500GB'
 	@$(BIN)/relayd plan --src us-east --dst sa --volume 500GB
 
-demo-lab: setup tools  ## Emulate twelve datacenters, measure them, plan on that (needs root)
+demo-lab: setup  ## Emulate twelve datacenters, measure them, plan on that (needs root)
+	@sh scripts/install_tools.sh lab
 	@scripts/demo_lab.sh $(BIN)/relayd
 
 tools:  ## Install the programs that tests drive (iperf3, sshd, ...), where it may
 	@sh scripts/install_tools.sh
 
-test: setup tools $(BIN)/.engines  ## Set up and pass all tests
-	$(BIN)/python -m pytest
+# Tests are marked by what they need (tests/conftest.py). Those of a lab measure, so they have the
+# machine to themselves; all others share it.
+PYTEST := $(BIN)/python -m pytest
+PARALLEL := --numprocesses $(WORKERS) --dist worksteal
 
-lint: setup  ## Style and types
+quick: dev  ## Pass the tests that need no lab, server, browser or engine
+	$(PYTEST) -m 'not (lab or service or browser or postgresql or engines)' \
+		--hypothesis-profile quick $(PARALLEL)
+
+test:  ## Pass all tests
+	@$(MAKE) --no-print-directory --keep-going test-parallel test-lab
+
+test-parallel: engines tools  ## Pass all tests but those of a lab
+	$(PYTEST) -m 'not lab' $(PARALLEL)
+
+test-lab: dev tools  ## Pass the tests of a lab (needs root)
+	$(PYTEST) -m lab
+
+lint: dev  ## Style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-format: setup  ## Put the code into its style
+format: dev  ## Put the code into its style
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: setup  ## Measure speed, side by side with references
+bench: dev  ## Measure speed, side by side with references
 	$(BIN)/python -m benchmarks
 
-shuffle-study: setup  ## Make every number and figure of docs/shuffle-study.md again
+shuffle-study: dev  ## Make every number and figure of docs/shuffle-study.md again
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group study
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m scripts.shuffle_study
 
-screenshots: setup  ## Make the pictures of the dashboard again (needs chromium)
+screenshots: dev  ## Make the pictures of the dashboard again (needs chromium)
 	$(BIN)/python -m scripts.screenshots
 
-reproduce: setup tools  ## Make docs/reproduction.md again: the 2018 paper in a lab and on a grid
+reproduce: dev tools  ## Make docs/reproduction.md again: the 2018 paper in a lab and on a grid
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m scripts.reproduce
 
-soak: setup  ## Ask and feed a service for 15 minutes, and watch its memory
+soak: dev  ## Ask and feed a service for 15 minutes, and watch its memory
 	$(BIN)/python -m benchmarks.soak
 
-lab-check: setup  ## Measure what a lab can do on this machine (needs root, takes minutes)
+lab-check: dev  ## Measure what a lab can do on this machine (needs root, takes minutes)
 	$(BIN)/python benchmarks/lab_check.py
 	$(BIN)/python benchmarks/campaign_check.py
 	$(BIN)/python benchmarks/verify_check.py
@@ -70,5 +98,5 @@ clean:  ## Remove what the other targets made
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis dist build
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help setup demo demo-lab tools test lint format bench shuffle-study screenshots reproduce soak
-.PHONY: lab-check clean
+.PHONY: help setup dev engines demo demo-lab tools quick test test-parallel test-lab lint format bench
+.PHONY: shuffle-study screenshots reproduce soak lab-check clean

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Installs the programs that tests drive, where that is possible without asking: as root, on a
 # machine with apt. Says what is missing otherwise; those tests then say why they skip.
+# Usage: install_tools.sh [lab]; `lab` stops at what an emulated WAN needs.
 set -eu
 
 missing=""
@@ -11,21 +12,23 @@ need ip iproute2
 need sshd openssh-server
 need ssh-keygen openssh-client
 need iperf3 iperf3
-need nuttcp nuttcp
 need ping iputils-ping
-need traceroute traceroute
-need haproxy haproxy
-need socat socat
-need busybox busybox
-# Debian keeps the server's programs apart from PATH, a folder for each version.
-PATH="$PATH:$(echo /usr/lib/postgresql/*/bin | tr ' ' ':')" need initdb postgresql
-need java default-jre-headless
-need curl curl
-need rclone rclone
-need shellcheck shellcheck
-need openssl openssl
-need chromium chromium
-need pgrep procps
+if [ "${1:-}" != lab ]; then
+  need nuttcp nuttcp
+  need traceroute traceroute
+  need haproxy haproxy
+  need socat socat
+  need busybox busybox
+  # Debian keeps the server's programs apart from PATH, a folder for each version.
+  PATH="$PATH:$(echo /usr/lib/postgresql/*/bin | tr ' ' ':')" need initdb postgresql
+  need java default-jre-headless
+  need curl curl
+  need rclone rclone
+  need shellcheck shellcheck
+  need openssl openssl
+  need chromium chromium
+  need pgrep procps
+fi
 
 [ -n "$missing" ] || exit 0
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
@@ -33,4 +36,4 @@ if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
   { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $missing; } >/dev/null 2>&1 && exit 0
   echo "Could not install$missing." >&2
 fi
-echo "Tests that need$missing will be skipped: apt-get install -y$missing (as root)." >&2
+echo "What needs$missing cannot run (tests skip it): apt-get install -y$missing (as root)." >&2

@@ -1,21 +1,52 @@
-"""Hypothesis: new examples on every run at home, the same ones on every run in CI.
+"""Tiers of tests, Hypothesis profiles, and a PostgreSQL server.
 
-And a PostgreSQL server, started for the first test that asks for it.
+Every test is marked by what it needs beyond this package, so that ``make quick`` can leave out
+what takes long (see ``markers`` in pyproject.toml).
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 from tests.postgresql import PostgresqlServer, running_server
 
+# At home new examples on every run, in CI the same ones, and few of them while working.
 settings.register_profile("home", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
+settings.register_profile("quick", deadline=None, max_examples=10)
 settings.load_profile("ci" if os.environ.get("CI") == "true" else "home")
+
+_MARKERS_BY_FOLDER = {
+    "dashboard": {"browser", "service"},
+    "examples": {"engines"},
+    "http": {"service"},
+}
+_MARKERS_BY_FIXTURE = {"machine": "lab", "postgresql_server": "postgresql"}
+_MARKERS_BY_HELPER = {"tests.http.running": "service", "tests.probes.machines": "service"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark each test by its folder, the fixtures it uses, and the helpers its module imports."""
+    for item in items:
+        for marker in sorted(_markers_of(item)):
+            item.add_marker(marker)
+
+
+def _markers_of(item: pytest.Item) -> set[str]:
+    folder = item.path.relative_to(Path(__file__).parent).parts[0]
+    found = set(_MARKERS_BY_FOLDER.get(folder, ()))
+    if isinstance(item, pytest.Function):
+        chosen = item.callspec.params.values() if hasattr(item, "callspec") else ()
+        uses = {*item.fixturenames, *(f"{word}_server" for word in chosen if word == "postgresql")}
+        found |= {marker for name, marker in _MARKERS_BY_FIXTURE.items() if name in uses}
+        helpers = {getattr(value, "__module__", None) for value in vars(item.module).values()}
+        found |= {marker for name, marker in _MARKERS_BY_HELPER.items() if name in helpers}
+    return found
 
 
 @pytest.fixture(scope="session")

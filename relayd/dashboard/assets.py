@@ -44,9 +44,9 @@ def asset(content: bytes, media_type: str) -> Asset:
 
 @cache
 def assets() -> dict[str, Asset]:
-    """Return all files by name: only these are served, whatever a path may say."""
+    """Return all files by folder and name: only these are served, whatever a path may say."""
     return {
-        path.name: asset(path.read_bytes(), MEDIA_TYPES[path.suffix])
-        for path in sorted(FILES.iterdir())
+        str(path.relative_to(FILES)): asset(path.read_bytes(), MEDIA_TYPES[path.suffix])
+        for path in sorted(FILES.glob("*/*"))
         if path.suffix in MEDIA_TYPES
     }

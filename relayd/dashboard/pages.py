@@ -1,7 +1,8 @@
-"""Which pages there are, and the frame that all of them share."""
+"""The pages of the dashboard, and the HTML that all of them share."""
 
 from __future__ import annotations
 
+import posixpath
 import re
 from dataclasses import dataclass
 from functools import cache
@@ -11,7 +12,7 @@ from string import Template
 from relayd.dashboard.assets import FILES, Asset, asset
 from relayd.version import __version__
 
-_IMPORT = re.compile(r'^(?:import|export) .*from "\./([\w.]+)";$', re.MULTILINE)
+_IMPORT = re.compile(r'^(?:import|export) .*from "(\.{1,2}/[\w./]+)";$', re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,7 @@ class Page:
         Where it is served; all of one level, so that links are relative and a prefix of a
         reverse proxy does no harm.
     name : str
-        Of its script and style, ``files/{name}.js`` and ``files/{name}.css``.
+        Of its folder in ``files/``, which has its script ``page.js`` and its ``style.css``.
     title : str
     summary : str
         What it is for, in one sentence; read out and shown below the title.
@@ -52,14 +53,14 @@ PAGES = (
 def rendered(page: Page) -> Asset:
     """Return a page as HTML, ready to be sent; its figures come later, by its script."""
     menu = "".join(_entry(other, other is page) for other in PAGES)
-    template = Template((FILES / "page.html").read_text("utf-8"))
+    template = Template((FILES / "shared" / "page.html").read_text("utf-8"))
     content = template.substitute(
         title=escape(page.title),
         summary=escape(page.summary),
         name=page.name,
         menu=menu,
         version=escape(__version__),
-        modules="".join(map(_preload, _modules(f"{page.name}.js"))),
+        modules="".join(map(_preload, _modules(f"{page.name}/page.js"))),
     )
     return asset(content.encode(), "text/html; charset=utf-8")
 
@@ -68,8 +69,9 @@ def _modules(script: str) -> list[str]:
     """Return what a script imports, and what that imports; not what it may import later."""
     found = [script]
     for name in found:  # grows meanwhile
-        text = (FILES / name).read_text("utf-8")
-        found += [other for other in dict.fromkeys(_IMPORT.findall(text)) if other not in found]
+        imported = _IMPORT.findall((FILES / name).read_text("utf-8"))
+        paths = (posixpath.normpath(f"{name}/../{other}") for other in imported)
+        found += [path for path in dict.fromkeys(paths) if path not in found]
     return found[1:]
 
 

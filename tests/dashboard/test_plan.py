@@ -43,7 +43,7 @@ def column(page: Page, table: str, at: int) -> list[str]:
 
 def test_the_form_has_every_option_of_the_api(page: Watched, grid: Served) -> None:
     shown = page.open(f"{grid.url}/plan")
-    options = shown.evaluate("import('./assets/plan_options.js').then(it => it.OPTIONS)")
+    options = shown.evaluate("import('./assets/plan/options.js').then(it => it.OPTIONS)")
     fields = PlanRequest.model_fields
     assert {option["name"] for option in options} == set(fields)
     for option in options:

@@ -36,7 +36,7 @@ def test_the_first_view_is_small(grid: Served, page: Watched) -> None:
     assert all(url.startswith(grid.url) for url in asked)
     # Scripts are asked for at once: the page names them all.
     html = grid.get("/").content.decode()
-    scripts = [url.rpartition("/")[2] for url in asked if url.endswith(".js")]
+    scripts = [url.rpartition("assets/")[2] for url in asked if url.endswith(".js")]
     assert scripts
     assert [name for name in scripts if f"assets/{name}" not in html] == []
 
@@ -150,7 +150,7 @@ def test_files_come_with_policy_type_and_tag_and_nothing_else_is_served(empty: S
     for part in ("default-src 'none'", "script-src 'self'", "frame-ancestors 'none'"):
         assert part in page.headers["Content-Security-Policy"]
     assert "unsafe" not in page.headers["Content-Security-Policy"]
-    for name, kind in (("matrix.js", "text/javascript"), ("base.css", "text/css")):
+    for name, kind in (("matrix/page.js", "text/javascript"), ("shared/base.css", "text/css")):
         plain, packed = (
             empty.get(f"/assets/{name}", **given) for given in ({}, {"Accept-Encoding": "gzip"})
         )
@@ -161,7 +161,8 @@ def test_files_come_with_policy_type_and_tag_and_nothing_else_is_served(empty: S
             assert empty.get(f"/assets/{name}", **{"If-None-Match": tag}).status == 304
     for path in (
         "/assets/none.js",
-        "/assets/page.html",
+        "/assets/matrix/none.js",
+        "/assets/shared/page.html",
         "/assets/",
         "/assets/../pages.py",
         "/assets/..%2fpages.py",
@@ -169,15 +170,19 @@ def test_files_come_with_policy_type_and_tag_and_nothing_else_is_served(empty: S
         "/assets/..%5cpages.py",
         "/assets/%2fetc%2fpasswd",
         "/assets//etc/passwd",
-        "/assets/matrix.js/",
-        "/assets/matrix.js%00",
-        "/assets/MATRIX.JS",
-        "/files/matrix.js",
+        "/assets/matrix/page.js/",
+        "/assets/matrix/page.js%00",
+        "/assets/matrix/PAGE.JS",
+        "/files/matrix/page.js",
+        "/assets/shared/../../pages.py",
+        "/assets/shared/..%2f..%2fpages.py",
     ):
         assert empty.get(path).status in (400, 404), path
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in FILES.glob("*.js")))
+@pytest.mark.parametrize(
+    "name", sorted(str(path.relative_to(FILES)) for path in FILES.glob("*/*.js"))
+)
 def test_no_script_makes_markup_of_text(name: str) -> None:
     # The name of a namespace is not an address.
     text = (FILES / name).read_text().replace("http://www.w3.org/2000/svg", "")

@@ -10,6 +10,7 @@ from scipy.optimize import linprog
 
 import relayd
 from examples.reduce_placement import place_reduce, reduce_shares
+from tests.properties import examples
 
 figure = st.floats(0.2, 20)
 
@@ -24,7 +25,7 @@ def time_s(
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.lists(
         st.tuples(st.sampled_from([0.0, 1.0, 10.0, 300.0]), figure, figure), min_size=2, max_size=6

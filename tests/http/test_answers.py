@@ -16,11 +16,12 @@ from hypothesis import strategies as st
 import relayd
 from relayd.sources.matrices import MATRIX_METRICS, MatrixMetric
 from tests.http.running import REGIONS, Served
+from tests.properties import examples
 
 PAIR = {"src": "us-east", "dst": "sa"}
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(25), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     ends=st.permutations(REGIONS[:3]).map(lambda names: names[:2]),
     volume_gb=st.floats(0.001, 1e6),

@@ -21,6 +21,7 @@ from relayd.http.description.documentation import EXAMPLES
 from relayd.http.description.openapi import document
 from relayd.http.routes.all import ROUTES
 from tests.http.running import Served, served
+from tests.properties import examples
 
 API = json.loads(document())
 CHECKS = [
@@ -60,7 +61,10 @@ def fuzz(operation: schemathesis.schemas.APIOperation, url: str) -> None:  # typ
     from hypothesis import given
 
     @settings(
-        max_examples=15, deadline=None, suppress_health_check=list(HealthCheck), database=None
+        max_examples=examples(15),
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        database=None,
     )
     @given(case=operation.as_strategy())
     def holds(case: schemathesis.Case[Any]) -> None:

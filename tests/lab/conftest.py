@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,16 +13,16 @@ from planner.model.errors import RelaydError
 from probes.lab.controller import Lab, labs
 from probes.lab.requirements import check_machine
 from probes.lab.topology import Topology
+from tests.lab.quiet import judged_if_quiet
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Take a measurement again that failed: other work on the machine delays packets.
-
-    What is really wrong fails three times in a row.
-    """
-    for item in items:
-        if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.flaky(reruns=2, reruns_delay=3))
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+    """Judge a test that measures only while the machine is quiet."""
+    if pyfuncitem.get_closest_marker("alone") is None:
+        return (yield)
+    with judged_if_quiet():
+        return (yield)
 
 
 @pytest.fixture(scope="session")

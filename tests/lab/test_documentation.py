@@ -9,9 +9,9 @@ import pytest
 
 from probes.lab.behaviours import HostBehaviour, LinkBehaviour
 from probes.lab.profiles import LawEntry, LinkEntry, Profile, SiteEntry, profile_names
-from relayd.catalogue.loading import built_in_folder
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "lab.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "lab.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("behaviour", [LinkBehaviour, HostBehaviour])
@@ -27,5 +27,5 @@ def test_every_key_of_a_profile_is_described(entry: type[Profile]) -> None:
 
 
 def test_every_profile_is_named() -> None:
-    for name in profile_names(built_in_folder()):
+    for name in profile_names(ROOT / "configs"):
         assert name in PAGE, name

@@ -18,6 +18,8 @@ from probes.lab.topology import GOODPUT_SHARE
 from tests.lab.quiet import undisturbed
 from tests.lab.shapes import star
 
+pytestmark = pytest.mark.alone
+
 PAIR = [(0, 1)]
 
 

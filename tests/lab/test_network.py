@@ -17,6 +17,8 @@ from probes.lab.topology import GOODPUT_SHARE
 from tests.lab.quiet import at_best, undisturbed
 from tests.lab.shapes import star
 
+pytestmark = pytest.mark.alone
+
 RTTS_MS = (1, 20, 60, 120, 200, 400)
 
 

@@ -10,8 +10,11 @@ from planner.model.network import Link, Network, Site
 from planner.model.pricing import FlatPrices
 from planner.transfer.allocation import Direct, End, Relay, Transfer
 from planner.transfer.request import OBJECTIVES, TransferRequest
+from tests.properties import examples
 
-patient = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+patient = settings(
+    deadline=None, max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow]
+)
 """How busy the machine is must not decide a test."""
 
 # Few values, so that equals are common, beside any value.

@@ -31,6 +31,7 @@ from tests.planner.broadcasts import (
 from tests.planner.grid import january_grid
 from tests.planner.strategies import patient
 from tests.planner.test_steiner import every_tree
+from tests.properties import examples
 
 WITHIN = 0.01
 VOLUME_GBIT = 800.0
@@ -330,7 +331,7 @@ def test_wrong_requests_are_named(further: dict[str, object], words: str) -> Non
 # ---- properties ----------------------------------------------------------------------------------
 
 
-@settings(patient, max_examples=40)
+@settings(patient, max_examples=examples(40))
 @given(
     seed=st.integers(0, 10**6),
     n=st.integers(3, 9),

@@ -19,6 +19,7 @@ from planner.placement.plan import ReducePlacement
 from planner.placement.reduce import recommend_reduce
 from planner.placement.request import ReduceRequest
 from tests.planner.schedules import World, world
+from tests.properties import examples
 
 
 def place(of: World, volumes: Floats, **more: Any) -> ReducePlacement:
@@ -216,7 +217,7 @@ def test_wrong_questions_are_named() -> None:
         recommend_reduce(ReduceRequest({"z": 1.0, "a": 1.0}), network, prices)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.integers(0, 10_000), st.integers(0, 2), st.sampled_from([1e-6, 1.0, 1e4]))
 def test_one_more_vm_never_makes_it_slower(seed: int, where: int, scale: float) -> None:
     of, volumes = complete(seed)

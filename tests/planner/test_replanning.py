@@ -28,6 +28,7 @@ from planner.shuffle.request import ShuffleRequest
 from planner.transfer.recommendation import recommend
 from planner.transfer.request import TransferRequest
 from tests.planner.strategies import patient
+from tests.properties import examples
 
 REGIONS = ("a", "b", "c", "d", "e")
 PRICES = FlatPrices(REGIONS, 0.02, 1.0)
@@ -252,7 +253,7 @@ def true_rate_gbps(plan: dict[str, Any], truth: Floats) -> float:
     return 8 * volume_gb / course.transfer_s(exact, plan["request"]["connections"]).expected
 
 
-@settings(patient, max_examples=60)
+@settings(patient, max_examples=examples(60))
 @given(
     seed=st.integers(0, 10**6),
     error=st.sampled_from([0.02, 0.05, 0.1, 0.2]),
@@ -288,7 +289,7 @@ def _way(plan: dict[str, Any]) -> tuple[object, ...]:
     return (*paths, *sorted(plan["vms"].items()))
 
 
-@settings(patient, max_examples=30)
+@settings(patient, max_examples=examples(30))
 @given(seed=st.integers(0, 10**6), error=st.sampled_from([0.02, 0.05, 0.1]))
 def test_a_real_shift_is_followed_once(seed: int, error: float) -> None:
     random = np.random.default_rng(seed)

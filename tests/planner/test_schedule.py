@@ -19,6 +19,7 @@ from planner.schedule.plan import SchedulePlan
 from planner.schedule.recommendation import recommend_schedule
 from planner.schedule.request import ScheduleRequest, TimedTransfer, timed_transfers
 from tests.planner.schedules import Full, World, assert_kept, transfers, world
+from tests.properties import examples
 
 WITHIN = 1e-5
 
@@ -250,7 +251,7 @@ def test_a_promise_that_the_network_breaks_is_told() -> None:
 # ---- properties ----------------------------------------------------------------------------
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.integers(0, 10_000), st.sampled_from([1e-6, 1.0, 1e5]), st.integers(1, 8))
 def test_promises_hold_whatever_is_asked(seed: int, scale: float, count: int) -> None:
     of = world(seed)
@@ -270,7 +271,7 @@ def test_promises_hold_whatever_is_asked(seed: int, scale: float, count: int) ->
     assert plan.bound_usd <= plan.cost_usd.egress * (1 + 1e-6)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.integers(0, 10_000), st.integers(0, 2))
 def test_one_more_vm_never_makes_it_worse(seed: int, where: int) -> None:
     of = world(seed)

@@ -22,6 +22,7 @@ from planner.shuffle.request import ShuffleRequest
 from planner.solvers.column_generation import GAP, Columns, least_fees, least_time
 from planner.solvers.max_min_fill import direct_paths, equal_share_finish_s, fill
 from tests.planner.grid import january_grid
+from tests.properties import examples
 
 WITHIN = 1e-3
 
@@ -275,7 +276,7 @@ def shuffles(draw: st.DrawFn) -> tuple[SiteResources, Floats]:
     return SiteResources(rate, caps[0], caps[1], vms, np.ones(n, dtype=bool)), demands
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(shuffles())
 def test_filling_leaves_nobody_who_could_go_faster_alone(
     given: tuple[SiteResources, Floats],
@@ -294,7 +295,7 @@ def test_filling_leaves_nobody_who_could_go_faster_alone(
         assert (resources.loads(links_of(alone))[full] > 0).any()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(shuffles(), st.sampled_from([0.0, 0.1]))
 def test_never_worse_than_starting_everything_at_once(
     given: tuple[SiteResources, Floats], margin: float

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from planner.model.errors import DataError, InputError
 from planner.single_flow.flow_tests import FlowEvidence
 from planner.single_flow.prediction import FlowTest, predict
+from tests.properties import examples
 from tests.shared_data import shared
 
 SEGMENT_KB = 1.46
@@ -60,7 +61,7 @@ def arrived_kb(links: list[tuple[float, float]], duration_s: float) -> float:
 
 
 @given(st.lists(st.tuples(windows_kb, rtts_ms), min_size=1, max_size=2), st.floats(8, 30))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_a_cold_test_brings_what_packets_bring(
     links: list[tuple[float, float]], duration_s: float
 ) -> None:

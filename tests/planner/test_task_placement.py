@@ -16,6 +16,7 @@ from planner.model.pricing import FlatPrices
 from planner.placement.plan import TaskPlacement
 from planner.placement.request import Machine, TasksRequest
 from planner.placement.tasks import recommend_tasks
+from tests.properties import examples
 
 NAMES = ["r0", "r1", "r2"]
 
@@ -137,7 +138,7 @@ def test_what_does_not_fit_is_told() -> None:
         place(lonely, TasksRequest({"a": 2, "b": 2}, traffic, vms))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.integers(0, 10_000), st.integers(2, 12), st.integers(2, 5))
 def test_a_placement_keeps_cpus_and_says_the_time_that_it_takes(
     seed: int, tasks: int, machines: int

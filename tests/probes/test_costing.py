@@ -15,6 +15,7 @@ from probes.campaign.costing import Meter, all_pairs_tasks, campaign_cost, task_
 from probes.campaign.rounds import schedule
 from probes.campaign.tasks import ProbeTask
 from relayd.catalogue.loading import load_catalogue
+from tests.properties import examples
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +50,7 @@ def test_a_small_campaign_adds_up_by_hand(catalogue: Catalogue) -> None:
     }
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.lists(st.floats(0.1, 30_000), min_size=1, max_size=20), st.floats(0, 200_000))
 def test_sending_in_parts_costs_what_the_whole_costs(
     catalogue: Catalogue, parts_gb: list[float], before_gb: float

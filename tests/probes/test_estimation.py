@@ -22,6 +22,7 @@ from planner.single_flow.prediction import FlowTest, predict
 from probes.estimation import Estimator
 from probes.samples import Metric, Sample
 from relayd.catalogue.loading import load_catalogue
+from tests.properties import examples
 from tests.shared_data import shared
 
 CATALOGUE = load_catalogue()
@@ -168,7 +169,7 @@ def test_hosts_of_which_only_single_flows_and_pings_are_known_can_be_asked_about
     assert "our:never" not in network.links["our:silent"]
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(
     st.lists(
         st.tuples(

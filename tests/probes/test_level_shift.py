@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from probes.analysis.level_shift import LEARNT_FROM, LEAST_SHIFT, level_shifts
+from tests.properties import examples
 
 Noise = Callable[[np.random.Generator, int], np.ndarray]
 _SERIES, _LENGTH = 400, 256
@@ -54,7 +55,7 @@ def test_noise_is_no_change(name: str) -> None:
     assert alarms <= 10
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     seed=st.integers(0, 2**32),
     name=st.sampled_from(["gaussian", "laplace", "student-3", "dips-10"]),

@@ -16,6 +16,7 @@ from probes.liveness.link_health import (
     after_throughput,
     suspicious,
 )
+from tests.properties import examples
 
 _POLICY = HealthPolicy(confirmations=3, hold_s=50.0)
 _USUAL_MS = 80.0
@@ -39,7 +40,7 @@ def _through(
     return found[1:]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.lists(st.sampled_from([GOOD, GOOD, SILENT, SLOW]), max_size=60))
 def test_conditions_follow_runs_of_probes(kinds: list[str]) -> None:
     history = _through(kinds)
@@ -82,7 +83,7 @@ def test_looking_again_settles_it_and_one_lost_packet_is_nothing() -> None:
     assert not suspicious(down, _probe(0, SILENT), _POLICY)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from([0.2, 0.3, 0.5]))
 def test_loss_degrades_and_its_share_is_known(seed: int, share: float) -> None:
     random = Random(seed)

@@ -12,6 +12,7 @@ from probes.estimation import Estimator
 from probes.estimation.provenance import FigureProvenance, Provenance, Quantity
 from probes.samples import Metric, Sample
 from relayd.catalogue.loading import load_catalogue
+from tests.properties import examples
 
 CATALOGUE = load_catalogue()
 # Two of them in one city, of two providers.
@@ -20,7 +21,9 @@ WHEN_S = 1.7e9
 ALL: tuple[Metric, ...] = ("rtt_ms", "per_flow_mbps", "aggregate_mbps", "loss_pct")
 CAPS: tuple[Metric, ...] = ("egress_cap_mbps", "ingress_cap_mbps")
 # An estimate of the whole graph takes a while: what fails is not made smaller.
-QUICKLY = settings(max_examples=12, deadline=None, phases=(Phase.explicit, Phase.generate))
+QUICKLY = settings(
+    max_examples=examples(12), deadline=None, phases=(Phase.explicit, Phase.generate)
+)
 # Distances of other links, and the caps of VMs elsewhere, decide which links are alike and which
 # flows are slow enough to show a window: these are not named.
 NOT_NAMED: dict[Quantity, tuple[Metric, ...]] = {

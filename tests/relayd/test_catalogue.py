@@ -20,6 +20,7 @@ from planner.model.aliases import permitted, resolve
 from planner.model.catalogue import CONTINENTS, Catalogue, EgressPrice, Tier
 from planner.model.errors import CatalogueError, DataError, InputError
 from relayd.catalogue.loading import built_in_folder, load_catalogue
+from tests.properties import examples
 from tests.shared_data import shared
 
 DOCUMENTATION = Path(__file__).resolve().parents[2] / "docs" / "catalogue.md"
@@ -272,7 +273,7 @@ FIGURES = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(20), deadline=None, suppress_health_check=list(HealthCheck))
 @given(entries=st.dictionaries(NAMES, FIGURES, max_size=4))
 def test_overrides_hold_and_touch_nothing_else(
     entries: dict[str, dict[str, float]], write: Write, built_in: Catalogue
@@ -392,7 +393,7 @@ SCALARS = st.sampled_from(
 LINES = re.findall(r"^\w+ = .*[^\[\n]$", EXAMPLE, re.MULTILINE)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=list(HealthCheck))
 @given(line=st.sampled_from(LINES), scalar=SCALARS)
 def test_any_value_in_any_field_loads_or_is_a_clear_error(
     line: str, scalar: str, write: Write

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from relayd.__main__ import main
+from tests.properties import examples
 from tests.relayd.conftest import Outcome
 
 Relayd = Callable[..., Outcome]
@@ -241,7 +242,9 @@ TEXT = st.text(max_size=12) | st.sampled_from(
 
 
 @settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(150),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(
     st.lists(

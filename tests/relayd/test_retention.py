@@ -22,6 +22,7 @@ from relayd.snapshots.evidence import MOST_JUDGED, add_current
 from relayd.store import Batch, Store, append, open_store
 from relayd.store.samples.ingest import ingest
 from relayd.store.samples.retention import Period, compact, summaries_of, vm_votes
+from tests.properties import examples
 
 _NOW_S = 1.8e9
 _DAY_S = 86400.0
@@ -93,7 +94,7 @@ def _estimates(store: Store, catalogue: Catalogue) -> dict[object, object]:
     return found
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 @given(
     seed=st.integers(0, 2**32),
     count=st.sampled_from([3, 70, 300, 700]),

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import IO
 
 from relayd.store import open_store
 from tests.relayd.engines import Spot, SqliteSpot
@@ -119,27 +120,29 @@ def test_a_kill_during_creation_of_a_file_leaves_nothing_that_hinders_the_next_s
         assert set(_groups(spot).values()) == {7}
 
 
+def _read_until(lines: IO[str], word: str) -> None:
+    """Read until a line begins with a word."""
+    assert any(line.startswith(word) for line in lines), f"it ended without saying {word!r}"
+
+
 def test_readers_see_whole_files_while_a_writer_works(spot: Spot) -> None:
     command = [sys.executable, "-c", _INGEST, spot.where, "0", "6000"]
     seen: list[int] = []
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=_ROOT) as writer:
         assert writer.stdout is not None
-        while not writer.stdout.readline().startswith("stored"):
-            pass
+        _read_until(writer.stdout, "stored")
         with open_store(spot.where, mode="read") as lasting:
             while len(set(seen)) < 6:
                 with open_store(spot.where, mode="read") as brief:
                     rows = list(brief.samples.samples_for_estimates())
                 assert len(set(rows)) == len(rows)
                 seen += [len(rows), sum(1 for _ in lasting.samples.samples_for_estimates())]
-                while not writer.stdout.readline().startswith("progress"):
-                    pass
+                _read_until(writer.stdout, "progress")
             # A reader that stands in the middle of its rows neither stops the writer nor sees it.
             streaming = lasting.samples.samples_for_estimates()
             next(streaming)
             before = lasting.samples.last_id()
-            while not writer.stdout.readline().startswith("stored"):
-                pass
+            _read_until(writer.stdout, "stored")
             assert sum(1 for _ in streaming) + 1 <= before
         writer.send_signal(signal.SIGKILL)
     assert all(count % 6000 == 0 for count in seen)

@@ -15,6 +15,7 @@ from probes.samples import Sample, Skipped
 from relayd.store import Batch, Store, append, content_digest, open_store
 from relayd.store.samples.columns import read_columns, read_details
 from relayd.store.samples.ingest import ingest
+from tests.properties import examples
 from tests.relayd.engines import Spot
 
 _A_FILE = Batch("a.csv", "csv", "0" * 64, {"force": False})
@@ -63,7 +64,9 @@ _samples = st.builds(
 
 @given(files=st.lists(st.lists(_samples, max_size=12), max_size=5))
 @settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(25),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 def test_overlapping_files_make_a_set_of_samples(spot: Spot, files: list[list[Sample]]) -> None:
     where = spot.another().where

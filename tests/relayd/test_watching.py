@@ -48,6 +48,7 @@ from relayd.watch.settings import DAY_S, QuietHours, WatchOptions, day_left_s
 from relayd.watch.storage import StoreThread
 from relayd.watch.watcher import Watcher
 from relayd.watch.webhook import DeliveryError, Webhook, retry_s
+from tests.properties import examples
 from tests.relayd.conftest import Outcome
 
 _ROOT = Path(__file__).parents[2]
@@ -115,7 +116,7 @@ def test_a_store_without_states_loads_nothing_for_them(db: Path) -> None:
 # ---- money and hours -----------------------------------------------------------------------------
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.lists(st.tuples(st.floats(0, 3), st.floats(0, 1), st.booleans()), max_size=25))
 def test_reservations_never_exceed_the_budget(steps: list[tuple[float, float, bool]]) -> None:
     with (

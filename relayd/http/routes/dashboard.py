@@ -32,7 +32,7 @@ def _shows(page: Page) -> Callable[[Ask], Awaitable[web.Response]]:
 
 async def get_asset(ask: Ask) -> web.Response:
     """Return a script, a style or the outline of the world."""
-    known = assets().get(ask.request.match_info["name"])
+    known = assets().get("{folder}/{name}".format_map(ask.request.match_info))
     if known is None:
         raise ProblemError(404, "not-found", "The dashboard has no such file.")
     return _sent(ask, known)
@@ -82,6 +82,11 @@ ROUTES = (
         "GET", "/assets/charts.js", get_charts, "Draws charts", media_type=JAVASCRIPT, listed=False
     ),
     Route(
-        "GET", "/assets/{name}", get_asset, "What pages load", media_type=JAVASCRIPT, listed=False
+        "GET",
+        "/assets/{folder}/{name}",
+        get_asset,
+        "What pages load",
+        media_type=JAVASCRIPT,
+        listed=False,
     ),
 )

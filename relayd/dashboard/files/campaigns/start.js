@@ -1,0 +1,128 @@
+// Starting a campaign: a dry run says what it costs, then the budget is typed once more as consent.
+
+import { post } from "../shared/api.js";
+import { cardTable } from "../shared/parts.js";
+import { budgetOf, PHASES } from "./state.js";
+import { element, facts, replace } from "../shared/dom.js";
+import { duration, figure, usd, volume } from "../shared/format.js";
+import { fail, say } from "../shared/shell.js";
+
+export function startForm(fleet) {
+  const result = element("div", { class: "forecast", "aria-live": "polite" });
+  const budget = element("input", { type: "number", min: "0.01", max: "1000000", step: "any", required: true, value: "5", class: "short", name: "budget" });
+  const phases = PHASES.map(([phase, name, about]) => element("label", { title: about },
+    element("input", { type: "checkbox", name: "phase", value: phase, checked: true }), name));
+  const thorough = element("input", { type: "checkbox", name: "thorough" });
+  const connections = element("input", { type: "number", min: "1", max: "128", value: "64", class: "short", name: "connections" });
+  const minutes = element("input", { type: "number", min: "1", max: "10000", step: "any", class: "short", name: "minutes", placeholder: "none" });
+  const pairs = element("textarea", { rows: "2", cols: "36", name: "pairs", spellcheck: "false", placeholder: "aws:us-east-1>gcp:us-east1" });
+
+  function request() {
+    const chosen = phases.map((label) => label.querySelector("input")).filter((box) => box.checked).map((box) => box.value);
+    const asked = { budget_usd: Number(budget.value), thorough: thorough.checked, connections: Number(connections.value) };
+    if (chosen.length < PHASES.length) asked.phases = chosen;
+    if (minutes.value) asked.max_minutes = Number(minutes.value);
+    const lines = pairs.value.split("\n").map((text) => text.trim()).filter(Boolean);
+    if (lines.length) asked.pairs = lines;
+    return asked;
+  }
+  const forget = () => replace(result);
+  async function dryRun(event) {
+    event.preventDefault();
+    const asked = request();
+    if (asked.phases && !asked.phases.length) {
+      fail(new Error("Choose at least one thing to measure."));
+      return;
+    }
+    replace(result, element("p", { class: "muted" }, "Asking what it would take …"));
+    try {
+      const found = await post("v1/campaigns/forecast", asked);
+      say("");
+      replace(result, forecast(found, asked));
+    } catch (error) {
+      forget();
+      fail(error);
+    }
+  }
+  return element("details", { class: "panel start" },
+    element("summary", {}, "Start a campaign"),
+    element("p", { class: "muted" }, `Measures among the ${fleet.hosts.length} hosts of the fleet. Egress costs real money: a dry run says how much at most.`),
+    element("form", { on: { submit: dryRun, input: forget } },
+      element("div", { class: "row" },
+        element("label", {}, "Budget", budget, "USD"),
+        element("label", {}, "End after", minutes, "minutes"),
+        element("label", {}, "At most", connections, "connections a probe"),
+        element("label", {}, thorough, "All pairs, not only those that matter")),
+      element("fieldset", {}, element("legend", {}, "What to measure"), element("div", { class: "row" }, phases)),
+      element("details", {}, element("summary", {}, "Only some pairs"),
+        element("label", {}, "One a line, SOURCE>DESTINATION", pairs)),
+      element("div", { class: "row" }, element("button", { type: "submit", class: "main" }, "Dry run: what would it cost?"))),
+    result);
+}
+
+function forecast({ campaign, all_pairs: everything }, asked) {
+  const regions = Object.entries(campaign.regions).sort(([, a], [, b]) => b.egress_usd - a.egress_usd);
+  const over = campaign.egress_usd > asked.budget_usd;
+  return [
+    element("h3", {}, "Dry run: what it would take at most"),
+    facts([
+      ["Egress", [element("strong", {}, usd(campaign.egress_usd)), over ? " – more than the budget: it ends when that is used up" : ` of a budget of ${usd(asked.budget_usd)}`]],
+      ["Volume", volume(campaign.volume_gb)],
+      ["Time", `${duration(campaign.duration_s)} in ${figure(campaign.rounds)} rounds`],
+      ["All pairs would take", `${usd(everything.egress_usd)}, ${volume(everything.volume_gb)}, ${duration(everything.duration_s)}`],
+    ]),
+    element("div", { class: "grid" },
+      costTable("By region", "Region", ["Sends", "Receives", "Egress"], regions.map(([region, part]) => [region, volume(part.sent_gb), volume(part.received_gb), usd(part.egress_usd)])),
+      costTable("By phase", "Phase", ["Rounds", "Volume", "Egress"], Object.entries(campaign.phases).map(([phase, part]) => [
+        PHASES.find(([name]) => name === phase)?.[1] ?? phase, figure(part.rounds), volume(part.volume_gb), usd(part.egress_usd)]))),
+    consent(asked),
+  ];
+}
+
+function costTable(caption, first, others, rows) {
+  return cardTable("cost", caption, [[first], ...others.map((title) => [title, "number"])], rows.map((cells) => ({ cells })));
+}
+
+// Going on with a campaign that was interrupted, or whose budget was used up.
+export function resumeForm(campaign) {
+  const budget = element("input", { type: "number", min: "0.01", max: "1000000", step: "any", class: "short", name: "budget", value: budgetOf(campaign) ?? "" });
+  const place = element("div");
+  const put = () => {
+    const asked = { budget_usd: Number(budget.value), resume: true };
+    const enough = asked.budget_usd > campaign.usd;
+    replace(place, enough ? consent(asked, `of which ${usd(campaign.usd)} is spent already`)
+      : element("p", { class: "warn" }, `${usd(campaign.usd)} is spent already: it needs a larger budget.`));
+  };
+  budget.addEventListener("input", put);
+  put();
+  return element("details", { class: "panel start" }, element("summary", {}, "Go on with it"),
+    element("p", { class: "muted" }, "What failed is tried again, and what is left is measured."),
+    element("label", {}, "Budget in all", budget, "USD"), place);
+}
+
+// The budget is typed again: a click alone spends nothing.
+function consent(asked, note = "") {
+  const typed = element("input", { type: "text", inputmode: "decimal", autocomplete: "off", class: "short", name: "consent" });
+  const start = element("button", { type: "submit", disabled: true }, "Start and spend");
+  const agrees = () => typed.value.trim() !== "" && Number(typed.value.trim().replace(/^\$/, "")) === asked.budget_usd;
+  typed.addEventListener("input", () => {
+    start.disabled = !agrees();
+    start.classList.toggle("main", agrees());
+  });
+  async function begin(event) {
+    event.preventDefault();
+    if (!agrees() || start.disabled) return;
+    start.disabled = true;
+    try {
+      const { campaign } = await post("v1/campaigns", asked);
+      location.assign(`campaigns?id=${campaign.id}`);
+    } catch (error) {
+      start.disabled = false;
+      fail(error);
+    }
+  }
+  return element("form", { class: "consent", on: { submit: begin } },
+    element("p", {}, "This sends traffic that your cloud bills you for, up to the budget of ", element("strong", {}, usd(asked.budget_usd)), note && `, ${note}`, "."),
+    element("div", { class: "row" },
+      element("label", {}, `Type ${asked.budget_usd} to agree`, typed, "USD"), start));
+}

@@ -1,0 +1,86 @@
+// The figures that a matrix can show: what they mean, how they read, and which class each falls in.
+
+import { figure, gbps, mbps, ms, percent, perGb, times, UNKNOWN } from "../shared/format.js";
+import { quantile } from "../shared/quantiles.js";
+
+export const LEVELS = 9;
+const HOUR = 3600;
+const DAY = 86400;
+const YEAR = 365.25 * DAY;
+
+// An age as coarse as it is looked at: 41 min, 7 h, 30 d, 4.8 y.
+function age(seconds) {
+  if (seconds === null) return UNKNOWN;
+  const [unit, size] = seconds < HOUR ? ["min", 60] : seconds < DAY ? ["h", HOUR] : seconds < YEAR ? ["d", DAY] : ["y", YEAR];
+  return `${unit === "y" ? (seconds / size).toFixed(1).replace(".0", "") : Math.floor(seconds / size)} ${unit}`;
+}
+
+// limits: fixed ones, or none for classes of equal width from zero, so that like colours mean like
+// figures. shown: with unit; bare: a limit without it.
+export const METRICS = {
+  "per-flow": {
+    title: "Per-flow", unit: "Mbit/s", shown: mbps,
+    meaning: "Steady throughput of one TCP connection",
+  },
+  aggregate: {
+    title: "Aggregate", unit: "Gbit/s", shown: gbps,
+    meaning: "Throughput of one pair of VMs with enough connections",
+  },
+  rtt: {
+    title: "RTT", unit: "ms", shown: ms, limits: [5, 10, 25, 50, 100, 150, 200, 300],
+    meaning: "Round-trip time",
+  },
+  fee: {
+    title: "Egress $", unit: "USD/GB", shown: perGb,
+    meaning: "Price of egress in the first tier",
+  },
+  loss: {
+    title: "Loss", unit: "%", shown: percent, limits: [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2],
+    meaning: "Packets lost",
+  },
+  "relay-gain": {
+    title: "Relay gain", unit: "× direct", shown: times, limits: [1, 1.05, 1.1, 1.2, 1.5, 2, 3, 5],
+    meaning: "Throughput through the best relay over the direct path, one VM a region",
+  },
+  age: {
+    title: "Age", unit: "", shown: age, bare: age,
+    limits: [HOUR, 6 * HOUR, DAY, 3 * DAY, 7 * DAY, 30 * DAY, 90 * DAY, YEAR],
+    meaning: "Time since the newest sample of the pair",
+  },
+};
+
+// How many decimals figures of one column need, so that the greatest shows so many digits.
+export function decimals(values, digits) {
+  const greatest = Math.max(0, ...values.filter(Number.isFinite));
+  return greatest ? Math.max(0, Math.min(3, digits - 1 - Math.floor(Math.log10(greatest)))) : 0;
+}
+
+const ROUND = [1, 2, 2.5, 5, 10];
+function rounded(value) {
+  const size = 10 ** Math.floor(Math.log10(value));
+  const apart = (each) => Math.abs(Math.log((each * size) / value));
+  return size * ROUND.reduce((best, each) => (apart(each) < apart(best) ? each : best));
+}
+
+// Eight limits between nine classes. About a tenth of the figures lie in the last, open class: a few
+// very fast pairs would else leave one colour to all others.
+export function scaleOf(metric, values) {
+  const known = values.flat().filter((value) => value !== null);
+  const given = METRICS[metric].limits;
+  if (given) return { limits: given, isEven: false };
+  const step = rounded((quantile(known, 0.9) || 1) / LEVELS);
+  return { limits: Array.from({ length: LEVELS - 1 }, (_, at) => Number(((at + 1) * step).toPrecision(6))), isEven: true };
+}
+
+export function level(limits, value) {
+  let at = 0;
+  while (at < limits.length && value >= limits[at]) at += 1;
+  return at;
+}
+
+// What a class is called in the legend.
+export function classText(metric, limits, at) {
+  const bare = METRICS[metric].bare ?? figure;
+  if (at === 0) return `under ${bare(limits[0])}`;
+  return at === limits.length ? `${bare(limits[at - 1])} or more` : `${bare(limits[at - 1])}–${bare(limits[at])}`;
+}

@@ -1,0 +1,121 @@
+// What is believed of a pair, both directions side by side, and what that means in words.
+
+import { element, facts, scrolling } from "../shared/dom.js";
+import { UNKNOWN, ago, figure, gbps, mbps, ms, percent, perGb, times } from "../shared/format.js";
+import { saturating } from "./metrics.js";
+
+const SOURCES = { measured: "measured", inferred: "inferred", baseline: "baseline" };
+
+export const sourceTag = (source) => element("span", { class: `tag source-${source}` }, SOURCES[source] ?? source);
+
+export function stateBanner(there, back) {
+  const told = [there, back].filter((each) => each?.state).map(({ link, state }) =>
+    element("p", {}, element("strong", { class: state.condition === "down" ? "bad" : "warn" }, `${link.src} → ${link.dst} is ${state.condition}`),
+      ` since ${state.since.replace("T", " ")}: ${state.reason}. Plans go around it${state.condition === "down" ? "" : " or take it as slow as it is"} until it is back; what it usually does stands under Evidence.`));
+  return told.length ? element("div", { class: "problem pair-state", role: "note" }, told) : null;
+}
+
+// The answer first: one flow against many, and the two directions.
+export function lead(there, back) {
+  const { link, sender, receiver } = there;
+  const connections = saturating(link);
+  const said = [];
+  if (connections === null) {
+    said.push("Nothing gets through now.");
+  } else if (connections === 1) {
+    said.push(`One flow carries all that this pair can: ${gbps(link.aggregate_gbps.expected)}.`);
+  } else {
+    said.push(`One flow carries ${mbps(link.per_flow_mbps.expected)}; ${connections} or more carry ${gbps(link.aggregate_gbps.expected)} together, ${times(link.aggregate_gbps.expected * 1000 / link.per_flow_mbps.expected)} as much.`);
+    const cap = Math.min(sender.egress_gbps?.expected ?? Infinity, receiver.ingress_gbps?.expected ?? Infinity);
+    if (Number.isFinite(cap)) {
+      const end = cap === sender.egress_gbps?.expected ? "the sending VM's egress cap" : "the receiving VM's ingress cap";
+      const share = link.aggregate_gbps.expected / cap;
+      said.push(share > 0.93 ? `That is ${end}: more connections don't help, more VMs do.`
+        : `That is ${Math.round(share * 100)} % of ${end} (${gbps(cap)}): the path between holds it back, and a relay may help.`);
+    }
+  }
+  const other = back?.link;
+  if (other && saturating(other) !== null && connections !== null) {
+    const ratio = link.aggregate_gbps.expected / other.aggregate_gbps.expected;
+    if (ratio > 1.15 || ratio < 1 / 1.15) {
+      said.push(`The way back carries ${ratio > 1 ? "less" : "more"}: ${gbps(other.aggregate_gbps.expected)}.`);
+    }
+  }
+  return element("p", { class: "lead" }, said.join(" "));
+}
+
+const ROWS = [
+  { name: "Round-trip time", unit: "ms", of: (pair) => pair.link.rtt_ms },
+  { name: "One flow", unit: "Mbit/s", of: (pair) => pair.link.per_flow_mbps },
+  { name: "Many flows together", unit: "Gbit/s", of: (pair) => pair.link.aggregate_gbps },
+  { name: "Sender's egress cap", unit: "Gbit/s", of: (pair) => pair.sender.egress_gbps },
+  { name: "Receiver's ingress cap", unit: "Gbit/s", of: (pair) => pair.receiver.ingress_gbps },
+  { name: "Receiver's window", unit: "MB", of: (pair) => pair.receiver.window_mb },
+];
+
+export function factsPanel(there, back) {
+  const heads = (name) => element("th", { scope: "colgroup", colspan: 3, class: "direction" }, name);
+  const columns = ["Expected", "Low to high", "Source"].map((name, at) => element("th", { scope: "col", class: at < 2 ? "number" : null }, name));
+  const again = columns.map((column) => column.cloneNode(true));
+  return element("section", { class: "panel wide", id: "figures" }, element("h3", {}, "Both directions"),
+    element("p", { class: "muted" }, "Nine of ten true values lie between low and high. Caps and windows are of one VM."),
+    scrolling("Both directions",
+      element("table", { class: "directions" }, element("caption", { class: "hidden-text" }, "Figures of both directions"),
+        element("thead", {},
+          element("tr", {}, element("td", {}), heads(`${there.link.src} →`), heads(`← ${there.link.dst}`), element("td", {})),
+          element("tr", {}, element("th", { scope: "col" }, "Figure"), columns, again, element("th", { scope: "col", class: "number" }, "There / back"))),
+        element("tbody", {}, ROWS.map((row) => estimateRow(row, there, back)), lossRow(there, back), saturationRow(there, back), feeRow(there, back)))),
+    element("h4", {}, "On what these rest"),
+    facts(ROWS.map((row) => [row.name, basis(row.of(there))])));
+}
+
+function estimateRow(row, there, back) {
+  const [one, other] = [row.of(there), back ? row.of(back) : null];
+  return element("tr", {}, name(row.name, row.unit), cells(one), cells(other), ratioCell(one?.expected, other?.expected));
+}
+
+const name = (text, unit) => element("th", { scope: "row" }, text, unit ? element("small", { class: "muted" }, ` ${unit}`) : null);
+const number = (text) => element("td", { class: "number" }, text);
+const ratioCell = (one, other) => number(one > 0 && other > 0 ? times(one / other) : UNKNOWN);
+
+function cells(estimate) {
+  if (!estimate) return [number(UNKNOWN), number(""), element("td", {}, "")];
+  return [
+    element("td", { class: "number expected" }, figure(estimate.expected)),
+    number(`${figure(estimate.low)} to ${figure(estimate.high)}`),
+    element("td", {}, sourceTag(estimate.source)),
+  ];
+}
+
+function lossRow(there, back) {
+  const loss = (pair) => (pair?.link.loss_pct ?? null);
+  const three = (value) => [element("td", { class: "number expected" }, value === null ? UNKNOWN : figure(value)), number(""),
+    element("td", {}, value === null ? "" : sourceTag("measured"))];
+  return element("tr", {}, name("Loss", "%"), three(loss(there)), three(loss(back)), number(""));
+}
+
+function saturationRow(there, back) {
+  const of = (pair) => (pair ? saturating(pair.link) : null);
+  const three = (value) => [element("td", { class: "number expected" }, value ?? UNKNOWN), number(""), element("td", {}, "")];
+  return element("tr", {}, name("Connections that saturate"), three(of(there)), three(of(back)), ratioCell(of(there), of(back)));
+}
+
+function feeRow(there, back) {
+  const three = (pair) => [element("td", { class: "number expected" }, pair && pair.usd_per_gb !== null ? perGb(pair.usd_per_gb).slice(1, -3) : UNKNOWN), number(""), element("td", {}, "price list")];
+  return element("tr", {}, name("Egress fee", "$/GB"), three(there), three(back), ratioCell(there.usd_per_gb, back?.usd_per_gb));
+}
+
+// In words: from what, how many samples, how old.
+function basis(estimate) {
+  if (!estimate) return "Not known: no VM type, no measurement.";
+  const parts = [];
+  if (estimate.source === "measured" && estimate.samples) parts.push(`${estimate.samples} ${estimate.samples === 1 ? "sample" : "samples"}`);
+  if (estimate.basis) parts.push(estimate.basis);
+  if (estimate.measured_at_s !== null) parts.push(`newest ${ago(estimate.measured_at_s)}`);
+  return [sourceTag(estimate.source), ` ${parts.join("; ")}`];
+}
+
+export const shownAs = {
+  rtt_ms: ms, per_flow_mbps: mbps, aggregate_gbps: gbps, loss_pct: percent, egress_gbps: gbps, ingress_gbps: gbps,
+  window_mb: (value) => (value === null ? UNKNOWN : `${figure(value)} MB`),
+};

@@ -1,0 +1,152 @@
+// History of one metric with today's bounds and what happened, and its distribution.
+
+import { get } from "../shared/api.js";
+import { chart } from "../shared/chart.js";
+import { element, replace, sortable } from "../shared/dom.js";
+import { duration, figure, when } from "../shared/format.js";
+import { distribution, key } from "./distribution.js";
+import { LEVELS, eventsTable, marks } from "./events.js";
+import { inOrder, metricOf } from "./metrics.js";
+import { median } from "../shared/quantiles.js";
+import { colour, show } from "../shared/shell.js";
+
+const DAY_S = 86400;
+const RANGES = [["", "all of it", Infinity], ["90d", "newest 90 days", 90 * DAY_S], ["30d", "newest 30 days", 30 * DAY_S],
+  ["7d", "newest 7 days", 7 * DAY_S], ["24h", "newest 24 hours", DAY_S]];
+const MOST_POINTS = 2000;
+
+// address: { asked, keep } of the page, so that what is chosen can be shared.
+export function historyPanels(path, seen, link, events, address) {
+  const metrics = inOrder(seen);
+  const asked = address.asked();
+  let metric = metrics.find((each) => each.metric === asked.metric) ?? metrics[0];
+  const drawing = element("div", { class: "history-chart" });
+  const said = element("p", { class: "muted", role: "status" });
+  const told = element("div");
+  const legend = element("p", { class: "legend" });
+  const spread = element("section", { class: "panel half", id: "distribution" });
+  const since = element("input", { type: "date", name: "since", value: asked.since, on: { change: () => choose({ range: "" }) } });
+  const until = element("input", { type: "date", name: "until", value: asked.until, on: { change: () => choose({ range: "" }) } });
+  const range = element("select", { name: "range", on: { change: () => {
+    since.value = until.value = "";
+    choose({});
+  } } });
+  const choices = element("div", { class: "choices", role: "radiogroup", "aria-label": "Metric" }, metrics.map((each) => element("label", { class: "choice" },
+    element("input", { type: "radio", name: "metric", value: each.metric, checked: each === metric, on: { change: () => {
+      metric = each;
+      ranges();
+      choose({});
+    } } }), element("span", {}, metricOf(each.metric).name, element("small", { class: "muted" }, ` ${figure(each.samples)}`)))));
+
+  // Ranges that are longer than the series say nothing new.
+  function ranges() {
+    const length = metric.last_at_s - metric.first_at_s;
+    const chosen = range.value || address.asked().range || "";
+    const fitting = RANGES.filter(([, , seconds]) => seconds === Infinity || seconds < length);
+    replace(range, fitting.map(([value, text]) => element("option", { value }, text)));
+    range.value = fitting.some(([value]) => value === chosen) ? chosen : "";
+  }
+
+  function choose(changes) {
+    if ("range" in changes) range.value = changes.range;
+    address.keep({ metric: metric.metric, range: range.value, since: since.value, until: until.value });
+    show(draw);
+  }
+
+  function stretch() {
+    if (since.value || until.value) {
+      const from = since.value ? Date.parse(since.value) / 1000 : null;
+      const to = until.value ? Date.parse(until.value) / 1000 + DAY_S - 1 : null;
+      return from !== null && to !== null && to < from ? { since_s: to - DAY_S + 1, until_s: from + DAY_S - 1 } : { since_s: from, until_s: to };
+    }
+    const [, , seconds] = RANGES.find(([value]) => value === range.value);
+    return seconds === Infinity ? {} : { since_s: Math.max(0, metric.last_at_s - seconds) };
+  }
+
+  let latest = 0;
+  async function draw() {
+    const turn = ++latest;
+    const found = await get(`${path}/summary`, { metric: metric.metric, bins: 200, list_up_to: MOST_POINTS, ...stretch() });
+    if (turn !== latest) return;
+    const about = metricOf(metric.metric);
+    said.textContent = summed(found, about);
+    replace(legend, about.bounds(link) ? key("today", "today's bounds, expected dashed") : null, events.length ? key("event", "what happened, told below") : null);
+    const happened = marks(events, metric.metric, found, panel.clientWidth);
+    if (found.samples) await drawn(found, about, happened);
+    else replace(drawing, element("p", { class: "empty" }, "No sample is in this time."));
+    replace(told, eventsTable(events));
+    distribution(spread, found, about, link);
+  }
+
+  // Up to two thousand rows: made when they are wanted.
+  function drawn(found, about, happened) {
+    const table = element("div");
+    const done = chart(drawing, specification(found, about, link, happened), { title: spoken(found, about), table });
+    drawing.querySelector("details").addEventListener("toggle", () => table.firstChild || replace(table, figures(found, about)));
+    return done;
+  }
+
+  ranges();
+  show(draw);
+  const panel = element("section", { class: "panel wide", id: "history" }, element("h3", {}, "History"),
+    element("div", { class: "row controls" }, choices,
+      element("div", { class: "row times" }, element("label", {}, "Time", range), element("label", {}, "from", since), element("label", {}, "to", until))),
+    said, legend, drawing, told);
+  return [panel, spread];
+}
+
+function summed(found, about) {
+  if (!found.samples) return "";
+  const time = found.bins.at(-1).end_s - found.bins[0].begin_s;
+  const parts = [time > 0 ? `${figure(found.samples)} samples over ${duration(time)}` : `${figure(found.samples)} ${found.samples === 1 ? "sample" : "samples"}, of ${when(found.bins[0].begin_s)}`];
+  if (found.quantiles.length) parts.push(`median ${about.shown(median(found.quantiles) * about.scale)}`);
+  if (!found.points) parts.push("each dot the median and each bar the range of a two-hundredth of the time");
+  if (found.compacted) parts.push(`${figure(found.compacted)} are kept as summaries alone`);
+  return `${parts.join("; ")}.`;
+}
+
+const spoken = (found, about) => `${about.name} over time: ${summed(found, about)} From ${when(found.bins[0].begin_s)} to ${when(found.bins.at(-1).end_s)}.`;
+
+function specification(found, about, link, happened) {
+  const bounds = about.bounds(link);
+  const to = (value) => value * about.scale;
+  const values = found.points
+    ? found.points.map((each) => ({ at: each.at_s * 1000, median: to(each.value), connections: each.connections }))
+    : found.bins.map((each) => ({ at: (each.begin_s + each.end_s) * 500, low: to(each.low), median: to(each.median), high: to(each.high), samples: each.samples }));
+  const length = found.bins.at(-1).end_s - found.bins[0].begin_s;
+  const format = length < 3 * DAY_S ? "%b %d %H:%M" : length < 400 * DAY_S ? "%b %d" : "%b %Y";
+  const x = { field: "at", type: "temporal", title: null, axis: { tickCount: 8, labelOverlap: true, format }, scale: { type: "utc", padding: 10 } };
+  const y = { type: "quantitative", title: `${about.name}, ${about.unit}`, scale: { zero: about.zero, nice: true }, axis: { tickCount: 6 } };
+  return () => ({
+    height: 300,
+    layer: [
+      bounds && bounds.high > bounds.low && { data: { values: [bounds] }, mark: { type: "rect", color: colour("good"), opacity: 0.18 }, encoding: { y: { ...y, field: "low" }, y2: { field: "high" } } },
+      bounds && { data: { values: [bounds] }, mark: { type: "rule", color: colour("good"), strokeDash: [6, 4], strokeWidth: 1.5 }, encoding: { y: { ...y, field: "expected" } } },
+      !found.points && { data: { values }, mark: { type: "rule", color: colour("chosen"), opacity: 0.35, strokeWidth: 2.5 }, encoding: { x, y: { ...y, field: "low" }, y2: { field: "high" } } },
+      { data: { values }, mark: { type: "circle", color: colour("chosen"), opacity: found.points && values.length > 300 ? 0.5 : 0.85, size: values.length > 100 ? 12 : 30 }, encoding: { x, y: { ...y, field: "median" } } },
+      happened.length && { data: { values: happened }, mark: { type: "rule", strokeWidth: 1.5 }, encoding: { x, color: { field: "kind", type: "nominal", legend: null, scale: kinds() }, strokeDash: { field: "kind", type: "nominal", legend: null, scale: { domain: ["shift", "down", "degraded", "up"], range: [[1, 0], [1, 0], [5, 3], [2, 2]] } } } },
+      ...Array.from({ length: LEVELS }, (_, level) => labels(happened.filter((each) => each.level === level), level, x)),
+    ].filter(Boolean),
+  });
+}
+
+const labels = (happened, level, x) => happened.length && {
+  data: { values: happened },
+  mark: { type: "text", align: { expr: "datum.atEnd ? 'right' : 'left'" }, baseline: "bottom", dx: { expr: "datum.atEnd ? 4 : -4" }, fontSize: 11, fontWeight: "bold" },
+  encoding: { x, y: { value: -3 - 12 * level }, text: { field: "label" }, color: { field: "kind", type: "nominal", legend: null, scale: kinds() } },
+};
+
+const kinds = () => ({ domain: ["shift", "down", "degraded", "up"], range: [colour("relay"), colour("bad"), colour("warn"), colour("good")] });
+
+function figures(found, about) {
+  const shown = (value) => figure(value * about.scale);
+  const columns = found.points
+    ? [{ title: "Measured at", value: (row) => row.at_s, shown: (row) => when(row.at_s) },
+      { title: about.name, unit: about.unit, number: true, value: (row) => row.value, shown: (row) => shown(row.value) },
+      { title: "Connections", number: true, value: (row) => row.connections }]
+    : [{ title: "From", value: (row) => row.begin_s, shown: (row) => when(row.begin_s) },
+      { title: "To", value: (row) => row.end_s, shown: (row) => when(row.end_s) },
+      ...["low", "median", "high"].map((name) => ({ title: name, unit: about.unit, number: true, value: (row) => row[name], shown: (row) => shown(row[name]) })),
+      { title: "Samples", number: true, value: (row) => row.samples, shown: (row) => figure(row.samples) }];
+  return element("div", { class: "figures" }, sortable(`${about.name} over time`, columns, found.points ?? found.bins, { descending: true }));
+}

@@ -1,0 +1,70 @@
+// The round trip against what light needs, and whether a relay is worth it.
+
+import { get } from "../shared/api.js";
+import { chart } from "../shared/chart.js";
+import { element, replace } from "../shared/dom.js";
+import { figure, gbps, mbps, ms, times } from "../shared/format.js";
+import { colour } from "../shared/shell.js";
+
+export function lightPanel({ link, light }, { wide }) {
+  const section = (...children) => element("section", { class: wide ? "panel wide" : "panel", id: "light" }, element("h3", {}, "Round trip against light"), children);
+  if (!light) return section(element("p", {}, "The place of a region is not known: give it coordinates in a catalogue file."));
+  const found = link.rtt_ms.source === "baseline" ? "The model says" : link.rtt_ms.source === "inferred" ? "Inferred" : "Measured";
+  const rows = [
+    { name: "Light, vacuum", value: light.vacuum_ms, kind: "light" },
+    { name: "Light, fibre", value: light.fibre_ms, kind: "light" },
+    { name: `Round trip`, value: link.rtt_ms.expected, kind: "rtt" },
+  ].map((row) => ({ ...row, shown: ms(row.value) }));
+  const drawing = element("div");
+  const table = element("table", {}, element("caption", {}, "There and back, ms"), element("tbody", {},
+    rows.map((row) => element("tr", {}, element("th", { scope: "row" }, row.name), element("td", { class: "number" }, row.shown)))));
+  chart(drawing, () => ({
+    data: { values: rows }, height: 30 * rows.length,
+    encoding: {
+      y: { field: "name", type: "nominal", sort: null, title: null, axis: { labelLimit: 120, ticks: false, domain: false } },
+      x: { field: "value", type: "quantitative", title: "ms", axis: { tickCount: 5 }, scale: { domainMax: 1.3 * Math.max(...rows.map((row) => row.value)) } },
+    },
+    layer: [
+      { mark: { type: "bar", height: { band: 0.6 } }, encoding: { color: { field: "kind", type: "nominal", legend: null, scale: { domain: ["light", "rtt"], range: [colour("direct"), colour("chosen")] } } } },
+      { mark: { type: "text", align: "left", dx: 5, fontWeight: "bold", color: colour("text") }, encoding: { text: { field: "shown" } } },
+    ],
+  }), { title: `There and back: ${rows.map((row) => `${row.name} ${row.shown}`).join(", ")}`, table });
+  return section(drawing, element("p", {}, lightWords(light, link.rtt_ms.expected, found)));
+}
+
+function lightWords(light, rtt, found) {
+  if (light.stretch === null || light.distance_km < 1) return `Both regions are at one place; ${found.toLowerCase()}: ${ms(rtt)}.`;
+  const apart = `The regions are ${figure(light.distance_km)} km apart along the globe: light needs ${ms(light.vacuum_ms)} there and back, ${ms(light.fibre_ms)} in a straight fibre.`;
+  if (!light.possible) return `${apart} ${found} ${ms(rtt)}, which is impossible: a place in the catalogue or a measurement is wrong.`;
+  const rest = light.stretch >= 1
+    ? `${light.stretch.toFixed(2)} times the fibre; the ${ms(rtt - light.fibre_ms)} beyond it are longer ways of cables, equipment and queues.`
+    : "less than the fibre would take: the regions are nearer to each other than the places given for them.";
+  return `${apart} ${found}: ${ms(rtt)}, ${rest}`;
+}
+
+// One line for a single flow, one for many: the planner's word on this pair.
+export function relayPanel(pair, signal) {
+  const lines = element("div", { "aria-live": "polite" }, element("p", { class: "muted" }, "Asking the planner …"));
+  const ask = (connections) => get("v1/plans", { ...pair, connections, objective: "time" }, { signal });
+  Promise.all([ask(1), ask(64)]).then(([one, many]) => {
+    replace(lines, line("One flow", one, mbpsOf, pair, 1), line("64 flows", many, gbps, pair, 64));
+  }).catch((error) => {
+    if (error.name !== "AbortError") replace(lines, element("p", { class: "muted" }, `No plan: ${error.message}`));
+  });
+  return element("section", { class: "panel", id: "relay" }, element("h3", {}, "Best relay, if time is all that counts"), lines);
+}
+
+const mbpsOf = (value) => mbps(value * 1000);
+
+function line(name, plan, shown, pair, connections) {
+  const { direct, best_relay: relay } = plan;
+  const query = new URLSearchParams({ ...pair, connections, objective: "time" });
+  const verdict = plan.verdict === "direct" ? "stay direct" : plan.verdict === "split" ? "split over several paths" : "use a relay";
+  const begin = direct?.feasible ? `direct ${shown(direct.throughput_gbps)}` : "no direct way now";
+  const through = relay ? [`; best through `, element("strong", {}, relay.relay), ` ${shown(relay.throughput_gbps)}`,
+    relay.gain ? ` (${times(relay.gain)}, at least ${times(relay.gain_low)}; ${times(relay.cost_ratio)} the cost)` : ""] : ["; no relay does better"];
+  return element("div", { class: "relay-line" },
+    element("p", {}, element("strong", {}, `${name}: `), begin, through, ". ",
+      element("a", { href: `plan?${query}` }, `Verdict: ${verdict}`, element("span", { class: "hidden-text" }, ` (plan with ${name})`)), "."),
+    element("p", { class: "muted" }, plan.reason));
+}

@@ -1,0 +1,200 @@
+// The pair page: two regions, what is known between them in both directions, and why.
+
+import { all, get } from "../shared/api.js";
+import { element, replace } from "../shared/dom.js";
+import { evidencePanel } from "./evidence.js";
+import { factsPanel, lead, stateBanner } from "./facts.js";
+import { historyPanels } from "./history.js";
+import { lightPanel, relayPanel } from "./light.js";
+import { ratesPanel } from "./rates.js";
+import { linkPath, pairLink } from "../shared/pairs.js";
+import { content, emptyState, fail, restsOn, say } from "../shared/shell.js";
+
+const NEWS_EVERY_MS = 30e3;
+const title = document.title;
+const body = element("div", { id: "pair" });
+const regions = element("datalist", { id: "regions" });
+const src = field("src", "From");
+const dst = field("dst", "To");
+const onward = element("nav", { class: "row onward", "aria-label": "This pair elsewhere" });
+let running = new AbortController();
+
+function field(name, label) {
+  const input = element("input", {
+    name, list: "regions", required: true, autocomplete: "off", spellcheck: "false", placeholder: "provider:region",
+    on: { input: () => input.removeAttribute("aria-invalid") },
+  });
+  return { input, label: element("label", {}, label, input) };
+}
+
+function asked() {
+  return Object.fromEntries(new URLSearchParams(location.search));
+}
+
+// What is chosen is in the address: it can be kept, shared and gone back to.
+function keep(changes, { push = false } = {}) {
+  const kept = Object.entries({ ...asked(), ...changes }).filter(([, value]) => value);
+  const address = `pair?${new URLSearchParams(kept)}`;
+  if (push) history.pushState(null, "", address);
+  else history.replaceState(null, "", address);
+}
+
+function choose(from, to) {
+  keep({ src: from, dst: to, since: "", until: "" }, { push: true });
+  load();
+}
+
+const form = element("form", {
+  class: "row pair-form", "aria-label": "Choose a pair", on: {
+    submit: (event) => {
+      event.preventDefault();
+      choose(src.input.value.trim(), dst.input.value.trim());
+    },
+  },
+}, src.label,
+element("button", { type: "button", title: "Swap the two", "aria-label": "Swap the two regions", on: {
+  click: () => choose(dst.input.value.trim(), src.input.value.trim()),
+} }, "⇄"),
+dst.label, element("button", { class: "main" }, "Show"), regions);
+
+replace(content, element("div", { class: "pair-head" }, form, onward), body);
+
+async function suggestRegions() {
+  const found = await get("v1/regions");
+  replace(regions, found.regions.map((each) => element("option", { value: each.id }, [each.city, ...each.aliases].filter(Boolean).join(", "))));
+  return found;
+}
+const known = suggestRegions().catch((error) => {
+  fail(error);
+  return { regions: [], aliases: {} };
+});
+
+// Without a pair: a few that were measured, to begin with.
+async function begin(signal) {
+  const measured = await get("v1/links", { source: "measured", limit: 8 }, { signal });
+  restsOn(measured.snapshot);
+  const begins = measured.links.map((link) => element("li", {}, linkInPlace(link.src, link.dst)));
+  replace(body, emptyState("Choose two regions",
+    element("p", {}, "Type a region, such as aws:us-east-1, or an alias, such as us-east, on both sides."),
+    begins.length ? [element("p", {}, "Or begin with one that was measured:"), element("ul", {}, begins)] : howToMeasure()));
+}
+
+function linkInPlace(from, to) {
+  const link = pairLink(from, to);
+  link.addEventListener("click", (event) => {
+    if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    choose(from, to);
+  });
+  return link;
+}
+
+export function howToMeasure(from = "SRC", to = "DST") {
+  return [
+    element("p", {}, "Measure it, with hosts of your own in both regions, or import what a tool has measured:"),
+    element("pre", { tabindex: "0" }, element("code", {},
+      `relayd probe --fleet fleet.toml --pairs '${from}>${to}' --budget 5\n` +
+      `relayd import iperf3 out.json --src ${from} --dst ${to}\n` +
+      "relayd import csv measured.csv")),
+  ];
+}
+
+async function load() {
+  running.abort();
+  running = new AbortController();
+  const { signal } = running;
+  const chosen = asked();
+  src.input.value = chosen.src ?? "";
+  dst.input.value = chosen.dst ?? "";
+  document.title = chosen.src && chosen.dst ? `${chosen.src} → ${chosen.dst} - ${title}` : title;
+  replace(onward);
+  say("");
+  try {
+    if (!chosen.src || !chosen.dst) await begin(signal);
+    else await show(chosen, signal);
+  } catch (error) {
+    if (error.name === "AbortError") return;
+    for (const [name, each] of [["src", src], ["dst", dst]]) {
+      if (error.field === name) each.input.setAttribute("aria-invalid", "true");
+    }
+    replace(body);
+    fail(error);
+  } finally {
+    if (!signal.aborted) body.removeAttribute("aria-busy");
+  }
+}
+
+async function show(chosen, signal) {
+  body.setAttribute("aria-busy", "true");
+  if (!body.firstChild) replace(body, element("p", { class: "muted" }, "Asking the service …"));
+  if (chosen.src === chosen.dst) return same();
+  const there = await get(linkPath(chosen.src, chosen.dst), {}, { signal });
+  const pair = { src: there.link.src, dst: there.link.dst };
+  // The way back may be unknown: the rest is shown all the same.
+  const { links } = await get("v1/links", { src: pair.dst, dst: pair.src, limit: 1 }, { signal });
+  const back = links.length ? await get(linkPath(pair.dst, pair.src), {}, { signal }) : null;
+  const own = linkPath(pair.src, pair.dst);
+  const [series, { events }, evidence, named] = await Promise.all([
+    get(`${own}/summary`, { metric: "rtt_ms", bins: 1 }, { signal }),
+    all(`${own}/events`, "events", {}, { most: 1000, signal }),
+    get(`${own}/evidence`, {}, { signal }),
+    known,
+  ]);
+  restsOn(there.snapshot);
+  elsewhere(pair);
+  watch(linkPath(pair.src, pair.dst), there, signal);
+  const cities = new Map(named.regions.map((each) => [each.id, each.city]));
+  const places = [pair.src, pair.dst].map((id) => cities.get(id)).filter(Boolean);
+  const measured = series.metrics.length > 0;
+  replace(body,
+    element("h2", { class: "pair-name" }, `${pair.src} → ${pair.dst}`,
+      places.length === 2 ? element("small", { class: "muted" }, `${places[0]} to ${places[1]}`) : null),
+    stateBanner(there, back),
+    lead(there, back),
+    measured ? null : emptyState("This direction was never measured",
+      element("p", {}, there.link.rtt_ms.source === "baseline"
+        ? "All figures are of the baseline: models from places, VM types and what large surveys saw."
+        : "Its figures are inferred from other links, as said below."),
+      howToMeasure(pair.src, pair.dst)),
+    element("div", { class: "pair-grid" },
+      factsPanel(there, back),
+      element("div", { class: "side" }, ratesPanel(there, back), relayPanel(pair, signal)),
+      measured ? historyPanels(own, series.metrics, usual(there, evidence), events, { asked, keep }) : null,
+      lightPanel(there, { wide: !measured }), evidencePanel(evidence, there.link)));
+}
+
+// A link that is down or degraded has bounds of now; its history is held against the usual ones.
+function usual({ link, state }, { evidence }) {
+  if (!state) return link;
+  return { ...link, ...Object.fromEntries(evidence.filter((each) => each.estimate && !each.region).map((each) => [each.quantity, each.estimate])) };
+}
+
+function same() {
+  replace(body, emptyState("Both ends are the same region",
+    element("p", {}, "Choose two different regions: traffic within one is neither measured nor planned.")));
+}
+
+function elsewhere(pair) {
+  const query = new URLSearchParams(pair);
+  replace(onward,
+    element("a", { href: `plan?${query}` }, "Plan a transfer"),
+    element("a", { href: `map?${query}` }, "On the map"),
+    element("a", { href: "./" }, "All pairs"));
+}
+
+// A page that is left open says when it is no longer the newest word; what is read is not taken away.
+function watch(own, shown, signal) {
+  const said = (answer) => `${answer.snapshot.id} ${answer.state?.condition} ${answer.state?.since}`;
+  const news = setInterval(async () => {
+    if (document.hidden) return;
+    const now = await get(own, {}, { signal }).catch(() => null);
+    if (signal.aborted || now === null || said(now) === said(shown)) return;
+    clearInterval(news);
+    replace(document.getElementById("message"), element("p", { class: "news" }, "There are newer measurements. ",
+      element("button", { type: "button", on: { click: load } }, "Show them")));
+  }, NEWS_EVERY_MS);
+  signal.addEventListener("abort", () => clearInterval(news));
+}
+
+window.addEventListener("popstate", load);
+load();

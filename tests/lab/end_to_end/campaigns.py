@@ -1,0 +1,63 @@
+"""Running campaigns on a lab as a user would, and reading what they kept."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from probes.lab.controller import Lab
+
+ROOT = Path(__file__).parents[3]
+RELAYD = [sys.executable, "-m", "relayd"]
+TOOLS = ("iperf3", "nuttcp", "ping", "traceroute", "timeout")
+
+
+def relayd(*words: str | Path, timeout_s: float = 400) -> subprocess.CompletedProcess[str]:
+    """Run the command line."""
+    return subprocess.run(
+        [*RELAYD, *map(str, words)], cwd=ROOT, capture_output=True, text=True, timeout=timeout_s
+    )
+
+
+def probe(fleet: Lab | Path, db: Path, *words: str) -> tuple[int, dict[str, Any]]:
+    """Run a campaign; returns the exit code and the report."""
+    file = fleet.fleet_file if isinstance(fleet, Lab) else fleet
+    done = relayd("probe", "--fleet", file, "--db", db, "--json", "--yes", *words)
+    assert done.returncode in (0, 5), done.stderr
+    return done.returncode, json.loads(done.stdout)
+
+
+def kept(db: Path, metric: str) -> list[tuple[str, str, float, int | None, dict[str, Any]]]:
+    """Source, destination, value, connections and detail of each sample of a metric."""
+    connection = sqlite3.connect(db)
+    try:
+        return [
+            (src, dst, value, count, json.loads(detail or "{}"))
+            for src, dst, value, count, detail in connection.execute(
+                "SELECT src, dst, value, connections, detail FROM measurements "
+                "WHERE metric = ? ORDER BY id",
+                (metric,),
+            )
+        ]
+    finally:
+        connection.close()
+
+
+def in_site(lab: Lab, region: str, *words: str) -> str:
+    """What a command in a site says."""
+    return subprocess.run(
+        lab.command(region, list(words)), capture_output=True, text=True, check=True
+    ).stdout
+
+
+def left_on(lab: Lab, region: str) -> list[str]:
+    """Names of tools that run in a site, and files of ours in it."""
+    script = "for p in /proc/[0-9]*; do cat $p/comm; done; find /tmp/relayd-* -mindepth 1"
+    listed = subprocess.run(
+        lab.command(region, ["sh", "-c", script]), capture_output=True, text=True
+    ).stdout.split()
+    return [word for word in listed if word in TOOLS or word.startswith("/tmp/relayd")]

@@ -1,0 +1,229 @@
+"""Campaigns on a lab: true figures, and nothing lost or left whatever is killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import pytest
+
+from planner.model.units import BITS_PER_BYTE
+from probes.lab.controller import Lab
+from probes.lab.topology import GOODPUT_SHARE, Site, Topology
+from tests.lab.end_to_end.campaigns import RELAYD, ROOT, left_on, probe
+
+_PROVIDERS = (
+    "aws:us-east-1",
+    "aws:sa-east-1",
+    "azure:eastus",
+    "azure:westeurope",
+    "gcp:us-east1",
+    "gcp:asia-east1",
+    "aws:eu-west-1",
+    "azure:japaneast",
+    "gcp:europe-west1",
+    "aws:ap-south-1",
+    "azure:brazilsouth",
+    "gcp:us-west1",
+)
+
+
+def _topology(count: int) -> Topology:
+    """Sites with different caps and windows, 8 to 180 ms apart."""
+    sites = tuple(
+        Site(name, 12.0 + 2 * number, 30.0 - number, 40_000 + 4_000 * number)
+        for number, name in enumerate(_PROVIDERS[:count])
+    )
+    rtts = tuple(
+        tuple(
+            0.0 if i == j else 8.0 + 37.0 * (abs(i - j) % 5) + 2.0 * (i + j) for j in range(count)
+        )
+        for i in range(count)
+    )
+    return Topology(sites, rtts)
+
+
+def _samples(db: Path, metric: str) -> dict[tuple[str, str], list[float]]:
+    connection = sqlite3.connect(db)
+    try:
+        found: dict[tuple[str, str], list[float]] = {}
+        for src, dst, value in connection.execute(
+            "SELECT src, dst, value FROM measurements WHERE metric = ?", (metric,)
+        ):
+            found.setdefault((src, dst), []).append(value)
+        return found
+    finally:
+        connection.close()
+
+
+def _errors(found: dict[tuple[str, str], list[float]], truth: Any) -> list[float]:
+    return sorted(abs(median(values) / truth(src, dst) - 1) for (src, dst), values in found.items())
+
+
+@pytest.mark.alone
+def test_figures_are_true(lab_of: Callable[..., Lab], tmp_path: Path) -> None:
+    topology = _topology(12)
+    lab = lab_of(topology, "figures")
+    db = tmp_path / "store.db"
+    index = {site.region: number for number, site in enumerate(topology.sites)}
+    # Near and far ones, in two rounds of six at once.
+    pairs = [(_PROVIDERS[i], _PROVIDERS[(i + (5 if i % 2 else 1)) % 12]) for i in range(12)]
+    words = [word for src, dst in pairs for word in ("--pairs", f"{src}>{dst}")]
+    words += ["--connections", "16", "--flow-time", "8s", "--aggregate-time", "6s"]
+    code, report = probe(lab, db, *words)
+    assert (code, report["failed"]) == (0, [])
+
+    def true_rtt_ms(src: str, dst: str) -> float:
+        return topology.rtt_ms[index[src]][index[dst]]
+
+    def cap_mbps(src: str, dst: str) -> float:
+        source, destination = topology.sites[index[src]], topology.sites[index[dst]]
+        return min(source.egress_mbps, destination.ingress_mbps) * GOODPUT_SHARE
+
+    def flow_mbps(src: str, dst: str) -> float:
+        window_bits = topology.sites[index[dst]].window_bytes * BITS_PER_BYTE
+        return min(window_bits / true_rtt_ms(src, dst) / 1e3, cap_mbps(src, dst))
+
+    pings = _samples(db, "rtt_ms")
+    assert len(pings) == 12
+    for (src, dst), values in pings.items():
+        assert abs(median(values) - true_rtt_ms(src, dst)) < 0.5 + 0.01 * true_rtt_ms(src, dst)
+    for metric, truth in (("per_flow_mbps", flow_mbps), ("aggregate_mbps", cap_mbps)):
+        errors = _errors(_samples(db, metric), truth)
+        assert len(errors) == 12
+        assert median(errors) < 0.03, metric
+        assert errors[round(0.9 * 11)] < 0.08, metric
+    assert not any(left_on(lab, site.region) for site in topology.sites)
+
+
+@pytest.mark.alone
+def test_caps_are_true(lab_of: Callable[..., Lab], tmp_path: Path) -> None:
+    topology = _topology(4)
+    lab = lab_of(topology, "accuracy")
+    db = tmp_path / "store.db"
+    code, report = probe(
+        lab, db, "--phases", "rtt,caps", "--connections", "8", "--aggregate-time", "4s"
+    )
+    assert (code, report["failed"]) == (0, [])
+    sites = {site.region: site for site in topology.sites}
+    for metric, side in (("egress_cap_mbps", "egress_mbps"), ("ingress_cap_mbps", "ingress_mbps")):
+        found = _samples(db, metric)
+        assert found
+        for (region, _), values in found.items():
+            truth = getattr(sites[region], side) * GOODPUT_SHARE
+            assert abs(median(values) / truth - 1) < 0.03, (metric, region)
+
+
+@pytest.mark.alone
+def test_filtered_pings_are_replaced_by_handshakes(
+    lab_of: Callable[..., Lab], tmp_path: Path
+) -> None:
+    topology = _topology(4)
+    lab = lab_of(topology, "accuracy")
+    lab.set_host(_PROVIDERS[1], {"icmp": "filtered"})
+    try:
+        db = tmp_path / "store.db"
+        pair = f"{_PROVIDERS[0]}>{_PROVIDERS[1]}"
+        code, _ = probe(lab, db, "--phases", "rtt", "--pairs", pair, "--yes")
+        assert code == 0
+        ((value,),) = _samples(db, "rtt_ms").values()
+        assert abs(value - topology.rtt_ms[0][1]) < 1.0
+    finally:
+        lab.clear()
+
+
+def _done(db: Path) -> int:
+    try:
+        connection = sqlite3.connect(db)
+        try:
+            query = "SELECT count(*) FROM probes WHERE status = 'done'"
+            return int(connection.execute(query).fetchone()[0])
+        finally:
+            connection.close()
+    except sqlite3.OperationalError:  # not there yet
+        return 0
+
+
+def _kill_when(done: int, db: Path, command: list[str]) -> set[tuple[int, str]]:
+    """Run a campaign, kill it once so many probes are done; returns those acknowledged then."""
+    controller = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 300  # a busy machine is slow
+    while _done(db) < done:
+        assert controller.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    os.kill(controller.pid, signal.SIGKILL)
+    controller.wait()
+    return _acknowledged(db)
+
+
+def _acknowledged(db: Path) -> set[tuple[int, str]]:
+    connection = sqlite3.connect(db)
+    try:
+        query = (
+            "SELECT samples.id, probes.id || ' ' || metrics.name || ' ' || samples.value "
+            "FROM probes JOIN samples USING (batch_id) JOIN metrics ON metrics.id = metric_id "
+            "WHERE probes.status = 'done'"
+        )
+        return set(connection.execute(query))
+    finally:
+        connection.close()
+
+
+def test_a_campaign_survives_everything(lab_of: Callable[..., Lab], tmp_path: Path) -> None:
+    topology = _topology(12)
+    lab = lab_of(topology, "chaos")
+    db = tmp_path / "store.db"
+    names = [site.region for site in topology.sites]
+    dead, hanging = names[3:5], names[7]
+    pairs = [(names[i], names[(i + step) % 12]) for i in range(12) for step in (1, 5)]
+    words = ["probe", "--fleet", str(lab.fleet_file), "--db", str(db), "--json", "--yes"]
+    spec = ["--phases", "rtt,per-flow", "--flow-time", "4s"]
+    spec += [word for src, dst in pairs for word in ("--pairs", f"{src}>{dst}")]
+    first = _kill_when(12, db, [*RELAYD, *words, *spec])
+    for region in dead:
+        lab.set_host(region, {"state": "blackhole"})
+    lab.set_host(hanging, {"ssh": "hang"})
+    second = _kill_when(26, db, [*RELAYD, *words, "--resume"])
+    assert first <= second
+
+    code, report = probe(lab, db, "--resume")
+    assert code == 5
+    bad = {*dead, hanging}
+    failed = {(*one["pairs"][0], one["stage"]) for one in report["failed"]}
+    assert failed
+    assert all({src, dst} & bad for src, dst, _ in failed)
+    kept = _acknowledged(db)
+    assert second <= kept
+    assert not [r for r in names if r not in bad and left_on(lab, r)]
+
+    lab.clear()
+    code, report = probe(lab, db, "--resume")
+    assert (code, report["failed"]) == (0, [])
+    assert kept <= _acknowledged(db)
+    assert not [region for region in names if left_on(lab, region)]
+    for metric in ("rtt_ms", "per_flow_mbps"):
+        found = _samples(db, metric)
+        assert set(found) == set(pairs)
+        assert all(len(values) == 1 for values in found.values()), metric
+
+
+@pytest.mark.parametrize("words", [["--budget", "0usd"], ["--max-minutes", "0.01"]])
+def test_limits_hold_and_what_is_left_out_can_follow(
+    lab_of: Callable[..., Lab], tmp_path: Path, words: list[str]
+) -> None:
+    lab = lab_of(_topology(4), "accuracy")
+    db = tmp_path / "store.db"
+    pair = f"{_PROVIDERS[0]}>{_PROVIDERS[2]}"
+    spec = ["--phases", "per-flow", "--flow-time", "4s", "--pairs", pair, "--yes"]
+    code, report = probe(lab, db, *spec, *words)
+    assert (code, report["left_out"], report["samples"]) == (5, 1, 0)
+    code, report = probe(lab, db, "--resume", "--budget", "9usd")
+    assert (code, report["left_out"], report["samples"]) == (0, 0, 1)

@@ -1,0 +1,51 @@
+"""A lab of what was measured: import, `lab up --from-store`, and measure it again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from statistics import median
+
+import pytest
+
+from probes.lab.controller import Lab
+from probes.lab.measuring import Transfer, echo_rtts_ms, goodputs_mbps
+from relayd.__main__ import main
+from tests.lab.quiet import undisturbed
+
+pytestmark = pytest.mark.alone
+
+SCALE = 0.02
+MEASURED = """\
+src,dst,rtt_ms,per_flow_mbps,aggregate_gbps,connections,duration_s,warmed_up,measured_at
+aws:us-east-1,gcp:us-east1,30,800,,1,20,true,{now}
+aws:us-east-1,gcp:us-east1,,,4.0,64,20,true,{now}
+gcp:us-east1,aws:us-east-1,30,400,,1,20,true,{now}
+gcp:us-east1,aws:us-east-1,,,2.0,64,20,true,{now}
+"""
+
+
+@pytest.fixture
+def lab(machine: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
+    monkeypatch.setenv("RELAYD_LAB_DIR", str(tmp_path / "labs"))
+    db, table = str(tmp_path / "measured.db"), tmp_path / "measured.csv"
+    table.write_text(MEASURED.format(now="2026-06-01T12:00Z"))
+    assert main(["import", "csv", str(table), "--db", db]) == 0
+    pair = "aws:us-east-1,gcp:us-east1"
+    up = ["lab", "up", "--from-store", "--db", db, "--regions", pair]
+    assert main([*up, "--scale", str(SCALE), "--name", "again"]) == 0
+    yield Lab("again")
+    assert main(["lab", "down", "--name", "again"]) == 0
+
+
+def test_a_lab_of_a_store_measures_as_what_was_imported(lab: Lab) -> None:
+    rtts = undisturbed(lab, lambda: echo_rtts_ms(lab, [(0, 1)], 30)[0, 1])
+    assert abs(median(rtts) - 30) < 0.5
+    one_each_way = [Transfer(0, 1), Transfer(1, 0)]
+    flows = undisturbed(lab, lambda: goodputs_mbps(lab, one_each_way, 6, 2))
+    for source, flow_mbps, pair_mbps in ((0, 800, 4000), (1, 400, 2000)):
+        many = Transfer(source, 1 - source, 16)
+        pair = undisturbed(lab, partial(goodputs_mbps, lab, [many], 6, 2))[0]
+        assert abs(flows[source] / (flow_mbps * SCALE) - 1) <= 0.05
+        assert abs(pair / (pair_mbps * SCALE) - 1) <= 0.05

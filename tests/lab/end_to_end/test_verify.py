@@ -1,0 +1,273 @@
+"""Plans of every verdict run by real tools: as predicted, noticed where not, nothing left."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import relayd
+from planner.transfer.plan import Plan
+from probes.lab.behaviours import LinkBehaviour
+from probes.lab.controller import Lab
+from probes.lab.measuring import lateness_of
+from probes.lab.topology import Site, Topology
+from tests.lab.end_to_end.campaigns import RELAYD, ROOT, TOOLS, in_site
+from tests.lab.end_to_end.campaigns import relayd as command
+
+SRC, DST, RELAY = "aws:us-east-1", "aws:sa-east-1", "azure:eastus"
+# Pairs of their own, so that plans can be run at the same time.
+FROM, TO, VIA = "gcp:us-east1", "gcp:asia-east1", "gcp:us-west1"
+NEAR, FAR = "azure:westeurope", "azure:japaneast"
+REGIONS = (SRC, DST, RELAY, FROM, TO, VIA, NEAR, FAR)
+# Second VMs of the source and the destination: places of their own in the lab.
+SECOND = {"aws:us-east-2": SRC, "azure:brazilsouth": DST}
+PLACES = (*REGIONS, *SECOND)
+CAP_MBPS, WINDOW_BYTES, RTT_MS, CONNECTIONS = 16.0, 60_000, 24.0, 8
+DIRECT_MBPS, CHANGED_MBPS = 5.0, 8.0
+# Eight windows carry ten times the cap in a round trip, so waiting costs little until it is long.
+LATE_MS = 24.0
+LEFT_WITHIN_S = 15.0
+
+
+def _region(place: str) -> str:
+    return SECOND.get(place, place)
+
+
+def _topology() -> Topology:
+    """All places as far from each other; what goes from source to destination is slow."""
+    sites = tuple(Site(name, CAP_MBPS, CAP_MBPS, WINDOW_BYTES) for name in PLACES)
+    rtts = tuple(tuple(0.0 if a == b else RTT_MS for b in PLACES) for a in PLACES)
+    links = {
+        (i, j): LinkBehaviour(rate_mbps=DIRECT_MBPS)
+        for i, a in enumerate(PLACES)
+        for j, b in enumerate(PLACES)
+        if (_region(a), _region(b)) in ((SRC, DST), (FROM, TO))
+    }
+    return Topology(sites, rtts, links, profile="verify")
+
+
+class Bench:
+    """A lab, its fleet, and a store that knows what the lab is made to have."""
+
+    def __init__(self, lab: Lab, folder: Path) -> None:
+        self.lab = lab
+        self.fleet = folder / "fleet.toml"
+        self.folder = folder
+        text = lab.fleet_file.read_text()
+        for place, region in SECOND.items():
+            text = text.replace(f'region = "{place}"', f'region = "{region}"\nname = "{place}"')
+        self.fleet.write_text(text)
+
+    def store(self, name: str) -> Path:
+        """Make a store from true figures."""
+        db, topology = self.folder / f"{name}.db", self.lab.topology()
+        table = self.folder / f"{name}.csv"
+        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - 3600))
+        with table.open("w", newline="") as file:
+            rows = csv.writer(file)
+            rows.writerow(
+                [
+                    "src",
+                    "dst",
+                    "rtt_ms",
+                    "per_flow_mbps",
+                    "aggregate_mbps",
+                    "connections",
+                    "duration_s",
+                    "warmed_up",
+                    "measured_at",
+                ]
+            )
+            for i, a in enumerate(REGIONS):
+                for j, b in enumerate(REGIONS):
+                    if i != j:
+                        rows.writerow(
+                            [
+                                a,
+                                b,
+                                RTT_MS,
+                                topology.expected_flow_mbps(i, j),
+                                topology.expected_aggregate_mbps(i, j),
+                                CONNECTIONS,
+                                10,
+                                "true",
+                                at,
+                            ]
+                        )
+        done = command("import", "csv", table, "--db", db)
+        assert done.returncode == 0, done.stderr
+        return db
+
+    def plan(self, db: Path, src: str, dst: str, **wishes: Any) -> Plan:
+        """Plan on a store, over regions that have hosts."""
+        wan = relayd.open(db)
+        away = [name for name in wan.known_regions() if name not in REGIONS]
+        return wan.plan(src, dst, objective="time", connections=CONNECTIONS, avoid=away, **wishes)
+
+    def words(self, db: Path, *plans: Plan) -> list[str | Path]:
+        """Return the command line that verifies plans."""
+        files = []
+        for number, plan in enumerate(plans):
+            file = self.folder / f"{db.stem}-{number}.json"
+            file.write_text(plan.model_dump_json())
+            files.append(file)
+        return ["verify", *files, "--fleet", self.fleet, "--db", db, "--yes", "--json"]
+
+    def verify(self, db: Path, *plans: Plan) -> tuple[int, dict[str, Any]]:
+        """Verify plans; not judged where the machine is too busy for the lab to keep time."""
+        with lateness_of(self.lab) as lateness:
+            done = command(*self.words(db, *plans), "--seconds", "4")
+        assert done.returncode in (0, 1), done.stderr
+        if (lateness.p95_ms or 0.0) > LATE_MS:
+            pytest.skip(f"the machine is too busy: {lateness.p95_ms:.1f} ms late")
+        return done.returncode, json.loads(done.stdout)
+
+    def left(self) -> dict[str, list[str]]:
+        """Return what is left in each place: processes, files and listening ports of ours."""
+        script = (
+            "for p in /proc/[0-9]*; do cat $p/comm; done; ls -d /tmp/relayd-* ; "
+            "cat /proc/net/tcp /proc/net/tcp6 | awk '$4 == \"0A\" {print $2}'"
+        )
+        ours = {*TOOLS, "haproxy", "socat", "head"}
+        found = {}
+        for place in PLACES:
+            words = in_site(self.lab, place, "sh", "-c", f"{{ {script}; }} 2>/dev/null; true")
+            found[place] = [
+                word
+                for word in words.split()
+                if word in ours
+                or word.startswith("/tmp/relayd")
+                or (":" in word and not word.endswith(":0016"))
+            ]
+        return {place: words for place, words in found.items() if words}
+
+    def nothing_is_left(self) -> bool:
+        """Whether all is gone within seconds."""
+        until_s = time.monotonic() + LEFT_WITHIN_S
+        while left := self.left():
+            if time.monotonic() > until_s:
+                pytest.fail(f"left: {left}")
+            time.sleep(0.3)
+        return True
+
+
+@pytest.fixture(scope="module")
+def bench(lab_of: Callable[..., Lab], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    bench = Bench(lab_of(_topology(), "verify"), tmp_path_factory.mktemp("verify"))
+    yield bench
+    assert bench.nothing_is_left()
+
+
+@pytest.mark.alone
+def test_plans_of_every_verdict_carry_what_is_predicted(bench: Bench) -> None:
+    db = bench.store("verdicts")
+    relay = bench.plan(db, FROM, TO, relays=VIA)
+    direct = bench.plan(db, NEAR, FAR)
+    split = bench.plan(db, SRC, DST, relays=RELAY, vms_in={SRC: 2, DST: 2})
+    assert [p.verdict for p in (relay, direct, split)] == ["relay", "direct", "split"]
+    assert len(split.paths) == 2
+
+    code, answer = bench.verify(db, relay, direct, split)
+
+    runs = [run for plan in answer["plans"] for run in plan["runs"]]
+    assert len(runs) == 5
+    ratios = [run["achieved_gbps"] / run["expected_gbps"] for run in runs]
+    assert all(abs(ratio - 1) <= 0.12 for ratio in ratios), ratios
+    assert code == 0, answer
+    both = runs[3]["paths"]
+    shares = [path["achieved_gbps"] / runs[3]["achieved_gbps"] for path in both]
+    planned = [path.share for path in split.paths]
+    assert all(abs(a - b) < 0.06 for a, b in zip(shares, planned, strict=True)), (shares, planned)
+    assert runs[0]["relays"] == {VIA: "haproxy"}
+    assert {(s["src"], s["dst"]) for plan in answer["plans"] for s in plan["samples"]} >= {
+        (FROM, TO),
+        (NEAR, FAR),
+    }
+    assert bench.nothing_is_left()
+    again = bench.plan(db, FROM, TO, relays=VIA)
+    assert "verified 0 min ago" in again.confidence or "verified 1 min ago" in again.confidence
+
+
+@pytest.mark.alone
+def test_a_changed_cap_is_noticed_and_the_next_snapshot_knows_it(bench: Bench) -> None:
+    db = bench.store("changed")
+    plan = bench.plan(db, SRC, DST, relays=RELAY)
+    bench.lab.set_link(RELAY, DST, {"rate_mbps": CHANGED_MBPS}, one_way=True)
+    try:
+        code, answer = bench.verify(db, plan)
+    finally:
+        bench.lab.clear()
+    assert code == 1
+    (found,) = answer["plans"]
+    assert found["runs"][0]["judgement"] == "below"
+    looks = {tuple(look["path"]): look for look in found["second_looks"]}
+    assert set(looks) == {(SRC, RELAY), (RELAY, DST)}
+    wan = relayd.open(db)
+    assert wan.snapshot.id == answer["snapshot"]["id"] != plan.snapshot.id
+    known_mbps = wan.network.link(RELAY, DST).aggregate_gbps.expected * 1000
+    assert abs(known_mbps / CHANGED_MBPS - 1) < 0.12  # packets' headers are 3.5 % of it
+    unchanged = wan.network.link(SRC, RELAY).aggregate_gbps
+    assert abs(unchanged.expected * 1000 / CAP_MBPS - 1) < 0.12
+    newer = bench.plan(db, SRC, DST, relays=RELAY)
+    assert newer.throughput_gbps < 0.7 * plan.throughput_gbps
+    assert any("The last plan was verified" in warning for warning in newer.warnings)
+
+
+@contextmanager
+def hidden(lab: Lab, place: str, program: str) -> Iterator[None]:
+    """Let a place do without a program of this machine."""
+    file = shutil.which(program, path="/usr/sbin:/usr/bin:/bin")
+    assert file
+    in_site(lab, place, "sh", "-c", f"touch /tmp/none && mount --bind /tmp/none {file}")
+    yield
+    in_site(lab, place, "sh", "-c", f"umount {file} && rm /tmp/none")
+
+
+@pytest.mark.parametrize("what", ["controller", "connection"])
+def test_nothing_is_left_after_a_kill(bench: Bench, what: str) -> None:
+    with ExitStack() as stack:
+        program = "haproxy"
+        if what == "connection":
+            program = "socat"
+            stack.enter_context(hidden(bench.lab, RELAY, "haproxy"))
+        _killed(bench, what, program)
+
+
+def _killed(bench: Bench, what: str, program: str) -> None:
+    db = bench.store(what)
+    plan = bench.plan(db, SRC, DST, relays=RELAY)
+    words = [*RELAYD, *map(str, bench.words(db, plan)), "--seconds", "60"]
+    verifying = subprocess.Popen(
+        words, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        until_s = time.monotonic() + 60
+        while not {SRC, DST, RELAY} <= set(bench.left()):
+            assert verifying.poll() is None
+            assert time.monotonic() < until_s
+            time.sleep(0.2)
+        assert program in bench.left()[RELAY]
+        if what == "controller":
+            verifying.send_signal(signal.SIGKILL)
+            verifying.wait(10)
+        else:
+            script = (
+                'for p in /proc/[0-9]*; do tr "\\0" " " < $p/cmdline | grep -q "^sshd: .*@" '
+                "&& kill -9 ${p#/proc/}; done; true"
+            )
+            in_site(bench.lab, RELAY, "sh", "-c", script)
+            assert verifying.wait(60) == 5
+        assert bench.nothing_is_left()
+    finally:
+        verifying.kill()
+        verifying.wait()

@@ -1,0 +1,361 @@
+"""Failover on emulated datacenters: links that die are left within an interval, and used again."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import relayd
+from planner.transfer.plan import Plan
+from probes.campaign.stages import CampaignSpec
+from probes.fleet.file import load_fleet
+from probes.lab.controller import Lab
+from probes.lab.topology import Site, Topology
+from probes.samples import Sample
+from relayd.catalogue.loading import load_catalogue
+from relayd.snapshots.building import make_snapshot
+from relayd.store import append, open_store
+from relayd.store.campaigns.spending import Spending, day_of
+from relayd.store.events import Event, Events
+from relayd.watch.settings import WatchOptions
+from relayd.watch.watcher import Watcher
+from relayd.watch.webhook import SIGNATURE, Webhook
+
+pytestmark = pytest.mark.alone
+
+_ROOT = Path(__file__).parents[3]
+_REGIONS = ("aws:us-east-1", "gcp:us-east1", "azure:eastus", "aws:eu-west-1", "gcp:asia-east1")
+_SRC, _DST = _REGIONS[3], _REGIONS[4]
+_INTERVAL_S = 6.0
+_SECRET = "a secret of this test"
+_MOMENT_S = 1.5
+"""A busy machine, where all sites of the lab share the processors with the watcher."""
+
+
+def _topology() -> Topology:
+    sites = tuple(Site(name, 30.0, 30.0, 200_000) for name in _REGIONS)
+    rtts = tuple(
+        tuple(0.0 if i == j else 15.0 + 12.0 * abs(i - j) for j in range(len(_REGIONS)))
+        for i in range(len(_REGIONS))
+    )
+    return Topology(sites, rtts)
+
+
+def _rtt_ms(src: str, dst: str) -> float:
+    return _topology().rtt_ms[_REGIONS.index(src)][_REGIONS.index(dst)]
+
+
+@pytest.fixture
+def lab(lab_of: Callable[..., Lab]) -> Iterator[Lab]:
+    found = lab_of(_topology(), "watching")
+    yield found
+    found.clear()
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Path:
+    """A store in which every link of the lab was measured once."""
+    path = tmp_path / "store.db"
+    now_s = time.time() - 60
+    with open_store(path, mode="create") as store:
+        rows = []
+        for src in _REGIONS:
+            for dst in _REGIONS:
+                if src != dst:
+                    rows.append(Sample(src, dst, "rtt_ms", _rtt_ms(src, dst), now_s, "ping"))
+                    rows.append(
+                        Sample(src, dst, "aggregate_mbps", 28.0, now_s, "iperf3", 64, 60.0, True)
+                    )
+        append(store, rows)
+        make_snapshot(store, load_catalogue())
+    return path
+
+
+def _plan(db: Path) -> Plan:
+    return relayd.open(db).plan(_SRC, _DST, volume_gb=1, allow=list(_REGIONS))
+
+
+def _links(db: Path) -> list[Event]:
+    with open_store(db, mode="read") as store:
+        return [event for event in Events(store.database).after(0) if event.kind == "leg"]
+
+
+def _committed_usd(db: Path) -> float:
+    with open_store(db, mode="read") as store:
+        return Spending(store.database).committed_usd(day_of(time.time()))
+
+
+async def _until(what: Callable[[], Any], limit_s: float = 60.0) -> Any:
+    deadline = time.monotonic() + limit_s
+    while not (found := await asyncio.to_thread(what)):
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.2)
+    return found
+
+
+async def _changed(db: Path, subject: str, to: str, after_s: float) -> Event:
+    """Wait for the event of a link's change; cheap, so that waiting does not slow the watcher."""
+
+    def found() -> Event | None:
+        return next(
+            (
+                event
+                for event in _links(db)
+                if event.at_s >= after_s and (event.subject, event.detail["to"]) == (subject, to)
+            ),
+            None,
+        )
+
+    event: Event = await _until(found)
+    return event
+
+
+@contextmanager
+def _receiver() -> Iterator[tuple[str, list[tuple[dict[str, Any], str]]]]:
+    """A real HTTP server that refuses the first event once; gives what it took, with signatures."""
+    taken: list[tuple[dict[str, Any], str]] = []
+    refused: list[int] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            at = self.headers[SIGNATURE].partition(",")[0].removeprefix("t=")
+            expected = hmac.new(_SECRET.encode(), f"{at}.".encode() + body, sha256).hexdigest()
+            genuine = self.headers[SIGNATURE] == f"t={at},v1={expected}"
+            if refused:
+                taken.append((json.loads(body), "genuine" if genuine else "forged"))
+            self.send_response(204 if refused else 503)
+            refused.append(1)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/relayd?key=1", taken
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def _soon_s(watcher: Watcher) -> float:
+    """Within which an outage is to be known: an interval, unless the machine is too busy for it."""
+    noticed_s: float = watcher.status()["outages_noticed_within_s"]
+    return max(_INTERVAL_S, noticed_s) + _MOMENT_S
+
+
+def test_verdicts_leave_a_link_that_dies_and_come_back(lab: Lab, db: Path) -> None:
+    async def story(url: str, taken: list[tuple[dict[str, Any], str]]) -> None:
+        options = WatchOptions(
+            5.0,
+            interval_s=_INTERVAL_S,
+            hold_intervals=2,
+            campaign_every_s=float("inf"),
+            webhook=Webhook(url, _SECRET),
+        )
+        watcher = Watcher(db, load_fleet(lab.fleet_file), load_catalogue(), options, print)
+        stop = asyncio.Event()
+        running = asyncio.create_task(watcher.run(stop))
+        try:
+            await _until(lambda: watcher.status().get("legs", {}).get("up") == 20)
+            assert _plan(db).verdict == "direct"
+
+            begun_s = cut_s = time.time()
+            lab.set_link(_SRC, _DST, {"state": "blackhole"})
+            event = await _changed(db, f"{_SRC}>{_DST}", "down", cut_s)
+            assert event.at_s - cut_s <= _soon_s(watcher)
+            plan = _plan(db)
+            assert plan.verdict == "relay"
+            assert "is down since" in plan.reason
+            assert "until it is back" in plan.reason
+            assert any("plans will change" in warning for warning in plan.warnings)
+            first = plan.paths[0].regions[1]
+
+            # The relay's link dies as well: what survives is another one.
+            cut_s = time.time()
+            lab.set_link(first, _DST, {"state": "blackhole"})
+            event = await _changed(db, f"{first}>{_DST}", "down", cut_s)
+            assert event.at_s - cut_s <= _soon_s(watcher)
+            plan = _plan(db)
+            assert plan.verdict == "relay"
+            assert plan.paths[0].regions[1] != first
+            assert any(first in warning for warning in plan.warnings)
+
+            # Each end notices by itself, in its own rhythm.
+            await _changed(db, f"{_DST}>{_SRC}", "down", begun_s)
+            await _changed(db, f"{_DST}>{first}", "down", begun_s)
+            lab.clear()
+            restored_s = time.time()
+            back = await _changed(db, f"{_SRC}>{_DST}", "up", cut_s)
+            assert back.at_s - restored_s >= options.policy.hold_s - 1.0
+            assert _plan(db).verdict == "direct"
+            for pair in ((_DST, _SRC), (first, _DST), (_DST, first)):
+                await _changed(db, ">".join(pair), "up", cut_s)
+            told = len(_links(db))
+            await _until(lambda: len(taken) >= told)
+        finally:
+            stop.set()
+            await running
+
+    with _receiver() as (url, taken):
+        asyncio.run(story(url, taken))
+    assert {genuine for _, genuine in taken} == {"genuine"}
+    assert [(body["id"], body["subject"]) for body, _ in taken] == [
+        (event.id, event.subject) for event in _links(db)
+    ]
+    # Links fail both ways, and nothing else failed.
+    assert len({body["subject"] for body, _ in taken}) == 4
+
+
+def test_a_slow_link_is_degraded_and_a_dead_host_is_judged_by_others(lab: Lab, db: Path) -> None:
+    async def story() -> None:
+        options = WatchOptions(5.0, interval_s=4.0, campaign_every_s=float("inf"))
+        watcher = Watcher(db, load_fleet(lab.fleet_file), load_catalogue(), options, print)
+        stop = asyncio.Event()
+        running = asyncio.create_task(watcher.run(stop))
+
+        def states() -> dict[tuple[str, str], str]:
+            return {(s["src"], s["dst"]): s["condition"] for s in watcher.status()["not_up"]}
+
+        try:
+            await _until(lambda: watcher.status().get("legs", {}).get("up") == 20)
+            lab.set_link(_SRC, _DST, {"rtt_ms": 250})
+            await _until(lambda: states().get((_SRC, _DST)) == "degraded")
+            link = relayd.open(db).links(_SRC, _DST)[0]
+            assert 240 < link.rtt_ms.expected < 270
+            lab.set_host(_REGIONS[0], {"state": "blackhole"})
+            # It can't be probed from any more; the probes of it stand in for those.
+            await _until(
+                lambda: all(
+                    states().get(pair) == "down"
+                    for other in _REGIONS[1:]
+                    for pair in ((_REGIONS[0], other), (other, _REGIONS[0]))
+                )
+            )
+            assert len(states()) == 10
+            assert _REGIONS[0] in watcher.status()["unreachable"]
+        finally:
+            stop.set()
+            await running
+
+    asyncio.run(story())
+
+
+def test_a_killed_watcher_goes_on_where_it_was(lab: Lab, db: Path) -> None:
+    def down() -> bool:
+        connection = sqlite3.connect(db)
+        try:
+            query = "SELECT count(*) FROM leg_states WHERE condition = 'down'"
+            return int(connection.execute(query).fetchone()[0]) == 2
+        finally:
+            connection.close()
+
+    command = [
+        sys.executable,
+        "-m",
+        "relayd",
+        "watch",
+        "--fleet",
+        str(lab.fleet_file),
+        "--db",
+        str(db),
+        "--interval",
+        "4s",
+        "--hold",
+        "1",
+        "--daily-budget",
+        "1usd",
+        "--campaign-every",
+        "never",
+        "--json",
+    ]
+
+    async def story() -> None:
+        with subprocess.Popen(command, cwd=_ROOT, stderr=subprocess.DEVNULL) as first:
+            try:
+                await _until(lambda: _committed_usd(db) > 0)
+                lab.set_link(_SRC, _DST, {"state": "blackhole"})
+                await _until(down)
+            finally:
+                os.kill(first.pid, signal.SIGKILL)
+        assert _plan(db).verdict == "relay"
+        spent_usd, events = _committed_usd(db), len(_links(db))
+        assert events == 2
+        with subprocess.Popen(
+            command, cwd=_ROOT, stderr=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+        ) as second:
+            try:
+                await _until(lambda: _committed_usd(db) > spent_usd)
+                await asyncio.sleep(3)
+                assert down()
+                assert len(_links(db)) == events  # known already: no news
+                lab.clear()
+                await _until(lambda: _plan(db).verdict == "direct")
+            finally:
+                second.send_signal(signal.SIGTERM)
+            assert second.stdout
+            status = json.loads(second.stdout.read())
+        assert second.returncode == 0
+        assert status["legs"]["watched"] == 20
+        assert spent_usd < status["spent_today_usd"] <= 1.0
+
+    asyncio.run(story())
+
+
+def test_a_daily_budget_holds(lab: Lab, db: Path) -> None:
+    budget_usd = 0.02
+    options = WatchOptions(
+        budget_usd,
+        interval_s=4.0,
+        campaign_every_s=3600.0,
+        spec=CampaignSpec(phases=("rtt", "per-flow"), thorough=True, flow_s=4.0),
+    )
+
+    async def story() -> dict[str, Any]:
+        watcher = Watcher(db, load_fleet(lab.fleet_file), load_catalogue(), options, print)
+        stop = asyncio.Event()
+        running = asyncio.create_task(watcher.run(stop))
+        try:
+            await _until(lambda: watcher.status().get("last_campaign"), 150.0)
+            assert watcher.status()["last_campaign"]["left_out"] > 0
+        finally:
+            stop.set()
+            await running
+        return watcher.status()
+
+    status = asyncio.run(story())
+    connection = sqlite3.connect(db)
+    try:
+        ((probes_usd, done),) = connection.execute(
+            "SELECT sum(usd), count(*) FILTER (WHERE stage = 'per-flow' AND status = 'done') "
+            "FROM probes"
+        )
+        ((reserved, spent),) = connection.execute(
+            "SELECT sum(reserved_usd), sum(spent_usd) FROM watch_spending"
+        )
+    finally:
+        connection.close()
+    assert done > 0
+    assert 0 < probes_usd < spent <= budget_usd
+    assert abs(reserved) < 1e-12
+    assert status["spent_today_usd"] == pytest.approx(spent)

@@ -1,0 +1,11 @@
+"""How many examples a property is tried on."""
+
+from __future__ import annotations
+
+from hypothesis import settings
+
+
+def examples(count: int) -> int:
+    """Return the number that a test asks for, or the few of the profile ``quick``."""
+    few: int = settings.get_profile("quick").max_examples
+    return min(count, few) if settings().max_examples == few else count
