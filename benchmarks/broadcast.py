@@ -14,13 +14,9 @@ from statistics import median
 
 import numpy as np
 
+from planner.broadcast.problem import BroadcastProblem, broadcast_problem
 from planner.broadcast.recommendation import recommend_broadcast
-from planner.broadcast.request import (
-    BroadcastObjective,
-    BroadcastProblem,
-    BroadcastRequest,
-    broadcast_problem,
-)
+from planner.broadcast.request import BroadcastObjective, BroadcastRequest
 from planner.model.pricing import FlatPrices, Prices
 from tests.planner.grid import january_grid
 
@@ -58,7 +54,9 @@ def main() -> None:
                     grid.regions[i] for i in random.choice(len(grid.regions), count + 1, False)
                 )
                 objective = OBJECTIVES[case]
-                request = BroadcastRequest(src, tuple(ends), 500.0, objective, margin=0.0)
+                request = BroadcastRequest(
+                    src, tuple(ends), volume_gb=500.0, objective=objective, margin=0.0
+                )
                 if seed == 0:
                     recommend_broadcast(request, network, prices)  # imports
                 start = time.perf_counter()

@@ -19,7 +19,8 @@ from benchmarks.table import show
 from planner.model.network import Network
 from planner.schedule.program import ScheduleProgram
 from planner.schedule.recommendation import recommend_schedule
-from planner.schedule.request import ScheduleRequest, TimedTransfer
+from planner.schedule.request import ScheduleRequest
+from planner.schedule.timed_transfer import TimedTransfer
 from planner.schedule.windows import Pending, windows
 from tests.planner.grid import january_grid
 

@@ -15,8 +15,9 @@ from statistics import median
 import numpy as np
 
 from planner.model.shared_resources import Floats, links_of
+from planner.shuffle.problem import shuffle_problem
 from planner.shuffle.recommendation import recommend_shuffle
-from planner.shuffle.request import ShuffleRequest, shuffle_problem
+from planner.shuffle.request import ShuffleRequest
 from planner.solvers.column_generation import Columns, least_time
 from planner.solvers.path_program import route_over_all_paths
 from relayd.sources.matrix_threads import one_matrix_thread

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from planner.placement.plan import ReducePlacement, TaskPlacement
     from planner.replanning.plan import Replan
     from planner.schedule.plan import SchedulePlan
-    from planner.schedule.request import TimedTransfer
+    from planner.schedule.timed_transfer import TimedTransfer
     from planner.shuffle.plan import ShufflePlan
     from planner.shuffle.request import ShuffleRequest
     from planner.transfer.plan import Plan
@@ -69,7 +69,7 @@ _HOME = {
     "ShuffleRequest": "planner.shuffle.request",
     "StoreError": "planner.model.errors",
     "TaskPlacement": "planner.placement.plan",
-    "TimedTransfer": "planner.schedule.request",
+    "TimedTransfer": "planner.schedule.timed_transfer",
     "TransferRequest": "planner.transfer.request",
     "UnknownRegionError": "planner.model.errors",
     "Wan": "relayd.sources.wan",

@@ -14,12 +14,15 @@ def main(arguments: list[str] | None = None) -> int:
     0 done, 2 bad input, 3 no feasible plan, 4 data missing or too old, 5 finished in part,
     1 our own fault.
     """
+    options = None
     try:
         options = parse(arguments)
         code = options.run(options)
         sys.stdout.flush()  # here, where a closed pipe can still be told from a fault
     except RelaydError as error:
-        print(f"relayd: {error}", file=sys.stderr)
+        from relayd.cli.wording import worded
+
+        print(f"relayd: {worded(error, getattr(options, 'request', None))}", file=sys.stderr)
         return error.exit_code
     except BrokenPipeError:
         # The reader of a pipe has had enough (`relayd links | head`): not an error.

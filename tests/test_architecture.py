@@ -89,6 +89,7 @@ HEAVY_IMPORTS = {
 }
 # What functions import of ours or of the standard library, so that a command starts quickly.
 DEFERRED = {
+    "planner.fields.specified": {"difflib"},
     "planner.model.aliases": {"difflib", "unicodedata"},
     "planner.model.network": {"planner.model.graphs"},
     "planner.replanning.recommendation": {
@@ -104,6 +105,7 @@ DEFERRED = {
     "probes.lab.controller": {"select"},
     "probes.lab.requirements": {"probes.lab.linux"},
     "probes.lab.topology": {"difflib"},
+    "relayd.__main__": {"relayd.cli.wording"},
     "relayd.catalogue.loading": {"relayd.catalogue.schema", "tempfile", "tomllib"},
     "relayd.cli.data.backtest": {"relayd.backtesting.running"},
     "relayd.cli.options": {"relayd.sources.mirror"},
@@ -138,14 +140,7 @@ DEFERRED = {
         "relayd.sources.mirror",
     },
     "relayd.sources.stored": {"relayd.store.links.states", "relayd.store.verifications"},
-    "relayd.sources.wan": {
-        "planner.model.link_states",
-        "relayd.questions.broadcast",
-        "relayd.questions.placement",
-        "relayd.questions.replanning",
-        "relayd.questions.schedule",
-        "relayd.questions.shuffle",
-    },
+    "relayd.sources.wan": {"planner.model.link_states"},
     "relayd.store": {"importlib"},
     "relayd.store.leader_lock": {"relayd.store.postgresql.leader_lock"},
     "relayd.store.opening": {
@@ -193,16 +188,6 @@ KNOWN_CIRCLES: tuple[set[str], ...] = (
         "relayd.http.server.service",
     },
     {"relayd.http.server.settings", "relayd.http.server.watching"},
-    {
-        "relayd.questions.broadcast",
-        "relayd.questions.circumstances",
-        "relayd.questions.placement",
-        "relayd.questions.replanning",
-        "relayd.questions.schedule",
-        "relayd.questions.shuffle",
-        "relayd.questions.transfer",
-        "relayd.sources.wan",
-    },
     {"relayd.store.leader_lock", "relayd.store.postgresql.leader_lock"},
 )
 KNOWN_CIRCLES_OF_ROOMS: tuple[set[str], ...] = (
@@ -223,7 +208,6 @@ SAME_NAME_FOR_A_REASON: dict[str, str] = {}
 NAMED_TWICE = {
     "Campaigns",
     "Candidate",
-    "Circumstances",
     "Columns",
     "Estimate",
     "FleetHost",

@@ -10,7 +10,8 @@ from math import inf
 import numpy as np
 
 from planner.broadcast.packing import Packing, Trees
-from planner.broadcast.request import BroadcastProblem, BroadcastRequest
+from planner.broadcast.problem import BroadcastProblem
+from planner.broadcast.request import BroadcastRequest
 from planner.model.answer import Cost
 from planner.model.shared_resources import Floats
 from planner.model.throughput import ramp_up_s

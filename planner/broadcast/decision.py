@@ -10,7 +10,8 @@ import numpy as np
 
 from planner.broadcast.candidates import Candidate, fullest_row
 from planner.broadcast.packing import Packing
-from planner.broadcast.request import BroadcastProblem, BroadcastRequest
+from planner.broadcast.problem import BroadcastProblem
+from planner.broadcast.request import BroadcastRequest
 from planner.broadcast.search import Search
 from planner.model.errors import DataError, InfeasibleError
 from planner.solvers.steiner import closure
@@ -134,7 +135,7 @@ class BroadcastDecider:
         raise InfeasibleError(
             f"the deadline of {self.request.deadline_s:.0f} s is below the "
             f"{fastest.duration_s:.0f} s that these VMs need (the limit is {kind} at {region})",
-            f"Allow at least {fastest.duration_s:.0f} s, or raise --vms there.",
+            f"Allow at least {fastest.duration_s:.0f} s, or raise `vms` there.",
         )
 
     def relays(self, candidate: Candidate) -> tuple[str, ...]:

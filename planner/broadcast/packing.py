@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from planner.broadcast.request import BroadcastProblem
+from planner.broadcast.problem import BroadcastProblem
 from planner.model.shared_resources import Floats
 from planner.solvers.linear_solver import new_solver
 from planner.solvers.steiner import Arcs, least_tree, near_trees, weight_of

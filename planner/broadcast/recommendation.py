@@ -23,7 +23,8 @@ from planner.broadcast.plan import (
     TreeLink,
     TreePlan,
 )
-from planner.broadcast.request import BroadcastRequest, broadcast_problem
+from planner.broadcast.problem import broadcast_problem
+from planner.broadcast.request import BroadcastRequest
 from planner.model.answer import answer_id
 from planner.model.network import Network
 from planner.model.pricing import Prices
@@ -31,20 +32,13 @@ from planner.model.units import BITS_PER_BYTE
 
 
 def recommend_broadcast(
-    request: BroadcastRequest,
-    network: Network,
-    prices: Prices,
-    *,
-    with_frontier: bool = False,
-    notes: tuple[str, ...] = (),
+    request: BroadcastRequest, network: Network, prices: Prices, *, notes: tuple[str, ...] = ()
 ) -> BroadcastPlan:
     """Return the recommended plan for one volume to several destinations.
 
     Parameters
     ----------
     request, network, prices
-    with_frontier : bool
-        Whether to compute the cost-time frontier too.
     notes : tuple of str
         What was understood from the request's names; goes first among the warnings.
 
@@ -98,7 +92,7 @@ def recommend_broadcast(
         advice=adviser.advice(),
         warnings=notes + adviser.warnings(),
         confidence=adviser.confidence(),
-        frontier=builder.frontier() if with_frontier else (),
+        frontier=builder.frontier() if request.frontier else (),
     )
 
 

@@ -1,124 +1,115 @@
-"""A broadcast as a question, and the figures that it comes down to."""
+"""One volume to several regions, and its limits."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import KW_ONLY
 from math import inf
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
-import numpy as np
-
-from planner.model.errors import DataError, InputError
-from planner.model.network import Network
-from planner.model.pricing import Prices
-from planner.model.shared_resources import Floats, SiteResources
-from planner.model.units import BITS_PER_BYTE
-from planner.transfer.request import (
-    DEFAULT_CONNECTIONS,
-    DEFAULT_MARGIN,
+from planner.fields.kinds import Flag, Names, OneOf, Region
+from planner.fields.quantities import LEAST_FIGURE, Duration, MoneyPerHour, Volume
+from planner.fields.shared import (
     DEFAULT_TIME_VALUE_USD_PER_H,
-    DEFAULT_VM_START_S,
     DEFAULT_VOLUME_GB,
-    TransferRequest,
+    RelayingRequest,
+    margin_field,
 )
+from planner.fields.specified import Field, Figure, Limit, Several, Switch, Text, field, specified
+from planner.model.errors import InputError
 
 BroadcastObjective: TypeAlias = Literal["value", "time", "cost"]
-BROADCAST_OBJECTIVES: tuple[BroadcastObjective, ...] = ("value", "time", "cost")
-BROADCAST_RELAYS = ("any", "ends", "none")
+Forwarding: TypeAlias = Literal["any", "ends", "none"]
 
 
-@dataclass(frozen=True, slots=True)
-class BroadcastRequest:
-    """One volume from one region to several, and its limits; checked when made.
+@specified
+class BroadcastRequest(RelayingRequest):
+    """One volume from one region to several, and its limits."""
 
-    Attributes
-    ----------
-    src : str
-        Region id.
-    destinations : tuple of str
-        Region ids, each once.
-    volume_gb : float
-        Of one copy.
-    objective : BroadcastObjective
-        ``value``: least cost plus time at ``time_value_usd_per_h``; ``time``: the last destination
-        has everything as soon as possible; ``cost``: least cost before the deadline.
-    deadline_s : float | None
-        When the last destination must have everything.
-    margin : float
-        How much forwarding must surely gain before it is recommended (0.1 is ten percent).
-    vms : int
-        Greatest number of VMs in a region, at the ends and at relays.
-    vms_in : mapping
-        Region to its own greatest number.
-    connections : int
-        TCP connections that one VM opens, over all its links.
-    relays : {"any", "ends", "none"}
-        Who forwards copies: any region, the destinations alone, or nobody.
-    forbidden : frozenset of str
-        Regions that must not relay; destinations may.
-    vm_start_s : float
-        Time that each VM is paid for before the broadcast begins.
+    src: Text = field(
+        Region(),
+        "Region to send from: its id, its bare name, an alias or a city.",
+        example="us-east",
+        group="broadcast",
+        label="From",
+    )
+    destinations: Several = field(
+        Names("regions", "REGION", least=1, lone=False),
+        "Regions that shall have the volume.",
+        example="sa",
+        group="broadcast",
+        option="--dst",
+        aliases=("dst",),
+        label="To",
+    )
+    _: KW_ONLY
+    volume_gb: Figure = field(
+        Volume(),
+        "Volume of one copy, in GB (10^9 bytes).",
+        default=DEFAULT_VOLUME_GB,
+        example="50GB",
+        group="broadcast",
+    )
+    objective: Field[BroadcastObjective, BroadcastObjective] = field(
+        OneOf(
+            {
+                "value": "least cost plus time",
+                "time": "the last destination has everything as soon as possible",
+                "cost": "least cost",
+            }
+        ),
+        "What to aim at; value weighs cost against time at what an hour is worth.",
+        default="value",
+        group="goal",
+        label="Aim",
+    )
+    time_value_usd_per_h: Figure = field(
+        MoneyPerHour(infinite=True),
+        "What an hour is worth: 0 asks for least cost, inf for least time.",
+        default=DEFAULT_TIME_VALUE_USD_PER_H,
+        example="20usd/h",
+        group="goal",
+        label="An hour is worth",
+    )
+    margin: Figure = margin_field()
+    deadline_s: Limit = field(
+        Duration(LEAST_FIGURE),
+        "When the last destination must have everything.",
+        default=None,
+        example="2h",
+        group="goal",
+    )
+    relays: Field[Forwarding, Forwarding] = field(
+        OneOf(
+            {"any": "any region forwards copies", "ends": "destinations alone", "none": "nobody"}
+        ),
+        "Who forwards copies; `avoid` and `allow` say which regions may.",
+        default="any",
+        group="VMs and relays",
+    )
+    frontier: Switch = field(
+        Flag(),
+        "Add the cost-time frontier.",
+        default=False,
+        group="answer",
+        label="Cost-time frontier",
+    )
 
-    Raises
-    ------
-    InputError
-        If a figure is out of range, or an end is named twice.
-    """
-
-    src: str
-    destinations: tuple[str, ...]
-    volume_gb: float = DEFAULT_VOLUME_GB
-    objective: BroadcastObjective = "value"
-    time_value_usd_per_h: float = DEFAULT_TIME_VALUE_USD_PER_H
-    deadline_s: float | None = None
-    margin: float = DEFAULT_MARGIN
-    vms: int = 1
-    vms_in: Mapping[str, int] = field(default_factory=dict)
-    connections: int = DEFAULT_CONNECTIONS
-    relays: str = "any"
-    forbidden: frozenset[str] = frozenset()
-    vm_start_s: float = DEFAULT_VM_START_S
-
-    def __post_init__(self) -> None:
-        if not self.destinations:
-            raise InputError("dst", "names no destination", remedy="Name at least one region.")
+    def _check(self) -> None:
         for region in self.destinations:
             if region == self.src:
                 raise InputError(
-                    "dst", "is the source itself", value=region, remedy="Name other regions."
+                    "destinations",
+                    "name the source itself",
+                    value=region,
+                    remedy="Name other regions.",
                 )
             if self.destinations.count(region) > 1:
                 raise InputError(
-                    "dst", "is named twice", value=region, remedy="Name each destination once."
+                    "destinations",
+                    "name a region twice",
+                    value=region,
+                    remedy="Name each destination once.",
                 )
-        if self.objective not in BROADCAST_OBJECTIVES:
-            raise InputError(
-                "objective",
-                f"must be one of {', '.join(BROADCAST_OBJECTIVES)}",
-                value=self.objective,
-            )
-        if self.relays not in BROADCAST_RELAYS:
-            raise InputError(
-                "relays",
-                f"must be one of {', '.join(BROADCAST_RELAYS)}",
-                value=self.relays,
-                remedy="Use --avoid and --allow to say which regions may relay.",
-            )
-        # What a broadcast shares with a single transfer is checked there.
-        TransferRequest(
-            self.src,
-            self.destinations[0],
-            self.volume_gb,
-            self.objective,
-            self.time_value_usd_per_h,
-            self.margin,
-            deadline_s=self.deadline_s,
-            vms=self.vms,
-            vms_in=self.vms_in,
-            connections=self.connections,
-            vm_start_s=self.vm_start_s,
-        )
 
     @property
     def ends(self) -> tuple[str, ...]:
@@ -129,175 +120,3 @@ class BroadcastRequest:
     def hour_usd(self) -> float:
         """What an hour is worth under the objective: infinity for time, 0 for cost."""
         return {"time": inf, "cost": 0.0}.get(self.objective, self.time_value_usd_per_h)
-
-    def described(self) -> dict[str, Any]:
-        """Return what was asked, as plain values."""
-        described = {item.name: getattr(self, item.name) for item in fields(self)}
-        for name in ("volume_gb", "margin", "vm_start_s", "time_value_usd_per_h", "deadline_s"):
-            if described[name] is not None:
-                described[name] = float(described[name])  # 500 asks the same as 500.0
-        described["destinations"] = list(self.destinations)
-        described["forbidden"] = sorted(self.forbidden)
-        described["vms_in"] = dict(self.vms_in)
-        if self.time_value_usd_per_h == inf:
-            described["time_value_usd_per_h"] = "inf"
-        return described
-
-
-@dataclass(frozen=True)
-class BroadcastProblem:
-    """The figures of a broadcast on a network of n sites.
-
-    Attributes
-    ----------
-    regions : tuple of str, length n
-    root : int
-        Position of the source.
-    terminals : tuple of int
-        Positions of the destinations, in the request's order.
-    volume_gbit : float
-        Of one copy.
-    resources : SiteResources
-        With the greatest numbers of VMs.
-    low, high : SiteResources
-        The same at the bounds of the estimates.
-    usd_per_gbit, rtt_ms : arrays, shape (n, n)
-        Infinite where there is no link.
-    vm_usd_per_h : array, length n
-    saturated_gbps : array, shape (n, n)
-        What one VM pair reaches with as many connections as it takes.
-    """
-
-    regions: tuple[str, ...]
-    root: int
-    terminals: tuple[int, ...]
-    volume_gbit: float
-    resources: SiteResources
-    low: SiteResources
-    high: SiteResources
-    usd_per_gbit: Floats
-    rtt_ms: Floats
-    vm_usd_per_h: Floats
-    saturated_gbps: Floats
-
-    def of_ends(self) -> tuple[BroadcastProblem, list[int]]:
-        """Return the problem without relays, and the position here of each site there."""
-        sites = sorted([self.root, *self.terminals])
-        square = np.ix_(sites, sites)
-
-        def part(of: SiteResources) -> SiteResources:
-            return SiteResources(
-                of.rate_gbps[square],
-                of.egress_gbps[sites],
-                of.ingress_gbps[sites],
-                of.vms[sites],
-                of.may_relay[sites],
-            )
-
-        problem = BroadcastProblem(
-            tuple(self.regions[site] for site in sites),
-            sites.index(self.root),
-            tuple(sites.index(site) for site in self.terminals),
-            self.volume_gbit,
-            part(self.resources),
-            part(self.low),
-            part(self.high),
-            self.usd_per_gbit[square],
-            self.rtt_ms[square],
-            self.vm_usd_per_h[sites],
-            self.saturated_gbps[square],
-        )
-        return problem, sites
-
-
-def broadcast_problem(
-    request: BroadcastRequest, network: Network, prices: Prices
-) -> BroadcastProblem:
-    """Return the figures of a broadcast.
-
-    Fees are at the tier of one copy's volume, on every link.
-
-    Raises
-    ------
-    InputError
-        If an end is not in the network.
-    DataError
-        If a destination can't be reached over links whose rates and fees are known.
-    """
-    for name, region in (("src", request.src), *(("dst", r) for r in request.destinations)):
-        if region not in network.sites:
-            raise InputError(
-                name,
-                "is not part of the network",
-                value=region,
-                remedy="Measure it, import measurements, or add it to a catalogue file.",
-            )
-    ends = set(request.ends)
-    regions = tuple(
-        r
-        for r in network.sites
-        if r in ends or (request.relays == "any" and r not in request.forbidden)
-    )
-    n = len(regions)
-    index = {region: i for i, region in enumerate(regions)}
-    rate = {bound: np.zeros((n, n)) for bound in ("low", "expected", "high")}
-    fees, rtt = np.full((n, n), inf), np.full((n, n), inf)
-    saturated = np.zeros((n, n))
-    for src, i in index.items():
-        if request.relays == "none" and src != request.src:
-            continue
-        for dst, link in network.links.get(src, {}).items():
-            j = index.get(dst)
-            if j is None or i == j or dst == request.src:
-                continue
-            if link.rate_gbps(request.connections) <= 0:
-                continue
-            try:
-                usd_per_gb = prices.egress_usd_per_gb(src, dst, request.volume_gb)
-            except DataError:
-                continue  # what it would cost is not known, so nothing is sent over it
-            fees[i, j] = usd_per_gb / BITS_PER_BYTE
-            rtt[i, j] = link.rtt_ms.expected
-            rate["low"][i, j] = link.rate_gbps(request.connections, "low")
-            rate["expected"][i, j] = link.rate_gbps(request.connections)
-            rate["high"][i, j] = link.rate_gbps(request.connections, "high")
-            saturated[i, j] = link.aggregate_gbps.expected
-    vms = np.array([float(request.vms_in.get(r, request.vms)) for r in regions])
-    at = {}
-    for bound in ("low", "expected", "high"):
-        egress = np.array([getattr(network.sites[r].egress_gbps, bound) for r in regions])
-        ingress = np.array([getattr(network.sites[r].ingress_gbps, bound) for r in regions])
-        at[bound] = SiteResources(rate[bound], egress, ingress, vms, np.ones(n, dtype=bool))
-    root = index[request.src]
-    terminals = tuple(index[r] for r in request.destinations)
-    _refuse_unreachable(
-        request, root, dict(zip(request.destinations, terminals, strict=True)), rate["expected"] > 0
-    )
-    return BroadcastProblem(
-        regions,
-        root,
-        terminals,
-        request.volume_gb * BITS_PER_BYTE,
-        at["expected"],
-        at["low"],
-        at["high"],
-        fees,
-        rtt,
-        np.array([prices.vm_usd_per_h(r) for r in regions]),
-        saturated,
-    )
-
-
-def _refuse_unreachable(
-    request: BroadcastRequest, root: int, positions: Mapping[str, int], known: np.ndarray
-) -> None:
-    reached = np.zeros(len(known), dtype=bool)
-    reached[root] = True
-    for _ in range(len(known)):
-        reached |= known[reached].any(axis=0)
-    for region, position in positions.items():
-        if not reached[position]:
-            raise DataError(
-                f"Nothing is known of any path from {request.src} to {region} under these rules. "
-                "Measure or import one of its links."
-            )

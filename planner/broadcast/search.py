@@ -24,7 +24,8 @@ from planner.broadcast.packing import (
     least_cost,
     least_time,
 )
-from planner.broadcast.request import BroadcastProblem, BroadcastRequest
+from planner.broadcast.problem import BroadcastProblem
+from planner.broadcast.request import BroadcastRequest
 from planner.model.shared_resources import Floats
 from planner.model.units import S_PER_H
 from planner.solvers.steiner import EXACT_TERMINALS, Arcs, least_tree, near_trees, weight_of

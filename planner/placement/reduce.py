@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from planner.fields.demands import Demands
 from planner.model.answer import Bottleneck, Cost, OneMoreVm, answer_id
 from planner.model.errors import DataError, InfeasibleError, InputError, RelaydError
 from planner.model.network import Network
@@ -27,7 +28,8 @@ from planner.model.throughput import ramp_up_s
 from planner.model.units import BITS_PER_BYTE, S_PER_H
 from planner.placement.plan import ReduceOption, ReducePlacement
 from planner.placement.request import Links, ReduceRequest
-from planner.shuffle.request import ShuffleRequest, shuffle_problem
+from planner.shuffle.problem import shuffle_problem
+from planner.shuffle.request import ShuffleRequest
 from planner.solvers.linear_solver import new_solver
 
 ROOM = 1e-9
@@ -69,7 +71,7 @@ class _Reduce:
         for region in (*volumes, *wanted):
             if region not in network.sites:
                 raise InputError(
-                    "input",
+                    "input_gb",
                     "names a region that is not part of the network",
                     value=region,
                     remedy="Measure it, import measurements, or add it to a catalogue file.",
@@ -91,14 +93,14 @@ class _Reduce:
             demands |= {(src, dst): volume / len(others) for dst in others}
         if not demands:
             raise InputError(
-                "input",
+                "input_gb",
                 "is where it is reduced already",
                 value=reachable[0],
                 remedy="Name two regions with input, or another one to reduce in.",
             )
         self.problem = shuffle_problem(
             ShuffleRequest(
-                demands,
+                Demands(demands),
                 vms=request.vms,
                 vms_in=request.vms_in,
                 connections=request.connections,
@@ -257,7 +259,7 @@ class _Reduce:
             raise InfeasibleError(
                 f"the deadline of {request.deadline_s:.0f} s is below the {needed_s:.0f} s that "
                 "these VMs need",
-                f"Allow at least {np.ceil(needed_s):.0f} s, or raise --vms.",
+                f"Allow at least {np.ceil(needed_s):.0f} s, or raise `vms`.",
             )
         if request.objective == "cost":
             limit = None if most_s is None else max(most_s, fast.time_s)

@@ -1,189 +1,223 @@
-"""Where to reduce, and where to run tasks, as questions."""
+"""Where to reduce, and where to run tasks."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from math import inf, isfinite
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY
 from typing import Any, Literal, TypeAlias
 
+from planner.fields.demands import Pair, Pairs, demands_gb
+from planner.fields.items import Items
+from planner.fields.kinds import ByPlace, Kind, Name, Names, OneOf, Region
+from planner.fields.quantities import LEAST_FIGURE, Duration, Money, Number, Proportion, Volume
+from planner.fields.shared import RelayingRequest, VmRequest, margin_field
+from planner.fields.specified import (
+    Field,
+    Figure,
+    Limit,
+    Several,
+    Specified,
+    Text,
+    field,
+    specified,
+)
 from planner.model.errors import InputError
-from planner.transfer.request import DEFAULT_CONNECTIONS, DEFAULT_VM_START_S, MOST_VOLUME_GB
 
 Links: TypeAlias = Literal["hose", "heterogeneous"]
-LINKS: tuple[Links, ...] = ("hose", "heterogeneous")
 PlacementObjective: TypeAlias = Literal["time", "cost"]
-PLACEMENT_OBJECTIVES: tuple[PlacementObjective, ...] = ("time", "cost")
 
 DEFAULT_TIME_LIMIT_S = 10.0
+MOST_TIME_LIMIT_S = 3600.0
 MOST_TASKS = 2000
+MOST_MACHINES = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class ReduceRequest:
-    """A reduce stage over data of several regions; checked when made.
+class InputVolumes(ByPlace):
+    """A volume for each region: a mapping, a series, or rows of region and GB."""
 
-    Attributes
-    ----------
-    input_gb : mapping
-        Region to GB there, before selectivity.
-    selectivity : float
-        GB that are shuffled for each GB of input.
-    links : Links
-        What is taken to limit transfers: ``hose``, all limits of VMs as measured;
-        ``heterogeneous``, a capacity of each pair of regions by itself.
-    objective : PlacementObjective
-        ``time``: the shuffle ends as soon as possible; ``cost``: least egress fees.
-    budget_usd : float | None
-        Most to spend on egress fees.
-    deadline_s : float | None
-        Latest end of the shuffle.
-    reduce_in : tuple of str
-        Regions that may reduce; those with input if empty.
-    vms, vms_in, connections, vm_start_s
-        See :class:`planner.shuffle.request.ShuffleRequest`.
+    metavar = "FILE"
 
-    Raises
-    ------
-    InputError
-        If a figure is out of range.
-    """
+    def __init__(self) -> None:
+        super().__init__(Volume(0.0), "region")
+        self.metavar, self.accepts = "FILE", Any
 
-    input_gb: Mapping[str, float]
-    selectivity: float = 1.0
-    links: Links = "hose"
-    objective: PlacementObjective = "time"
-    budget_usd: float | None = None
-    deadline_s: float | None = None
-    reduce_in: tuple[str, ...] = ()
-    vms: int = 1
-    vms_in: Mapping[str, int] = field(default_factory=dict)
-    connections: int = DEFAULT_CONNECTIONS
-    vm_start_s: float = DEFAULT_VM_START_S
+    def read(self, value: Any, field: str) -> dict[str, float]:
+        """Return region to GB."""
+        if not isinstance(value, Mapping) and not hasattr(value, "items"):
+            if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+                raise InputError(field, "must map regions to volumes, or list them", value=value)
+            rows = [_input_row(row, f"{field} {number}") for number, row in enumerate(value, 1)]
+            value = dict(rows)
+            if len(value) < len(rows):
+                raise InputError(field, "names a region twice", remedy="Add them up.")
+        found = super().read(value, field)
+        if not sum(found.values()) > 0:
+            raise InputError(field, "has nothing to reduce")
+        return found
 
-    def __post_init__(self) -> None:
-        if self.links not in LINKS:
-            raise InputError("links", f"must be {' or '.join(LINKS)}", value=self.links)
-        if self.objective not in PLACEMENT_OBJECTIVES:
-            raise InputError("objective", "must be time or cost", value=self.objective)
-        for region, volume in self.input_gb.items():
-            if not 0 <= volume <= MOST_VOLUME_GB:
-                raise InputError(
-                    f"input of {region}", f"must be from 0 to {MOST_VOLUME_GB:g} GB", value=volume
-                )
-        if not sum(self.input_gb.values()) > 0:
-            raise InputError("input", "has nothing to reduce")
-        if not (isfinite(self.selectivity) and self.selectivity > 0):
-            raise InputError("selectivity", "must be above 0", value=self.selectivity)
-        if self.budget_usd is not None and not 0 <= self.budget_usd < inf:
-            raise InputError("budget", "must be 0 USD or more", value=self.budget_usd)
-        if self.deadline_s is not None and not 0 < self.deadline_s < inf:
-            raise InputError("deadline", "must be a finite time above 0", value=self.deadline_s)
+
+def _input_row(row: Any, where: str) -> tuple[str, Any]:
+    if isinstance(row, Mapping):
+        volume = next((row[k] for k in ("input_gb", "volume_gb", "gb", "volume") if k in row), None)
+        if volume is None or not row.get("region"):
+            raise InputError(where, "needs region and input_gb", value=dict(row))
+        return str(row["region"]), volume
+    if isinstance(row, str | bytes) or not isinstance(row, Sequence) or len(row) != 2:
+        raise InputError(where, "must be a region and its GB", value=row)
+    return str(row[0]), row[1]
+
+
+@specified
+class ReduceRequest(RelayingRequest):
+    """A reduce stage over data of several regions."""
+
+    input_gb: Field[Any, dict[str, float]] = field(
+        InputVolumes(),
+        "Volume in each region, in GB, before selectivity.",
+        example="input.csv",
+        group="reduce",
+        option="input",
+    )
+    _: KW_ONLY
+    selectivity: Figure = field(
+        Proportion(LEAST_FIGURE),
+        "GB that are shuffled for each GB of input.",
+        default=1.0,
+        example="0.3",
+        group="goal",
+    )
+    links: Field[Links, Links] = field(
+        OneOf({"hose": "all limits of VMs as measured", "heterogeneous": "each pair by itself"}),
+        "What is taken to limit transfers.",
+        default="hose",
+        group="goal",
+    )
+    objective: Field[PlacementObjective, PlacementObjective] = field(
+        OneOf({"time": "the shuffle ends as soon as possible", "cost": "least egress fees"}),
+        "What to aim at.",
+        default="time",
+        group="goal",
+        label="Aim",
+    )
+    budget_usd: Limit = field(
+        Money(), "Most to spend on egress fees.", default=None, example="20usd", group="goal"
+    )
+    deadline_s: Limit = field(
+        Duration(LEAST_FIGURE),
+        "Latest end of the shuffle.",
+        default=None,
+        example="2h",
+        group="goal",
+    )
+    reduce_in: Several = field(
+        Names("regions", "REGION"),
+        "Regions that may reduce; those with input if none are named.",
+        default=(),
+        example="us-east",
+        group="goal",
+    )
+    margin: Figure = margin_field(deprecated=True)
 
     @property
     def shuffle_gb(self) -> dict[str, float]:
         """What each region has for the reduce stage."""
         return {r: gb * self.selectivity for r, gb in self.input_gb.items()}
 
-    def described(self) -> dict[str, Any]:
-        """Return what was asked, as plain values."""
-        return {
-            "input_gb": dict(self.input_gb),
-            "selectivity": self.selectivity,
-            "links": self.links,
-            "objective": self.objective,
-            "budget_usd": self.budget_usd,
-            "deadline_s": self.deadline_s,
-            "reduce_in": list(self.reduce_in),
-            "vms": self.vms,
-            "vms_in": dict(self.vms_in),
-            "connections": self.connections,
-            "vm_start_s": self.vm_start_s,
-        }
 
-
-@dataclass(frozen=True, slots=True)
-class Machine:
+@specified
+class Machine(Specified):
     """One VM that tasks can be placed on."""
 
-    id: str
-    region: str
-    cpus: float
+    id: Text = field(Name(), "Unique among the VMs.")
+    region: Text = field(Region(), "Where it is.")
+    cpus: Figure = field(Number(LEAST_FIGURE), "CPUs that tasks can take.")
 
 
-@dataclass(frozen=True, slots=True)
-class TasksRequest:
-    """Tasks that exchange volumes, and the VMs to place them on; checked when made.
+class Tasks(Kind[dict[str, float]]):
+    """CPUs by task: a mapping, a list of names, or of ``{id, cpus}``."""
 
-    Attributes
-    ----------
-    tasks : mapping
-        Task to the CPUs that it takes.
-    traffic_gb : mapping
-        Source and destination task to GB.
-    machines : tuple of Machine
-    connections : int
-        TCP connections that one VM opens, over all its transfers.
-    time_limit_s : float
-        For the exact search; 0 leaves it out.
-    vm_start_s : float
-        Time that each VM is paid for before the transfers begin.
+    name, metavar = "tasks", "FILE"
+    accepts = Any
+    _cpus = Number(LEAST_FIGURE)
 
-    Raises
-    ------
-    InputError
-        If a name is unknown or given twice, or a figure is out of range.
-    """
+    def read(self, value: Any, field: str) -> dict[str, float]:
+        """Return task to CPUs."""
+        if isinstance(value, str | bytes) or not isinstance(value, Mapping | Sequence):
+            raise InputError(field, "must map tasks to CPUs, or list them", value=value)
+        found: dict[str, float] = {}
+        items = value.items() if isinstance(value, Mapping) else map(_task, value)
+        for name, cpus in items:
+            if not isinstance(name, str) or not name:
+                raise InputError(field, "have one without an id", value=name)
+            if name in found:
+                raise InputError(field, "have an id twice", value=name)
+            found[name] = self._cpus.read(cpus, f"{field} {name}, cpus")
+        if not 1 <= len(found) <= MOST_TASKS:
+            raise InputError(field, f"must be from 1 to {MOST_TASKS}", value=len(found))
+        return found
 
-    tasks: Mapping[str, float]
-    traffic_gb: Mapping[tuple[str, str], float]
-    machines: tuple[Machine, ...]
-    connections: int = DEFAULT_CONNECTIONS
-    time_limit_s: float = DEFAULT_TIME_LIMIT_S
-    vm_start_s: float = DEFAULT_VM_START_S
+    def to_json(self, value: dict[str, float]) -> list[dict[str, Any]]:
+        """Return one object for each task."""
+        return [{"id": task, "cpus": cpus} for task, cpus in value.items()]
 
-    def __post_init__(self) -> None:
-        if not self.tasks:
-            raise InputError("tasks", "are none")
-        if len(self.tasks) > MOST_TASKS:
-            raise InputError("tasks", f"are more than {MOST_TASKS}", value=len(self.tasks))
-        for task, cpus in self.tasks.items():
-            if not 0 < cpus < inf:
-                raise InputError(f"task {task}, cpus", "must be above 0", value=cpus)
-        if not self.machines:
-            raise InputError("vms", "are none")
-        seen: set[str] = set()
-        for machine in self.machines:
-            if machine.id in seen:
-                raise InputError("vms", "have an id twice", value=machine.id)
-            seen.add(machine.id)
-            if not 0 < machine.cpus < inf:
-                raise InputError(f"vm {machine.id}, cpus", "must be above 0", value=machine.cpus)
-        for (src, dst), volume in self.traffic_gb.items():
-            for task in (src, dst):
-                if task not in self.tasks:
-                    raise InputError(
-                        "traffic", "names a task that is not among the tasks", value=task
-                    )
-            if not 0 <= volume <= MOST_VOLUME_GB:
-                raise InputError(
-                    f"traffic {src} -> {dst}",
-                    f"must be from 0 to {MOST_VOLUME_GB:g} GB",
-                    value=volume,
-                )
-        if not 0 <= self.time_limit_s <= 3600:
-            raise InputError("time_limit", "must be from 0 s to an hour", value=self.time_limit_s)
+    def schema(self) -> dict[str, Any]:
+        """Return the schema of a list of tasks, or of an object of CPUs by task."""
+        task = {
+            "type": "object",
+            "properties": {"id": Name().schema(), "cpus": self._cpus.schema() | {"default": 1.0}},
+            "required": ["id"],
+            "additionalProperties": False,
+        }
+        listed = {"type": "array", "items": task, "minItems": 1, "maxItems": MOST_TASKS}
+        by_name = {
+            "type": "object",
+            "additionalProperties": self._cpus.schema(),
+            "minProperties": 1,
+            "maxProperties": MOST_TASKS,
+        }
+        return {"anyOf": [listed, by_name]}
+
+
+def _task(item: Any) -> tuple[Any, Any]:
+    return (item.get("id"), item.get("cpus", 1)) if isinstance(item, Mapping) else (item, 1)
+
+
+@specified
+class TasksRequest(VmRequest):
+    """Tasks that exchange volumes, and the VMs to place them on."""
+
+    tasks: Field[Any, dict[str, float]] = field(
+        Tasks(), "Tasks, with the CPUs that each takes.", group="tasks", option="tasks"
+    )
+    traffic_gb: Field[Any, dict[Pair, float]] = field(
+        Pairs(least=0),
+        "Volumes that tasks send each other, in GB; a matrix is in the order of the tasks.",
+        group="tasks",
+        key="traffic",
+        option="tasks",
+    )
+    machines: Field[Any, tuple[Machine, ...]] = field(
+        Items(Machine, least=1, most=MOST_MACHINES, prefix="vm"),
+        "VMs that tasks can be placed on.",
+        group="tasks",
+        key="vms",
+        option="tasks",
+    )
+    _: KW_ONLY
+    time_limit_s: Figure = field(
+        Duration(0.0, MOST_TIME_LIMIT_S),
+        "For the exact search; 0 leaves it out.",
+        default=DEFAULT_TIME_LIMIT_S,
+        example="10s",
+        group="goal",
+    )
+
+    def _check(self) -> None:
+        self.__dict__["traffic_gb"] = demands_gb(self.traffic_gb, list(self.tasks), "traffic", 0)
+        for task in {task for pair in self.traffic_gb for task in pair}:
+            if task not in self.tasks:
+                raise InputError("traffic", "names a task that is not among the tasks", value=task)
 
     def described(self) -> dict[str, Any]:
-        """Return what was asked, as plain values."""
-        return {
-            "tasks": dict(self.tasks),
-            "traffic": [
-                {"src": src, "dst": dst, "volume_gb": gb}
-                for (src, dst), gb in self.traffic_gb.items()
-            ],
-            "vms": [{"id": m.id, "region": m.region, "cpus": m.cpus} for m in self.machines],
-            "connections": self.connections,
-            "time_limit_s": self.time_limit_s,
-            "vm_start_s": self.vm_start_s,
-        }
+        """Return all fields, the tasks by name."""
+        return {**super().described(), "tasks": dict(self.tasks)}

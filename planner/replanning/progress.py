@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from math import inf, isfinite
-from typing import Any, TypeAlias
+from dataclasses import dataclass, replace
+from math import inf
+from typing import Any, TypeAlias, TypeVar
 
 from planner.broadcast.request import BroadcastRequest
+from planner.fields.demands import Demands, Pair
+from planner.fields.quantities import LEAST_FIGURE
+from planner.fields.specified import fields_of
 from planner.model.errors import InputError
 from planner.replanning.plan import PlanKind
 from planner.replanning.remaining import (
@@ -16,15 +19,16 @@ from planner.replanning.remaining import (
     course_of_shuffle,
     course_of_transfer,
 )
+from planner.replanning.request import Moved, ReplanRequest
 from planner.shuffle.request import ShuffleRequest
 from planner.transfer.request import TransferRequest
 
-Pair: TypeAlias = tuple[str, str]
-Moved: TypeAlias = float | Mapping[Pair, float]
 AnyRequest: TypeAlias = TransferRequest | ShuffleRequest | BroadcastRequest
+R = TypeVar("R", TransferRequest, ShuffleRequest, BroadcastRequest)
 
 # Each kind's plan has one of these, and no other kind's.
 KEY_OF_KIND: dict[PlanKind, str] = {"transfer": "paths", "shuffle": "pairs", "broadcast": "trees"}
+REMEDY = "Give a plan as it was answered: the object, or its JSON."
 ALL = 1 - 1e-9
 HALVINGS = 60
 
@@ -72,26 +76,18 @@ class InProgress:
         return 8 * self.moved_gb / self.elapsed_s if self.elapsed_s > 0 else None
 
 
-def in_progress(plan: Mapping[str, Any], moved_gb: Moved, elapsed_s: float) -> InProgress:
+def in_progress(request: ReplanRequest) -> InProgress:
     """Return a plan in progress.
 
-    Parameters
-    ----------
-    plan : mapping
-        A plan of a transfer, a shuffle or a broadcast as JSON has it.
-    moved_gb : float or mapping
-        What every destination has, in GB; of a shuffle, all pairs together (taken to be as far as
-        the plan's rates bring them) or each pair's.
-    elapsed_s : float
-        Since sending began.
+    What has moved is, of a shuffle, all pairs together (taken to be as far as the plan's rates
+    bring them) or each pair's; else what every destination has.
 
     Raises
     ------
     InputError
         If the document is no plan, the figures are out of range, or nothing is left.
     """
-    if not (_is_number(elapsed_s) and isfinite(elapsed_s) and elapsed_s >= 0):
-        raise InputError("elapsed", "must be a time of 0 s or more", value=elapsed_s)
+    plan, moved_gb, elapsed_s = request.document, request.moved_gb, request.elapsed_s
     kind = _kind(plan)
     try:
         if kind == "shuffle":
@@ -99,9 +95,7 @@ def in_progress(plan: Mapping[str, Any], moved_gb: Moved, elapsed_s: float) -> I
         return _single(kind, plan, moved_gb, elapsed_s)
     except (KeyError, TypeError, AttributeError) as fault:
         raise InputError(
-            "plan",
-            f"is not a {kind}'s plan: {type(fault).__name__} {fault}",
-            remedy="Give a document as `--json` prints it.",
+            "plan", f"is not a {kind}'s plan: {type(fault).__name__} {fault}", remedy=REMEDY
         ) from None
 
 
@@ -110,12 +104,7 @@ def _kind(plan: Any) -> PlanKind:
         for kind, key in KEY_OF_KIND.items():
             if isinstance(plan.get(key), list | tuple):
                 return kind
-    raise InputError(
-        "plan",
-        "is not a plan of a transfer, a shuffle or a broadcast",
-        remedy="Give what `relayd plan --json`, `relayd shuffle --json` or `relayd broadcast "
-        "--json` printed.",
-    )
+    raise InputError("plan", "is not a plan of a transfer, a shuffle or a broadcast", remedy=REMEDY)
 
 
 def _single(
@@ -124,17 +113,20 @@ def _single(
     volume_gb = float(plan["request"]["volume_gb"])
     if isinstance(moved_gb, Mapping):
         raise InputError(
-            "moved",
+            "moved_gb",
             f"must be one volume for a {kind}",
             value=dict(moved_gb),
             remedy="Only a shuffle has pairs.",
         )
-    moved = _checked(moved_gb, volume_gb, "moved")
+    moved = _checked(moved_gb, volume_gb, "moved_gb")
     left = volume_gb - moved
     _refuse_done(left, volume_gb)
     of = course_of_transfer if kind == "transfer" else course_of_broadcast
-    made = TransferRequest if kind == "transfer" else BroadcastRequest
-    request: AnyRequest = made(**{**_fields(plan["request"], made), "volume_gb": left})
+    request: AnyRequest = (
+        _asked(plan, TransferRequest, volume_gb=left)
+        if kind == "transfer"
+        else _asked(plan, BroadcastRequest, volume_gb=left)
+    )
     return InProgress(
         kind,
         plan,
@@ -154,22 +146,21 @@ def _shuffle(plan: Mapping[str, Any], moved_gb: Moved, elapsed_s: float) -> InPr
     whole = sum(volumes.values())
     if isinstance(moved_gb, Mapping):
         moved = {
-            pair: _checked(gb, volumes.get(pair, 0.0), f"moved {pair[0]} -> {pair[1]}")
+            pair: _checked(gb, volumes.get(pair, 0.0), f"moved_gb {pair[0]} -> {pair[1]}")
             for pair, gb in moved_gb.items()
         }
     else:
-        moved = _as_planned(volumes, rates, _checked(moved_gb, whole, "moved"))
+        moved = _as_planned(volumes, rates, _checked(moved_gb, whole, "moved_gb"))
     left = {pair: gb - moved.get(pair, 0.0) for pair, gb in volumes.items()}
     left = {pair: gb for pair, gb in left.items() if gb > volumes[pair] * (1 - ALL)}
     remaining = sum(left.values())
     _refuse_done(remaining, whole)
-    asked = _fields(plan["request"], ShuffleRequest)
     until = _reached(volumes, rates, elapsed_s) if elapsed_s > 0 else {}
     planned = 8 * sum(until.values()) / elapsed_s if elapsed_s > 0 else sum(rates.values())
     return InProgress(
         "shuffle",
         plan,
-        ShuffleRequest(**{**asked, "demands_gb": left}),
+        _asked(plan, ShuffleRequest, demands_gb=Demands(left)),
         course_of_shuffle(plan, left),
         course_of_shuffle(plan, volumes),
         sum(moved.values()),
@@ -201,16 +192,19 @@ def _as_planned(
     return _reached(volumes, rates, high_s)
 
 
-def _fields(asked: Mapping[str, Any], request: type) -> dict[str, Any]:
-    """Return the fields of a request as they were described."""
-    known = {item.name for item in fields(request)}
+# What a plan was asked for beside what is to be moved; the rest is not asked again.
+_SHOWN = {"frontier", "candidates", "max_age_s", "month_to_date_gb", "vm_types"}
+
+
+def _asked(plan: Mapping[str, Any], made: type[R], **changes: Any) -> R:
+    """Return what a plan was asked for, as it was described, with some changes."""
+    asked = plan["request"]
+    known = fields_of(made).keys() - _SHOWN
     found = {name: value for name, value in asked.items() if name in known}
-    for name, made in (("forbidden", frozenset), ("destinations", tuple)):
-        if name in found:
-            found[name] = made(found[name])
-    if found.get("time_value_usd_per_h") == "inf":
-        found["time_value_usd_per_h"] = inf
-    return found
+    try:
+        return made(**{**found, "avoid": asked.get("forbidden", ()), **changes})
+    except InputError as fault:
+        raise InputError("plan", f"was asked for what can't be: {fault}", remedy=REMEDY) from None
 
 
 def without_limits(request: AnyRequest) -> AnyRequest:
@@ -224,9 +218,7 @@ def without_limits(request: AnyRequest) -> AnyRequest:
     return replace(request, objective="time", deadline_s=None)
 
 
-def _checked(value: Any, most: float, field: str) -> float:
-    if not (_is_number(value) and isfinite(value) and value >= 0):
-        raise InputError(field, "must be a volume of 0 or more", value=value)
+def _checked(value: float, most: float, field: str) -> float:
     if value > most * (2 - ALL):
         raise InputError(
             field,
@@ -234,13 +226,9 @@ def _checked(value: Any, most: float, field: str) -> float:
             value=value,
             remedy="Give what has arrived, not what was sent over all links.",
         )
-    return min(float(value), most)
+    return min(value, most)
 
 
 def _refuse_done(left_gb: float, whole_gb: float) -> None:
-    if left_gb <= whole_gb * (1 - ALL):
-        raise InputError("moved", "leaves nothing to move", value=whole_gb)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    if left_gb <= max(whole_gb * (1 - ALL), LEAST_FIGURE):
+        raise InputError("moved_gb", "leaves nothing to move", value=whole_gb)

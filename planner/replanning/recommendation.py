@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from math import inf
-from typing import Any
 
 from planner.broadcast.recommendation import recommend_broadcast
 from planner.model.answer import Answer, Bounded
@@ -26,13 +25,14 @@ from planner.model.pricing import Prices
 from planner.model.units import S_PER_H, gbps_text
 from planner.replanning.options import Reckoner, Way, difference, gain_of
 from planner.replanning.plan import ChangeCost, Replan, ReplanVerdict
-from planner.replanning.progress import AnyRequest, InProgress, Moved, in_progress, without_limits
+from planner.replanning.progress import AnyRequest, InProgress, in_progress, without_limits
 from planner.replanning.remaining import (
     Course,
     course_of_broadcast,
     course_of_shuffle,
     course_of_transfer,
 )
+from planner.replanning.request import ReplanRequest
 from planner.shuffle.recommendation import recommend_shuffle
 from planner.shuffle.request import ShuffleRequest
 from planner.transfer.recommendation import recommend
@@ -48,29 +48,14 @@ DEADLINE_ROUNDS = 4
 OVERSHOOT = 1.2
 
 
-def replan(
-    plan: Mapping[str, Any],
-    moved_gb: Moved,
-    elapsed_s: float,
-    network: Network,
-    prices: Prices,
-    *,
-    changes: int = 0,
-) -> Replan:
+def replan(request: ReplanRequest, network: Network, prices: Prices) -> Replan:
     """Return whether to keep to a plan in progress or to change, and what that brings.
 
     Parameters
     ----------
-    plan : mapping
-        Of a transfer, a shuffle or a broadcast, as ``model_dump("json")`` gives it.
-    moved_gb : float or mapping
-        What has arrived; see :func:`planner.replanning.progress.in_progress`.
-    elapsed_s : float
-        Since sending began.
+    request : ReplanRequest
     network, prices
         As they are now.
-    changes : int
-        How often the plan was changed before: each asks for another margin.
 
     Raises
     ------
@@ -79,9 +64,7 @@ def replan(
     DataError
         If nothing is known of a link of the plan any more.
     """
-    if type(changes) is not int or changes < 0:
-        raise InputError("changes", "must be a whole number of 0 or more", value=changes)
-    progress = in_progress(plan, moved_gb, elapsed_s)
+    progress = in_progress(request)
     for region in progress.course.regions:
         if region not in network.sites:
             raise InputError(
@@ -90,7 +73,7 @@ def replan(
                 value=region,
                 remedy="Measure it, import measurements, or add it to a catalogue file.",
             )
-    return _Replanner(progress, network, prices, changes).answer()
+    return _Replanner(progress, network, prices, request.changes).answer()
 
 
 class _Replanner:
@@ -118,7 +101,7 @@ class _Replanner:
         on_running = replace(
             asked,
             vms_in={region: max(1, n) for region, n in running.items()},
-            forbidden=frozenset(self.network.sites) - set(running),
+            avoid=[region for region in self.network.sites if region not in running],
         )
         if isinstance(on_running, TransferRequest) and on_running.relays not in {
             "any",

@@ -10,12 +10,12 @@ from planner.model.answer import Cost
 from planner.model.errors import FormatError
 from planner.model.network import Snapshot
 from planner.schedule.plan import PathRate, Period, SchedulePlan, ScheduleVerdict, TransferSchedule
-from planner.schedule.request import TimedTransfer
+from planner.schedule.timed_transfer import TimedTransfer
 
-REMEDY = "Give the JSON that `relayd schedule --json` printed."
+REMEDY = "Give the JSON that `relayd schedule` printed."
 
 
-def schedule_from(document: Any) -> SchedulePlan:
+def schedule_from(document: Any, field: str = "existing") -> SchedulePlan:
     """Return the schedule of a JSON document: its transfers with their periods, and its time.
 
     Costs, loads and remedies are worked out anew when it is gone on with, and are left out.
@@ -26,15 +26,18 @@ def schedule_from(document: Any) -> SchedulePlan:
         If the document is not that of a schedule, naming the entry.
     """
     if not isinstance(document, Mapping) or not isinstance(document.get("transfers"), list):
-        raise FormatError("schedule", "is not a schedule", remedy=REMEDY)
-    transfers = tuple(_transfer(entry, n) for n, entry in enumerate(document["transfers"], 1))
+        raise FormatError(field, "is not a schedule", remedy=REMEDY)
+    transfers = tuple(
+        _transfer(entry, f"{field}, transfer {n}")
+        for n, entry in enumerate(document["transfers"], 1)
+    )
     verdicts = [transfer.verdict for transfer in transfers]
     return SchedulePlan(
         plan_id=str(document.get("plan_id", "")),
         snapshot=Snapshot("", "", ""),
         request={},
         reason=str(document.get("reason", "")),
-        now_s=_figure(document.get("now_s"), "schedule, now_s"),
+        now_s=_figure(document.get("now_s"), f"{field}, now_s"),
         end_s=max((transfer.end_s or 0.0 for transfer in transfers), default=0.0),
         admitted=verdicts.count("admitted"),
         refused=verdicts.count("refused"),
@@ -49,8 +52,7 @@ def schedule_from(document: Any) -> SchedulePlan:
     )
 
 
-def _transfer(entry: Any, number: int) -> TransferSchedule:
-    where = f"schedule, transfer {number}"
+def _transfer(entry: Any, where: str) -> TransferSchedule:
     if not isinstance(entry, Mapping):
         raise FormatError(where, "is not an object", value=entry, remedy=REMEDY)
     if entry.get("verdict") not in get_args(ScheduleVerdict):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from planner.model.errors import InputError
 from planner.model.units import BITS_PER_BYTE
 from planner.schedule.plan import Period, SchedulePlan, TransferSchedule
-from planner.schedule.request import TimedTransfer
+from planner.schedule.timed_transfer import TimedTransfer
 from planner.schedule.windows import Pending
 
 # Of a transfer's volume: less is the rounding of a sum.

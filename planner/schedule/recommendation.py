@@ -35,25 +35,15 @@ FEES_ROOM = 1e-9
 
 
 def recommend_schedule(
-    request: ScheduleRequest,
-    network: Network,
-    prices: Prices,
-    *,
-    existing: SchedulePlan | None = None,
-    now_s: float = 0.0,
-    notes: tuple[str, ...] = (),
+    request: ScheduleRequest, network: Network, prices: Prices, *, notes: tuple[str, ...] = ()
 ) -> SchedulePlan:
     """Return which transfers are admitted, and a schedule.
 
     Parameters
     ----------
     request : ScheduleRequest
-        New transfers; may be none if there is an existing schedule.
+        New transfers; what a schedule in progress admitted stays admitted as long as figures allow.
     network, prices
-    existing : SchedulePlan, optional
-        A schedule in progress. What it admitted stays admitted as long as figures allow.
-    now_s : float
-        Time on the schedule's clock. What was to be sent before is taken as sent.
     notes : tuple of str
         What was understood from the request's names; goes first among the warnings.
 
@@ -64,10 +54,8 @@ def recommend_schedule(
     DataError
         If nothing is known of any permitted path of a transfer.
     """
-    if not 0 <= now_s < float("inf"):
-        raise InputError("now", "must be a time of 0 s or later", value=now_s)
-    now_s = float(now_s)
-    progress = Progress.of(existing, now_s)
+    now_s = request.now_s or 0.0
+    progress = Progress.of(request.existing, now_s)
     for transfer in request.transfers:
         if transfer.id in progress.ids:
             raise InputError(
@@ -241,7 +229,7 @@ class _Schedule:
             sorted([*self.progress.done, *made], key=lambda t: order.get(t.id, len(order)))
         )
         verdicts = [transfer.verdict for transfer in transfers]
-        described = {**self.request.described(), "now_s": self.now_s}
+        described = self.request.described()
         sent = [transfer for transfer in transfers if transfer.verdict != "refused"]
         return SchedulePlan(
             plan_id=answer_id(described, network, transfers),

@@ -6,10 +6,10 @@ from math import ceil
 
 import numpy as np
 
+from planner.fields.shared import MOST_VMS
 from planner.model.units import BITS_PER_BYTE
 from planner.schedule.plan import MoreVms, Remedies
 from planner.schedule.program import WHOLE, ScheduleProgram
-from planner.transfer.request import MOST_VMS
 
 # Rounding of a solver is not worth another second, nor another VM.
 ROUNDING = 1e-6

@@ -12,7 +12,7 @@ from planner.model.shared_resources import Floats, SiteResources
 from planner.model.units import S_PER_H
 from planner.schedule.plan import Busy, PathRate, Period
 from planner.schedule.request import ScheduleRequest
-from planner.shuffle.request import ShuffleProblem
+from planner.shuffle.problem import ShuffleProblem
 
 # Rounding of a solver does not take another VM.
 ROUNDING = 1e-6

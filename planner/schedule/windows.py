@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from planner.fields.demands import Demands
 from planner.model.errors import DataError
 from planner.model.network import Network
 from planner.model.pricing import Prices
@@ -14,8 +15,10 @@ from planner.model.shared_resources import Floats, SiteResources
 from planner.model.throughput import ramp_up_s
 from planner.model.units import BITS_PER_BYTE
 from planner.schedule.program import Commodity
-from planner.schedule.request import ScheduleRequest, TimedTransfer
-from planner.shuffle.request import ShuffleProblem, ShuffleRequest, shuffle_problem
+from planner.schedule.request import ScheduleRequest
+from planner.schedule.timed_transfer import TimedTransfer
+from planner.shuffle.problem import ShuffleProblem, shuffle_problem
+from planner.shuffle.request import ShuffleRequest
 
 # Relays that add more than this to the round trip are left out, so that the time kept free for
 # getting up to speed, which is that of the longest path, grows by 1.3 s at most.
@@ -83,12 +86,12 @@ def windows(
         demands[pair] = demands.get(pair, 0.0) + item.left_gb
     problem = shuffle_problem(
         ShuffleRequest(
-            demands,
+            Demands(demands),
             vms=request.vms,
             vms_in=request.vms_in,
             connections=request.connections,
             relays=request.relays,
-            forbidden=request.forbidden,
+            avoid=request.avoid,
             vm_start_s=request.vm_start_s,
         ),
         network,

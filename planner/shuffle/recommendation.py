@@ -21,7 +21,8 @@ from planner.model.shared_resources import Floats, links_of
 from planner.model.throughput import ramp_up_s
 from planner.model.units import BITS_PER_BYTE, S_PER_H
 from planner.shuffle.plan import Comparison, PairPlan, ShufflePath, ShufflePlan, ShufflePoint
-from planner.shuffle.request import ShuffleProblem, ShuffleRequest, shuffle_problem
+from planner.shuffle.problem import ShuffleProblem, shuffle_problem
+from planner.shuffle.request import ShuffleRequest
 from planner.solvers.column_generation import (
     GAP,
     Columns,
@@ -80,20 +81,13 @@ class Candidate:
 
 
 def recommend_shuffle(
-    request: ShuffleRequest,
-    network: Network,
-    prices: Prices,
-    *,
-    with_frontier: bool = False,
-    notes: tuple[str, ...] = (),
+    request: ShuffleRequest, network: Network, prices: Prices, *, notes: tuple[str, ...] = ()
 ) -> ShufflePlan:
     """Return the recommended plan for many transfers that start together.
 
     Parameters
     ----------
     request, network, prices
-    with_frontier : bool
-        Whether to compute the cost-time frontier too.
     notes : tuple of str
         What was understood from the request's names; goes first among the warnings.
 
@@ -104,9 +98,7 @@ def recommend_shuffle(
     DataError
         If nothing is known of any permitted path of a pair.
     """
-    return _Shuffle(request, shuffle_problem(request, network, prices)).plan(
-        network, with_frontier=with_frontier, notes=notes
-    )
+    return _Shuffle(request, shuffle_problem(request, network, prices)).plan(network, notes)
 
 
 class _Shuffle:
@@ -269,7 +261,7 @@ class _Shuffle:
         raise InfeasibleError(
             f"the deadline of {deadline_s:.0f} s is below the {candidate.duration_s:.0f} s that "
             f"these VMs need (the limit is {site[1]} at {site[0]})",
-            f"Allow at least {candidate.duration_s:.0f} s, or raise --vms there.",
+            f"Allow at least {candidate.duration_s:.0f} s, or raise `vms` there.",
         )
 
     def _points(self) -> list[Candidate]:
@@ -289,7 +281,7 @@ class _Shuffle:
 
     # ---- answer --------------------------------------------------------------------------
 
-    def plan(self, network: Network, *, with_frontier: bool, notes: tuple[str, ...]) -> ShufflePlan:
+    def plan(self, network: Network, notes: tuple[str, ...]) -> ShufflePlan:
         chosen, gain_low, bound_usd = self._decide()
         relayed = _relays(chosen)
         low_s, high_s = self._range_s(chosen)
@@ -323,7 +315,7 @@ class _Shuffle:
             bottlenecks=self._bottlenecks(chosen),
             one_more_vm=self._one_more_vm(chosen),
             warnings=notes + self._warnings(chosen),
-            frontier=self._frontier() if with_frontier else (),
+            frontier=self._frontier() if self.request.frontier else (),
         )
 
     def _reason(self, chosen: Candidate, gain_low: float | None) -> str:
@@ -336,10 +328,10 @@ class _Shuffle:
             if self.request.objective == "cost":
                 saved = self.direct.cost.total - chosen.cost.total
                 what = f"costs {abs(saved):.2f} USD {'less' if saved >= 0 else 'more'} than"
-                return f"Relaying a part {what} the best direct rates and meets the limit. {limit}"
+                return f"RelayingRequest a part {what} the best direct rates and meets the limit. {limit}"
             sure = f" (at least {gain_low:.2f}x)" if gain_low else ""
             return (
-                f"Relaying a part ends {times:.2f}x sooner{sure} than the best direct rates, for "
+                f"RelayingRequest a part ends {times:.2f}x sooner{sure} than the best direct rates, for "
                 f"{chosen.cost.total - self.direct.cost.total:+.2f} USD. {limit}"
             )
         if gain_low is None:

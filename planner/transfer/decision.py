@@ -65,24 +65,12 @@ class Decision:
 
 
 class Decider(OptionEvaluator):
-    """Decides one request on one network.
+    """Decides one request on one network."""
 
-    Parameters
-    ----------
-    request, network, prices
-    candidates : int
-        How many single relays to compare at most; what is decided does not depend on it.
-    """
-
-    def __init__(
-        self,
-        request: TransferRequest,
-        network: Network,
-        prices: Prices,
-        candidates: int = DEFAULT_CANDIDATES,
-    ) -> None:
+    def __init__(self, request: TransferRequest, network: Network, prices: Prices) -> None:
         super().__init__(request, network, prices)
-        self.candidates = candidates
+        # How many single relays to compare at most; what is decided does not depend on it.
+        self.candidates = request.candidates
 
     def decide(self) -> Decision:
         """Return the decision.

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from math import ceil, floor, inf
 
+from planner.fields.shared import MOST_VMS
 from planner.model.errors import InfeasibleError
 from planner.transfer.allocation import EQUAL
 from planner.transfer.options import Option
-from planner.transfer.request import MOST_VMS, TransferRequest
+from planner.transfer.request import TransferRequest
 
 
 def why_infeasible(
@@ -65,9 +66,9 @@ def why_infeasible(
 def _or_more_vms(request: TransferRequest, share: float) -> str:
     """Say how many VMs would do: rates grow with all quotas alike."""
     if request.vms_in or share == inf:
-        return ", or raise --vms"
+        return ", or raise `vms`"
     needed = ceil(request.vms * share * (1 - EQUAL))
-    return f", or raise --vms to {needed}" if needed <= MOST_VMS else ""
+    return f", or raise `vms` to {needed}" if needed <= MOST_VMS else ""
 
 
 def _vms(count: int) -> str:

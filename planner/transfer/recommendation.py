@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from functools import cached_property
 from itertools import pairwise
-from math import inf
-from typing import Any
 
 from planner.model.answer import Cost, answer_id
 from planner.model.catalogue import Catalogue
@@ -20,7 +17,7 @@ from planner.transfer.explanation import Explanation
 from planner.transfer.frontier import cost_time_frontier
 from planner.transfer.options import Option
 from planner.transfer.plan import DirectOption, FrontierPoint, PathPlan, Plan, RelayOption, Verdict
-from planner.transfer.request import DEFAULT_CANDIDATES, TransferRequest
+from planner.transfer.request import TransferRequest
 
 
 def recommend(
@@ -30,8 +27,6 @@ def recommend(
     *,
     catalogue: Catalogue | None = None,
     now_s: float | None = None,
-    with_frontier: bool = False,
-    candidates: int = DEFAULT_CANDIDATES,
     notes: tuple[str, ...] = (),
 ) -> Plan:
     """Return the recommended plan for one transfer.
@@ -43,10 +38,6 @@ def recommend(
         Lets the advice compare VM types.
     now_s : float, optional
         The time, seconds since 1970, to say how old the measurements are.
-    with_frontier : bool
-        Whether to compute the cost-time frontier too.
-    candidates : int
-        How many single relays to compare at most: the best and its alternatives.
     notes : tuple of str
         What was understood from the request's names; goes first among the warnings.
 
@@ -57,7 +48,7 @@ def recommend(
     DataError
         If nothing is known of any permitted path.
     """
-    decider = Decider(request, network, prices, candidates)
+    decider = Decider(request, network, prices)
     decision = decider.decide()
     explanation = Explanation(decider, decision, catalogue, now_s)
     chosen = decision.chosen
@@ -65,7 +56,7 @@ def recommend(
     low = decider.rate_at(allocation, "low")
     high = decider.rate_at(allocation, "high")
     builder = _Builder(decider, decision.fastest_direct)
-    described = _described(request)
+    described = request.described()
     return Plan(
         plan_id=answer_id(described, network, allocation),
         snapshot=network.snapshot,
@@ -86,7 +77,7 @@ def recommend(
         advice=Adviser(decider, decision, catalogue).advice(),
         warnings=notes + explanation.warnings(),
         confidence=explanation.confidence(low, high),
-        frontier=builder.frontier() if with_frontier else (),
+        frontier=builder.frontier() if request.frontier else (),
     )
 
 
@@ -214,12 +205,3 @@ class _Builder:
                 )
             )
         return tuple(points)
-
-
-def _described(request: TransferRequest) -> dict[str, Any]:
-    described = {field.name: getattr(request, field.name) for field in fields(request)}
-    described["forbidden"] = sorted(request.forbidden)
-    described["vms_in"] = dict(request.vms_in)
-    if request.time_value_usd_per_h == inf:
-        described["time_value_usd_per_h"] = "inf"
-    return described

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from planner.fields.shared import DEFAULT_CONNECTIONS
 from planner.model.baseline import CAP_ERROR, flow_cap_gbps, flow_estimate
 from planner.model.catalogue import Catalogue
 from planner.model.estimate import Estimate, Figures
 from planner.model.network import Site
 from planner.model.throughput import flow_share_of_steady, window_from_flow_mb
 from planner.model.units import MBPS_PER_GBPS
-from planner.transfer.request import DEFAULT_CONNECTIONS
 from probes.estimation.bounds import from_values, no_surer_than
 from probes.estimation.series import Pair, Samples, counted
 

@@ -9,6 +9,13 @@ from typing import Literal
 
 import numpy as np
 
+from planner.fields.shared import (
+    DEFAULT_CONNECTIONS,
+    DEFAULT_MARGIN,
+    DEFAULT_TIME_VALUE_USD_PER_H,
+    DEFAULT_VM_START_S,
+    DEFAULT_VOLUME_GB,
+)
 from planner.model.aliases import resolve_many
 from planner.model.baseline import baseline_rtt_ms, flow_cap_gbps
 from planner.model.catalogue import Catalogue
@@ -17,14 +24,7 @@ from planner.model.network import Network
 from planner.model.pricing import CataloguePrices
 from planner.model.units import BITS_PER_BYTE, S_PER_H
 from planner.single_flow.choices import Floats, RateBounds, Terms
-from planner.transfer.request import (
-    DEFAULT_CONNECTIONS,
-    DEFAULT_MARGIN,
-    DEFAULT_TIME_VALUE_USD_PER_H,
-    DEFAULT_VM_START_S,
-    DEFAULT_VOLUME_GB,
-    TransferRequest,
-)
+from planner.transfer.request import TransferRequest
 from probes.analysis.evidence import require
 from probes.estimation.bundles import Windows
 from probes.estimation.replay import Scene, Tally, Truths

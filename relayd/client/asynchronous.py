@@ -4,42 +4,26 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from planner.broadcast.plan import BroadcastPlan
+from planner.fields.specified import Specified
 from planner.model.answer import Answer
 from planner.model.catalogue import Catalogue, Region
-from planner.model.demands import demands_gb as read_demands
 from planner.model.document import link_of, link_states_of, network_of
-from planner.model.errors import InputError, RelaydError
+from planner.model.errors import RelaydError
 from planner.model.link_states import LinkState, overlaid
 from planner.model.network import Link, Network, Site, Snapshot
-from planner.placement.plan import ReducePlacement, TaskPlacement
-from planner.placement.request import Machine
-from planner.replanning.plan import Replan
-from planner.schedule.plan import SchedulePlan
-from planner.schedule.request import timed_transfers
-from planner.shuffle.plan import ShufflePlan
 from planner.transfer.plan import Plan
+from planner.transfer.request import TransferRequest
 from probes.samples import Sample
 from relayd.catalogue.loading import catalogue_of
 from relayd.client.answers import Ingested, answer_of, matrix_of
 from relayd.client.connection import TIMEOUT_S, Connection
 from relayd.client.errors import error_of
-from relayd.client.options import (
-    BroadcastOptions,
-    ReduceOptions,
-    ScheduleOptions,
-    ShuffleOptions,
-    TasksOptions,
-    TransferOptions,
-    as_json,
-)
-from relayd.files.plans import document_of
-from relayd.questions.placement import task_cpus
+from relayd.questions.methods import AskingAsync
+from relayd.questions.registry import question_of
 from relayd.store.events import Event
 
 if TYPE_CHECKING:
@@ -59,7 +43,7 @@ class Graph(NamedTuple):
     link_states: dict[tuple[str, str], LinkState]
 
 
-class AsyncWan:
+class AsyncWan(AskingAsync):
     """A service's view of the network, and what to do on it.
 
     Use it as an async context manager, or call :meth:`close`. Answers and errors are those of
@@ -111,10 +95,11 @@ class AsyncWan:
 
     # ---- decisions -----------------------------------------------------------------------
 
-    async def plan(self, src: str, dst: str, **options: Unpack[TransferOptions]) -> Plan:
-        """Recommend how to move a volume; see :meth:`.Wan.plan`."""
-        body = as_json({"src": src, "dst": dst, **options})
-        return answer_of(Plan, await self._connection.post("/v1/plans", body))
+    async def ask(self, request: Specified) -> Answer:
+        """Answer a request; ``plan(...)`` and the others make one and ask it."""
+        question = question_of(request)
+        content = await self._connection.post(question.path, request.to_json())
+        return answer_of(question.answer, content)
 
     async def plans(self, requests: Iterable[Mapping[str, Any]]) -> list[Plan | RelaydError]:
         """Answer many requests, each with the keywords of :meth:`plan`, in their order.
@@ -122,105 +107,25 @@ class AsyncWan:
         What can't be answered comes back as the error that :meth:`plan` would raise: one wrong
         request does not take the others along.
         """
-        bodies = [as_json(request) for request in requests]
-        found: list[Plan | RelaydError] = []
+        bodies: list[dict[str, Any]] = []
+        found: list[Plan | RelaydError | None] = []
+        for request in requests:
+            try:
+                bodies.append(TransferRequest(**request).to_json())
+                found.append(None)
+            except RelaydError as error:
+                found.append(error)
+        asked: list[Plan | RelaydError] = []
         for first in range(0, len(bodies), BATCH):
             batch = {"plans": bodies[first : first + BATCH]}
             document = json.loads(await self._connection.post("/v1/plans/batch", batch))
             for item in document["results"]:
                 if item["plan"] is not None:
-                    found.append(answer_of(Plan, item["plan"]))
+                    asked.append(answer_of(Plan, item["plan"]))
                 else:
-                    found.append(error_of(item["problem"], self._connection.url))
-        return found
-
-    async def shuffle(
-        self,
-        demands_gb: Any,
-        *,
-        regions: Sequence[str] | None = None,
-        **options: Unpack[ShuffleOptions],
-    ) -> ShufflePlan:
-        """Recommend how to run many transfers at once; see :meth:`.Wan.shuffle`."""
-        demands = [
-            {"src": src, "dst": dst, "volume_gb": volume_gb}
-            for (src, dst), volume_gb in read_demands(demands_gb, regions).items()
-        ]
-        body = {"demands": demands, **as_json(options)}
-        return answer_of(ShufflePlan, await self._connection.post("/v1/shuffles", body))
-
-    async def broadcast(
-        self, src: str, destinations: Sequence[str], **options: Unpack[BroadcastOptions]
-    ) -> BroadcastPlan:
-        """Recommend how to bring one volume to several; see :meth:`.Wan.broadcast`."""
-        body = {"src": src, "destinations": list(destinations), **as_json(options)}
-        return answer_of(BroadcastPlan, await self._connection.post("/v1/broadcasts", body))
-
-    async def schedule(
-        self,
-        transfers: Any = None,
-        *,
-        existing: SchedulePlan | Mapping[str, Any] | None = None,
-        **options: Unpack[ScheduleOptions],
-    ) -> SchedulePlan:
-        """Admit transfers with deadlines; see :meth:`.Wan.schedule`."""
-        given = () if transfers is None and existing else timed_transfers(transfers)
-        body = {"transfers": [asdict(transfer) for transfer in given], **as_json(options)}
-        if existing is not None:
-            body["existing"] = document_of(existing)
-        return answer_of(SchedulePlan, await self._connection.post("/v1/schedules", body))
-
-    async def place_reduce(
-        self, input_gb: Mapping[str, float], **options: Unpack[ReduceOptions]
-    ) -> ReducePlacement:
-        """Recommend where to reduce; see :meth:`.Wan.place_reduce`."""
-        body = {"input_gb": dict(input_gb), **as_json(options)}
-        content = await self._connection.post("/v1/placements/reduce", body)
-        return answer_of(ReducePlacement, content)
-
-    async def place_tasks(
-        self, tasks: Any, traffic_gb: Any, machines: Any, **options: Unpack[TasksOptions]
-    ) -> TaskPlacement:
-        """Recommend on which VM to run which task; see :meth:`.Wan.place_tasks`."""
-        cpus = task_cpus(tasks)
-        if isinstance(machines, str | bytes | Mapping) or not isinstance(machines, Sequence):
-            raise InputError("vms", "must be a list of id, region and cpus", value=machines)
-        body = as_json(options) | {
-            "tasks": [{"id": task, "cpus": count} for task, count in cpus.items()],
-            "traffic": [
-                {"src": src, "dst": dst, "volume_gb": gb}
-                for (src, dst), gb in read_demands(traffic_gb, list(cpus)).items()
-            ],
-            "vms": [asdict(one) if isinstance(one, Machine) else dict(one) for one in machines],
-        }
-        content = await self._connection.post("/v1/placements/tasks", body)
-        return answer_of(TaskPlacement, content)
-
-    async def replan(
-        self,
-        plan: Answer | Mapping[str, Any] | str,
-        *,
-        moved_gb: float | Mapping[tuple[str, str], float],
-        elapsed_s: float,
-        changes: int = 0,
-        month_to_date_gb: Mapping[str, float] = {},
-        vm_types: Mapping[str, str] = {},
-    ) -> Replan:
-        """Say whether to keep to a plan in progress; see :meth:`.Wan.replan`."""
-        moved = (
-            [{"src": s, "dst": d, "volume_gb": gb} for (s, d), gb in moved_gb.items()]
-            if isinstance(moved_gb, Mapping)
-            else moved_gb
-        )
-        body = {
-            "plan": document_of(plan),
-            "moved_gb": moved,
-            "elapsed_s": elapsed_s,
-            "changes": changes,
-            "month_to_date_gb": dict(month_to_date_gb),
-            "vm_types": dict(vm_types),
-        }
-        return answer_of(Replan, await self._connection.post("/v1/replans", body))
+                    asked.append(error_of(item["problem"], self._connection.url))
+        answers = iter(asked)
+        return [next(answers) if one is None else one for one in found]
 
     # ---- what is known -------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from planner.model.network import Network, Snapshot
 from relayd.client.asynchronous import AsyncWan
 from relayd.client.connection import TIMEOUT_S
 from relayd.client.errors import ServiceError
+from relayd.questions.methods import Asking
 from relayd.sources.link_table import LinkTable
 from relayd.store.events import Event
 
@@ -147,7 +148,7 @@ def _driven(
     return waiting
 
 
-class RemoteWan:
+class RemoteWan(Asking):
     """A service's view of the network, with the methods of :class:`relayd.sources.wan.Wan`.
 
     Any thread may use it, and so may a process that was forked. Use it as a context manager, or
@@ -180,14 +181,8 @@ class RemoteWan:
         """Close the connections; a later call opens new ones."""
         self._driver.close()
 
-    plan = _driven(AsyncWan.plan)
+    ask = _driven(AsyncWan.ask)
     plans = _driven(AsyncWan.plans)
-    shuffle = _driven(AsyncWan.shuffle)
-    broadcast = _driven(AsyncWan.broadcast)
-    schedule = _driven(AsyncWan.schedule)
-    place_reduce = _driven(AsyncWan.place_reduce)
-    place_tasks = _driven(AsyncWan.place_tasks)
-    replan = _driven(AsyncWan.replan)
     regions = _driven(AsyncWan.regions)
     sites = _driven(AsyncWan.sites)
     matrix = _driven(AsyncWan.matrix)

@@ -2,66 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from planner.broadcast.plan import BroadcastPlan
 from planner.broadcast.recommendation import recommend_broadcast
 from planner.broadcast.request import BroadcastRequest
 from planner.model.errors import InputError
-from relayd.questions.circumstances import Circumstances
+from relayd.questions.resolving import by_regions, prices, vm_types
 
 if TYPE_CHECKING:
     from relayd.sources.wan import Wan
 
 
-def plan_broadcast(
-    wan: Wan,
-    src: str,
-    destinations: Sequence[str],
-    circumstances: Circumstances,
-    *,
-    frontier: bool,
-    **goal: Any,
-) -> BroadcastPlan:
-    """Answer :meth:`relayd.sources.wan.Wan.broadcast`; ``goal`` goes to the request as it is."""
-    if isinstance(destinations, str):
-        raise InputError(
-            "dst", "must be several names", value=destinations, remedy="Pass a list of regions."
-        )
-    source = wan.resolve(src, "src")
+def plan_broadcast(wan: Wan, request: BroadcastRequest) -> BroadcastPlan:
+    """Answer a :class:`~planner.broadcast.request.BroadcastRequest` with names of regions."""
+    source = wan.resolve(request.src, "src")
     provider = source.region_id.partition(":")[0]
-    found = [wan.resolve(name, "dst", provider) for name in destinations]
-    resolved = [resolution.region_id for resolution in found]
-    for name, region in zip(destinations, resolved, strict=True):
-        if resolved.count(region) > 1:
+    found = [wan.resolve(name, "destinations", provider) for name in request.destinations]
+    destinations = [resolution.region_id for resolution in found]
+    for name, region in zip(request.destinations, destinations, strict=True):
+        if destinations.count(region) > 1:
             raise InputError(
-                "dst",
-                f"is named twice ({region})",
+                "destinations",
+                f"name a region twice ({region})",
                 value=name,
                 remedy="Name each destination once.",
             )
         if region == source.region_id:
             raise InputError(
-                "dst", f"is the source itself ({region})", value=name, remedy="Name other regions."
+                "destinations",
+                f"name the source itself ({region})",
+                value=name,
+                remedy="Name other regions.",
             )
-    ends = {"src": source.region_id, **{f"dst ({r})": r for r in resolved}}
-    request = BroadcastRequest(
-        source.region_id,
-        tuple(resolved),
-        margin=circumstances.margin,
-        vms=circumstances.vms,
-        vms_in=circumstances.vms_by_region(wan),
-        connections=circumstances.connections,
-        forbidden=circumstances.forbidden(wan, ends),
-        vm_start_s=circumstances.vm_start_s,
-        **goal,
+    ends = {"src": source.region_id, **{f"destinations ({r})": r for r in destinations}}
+    resolved = replace(
+        request, src=source.region_id, destinations=destinations, **by_regions(wan, request, ends)
     )
-    network = wan.network_of(request.ends, circumstances.checked_vm_types(wan))
+    network = wan.network_of(resolved.ends, vm_types(wan, request))
     return recommend_broadcast(
-        request,
+        resolved,
         network,
-        circumstances.prices(wan, network),
-        with_frontier=frontier,
+        prices(wan, network, request),
         notes=tuple(resolution.note for resolution in (source, *found) if resolution.note),
     )

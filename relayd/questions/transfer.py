@@ -3,79 +3,53 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from planner.model.errors import DataError, InputError
 from planner.model.network import Link
 from planner.transfer.plan import Plan
 from planner.transfer.recommendation import recommend
-from planner.transfer.request import MOST_CANDIDATES, TransferRequest
-from relayd.questions.circumstances import Circumstances
+from planner.transfer.request import TransferRequest
+from relayd.questions.resolving import by_regions, prices, vm_types
 
 if TYPE_CHECKING:
     from relayd.sources.wan import Wan
 
 
-def plan_transfer(
-    wan: Wan,
-    src: str,
-    dst: str,
-    circumstances: Circumstances,
-    *,
-    relays: str,
-    max_age_s: float | None,
-    frontier: bool,
-    candidates: int,
-    **goal: Any,
-) -> Plan:
-    """Answer :meth:`relayd.sources.wan.Wan.plan`; ``goal`` goes to the request as it is."""
-    if not 1 <= candidates <= MOST_CANDIDATES:
-        raise InputError(
-            "candidates", f"must be a whole number from 1 to {MOST_CANDIDATES}", value=candidates
-        )
-    source, target, notes = wan.resolve_pair(src, dst)
+def plan_transfer(wan: Wan, request: TransferRequest) -> Plan:
+    """Answer a :class:`~planner.transfer.request.TransferRequest` with names of regions."""
+    source, target, notes = wan.resolve_pair(request.src, request.dst)
     if source == target:
         raise InputError(
             "dst",
             f"is the source itself ({source})",
-            value=dst,
+            value=request.dst,
             remedy="Name two different regions.",
         )
-    forbidden = circumstances.forbidden(wan, {"src": source, "dst": target})
+    common = by_regions(wan, request, {"src": source, "dst": target})
+    relays = request.relays
     if relays not in {"any", "one", "none"}:
         relays = wan.resolve(relays, "relays").region_id
         if relays in {source, target}:
             raise InputError("relays", "is an end of the transfer", value=relays)
-        if relays in forbidden:
+        if relays in common["avoid"]:
             raise InputError("relays", "is forbidden by the rules", value=relays)
-    request = TransferRequest(
-        source,
-        target,
-        margin=circumstances.margin,
-        vms=circumstances.vms,
-        vms_in=circumstances.vms_by_region(wan),
-        connections=circumstances.connections,
-        relays=relays,
-        forbidden=forbidden,
-        vm_start_s=circumstances.vm_start_s,
-        **goal,
-    )
-    network = wan.network_between(source, target, circumstances.checked_vm_types(wan))
+    resolved = replace(request, src=source, dst=target, relays=relays, **common)
+    network = wan.network_between(source, target, vm_types(wan, request))
     now_s = time.time()
     if verified := network.verified.get((source, target)):
         from planner.model.verification import calibrated
 
         network = calibrated(network, verified, now_s)
-    if max_age_s is not None:
-        _refuse_old(network.link(source, target), now_s, max_age_s)
+    if request.max_age_s is not None:
+        _refuse_old(network.link(source, target), now_s, request.max_age_s)
     return recommend(
-        request,
+        resolved,
         network,
-        circumstances.prices(wan, network),
+        prices(wan, network, request),
         catalogue=wan.catalogue,
         now_s=now_s,
-        with_frontier=frontier,
-        candidates=candidates,
         notes=notes,
     )
 

@@ -30,13 +30,6 @@ from probes.samples import Sample
 from relayd.__main__ import main
 from relayd.client.asynchronous import AsyncWan
 from relayd.client.blocking import Loop, RemoteWan
-from relayd.client.options import (
-    BroadcastOptions,
-    ReduceOptions,
-    ScheduleOptions,
-    ShuffleOptions,
-    TransferOptions,
-)
 from relayd.sources.matrices import MATRIX_METRICS
 from relayd.sources.mirror import MirroredWan
 from relayd.sources.wan import Wan
@@ -259,26 +252,6 @@ def test_many_questions_in_one_call(local: Wan, remote: RemoteWan) -> None:
         assert isinstance(plan, relayd.Plan)
         assert plan.model_dump("json") == local.plan(**requests[number]).model_dump("json")  # type: ignore[arg-type]
     assert remote.plans([]) == []
-
-
-@pytest.mark.parametrize(
-    ("options", "method"),
-    [
-        (TransferOptions, Wan.plan),
-        (ShuffleOptions, Wan.shuffle),
-        (BroadcastOptions, Wan.broadcast),
-        (ScheduleOptions, Wan.schedule),
-        (ReduceOptions, Wan.place_reduce),
-    ],
-)
-def test_keywords_are_those_of_a_local_store(options: Any, method: Any) -> None:
-    own = {
-        name
-        for name, parameter in inspect.signature(method).parameters.items()
-        if parameter.kind is parameter.KEYWORD_ONLY and name not in {"regions", "existing"}
-    }
-    common = inspect.get_annotations(relayd.sources.wan.CommonOptions)
-    assert set(inspect.get_annotations(options)) - set(common) == own
 
 
 @pytest.mark.parametrize("name", ["plan", "place_tasks", "matrix", "ingest", "regions"])

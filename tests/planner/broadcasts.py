@@ -52,8 +52,8 @@ class Instance:
         return BroadcastRequest(
             "r0",
             tuple(self.regions[1 : 1 + self.destinations]),
-            100.0,
-            objective,
+            volume_gb=100.0,
+            objective=objective,
             vms_in=dict(zip(self.regions, self.vms, strict=True)),
             vm_start_s=60.0,
             **{"margin": 0.0, **further},  # type: ignore[arg-type]

@@ -18,7 +18,8 @@ from planner.model.pricing import FlatPrices
 from planner.model.shared_resources import Floats
 from planner.schedule.plan import SchedulePlan
 from planner.schedule.recommendation import recommend_schedule
-from planner.schedule.request import ScheduleRequest, TimedTransfer
+from planner.schedule.request import ScheduleRequest
+from planner.schedule.timed_transfer import TimedTransfer
 
 Entry = tuple[int, int, float]
 
@@ -47,15 +48,14 @@ class World:
             egress_gbps=list(self.egress),
             ingress_gbps=list(self.ingress),
         )
-        existing = {key: more.pop(key) for key in ("existing", "now_s") if key in more}
         request = ScheduleRequest(
             tuple(transfers),
             vms_in={n: int(v) for n, v in zip(names, self.vms, strict=True)},
-            forbidden=frozenset(n for n, may in zip(names, self.may_relay, strict=True) if not may),
+            avoid=[n for n, may in zip(names, self.may_relay, strict=True) if not may],
             **more,  # type: ignore[arg-type]
         )
         prices = FlatPrices(names, self.fees, 1.0)
-        return recommend_schedule(request, network, prices, **existing)  # type: ignore[arg-type]
+        return recommend_schedule(request, network, prices)
 
     def with_vms(self, more: dict[str, int]) -> World:
         vms = self.vms.copy()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
@@ -9,7 +11,7 @@ from planner.model.estimate import Estimate, Origin, exactly
 from planner.model.network import Link, Network, Site
 from planner.model.pricing import FlatPrices
 from planner.transfer.allocation import Direct, End, Relay, Transfer
-from planner.transfer.request import OBJECTIVES, TransferRequest
+from planner.transfer.request import Objective, TransferRequest
 from tests.properties import examples
 
 patient = settings(
@@ -121,7 +123,7 @@ def requests(draw: st.DrawFn) -> TransferRequest:
         src,
         dst,
         volume_gb=volume_gb,
-        objective=draw(st.sampled_from(OBJECTIVES)),
+        objective=draw(st.sampled_from(get_args(Objective))),
         time_value_usd_per_h=draw(st.sampled_from([0.0, 1.0, 20.0, 500.0])),
         margin=draw(st.sampled_from([0.0, 0.1, 0.5])),
         budget_usd=sometimes(st.floats(0.01, 0.3).map(lambda usd_per_gb: usd_per_gb * volume_gb)),
@@ -131,6 +133,6 @@ def requests(draw: st.DrawFn) -> TransferRequest:
         vms_in={region: draw(QUOTAS) for region in draw(st.sets(st.sampled_from(REGIONS)))},
         connections=draw(st.sampled_from([1, 4, 64])),
         relays=draw(st.sampled_from(["any", "any", "one", "none", REGIONS[2]])),
-        forbidden=frozenset(draw(st.sets(st.sampled_from(REGIONS[1:-1]), max_size=2))),
+        avoid=sorted(draw(st.sets(st.sampled_from(REGIONS[1:-1]), max_size=2))),
         vm_start_s=draw(st.sampled_from([0.0, 60.0])),
     )

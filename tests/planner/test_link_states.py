@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import inf
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from planner.model.network import Network
 from planner.model.pricing import FlatPrices
 from planner.transfer.plan import Plan
 from planner.transfer.recommendation import recommend
-from planner.transfer.request import OBJECTIVES, TransferRequest
+from planner.transfer.request import Objective, TransferRequest
 from tests.planner.strategies import patient
 
 REGIONS = ("s", "a", "b", "d")
@@ -101,7 +102,7 @@ _conditions = st.dictionaries(
 
 
 @patient
-@given(_conditions, st.sampled_from(OBJECTIVES))
+@given(_conditions, st.sampled_from(get_args(Objective)))
 def test_no_plan_uses_a_link_that_is_down_and_none_gets_better(
     conditions: dict[Pair, tuple[str, float, float, float | None]], objective: str
 ) -> None:

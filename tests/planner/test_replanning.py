@@ -21,8 +21,10 @@ from planner.model.network import Link, Network, Site
 from planner.model.pricing import FlatPrices
 from planner.model.shared_resources import Floats
 from planner.replanning.plan import Replan
-from planner.replanning.progress import in_progress
-from planner.replanning.recommendation import replan
+from planner.replanning.progress import InProgress
+from planner.replanning.progress import in_progress as progress_of
+from planner.replanning.recommendation import replan as answer_replan
+from planner.replanning.request import ReplanRequest
 from planner.shuffle.recommendation import recommend_shuffle
 from planner.shuffle.request import ShuffleRequest
 from planner.transfer.recommendation import recommend
@@ -64,6 +66,23 @@ def flat(direct_gbps: float, other_gbps: float = 4.0) -> Floats:
 def transfer(net: Network, **further: Any) -> dict[str, Any]:
     request = TransferRequest("a", "b", **{"objective": "time", "volume_gb": VOLUME_GB, **further})
     return recommend(request, net, PRICES).model_dump("json")
+
+
+def replan(
+    plan: Any,
+    moved_gb: Any,
+    elapsed_s: float,
+    net: Network,
+    prices: FlatPrices,
+    *,
+    changes: int = 0,
+) -> Replan:
+    request = ReplanRequest(plan, moved_gb=moved_gb, elapsed_s=elapsed_s, changes=changes)
+    return answer_replan(request, net, prices)
+
+
+def in_progress(plan: Any, moved_gb: Any, elapsed_s: float) -> InProgress:
+    return progress_of(ReplanRequest(plan, moved_gb=moved_gb, elapsed_s=elapsed_s))
 
 
 # ---- known answers -------------------------------------------------------------------------------
@@ -174,7 +193,9 @@ def test_shuffles_and_broadcasts_are_followed_too() -> None:
     before, after = network(flat(5.0)), network(flat(0.4))
     shuffle = recommend_shuffle(ShuffleRequest(demands), before, PRICES)
     broadcast = recommend_broadcast(
-        BroadcastRequest("a", ("b", "c"), 500.0, "time"), network(flat(5.0, 3.0)), PRICES
+        BroadcastRequest("a", ("b", "c"), volume_gb=500.0, objective="time"),
+        network(flat(5.0, 3.0)),
+        PRICES,
     )
     tree = broadcast.model_dump("json")
     assert any(
@@ -307,7 +328,7 @@ def test_a_real_shift_is_followed_once(seed: int, error: float) -> None:
 
 def test_an_answer_is_the_same_for_a_plan_and_for_its_json() -> None:
     net = network(flat(5.0))
-    answer: Answer = recommend(TransferRequest("a", "b", VOLUME_GB), net, PRICES)
+    answer: Answer = recommend(TransferRequest("a", "b", volume_gb=VOLUME_GB), net, PRICES)
     read = json.loads(answer.model_dump_json())
     one = replan(answer.model_dump(), 10.0, 20.0, network(flat(0.3)), PRICES)
     two = replan(read, 10.0, 20.0, network(flat(0.3)), PRICES)

@@ -17,7 +17,8 @@ from planner.model.pricing import FlatPrices
 from planner.schedule.document import schedule_from
 from planner.schedule.plan import SchedulePlan
 from planner.schedule.recommendation import recommend_schedule
-from planner.schedule.request import ScheduleRequest, TimedTransfer, timed_transfers
+from planner.schedule.request import ScheduleRequest
+from planner.schedule.timed_transfer import TimedTransfer
 from tests.planner.schedules import Full, World, assert_kept, transfers, world
 from tests.properties import examples
 
@@ -307,7 +308,7 @@ def test_one_more_vm_never_makes_it_worse(seed: int, where: int) -> None:
 )
 def test_wrong_transfers_are_named(entry: dict[str, object], words: str) -> None:
     with pytest.raises(InputError, match=words):
-        timed_transfers([entry])
+        ScheduleRequest([entry])
 
 
 def test_units_names_and_gaps_are_understood() -> None:
@@ -323,7 +324,7 @@ def test_units_names_and_gaps_are_understood() -> None:
             "value": float("nan"),
         }
     ]
-    (found,) = timed_transfers(rows)
+    (found,) = ScheduleRequest(rows).transfers
     assert found == TimedTransfer("n", "a", "b", 1500.0, 0.0, 7200.0, 3, None)
     with pytest.raises(InputError, match="id twice"):
         ScheduleRequest((found, found))

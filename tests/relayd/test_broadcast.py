@@ -107,7 +107,7 @@ def test_rules_and_names_hold(relayd: Relayd) -> None:
     [
         (("--dst", "nowhere"), 2, "nowhere"),
         (("--dst", "aws:us-east-1"), 2, "source itself"),
-        (("--dst", "aws:eu-west-1"), 2, "named twice"),
+        (("--dst", "aws:eu-west-1"), 2, "twice"),
         (("--volume", "-5GB"), 2, "volume"),
         (("--volume", "lots"), 2, "--volume"),
         (("--deadline", "1s"), 3, "Allow at least"),

@@ -95,7 +95,7 @@ def test_tasks_are_placed_from_a_file_and_from_python(tmp_path: Path, relayd: Re
         ({"tasks": [{"id": "map-us", "cpus": "x"}]}, 2, "not a number"),
         ({"tasks": [{"id": "map-us"}]}, 2, "not among the tasks"),
         ({"vms": [{"id": "a", "region": "nowhere", "cpus": 1}]}, 2, "nowhere"),
-        ({"vms": [{"id": "a"}]}, 2, "needs id, region and cpus"),
+        ({"vms": [{"id": "a"}]}, 2, "region: is missing"),
         ({"traffic": [{"src": "a"}]}, 2, "traffic 1"),
         ({"vms": [{"id": "a", "region": "aws:us-east-1", "cpus": 1}]}, 3, "Add VMs"),
     ],

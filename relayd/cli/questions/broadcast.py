@@ -7,6 +7,7 @@ import os
 from typing import Any
 
 from planner.broadcast.plan import BroadcastOption, BroadcastPlan
+from planner.broadcast.request import BroadcastRequest
 from planner.model.answer import Cost
 from planner.model.units import (
     gbps_text,
@@ -29,6 +30,7 @@ VERDICTS = {
 
 def run(options: argparse.Namespace) -> int:
     """Answer one request."""
+    options.request = BroadcastRequest
     # Small matrices gain nothing from threads; NumPy's libraries read these when first imported.
     for library in ("OPENBLAS", "MKL", "OMP"):
         os.environ.setdefault(f"{library}_NUM_THREADS", "1")

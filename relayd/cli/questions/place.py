@@ -8,6 +8,7 @@ from typing import Any
 from planner.model.errors import FormatError
 from planner.model.units import parse_duration_s, parse_money_usd, parse_volume_gb
 from planner.placement.plan import ReducePlacement, TaskPlacement
+from planner.placement.request import ReduceRequest, TasksRequest
 from relayd.cli import text
 from relayd.cli.options import assignments, number, wan_of, whole_number
 from relayd.cli.questions.many import common_options, one_thread
@@ -18,6 +19,7 @@ from relayd.settings import load_settings
 
 def reduce(options: argparse.Namespace) -> int:
     """Say where to reduce."""
+    options.request = ReduceRequest
     one_thread()
     goal: dict[str, Any] = {}
     if options.selectivity is not None:
@@ -96,6 +98,7 @@ def reduce_text(placement: ReducePlacement) -> str:
 
 def tasks(options: argparse.Namespace) -> int:
     """Say on which VM to run which task."""
+    options.request = TasksRequest
     one_thread()
     content = read_json(options.tasks, "tasks")
     if not isinstance(content, dict) or not {"tasks", "traffic", "vms"} <= content.keys():

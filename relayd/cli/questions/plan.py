@@ -17,6 +17,7 @@ from planner.model.units import (
     parse_volume_gb,
 )
 from planner.transfer.plan import Plan, RelayOption
+from planner.transfer.request import TransferRequest
 from relayd.cli import text
 from relayd.cli.options import assignments, number, wan_of, whole_number
 from relayd.cli.text import filled, notes_block
@@ -26,6 +27,7 @@ from relayd.sources.wan import Wan
 
 def run(options: argparse.Namespace) -> int:
     """Answer one request."""
+    options.request = TransferRequest
     wan = wan_of(options)
     if options.emit and options.json:
         raise InputError("--emit", "and --json ask for different output", remedy="Leave one out.")

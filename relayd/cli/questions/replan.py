@@ -11,6 +11,7 @@ from planner.model.answer import Bounded
 from planner.model.errors import InputError
 from planner.model.units import gbps_text, parse_duration_s, parse_volume_gb
 from planner.replanning.plan import Continuation, Replan
+from planner.replanning.request import ReplanRequest
 from relayd.cli import text
 from relayd.cli.options import assignments, wan_of, whole_number
 from relayd.cli.text import filled, notes_block
@@ -18,6 +19,7 @@ from relayd.cli.text import filled, notes_block
 
 def run(options: argparse.Namespace) -> int:
     """Answer one request."""
+    options.request = ReplanRequest
     # Small matrices gain nothing from threads; NumPy's libraries read these when first imported.
     for library in ("OPENBLAS", "MKL", "OMP"):
         os.environ.setdefault(f"{library}_NUM_THREADS", "1")

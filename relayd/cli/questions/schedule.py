@@ -8,6 +8,7 @@ from typing import Any
 from planner.model.units import gbps_text, parse_duration_s
 from planner.schedule.document import schedule_from
 from planner.schedule.plan import SchedulePlan, TransferSchedule
+from planner.schedule.request import ScheduleRequest
 from relayd.cli import text
 from relayd.cli.options import wan_of, whole_number
 from relayd.cli.questions.many import common_options, one_thread
@@ -20,6 +21,7 @@ SENDING, WAITING, OUTSIDE = "#", "-", " "
 
 def run(options: argparse.Namespace) -> int:
     """Answer one request."""
+    options.request = ScheduleRequest
     one_thread()
     plan = ask(options)
     print(plan.model_dump_json(indent=2) if options.json else human(plan, periods=options.periods))

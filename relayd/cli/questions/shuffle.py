@@ -7,6 +7,7 @@ from typing import Any
 
 from planner.model.units import gbps_text, parse_duration_s, parse_volume_gb
 from planner.shuffle.plan import Comparison, ShufflePlan
+from planner.shuffle.request import ShuffleRequest
 from relayd.cli import text
 from relayd.cli.options import assignments, number, wan_of, whole_number
 from relayd.cli.text import filled, notes_block
@@ -18,6 +19,7 @@ SHOWN_PAIRS = 8
 
 def run(options: argparse.Namespace) -> int:
     """Answer one request."""
+    options.request = ShuffleRequest
     plan = ask(options)
     print(plan.model_dump_json(indent=2) if options.json else human(plan, all_pairs=options.pairs))
     return 0

@@ -6,8 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from planner.fields.quantities import MOST_VOLUME_GB
+from planner.fields.shared import DEFAULT_TIME_VALUE_USD_PER_H, DEFAULT_VOLUME_GB
 from planner.model.answer import Answer
-from planner.transfer.request import DEFAULT_TIME_VALUE_USD_PER_H, DEFAULT_VOLUME_GB, MOST_VOLUME_GB
 from relayd.http.models.common import Name
 from relayd.http.models.plans import MOST_FIGURE, Circumstances, Places, Positive
 from relayd.http.models.questions import Question

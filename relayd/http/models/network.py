@@ -6,10 +6,10 @@ from typing import Any, Literal, TypeAlias
 
 from pydantic import Field
 
+from planner.fields.shared import DEFAULT_CONNECTIONS, MOST_CONNECTIONS
 from planner.model.estimate import Kind
 from planner.model.link_states import LinkState
 from planner.model.network import Snapshot
-from planner.transfer.request import DEFAULT_CONNECTIONS, MOST_CONNECTIONS
 from probes.samples import Metric
 from relayd.http.models.common import Answered, Asked, Cap, Estimate, Name, Page
 

@@ -6,13 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from planner.fields.quantities import MOST_VOLUME_GB
+from planner.fields.shared import DEFAULT_CONNECTIONS, DEFAULT_VM_START_S, MOST_CONNECTIONS
 from planner.model.answer import Answer
-from planner.transfer.request import (
-    DEFAULT_CONNECTIONS,
-    DEFAULT_VM_START_S,
-    MOST_CONNECTIONS,
-    MOST_VOLUME_GB,
-)
 from relayd.http.models.common import Asked, Name
 from relayd.http.models.plans import MOST_FIGURE, MOST_PLACES, Circumstances, Places, Positive
 from relayd.http.models.questions import Question

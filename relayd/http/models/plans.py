@@ -6,21 +6,19 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field
 
-from planner.model.network import Snapshot
-from planner.transfer.plan import Plan
-from planner.transfer.request import (
-    DEFAULT_CANDIDATES,
+from planner.fields.quantities import MOST_VOLUME_GB
+from planner.fields.shared import (
     DEFAULT_CONNECTIONS,
     DEFAULT_MARGIN,
     DEFAULT_TIME_VALUE_USD_PER_H,
     DEFAULT_VM_START_S,
     DEFAULT_VOLUME_GB,
-    MOST_CANDIDATES,
     MOST_CONNECTIONS,
     MOST_VMS,
-    MOST_VOLUME_GB,
-    Objective,
 )
+from planner.model.network import Snapshot
+from planner.transfer.plan import Plan
+from planner.transfer.request import DEFAULT_CANDIDATES, MOST_CANDIDATES, Objective
 from relayd.http.models.common import Answered, Asked, Name
 from relayd.http.models.problems import Problem
 

@@ -6,10 +6,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from planner.fields.quantities import MOST_VOLUME_GB
 from planner.model.answer import Answer
 from planner.schedule.document import schedule_from
-from planner.schedule.request import DEFAULT_EXPLAIN, MOST_S
-from planner.transfer.request import MOST_VOLUME_GB
+from planner.schedule.timed_transfer import MOST_S
 from relayd.http.models.common import Asked, Name
 from relayd.http.models.plans import MOST_FIGURE, Circumstances, Places
 from relayd.http.models.questions import Question
@@ -48,7 +48,7 @@ class ScheduleQuestion(Circumstances, Places, Question):
     )
     relays: Literal["any", "none"] = "any"
     explain: int = Field(
-        DEFAULT_EXPLAIN, ge=0, le=100, description="For how many refused ones to say what would do."
+        10, ge=0, le=100, description="For how many refused ones to say what would do."
     )
 
     def ask(self, wan: Wan) -> Answer:

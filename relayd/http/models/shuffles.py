@@ -6,8 +6,8 @@ from typing import Literal
 
 from pydantic import Field
 
+from planner.fields.quantities import MOST_VOLUME_GB
 from planner.model.answer import Answer
-from planner.transfer.request import MOST_VOLUME_GB
 from relayd.http.models.common import Asked, Name
 from relayd.http.models.plans import Circumstances, Places, Positive
 from relayd.http.models.questions import Question

@@ -1,0 +1,175 @@
+"""The figures that a broadcast comes down to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+
+from planner.broadcast.request import BroadcastRequest
+from planner.model.errors import DataError, InputError
+from planner.model.network import Network
+from planner.model.pricing import Prices
+from planner.model.shared_resources import Floats, SiteResources
+from planner.model.units import BITS_PER_BYTE
+
+
+@dataclass(frozen=True)
+class BroadcastProblem:
+    """The figures of a broadcast on a network of n sites.
+
+    Attributes
+    ----------
+    regions : tuple of str, length n
+    root : int
+        Position of the source.
+    terminals : tuple of int
+        Positions of the destinations, in the request's order.
+    volume_gbit : float
+        Of one copy.
+    resources : SiteResources
+        With the greatest numbers of VMs.
+    low, high : SiteResources
+        The same at the bounds of the estimates.
+    usd_per_gbit, rtt_ms : arrays, shape (n, n)
+        Infinite where there is no link.
+    vm_usd_per_h : array, length n
+    saturated_gbps : array, shape (n, n)
+        What one VM pair reaches with as many connections as it takes.
+    """
+
+    regions: tuple[str, ...]
+    root: int
+    terminals: tuple[int, ...]
+    volume_gbit: float
+    resources: SiteResources
+    low: SiteResources
+    high: SiteResources
+    usd_per_gbit: Floats
+    rtt_ms: Floats
+    vm_usd_per_h: Floats
+    saturated_gbps: Floats
+
+    def of_ends(self) -> tuple[BroadcastProblem, list[int]]:
+        """Return the problem without relays, and the position here of each site there."""
+        sites = sorted([self.root, *self.terminals])
+        square = np.ix_(sites, sites)
+
+        def part(of: SiteResources) -> SiteResources:
+            return SiteResources(
+                of.rate_gbps[square],
+                of.egress_gbps[sites],
+                of.ingress_gbps[sites],
+                of.vms[sites],
+                of.may_relay[sites],
+            )
+
+        problem = BroadcastProblem(
+            tuple(self.regions[site] for site in sites),
+            sites.index(self.root),
+            tuple(sites.index(site) for site in self.terminals),
+            self.volume_gbit,
+            part(self.resources),
+            part(self.low),
+            part(self.high),
+            self.usd_per_gbit[square],
+            self.rtt_ms[square],
+            self.vm_usd_per_h[sites],
+            self.saturated_gbps[square],
+        )
+        return problem, sites
+
+
+def broadcast_problem(
+    request: BroadcastRequest, network: Network, prices: Prices
+) -> BroadcastProblem:
+    """Return the figures of a broadcast.
+
+    Fees are at the tier of one copy's volume, on every link.
+
+    Raises
+    ------
+    InputError
+        If an end is not in the network.
+    DataError
+        If a destination can't be reached over links whose rates and fees are known.
+    """
+    for name, region in (("src", request.src), *(("dst", r) for r in request.destinations)):
+        if region not in network.sites:
+            raise InputError(
+                name,
+                "is not part of the network",
+                value=region,
+                remedy="Measure it, import measurements, or add it to a catalogue file.",
+            )
+    ends = set(request.ends)
+    regions = tuple(
+        r
+        for r in network.sites
+        if r in ends or (request.relays == "any" and r not in request.forbidden)
+    )
+    n = len(regions)
+    index = {region: i for i, region in enumerate(regions)}
+    rate = {bound: np.zeros((n, n)) for bound in ("low", "expected", "high")}
+    fees, rtt = np.full((n, n), inf), np.full((n, n), inf)
+    saturated = np.zeros((n, n))
+    for src, i in index.items():
+        if request.relays == "none" and src != request.src:
+            continue
+        for dst, link in network.links.get(src, {}).items():
+            j = index.get(dst)
+            if j is None or i == j or dst == request.src:
+                continue
+            if link.rate_gbps(request.connections) <= 0:
+                continue
+            try:
+                usd_per_gb = prices.egress_usd_per_gb(src, dst, request.volume_gb)
+            except DataError:
+                continue  # what it would cost is not known, so nothing is sent over it
+            fees[i, j] = usd_per_gb / BITS_PER_BYTE
+            rtt[i, j] = link.rtt_ms.expected
+            rate["low"][i, j] = link.rate_gbps(request.connections, "low")
+            rate["expected"][i, j] = link.rate_gbps(request.connections)
+            rate["high"][i, j] = link.rate_gbps(request.connections, "high")
+            saturated[i, j] = link.aggregate_gbps.expected
+    vms = np.array([float(request.vms_in.get(r, request.vms)) for r in regions])
+    at = {}
+    for bound in ("low", "expected", "high"):
+        egress = np.array([getattr(network.sites[r].egress_gbps, bound) for r in regions])
+        ingress = np.array([getattr(network.sites[r].ingress_gbps, bound) for r in regions])
+        at[bound] = SiteResources(rate[bound], egress, ingress, vms, np.ones(n, dtype=bool))
+    root = index[request.src]
+    terminals = tuple(index[r] for r in request.destinations)
+    _refuse_unreachable(
+        request, root, dict(zip(request.destinations, terminals, strict=True)), rate["expected"] > 0
+    )
+    return BroadcastProblem(
+        regions,
+        root,
+        terminals,
+        request.volume_gb * BITS_PER_BYTE,
+        at["expected"],
+        at["low"],
+        at["high"],
+        fees,
+        rtt,
+        np.array([prices.vm_usd_per_h(r) for r in regions]),
+        saturated,
+    )
+
+
+def _refuse_unreachable(
+    request: BroadcastRequest, root: int, positions: Mapping[str, int], known: np.ndarray
+) -> None:
+    reached = np.zeros(len(known), dtype=bool)
+    reached[root] = True
+    for _ in range(len(known)):
+        reached |= known[reached].any(axis=0)
+    for region, position in positions.items():
+        if not reached[position]:
+            raise DataError(
+                f"Nothing is known of any path from {request.src} to {region} under these rules. "
+                "Measure or import one of its links."
+            )

@@ -1,0 +1,1 @@
+"""Fields of questions: what they take, declared once, from which every surface is derived."""

@@ -1,0 +1,181 @@
+"""Demands between sites in the shapes that people have them: mappings, matrices, data frames."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import isfinite
+from typing import Any, TypeAlias
+
+from planner.fields.kinds import Kind, Region
+from planner.fields.quantities import MOST_VOLUME_GB, Volume
+from planner.model.errors import InputError
+from planner.model.units import parse_volume_gb
+
+Pair: TypeAlias = tuple[str, str]
+
+MOST_DEMANDS = 1_000_000
+VOLUME_NAMES = ("volume_gb", "gb", "volume")
+
+
+class Demands(dict[Pair, float]):
+    """Source and destination to GB above 0, already checked."""
+
+
+class Pairs(Kind[Any]):
+    """A volume for each of many pairs, in any shape that :func:`demands_gb` reads.
+
+    A matrix is kept until its rows and columns have names: the request's to give.
+    """
+
+    name, metavar = "pairs", "FILE"
+    accepts = Any
+
+    def __init__(self, *, least: int = 1) -> None:
+        self.least = least
+
+    def read(self, value: Any, field: str) -> Any:
+        """Return the demands, or a matrix as it is."""
+        if isinstance(value, Mapping) or hasattr(value, "columns"):
+            return demands_gb(value, field=field, least=self.least)
+        if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+            raise InputError(field, "must be rows of source, destination and GB", value=value)
+        return value
+
+    def to_json(self, value: Mapping[Pair, float]) -> list[dict[str, Any]]:
+        """Return one object for each pair."""
+        return [{"src": src, "dst": dst, "volume_gb": gb} for (src, dst), gb in value.items()]
+
+    def schema(self) -> dict[str, Any]:
+        """Return the schema of a list of pairs."""
+        name = Region().schema()
+        row = {
+            "type": "object",
+            "properties": {"src": name, "dst": name, "volume_gb": Volume(0.0).schema()},
+            "required": ["src", "dst", "volume_gb"],
+            "additionalProperties": False,
+        }
+        return {"type": "array", "items": row, "minItems": self.least, "maxItems": MOST_DEMANDS}
+
+
+def demands_gb(
+    given: Any, regions: Sequence[str] | None = None, field: str = "demands", least: int = 1
+) -> Demands:
+    """Return demands as a mapping from source and destination to GB.
+
+    Parameters
+    ----------
+    given : mapping, sequence, data frame or array
+        ``{(src, dst): GB}``, ``{src: {dst: GB}}``, rows of ``src, dst, GB`` or of mappings with
+        ``src``, ``dst`` and ``volume_gb``, a data frame with sources as index and destinations as
+        columns, or an array or lists of shape (n, n), row to column. A volume is a number of GB or
+        a text with a unit.
+    regions : sequence of str, optional
+        Names of an array's rows and columns.
+    field : str
+        What errors call them.
+    least : int
+        How many there must be.
+
+    Returns
+    -------
+    Demands
+        Without zeros, without missing entries (NaN), and without what a site sends itself.
+
+    Raises
+    ------
+    InputError
+        If a volume is negative, infinite, too large or given twice, or nothing is to be moved.
+    """
+    if type(given) is Demands:
+        return given
+    found: dict[Pair, float] = {}
+    for src, dst, volume in _rows(given, regions, field):
+        name = f"{field} {src} -> {dst}"
+        volume_gb = _volume_gb(volume, name)
+        if volume_gb != volume_gb:
+            continue
+        if not isfinite(volume_gb) or volume_gb < 0:
+            raise InputError(name, "must be a finite number of GB, 0 or more", value=volume)
+        if volume_gb > MOST_VOLUME_GB:
+            raise InputError(name, f"is more than {MOST_VOLUME_GB:g} GB", value=volume)
+        if (src, dst) in found:
+            raise InputError(name, "is given twice", value=volume, remedy="Add them up.")
+        found[src, dst] = volume_gb
+    moved = Demands((pair, gb) for pair, gb in found.items() if gb > 0 and pair[0] != pair[1])
+    if len(moved) < least:
+        raise InputError(field, "have nothing to move from one region to another")
+    return moved
+
+
+def _volume_gb(volume: Any, name: str) -> float:
+    try:
+        return float(volume)
+    except (TypeError, ValueError):
+        if isinstance(volume, str):
+            return parse_volume_gb(volume, name)
+        raise InputError(name, "is not a number of GB", value=volume) from None
+
+
+def _rows(given: Any, regions: Sequence[str] | None, field: str) -> list[tuple[str, str, Any]]:
+    if isinstance(given, Mapping):
+        return _of_mapping(given, field)
+    if hasattr(given, "columns") and hasattr(given, "index") and hasattr(given, "to_numpy"):
+        sources, targets = [str(r) for r in given.index], list(map(str, given.columns))
+        return _matrix(given.to_numpy().tolist(), sources, targets, field)
+    if hasattr(given, "shape"):
+        if not regions:
+            raise InputError(
+                "regions",
+                "must name the rows and columns of a matrix of demands",
+                remedy="Give `regions` in the matrix's order.",
+            )
+        return _matrix(given.tolist(), list(regions), list(regions), field)
+    items = list(given)
+    if regions and items and all(map(_is_row_of_numbers, items)):
+        return _matrix(items, list(regions), list(regions), field)
+    return [_row(item, field) for item in items]
+
+
+def _is_row_of_numbers(row: Any) -> bool:
+    return isinstance(row, list | tuple) and not any(isinstance(cell, str) for cell in row[:2])
+
+
+def _of_mapping(given: Mapping[Any, Any], field: str) -> list[tuple[str, str, Any]]:
+    rows: list[tuple[str, str, Any]] = []
+    for key, value in given.items():
+        if isinstance(value, Mapping):
+            rows += [(str(key), str(dst), volume) for dst, volume in value.items()]
+        elif isinstance(key, tuple) and len(key) == 2:
+            rows.append((str(key[0]), str(key[1]), value))
+        else:
+            raise InputError(
+                field,
+                "need a source and a destination",
+                value=key,
+                remedy="Write {(src, dst): GB} or {src: {dst: GB}}.",
+            )
+    return rows
+
+
+def _row(item: Any, field: str) -> tuple[str, str, Any]:
+    if isinstance(item, Mapping):
+        volume = next((item[name] for name in VOLUME_NAMES if name in item), None)
+        if volume is None or len(item) != 3 or not {"src", "dst"} <= item.keys():
+            raise InputError(field, "must be rows of src, dst and volume_gb", value=dict(item))
+        return str(item["src"]), str(item["dst"]), volume
+    if not isinstance(item, Sequence) or isinstance(item, str | bytes) or len(item) != 3:
+        raise InputError(field, "must be rows of source, destination and GB", value=item)
+    return str(item[0]), str(item[1]), item[2]
+
+
+def _matrix(
+    values: Sequence[Any], sources: list[str], targets: list[str], field: str
+) -> list[tuple[str, str, Any]]:
+    shape = (len(sources), len(targets))
+    if len(values) != shape[0] or any(
+        not isinstance(row, list | tuple) or len(row) != shape[1] for row in values
+    ):
+        raise InputError(field, f"must have shape {shape}, one row and column a region")
+    return [
+        (src, dst, values[i][j]) for i, src in enumerate(sources) for j, dst in enumerate(targets)
+    ]

@@ -1,0 +1,97 @@
+"""Lists of things that have fields of their own: transfers, tasks, machines, rows of a matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
+
+from planner.fields.kinds import Kind
+from planner.fields.specified import Field, Specified, fields_of, schema_of
+from planner.model.errors import InputError
+
+S = TypeVar("S", bound=Specified)
+
+
+class Items(Kind[tuple[S, ...]]):
+    """A list of specified things: as objects, as mappings, or as a data frame.
+
+    Parameters
+    ----------
+    of : type
+        A specified class.
+    least, most : int
+        How many.
+    numbered : str, optional
+        A field of an item that is its number in the list, with this prefix, where it is missing.
+    """
+
+    name, metavar = "items", "FILE"
+    accepts = Any
+
+    def __init__(
+        self, of: type[S], *, least: int, most: int, identity: str = "id", prefix: str = ""
+    ) -> None:
+        self.of, self.least, self.most = of, least, most
+        self.identity, self.prefix = identity, prefix
+
+    def read(self, value: Any, field: str) -> tuple[S, ...]:
+        """Return the items; an error names the item by its id, else its number."""
+        if hasattr(value, "to_dict") and hasattr(value, "columns"):
+            value = value.to_dict("records")
+        if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+            raise InputError(field, "must be a list, one entry each", value=value)
+        items = tuple(
+            item if isinstance(item, self.of) else self._item(item, number, field)
+            for number, item in enumerate(value, 1)
+        )
+        if not self.least <= len(items) <= self.most:
+            bound = f"at least {self.least}" if len(items) < self.least else f"at most {self.most}"
+            raise InputError(field, f"must be {bound}", value=len(items))
+        seen: set[object] = set()
+        for item in items:
+            identity = getattr(item, self.identity)
+            if identity in seen:
+                raise InputError(field, f"have an {self.identity} twice", value=identity)
+            seen.add(identity)
+        return items
+
+    def _item(self, item: Any, number: int, field: str) -> S:
+        if not isinstance(item, Mapping):
+            raise InputError(f"{field} {number}", "must be a mapping of fields", value=item)
+        # NaN is how a data frame says that there is nothing.
+        entry = {
+            str(key).strip().lower(): value
+            for key, value in item.items()
+            if not (value is None or value != value or value == "")
+        }
+        names = (self.identity, *fields_of(self.of)[self.identity].aliases)
+        label = next((str(entry[name]) for name in names if name in entry), None)
+        if label is None:
+            label = entry[self.identity] = f"{self.prefix}{number}"
+        try:
+            return self.of(**entry)
+        except InputError as fault:
+            raise InputError(
+                f"{field} {label}, {fault.field}",
+                fault.problem,
+                value=fault.value,
+                remedy=fault.remedy,
+            ) from None
+
+    def to_json(self, value: tuple[S, ...]) -> list[dict[str, Any]]:
+        """Return a list of objects."""
+        return [item.to_json() for item in value]
+
+    def schema(self) -> dict[str, Any]:
+        """Return the schema of a list of objects."""
+        return {
+            "type": "array",
+            "items": schema_of(self.of),
+            "minItems": self.least,
+            "maxItems": self.most,
+        }
+
+    def described(self) -> dict[str, Any]:
+        """Return the fields of an item."""
+        fields: Iterable[Field[Any, Any]] = fields_of(self.of).values()
+        return {"fields": [field.described() for field in fields]}

@@ -1,0 +1,161 @@
+"""Fields that several questions have: VMs, connections, who may relay, prices."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY
+from functools import cached_property
+from typing import Any
+
+from planner.fields.kinds import ByPlace, Count, Name, Names
+from planner.fields.quantities import Duration, Proportion, Volume
+from planner.fields.specified import (
+    CountsByPlace,
+    Figure,
+    FiguresByPlace,
+    NamesByPlace,
+    Several,
+    Specified,
+    Whole,
+    field,
+    specified,
+)
+from planner.model.errors import InputError
+
+DEFAULT_CONNECTIONS = 64
+DEFAULT_MARGIN = 0.1
+DEFAULT_TIME_VALUE_USD_PER_H = 20.0
+DEFAULT_VM_START_S = 60.0
+DEFAULT_VOLUME_GB = 100.0
+MOST_CONNECTIONS = 65_535
+MOST_MARGIN = 99.0
+MOST_RULES = 1000
+MOST_VMS = 1000
+
+VMS = "VMs and relays"
+PRICES = "prices and VMs"
+RULE_KINDS = ("provider:", "country:", "continent:")
+
+
+def margin_field(*, deprecated: bool = False) -> Any:
+    """Declare how much a relay must surely gain."""
+    return field(
+        Proportion(0.0, MOST_MARGIN),
+        "What relays must surely gain before they are recommended; 0.1 is ten percent.",
+        default=DEFAULT_MARGIN,
+        example="10%",
+        group="goal",
+        deprecated=deprecated,
+    )
+
+
+@specified
+class PricedRequest(Specified):
+    """Everything that costs money: what was billed, and which VMs are used."""
+
+    _: KW_ONLY
+    month_to_date_gb: FiguresByPlace = field(
+        ByPlace(Volume(0.0, 1e12), "provider", everywhere="*"),
+        "Volume billed this month, by provider or for all (`*`); fees have tiers.",
+        default={},
+        example="aws=40TB",
+        group=PRICES,
+    )
+    vm_types: NamesByPlace = field(
+        ByPlace(Name(), "provider or region"),
+        "VM types to use in place of those that were measured or assumed.",
+        default={},
+        example="aws=t2.micro",
+        group=PRICES,
+        option="--vm-type",
+    )
+    """By provider or region."""
+
+
+@specified
+class VmRequest(PricedRequest):
+    """Everything that is sent by VMs."""
+
+    _: KW_ONLY
+    connections: Whole = field(
+        Count(1, MOST_CONNECTIONS),
+        "TCP connections that a VM opens in all; 1 for an application that can't open more.",
+        default=DEFAULT_CONNECTIONS,
+        example="64",
+        group=VMS,
+    )
+    vm_start_s: Figure = field(
+        Duration(),
+        "Time that each VM is paid for before anything is sent.",
+        default=DEFAULT_VM_START_S,
+        example="60s",
+        group=PRICES,
+    )
+
+
+@specified
+class RelayingRequest(VmRequest):
+    """Everything that has VMs in regions, under rules."""
+
+    _: KW_ONLY
+    vms: Whole = field(
+        Count(1, MOST_VMS),
+        "VMs a region: at most, where one volume is moved; in each, where many are.",
+        default=1,
+        example="4",
+        group=VMS,
+        label="VMs a region",
+    )
+    vms_in: CountsByPlace = field(
+        ByPlace(Count(1, MOST_VMS), "region"),
+        "VMs of single regions.",
+        default={},
+        example="us-east=2",
+        group=VMS,
+        option="--vms",
+        label="VMs of one region",
+    )
+    avoid: Several = field(
+        Names("rules", "RULE"),
+        "Places that must not relay, nor be an end: provider:NAME, country:CC, continent:CC or a "
+        "region.",
+        default=(),
+        example="provider:azure",
+        group=VMS,
+    )
+    allow: Several = field(
+        Names("rules", "RULE"),
+        "The only places that may relay, written like those to avoid.",
+        default=(),
+        example="continent:EU",
+        group=VMS,
+    )
+
+    @cached_property
+    def forbidden(self) -> frozenset[str]:
+        """The regions that must not relay, where the rules are resolved to regions.
+
+        Raises
+        ------
+        InputError
+            If they are not: :mod:`relayd.questions` resolves them by a catalogue.
+        """
+        rules = [*self.allow, *(rule for rule in self.avoid if rule.startswith(RULE_KINDS))]
+        if rules:
+            raise InputError(
+                "avoid",
+                "must name regions for the planner",
+                value=rules[0],
+                remedy="Resolve rules with planner.model.aliases.permitted.",
+            )
+        return frozenset(self.avoid)
+
+    def quota(self, region: str) -> int:
+        """Return the number of VMs of a region, or the greatest."""
+        return self.vms_in.get(region, self.vms)
+
+    def described(self) -> dict[str, Any]:
+        """Return all fields, with the regions that the rules forbid in place of the rules."""
+        found = super().described()
+        del found["avoid"], found["allow"]
+        found["forbidden"] = sorted(self.forbidden)
+        return found

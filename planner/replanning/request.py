@@ -1,0 +1,115 @@
+"""A plan in progress: what it was, and how far it has come."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY
+from typing import Any, TypeAlias
+
+from planner.fields.demands import Pair
+from planner.fields.kinds import AnswerDocument, Count, Kind, Region, assignments
+from planner.fields.quantities import Duration, Volume
+from planner.fields.shared import PricedRequest
+from planner.fields.specified import Field, Figure, Whole, field, specified
+from planner.model.errors import InputError
+
+Moved: TypeAlias = float | Mapping[Pair, float]
+
+
+class MovedVolume(Kind[Moved]):
+    """A volume, or one for each of a shuffle's pairs."""
+
+    name, metavar = "moved", "SIZE"
+    repeated = True
+    accepts = float | str | Mapping[Pair, float]
+    _volume = Volume(0.0)
+
+    def read(self, value: Any, field: str) -> Moved:
+        """Return GB, or pair to GB."""
+        if isinstance(value, Mapping):
+            pairs = list(value.items())
+        elif isinstance(value, Sequence) and not isinstance(value, str | bytes):
+            pairs = [_row(row, field) for row in value]
+        else:
+            return self._volume.read(value, field)
+        found: dict[Pair, float] = {}
+        for pair, volume in pairs:
+            if not isinstance(pair, tuple) or len(pair) != 2:
+                raise InputError(field, "needs a source and a destination", value=pair)
+            if pair in found:
+                raise InputError(f"{field} {pair[0]} -> {pair[1]}", "is given twice", value=volume)
+            found[pair] = self._volume.read(volume, f"{field} {pair[0]} -> {pair[1]}")
+        return found
+
+    def read_words(self, words: Sequence[str], field: str) -> Moved:
+        """Read one volume such as ``120GB``, or one for each pair such as ``SRC>DST=50GB``."""
+        if len(words) == 1 and "=" not in words[0]:
+            return self._volume.read_words(words, field)
+        found: dict[Pair, float] = {}
+        for name, size in assignments(words, field, None).items():
+            src, arrow, dst = name.partition(">")
+            if not arrow:
+                raise InputError(field, "names no pair", value=name, remedy="Write 'SRC>DST=50GB'.")
+            found[src.strip(), dst.strip()] = self._volume.read_words([size], field)
+        return found
+
+    def to_json(self, value: Moved) -> Any:
+        """Return GB, or one object for each pair."""
+        if not isinstance(value, Mapping):
+            return value
+        return [{"src": src, "dst": dst, "volume_gb": gb} for (src, dst), gb in value.items()]
+
+    def schema(self) -> dict[str, Any]:
+        """Return the schema of a volume, or of a list of pairs."""
+        name, volume = Region().schema(), self._volume.schema()
+        row = {
+            "type": "object",
+            "properties": {"src": name, "dst": name, "volume_gb": volume},
+            "required": ["src", "dst", "volume_gb"],
+            "additionalProperties": False,
+        }
+        return {"anyOf": [*volume["anyOf"], {"type": "array", "items": row}]}
+
+
+def _row(row: Any, field: str) -> tuple[Any, Any]:
+    if not isinstance(row, Mapping) or row.keys() != {"src", "dst", "volume_gb"}:
+        raise InputError(field, "must be rows of src, dst and volume_gb", value=row)
+    return (str(row["src"]), str(row["dst"])), row["volume_gb"]
+
+
+@specified
+class ReplanRequest(PricedRequest):
+    """A plan in progress, and how far it has come."""
+
+    plan: Field[Any, Any] = field(
+        AnswerDocument("a plan"),
+        "A plan of a transfer, a shuffle or a broadcast, as it was answered.",
+        example="plan.json",
+        group="plan",
+        option="plan",
+    )
+    _: KW_ONLY
+    moved_gb: Field[Any, Moved] = field(
+        MovedVolume(),
+        "What every destination has, in GB; of a shuffle, all pairs together or each pair's.",
+        example="120GB",
+        group="plan",
+    )
+    elapsed_s: Figure = field(
+        Duration(), "Time since sending began.", example="10min", group="plan"
+    )
+    changes: Whole = field(
+        Count(0, 10_000),
+        "How often it was changed before: each asks for another margin.",
+        default=0,
+        example="1",
+        group="plan",
+    )
+
+    @property
+    def document(self) -> Mapping[str, Any]:
+        """The plan as JSON has it."""
+        document: Mapping[str, Any] = (
+            self.plan if isinstance(self.plan, Mapping) else self.plan.model_dump("json")
+        )
+        return document

@@ -1,0 +1,64 @@
+"""One transfer that has a window of time."""
+
+from __future__ import annotations
+
+from planner.fields.kinds import Count, Name, Region
+from planner.fields.quantities import Duration, Money, Volume
+from planner.fields.specified import Field, Figure, Limit, Specified, Text, field, specified
+from planner.model.errors import InputError
+
+# A century: more is a slip of the unit.
+MOST_S = 3.2e9
+MOST_PRIORITY = 1_000_000
+
+
+@specified
+class TimedTransfer(Specified):
+    """One transfer that has a window of time."""
+
+    id: Text = field(Name(), "Unique among all of a schedule.", aliases=("name",))
+    src: Text = field(Region(), "Region to send from.")
+    dst: Text = field(Region(), "Region to send to.")
+    volume_gb: Figure = field(Volume(), "Volume, in GB.", aliases=("volume", "gb"))
+    start_s: Figure = field(
+        Duration(0.0, MOST_S),
+        "Earliest start, from the schedule's time 0.",
+        default=0.0,
+        aliases=("start",),
+    )
+    deadline_s: Limit = field(
+        Duration(0.0, MOST_S),
+        "Latest end, from time 0; without one, it takes what others leave.",
+        default=None,
+        aliases=("deadline",),
+    )
+    priority: Field[int, int] = field(
+        Count(-MOST_PRIORITY, MOST_PRIORITY), "Higher goes first.", default=0
+    )
+    value_usd: Limit = field(
+        Money(),
+        "What it is worth in time; decides among equal priorities, by GB.",
+        default=None,
+        aliases=("value",),
+    )
+
+    def _check(self) -> None:
+        if self.src == self.dst:
+            raise InputError(
+                "dst",
+                "is the source itself",
+                value=self.dst,
+                remedy="What stays in a region needs no schedule.",
+            )
+        if self.deadline_s is not None and not self.start_s < self.deadline_s:
+            raise InputError(
+                "deadline_s",
+                f"must be after the start ({self.start_s:g} s)",
+                value=self.deadline_s,
+                remedy="Both count from the schedule's time 0.",
+            )
+
+    @property
+    def usd_per_gb(self) -> float:
+        """What a GB of it is worth; 0 where that was not said."""
+        return (self.value_usd or 0.0) / self.volume_gb

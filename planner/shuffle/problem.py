@@ -1,0 +1,126 @@
+"""The figures that a shuffle comes down to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.model.errors import DataError, InputError
+from planner.model.network import Network
+from planner.model.pricing import Prices
+from planner.model.shared_resources import Floats, SiteResources
+from planner.model.units import BITS_PER_BYTE
+from planner.shuffle.request import ShuffleRequest
+
+
+@dataclass(frozen=True)
+class ShuffleProblem:
+    """The figures of a shuffle on a network.
+
+    Attributes
+    ----------
+    regions : tuple of str, length n
+    ends : array of bool, length n
+    demands_gbit, usd_per_gbit, rtt_ms : arrays, shape (n, n)
+    low, high : SiteResources
+        The resources at the bounds of the estimates.
+    vm_usd_per_h : array, length n
+    """
+
+    regions: tuple[str, ...]
+    ends: np.ndarray
+    resources: SiteResources
+    low: SiteResources
+    high: SiteResources
+    demands_gbit: Floats
+    usd_per_gbit: Floats
+    rtt_ms: Floats
+    vm_usd_per_h: Floats
+
+
+def shuffle_problem(request: ShuffleRequest, network: Network, prices: Prices) -> ShuffleProblem:
+    """Return the figures of a shuffle.
+
+    Fees are at the tier of the volume that the link's source sends of its own.
+
+    Raises
+    ------
+    InputError
+        If an end is not in the network.
+    DataError
+        If nothing is known of any permitted path of a pair, or no fee of its direct link.
+    """
+    for region in request.ends:
+        if region not in network.sites:
+            raise InputError(
+                "demands",
+                "name a region that is not part of the network",
+                value=region,
+                remedy="Measure it, import measurements, or add it to a catalogue file.",
+            )
+    ends = set(request.ends)
+    may_relay = request.relays == "any"
+    # Nothing else takes part, so nothing else is looked at.
+    regions = tuple(
+        r for r in network.sites if r in ends or (may_relay and r not in request.forbidden)
+    )
+    n = len(regions)
+    index = {region: i for i, region in enumerate(regions)}
+    demands = np.zeros((n, n))
+    for (src, dst), volume_gb in request.demands_gb.items():
+        demands[index[src], index[dst]] = volume_gb * BITS_PER_BYTE
+    rate = {bound: np.zeros((n, n)) for bound in ("low", "expected", "high")}
+    rtt = np.zeros((n, n))
+    fees = np.zeros((n, n))
+    sent_gb = demands.sum(axis=1) / BITS_PER_BYTE
+    for src, i in index.items():
+        for dst, link in network.links.get(src, {}).items():
+            j = index.get(dst)
+            if j is None or i == j:
+                continue
+            try:
+                usd_per_gb = prices.egress_usd_per_gb(src, dst, float(sent_gb[i]) or 1.0)
+            except DataError:
+                if demands[i, j]:
+                    raise
+                continue  # what it would cost is not known, so nothing is relayed over it
+            fees[i, j] = usd_per_gb / BITS_PER_BYTE
+            rtt[i, j] = link.rtt_ms.expected
+            rate["low"][i, j] = link.rate_gbps(request.connections, "low")
+            rate["expected"][i, j] = link.rate_gbps(request.connections)
+            rate["high"][i, j] = link.rate_gbps(request.connections, "high")
+    vms = np.array([float(request.vms_in.get(r, request.vms)) for r in regions])
+    relays = np.array([may_relay and r not in request.forbidden for r in regions])
+    at = {}
+    for bound in ("low", "expected", "high"):
+        egress = np.array([getattr(network.sites[r].egress_gbps, bound) for r in regions])
+        ingress = np.array([getattr(network.sites[r].ingress_gbps, bound) for r in regions])
+        at[bound] = SiteResources(rate[bound], egress, ingress, vms, relays)
+    _refuse_unreachable(request, index, rate["expected"], relays)
+    return ShuffleProblem(
+        regions,
+        np.array([r in ends for r in regions]),
+        at["expected"],
+        at["low"],
+        at["high"],
+        demands,
+        fees,
+        rtt,
+        np.array([prices.vm_usd_per_h(r) for r in regions]),
+    )
+
+
+def _refuse_unreachable(
+    request: ShuffleRequest, index: Mapping[str, int], rate_gbps: Floats, relays: np.ndarray
+) -> None:
+    known = rate_gbps > 0
+    one_hop = (known[:, relays].astype(float) @ known[relays].astype(float)) > 0
+    for src, dst in request.demands_gb:
+        i, j = index[src], index[dst]
+        if not (known[i, j] or one_hop[i, j]):
+            raise DataError(
+                f"Nothing is known of any path from {src} to {dst} under these rules. Measure or "
+                "import one of its links."
+            )

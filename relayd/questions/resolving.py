@@ -1,0 +1,87 @@
+"""From the names and rules of a request to regions, VM types and prices of a network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from planner.fields.shared import PricedRequest, RelayingRequest
+from planner.model.aliases import permitted, resolve_many
+from planner.model.errors import InputError
+from planner.model.network import Network
+from planner.model.pricing import CataloguePrices
+
+if TYPE_CHECKING:
+    from relayd.sources.wan import Wan
+
+
+def by_regions(wan: Wan, request: RelayingRequest, ends: Mapping[str, str]) -> dict[str, Any]:
+    """Return the fields that every question shares, with regions in place of names and rules.
+
+    Parameters
+    ----------
+    wan : Wan
+    request : RelayingRequest
+    ends : mapping
+        Name of a field, for errors, to the region in it.
+    """
+    vms_in = {wan.resolve(name, "vms_in").region_id: n for name, n in request.vms_in.items()}
+    return {"vms_in": vms_in, "avoid": sorted(forbidden(wan, request, ends)), "allow": ()}
+
+
+def forbidden(wan: Wan, request: RelayingRequest, ends: Mapping[str, str]) -> frozenset[str]:
+    """Return the regions that must not relay.
+
+    Raises
+    ------
+    InputError
+        If a rule names nothing, or an end is itself in a place to avoid.
+    """
+    if not request.avoid and not request.allow:
+        return frozenset()
+    known = wan.known_regions()
+    may_relay = permitted(wan.catalogue, allow=request.allow, avoid=request.avoid, known=known)
+    denied = resolve_many(request.avoid, wan.catalogue, field="avoid", known=known).certain
+    for name, end in ends.items():
+        if end in denied:
+            raise InputError(
+                name,
+                "is itself in a place to avoid",
+                value=end,
+                remedy="Rules bind relays and both ends: change the rule or the end.",
+            )
+    return frozenset(known) - may_relay - set(ends.values())
+
+
+def prices(wan: Wan, network: Network, request: PricedRequest) -> CataloguePrices:
+    """Return the catalogue's prices at the tiers that this month has reached."""
+    return CataloguePrices(wan.catalogue, network, request.month_to_date_gb)
+
+
+def vm_types(wan: Wan, request: PricedRequest) -> dict[str, str]:
+    """Return region or provider to a VM type's id in the catalogue.
+
+    Raises
+    ------
+    InputError
+        If a place or a type is not known.
+    """
+    if not request.vm_types:
+        return {}
+    chosen = {}
+    known = wan.catalogue.vm_types
+    providers = {region.partition(":")[0] for region in wan.known_regions()}
+    for where, name in request.vm_types.items():
+        place = where if where in providers else wan.resolve(where, "vm_types").region_id
+        provider = place.partition(":")[0]
+        vm_id = name if ":" in name else f"{provider}:{name}"
+        if vm_id not in known:
+            ours = ", ".join(vm.partition(":")[2] for vm in known if vm.startswith(f"{provider}:"))
+            raise InputError(
+                "vm_types",
+                f"has what is not a VM type of {provider} in the catalogue",
+                value=name,
+                remedy=f"Known are {ours}; a catalogue file of your own can add more.",
+            )
+        chosen[place] = vm_id
+    return chosen
