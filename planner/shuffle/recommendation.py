@@ -328,10 +328,10 @@ class _Shuffle:
             if self.request.objective == "cost":
                 saved = self.direct.cost.total - chosen.cost.total
                 what = f"costs {abs(saved):.2f} USD {'less' if saved >= 0 else 'more'} than"
-                return f"RelayingRequest a part {what} the best direct rates and meets the limit. {limit}"
+                return f"Relaying a part {what} the best direct rates and meets the limit. {limit}"
             sure = f" (at least {gain_low:.2f}x)" if gain_low else ""
             return (
-                f"RelayingRequest a part ends {times:.2f}x sooner{sure} than the best direct rates, for "
+                f"Relaying a part ends {times:.2f}x sooner{sure} than the best direct rates, for "
                 f"{chosen.cost.total - self.direct.cost.total:+.2f} USD. {limit}"
             )
         if gain_low is None:

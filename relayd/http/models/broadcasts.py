@@ -11,13 +11,13 @@ from planner.fields.shared import DEFAULT_TIME_VALUE_USD_PER_H, DEFAULT_VOLUME_G
 from planner.model.answer import Answer
 from relayd.http.models.common import Name
 from relayd.http.models.plans import MOST_FIGURE, Circumstances, Places, Positive
-from relayd.http.models.questions import Question
+from relayd.http.models.questions import QuestionModel
 from relayd.sources.wan import Wan
 
 MOST_DESTINATIONS = 100
 
 
-class BroadcastQuestion(Circumstances, Places, Question):
+class BroadcastQuestion(Circumstances, Places, QuestionModel):
     """One volume that several regions shall have."""
 
     src: Name

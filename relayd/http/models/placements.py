@@ -11,7 +11,7 @@ from planner.fields.shared import DEFAULT_CONNECTIONS, DEFAULT_VM_START_S, MOST_
 from planner.model.answer import Answer
 from relayd.http.models.common import Asked, Name
 from relayd.http.models.plans import MOST_FIGURE, MOST_PLACES, Circumstances, Places, Positive
-from relayd.http.models.questions import Question
+from relayd.http.models.questions import QuestionModel
 from relayd.sources.wan import Wan
 
 MOST_TASKS = 500
@@ -19,7 +19,7 @@ MOST_TIME_LIMIT_S = 20.0
 Cpus = Annotated[float, Field(gt=0, le=MOST_FIGURE)]
 
 
-class ReduceQuestion(Circumstances, Places, Question):
+class ReduceQuestion(Circumstances, Places, QuestionModel):
     """A reduce stage over data of several regions."""
 
     input_gb: dict[Name, Annotated[float, Field(ge=0, le=MOST_VOLUME_GB)]] = Field(
@@ -64,7 +64,7 @@ class Machine(Asked):
     cpus: Cpus
 
 
-class TasksQuestion(Question):
+class TasksQuestion(QuestionModel):
     """Tasks that exchange volumes, and the VMs to place them on."""
 
     tasks: list[Task] = Field(min_length=1, max_length=MOST_TASKS)

@@ -10,7 +10,7 @@ from relayd.http.models.common import Asked
 from relayd.sources.wan import Wan
 
 
-class Question(Asked):
+class QuestionModel(Asked):
     """A question whose answer takes from milliseconds to seconds."""
 
     @abstractmethod

@@ -10,7 +10,7 @@ from planner.fields.quantities import MOST_VOLUME_GB
 from planner.model.answer import Answer
 from relayd.http.models.common import Asked, Name
 from relayd.http.models.plans import MOST_FIGURE, MOST_PLACES
-from relayd.http.models.questions import Question
+from relayd.http.models.questions import QuestionModel
 from relayd.sources.wan import Wan
 
 Gb = Annotated[float, Field(ge=0, le=MOST_VOLUME_GB)]
@@ -24,7 +24,7 @@ class Moved(Asked):
     volume_gb: Gb
 
 
-class ReplanQuestion(Question):
+class ReplanQuestion(QuestionModel):
     """A plan that is being carried out, and how far it has come."""
 
     plan: dict[str, Any] = Field(

@@ -12,7 +12,7 @@ from planner.schedule.document import schedule_from
 from planner.schedule.timed_transfer import MOST_S
 from relayd.http.models.common import Asked, Name
 from relayd.http.models.plans import MOST_FIGURE, Circumstances, Places
-from relayd.http.models.questions import Question
+from relayd.http.models.questions import QuestionModel
 from relayd.sources.wan import Wan
 
 MOST_TRANSFERS = 1000
@@ -35,7 +35,7 @@ class TimedTransfer(Asked):
     )
 
 
-class ScheduleQuestion(Circumstances, Places, Question):
+class ScheduleQuestion(Circumstances, Places, QuestionModel):
     """Transfers to admit, maybe beside a schedule in progress."""
 
     transfers: list[TimedTransfer] = Field([], max_length=MOST_TRANSFERS)

@@ -10,7 +10,7 @@ from planner.fields.quantities import MOST_VOLUME_GB
 from planner.model.answer import Answer
 from relayd.http.models.common import Asked, Name
 from relayd.http.models.plans import Circumstances, Places, Positive
-from relayd.http.models.questions import Question
+from relayd.http.models.questions import QuestionModel
 from relayd.sources.wan import Wan
 
 MOST_DEMANDS = 10_000
@@ -24,7 +24,7 @@ class Demand(Asked):
     volume_gb: float = Field(ge=0, le=MOST_VOLUME_GB)
 
 
-class ShuffleQuestion(Circumstances, Places, Question):
+class ShuffleQuestion(Circumstances, Places, QuestionModel):
     """Many transfers that start together."""
 
     demands: list[Demand] = Field(min_length=1, max_length=MOST_DEMANDS)

@@ -11,7 +11,7 @@ from planner.schedule.plan import SchedulePlan
 from planner.shuffle.plan import ShufflePlan
 from relayd.http.models.broadcasts import BroadcastQuestion
 from relayd.http.models.placements import ReduceQuestion, TasksQuestion
-from relayd.http.models.questions import Question
+from relayd.http.models.questions import QuestionModel
 from relayd.http.models.replans import ReplanQuestion
 from relayd.http.models.schedules import ScheduleQuestion
 from relayd.http.models.shuffles import ShuffleQuestion
@@ -28,13 +28,13 @@ async def post_question(ask: Ask) -> web.Response:
     return json_answer(body, current.snapshot)
 
 
-def answer_bytes(wan: Wan, question: Question) -> bytes:
+def answer_bytes(wan: Wan, question: QuestionModel) -> bytes:
     """Return the answer of a question as JSON."""
     return dumped(question.ask(wan))
 
 
 def _route(
-    path: str, name: str, summary: str, question: type[Question], answer: type, more: str = ""
+    path: str, name: str, summary: str, question: type[QuestionModel], answer: type, more: str = ""
 ) -> Route:
     return Route(
         "POST",
