@@ -11,6 +11,8 @@ from typing import Any, Literal, TypeAlias
 
 from planner.model.answer import Advice, Answer, Bottleneck, Cost
 from planner.model.network import Snapshot
+from planner.model.notebook import Table
+from planner.model.units import gbps_text
 
 BroadcastVerdict: TypeAlias = Literal["direct", "tree", "trees"]
 
@@ -157,3 +159,17 @@ class BroadcastPlan(Answer):
             f"{len(self.destinations)} destinations, {self.volume_gb:g} GB, "
             f"{self.duration_s:.0f} s, {self.cost_usd.total:.2f} USD>"
         )
+
+    def _table(self) -> Table:
+        return ("Tree", "Share", "From", "To", "Gbit/s", "Connections"), [
+            (
+                str(number),
+                f"{tree.share:.1%}",
+                link.src,
+                link.dst,
+                gbps_text(link.throughput_gbps),
+                str(link.connections),
+            )
+            for number, tree in enumerate(self.trees, 1)
+            for link in tree.legs
+        ]

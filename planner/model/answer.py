@@ -10,6 +10,7 @@ from math import isfinite
 from typing import Any, Literal
 
 from planner.model.network import Network
+from planner.model.notebook import Table, escaped, html_table
 
 ID_DIGITS = 12
 
@@ -18,6 +19,8 @@ class Answer:
     """What every recommendation can do: turn into plain values and into JSON."""
 
     __slots__ = ()
+
+    reason: str
 
     def model_dump(self, mode: Literal["python", "json"] = "python") -> dict[str, Any]:
         """Return the plan as nested dicts; with ``mode="json"``, of JSON types alone."""
@@ -28,6 +31,14 @@ class Answer:
     def model_dump_json(self, indent: int | None = None) -> str:
         """Return the plan as a JSON document (RFC 8259: no NaN, no infinity)."""
         return json.dumps(self.model_dump("json"), indent=indent, allow_nan=False)
+
+    def _repr_html_(self) -> str:
+        """Return a table of what was decided, and the reason, for notebooks."""
+        table = html_table(repr(self)[1:-1], *self._table())
+        return f"{table}<p>{escaped(self.reason)}</p>"
+
+    def _table(self) -> Table:
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)

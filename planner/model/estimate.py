@@ -175,6 +175,14 @@ class Estimate:
     high: float
     origin: Origin = UNKNOWN
 
+    def __repr__(self) -> str:
+        """Say the figure, its bounds and what it rests on."""
+        samples = f", {self.samples} samples" if self.samples else ""
+        return (
+            f"<Estimate {self.expected:.4g} ({self.low:.4g} to {self.high:.4g}), "
+            f"{self.source}{samples}>"
+        )
+
     @property
     def source(self) -> Kind:
         """``measured`` on this link, ``inferred`` from other measurements, or ``baseline``."""

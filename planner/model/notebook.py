@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 MOST_SHOWN = 10
+
+Table: TypeAlias = tuple[Sequence[str], Sequence[Sequence[str]]]
+"""A header and rows."""
 
 
 def shortened(count: int, most: int = MOST_SHOWN) -> list[int | None]:
@@ -24,15 +28,16 @@ def html_table(caption: str, header: Sequence[str], rows: Sequence[Sequence[str]
         ["…"] * len(header) if number is None else rows[number] for number in shortened(len(rows))
     ]
     return (
-        f"<table><caption>{_escaped(caption)}</caption><thead>{_row('th', header)}</thead>"
+        f"<table><caption>{escaped(caption)}</caption><thead>{_row('th', header)}</thead>"
         f"<tbody>{''.join(_row('td', row) for row in shown)}</tbody></table>"
     )
 
 
 def _row(tag: str, cells: Sequence[str]) -> str:
-    return f"<tr>{''.join(f'<{tag}>{_escaped(cell)}</{tag}>' for cell in cells)}</tr>"
+    return f"<tr>{''.join(f'<{tag}>{escaped(cell)}</{tag}>' for cell in cells)}</tr>"
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
+    """Return text as HTML."""
     # The standard library's `html` takes longer to import than a plan takes to make.
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

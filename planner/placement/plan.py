@@ -11,6 +11,7 @@ from typing import Any
 
 from planner.model.answer import Answer, Bottleneck, Cost, OneMoreVm
 from planner.model.network import Snapshot
+from planner.model.notebook import Table
 from planner.placement.request import Links
 
 
@@ -82,6 +83,12 @@ class ReducePlacement(Answer):
             f"{self.duration_s:.0f} s, {self.cost_usd.total:.2f} USD>"
         )
 
+    def _table(self) -> Table:
+        return ("Region", "Reduces", "VMs"), [
+            (region, f"{self.fractions.get(region, 0.0):.1%}", str(count))
+            for region, count in self.vms.items()
+        ]
+
 
 @dataclass(frozen=True, slots=True)
 class MachineLoad:
@@ -147,3 +154,17 @@ class TaskPlacement(Answer):
             f"<TaskPlacement {self.plan_id}: {len(self.assignment)} tasks, "
             f"{self.duration_s:.1f} s, bound {self.bound_s:.1f} s>"
         )
+
+    def _table(self) -> Table:
+        return ("VM", "Region", "Tasks", "CPUs", "Sends, GB", "Receives, GB", "Busy, s"), [
+            (
+                vm.id,
+                vm.region,
+                ", ".join(vm.tasks),
+                f"{vm.cpus_used:g} of {vm.cpus:g}",
+                f"{vm.sent_gb:.4g}",
+                f"{vm.received_gb:.4g}",
+                f"{vm.busy_s:.1f}",
+            )
+            for vm in self.vms
+        ]

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 from planner.model.answer import Answer, Bounded, Cost
 from planner.model.network import Snapshot
+from planner.model.notebook import Table
 
 ReplanVerdict: TypeAlias = Literal["keep", "change"]
 PlanKind: TypeAlias = Literal["transfer", "shuffle", "broadcast"]
@@ -107,3 +108,17 @@ class Replan(Answer):
         """Say it in one line."""
         gain = f", {self.gain.expected:.2f}x (at least {self.gain.low:.2f}x)" if self.gain else ""
         return f"<Replan of {self.plan_id}: {self.verdict}{gain}>"
+
+    def _table(self) -> Table:
+        options = [("keep", self.keep), ("change", self.change)]
+        return ("From now on", "s", "at best", "at worst", "USD"), [
+            (
+                name,
+                f"{option.duration_s:.0f}",
+                f"{option.duration_s_low:.0f}",
+                f"{option.duration_s_high:.0f}",
+                f"{option.cost_usd.total:.2f}",
+            )
+            for name, option in options
+            if option
+        ]

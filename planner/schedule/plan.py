@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 from planner.model.answer import Answer, Cost
 from planner.model.network import Snapshot
+from planner.model.notebook import Table
 
 ScheduleVerdict: TypeAlias = Literal["admitted", "refused", "best effort"]
 
@@ -190,3 +191,17 @@ class SchedulePlan(Answer):
             f"{self.best_effort} best effort, {self.volume_gb:.0f} GB, "
             f"{self.cost_usd.total:.2f} USD>"
         )
+
+    def _table(self) -> Table:
+        return ("Transfer", "From", "To", "GB", "Verdict", "Ends at, s", "Deadline, s"), [
+            (
+                transfer.id,
+                transfer.src,
+                transfer.dst,
+                f"{transfer.volume_gb:g}",
+                transfer.verdict,
+                "" if transfer.end_s is None else f"{transfer.end_s:.0f}",
+                "" if transfer.deadline_s is None else f"{transfer.deadline_s:.0f}",
+            )
+            for transfer in self.transfers
+        ]

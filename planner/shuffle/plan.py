@@ -11,6 +11,8 @@ from typing import Any, Literal, TypeAlias
 
 from planner.model.answer import Answer, Bottleneck, Cost, OneMoreVm
 from planner.model.network import Snapshot
+from planner.model.notebook import Table
+from planner.model.units import gbps_text
 
 ShuffleVerdict: TypeAlias = Literal["direct", "relayed"]
 
@@ -119,3 +121,19 @@ class ShufflePlan(Answer):
             f"<ShufflePlan {self.plan_id}: {self.verdict}, {len(self.pairs)} pairs, "
             f"{self.volume_gb:.0f} GB, {self.duration_s:.0f} s, {self.cost_usd.total:.2f} USD>"
         )
+
+    def _table(self) -> Table:
+        return ("From", "To", "GB", "Gbit/s", "Ends after, s", "Paths"), [
+            (
+                pair.src,
+                pair.dst,
+                f"{pair.volume_gb:g}",
+                gbps_text(pair.throughput_gbps),
+                f"{pair.duration_s:.0f}",
+                ", ".join(
+                    f"{path.share:.0%} via {path.regions[1]}" if len(path.regions) > 2 else "direct"
+                    for path in pair.paths
+                ),
+            )
+            for pair in self.pairs
+        ]

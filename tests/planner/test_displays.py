@@ -1,0 +1,90 @@
+"""Answers say what they are in one line, and as a table in notebooks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from planner.broadcast.recommendation import recommend_broadcast
+from planner.broadcast.request import BroadcastRequest
+from planner.model.answer import Answer
+from planner.model.estimate import Estimate, Origin
+from planner.model.network import Network
+from planner.model.pricing import FlatPrices
+from planner.placement.reduce import recommend_reduce
+from planner.placement.request import Machine, ReduceRequest, TasksRequest
+from planner.placement.tasks import recommend_tasks
+from planner.replanning.recommendation import replan
+from planner.schedule.recommendation import recommend_schedule
+from planner.schedule.request import ScheduleRequest, TimedTransfer
+from planner.shuffle.recommendation import recommend_shuffle
+from planner.shuffle.request import ShuffleRequest
+from planner.transfer.recommendation import recommend
+from planner.transfer.request import TransferRequest
+
+A, B, C = "<a>", "b", "c"
+OTHERS = tuple(f"r{number}" for number in range(12))
+REGIONS = (A, B, C, *OTHERS)
+NETWORK = Network.from_matrices(REGIONS, np.full((len(REGIONS),) * 2, 2.0))
+PRICES = FlatPrices(REGIONS, 0.02, 1.0)
+
+
+def plan_of(kind: str) -> Answer:
+    match kind:
+        case "transfer":
+            return recommend(TransferRequest(A, B, volume_gb=10), NETWORK, PRICES)
+        case "shuffle":
+            return recommend_shuffle(ShuffleRequest({(A, B): 5.0, (B, C): 1.0}), NETWORK, PRICES)
+        case "broadcast":
+            return recommend_broadcast(BroadcastRequest(A, (B, C), volume_gb=10), NETWORK, PRICES)
+        case "schedule":
+            transfers = (TimedTransfer("t1", A, B, 5.0, deadline_s=3600.0),)
+            return recommend_schedule(ScheduleRequest(transfers), NETWORK, PRICES)
+        case "reduce":
+            return recommend_reduce(ReduceRequest({A: 10.0, B: 5.0}), NETWORK, PRICES)
+        case "tasks":
+            machines = (Machine("vm1", A, 4), Machine("vm2", B, 4))
+            request = TasksRequest({"x": 3, "y": 3}, {("x", "y"): 1.0}, machines)
+            return recommend_tasks(request, NETWORK, PRICES)
+        case _:
+            plan = recommend(TransferRequest(A, B, volume_gb=10), NETWORK, PRICES)
+            return replan(plan.model_dump("json"), 1.0, 5.0, NETWORK, PRICES)
+
+
+@pytest.mark.parametrize(
+    ("kind", "header", "rows"),
+    [
+        ("transfer", "Path", 1),
+        ("shuffle", "From", 2),
+        ("broadcast", "Tree", 2),
+        ("schedule", "Transfer", 1),
+        ("reduce", "Region", 2),
+        ("tasks", "VM", 2),
+        ("replan", "From now on", None),
+    ],
+)
+def test_an_answer_shows_itself(kind: str, header: str, rows: int | None) -> None:
+    plan = plan_of(kind)
+    line = repr(plan)
+    assert line.startswith(f"<{type(plan).__name__} ")
+    assert len(line) < 120
+    shown = plan._repr_html_()
+    assert f"<th>{header}</th>" in shown
+    assert rows is None or shown.count("<tr>") == rows + 1
+    assert "<a>" not in shown
+    assert "&lt;a&gt;" in shown or kind == "replan"
+    assert shown.endswith("</p>")
+
+
+def test_of_a_large_answer_the_first_and_last_rows_are_shown() -> None:
+    demands = {(A, other): 1.0 for other in OTHERS}
+    shown = recommend_shuffle(ShuffleRequest(demands), NETWORK, PRICES)._repr_html_()
+    assert shown.count("<tr>") == 1 + 10 + 1
+    assert "r0" in shown
+    assert "r11" in shown
+
+
+def test_an_estimate_says_its_bounds_and_what_it_rests_on() -> None:
+    measured = Estimate(4.5, 5.0, 5.25, Origin("measured", "median-of-samples", samples=3))
+    assert repr(measured) == "<Estimate 5 (4.5 to 5.25), measured, 3 samples>"
+    assert repr(Estimate(1, 2, 3)) == "<Estimate 2 (1 to 3), baseline>"
