@@ -7,9 +7,9 @@ from random import Random
 
 from benchmarks.grid import grid
 from benchmarks.table import median_and_p95, show, times_s, written
-from planner.transfer.allocation import Transfer
 from planner.transfer.frontier import cost_time_frontier
 from planner.transfer.optimum import fastest, least_cost, least_value
+from planner.transfer.problem import TransferProblem
 from planner.transfer.recommendation import recommend
 from planner.transfer.reference import least_cost_reference
 from planner.transfer.request import TransferRequest
@@ -19,7 +19,7 @@ from tests.planner.grid import Grid
 REQUESTS = 2000
 FEWER = 200
 TIME_VALUE_USD_PER_H = 20.0
-Asked = tuple[Transfer, float]
+Asked = tuple[TransferProblem, float]
 
 
 def requests(january: Grid, count: int, seed: int = 1) -> list[Asked]:
@@ -51,7 +51,7 @@ def main() -> None:
     def reference(item: Asked) -> object:
         return least_cost_reference(*item)
 
-    def value(transfer: Transfer) -> object:
+    def value(transfer: TransferProblem) -> object:
         return least_value(transfer, time_value_usd_per_h=TIME_VALUE_USD_PER_H)
 
     runs = [

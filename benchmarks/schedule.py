@@ -17,11 +17,11 @@ import numpy as np
 
 from benchmarks.table import show
 from planner.model.network import Network
+from planner.schedule.problem import Pending, schedule_problem
 from planner.schedule.program import ScheduleProgram
 from planner.schedule.recommendation import recommend_schedule
 from planner.schedule.request import ScheduleRequest
 from planner.schedule.timed_transfer import TimedTransfer
-from planner.schedule.windows import Pending, windows
 from tests.planner.grid import january_grid
 
 DAY_S = 86_400.0
@@ -77,7 +77,7 @@ def main() -> None:
             start = time.process_time()
             pending = [Pending(t, t.volume_gb) for t in request.transfers]
             direct = ScheduleRequest(request.transfers, relays="none")
-            figures = windows(direct, pending, 0.0, network, prices)
+            figures = schedule_problem(direct, pending, 0.0, network, prices)
             program = ScheduleProgram(
                 figures.resources, figures.problem.usd_per_gbit, figures.cuts_s, figures.commodities
             )

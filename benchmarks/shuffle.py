@@ -18,7 +18,7 @@ from planner.model.shared_resources import Floats, links_of
 from planner.shuffle.problem import shuffle_problem
 from planner.shuffle.recommendation import recommend_shuffle
 from planner.shuffle.request import ShuffleRequest
-from planner.solvers.column_generation import Columns, least_time
+from planner.solvers.column_generation import PathColumns, least_time
 from planner.solvers.path_program import route_over_all_paths
 from relayd.sources.matrix_threads import one_matrix_thread
 from tests.planner.grid import january_grid
@@ -74,7 +74,7 @@ def main() -> None:
                 problem = shuffle_problem(request, part, prices)
                 start = time.perf_counter()
                 found = least_time(
-                    Columns(problem.resources, problem.demands_gbit, problem.usd_per_gbit)
+                    PathColumns(problem.resources, problem.demands_gbit, problem.usd_per_gbit)
                 )
                 routing.append(time.perf_counter() - start)
                 gaps.append(found.gap)

@@ -8,7 +8,7 @@ from math import ceil, inf
 
 import numpy as np
 
-from planner.broadcast.candidates import Candidate, fullest_row, row_levels_s
+from planner.broadcast.candidates import BroadcastCandidate, fullest_row, row_levels_s
 from planner.broadcast.decision import BroadcastDecider, BroadcastDecision
 from planner.broadcast.packing import among
 from planner.model.answer import Advice, Bottleneck
@@ -72,7 +72,7 @@ class BroadcastAdviser:
             f"{chosen.cost.total - star.cost.total:+.2f} USD. {limit}"
         )
 
-    def _who(self, candidate: Candidate) -> str:
+    def _who(self, candidate: BroadcastCandidate) -> str:
         forwarding = self.decider.forwarding(candidate)
         relays = self.decider.relays(candidate)
         own = len(forwarding) - len(relays)

@@ -21,7 +21,7 @@ from planner.transfer.allocation import whole_vms
 
 
 @dataclass(frozen=True)
-class Candidate:
+class BroadcastCandidate:
     """One way to run the broadcast.
 
     Attributes
@@ -86,7 +86,7 @@ class Evaluator:
         nearest_ms = closure(problem.rtt_ms).distance[root, list(problem.terminals)]
         self.least_ramp_s = ramp_up_s(float(nearest_ms.max()))
 
-    def candidate(self, packing: Packing, in_s: float = 0.0) -> Candidate:
+    def candidate(self, packing: Packing, in_s: float = 0.0) -> BroadcastCandidate:
         """Return a packing with the fewest VMs that do it in a time, or as fast as it can be."""
         problem, resources = self.problem, self.problem.resources
         links = self.trees.links_gbit(packing.trees, packing.shares)
@@ -103,7 +103,7 @@ class Evaluator:
             for terminal, ramp_s in self._ramps_s(arcs).items():
                 ramps[terminal] = max(ramps[terminal], ramp_s)
         cost = self._cost(float((links * self._fees()).sum()), vms, time_s + max(ramps.values()))
-        return Candidate(
+        return BroadcastCandidate(
             packing.trees,
             packing.shares,
             links,
@@ -114,7 +114,7 @@ class Evaluator:
             self._value(cost, time_s + max(ramps.values())),
         )
 
-    def of_tree(self, arcs: Arcs, in_s: float = 0.0) -> Candidate:
+    def of_tree(self, arcs: Arcs, in_s: float = 0.0) -> BroadcastCandidate:
         """Return a single tree as a candidate."""
         return self.candidate(Packing((arcs,), np.ones(1), 0.0, 0.0, np.zeros(0)), in_s)
 
@@ -139,35 +139,23 @@ class Evaluator:
         hour_usd = self.request.hour_usd
         return duration_s if hour_usd == inf else cost.total + hour_usd * duration_s / S_PER_H
 
-    def value_of(self, candidate: Candidate, duration_s: float) -> float:
+    def value_of(self, candidate: BroadcastCandidate, duration_s: float) -> float:
         """Return what a candidate is worth if it takes another time."""
         cost = self._cost(candidate.cost.egress, candidate.vms, duration_s)
         return self._value(cost, duration_s)
 
-    def range_s(self, candidate: Candidate) -> tuple[float, float]:
-        """Return the duration where links are as fast or as slow as their bounds.
+    def range_s(self, candidate: BroadcastCandidate) -> tuple[float, float]:
+        """Return the duration where links are as fast, and as slow, as their bounds."""
+        problem = self.problem
+        fast_s, slow_s = problem.resources.bounds_s(
+            candidate.links_gbit, candidate.vms, problem.low, problem.high
+        )
+        return (
+            min(fast_s + candidate.ramp_s, candidate.duration_s),
+            max(slow_s + candidate.ramp_s, candidate.duration_s),
+        )
 
-        Errors of links are taken independent: a VM's load is a sum over its links, and the errors
-        of a sum add up in squares. Caps are all at their bound.
-        """
-        links, expected = candidate.links_gbit, self.problem.resources
-        vms = np.maximum(candidate.vms, 1.0)
-        times = []
-        for bound, sign in ((self.problem.high, -1.0), (self.problem.low, 1.0)):
-            with np.errstate(divide="ignore", invalid="ignore"):
-                share = links * expected.s_per_gbit
-                other = np.where(links > 0, links / bound.rate_gbps, 0.0)
-                caps = np.nan_to_num(links.sum(axis=1) / bound.egress_gbps, nan=0.0, posinf=inf)
-                caps_in = np.nan_to_num(links.sum(axis=0) / bound.ingress_gbps, nan=0.0, posinf=inf)
-            square = (other - share) ** 2
-            loads = [
-                share.sum(axis=axis) + sign * np.sqrt(square.sum(axis=axis)) for axis in (1, 0)
-            ]
-            time_s = max(float((load / vms).max()) for load in (*loads, caps, caps_in))
-            times.append(time_s + candidate.ramp_s)
-        return min(times[0], candidate.duration_s), max(times[1], candidate.duration_s)
-
-    def surely_better(self, candidate: Candidate, over: Candidate) -> float:
+    def surely_better(self, candidate: BroadcastCandidate, over: BroadcastCandidate) -> float:
         """Return how many times better one is than another at the bounds that favour the other."""
         worst = self.value_of(candidate, self.range_s(candidate)[1])
         best = self.value_of(over, self.range_s(over)[0])
@@ -209,19 +197,19 @@ class Evaluator:
         return list(dict.fromkeys(found))
 
 
-def best_of(candidates: Sequence[Candidate]) -> Candidate:
+def best_of(candidates: Sequence[BroadcastCandidate]) -> BroadcastCandidate:
     """Return the candidate of the best value; the simpler of equals, then the first."""
     return min(candidates, key=lambda c: (c.value, len(c.trees)))
 
 
-def fullest_row(problem: BroadcastProblem, candidate: Candidate) -> tuple[str, str]:
+def fullest_row(problem: BroadcastProblem, candidate: BroadcastCandidate) -> tuple[str, str]:
     """Return the region and the kind of the row that decides a candidate's time."""
     levels = row_levels_s(problem, candidate)
     kind, site = problem.resources.row(int(levels.argmax()))
     return problem.regions[site], kind
 
 
-def row_levels_s(problem: BroadcastProblem, candidate: Candidate) -> Floats:
+def row_levels_s(problem: BroadcastProblem, candidate: BroadcastCandidate) -> Floats:
     """Return the time that every row needs with a candidate's VMs."""
     resources = problem.resources
     loads = resources.loads(candidate.links_gbit)

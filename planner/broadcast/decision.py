@@ -8,7 +8,7 @@ from math import inf
 
 import numpy as np
 
-from planner.broadcast.candidates import Candidate, fullest_row
+from planner.broadcast.candidates import BroadcastCandidate, fullest_row
 from planner.broadcast.packing import Packing
 from planner.broadcast.problem import BroadcastProblem
 from planner.broadcast.request import BroadcastRequest
@@ -23,8 +23,8 @@ class BroadcastDecision:
 
     Attributes
     ----------
-    chosen : Candidate
-    optimum : Candidate
+    chosen : BroadcastCandidate
+    optimum : BroadcastCandidate
         What the search preferred on expected figures, chosen or not.
     gap : float
         Of the optimum over the proven bound.
@@ -32,8 +32,8 @@ class BroadcastDecision:
         Of the optimum over direct; None if direct is missing or too late.
     """
 
-    chosen: Candidate
-    optimum: Candidate
+    chosen: BroadcastCandidate
+    optimum: BroadcastCandidate
     gap: float
     gain: float | None
     gain_low: float | None
@@ -81,7 +81,7 @@ class BroadcastDecider:
             low = 1.0 if optimum is star else self.evaluate.surely_better(optimum, star)
         return BroadcastDecision(chosen, optimum, gap, gain, low)
 
-    def _quickest(self) -> Iterator[Candidate]:
+    def _quickest(self) -> Iterator[BroadcastCandidate]:
         """Yield what a plan for least time may choose, for a deadline that only it meets."""
         plain = replace(self.request, objective="time", deadline_s=None)
         # Trees found on the way steer the search: once more without.
@@ -93,7 +93,7 @@ class BroadcastDecider:
         if self.search.star:
             yield self.search.star
 
-    def _surely_worth(self, optimum: Candidate) -> Candidate:
+    def _surely_worth(self, optimum: BroadcastCandidate) -> BroadcastCandidate:
         """Return the plainest candidate that the optimum does not surely beat by the margin.
 
         Plain is direct; then destinations that forward; then relays that cost VMs of their own.
@@ -107,7 +107,7 @@ class BroadcastDecider:
                 return plain
         return optimum
 
-    def _without_relays(self, request: BroadcastRequest) -> Candidate | None:
+    def _without_relays(self, request: BroadcastRequest) -> BroadcastCandidate | None:
         """Return the best candidate in which only destinations forward, if any keeps the limits."""
         problem, sites = self.problem.of_ends()
         reached = closure(problem.usd_per_gbit).distance[problem.root, list(problem.terminals)]
@@ -122,10 +122,10 @@ class BroadcastDecider:
         packing = Packing(trees, found.shares, found.value, 0.0, np.zeros(0))
         return self.evaluate.candidate(packing, found.transfer_s)
 
-    def _late(self, candidate: Candidate) -> bool:
+    def _late(self, candidate: BroadcastCandidate) -> bool:
         return candidate.duration_s > (self.request.deadline_s or inf) * (1 + 1e-9)
 
-    def _refuse_late(self, optimum: Candidate) -> None:
+    def _refuse_late(self, optimum: BroadcastCandidate) -> None:
         if not self._late(optimum):
             return
         fastest = self.search.least_duration() if self.request.relays != "none" else optimum
@@ -138,12 +138,12 @@ class BroadcastDecider:
             f"Allow at least {fastest.duration_s:.0f} s, or raise `vms` there.",
         )
 
-    def relays(self, candidate: Candidate) -> tuple[str, ...]:
+    def relays(self, candidate: BroadcastCandidate) -> tuple[str, ...]:
         """Return the regions that only forward."""
         entered = candidate.links_gbit.sum(axis=0) > 0
         return tuple(self._named(entered & self.search.trees.is_relay))
 
-    def forwarding(self, candidate: Candidate) -> tuple[str, ...]:
+    def forwarding(self, candidate: BroadcastCandidate) -> tuple[str, ...]:
         """Return the regions that send on what they receive."""
         sends = candidate.links_gbit.sum(axis=1) > 0
         sends[self.problem.root] = False

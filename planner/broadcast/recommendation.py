@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from planner.broadcast.advice import BroadcastAdviser
-from planner.broadcast.candidates import Candidate
+from planner.broadcast.candidates import BroadcastCandidate
 from planner.broadcast.decision import BroadcastDecider
 from planner.broadcast.plan import (
     BroadcastOption,
@@ -53,7 +53,7 @@ def recommend_broadcast(
     decider = BroadcastDecider(request, problem)
     decision = decider.decide()
     chosen = decision.chosen
-    builder = _Builder(decider)
+    builder = _BroadcastPlanBuilder(decider)
     adviser = BroadcastAdviser(decider, decision, network, prices)
     low_s, high_s = decider.evaluate.range_s(chosen)
     rate = problem.volume_gbit / chosen.transfer_s
@@ -96,19 +96,19 @@ def recommend_broadcast(
     )
 
 
-class _Builder:
+class _BroadcastPlanBuilder:
     """Turns positions and volumes into names and rates."""
 
     def __init__(self, decider: BroadcastDecider) -> None:
         self.decider = decider
         self.problem, self.request = decider.problem, decider.request
 
-    def verdict(self, candidate: Candidate) -> BroadcastVerdict:
+    def verdict(self, candidate: BroadcastCandidate) -> BroadcastVerdict:
         if not self.decider.forwarding(candidate):
             return "direct"
         return "tree" if len(candidate.trees) == 1 else "trees"
 
-    def trees(self, candidate: Candidate) -> tuple[TreePlan, ...]:
+    def trees(self, candidate: BroadcastCandidate) -> tuple[TreePlan, ...]:
         problem, regions = self.problem, self.problem.regions
         rate = problem.volume_gbit / candidate.transfer_s
         is_relay = self.decider.search.trees.is_relay
@@ -131,14 +131,14 @@ class _Builder:
             found.append(TreePlan(share, rate * share, relays, tuple(links)))
         return tuple(sorted(found, key=lambda tree: -tree.share))
 
-    def vms(self, candidate: Candidate) -> dict[str, int]:
+    def vms(self, candidate: BroadcastCandidate) -> dict[str, int]:
         """Return the VMs of each region: the source, the destinations as asked, then relays."""
         problem = self.problem
         sites = [problem.root, *problem.terminals]
         sites += [site for site in np.nonzero(candidate.vms)[0].tolist() if site not in sites]
         return {problem.regions[site]: int(candidate.vms[site]) for site in sites}
 
-    def option(self, candidate: Candidate | None) -> BroadcastOption | None:
+    def option(self, candidate: BroadcastCandidate | None) -> BroadcastOption | None:
         if candidate is None:
             return None
         return BroadcastOption(

@@ -13,7 +13,7 @@ from math import inf
 
 import numpy as np
 
-from planner.broadcast.candidates import Candidate, Evaluator, best_of
+from planner.broadcast.candidates import BroadcastCandidate, Evaluator, best_of
 from planner.broadcast.packing import (
     GAP,
     Deadline,
@@ -51,11 +51,11 @@ class Search:
 
     Attributes
     ----------
-    star : Candidate | None
+    star : BroadcastCandidate | None
         The source sends to each destination.
-    best_relay : Candidate | None
+    best_relay : BroadcastCandidate | None
         The best of the trees through one region.
-    found : list of Candidate
+    found : list of BroadcastCandidate
         Every candidate that keeps the deadline.
     """
 
@@ -63,7 +63,7 @@ class Search:
         self.request, self.problem = request, problem
         self.trees = Trees(problem)
         self.evaluate = Evaluator(request, problem, self.trees)
-        self.found: list[Candidate] = []
+        self.found: list[BroadcastCandidate] = []
         self.least_transfer_s = self.evaluate.least_transfer_s
         self._fastest: Packing | None = None
         self._cheapest: dict[float, tuple[Arcs, float]] = {}
@@ -86,13 +86,13 @@ class Search:
         at_s = self.evaluate.least_transfer_s
         return self.cheapest_tree(at_s)[1] - self._beside_usd(at_s)
 
-    def note(self, candidate: Candidate) -> None:
+    def note(self, candidate: BroadcastCandidate) -> None:
         """Keep a candidate if it keeps the deadline; its trees are at hand for packings."""
         for arcs in candidate.trees:
             self.trees.add(arcs)
         self.found += self._in_time([candidate])
 
-    def _in_time(self, candidates: list[Candidate]) -> list[Candidate]:
+    def _in_time(self, candidates: list[BroadcastCandidate]) -> list[BroadcastCandidate]:
         most_s = self.request.deadline_s or inf
         return [c for c in candidates if c.duration_s <= most_s * (1 + 1e-12)]
 
@@ -109,7 +109,7 @@ class Search:
             self.least_transfer_s = max(self.least_transfer_s, self._fastest.bound)
         return self._fastest
 
-    def least_duration(self) -> Candidate:
+    def least_duration(self) -> BroadcastCandidate:
         """Return a candidate of least duration, the cheapest of those as fast."""
         fast = self.fastest()
         ways = [self.evaluate.candidate(fast)]
@@ -130,7 +130,7 @@ class Search:
             self.note(candidate)
         return min(as_fast, key=lambda c: (c.cost.total, c.duration_s))
 
-    def _shallow(self) -> list[Candidate]:
+    def _shallow(self) -> list[BroadcastCandidate]:
         """Return fast candidates whose trees get up to speed soon."""
         problem, fast = self.problem, self.fastest()
         prices = self._at(np.maximum(fast.row_prices, 1e-3 * fast.row_prices.max(initial=1e-9)))
@@ -178,14 +178,14 @@ class Search:
         self._cheapest[transfer_s] = found
         return found
 
-    def _cheapest_in(self, transfer_s: float) -> Candidate | None:
+    def _cheapest_in(self, transfer_s: float) -> BroadcastCandidate | None:
         deadline = Deadline(transfer_s, self._paid_s(transfer_s))
         packing = least_cost(self.trees, deadline, CLOSE, ROUNDS)
         if packing is None:
             return None
         return self.evaluate.candidate(fewer_trees(self.trees, packing, deadline), transfer_s)
 
-    def least_value(self) -> tuple[Candidate | None, float]:
+    def least_value(self) -> tuple[BroadcastCandidate | None, float]:
         """Return the candidate of least cost, or of cost and time; and what no plan is below.
 
         None where no plan keeps the deadline.
@@ -270,16 +270,16 @@ class Search:
             self.note(candidate)
         return max(packing.bound + beside_usd, self.cheapest_tree(least_s)[1])
 
-    def frontier(self) -> list[Candidate]:
+    def frontier(self) -> list[BroadcastCandidate]:
         """Return candidates from the fastest to the cheapest, none beaten in time and cost."""
         found = [c for c in (self.star,) if c] if self.request.relays == "none" else self._points()
-        kept: list[Candidate] = []
+        kept: list[BroadcastCandidate] = []
         for candidate in sorted(found, key=lambda c: (c.duration_s, c.cost.total)):
             if not kept or candidate.cost.total < kept[-1].cost.total * (1 - GAP):
                 kept.append(candidate)
         return kept
 
-    def _points(self) -> list[Candidate]:
+    def _points(self) -> list[BroadcastCandidate]:
         quick = self.least_duration()
         arcs, _ = self.cheapest_tree(quick.transfer_s)
         cheap = self.evaluate.of_tree(arcs, self._slowest_s(arcs))

@@ -145,6 +145,34 @@ class SiteResources:
         """Return the least time in which volumes on links can be moved."""
         return float((self.loads(links_gbit) / self.row_vms).max(initial=0.0))
 
+    def bounds_s(
+        self, links_gbit: Floats, vms: Floats, low: SiteResources, high: SiteResources
+    ) -> tuple[float, float]:
+        """Return the times that volumes on links need at the estimates' high and low bounds.
+
+        Errors of links are independent: a VM's load is a sum over its links, and the errors of a
+        sum add up in squares. Caps are all at their bound.
+
+        Parameters
+        ----------
+        links_gbit : array, shape (n, n)
+        vms : array, length n
+            Those in use.
+        low, high : SiteResources
+            The same sites at the bounds of the estimates.
+        """
+        share, used = links_gbit * self.s_per_gbit, np.maximum(vms, 1.0)
+        times = []
+        for bound, sign in ((high, -1.0), (low, 1.0)):
+            with np.errstate(divide="ignore", invalid="ignore"):
+                other = np.where(links_gbit > 0, links_gbit / bound.rate_gbps, 0.0)
+                caps_out = np.nan_to_num(links_gbit.sum(axis=1) / bound.egress_gbps, posinf=np.inf)
+                caps_in = np.nan_to_num(links_gbit.sum(axis=0) / bound.ingress_gbps, posinf=np.inf)
+            errors = [np.sqrt(((other - share) ** 2).sum(axis=axis)) for axis in (1, 0)]
+            loads = [share.sum(axis=axis) + sign * errors[1 - axis] for axis in (1, 0)]
+            times.append(max(float((load / used).max()) for load in (*loads, caps_out, caps_in)))
+        return times[0], times[1]
+
     def with_vm_at(self, site: int) -> SiteResources:
         """Return the same with one more VM at a site."""
         vms = self.vms.copy()

@@ -15,7 +15,7 @@ FULL = 1e-9
 DONE = 1e-9
 
 
-def hastened(
+def sped_up(
     loads: Floats, row_vms: Floats, length_s: float
 ) -> list[tuple[float, float, np.ndarray]]:
     """Return periods of a slot: start and end from the slot's start, and the speed of each.

@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 from planner.model.errors import InputError
 from planner.model.units import BITS_PER_BYTE
 from planner.schedule.plan import Period, SchedulePlan, TransferSchedule
+from planner.schedule.problem import Pending
 from planner.schedule.timed_transfer import TimedTransfer
-from planner.schedule.windows import Pending
 
 # Of a transfer's volume: less is the rounding of a sum.
 NOTHING_LEFT = 1e-9
 
 
 @dataclass(frozen=True)
-class Progress:
+class ScheduleProgress:
     """Where a schedule stands.
 
     Attributes
@@ -40,7 +40,7 @@ class Progress:
         return frozenset(transfer.id for transfer in self.order)
 
     @classmethod
-    def of(cls, existing: SchedulePlan | None, now_s: float) -> Progress:
+    def of(cls, existing: SchedulePlan | None, now_s: float) -> ScheduleProgress:
         """Return where a schedule stands at a time, if it was kept to.
 
         Raises

@@ -22,14 +22,14 @@ from planner.model.pricing import Prices
 from planner.model.units import BITS_PER_BYTE
 from planner.schedule.admission import admit
 from planner.schedule.best_effort import Waiting, fill_what_is_left
-from planner.schedule.earlier import hastened
+from planner.schedule.earlier import sped_up
 from planner.schedule.plan import Period, Remedies, SchedulePlan, TransferSchedule
+from planner.schedule.problem import Pending, ScheduleProblem, schedule_problem
 from planner.schedule.program import ScheduleProgram
-from planner.schedule.progress import Progress
+from planner.schedule.progress import ScheduleProgress
 from planner.schedule.remedies import remedies
 from planner.schedule.request import ScheduleRequest
 from planner.schedule.usage import Sending, Usage
-from planner.schedule.windows import Pending, Windows, windows
 
 FEES_ROOM = 1e-9
 
@@ -55,7 +55,7 @@ def recommend_schedule(
         If nothing is known of any permitted path of a transfer.
     """
     now_s = request.now_s or 0.0
-    progress = Progress.of(request.existing, now_s)
+    progress = ScheduleProgress.of(request.existing, now_s)
     for transfer in request.transfers:
         if transfer.id in progress.ids:
             raise InputError(
@@ -75,13 +75,13 @@ class _Schedule:
         self,
         request: ScheduleRequest,
         pending: list[Pending],
-        progress: Progress,
+        progress: ScheduleProgress,
         now_s: float,
         network: Network,
         prices: Prices,
     ) -> None:
         self.request, self.pending, self.progress, self.now_s = request, pending, progress, now_s
-        self.found: Windows | None = None
+        self.found: ScheduleProblem | None = None
         self.timed = [n for n, item in enumerate(pending) if item.transfer.deadline_s is not None]
         self.untimed = [n for n, item in enumerate(pending) if item.transfer.deadline_s is None]
         self.admitted: set[int] = set()
@@ -91,7 +91,7 @@ class _Schedule:
         self.usage: Usage | None = None
         if not pending:
             return
-        self.found = windows(request, pending, now_s, network, prices)
+        self.found = schedule_problem(request, pending, now_s, network, prices)
         self.program = ScheduleProgram(
             self.found.resources,
             self.found.problem.usd_per_gbit,
@@ -148,7 +148,7 @@ class _Schedule:
         start_s, stop_s = (float(cut) for cut in self.found.cuts_s[slot : slot + 2])
         row_vms = self.found.resources.row_vms
         length_s = self.program.lengths_s[slot]
-        for begin_s, end_s, speeds in hastened(loads, row_vms, length_s):
+        for begin_s, end_s, speeds in sped_up(loads, row_vms, length_s):
             # To the digit, or rounding would make two slots overlap.
             until_s = stop_s if end_s >= length_s else min(stop_s, start_s + end_s)
             for at, number in enumerate(numbers):

@@ -25,7 +25,7 @@ from planner.shuffle.problem import ShuffleProblem, shuffle_problem
 from planner.shuffle.request import ShuffleRequest
 from planner.solvers.column_generation import (
     GAP,
-    Columns,
+    PathColumns,
     Routing,
     least_fees,
     least_fees_at_leisure_usd,
@@ -49,7 +49,7 @@ BINDING = 1e-3
 
 
 @dataclass(frozen=True)
-class Candidate:
+class ShuffleCandidate:
     """One way to run the shuffle.
 
     Attributes
@@ -109,14 +109,14 @@ class _Shuffle:
         self.resources = problem.resources
         self.volumes = problem.demands_gbit
         self.moved = self.volumes > 0
-        self.columns = Columns(self.resources, self.volumes, problem.usd_per_gbit)
+        self.columns = PathColumns(self.resources, self.volumes, problem.usd_per_gbit)
         all_direct = bool((self.resources.rate_gbps[self.moved] > 0).all())
         self.direct = self._candidate(direct_paths(self.volumes)) if all_direct else None
         self._fast: Routing | None = None
 
     # ---- candidates ----------------------------------------------------------------------
 
-    def _candidate(self, paths_gbit: Floats) -> Candidate:
+    def _candidate(self, paths_gbit: Floats) -> ShuffleCandidate:
         """Return what a routing gives and costs, with the fewest VMs that keep its time."""
         problem, links = self.problem, links_of(paths_gbit)
         loads = self.resources.loads(links)
@@ -136,7 +136,7 @@ class _Shuffle:
         cost = Cost.of(
             float((links * problem.usd_per_gbit).sum()), float(vms @ problem.vm_usd_per_h) * hours
         )
-        return Candidate(paths_gbit, links, time_s, ramp_s, rate, finish, vms, cost)
+        return ShuffleCandidate(paths_gbit, links, time_s, ramp_s, rate, finish, vms, cost)
 
     def _ramps_s(self, paths_gbit: Floats) -> Floats:
         """Return the time that each pair's longest path takes to get up to speed."""
@@ -153,7 +153,7 @@ class _Shuffle:
             self._fast = least_time(self.columns, TIME_GAP)
         return self._fast
 
-    def _fastest(self) -> Candidate:
+    def _fastest(self) -> ShuffleCandidate:
         """Return a candidate within the gap of the least time, cheap among those."""
         fast = self.fast()
         limit_s = max(fast.bound * (1 + GAP), fast.objective)
@@ -167,7 +167,7 @@ class _Shuffle:
         usd = cheap.objective * (1 + FEES_GAP)
         return self._candidate(without_slivers(self.columns, cheap, limit_s, usd))
 
-    def _cheapest(self, transfer_s: float) -> tuple[Candidate, float]:
+    def _cheapest(self, transfer_s: float) -> tuple[ShuffleCandidate, float]:
         """Return the candidate of least fees in a time, and the bound on fees."""
         fast = self.fast()
         if transfer_s <= fast.objective:
@@ -176,34 +176,20 @@ class _Shuffle:
         usd = max(cheap.objective, cheap.bound * (1 + GAP))
         return self._candidate(without_slivers(self.columns, cheap, transfer_s, usd)), cheap.bound
 
-    def _range_s(self, candidate: Candidate) -> tuple[float, float]:
-        """Return the candidate's duration where links are as fast or slow as their bounds.
-
-        Errors of links are taken independent: a VM's load is a sum over its links, and the errors
-        of a sum add up in squares.
-        """
-        problem, links = self.problem, candidate.links_gbit
-        vms, n = problem.resources.vms, problem.resources.count
-        times = []
-        for bound, sign in ((problem.high, -1.0), (problem.low, 1.0)):
-            with np.errstate(divide="ignore", invalid="ignore"):
-                share = links * problem.resources.s_per_gbit
-                other = np.where(links > 0, links / bound.rate_gbps, 0.0)
-                caps = np.nan_to_num(links.sum(axis=1) / bound.egress_gbps)
-                caps_in = np.nan_to_num(links.sum(axis=0) / bound.ingress_gbps)
-            square = (other - share) ** 2
-            loads = [
-                share.sum(axis=axis) + sign * np.sqrt(square.sum(axis=axis)) for axis in (1, 0)
-            ]
-            # A link can't be slower than its low bound nor faster than its high bound.
-            time_s = max(float((load / vms).max()) for load in (*loads, caps, caps_in))
-            times.append(time_s + candidate.ramp_up_s)
-        assert len(vms) == n
-        return min(times[0], candidate.duration_s), max(times[1], candidate.duration_s)
+    def _range_s(self, candidate: ShuffleCandidate) -> tuple[float, float]:
+        """Return the candidate's duration where links are as fast, and as slow, as their bounds."""
+        problem = self.problem
+        fast_s, slow_s = problem.resources.bounds_s(
+            candidate.links_gbit, problem.resources.vms, problem.low, problem.high
+        )
+        return (
+            min(fast_s + candidate.ramp_up_s, candidate.duration_s),
+            max(slow_s + candidate.ramp_up_s, candidate.duration_s),
+        )
 
     # ---- decisions -----------------------------------------------------------------------
 
-    def _decide(self) -> tuple[Candidate, float | None, float]:
+    def _decide(self) -> tuple[ShuffleCandidate, float | None, float]:
         """Return what is chosen, the low bound of the relays' gain, and the bound on fees."""
         if self.request.relays == "none" or not self.resources.may_relay.any():
             if self.direct is None:
@@ -224,7 +210,7 @@ class _Shuffle:
         self._refuse_late(chosen)
         return chosen, low, least_fees_at_leisure_usd(self.columns)
 
-    def _decide_cost(self) -> tuple[Candidate, float | None, float]:
+    def _decide_cost(self) -> tuple[ShuffleCandidate, float | None, float]:
         deadline_s = self.request.deadline_s
         if deadline_s is None:
             points = self._points()
@@ -240,10 +226,10 @@ class _Shuffle:
         self._refuse_late(relayed)
         return relayed, None, bound
 
-    def _before(self, deadline_s: float) -> tuple[Candidate, float]:
+    def _before(self, deadline_s: float) -> tuple[ShuffleCandidate, float]:
         """Return the cheapest candidate that ends before a deadline, getting up to speed too."""
         ramp_s = 0.0
-        found: tuple[Candidate, float] | None = None
+        found: tuple[ShuffleCandidate, float] | None = None
         for _ in range(4):
             found = self._cheapest(deadline_s - ramp_s)
             over_s = found[0].duration_s - deadline_s
@@ -253,7 +239,7 @@ class _Shuffle:
         assert found
         return self._fastest(), found[1]
 
-    def _refuse_late(self, candidate: Candidate) -> None:
+    def _refuse_late(self, candidate: ShuffleCandidate) -> None:
         deadline_s = self.request.deadline_s
         if deadline_s is None or candidate.duration_s <= deadline_s:
             return
@@ -264,7 +250,7 @@ class _Shuffle:
             f"Allow at least {candidate.duration_s:.0f} s, or raise `vms` there.",
         )
 
-    def _points(self) -> list[Candidate]:
+    def _points(self) -> list[ShuffleCandidate]:
         """Return candidates from the fastest to the cheapest, none beaten in time and cost."""
         fastest = self._fastest()
         cheapest = self._cheapest(float("inf"))[0]
@@ -273,7 +259,7 @@ class _Shuffle:
         if slow > quick * (1 + BINDING):
             shares = [step / (FRONTIER_POINTS - 1) for step in range(1, FRONTIER_POINTS - 1)]
             found += [self._cheapest(quick * (slow / quick) ** share)[0] for share in shares]
-        kept: list[Candidate] = []
+        kept: list[ShuffleCandidate] = []
         for candidate in sorted(found, key=lambda c: (c.duration_s, c.cost.total)):
             if not kept or candidate.cost.total < kept[-1].cost.total * (1 - BINDING):
                 kept.append(candidate)
@@ -318,7 +304,7 @@ class _Shuffle:
             frontier=self._frontier() if self.request.frontier else (),
         )
 
-    def _reason(self, chosen: Candidate, gain_low: float | None) -> str:
+    def _reason(self, chosen: ShuffleCandidate, gain_low: float | None) -> str:
         region, kind = self._row_names(chosen)[0]
         limit = f"The last pairs wait for {kind} at {region}."
         if self.direct is None:
@@ -352,7 +338,7 @@ class _Shuffle:
         vm_usd = float(used @ self.problem.vm_usd_per_h) * hours
         return Comparison(duration_s, Cost.of(self.direct.cost.egress, vm_usd))
 
-    def _pairs(self, chosen: Candidate) -> tuple[PairPlan, ...]:
+    def _pairs(self, chosen: ShuffleCandidate) -> tuple[PairPlan, ...]:
         regions, rate_gbps = self.problem.regions, self.resources.rate_gbps
         i, k, j = np.nonzero(chosen.paths_gbit)
         relayed = k != j
@@ -381,21 +367,21 @@ class _Shuffle:
             for (a, b), own in paths.items()
         )
 
-    def _vms(self, chosen: Candidate) -> dict[str, int]:
+    def _vms(self, chosen: ShuffleCandidate) -> dict[str, int]:
         return {
             region: int(count)
             for region, count in zip(self.problem.regions, chosen.vms.tolist(), strict=True)
             if count
         }
 
-    def _row_names(self, chosen: Candidate) -> Sequence[tuple[str, str]]:
+    def _row_names(self, chosen: ShuffleCandidate) -> Sequence[tuple[str, str]]:
         """Return sites and kinds of rows, the most loaded first."""
         levels = self.resources.loads(chosen.links_gbit) / self.resources.row_vms
         rows = np.argsort(-levels, kind="stable")
         named = (self.resources.row(int(row)) for row in rows)
         return [(self.problem.regions[site], kind) for kind, site in named]
 
-    def _bottlenecks(self, chosen: Candidate) -> tuple[Bottleneck, ...]:
+    def _bottlenecks(self, chosen: ShuffleCandidate) -> tuple[Bottleneck, ...]:
         """Return the rows that decide the duration, the most valuable first."""
         resources = self.resources
         levels = resources.loads(chosen.links_gbit) / resources.row_vms
@@ -419,7 +405,7 @@ class _Shuffle:
                 )
         return tuple(found)
 
-    def _one_more_vm(self, chosen: Candidate) -> tuple[OneMoreVm, ...]:
+    def _one_more_vm(self, chosen: ShuffleCandidate) -> tuple[OneMoreVm, ...]:
         """Return what one more VM at each of the tightest sites saves at least."""
         resources, overhead_s = self.resources, chosen.ramp_up_s
         sites: list[int] = []
@@ -441,7 +427,7 @@ class _Shuffle:
                 found.append(OneMoreVm(self.problem.regions[site], time_s + overhead_s, saved_s))
         return tuple(sorted(found, key=lambda more: -more.saved_s))
 
-    def _warnings(self, chosen: Candidate) -> tuple[str, ...]:
+    def _warnings(self, chosen: ShuffleCandidate) -> tuple[str, ...]:
         links = chosen.links_gbit > 0
         partners = np.maximum(links.sum(axis=0), links.sum(axis=1)) / np.maximum(chosen.vms, 1)
         busiest = int(partners.argmax())
@@ -468,7 +454,7 @@ class _Shuffle:
         )
 
 
-def _relays(candidate: Candidate) -> bool:
+def _relays(candidate: ShuffleCandidate) -> bool:
     """Whether any volume takes more than one link."""
     paths = candidate.paths_gbit
     direct = np.einsum("ijj->ij", paths)

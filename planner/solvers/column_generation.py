@@ -26,13 +26,13 @@ from dataclasses import replace
 import numpy as np
 
 from planner.model.shared_resources import Floats, Integers, SiteResources, links_of
-from planner.solvers.columns import Columns, Point, Routing
+from planner.solvers.columns import InteriorState, PathColumns, Routing
 from planner.solvers.interior_point import FIRST_STEEPNESS, MOST_STEPS, InteriorPoint
 from planner.solvers.path_program import route_over_all_paths
 
 __all__ = [
     "GAP",
-    "Columns",
+    "PathColumns",
     "Routing",
     "least_fees",
     "least_fees_at_leisure_usd",
@@ -49,15 +49,17 @@ SAME = 1e-6
 SLIVERS = (0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 0.003, 0.001, 1e-4, 1e-6)
 
 
-def least_time(columns: Columns, gap: float = GAP, start: Point | None = None) -> Routing:
+def least_time(
+    columns: PathColumns, gap: float = GAP, start: InteriorState | None = None
+) -> Routing:
     """Return a routing whose time is within a gap of the least.
 
     Parameters
     ----------
-    columns : Columns
+    columns : PathColumns
         Gets the columns that were found.
     gap : float
-    start : Point, optional
+    start : InteriorState, optional
         Of the same shuffle with other VMs; `columns` are those that it has weights of.
     """
     resources = columns.resources
@@ -81,7 +83,7 @@ def least_time(columns: Columns, gap: float = GAP, start: Point | None = None) -
 
 
 def least_fees(
-    columns: Columns,
+    columns: PathColumns,
     deadline_s: float,
     fast: Routing,
     gap: float = GAP,
@@ -92,7 +94,7 @@ def least_fees(
 
     Parameters
     ----------
-    columns : Columns
+    columns : PathColumns
     deadline_s : float
         Later than what `fast` needs.
     fast : Routing
@@ -127,12 +129,12 @@ def least_fees(
     return Routing(paths, usd, max(late.bound, cheapest_usd), late.row_prices)
 
 
-def least_fees_at_leisure_usd(columns: Columns) -> float:
+def least_fees_at_leisure_usd(columns: PathColumns) -> float:
     """Return the fees of every pair's cheapest path, which no routing beats at any speed."""
     return columns.cheapest_patterns(_with_links(columns.resources, columns.usd_per_gbit))[0]
 
 
-def _by_all_paths(columns: Columns, found: Routing, deadline_s: float | None = None) -> Routing:
+def _by_all_paths(columns: PathColumns, found: Routing, deadline_s: float | None = None) -> Routing:
     """Return the better of what was found and the optimum over all paths, if a solver finds it."""
     resources = columns.resources
     exact = route_over_all_paths(resources, columns.demands_gbit, columns.usd_per_gbit, deadline_s)
@@ -153,7 +155,7 @@ def _with_links(resources: SiteResources, figures: Floats) -> Floats:
     return np.where(resources.rate_gbps > 0, figures, np.inf)
 
 
-def _volumes(columns: Columns, first_hops: Integers) -> Floats:
+def _volumes(columns: PathColumns, first_hops: Integers) -> Floats:
     n = columns.resources.count
     source, destination = np.nonzero(columns.demands_gbit)
     paths = np.zeros((n, n, n))
@@ -162,12 +164,12 @@ def _volumes(columns: Columns, first_hops: Integers) -> Floats:
     return paths
 
 
-def without_slivers(columns: Columns, routing: Routing, time_s: float, usd: float) -> Floats:
+def without_slivers(columns: PathColumns, routing: Routing, time_s: float, usd: float) -> Floats:
     """Return a routing's paths without those that carry next to nothing of a pair's volume.
 
     Parameters
     ----------
-    columns : Columns
+    columns : PathColumns
     routing : Routing
     time_s, usd : float
         What the simpler routing may take and cost at most; where none keeps to it, the paths stay.

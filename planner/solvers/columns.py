@@ -12,7 +12,7 @@ PREFER_DIRECT = 1e-9
 
 
 @dataclass(frozen=True)
-class Point:
+class InteriorState:
     """A point inside a linear program and its dual (:mod:`planner.solvers.interior_point`).
 
     Attributes
@@ -53,7 +53,7 @@ class Routing:
         What it reaches, and what no routing can beat.
     row_prices : array
         What a VM-second of each row is worth, in the objective's unit.
-    resumable : Point | None
+    resumable : InteriorState | None
         Where a problem that differs little can be taken up.
     """
 
@@ -61,7 +61,7 @@ class Routing:
     objective: float
     bound: float
     row_prices: Floats
-    resumable: Point | None = None
+    resumable: InteriorState | None = None
 
     @property
     def gap(self) -> float:
@@ -70,7 +70,7 @@ class Routing:
 
 
 @dataclass
-class Columns:
+class PathColumns:
     """Patterns of paths found so far; many problems on the same demands share them.
 
     Attributes
@@ -176,7 +176,7 @@ class Columns:
             self.first_hops = np.concatenate([self.first_hops, first_hops[fresh]])
         return np.array(fresh, dtype=np.int64)
 
-    def with_resources(self, resources: SiteResources, count: int) -> Columns:
+    def with_resources(self, resources: SiteResources, count: int) -> PathColumns:
         """Return the first columns on other VMs at the same sites, to be added to apart.
 
         Parameters
@@ -186,7 +186,7 @@ class Columns:
         count : int
             How many of the columns to take.
         """
-        taken = Columns(resources, self.demands_gbit, self.usd_per_gbit)
+        taken = PathColumns(resources, self.demands_gbit, self.usd_per_gbit)
         taken.loads, taken.fees = self.loads[:count], self.fees[:count]
         taken.sources, taken.first_hops = self.sources[:count], self.first_hops[:count]
         for source, hops in zip(taken.sources.tolist(), taken.first_hops, strict=True):

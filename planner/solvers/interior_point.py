@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.model.shared_resources import Floats, Integers
-from planner.solvers.columns import Columns, Point, Routing
+from planner.solvers.columns import InteriorState, PathColumns, Routing
 
 MOST_STEPS = 150
 # How steeply rows are priced at the start by how loaded they are.
@@ -37,7 +37,7 @@ class InteriorPoint:
 
     Attributes
     ----------
-    columns : Columns
+    columns : PathColumns
     fee_factor : float
         1 to minimise fees, 0 to minimise time.
     penalty : float
@@ -49,7 +49,7 @@ class InteriorPoint:
         Share of the bound at which to stop.
     """
 
-    columns: Columns
+    columns: PathColumns
     fee_factor: float
     penalty: float
     unit_s: float
@@ -79,15 +79,15 @@ class InteriorPoint:
         self.best = np.inf
         self.best_weights = np.zeros(0)
         self.best_prices = np.zeros(rows)
-        self._resumable: Point | None = None
+        self._resumable: InteriorState | None = None
 
-    def solve(self, most_steps: int = MOST_STEPS, start: Point | None = None) -> Routing:
+    def solve(self, most_steps: int = MOST_STEPS, start: InteriorState | None = None) -> Routing:
         """Return the best routing found, and what is proven of it.
 
         Parameters
         ----------
         most_steps : int
-        start : Point, optional
+        start : InteriorState, optional
             Of a problem on the same columns that differs little, in the same unit of time.
         """
         self.point = self._first_point() if start is None else self._resumed(start)
@@ -119,7 +119,7 @@ class InteriorPoint:
     def _group(self) -> Integers:
         return np.asarray(self.position[self.columns.sources[: self._width - 1]])
 
-    def _first_point(self) -> Point:
+    def _first_point(self) -> InteriorState:
         """Return a central point: columns in equal parts, rows priced by their load."""
         loads = self._matrix[: len(self.vms), 1 : self._width]
         group = self._group()
@@ -134,7 +134,7 @@ class InteriorPoint:
         least = np.full(self.columns.source_count, np.inf)
         np.minimum.at(least, group, cost)
         source_prices = least - 0.1 * max(abs(float(least.sum())), 1e-3) / len(least)
-        return Point(
+        return InteriorState(
             np.concatenate([[late], weights]),
             np.concatenate([[self.penalty - prices @ self.vms], cost - source_prices[group]]),
             self.limit + self.vms * late - used,
@@ -143,7 +143,7 @@ class InteriorPoint:
             self.unit_s,
         )
 
-    def _resumed(self, start: Point) -> Point:
+    def _resumed(self, start: InteriorState) -> InteriorState:
         """Return a point of another problem with what rows have to spare made right for this."""
         assert start.columns == len(self.columns.fees)
         used = self._matrix[: len(self.vms), 1 : self._width] @ start.primal[1:]
@@ -208,7 +208,7 @@ class InteriorPoint:
         ahead_dual = SHORT_OF_BOUNDARY * min(_room(reduced, dz), _room(slack_prices, dv))
         if not (np.isfinite(step).all() and np.isfinite(dx).all() and ahead > 0):
             return False
-        self.point = Point(
+        self.point = InteriorState(
             primal + ahead * dx,
             reduced + ahead_dual * dz,
             slack + ahead * ds,

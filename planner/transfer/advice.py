@@ -8,9 +8,9 @@ from planner.model.answer import Advice
 from planner.model.catalogue import Catalogue
 from planner.model.throughput import MBIT_PER_MB
 from planner.model.units import MBPS_PER_GBPS, S_PER_H, gbps_text
-from planner.transfer.allocation import End, Transfer
 from planner.transfer.bottlenecks import Bottlenecks
 from planner.transfer.decision import Decider, Decision
+from planner.transfer.problem import End, TransferProblem
 from planner.transfer.single_path import best_on_path
 
 WORTH_SAYING = 1.05  # an effect below five percent is no advice
@@ -89,7 +89,7 @@ class Adviser:
         if direct is None:
             return []
         src, dst, used = transfer.src, transfer.dst, direct.allocation
-        more = Transfer(
+        more = TransferProblem(
             transfer.volume_gb,
             End(src.cap_gbps, src.vm_usd_per_h, used.src_vms + 1),
             End(dst.cap_gbps, dst.vm_usd_per_h, used.dst_vms + 1),

@@ -1,13 +1,216 @@
-"""The best single relay for every pair of regions at once."""
+"""Direct or the best single relay, for all pairs of regions at once.
+
+:class:`~planner.transfer.decision.Decider` decides one transfer over whole VMs, splits and limits.
+Replaying a month takes millions of decisions; :func:`choose` is the same rule on arrays for the
+plainest case: one VM a region and one path a transfer. The least value (cost plus time) wins, and a
+relay is taken only if the low bound of its gain beats the margin. :func:`best_relays` finds the
+relays of greatest rate alone.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from planner.model.throughput import RAMP_UP_ROUND_TRIPS
+from planner.model.units import MS_PER_S, S_PER_H
+from planner.transfer.allocation import EQUAL
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+DIRECT = -1
+"""In place of a relay's position."""
+# Triples of source, relay and destination that are held at a time: they stay in the cache.
+TRIPLES_AT_ONCE = 1 << 16
+LEAST_GBPS = 1e-12
+
+Floats = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
+
+
+class RateBounds(NamedTuple):
+    """Rates of one VM pair, in Gbit/s, shape (n, n), row to column; 0 where there is no link.
+
+    Within the VMs' caps already (:func:`within_caps`).
+    """
+
+    low: Floats
+    expected: Floats
+    high: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a transfer of one volume is charged, and what its user's time is worth.
+
+    Attributes
+    ----------
+    gbps_h : float
+        Its duration in hours at 1 Gbit/s.
+    egress_usd : array, shape (n, n)
+        Fee of the whole volume from row to column; infinity where it is not known.
+    vm_usd_per_h : array, length n
+    vm_start_h : float
+        Time that a VM is paid for before the transfer begins.
+    hour_usd : float
+        What an hour is worth; infinity where time alone counts.
+    margin : float
+        How much a relay must surely gain.
+    """
+
+    gbps_h: float
+    egress_usd: Floats
+    vm_usd_per_h: Floats
+    vm_start_h: float
+    hour_usd: float
+    margin: float
+
+
+class Choices(NamedTuple):
+    """Shapes (n, n), row to column.
+
+    Attributes
+    ----------
+    chosen : array of int32
+        Position of the relay, or :data:`DIRECT`.
+    best_relay : array of int32
+        The relay of least value, chosen or not; :data:`DIRECT` where there is none.
+    """
+
+    chosen: NDArray[np.int32]
+    best_relay: NDArray[np.int32]
+
+
+class Outcomes(NamedTuple):
+    """What transfers come to: shapes (n, n).
+
+    Attributes
+    ----------
+    rate_gbps : array
+        0 where the path does not exist.
+    time_s, cost_usd : array
+        Sending with getting up to speed; egress fees and VMs.
+    value : array
+        Cost plus time in USD, or the time in seconds where time alone counts.
+    """
+
+    rate_gbps: Floats
+    time_s: Floats
+    cost_usd: Floats
+    value: Floats
+
+
+def within_caps(rates: Floats, egress_gbps: Floats, ingress_gbps: Floats) -> Floats:
+    """Return rates within the caps of one VM; 0 on the diagonal and where there is none (NaN)."""
+    capped = np.minimum(np.nan_to_num(rates), np.minimum(egress_gbps[:, None], ingress_gbps))
+    np.fill_diagonal(capped, 0.0)
+    return capped
+
+
+def best_relays_by_value(
+    terms: Terms, rates: Floats, rtt_ms: Floats
+) -> tuple[NDArray[np.int32], Floats]:
+    """Return the relay of least value for each pair (:data:`DIRECT`: none), and that value.
+
+    Parameters
+    ----------
+    terms : Terms
+    rates : array, shape (n, n)
+        Gbit/s; 0 where there is no link.
+    rtt_ms : array, shape (n, n)
+    """
+    count = len(rates)
+    by_time = terms.hour_usd == inf
+    ramp_h = RAMP_UP_ROUND_TRIPS / MS_PER_S / S_PER_H * rtt_ms
+    links = ramp_h if by_time else terms.egress_usd + terms.hour_usd * ramp_h
+    # What a link would cost may not be known: then it can't be recommended.
+    links = np.where((rates > 0) & np.isfinite(terms.egress_usd), links, inf)
+    vms = np.zeros(count) if by_time else terms.vm_usd_per_h
+    hour = 1.0 if by_time else terms.hour_usd
+    into, links_into = np.ascontiguousarray(rates.T), np.ascontiguousarray(links.T)
+    relay = np.empty((count, count), np.int32)
+    value = np.empty((count, count))
+    rows = max(1, TRIPLES_AT_ONCE // (count * count))
+    for first in range(0, count, rows):
+        part = slice(first, min(first + rows, count))
+        # Axes: source, destination, relay.
+        rate = np.minimum(rates[part, None, :], into)
+        np.maximum(rate, LEAST_GBPS, out=rate)
+        hours = np.divide(terms.gbps_h, rate, out=rate)
+        usd_per_h = vms[part, None, None] + vms[:, None] + vms
+        worth = hours * (usd_per_h + hour)
+        worth += links[part, None, :]
+        worth += links_into
+        worth += usd_per_h * terms.vm_start_h
+        best = worth.argmin(axis=2)
+        relay[part] = best
+        value[part] = np.take_along_axis(worth, best[:, :, None], axis=2)[:, :, 0]
+    np.fill_diagonal(value, inf)
+    relay[~np.isfinite(value)] = DIRECT
+    return relay, value * S_PER_H if by_time else value
+
+
+def outcomes(
+    terms: Terms,
+    rates: Floats,
+    rtt_ms: Floats,
+    relay: NDArray[np.int32],
+    rate_gbps: Floats | None = None,
+) -> Outcomes:
+    """Return what transfers over given paths come to.
+
+    Parameters
+    ----------
+    terms, rates, rtt_ms
+        See :func:`best_relays_by_value`.
+    relay : array, shape (n, n)
+        Position of each pair's relay, or :data:`DIRECT`.
+    rate_gbps : array, shape (n, n), optional
+        Other rates that the paths have.
+    """
+    direct = relay == DIRECT
+    rate = path_rates(rates, relay) if rate_gbps is None else rate_gbps
+    hours = terms.gbps_h / np.maximum(rate, LEAST_GBPS)
+    ramp_s = RAMP_UP_ROUND_TRIPS / MS_PER_S * np.where(direct, rtt_ms, _both(rtt_ms, relay))
+    time_s = hours * S_PER_H + ramp_s
+    egress_usd = np.where(direct, terms.egress_usd, _both(terms.egress_usd, relay))
+    vms = terms.vm_usd_per_h
+    vm_usd_per_h = vms[:, None] + vms + np.where(direct, 0.0, vms[relay])
+    cost_usd = egress_usd + vm_usd_per_h * (hours + terms.vm_start_h)
+    by_time = terms.hour_usd == inf
+    value = time_s if by_time else cost_usd + terms.hour_usd * time_s / S_PER_H
+    return Outcomes(rate, time_s, cost_usd, np.where(rate > 0, value, inf))
+
+
+def path_rates(rates: Floats, relay: NDArray[np.int32]) -> Floats:
+    """Return the rate of each pair's path: the lower of its links'."""
+    return np.where(relay == DIRECT, rates, _both(rates, relay, least=True))
+
+
+def choose(terms: Terms, rates: RateBounds, rtt_ms: Floats) -> Choices:
+    """Choose for every pair with a direct link; the others have no meaning."""
+    relay, _ = best_relays_by_value(terms, rates.expected, rtt_ms)
+    none = np.full_like(relay, DIRECT)
+    direct = outcomes(terms, rates.expected, rtt_ms, none)
+    relayed = outcomes(terms, rates.expected, rtt_ms, relay)
+    # An optimum's bounds enclose it, whatever the caps' are (Decider.rate_at).
+    low = np.minimum(relayed.rate_gbps, path_rates(rates.low, relay))
+    high = np.maximum(direct.rate_gbps, rates.high)
+    surely = outcomes(terms, rates.expected, rtt_ms, relay, low).value
+    against = outcomes(terms, rates.expected, rtt_ms, none, high).value
+    better = relayed.value < direct.value * (1 - EQUAL)
+    chosen = (relay != DIRECT) & better & (against >= surely * (1 + terms.margin))
+    return Choices(np.where(chosen, relay, DIRECT).astype(np.int32), relay)
+
+
+def _both(links: Floats, relay: NDArray[np.int32], *, least: bool = False) -> Floats:
+    """Return the sum, or the least, of the two links of each pair's relay path."""
+    first, second = np.take_along_axis(links, relay, axis=1), links[relay, np.arange(len(links))]
+    both: Floats = np.minimum(first, second) if least else first + second
+    return both
 
 
 class BestRelays(NamedTuple):

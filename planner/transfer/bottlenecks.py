@@ -7,9 +7,9 @@ from dataclasses import replace
 from planner.model.answer import Bottleneck
 from planner.model.estimate import Estimate
 from planner.model.units import MBPS_PER_GBPS, gbps_text
-from planner.transfer.allocation import Transfer
 from planner.transfer.decision import Decider, Decision
-from planner.transfer.optimum import rate_limits
+from planner.transfer.optimum import rate_duals
+from planner.transfer.problem import TransferProblem
 
 MARGINAL = 1e-6
 
@@ -74,7 +74,7 @@ class Bottlenecks:
             region = {"egress cap": src, "ingress cap": dst}.get(what, f"{src} -> {dst}")
             return (Bottleneck(what, region, rate, "Gbit/s per VM"),)
         whole = decision.transfer
-        used = Transfer(
+        used = TransferProblem(
             whole.volume_gb,
             replace(whole.src, quota=allocation.src_vms),
             replace(whole.dst, quota=allocation.dst_vms),
@@ -86,7 +86,7 @@ class Bottlenecks:
             ],
             whole.vm_start_s,
         )
-        limits = rate_limits(used)
+        limits = rate_duals(used)
         found = [
             Bottleneck("connections", src, limits.src_connections_gbps, "Gbit/s per VM"),
             Bottleneck("connections", dst, limits.dst_connections_gbps, "Gbit/s per VM"),

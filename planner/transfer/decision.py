@@ -16,13 +16,13 @@ from planner.model.answer import Bounded
 from planner.model.errors import DataError, InfeasibleError
 from planner.model.network import Network
 from planner.model.pricing import Prices
-from planner.transfer.allocation import EQUAL, Allocation, Relay, Transfer
+from planner.transfer.allocation import EQUAL, Allocation
 from planner.transfer.infeasibility import why_infeasible
 from planner.transfer.optimum import fastest, least_value
 from planner.transfer.options import Option, OptionEvaluator
-from planner.transfer.relay_ranking import ranked_relays
+from planner.transfer.problem import Relay, TransferProblem
 from planner.transfer.request import DEFAULT_CANDIDATES, TransferRequest
-from planner.transfer.single_path import best_on_path
+from planner.transfer.single_path import best_on_path, ranked_relays
 
 # What one more relay must bring: each is one more thing to run and to fail.
 SPLIT_GAIN = 0.01
@@ -54,7 +54,7 @@ class Decision:
     """
 
     request: TransferRequest
-    transfer: Transfer
+    transfer: TransferProblem
     chosen: Option
     direct: Option | None
     best_relay: Option | None
@@ -220,7 +220,7 @@ class Decider(OptionEvaluator):
         fastest_there_is = best_on_path(self.transfer, None, time_value_usd_per_h=inf)
         return self.option(fastest_there_is) if fastest_there_is else None
 
-    def _anywhere(self, transfer: Transfer, rate: float) -> Allocation | None:
+    def _anywhere(self, transfer: TransferProblem, rate: float) -> Allocation | None:
         hour_usd, budget_usd = self.request.hour_usd, self.request.budget_usd or inf
         if hour_usd == inf:
             best = fastest(transfer, budget_usd=budget_usd)
@@ -232,7 +232,7 @@ class Decider(OptionEvaluator):
     def _beside(self, relay: Relay) -> Option | None:
         """Return the best plan over the direct path and one relay."""
         whole = self.transfer
-        part = Transfer(
+        part = TransferProblem(
             whole.volume_gb, whole.src, whole.dst, whole.direct, [relay], whole.vm_start_s
         )
         return self._best(lambda rate: self._anywhere(part, rate))

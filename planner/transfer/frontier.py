@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from planner.transfer.allocation import Allocation, Transfer
+from planner.transfer.allocation import Allocation
 from planner.transfer.optimum import least_cost, most_rate_gbps
+from planner.transfer.problem import TransferProblem
 from planner.transfer.single_path import best_on_path
 
 POINTS = 20
@@ -16,12 +17,12 @@ JUST_BELOW = 1 - 1e-9
 SAME = 1e-6
 
 
-def cost_time_frontier(transfer: Transfer, points: int = POINTS) -> list[Allocation]:
+def cost_time_frontier(transfer: TransferProblem, points: int = POINTS) -> list[Allocation]:
     """Return allocations from the cheapest to the fastest, none beaten in both cost and time.
 
     Parameters
     ----------
-    transfer : Transfer
+    transfer : TransferProblem
     points : int
         Rates at which the least cost is computed, in equal ratios; dominated ones are dropped.
     """

@@ -1,6 +1,6 @@
 """The optimal allocation for one transfer.
 
-:mod:`planner.transfer.allocation` states the problem. Most answers need no search, because figures
+:mod:`planner.transfer.problem` states the problem. Most answers need no search, because figures
 in plain sight prove that no relay can pay; the others come from :mod:`planner.transfer.vm_search`.
 """
 
@@ -12,20 +12,13 @@ from math import inf
 
 from planner.model.units import S_PER_H
 from planner.solvers.simplex import BoxedSimplex
-from planner.transfer.allocation import (
-    EQUAL,
-    Allocation,
-    Relay,
-    Transfer,
-    allocate,
-    relevant_relays,
-    whole_vms,
-)
+from planner.transfer.allocation import EQUAL, Allocation, allocate, relevant_relays, whole_vms
+from planner.transfer.problem import Relay, TransferProblem
 from planner.transfer.single_path import best_on_path
 from planner.transfer.vm_search import BestValue, GreatestRate, LeastCost
 
 
-def least_cost(transfer: Transfer, rate_gbps: float) -> Allocation | None:
+def least_cost(transfer: TransferProblem, rate_gbps: float) -> Allocation | None:
     """Return the cheapest allocation at exactly this rate, or None if there is none."""
     if rate_gbps <= 0:
         return None
@@ -36,7 +29,7 @@ def least_cost(transfer: Transfer, rate_gbps: float) -> Allocation | None:
 
 
 def least_value(
-    transfer: Transfer,
+    transfer: TransferProblem,
     *,
     time_value_usd_per_h: float = 0.0,
     at_least_gbps: float = 0.0,
@@ -86,7 +79,7 @@ def least_value(
     ).run()
 
 
-def fastest(transfer: Transfer, *, budget_usd: float = inf) -> Allocation | None:
+def fastest(transfer: TransferProblem, *, budget_usd: float = inf) -> Allocation | None:
     """Return the cheapest among the allocations of greatest rate within a budget."""
     limit = most_rate_gbps(transfer)
     if limit <= 0:
@@ -103,7 +96,7 @@ def fastest(transfer: Transfer, *, budget_usd: float = inf) -> Allocation | None
     return least_cost(transfer, best_rate * (1 - EQUAL))
 
 
-def most_rate_gbps(transfer: Transfer) -> float:
+def most_rate_gbps(transfer: TransferProblem) -> float:
     """Return the greatest rate with every VM that the quotas allow; 0 if there is no path."""
     direct = transfer.direct
     if direct and all(
@@ -112,11 +105,11 @@ def most_rate_gbps(transfer: Transfer) -> float:
         src, dst = transfer.src, transfer.dst
         pairs = min(src.quota, dst.quota)
         return min(direct.pair_gbps * pairs, src.cap_gbps * src.quota, dst.cap_gbps * dst.quota)
-    return rate_limits(transfer).rate_gbps
+    return rate_duals(transfer).rate_gbps
 
 
 @dataclass(frozen=True, slots=True)
-class RateLimits:
+class RateDuals:
     """The greatest rate, and what one unit more of each resource would add to it.
 
     Attributes
@@ -138,13 +131,13 @@ class RateLimits:
     relay_vm_gbps: dict[int, float] | None = None
 
 
-def rate_limits(transfer: Transfer) -> RateLimits:
+def rate_duals(transfer: TransferProblem) -> RateDuals:
     """Maximise the rate with all VMs in use: a linear program of four rows, with its duals."""
     src, dst, direct = transfer.src, transfer.dst, transfer.direct
     relays = relevant_relays(transfer)
     direct = direct if direct and direct.pair_gbps > 0 else None
     if src.quota < 1 or dst.quota < 1 or not (direct or relays):
-        return RateLimits(0.0)
+        return RateDuals(0.0)
     # Flows are counted in a rate that bounds them all, to be of the size of the other figures.
     unit_gbps = _rate_bound_gbps(transfer, relays)
     out_use = [unit_gbps / relay.in_gbps for relay in relays]
@@ -170,7 +163,7 @@ def rate_limits(transfer: Transfer) -> RateLimits:
     if flows is None:  # no flow at all is always feasible
         raise ArithmeticError("the rate program has no solution")
     gains = [max(0.0, program.reduced_cost(paths + i)) * unit_gbps for i in range(4)]
-    return RateLimits(
+    return RateDuals(
         sum(flows[:paths]) * unit_gbps,
         src_connections_gbps=gains[0],
         dst_connections_gbps=gains[1],
@@ -184,7 +177,7 @@ def rate_limits(transfer: Transfer) -> RateLimits:
     )
 
 
-def _rate_bound_gbps(transfer: Transfer, relays: Sequence[Relay]) -> float:
+def _rate_bound_gbps(transfer: TransferProblem, relays: Sequence[Relay]) -> float:
     """Return a rate that nothing exceeds, without solving for the greatest."""
     src, dst, direct = transfer.src, transfer.dst, transfer.direct
     pair = direct.pair_gbps if direct else 0.0
@@ -195,7 +188,7 @@ def _rate_bound_gbps(transfer: Transfer, relays: Sequence[Relay]) -> float:
     )
 
 
-def _that_can_pay(transfer: Transfer, value_usd: float, budget_usd: float) -> list[Relay]:
+def _that_can_pay(transfer: TransferProblem, value_usd: float, budget_usd: float) -> list[Relay]:
     """Return the relays that can be part of something better than a value, if the rate is free.
 
     Each Gbit/s through a relay brings its egress fee and its share of a relay VM. If the whole
@@ -214,7 +207,7 @@ def _that_can_pay(transfer: Transfer, value_usd: float, budget_usd: float) -> li
     ]
 
 
-def _direct_if_unbeatable(transfer: Transfer, rate: float) -> Allocation | None:
+def _direct_if_unbeatable(transfer: TransferProblem, rate: float) -> Allocation | None:
     """Return the direct allocation if nothing can beat it, which is the common case.
 
     With a relay, an allocation needs at least one relay VM and, at the ends, the VMs for the

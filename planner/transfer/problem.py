@@ -1,17 +1,113 @@
-"""From a request and a graph to the figures of one transfer."""
+"""One transfer as a problem: plain figures, made from a request and a network.
+
+For a source s, a destination d and relays r, with flows ``x_p`` in Gbit/s on the direct path and
+on each relay path, and integer numbers of VMs ``n``::
+
+    sum_p x_p = R                                        the rate
+    R <= E_s n_s,   R <= I_d n_d                         VM caps at the ends
+    sum_p x_p / A_sp <= n_s,   sum_p x_p / A_pd <= n_d   connection budgets at the ends
+    x_r <= u_r n_r,   u_r = min(A_sr, A_rd, I_r, E_r)    what one relay VM forwards
+    0 <= n_v <= N_v                                      quotas
+
+    cost = D sum_p (x_p / R) fee_p + sum_v n_v price_v (T + t_start),    T = 8 D / R
+
+:mod:`planner.transfer.optimum` solves it; :mod:`planner.transfer.reference` states it through
+OR-Tools, in a form to read and to test against.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from math import inf
 
 from planner.model.errors import InputError
 from planner.model.network import Network
 from planner.model.pricing import Prices, relayed_usd_per_gb, site_vms_usd_per_h
-from planner.transfer.allocation import Direct, End, Relay, Transfer
+from planner.model.units import BITS_PER_BYTE, S_PER_H
 from planner.transfer.request import TransferRequest
 
 
-def transfer_problem(request: TransferRequest, network: Network, prices: Prices) -> Transfer:
+@dataclass(frozen=True, slots=True)
+class End:
+    """The source or the destination.
+
+    Attributes
+    ----------
+    cap_gbps : float
+        One VM's egress cap (source) or ingress cap (destination).
+    vm_usd_per_h : float
+    quota : int
+        Greatest number of VMs.
+    """
+
+    cap_gbps: float
+    vm_usd_per_h: float
+    quota: int
+
+
+@dataclass(frozen=True, slots=True)
+class Direct:
+    """The direct path: rate of one VM pair, and egress fee."""
+
+    pair_gbps: float
+    usd_per_gb: float
+
+
+# Not frozen: a plan makes one for each of some 70 regions, and freezing triples the time of that.
+@dataclass(slots=True)
+class Relay:
+    """A path through one relay; not changed once made.
+
+    Attributes
+    ----------
+    region : int
+        Identifies the relay; breaks ties.
+    in_gbps, out_gbps : float
+        Rate of one VM pair on the first and the second link.
+    vm_gbps : float
+        What one relay VM forwards: the least of both links and the VM's caps.
+    usd_per_gb : float
+        Egress fees of both links together.
+    """
+
+    region: int
+    in_gbps: float
+    out_gbps: float
+    vm_gbps: float
+    usd_per_gb: float
+    vm_usd_per_h: float
+    quota: int
+
+
+@dataclass(frozen=True, slots=True)
+class TransferProblem:
+    """Everything that one transfer's plan depends on.
+
+    Attributes
+    ----------
+    volume_gb : float
+    direct : Direct | None
+        None where there is no direct link or it is not allowed.
+    relays : sequence of Relay
+    vm_start_s : float
+        Time that a VM is paid for before the transfer begins.
+    """
+
+    volume_gb: float
+    src: End
+    dst: End
+    direct: Direct | None
+    relays: Sequence[Relay]
+    vm_start_s: float = 0.0
+
+    @property
+    def gbps_h(self) -> float:
+        """Duration in hours at 1 Gbit/s."""
+        return BITS_PER_BYTE * self.volume_gb / S_PER_H
+
+
+def transfer_problem(request: TransferRequest, network: Network, prices: Prices) -> TransferProblem:
     """Return the transfer that a request is on a network.
 
     Parameters
@@ -41,7 +137,7 @@ def transfer_problem(request: TransferRequest, network: Network, prices: Prices)
         Direct(pair_gbps, prices.egress_usd_per_gb(src, dst, volume_gb)) if pair_gbps > 0 else None
     )
     relays = _relays(request, network, prices) if request.relays != "none" else []
-    return Transfer(
+    return TransferProblem(
         volume_gb,
         End(egress_caps[index[src]], prices.vm_usd_per_h(src), request.quota(src)),
         End(ingress_caps[index[dst]], prices.vm_usd_per_h(dst), request.quota(dst)),

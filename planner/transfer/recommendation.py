@@ -55,7 +55,7 @@ def recommend(
     allocation = chosen.allocation
     low = decider.rate_at(allocation, "low")
     high = decider.rate_at(allocation, "high")
-    builder = _Builder(decider, decision.fastest_direct)
+    builder = _PlanBuilder(decider, decision.fastest_direct)
     described = request.described()
     return Plan(
         plan_id=answer_id(described, network, allocation),
@@ -88,7 +88,7 @@ def verdict_of(allocation: Allocation) -> Verdict:
     return "split" if allocation.direct_gbps or len(allocation.relay_gbps) > 1 else "relay"
 
 
-class _Builder:
+class _PlanBuilder:
     """Turns positions and flows into names and paths."""
 
     def __init__(self, decider: Decider, fastest_direct: Option | None) -> None:

@@ -1,6 +1,6 @@
 """The transfer problem as a model to read, solved by OR-Tools (CBC).
 
-It states what :mod:`planner.transfer.allocation` says in formulas, line by line, and shares no code
+It states what :mod:`planner.transfer.problem` says in formulas, line by line, and shares no code
 with :mod:`planner.transfer.optimum`, which answers the same question some thirty times faster;
 tests hold the two equal. It is also the engine for variants that the fast path does not cover, such
 as a greatest number of relays.
@@ -11,7 +11,8 @@ from __future__ import annotations
 from ortools.linear_solver import pywraplp
 
 from planner.model.units import S_PER_H
-from planner.transfer.allocation import Allocation, Transfer
+from planner.transfer.allocation import Allocation
+from planner.transfer.problem import TransferProblem
 
 # CBC's tolerances are absolute, about 1e-6. Flows are therefore shares of the rate, and money is
 # counted in ten-thousandths of what the transfer costs over its dearest path.
@@ -20,13 +21,13 @@ NEGLIGIBLE = 1e-7
 
 
 def least_cost_reference(
-    transfer: Transfer, rate_gbps: float, *, most_relays: int | None = None
+    transfer: TransferProblem, rate_gbps: float, *, most_relays: int | None = None
 ) -> Allocation | None:
     """Return the cheapest allocation at exactly this rate, or None if there is none.
 
     Parameters
     ----------
-    transfer : Transfer
+    transfer : TransferProblem
     rate_gbps : float
     most_relays : int, optional
         Greatest number of relays in use.

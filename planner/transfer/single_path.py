@@ -1,4 +1,4 @@
-"""Everything over one path: the exact optimum in closed form.
+"""Everything over one path: the exact optimum in closed form, and which relays come first.
 
 On one path the cost ``V (8 D / R + t_start)`` falls with the rate while the numbers of VMs stay,
 so an optimum lies where some VM is just full.
@@ -9,12 +9,16 @@ from __future__ import annotations
 from math import inf
 
 from planner.model.units import S_PER_H
-from planner.transfer.allocation import EQUAL, Allocation, Relay, Transfer, allocate, whole_vms
+from planner.transfer.allocation import EQUAL, Allocation, allocate, whole_vms
+from planner.transfer.problem import Relay, TransferProblem
 
+# Relays as fast as the fastest within this share, or within the same step below it, are ranked
+# by price.
+AS_FAST = 0.01
 Stage = tuple[float, int]  # Gbit/s of one VM, greatest number of VMs
 
 
-def path_stages(transfer: Transfer, relay: Relay | None) -> list[Stage]:
+def path_stages(transfer: TransferProblem, relay: Relay | None) -> list[Stage]:
     """Return what one VM passes on, and how many there may be, at each site of a path."""
     src, dst = transfer.src, transfer.dst
     if relay is None:
@@ -27,7 +31,7 @@ def path_stages(transfer: Transfer, relay: Relay | None) -> list[Stage]:
     ]
 
 
-def greatest_rate_gbps(transfer: Transfer, relay: Relay | None) -> float:
+def greatest_rate_gbps(transfer: TransferProblem, relay: Relay | None) -> float:
     """Return the rate of one path with every VM that the quotas allow."""
     src, dst = transfer.src, transfer.dst
     if relay:
@@ -40,7 +44,7 @@ def greatest_rate_gbps(transfer: Transfer, relay: Relay | None) -> float:
     return min(src.quota * min(pair, src.cap_gbps), dst.quota * min(pair, dst.cap_gbps))
 
 
-def greatest_rates_gbps(transfer: Transfer) -> list[float]:
+def greatest_rates_gbps(transfer: TransferProblem) -> list[float]:
     """Return the same for each relay of a transfer, of which there may be many."""
     src, dst = transfer.src, transfer.dst
     src_vms, dst_vms = src.quota, dst.quota
@@ -57,7 +61,7 @@ def greatest_rates_gbps(transfer: Transfer) -> list[float]:
 
 
 def best_on_path(
-    transfer: Transfer,
+    transfer: TransferProblem,
     relay: Relay | None,
     *,
     time_value_usd_per_h: float = 0.0,
@@ -68,7 +72,7 @@ def best_on_path(
 
     Parameters
     ----------
-    transfer : Transfer
+    transfer : TransferProblem
     relay : Relay | None
         None for the direct path.
     time_value_usd_per_h : float
@@ -121,7 +125,48 @@ def best_on_path(
     return _at_rate(transfer, relay, best_rate)
 
 
-def _at_rate(transfer: Transfer, relay: Relay | None, rate_gbps: float) -> Allocation:
+def _at_rate(transfer: TransferProblem, relay: Relay | None, rate_gbps: float) -> Allocation:
     if relay is None:
         return allocate(transfer, rate_gbps, {})
     return allocate(transfer, 0.0, {relay.region: rate_gbps}, relays=[relay])
+
+
+def ranked_relays(
+    transfer: TransferProblem, most: int, *, at_least_gbps: float = 0.0, by_price: bool = False
+) -> list[Relay]:
+    """Return the best relays, best first.
+
+    Parameters
+    ----------
+    transfer : TransferProblem
+    most : int
+        How many to return at most.
+    at_least_gbps : float
+        Relays that can't carry this with all their VMs are left out.
+    by_price : bool
+        Whether the egress fee alone ranks them, and speed only among equals. Otherwise they are
+        ranked by speed in steps of about one percent, then by fee.
+    """
+    least = at_least_gbps * (1 - EQUAL)
+    rates = greatest_rates_gbps(transfer)
+    able = [item for item in zip(rates, transfer.relays, strict=True) if item[0] >= least]
+    if not able:
+        return []
+    if by_price:
+        by_fee = [(relay.usd_per_gb, -rate, relay.region, relay) for rate, relay in able]
+        return [relay for *_, relay in sorted(by_fee)[:most]]
+    by_speed = sorted([rate for rate, _ in able], reverse=True)
+    fastest, slowest = by_speed[0], by_speed[min(most, len(by_speed)) - 1]
+
+    def step(rate: float) -> int:
+        return int((1 - rate / fastest) / AS_FAST)
+
+    # There are some 70 relays: only those in the steps of the fastest few are put in order.
+    last = step(slowest)
+    below_gbps = min(slowest, fastest * (1 - (last + 1) * AS_FAST)) * (1 - EQUAL)
+    ranked = [
+        (at, relay.usd_per_gb, -rate, relay.region, relay)
+        for rate, relay in able
+        if rate >= below_gbps and (at := step(rate)) <= last
+    ]
+    return [relay for *_, relay in sorted(ranked)[:most]]

@@ -1,6 +1,6 @@
 """Branch and bound over the numbers of VMs of one transfer.
 
-:mod:`planner.transfer.allocation` states the problem. Few integers matter (VMs at both ends and at
+:mod:`planner.transfer.problem` states the problem. Few integers matter (VMs at both ends and at
 about eight of sixty relays), and each node of the search is a linear program of three to six rows
 (:mod:`planner.solvers.simplex`).
 
@@ -24,7 +24,8 @@ from typing import TypeAlias
 
 from planner.model.units import S_PER_H
 from planner.solvers.simplex import BoxedSimplex
-from planner.transfer.allocation import EQUAL, Allocation, Relay, Transfer, allocate, whole_vms
+from planner.transfer.allocation import EQUAL, Allocation, allocate, whole_vms
+from planner.transfer.problem import Relay, TransferProblem
 
 NEGLIGIBLE = 5e-8
 """Shares of the rate below this are what the program's rounding left: the largest path takes them,
@@ -70,7 +71,7 @@ class _Search:
 
     def __init__(
         self,
-        transfer: Transfer,
+        transfer: TransferProblem,
         relays: Sequence[Relay],
         rate_gbps: float,
         budget_usd: float = inf,
@@ -389,7 +390,7 @@ class BestValue(_Search):
 
     def __init__(
         self,
-        transfer: Transfer,
+        transfer: TransferProblem,
         relays: Sequence[Relay],
         rate_gbps: float,
         budget_usd: float,

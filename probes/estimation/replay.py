@@ -1,7 +1,7 @@
 """Replaying history: what would have been recommended at each time, and what it would have got.
 
 At each step, relayd's rule decides for every pair on what was known before
-(:mod:`probes.estimation.rolling`, :mod:`planner.single_flow.choices`); what was then measured
+(:mod:`probes.estimation.rolling`, :mod:`planner.transfer.all_pairs`); what was then measured
 during the step is the truth that the decision is held against, beside three others: always direct,
 always the relay that looked best, and hindsight, which knows the truth. Hindsight picks the best of
 many single measurements, noise included, so that nobody who decides before can quite reach it.
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.model.units import MBPS_PER_GBPS
-from planner.single_flow.choices import (
+from planner.transfer.all_pairs import (
     DIRECT,
     Floats,
     Outcomes,

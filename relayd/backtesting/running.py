@@ -23,7 +23,7 @@ from planner.model.errors import DataError, InputError
 from planner.model.network import Network
 from planner.model.pricing import CataloguePrices
 from planner.model.units import BITS_PER_BYTE, S_PER_H
-from planner.single_flow.choices import Floats, RateBounds, Terms
+from planner.transfer.all_pairs import Floats, RateBounds, Terms
 from planner.transfer.request import TransferRequest
 from probes.analysis.evidence import require
 from probes.estimation.bundles import Windows

@@ -9,7 +9,7 @@ from math import inf
 import numpy as np
 
 from planner.model.units import BITS_PER_BYTE, MS_PER_S, S_PER_H
-from planner.single_flow.choices import DIRECT, Floats, RateBounds, Terms, choose, within_caps
+from planner.transfer.all_pairs import DIRECT, Floats, RateBounds, Terms, choose, within_caps
 from probes.analysis.relay_gains import GainDistribution, distribution, latency_gains
 from probes.analysis.variation import Spread, homogeneity, spread
 from scripts.reproduce.point import Point

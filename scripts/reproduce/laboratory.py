@@ -15,7 +15,7 @@ from typing import TypeVar
 import numpy as np
 
 from planner.model import backbone
-from planner.single_flow.choices import Floats
+from planner.transfer.all_pairs import Floats
 from probes.analysis.relay_gains import distribution, latency_gains, throughput_gains
 from probes.analysis.variation import homogeneity, spread
 from probes.lab.controller import Lab

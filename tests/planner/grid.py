@@ -17,7 +17,7 @@ import numpy as np
 from planner.model.network import Network
 from planner.model.pricing import FlatPrices
 from planner.model.throughput import bundle_share_of_steady
-from planner.transfer.allocation import Direct, End, Relay, Transfer
+from planner.transfer.problem import Direct, End, Relay, TransferProblem
 from tests.shared_data import shared
 
 VM_USD_PER_H = {"aws": 1.536, "azure": 1.52, "gcp": 1.55}
@@ -51,7 +51,7 @@ class Grid:
 
     def transfer(
         self, src: str, dst: str, *, vms: int, volume_gb: float = 500.0, vm_start_s: float = 60.0
-    ) -> Transfer:
+    ) -> TransferProblem:
         """Return a transfer with every relay whose links and fees are known."""
         relays = []
         for position, region in enumerate(self.regions):
@@ -72,7 +72,7 @@ class Grid:
                     vms,
                 )
             )
-        return Transfer(
+        return TransferProblem(
             volume_gb,
             End(self.egress_gbps(src), vm_usd_per_h(src), vms),
             End(self.ingress_gbps(dst), vm_usd_per_h(dst), vms),

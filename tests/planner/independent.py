@@ -11,12 +11,13 @@ from math import inf
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
-from planner.transfer.allocation import Allocation, Transfer
+from planner.transfer.allocation import Allocation
+from planner.transfer.problem import TransferProblem
 
 TOLERANCE = 1e-6
 
 
-def least_cost_usd(transfer: Transfer, rate_gbps: float) -> float:
+def least_cost_usd(transfer: TransferProblem, rate_gbps: float) -> float:
     """Return the least cost at exactly this rate; infinity if there is no way.
 
     Variables: the share of each path (direct first), then VMs at the source, at the destination
@@ -70,12 +71,12 @@ def least_cost_usd(transfer: Transfer, rate_gbps: float) -> float:
     return float(result.fun * scale) if result.status == 0 else inf
 
 
-def most_rate_gbps(transfer: Transfer, further: dict[str, float] | None = None) -> float:
+def most_rate_gbps(transfer: TransferProblem, further: dict[str, float] | None = None) -> float:
     """Return the greatest rate with all VMs in use.
 
     Parameters
     ----------
-    transfer : Transfer
+    transfer : TransferProblem
     further : dict, optional
         How much more there is of a resource: ``src connections``, ``dst connections``,
         ``src cap``, ``dst cap`` in VMs, or a relay's region (as text) in VMs.
@@ -106,7 +107,7 @@ def most_rate_gbps(transfer: Transfer, further: dict[str, float] | None = None) 
     return float(-result.fun * unit)
 
 
-def check(transfer: Transfer, found: Allocation) -> None:
+def check(transfer: TransferProblem, found: Allocation) -> None:
     """Assert that an allocation keeps every constraint and costs what it says."""
     used = [flow for flow in (found.direct_gbps, *found.relay_gbps.values()) if flow]
     assert min(used) > 1e-8 * found.rate_gbps, "a path that carries what rounding left"
@@ -146,7 +147,7 @@ def below(value: float, limit: float) -> bool:
     return value <= limit * (1 + TOLERANCE)
 
 
-def same_cost(transfer: Transfer, usd: float, other_usd: float) -> bool:
+def same_cost(transfer: TransferProblem, usd: float, other_usd: float) -> bool:
     """Whether costs agree as well as general solvers can tell.
 
     Their tolerances are absolute: a millionth of the dearest path's fees may go astray.

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from planner.model.estimate import Estimate, Origin, exactly
 from planner.model.network import Link, Network, Site
 from planner.model.pricing import FlatPrices
-from planner.transfer.allocation import Direct, End, Relay, Transfer
+from planner.transfer.problem import Direct, End, Relay, TransferProblem
 from planner.transfer.request import Objective, TransferRequest
 from tests.properties import examples
 
@@ -31,7 +31,7 @@ VOLUMES = st.sampled_from([1.0, 100.0, 500.0, 1e-6, 1e6]) | st.floats(0.1, 1e4)
 
 
 @st.composite
-def transfers(draw: st.DrawFn, most_relays: int = 6) -> Transfer:
+def transfers(draw: st.DrawFn, most_relays: int = 6) -> TransferProblem:
     """Return a random transfer with at least one path."""
     scale = draw(SCALES)
 
@@ -63,7 +63,7 @@ def transfers(draw: st.DrawFn, most_relays: int = 6) -> Transfer:
                 )
             )
     start_s = draw(st.sampled_from([0.0, 60.0, 600.0]))
-    return Transfer(draw(VOLUMES), end(), end(), direct, relays, start_s)
+    return TransferProblem(draw(VOLUMES), end(), end(), direct, relays, start_s)
 
 
 REGIONS = ("aws:a", "aws:b", "azure:c", "azure:d", "gcp:e", "gcp:f")

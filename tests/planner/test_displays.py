@@ -15,8 +15,10 @@ from planner.placement.reduce import recommend_reduce
 from planner.placement.request import Machine, ReduceRequest, TasksRequest
 from planner.placement.tasks import recommend_tasks
 from planner.replanning.recommendation import replan
+from planner.replanning.request import ReplanRequest
 from planner.schedule.recommendation import recommend_schedule
-from planner.schedule.request import ScheduleRequest, TimedTransfer
+from planner.schedule.request import ScheduleRequest
+from planner.schedule.timed_transfer import TimedTransfer
 from planner.shuffle.recommendation import recommend_shuffle
 from planner.shuffle.request import ShuffleRequest
 from planner.transfer.recommendation import recommend
@@ -48,7 +50,7 @@ def plan_of(kind: str) -> Answer:
             return recommend_tasks(request, NETWORK, PRICES)
         case _:
             plan = recommend(TransferRequest(A, B, volume_gb=10), NETWORK, PRICES)
-            return replan(plan.model_dump("json"), 1.0, 5.0, NETWORK, PRICES)
+            return replan(ReplanRequest(plan, moved_gb=1.0, elapsed_s=5.0), NETWORK, PRICES)
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ from itertools import pairwise
 
 from hypothesis import given
 
-from planner.transfer.allocation import End, Transfer
 from planner.transfer.frontier import cost_time_frontier
 from planner.transfer.optimum import least_cost
+from planner.transfer.problem import End, TransferProblem
 from tests.planner import independent
 from tests.planner.independent import near
 from tests.planner.strategies import patient, transfers
@@ -16,7 +16,7 @@ from tests.planner.strategies import patient, transfers
 
 @patient
 @given(transfers())
-def test_each_step_buys_speed_and_the_last_is_the_fastest(transfer: Transfer) -> None:
+def test_each_step_buys_speed_and_the_last_is_the_fastest(transfer: TransferProblem) -> None:
     points = cost_time_frontier(transfer, points=8)
     for point in points:
         independent.check(transfer, point)
@@ -31,4 +31,4 @@ def test_each_step_buys_speed_and_the_last_is_the_fastest(transfer: Transfer) ->
 
 
 def test_no_path_has_no_frontier() -> None:
-    assert cost_time_frontier(Transfer(1.0, End(1, 1, 1), End(1, 1, 1), None, [])) == []
+    assert cost_time_frontier(TransferProblem(1.0, End(1, 1, 1), End(1, 1, 1), None, [])) == []

@@ -7,13 +7,13 @@ from math import inf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.transfer.allocation import EQUAL, Relay, Transfer
-from planner.transfer.relay_ranking import AS_FAST, ranked_relays
-from planner.transfer.single_path import greatest_rate_gbps
+from planner.transfer.allocation import EQUAL
+from planner.transfer.problem import Relay, TransferProblem
+from planner.transfer.single_path import AS_FAST, greatest_rate_gbps, ranked_relays
 from tests.planner.strategies import patient, transfers
 
 
-def all_in_order(transfer: Transfer, at_least_gbps: float, by_price: bool) -> list[Relay]:
+def all_in_order(transfer: TransferProblem, at_least_gbps: float, by_price: bool) -> list[Relay]:
     rate = {relay.region: greatest_rate_gbps(transfer, relay) for relay in transfer.relays}
     able = [r for r in transfer.relays if rate[r.region] >= at_least_gbps * (1 - EQUAL)]
     fastest = max((rate[relay.region] for relay in able), default=inf)
@@ -33,7 +33,7 @@ def all_in_order(transfer: Transfer, at_least_gbps: float, by_price: bool) -> li
     transfers(most_relays=12), st.integers(1, 8), st.just(0.0) | st.floats(0.01, 20), st.booleans()
 )
 def test_the_few_are_the_first_of_all(
-    transfer: Transfer, most: int, at_least_gbps: float, by_price: bool
+    transfer: TransferProblem, most: int, at_least_gbps: float, by_price: bool
 ) -> None:
     found = ranked_relays(transfer, most, at_least_gbps=at_least_gbps, by_price=by_price)
     assert found == all_in_order(transfer, at_least_gbps, by_price)[:most]

@@ -19,7 +19,7 @@ from planner.model.shared_resources import Floats, SiteResources, links_of
 from planner.shuffle.plan import ShufflePlan
 from planner.shuffle.recommendation import recommend_shuffle
 from planner.shuffle.request import ShuffleRequest
-from planner.solvers.column_generation import GAP, Columns, least_fees, least_time
+from planner.solvers.column_generation import GAP, PathColumns, least_fees, least_time
 from planner.solvers.max_min_fill import direct_paths, equal_share_finish_s, fill
 from tests.planner.grid import january_grid
 from tests.properties import examples
@@ -37,9 +37,9 @@ class Instance:
     demands_gbit: Floats
     fees: Floats
 
-    def columns(self) -> Columns:
+    def columns(self) -> PathColumns:
         resources = SiteResources(self.rate, self.egress, self.ingress, self.vms, self.may_relay)
-        return Columns(resources, self.demands_gbit, self.fees)
+        return PathColumns(resources, self.demands_gbit, self.fees)
 
 
 def instance(seed: int) -> Instance:
@@ -159,7 +159,7 @@ def test_taking_up_a_routing_with_one_more_vm_finds_the_optimum_too(seed: int) -
     assert again.bound * (1 - 1e-6) <= least_s <= again.objective * (1 + 1e-6)
     assert more.time_s(links_of(again.paths_gbit)) <= least_s * (1 + WITHIN)
     assert again.objective <= fast.objective * (1 + GAP)
-    # Columns found for other VMs do not count as known to the first problem.
+    # PathColumns found for other VMs do not count as known to the first problem.
     assert len(columns.fees) == before
     assert len(columns._seen) == before
 
@@ -282,7 +282,7 @@ def test_filling_leaves_nobody_who_could_go_faster_alone(
     given: tuple[SiteResources, Floats],
 ) -> None:
     resources, demands = given
-    routing = least_time(Columns(resources, demands, np.zeros_like(demands)))
+    routing = least_time(PathColumns(resources, demands, np.zeros_like(demands)))
     time_s = resources.time_s(links_of(routing.paths_gbit))
     speed = fill(resources, routing.paths_gbit, time_s)
     assert (speed[demands > 0] >= 1).all()

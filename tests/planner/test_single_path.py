@@ -8,7 +8,7 @@ from math import inf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.transfer.allocation import Relay, Transfer
+from planner.transfer.problem import Relay, TransferProblem
 from planner.transfer.single_path import best_on_path, greatest_rate_gbps, greatest_rates_gbps
 from tests.planner import independent
 from tests.planner.independent import near
@@ -16,7 +16,11 @@ from tests.planner.strategies import patient, transfers
 
 
 def by_trying_everything(
-    transfer: Transfer, relay: Relay | None, time_value: float, least_gbps: float, budget: float
+    transfer: TransferProblem,
+    relay: Relay | None,
+    time_value: float,
+    least_gbps: float,
+    budget: float,
 ) -> float:
     """Return the least value; infinity if there is none.
 
@@ -57,7 +61,7 @@ def by_trying_everything(
     st.sampled_from([inf, 0.5, 1.01, 2.0]),
 )
 def test_equals_trying_every_number_of_vms(
-    transfer: Transfer, time_value: float, share: float, generosity: float
+    transfer: TransferProblem, time_value: float, share: float, generosity: float
 ) -> None:
     for relay in (None, *transfer.relays):
         most = greatest_rate_gbps(transfer, relay)
@@ -81,6 +85,6 @@ def test_equals_trying_every_number_of_vms(
 
 @patient
 @given(transfers())
-def test_rates_of_all_relays_are_those_of_each(transfer: Transfer) -> None:
+def test_rates_of_all_relays_are_those_of_each(transfer: TransferProblem) -> None:
     each = [greatest_rate_gbps(transfer, relay) for relay in transfer.relays]
     assert [near(rate) for rate in each] == greatest_rates_gbps(transfer)

@@ -10,15 +10,16 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from planner.transfer.allocation import Allocation, Direct, End, Relay, Transfer, relevant_relays
+from planner.transfer.allocation import Allocation, relevant_relays
 from planner.transfer.optimum import (
-    RateLimits,
+    RateDuals,
     fastest,
     least_cost,
     least_value,
     most_rate_gbps,
-    rate_limits,
+    rate_duals,
 )
+from planner.transfer.problem import Direct, End, Relay, TransferProblem
 from planner.transfer.reference import least_cost_reference
 from tests.planner import independent
 from tests.planner.grid import january_grid
@@ -37,7 +38,7 @@ def cost_usd(allocation: Allocation | None) -> float:
 # ---- on measured figures ---------------------------------------------------------------------
 
 
-def january_requests(count: int, seed: int) -> list[tuple[Transfer, float]]:
+def january_requests(count: int, seed: int) -> list[tuple[TransferProblem, float]]:
     """Return random requests at 1, 1.25, 1.5 and 2 times direct, with 1, 2 and 4 VMs a region."""
     random = Random(seed)
     grid = january_grid()
@@ -88,7 +89,7 @@ def test_what_rounding_leaves_is_no_path() -> None:
             (28, 0.015452306299546695, 0.005873038142363024, 0.17, 1.5539, 2),
         )
     ]
-    transfer = Transfer(
+    transfer = TransferProblem(
         100.0,
         End(5.0, 1.536, 2),
         End(20.0, 1.5539, 1),
@@ -108,7 +109,7 @@ def test_what_rounding_leaves_is_no_path() -> None:
 
 @patient
 @given(transfers(), st.floats(0.02, 1.3))
-def test_least_cost_equals_the_full_model(transfer: Transfer, share: float) -> None:
+def test_least_cost_equals_the_full_model(transfer: TransferProblem, share: float) -> None:
     most = independent.most_rate_gbps(transfer)
     assert most_rate_gbps(transfer) == near(most)
     rate = share * most
@@ -124,7 +125,7 @@ def test_least_cost_equals_the_full_model(transfer: Transfer, share: float) -> N
 @patient
 @given(transfers(most_relays=4), st.floats(0.1, 1.0), st.integers(0, 2))
 def test_most_relays_equals_trying_all_subsets(
-    transfer: Transfer, share: float, most_relays: int
+    transfer: TransferProblem, share: float, most_relays: int
 ) -> None:
     from itertools import combinations
 
@@ -145,7 +146,7 @@ def test_most_relays_equals_trying_all_subsets(
 @patient
 @given(transfers(), GRIDS)
 def test_least_value_is_never_beaten_on_a_fine_grid_of_rates(
-    transfer: Transfer, time_value: float
+    transfer: TransferProblem, time_value: float
 ) -> None:
     most = most_rate_gbps(transfer)
     found = least_value(transfer, time_value_usd_per_h=time_value)
@@ -167,7 +168,7 @@ def test_least_value_is_never_beaten_on_a_fine_grid_of_rates(
 @patient
 @given(transfers(), GRIDS, st.floats(0.05, 0.999), st.floats(0.8, 3.0))
 def test_least_value_keeps_its_limits(
-    transfer: Transfer, time_value: float, share: float, generosity: float
+    transfer: TransferProblem, time_value: float, share: float, generosity: float
 ) -> None:
     most = most_rate_gbps(transfer)
     least_gbps = share * most
@@ -195,7 +196,7 @@ def test_least_value_keeps_its_limits(
 @patient
 @given(transfers(), st.floats(0.7, 4.0))
 def test_fastest_keeps_the_budget_and_is_not_slower_than_any_rate_it_pays_for(
-    transfer: Transfer, generosity: float
+    transfer: TransferProblem, generosity: float
 ) -> None:
     most = most_rate_gbps(transfer)
     tried = [least_cost(transfer, most * i / GRID_POINTS * (1 - 1e-9)) for i in range(1, 41)]
@@ -212,7 +213,9 @@ def test_fastest_keeps_the_budget_and_is_not_slower_than_any_rate_it_pays_for(
 
 @patient
 @given(transfers())
-def test_fastest_without_a_budget_is_the_cheapest_at_the_greatest_rate(transfer: Transfer) -> None:
+def test_fastest_without_a_budget_is_the_cheapest_at_the_greatest_rate(
+    transfer: TransferProblem,
+) -> None:
     found = fastest(transfer)
     most = independent.most_rate_gbps(transfer)
     assert found is not None
@@ -226,7 +229,7 @@ def test_fastest_without_a_budget_is_the_cheapest_at_the_greatest_rate(transfer:
 @patient
 @given(transfers(most_relays=8), st.floats(0.05, 1.0))
 def test_leaving_out_irrelevant_relays_never_changes_the_optimum(
-    transfer: Transfer, share: float
+    transfer: TransferProblem, share: float
 ) -> None:
     rate = share * independent.most_rate_gbps(transfer) * (1 - 1e-7)
     few = replace(transfer, relays=relevant_relays(transfer, rate))
@@ -238,11 +241,13 @@ def test_leaving_out_irrelevant_relays_never_changes_the_optimum(
 
 def test_plain_pairwise_dominance_would_lose_this_optimum() -> None:
     """Two relays, one better in everything but able to carry only a part."""
-    from planner.transfer.allocation import Direct, End, Relay
+    from planner.transfer.problem import Direct, End, Relay
 
     better = Relay(0, 5.0, 5.0, 2.0, 0.02, 1.0, 1)
     worse = Relay(1, 4.0, 4.0, 2.0, 0.03, 1.0, 1)
-    transfer = Transfer(100.0, End(9, 1, 1), End(9, 1, 1), Direct(1.0, 0.02), [better, worse])
+    transfer = TransferProblem(
+        100.0, End(9, 1, 1), End(9, 1, 1), Direct(1.0, 0.02), [better, worse]
+    )
     assert relevant_relays(transfer) == [better, worse]
     found = least_cost(transfer, 3.0)
     assert found is not None
@@ -254,8 +259,8 @@ def test_plain_pairwise_dominance_would_lose_this_optimum() -> None:
 
 @patient
 @given(transfers())
-def test_gains_are_what_a_little_more_of_a_resource_brings(transfer: Transfer) -> None:
-    limits = rate_limits(transfer)
+def test_gains_are_what_a_little_more_of_a_resource_brings(transfer: TransferProblem) -> None:
+    limits = rate_duals(transfer)
     assert limits.rate_gbps == near(independent.most_rate_gbps(transfer))
     kept = replace(transfer, relays=relevant_relays(transfer))
     gains = {
@@ -275,11 +280,11 @@ def test_gains_are_what_a_little_more_of_a_resource_brings(transfer: Transfer) -
 
 
 def test_nothing_can_be_sent_without_a_path() -> None:
-    from planner.transfer.allocation import End
+    from planner.transfer.problem import End
 
-    nowhere = Transfer(1.0, End(1, 1, 1), End(1, 1, 1), None, [])
+    nowhere = TransferProblem(1.0, End(1, 1, 1), End(1, 1, 1), None, [])
     assert most_rate_gbps(nowhere) == 0
-    assert rate_limits(nowhere) == RateLimits(0.0)
+    assert rate_duals(nowhere) == RateDuals(0.0)
     assert least_cost(nowhere, 1.0) is None
     assert least_value(nowhere, time_value_usd_per_h=1.0) is None
     assert fastest(nowhere) is None

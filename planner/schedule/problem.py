@@ -1,4 +1,4 @@
-"""From transfers with windows on a network to the figures of the time-expanded program."""
+"""From transfers with schedule_problem on a network to the figures of the time-expanded program."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Pending:
 
 
 @dataclass(frozen=True)
-class Windows:
+class ScheduleProblem:
     """The figures of a schedule.
 
     Attributes
@@ -66,13 +66,13 @@ class Windows:
     starts_s: tuple[float, ...]
 
 
-def windows(
+def schedule_problem(
     request: ScheduleRequest,
     pending: Sequence[Pending],
     now_s: float,
     network: Network,
     prices: Prices,
-) -> Windows:
+) -> ScheduleProblem:
     """Return the figures of a schedule of what is pending from a time on.
 
     Raises
@@ -134,7 +134,7 @@ def windows(
         commodities.append(commodity)
         longest_s = max(longest_s, _alone_s(resources, commodity))
     cuts = np.append(cuts, cuts[-1] + 1.0 + 1.01 * longest_s)
-    return Windows(problem, resources, cuts, tuple(commodities), tuple(starts))
+    return ScheduleProblem(problem, resources, cuts, tuple(commodities), tuple(starts))
 
 
 def _hops(resources: SiteResources, rtt_ms: Floats, i: int, j: int) -> tuple[np.ndarray, float]:
