@@ -108,7 +108,7 @@ def exact(network: Network) -> Network:
         }
         for src, row in network.links.items()
     }
-    return Network(sites, links, network.snapshot)
+    return network.with_(sites=sites, links=links)
 
 
 def _outcome(judge: Decider, allocation: Allocation) -> tuple[float, float]:

@@ -31,7 +31,8 @@ from planner.model import backbone
 from planner.model.catalogue import Catalogue
 from planner.model.errors import RelaydError
 from planner.model.estimate import Estimate, exactly
-from planner.model.network import Link, Network, Site, Snapshot
+from planner.model.link import Link, Site
+from planner.model.network import Network, Snapshot
 from planner.model.pricing import CataloguePrices
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS
 from probes.campaign.costing import Meter, all_pairs_tasks
@@ -99,7 +100,7 @@ def unscaled(network: Network, regions: Sequence[str], scale: float) -> Network:
             high=estimate.high / scale,
         )
 
-    part = network.restricted_to(regions)
+    part = network.with_(restricted_to=regions)
     sites = {
         name: replace(
             site,
@@ -120,7 +121,7 @@ def unscaled(network: Network, regions: Sequence[str], scale: float) -> Network:
         }
         for src, row in part.links.items()
     }
-    return Network(sites, links, part.snapshot)
+    return part.with_(sites=sites, links=links)
 
 
 def check_forecasts(check: Check, fleet: Path, folder: Path, regions: int) -> None:
@@ -223,7 +224,7 @@ def check_campaign(
     check.at_most("probes that failed", len(report["failed"]), 0, "")
     check.note("lateness of the lab meanwhile, p95 (0.5 is too late)", lateness.p95_ms or 0, "ms")
     truth = true_network(topology)
-    found = unscaled(relayd.open(db).network.restricted_to(regions), regions, topology.scale)
+    found = unscaled(relayd.open(db).network.with_(restricted_to=regions), regions, topology.scale)
     check_accuracy(check, found, truth, connections)
     everything_gb, everything_usd = cost_of_all(
         truth, catalogue, topology.scale, connections, probe_s

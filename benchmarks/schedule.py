@@ -35,7 +35,7 @@ def instance(seed: int, count: int, sites: int, fill: float) -> tuple[Network, S
     random = np.random.default_rng(seed)
     grid = january_grid()
     names = sorted(random.choice(grid.regions, sites, replace=False).tolist())
-    network = grid.network().restricted_to(names)
+    network = grid.network().with_(restricted_to=names)
     sizes = random.pareto(1.8, count) + 0.2
     sizes *= fill * DAY_S / 8 * sum(network.caps()[0]) / sizes.sum()
     found: list[TimedTransfer] = []

@@ -60,7 +60,7 @@ def main() -> None:
                 random = np.random.default_rng(seed)
                 chosen = random.choice(len(grid.regions), n, replace=False)
                 regions = [grid.regions[i] for i in np.sort(chosen)]
-                part = network.restricted_to(regions)
+                part = network.with_(restricted_to=regions)
                 volumes = make(random, n)
                 request = ShuffleRequest(
                     {

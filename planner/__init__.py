@@ -12,7 +12,8 @@ from __future__ import annotations
 from planner.model.catalogue import Catalogue
 from planner.model.errors import DataError, InfeasibleError, InputError, RelaydError
 from planner.model.estimate import Estimate
-from planner.model.network import Link, Network, Site, Snapshot
+from planner.model.link import Link, Site
+from planner.model.network import Network, Snapshot
 from planner.model.pricing import CataloguePrices, FlatPrices
 from planner.transfer.plan import Plan
 from planner.transfer.recommendation import recommend

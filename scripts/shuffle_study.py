@@ -96,7 +96,7 @@ def case(view: str, demands: str, sites: int, seed: int, provider: str = "") -> 
     chosen = random.choice(len(of), sites, replace=False)
     regions = [of[i] for i in np.sort(chosen)]
     volumes = DEMANDS[demands](random, sites)
-    part = network(view).restricted_to(regions)
+    part = network(view).with_(restricted_to=regions)
     request = ShuffleRequest(
         {
             (a, b): float(volumes[i, j])

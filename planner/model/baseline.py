@@ -10,16 +10,19 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, sqrt
 
 from planner.model import backbone
 from planner.model.catalogue import Catalogue, Region
 from planner.model.errors import DataError
 from planner.model.estimate import Estimate, Figures, Origin
-from planner.model.network import Link, Network, Site, Snapshot
+from planner.model.link import Link, Site
+from planner.model.link_states import Pair
+from planner.model.network import Network, Snapshot
 from planner.model.throughput import DEFAULT_WINDOW_MB, per_flow_mbps
 from planner.model.units import MBPS_PER_GBPS
+from planner.model.verification import Verified
 
 AS_OF = "2022-05-01"
 WINDOW_ERROR = 0.33  # a receiver of the type, but with settings not seen: 3 MB +- a third
@@ -199,14 +202,17 @@ def flow_cap_gbps(src: Site, catalogue: Catalogue) -> float:
     return vm.flow_gbps if vm else inf
 
 
+def baseline_regions(catalogue: Catalogue) -> list[str]:
+    """Return the ids of the regions that are part of the graph before anything is measured."""
+    return [region.id for region in catalogue.regions.values() if region.baseline]
+
+
 def baseline_sites(
     catalogue: Catalogue, chosen: Mapping[str, str] = {}, further: Iterable[str] = ()
 ) -> dict[str, Site]:
     """Return the sites of the catalogue's baseline regions and of some further ones."""
-    names = [region.id for region in catalogue.regions.values() if region.baseline]
-    return {
-        name: baseline_site(name, catalogue, chosen) for name in dict.fromkeys([*names, *further])
-    }
+    names = dict.fromkeys((*baseline_regions(catalogue), *further))
+    return {name: baseline_site(name, catalogue, chosen) for name in names}
 
 
 def baseline_snapshot(catalogue: Catalogue) -> Snapshot:
@@ -257,6 +263,38 @@ def baseline_network(
     return Network(sites, links, baseline_snapshot(catalogue))
 
 
+def with_regions(
+    network: Network,
+    catalogue: Catalogue,
+    regions: Iterable[str],
+    ends: tuple[str, str] | None = None,
+) -> Network:
+    """Return a network with the regions that it lacks, and their links, from models.
+
+    Parameters
+    ----------
+    network : Network
+    catalogue : Catalogue
+    regions : iterable of str
+    ends : (src, dst), optional
+        Add only the links out of src and into dst: all that one transfer's plan needs.
+    """
+    new = [name for name in dict.fromkeys(regions) if name not in network.sites]
+    if not new:
+        return network
+    sites = {**network.sites, **{name: baseline_site(name, catalogue) for name in new}}
+    links = {src: dict(network.usual.get(src, {})) for src in sites}
+    for name in new:
+        for other in sites:
+            for src, dst in ((name, other), (other, name)):
+                needed = ends is None or src == ends[0] or dst == ends[1]
+                if src == dst or not needed or dst in links[src]:
+                    continue
+                if link := baseline_link(sites[src], sites[dst], catalogue):
+                    links[src][dst] = link
+    return network.with_(sites=sites, links=links)
+
+
 def with_vm_types(network: Network, catalogue: Catalogue, chosen: Mapping[str, str]) -> Network:
     """Return a network as it would be with other VM types in some regions.
 
@@ -277,7 +315,7 @@ def with_vm_types(network: Network, catalogue: Catalogue, chosen: Mapping[str, s
             sites[name] = baseline_site(name, catalogue, chosen)
     changed = {name for name in sites if sites[name] is not network.sites[name]}
     links: dict[str, dict[str, Link]] = {}
-    for src, row in network.links.items():
+    for src, row in network.usual.items():
         links[src] = {}
         for dst, link in row.items():
             if src not in changed and dst not in changed:
@@ -289,7 +327,19 @@ def with_vm_types(network: Network, catalogue: Catalogue, chosen: Mapping[str, s
                     sites[dst].window_mb, link.rtt_ms, flow_cap_gbps(sites[src], catalogue)
                 )
                 links[src][dst] = Link(src, dst, link.rtt_ms, flow, aggregate, link.loss_pct)
-    return Network(sites, links, network.snapshot)
+    return network.with_(sites=sites, links=links, verified=_still_shown(network.verified, changed))
+
+
+def _still_shown(verified: Mapping[Pair, Verified], changed: set[str]) -> dict[Pair, Verified]:
+    """Return what runs of plans have shown that none of the changed VMs took part in."""
+    return {
+        pair: replace(
+            found,
+            paths=tuple(path for path in found.paths if not changed.intersection(path.regions)),
+        )
+        for pair, found in verified.items()
+        if not changed.intersection(pair)
+    }
 
 
 def within(value: float, error: float, origin: Origin) -> Estimate:

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from math import inf, isfinite
-from typing import Any
+from typing import Any, TypeVar
 
 from planner.model.catalogue import Catalogue, Region
 from planner.model.errors import FormatError
 from planner.model.estimate import METHODS, Estimate, Figures, Origin
+from planner.model.link import LINK_FIGURES, SITE_FIGURES, Link, Site
 from planner.model.link_states import LinkState
-from planner.model.network import LINK_FIGURES, SITE_FIGURES, Link, Network, Site, Snapshot
+from planner.model.network import Network, Snapshot
+from planner.model.verification import Verified, VerifiedPath
 
+T = TypeVar("T")
 _BOUNDS = ("low", "expected", "high")
 
 
@@ -41,16 +44,25 @@ def region_as_json(region: Region, vm_type: str, aliases: Sequence[str]) -> dict
 
 
 def document_of(network: Network) -> dict[str, Any]:
-    """Return snapshot, sites and links, each figure with bounds, source, time and basis."""
+    """Return everything that a network holds as JSON types; :func:`network_of` reads it again.
+
+    ``links`` are those of usual times: a reader lays ``leg_states`` over them.
+    """
     return {
         "snapshot": asdict(network.snapshot),
+        "aged_to_s": network.aged_to_s,
         "sites": [site_as_json(site) for site in network.sites.values()],
-        "links": [link_as_json(link) for link in network],
+        "links": [link_as_json(link) for row in network.usual.values() for link in row.values()],
+        "leg_states": [asdict(state) for state in network.link_states.values()],
+        "verifications": [asdict(verified) for verified in network.verified.values()],
     }
 
 
 def network_of(document: Mapping[str, Any]) -> Network:
     """Return the network of a document; what :func:`document_of` made comes back equal.
+
+    Keys that a newer version of relayd has added are left out, those that an older one lacks are
+    empty.
 
     Raises
     ------
@@ -67,7 +79,16 @@ def network_of(document: Mapping[str, Any]) -> Network:
         links: dict[str, dict[str, Link]] = {region: {} for region in sites}
         for row in document["links"]:
             links[row["src"]][row["dst"]] = link_of(row)
-        return Network(sites, links, Snapshot(**document["snapshot"]))
+        states = [_known(LinkState, row) for row in document.get("leg_states", ())]
+        verified = [_verified_of(row) for row in document.get("verifications", ())]
+        return Network(
+            sites,
+            links,
+            _known(Snapshot, document["snapshot"]),
+            {(state.src, state.dst): state for state in states},
+            {(found.src, found.dst): found for found in verified},
+            document.get("aged_to_s"),
+        )
     except (KeyError, TypeError) as error:
         raise FormatError(
             "graph",
@@ -76,15 +97,17 @@ def network_of(document: Mapping[str, Any]) -> Network:
         ) from None
 
 
-def link_states_of(document: Mapping[str, Any]) -> dict[tuple[str, str], LinkState]:
-    """Return the links of a document that are down or degraded."""
-    # Keys that a newer service has added are not ours to understand.
-    names = [field.name for field in fields(LinkState)]
-    states = [
-        LinkState(**{name: row[name] for name in names if name in row})
-        for row in document.get("leg_states", ())
-    ]
-    return {(state.src, state.dst): state for state in states}
+def _verified_of(row: Mapping[str, Any]) -> Verified:
+    paths = tuple(
+        _known(VerifiedPath, {**path, "regions": tuple(path["regions"])}) for path in row["paths"]
+    )
+    return _known(Verified, {**row, "paths": paths})
+
+
+def _known(kind: type[T], row: Mapping[str, Any]) -> T:
+    """Return a dataclass with the fields that it knows of a row."""
+    names = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    return kind(**{name: value for name, value in row.items() if name in names})
 
 
 def link_of(row: Mapping[str, Any]) -> Link:

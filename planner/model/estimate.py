@@ -207,12 +207,17 @@ class Estimate:
         """In words, what it was made from."""
         return self.origin.basis
 
-    def aged(self, now_s: float) -> Estimate:
-        """Return the estimate with bounds widened for its age, in whole days."""
+    def aged(self, now_s: float, since_s: float | None = None) -> Estimate:
+        """Return the estimate with bounds widened for its age, in whole days.
+
+        Bounds that were widened before, for its age at ``since_s``, are widened by the rest.
+        """
         measured_at_s = self.measured_at_s
         if measured_at_s is None or self.expected <= 0:
             return self
         days = (now_s - measured_at_s) // SECONDS_PER_DAY
+        if since_s is not None:
+            days -= max(0.0, (since_s - measured_at_s) // SECONDS_PER_DAY)
         if days <= 0:
             return self
         drift = DRIFT_PER_SQRT_YEAR * sqrt(days / DAYS_PER_YEAR)

@@ -86,7 +86,7 @@ class FeeRows:
 
 def fee_rows(catalogue: Catalogue, network: Network) -> FeeRows:
     """Return the rows of a catalogue on a network, kept with the network."""
-    kept = network.fee_rows
+    kept: dict[int, FeeRows] = network.kept.setdefault(FeeRows, {})
     rows = kept.get(id(catalogue))
     if rows is None:
         if len(kept) >= MOST_CATALOGUES_KEPT:

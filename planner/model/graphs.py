@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from planner.model.errors import InputError
 from planner.model.estimate import Estimate, exactly
-from planner.model.network import Link, Network, Site, Snapshot
+from planner.model.link import Link, Site
 from planner.model.units import MBPS_PER_GBPS
 
 if TYPE_CHECKING:
     import networkx as nx
 
+Parts: TypeAlias = tuple[dict[str, Site], dict[str, dict[str, Link]]]
+"""Sites and links of a network."""
 
-def network_from_matrices(
+
+def parts_of_matrices(
     regions: Sequence[str],
     aggregate_gbps: np.ndarray,
     rtt_ms: np.ndarray | float,
     per_flow_mbps: np.ndarray | None,
     egress_gbps: Sequence[float] | None,
     ingress_gbps: Sequence[float] | None,
-    snapshot: Snapshot,
-) -> Network:
-    """See :meth:`planner.model.network.Network.from_matrices`."""
+) -> Parts:
+    """Return sites and links; see :meth:`planner.model.network.Network.from_matrices`."""
     count = len(regions)
     if len(set(regions)) != count:
         raise InputError("regions", "has the same name twice", value=list(regions))
@@ -59,11 +61,11 @@ def network_from_matrices(
         }
         for i, src in enumerate(regions)
     }
-    return Network(sites, links, snapshot)
+    return sites, links
 
 
-def network_from_networkx(graph: nx.DiGraph) -> Network:
-    """See :meth:`planner.model.network.Network.from_networkx`."""
+def parts_of_networkx(graph: nx.DiGraph) -> Parts:
+    """Return sites and links; see :meth:`planner.model.network.Network.from_networkx`."""
     regions = [str(node) for node in graph.nodes]
     position = {node: i for i, node in enumerate(graph.nodes)}
     count = len(regions)
@@ -82,28 +84,25 @@ def network_from_networkx(graph: nx.DiGraph) -> Network:
     off_diagonal = aggregate.copy()
     np.fill_diagonal(off_diagonal, 0.0)
     nodes = [graph.nodes[node] for node in graph.nodes]
-    return Network.from_matrices(
+    return parts_of_matrices(
         regions,
         aggregate,
-        rtt_ms=rtt,
-        per_flow_mbps=flow,
-        egress_gbps=[
-            data.get("egress_gbps", off_diagonal[i].max(initial=0.0))
-            for i, data in enumerate(nodes)
-        ],
-        ingress_gbps=[
+        rtt,
+        flow,
+        [data.get("egress_gbps", off_diagonal[i].max(initial=0.0)) for i, data in enumerate(nodes)],
+        [
             data.get("ingress_gbps", off_diagonal[:, i].max(initial=0.0))
             for i, data in enumerate(nodes)
         ],
     )
 
 
-def network_to_networkx(network: Network) -> nx.DiGraph:
+def digraph(sites: Iterable[Site], links: Iterable[Link], **attributes: str) -> nx.DiGraph:
     """See :meth:`planner.model.network.Network.to_networkx`."""
     import networkx
 
-    graph = networkx.DiGraph(snapshot=network.snapshot.id, as_of=network.snapshot.as_of)
-    for site in network.sites.values():
+    graph = networkx.DiGraph(**attributes)
+    for site in sites:
         graph.add_node(
             site.region,
             vm_type=site.vm_type,
@@ -111,17 +110,17 @@ def network_to_networkx(network: Network) -> nx.DiGraph:
             ingress_gbps=site.ingress_gbps.expected,
             window_mb=site.window_mb.expected,
         )
-    for link in network:
-        attributes: dict[str, float | str] = {}
+    for link in links:
+        figures: dict[str, float | str] = {}
         for name in ("rtt_ms", "per_flow_mbps", "aggregate_gbps"):
             estimate: Estimate = getattr(link, name)
-            attributes[name] = estimate.expected
-            attributes[f"{name}_low"] = estimate.low
-            attributes[f"{name}_high"] = estimate.high
-            attributes[f"{name}_source"] = estimate.source
+            figures[name] = estimate.expected
+            figures[f"{name}_low"] = estimate.low
+            figures[f"{name}_high"] = estimate.high
+            figures[f"{name}_source"] = estimate.source
         if link.loss_pct is not None:
-            attributes["loss_pct"] = link.loss_pct
-        graph.add_edge(link.src, link.dst, **attributes)
+            figures["loss_pct"] = link.loss_pct
+        graph.add_edge(link.src, link.dst, **figures)
     return graph
 
 

@@ -12,7 +12,7 @@ from math import inf, sqrt
 from typing import Literal, TypeAlias
 
 from planner.model.estimate import Estimate, Figures, Origin, exactly
-from planner.model.network import Link, Network
+from planner.model.link import Link
 from planner.model.units import BITS_PER_BYTE, BITS_PER_MBIT, MS_PER_S
 
 Condition: TypeAlias = Literal["up", "degraded", "down"]
@@ -63,6 +63,43 @@ class LinkState:
         """Return it as the beginning of a sentence."""
         return f"{self.src} -> {self.dst} is {self.condition} since {self.since} ({self.reason})"
 
+    def applied_to(self, link: Link) -> Link:
+        """Return the link as it is now: at rate 0 where it is down, bounded where degraded.
+
+        A degraded link's rates are scaled by ``rate_share``; one flow also falls as the round-trip
+        time grows (``W / RTT``) and is bounded by loss (``C MSS / (RTT sqrt(p))``, Mathis 1997).
+        """
+        if self.condition == "down" or self.rate_share < LEAST_RATE_SHARE:
+            origin = Origin(
+                "measured",
+                "link-state",
+                newest_s=link.aggregate_gbps.measured_at_s,
+                figures=Figures(note=self.reason),
+            )
+            nothing = exactly(0.0, origin)
+            return replace(link, per_flow_mbps=nothing, aggregate_gbps=nothing)
+        rtt = link.rtt_ms
+        slowdown = 1.0
+        if self.rtt_ms is not None and self.rtt_ms > 0:
+            slowdown = min(1.0, rtt.expected / self.rtt_ms)
+            rtt = _scaled(rtt, self.rtt_ms / rtt.expected) if rtt.expected > 0 else rtt
+        flow = _scaled(link.per_flow_mbps, self.rate_share * slowdown)
+        most_mbps = loss_bound_mbps(self.loss_share, rtt.expected)
+        flow = replace(
+            flow,
+            low=min(flow.low, most_mbps),
+            expected=min(flow.expected, most_mbps),
+            high=min(flow.high, most_mbps),
+        )
+        loss_pct = max(link.loss_pct or 0.0, 100 * self.loss_share) if self.loss_share else None
+        return replace(
+            link,
+            rtt_ms=rtt,
+            per_flow_mbps=flow,
+            aggregate_gbps=_scaled(link.aggregate_gbps, self.rate_share),
+            loss_pct=link.loss_pct if loss_pct is None else loss_pct,
+        )
+
 
 def still_believed(states: Mapping[Pair, LinkState], now_s: float) -> dict[Pair, LinkState]:
     """Return the states that have not ended."""
@@ -73,67 +110,12 @@ def still_believed(states: Mapping[Pair, LinkState], now_s: float) -> dict[Pair,
     }
 
 
-def overlaid(network: Network, states: Mapping[Pair, LinkState]) -> Network:
-    """Return the network as it is now: links that are down at rate 0, degraded ones bounded.
-
-    A degraded link's rates are scaled by ``rate_share``; one flow also falls as the round-trip
-    time grows (``W / RTT``) and is bounded by loss (``C MSS / (RTT sqrt(p))``, Mathis 1997).
-    States of pairs that the network does not have are left out.
-    """
-    present = {
-        (src, dst): state
-        for (src, dst), state in states.items()
-        if state.condition != "up" and dst in network.links.get(src, {})
-    }
-    if not present:
-        return network
-    links = dict(network.links)
-    for src in {src for src, _ in present}:
-        links[src] = dict(links[src])
-    for (src, dst), state in present.items():
-        links[src][dst] = _as_now(links[src][dst], state)
-    return replace(network, links=links, states=present, _rates={}, _caps={})
-
-
 def loss_bound_mbps(loss_share: float, rtt_ms: float) -> float:
     """Return what one flow with loss-based congestion control reaches at a loss rate, at most."""
     if loss_share <= 0:
         return inf
     bits_per_round = LOSS_CONSTANT * SEGMENT_BYTES * BITS_PER_BYTE / sqrt(min(loss_share, 1.0))
     return bits_per_round / max(rtt_ms / MS_PER_S, 1e-6) / BITS_PER_MBIT
-
-
-def _as_now(link: Link, state: LinkState) -> Link:
-    if state.condition == "down" or state.rate_share < LEAST_RATE_SHARE:
-        origin = Origin(
-            "measured",
-            "link-state",
-            newest_s=link.aggregate_gbps.measured_at_s,
-            figures=Figures(note=state.reason),
-        )
-        nothing = exactly(0.0, origin)
-        return replace(link, per_flow_mbps=nothing, aggregate_gbps=nothing)
-    rtt = link.rtt_ms
-    slowdown = 1.0
-    if state.rtt_ms is not None and state.rtt_ms > 0:
-        slowdown = min(1.0, rtt.expected / state.rtt_ms)
-        rtt = _scaled(rtt, state.rtt_ms / rtt.expected) if rtt.expected > 0 else rtt
-    flow = _scaled(link.per_flow_mbps, state.rate_share * slowdown)
-    most_mbps = loss_bound_mbps(state.loss_share, rtt.expected)
-    flow = replace(
-        flow,
-        low=min(flow.low, most_mbps),
-        expected=min(flow.expected, most_mbps),
-        high=min(flow.high, most_mbps),
-    )
-    loss_pct = max(link.loss_pct or 0.0, 100 * state.loss_share) if state.loss_share else None
-    return replace(
-        link,
-        rtt_ms=rtt,
-        per_flow_mbps=flow,
-        aggregate_gbps=_scaled(link.aggregate_gbps, state.rate_share),
-        loss_pct=link.loss_pct if loss_pct is None else loss_pct,
-    )
 
 
 def _scaled(estimate: Estimate, factor: float) -> Estimate:

@@ -2,77 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from planner.model.errors import DataError
-from planner.model.estimate import Bound, Estimate
-from planner.model.units import MBPS_PER_GBPS
+from planner.model.estimate import Bound
+from planner.model.link import Link, Site
+from planner.model.link_states import LinkState, Pair
+from planner.model.verification import Verified
 
 if TYPE_CHECKING:
     import networkx as nx
     import numpy as np
 
-    from planner.model.fee_rows import FeeRows
-    from planner.model.link_states import LinkState
-    from planner.model.verification import Verified
-
 MOST_RATES_KEPT = 60
 
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    """One directed pair of regions.
-
-    Attributes
-    ----------
-    rtt_ms, per_flow_mbps, aggregate_gbps : Estimate
-        Round-trip time; steady throughput of one flow; saturated throughput of one VM pair.
-    loss_pct : float | None
-        Packet loss, where measured.
-    """
-
-    src: str
-    dst: str
-    rtt_ms: Estimate
-    per_flow_mbps: Estimate
-    aggregate_gbps: Estimate
-    loss_pct: float | None = None
-
-    def rate_gbps(self, connections: int, bound: Bound = "expected") -> float:
-        """Return ``min(k f, A)``: what one VM pair reaches with k connections."""
-        flow_mbps: float = getattr(self.per_flow_mbps, bound)
-        saturated_gbps: float = getattr(self.aggregate_gbps, bound)
-        if connections == 1:
-            return min(flow_mbps / MBPS_PER_GBPS, saturated_gbps)
-        return min(connections * flow_mbps / MBPS_PER_GBPS, saturated_gbps)
-
-
-@dataclass(frozen=True, slots=True)
-class Site:
-    """A region with the VM type used there and that VM's caps.
-
-    Attributes
-    ----------
-    egress_gbps, ingress_gbps : Estimate
-        Caps of one VM over all destinations together.
-    window_mb : Estimate
-        Effective TCP receive window of the VM.
-    """
-
-    region: str
-    vm_type: str
-    egress_gbps: Estimate
-    ingress_gbps: Estimate
-    window_mb: Estimate
-
-
-LINK_FIGURES = ("rtt_ms", "per_flow_mbps", "aggregate_gbps")
-"""The estimates of a link, in the order of its fields."""
-SITE_FIGURES = ("egress_gbps", "ingress_gbps", "window_mb")
-"""The same of a site."""
+Links: TypeAlias = Mapping[str, Mapping[str, Link]]
+"""Source to destination to link."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,39 +35,110 @@ class Snapshot:
 UNSAVED = Snapshot("unsaved", "", "given")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Network:
-    """An immutable WAN graph.
+    """An immutable WAN graph; :meth:`with_` derives another from it.
 
     Attributes
     ----------
-    sites : dict
+    sites : mapping
         Region id to :class:`Site`, in a fixed order that also breaks ties between equals.
-    links : dict
-        Source to destination to :class:`Link`. Pairs may be missing.
+    usual : mapping
+        Source to destination to :class:`Link`, whatever the states of links are just now. Pairs
+        may be missing. :attr:`links` has them as they are now.
     snapshot : Snapshot
-    states : mapping
-        Source and destination to the state of a link that is not as usual now; its figures
-        in ``links`` are those of now (:func:`planner.model.link_states.overlaid`).
+    link_states : mapping
+        Source and destination to the state of a link that is down or degraded, as far as it is
+        known; :attr:`states` has those of links of this network.
     verified : mapping
-        Source and destination to the last verification of a plan between them, which the
-        bounds of its relays' links allow for (:func:`planner.model.verification.calibrated`).
+        Source and destination to the last verification of a plan between them. The bounds of links
+        allow for it where :func:`planner.model.calibration.calibrated` says so.
+    aged_to_s : float | None
+        Time that the bounds are widened for, seconds since 1970 (UTC); None for those as measured.
     """
 
-    sites: dict[str, Site]
-    links: dict[str, dict[str, Link]]
+    sites: Mapping[str, Site]
+    usual: Links
     snapshot: Snapshot = UNSAVED
-    states: Mapping[tuple[str, str], LinkState] = field(default_factory=dict)
-    verified: Mapping[tuple[str, str], Verified] = field(default_factory=dict)
-    _rates: dict[tuple[int, Bound], Rates] = field(default_factory=dict, compare=False, repr=False)
-    _caps: dict[Bound, tuple[list[float], list[float]]] = field(
-        default_factory=dict, compare=False, repr=False
-    )
+    link_states: Mapping[Pair, LinkState] = field(default_factory=dict)
+    verified: Mapping[Pair, Verified] = field(default_factory=dict)
+    aged_to_s: float | None = field(default=None, compare=False)
 
     def __repr__(self) -> str:
         """Say how large the graph is and where it is from."""
-        count = sum(len(row) for row in self.links.values())
+        count = sum(len(row) for row in self.usual.values())
         return f"<Network {self.snapshot.id}: {len(self.sites)} sites, {count} links>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what is worked out when first asked for."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def with_(
+        self,
+        *,
+        sites: Mapping[str, Site] | None = None,
+        links: Links | None = None,
+        snapshot: Snapshot | None = None,
+        link_states: Mapping[Pair, LinkState] | None = None,
+        verified: Mapping[Pair, Verified] | None = None,
+        restricted_to: Collection[str] | None = None,
+        aged_to_s: float | None = None,
+    ) -> Network:
+        """Return the network with some of it replaced; all else is carried over.
+
+        Parameters
+        ----------
+        sites, links, snapshot, link_states, verified : optional
+            In place of the network's own. ``links`` are those of usual times: states of links are
+            laid over them.
+        restricted_to : collection of str, optional
+            Keep only these regions and the links among them, in the same order.
+        aged_to_s : float, optional
+            Widen all bounds for age at this time, seconds since 1970 (UTC).
+        """
+        sites = self.sites if sites is None else sites
+        links = self.usual if links is None else links
+        if restricted_to is not None:
+            kept = frozenset(restricted_to)
+            sites = {name: site for name, site in sites.items() if name in kept}
+            links = {
+                src: {dst: link for dst, link in row.items() if dst in kept}
+                for src, row in links.items()
+                if src in kept
+            }
+        if aged_to_s is not None:
+            since_s = self.aged_to_s
+            links = {
+                src: {dst: link.aged(aged_to_s, since_s) for dst, link in row.items()}
+                for src, row in links.items()
+            }
+        return Network(
+            sites,
+            links,
+            self.snapshot if snapshot is None else snapshot,
+            self.link_states if link_states is None else link_states,
+            self.verified if verified is None else verified,
+            self.aged_to_s if aged_to_s is None else aged_to_s,
+        )
+
+    @cached_property
+    def states(self) -> Mapping[Pair, LinkState]:
+        """Source and destination to the state of each link that is down or degraded."""
+        return {
+            (src, dst): state
+            for (src, dst), state in self.link_states.items()
+            if state.condition != "up" and dst in self.usual.get(src, _NO_LINKS)
+        }
+
+    @cached_property
+    def links(self) -> Links:
+        """Source to destination to link, as they are now: a link that is down carries nothing."""
+        if not self.states:
+            return self.usual
+        links = {src: dict(row) for src, row in self.usual.items()}
+        for (src, dst), state in self.states.items():
+            links[src][dst] = state.applied_to(links[src][dst])
+        return links
 
     def link(self, src: str, dst: str) -> Link:
         """Return one link.
@@ -143,11 +162,8 @@ class Network:
             yield from row.values()
 
     @cached_property
-    def fee_rows(self) -> dict[int, FeeRows]:
-        """Prices laid out over these sites, by the catalogue's identity.
-
-        Filled by :func:`planner.model.fee_rows.fee_rows`.
-        """
+    def kept(self) -> dict[Hashable, Any]:
+        """What others have laid out over this network and look up again, such as prices."""
         return {}
 
     @cached_property
@@ -169,6 +185,10 @@ class Network:
             self._rates[key] = Rates(self, connections, bound)
         return self._rates[key]
 
+    @cached_property
+    def _rates(self) -> dict[tuple[int, Bound], Rates]:
+        return {}
+
     def caps(self, bound: Bound = "expected") -> tuple[list[float], list[float]]:
         """Return every site's egress and ingress cap of one VM, in the network's order."""
         if bound not in self._caps:
@@ -178,42 +198,9 @@ class Network:
             )
         return self._caps[bound]
 
-    def aged(self, now_s: float) -> Network:
-        """Return the network with all bounds widened for age at a given time."""
-        return Network(
-            self.sites,
-            {
-                src: {
-                    dst: Link(
-                        src,
-                        dst,
-                        link.rtt_ms.aged(now_s),
-                        link.per_flow_mbps.aged(now_s),
-                        link.aggregate_gbps.aged(now_s),
-                        link.loss_pct,
-                    )
-                    for dst, link in row.items()
-                }
-                for src, row in self.links.items()
-            },
-            self.snapshot,
-            self.states,
-            self.verified,
-        )
-
-    def restricted_to(self, regions: Collection[str]) -> Network:
-        """Return the part of the network among some regions, in the same order."""
-        return Network(
-            {name: site for name, site in self.sites.items() if name in regions},
-            {
-                src: {dst: link for dst, link in row.items() if dst in regions}
-                for src, row in self.links.items()
-                if src in regions
-            },
-            self.snapshot,
-            self.states,
-            self.verified,
-        )
+    @cached_property
+    def _caps(self) -> dict[Bound, tuple[list[float], list[float]]]:
+        return {}
 
     @classmethod
     def from_matrices(
@@ -247,11 +234,12 @@ class Network:
         InputError
             If shapes disagree, names repeat or a figure is negative or infinite.
         """
-        from planner.model.graphs import network_from_matrices
+        from planner.model.graphs import parts_of_matrices
 
-        return network_from_matrices(
-            regions, aggregate_gbps, rtt_ms, per_flow_mbps, egress_gbps, ingress_gbps, snapshot
+        sites, links = parts_of_matrices(
+            regions, aggregate_gbps, rtt_ms, per_flow_mbps, egress_gbps, ingress_gbps
         )
+        return cls(sites, links, snapshot)
 
     @classmethod
     def from_networkx(cls, graph: nx.DiGraph) -> Network:
@@ -265,15 +253,19 @@ class Network:
         InputError
             If an edge has no rate, or a figure is negative or infinite.
         """
-        from planner.model.graphs import network_from_networkx
+        from planner.model.graphs import parts_of_networkx
 
-        return network_from_networkx(graph)
+        return cls(*parts_of_networkx(graph))
 
     def to_networkx(self) -> nx.DiGraph:
         """Return a directed graph; each estimate becomes ``name``, ``name_low``, ``name_high``."""
-        from planner.model.graphs import network_to_networkx
+        from planner.model.graphs import digraph
 
-        return network_to_networkx(self)
+        snapshot = self.snapshot
+        return digraph(self.sites.values(), self, snapshot=snapshot.id, as_of=snapshot.as_of)
+
+
+_NO_LINKS: Mapping[str, Link] = {}
 
 
 class Rates:
@@ -309,6 +301,3 @@ class Rates:
     def _rates(self, links: Iterable[Link | None]) -> list[float]:
         connections, bound = self._connections, self._bound
         return [link.rate_gbps(connections, bound) if link else 0.0 for link in links]
-
-
-_NO_LINKS: Mapping[str, Link] = {}

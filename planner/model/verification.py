@@ -1,22 +1,12 @@
-"""What runs of plans have shown of a pair of regions, laid over what is known of the network.
-
-Samples of links correct estimates. That a relayed path carries what its links promise is more: it
-narrows the bounds of its links for plans between the same ends, and widens them where it did not.
-"""
+"""What runs of plans between a pair of regions have shown."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from itertools import pairwise
-from math import sqrt
+from dataclasses import dataclass
 
-from planner.model.estimate import DAYS_PER_YEAR, DRIFT_PER_SQRT_YEAR, SECONDS_PER_DAY, Estimate
-from planner.model.network import Link, Network
-from planner.model.predictions import MEASURING_ERROR
-from planner.model.units import MBPS_PER_GBPS, gbps_text
+from planner.model.estimate import SECONDS_PER_DAY
+from planner.model.units import gbps_text
 
-COUNTS_FOR_S = 30 * SECONDS_PER_DAY
-"""An older verification says no more than estimates do, which forget older samples too."""
 RECENT_S = 48 * 3600.0
 
 
@@ -88,87 +78,3 @@ def ago(seconds: float) -> str:
         return f"{minutes:.0f} min ago"
     hours = seconds / 3600
     return f"{hours:.0f} h ago" if seconds < RECENT_S else f"{seconds / SECONDS_PER_DAY:.0f} d ago"
-
-
-def calibrated(network: Network, verified: Verified, now_s: float) -> Network:
-    """Return the network for plans between two regions that a verification has been made of.
-
-    Links into and out of relays that were run get the bounds that this allows. The network is good
-    for plans between these two ends alone: what a path showed is not shared out over its links.
-    """
-    links = dict(network.links)
-    for path in verified.paths:
-        if now_s - path.at_s > COUNTS_FOR_S or len(path.regions) != 3:
-            continue
-        pairs = list(pairwise(path.regions))
-        found = [links.get(src, {}).get(dst) for src, dst in pairs]
-        kept = [link for link in found if link is not None and link.rate_gbps(path.connections) > 0]
-        if len(kept) == len(pairs):
-            for link in _of_path(kept, path, now_s):
-                links[link.src] = {**links[link.src], link.dst: link}
-    pair = (verified.src, verified.dst)
-    return replace(
-        network, links=links, verified={**network.verified, pair: verified}, _rates={}, _caps={}
-    )
-
-
-def _of_path(links: list[Link], path: VerifiedPath, now_s: float) -> list[Link]:
-    """Return the links of a path with the bounds that its verification allows."""
-    count, achieved = path.connections, path.achieved_gbps
-    days = max(0.0, now_s - path.at_s) / SECONDS_PER_DAY
-    error = sqrt(MEASURING_ERROR**2 + DRIFT_PER_SQRT_YEAR**2 * days / DAYS_PER_YEAR)
-    binding = min(links, key=lambda link: link.rate_gbps(count))
-    low, high = binding.rate_gbps(count, "low"), binding.rate_gbps(count, "high")
-    newest_s = max((link.aggregate_gbps.measured_at_s or 0.0) for link in links)
-    if not low / (1 + error) <= achieved <= high * (1 + error) and newest_s > path.at_s:
-        return links  # its links have been measured since, and are no longer what they were
-    changed = []
-    for link in links:
-        low, expected, high = (
-            link.rate_gbps(count, "low"),
-            link.rate_gbps(count),
-            link.rate_gbps(count, "high"),
-        )
-        shown_low = min(expected, achieved / (1 + error))
-        new_low, new_high = max(low, shown_low), max(high, achieved)
-        if link is binding:
-            if achieved < low:
-                new_low = shown_low
-            shown_high = max(expected, achieved) * (1 + error)
-            new_high = shown_high if achieved > high else min(high, shown_high)
-        changed.append(_bounded(link, count, new_low, new_high))
-    return changed
-
-
-def _bounded(link: Link, connections: int, low_gbps: float, high_gbps: float) -> Link:
-    """Return a link that carries so much at its bounds with so many connections."""
-    aggregate, flow = link.aggregate_gbps, link.per_flow_mbps
-    low_mbps, high_mbps = (gbps * MBPS_PER_GBPS / connections for gbps in (low_gbps, high_gbps))
-    was_low, was_high = link.rate_gbps(connections, "low"), link.rate_gbps(connections, "high")
-    # What fell short, or had no more to give, is the limit: the windows, or all else.
-    windows = connections * flow.expected < aggregate.expected * MBPS_PER_GBPS
-    if low_gbps < was_low:
-        if windows:
-            flow = _low(flow, low_mbps)
-        else:
-            aggregate, flow = _low(aggregate, low_gbps), _low(flow, max(low_mbps, flow.low))
-    elif low_gbps > was_low:
-        aggregate = _low(aggregate, max(low_gbps, aggregate.low))
-        flow = _low(flow, max(low_mbps, flow.low))
-    if high_gbps > was_high:
-        aggregate = _high(aggregate, max(high_gbps, aggregate.high))
-        flow = _high(flow, max(high_mbps, flow.high))
-    elif high_gbps < was_high:
-        if windows:
-            flow = _high(flow, high_mbps)
-        else:
-            aggregate = _high(aggregate, high_gbps)
-    return replace(link, aggregate_gbps=aggregate, per_flow_mbps=flow)
-
-
-def _low(estimate: Estimate, value: float) -> Estimate:
-    return replace(estimate, low=min(value, estimate.expected))
-
-
-def _high(estimate: Estimate, value: float) -> Estimate:
-    return replace(estimate, high=max(value, estimate.expected))

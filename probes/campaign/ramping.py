@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from planner.model.network import Link
+from planner.model.link import Link
 from probes.analysis.ramp import Ramp, next_connections
 from probes.campaign.method import Method
 from probes.campaign.tasks import ProbeTask

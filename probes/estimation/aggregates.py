@@ -16,7 +16,7 @@ from math import isfinite
 
 from planner.model.baseline import aggregate_estimate, distance_class
 from planner.model.estimate import Estimate, Figures, Method, Origin
-from planner.model.network import Site
+from planner.model.link import Site
 from planner.model.throughput import bundle_share_of_steady
 from planner.model.units import MBPS_PER_GBPS
 from probes.estimation.bounds import from_values, median, origin_of_many

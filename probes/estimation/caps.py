@@ -11,7 +11,7 @@ from statistics import median
 from typing import Literal, TypeAlias
 
 from planner.model.estimate import Estimate, Figures, Origin
-from planner.model.network import Site
+from planner.model.link import Site
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS
 from probes.analysis.caps import HELD_BACK, OPEN_ABOVE
 from probes.estimation.bounds import from_values, no_surer_than

@@ -8,7 +8,8 @@ from math import inf
 from planner.model.baseline import baseline_site
 from planner.model.catalogue import Catalogue
 from planner.model.estimate import Estimate
-from planner.model.network import Link, Network, Snapshot
+from planner.model.link import Link
+from planner.model.network import Network, Snapshot
 from probes.estimation.aggregates import MeasuredLaw, measured_aggregates
 from probes.estimation.flows import aggregate_of_flow, inferred_flow, measured_flows
 from probes.estimation.round_trips import RTT_OF_NO_PLACE, loss_pct, round_trips_ms

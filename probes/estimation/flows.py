@@ -9,7 +9,7 @@ from planner.fields.shared import DEFAULT_CONNECTIONS
 from planner.model.baseline import CAP_ERROR, flow_cap_gbps, flow_estimate
 from planner.model.catalogue import Catalogue
 from planner.model.estimate import Estimate, Figures
-from planner.model.network import Site
+from planner.model.link import Site
 from planner.model.throughput import flow_share_of_steady, window_from_flow_mb
 from planner.model.units import MBPS_PER_GBPS
 from probes.estimation.bounds import from_values, no_surer_than

@@ -15,7 +15,8 @@ from typing import Literal, TypeAlias
 from planner.model.baseline import baseline_site, flow_cap_gbps, flow_estimate
 from planner.model.catalogue import Catalogue
 from planner.model.estimate import Estimate
-from planner.model.network import Link, Network, Site
+from planner.model.link import Link, Site
+from planner.model.network import Network
 from planner.model.units import MBPS_PER_GBPS
 from probes.estimation.aggregates import MeasuredLaw
 from probes.estimation.sites import most_calibrating_mbps

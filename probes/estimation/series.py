@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from planner.model.catalogue import Catalogue
-from planner.model.network import Site
+from planner.model.link import Site
 from probes.samples import Sample
 
 Pair: TypeAlias = tuple[str, str]

@@ -9,7 +9,7 @@ from itertools import pairwise
 from math import inf
 from typing import Literal, TypeAlias
 
-from planner.model.network import Link
+from planner.model.link import Link
 from planner.model.predictions import RateRange
 from planner.model.units import MBPS_PER_GBPS
 from probes.samples import Sample

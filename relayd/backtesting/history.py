@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from planner.model.baseline import baseline_site
 from planner.model.catalogue import Catalogue
-from planner.model.network import Site
+from planner.model.link import Site
 from probes.estimation import THROUGHPUT
 from probes.estimation.replay import Part
 from probes.estimation.rolling import SeriesColumns

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from planner.model.catalogue import Catalogue
-from planner.model.network import Link, Network, Snapshot
+from planner.model.link import Link
+from planner.model.network import Network, Snapshot
 from planner.model.pricing import CataloguePrices, Prices
 from planner.model.units import MBPS_PER_GBPS
 from probes.campaign.costing import CampaignCost, Meter, campaign_cost
@@ -67,7 +68,7 @@ class MeasuredFleet:
             add_current(estimator, samples)
         # Regions outside of the catalogue count from their first sample.
         whole = estimator.network(Snapshot("", "", ""))
-        return _within(whole, {host.region for host in self.fleet})
+        return whole.with_(restricted_to={host.region for host in self.fleet})
 
     def inputs(self, network: Network) -> CampaignInputs:
         """Return what a campaign needs to choose probes."""
@@ -144,14 +145,3 @@ class _OverriddenPrices:
 
 def _gbps(mbps: float | None) -> float | None:
     return None if mbps is None else mbps / MBPS_PER_GBPS
-
-
-def _within(network: Network, regions: Iterable[str]) -> Network:
-    """Return the part of a network among some regions."""
-    kept = set(regions)
-    sites = {name: site for name, site in network.sites.items() if name in kept}
-    links = {
-        src: {dst: link for dst, link in network.links.get(src, {}).items() if dst in sites}
-        for src in sites
-    }
-    return Network(sites, links, network.snapshot)

@@ -9,7 +9,8 @@ from itertools import pairwise
 from typing import Any
 
 from planner.model.errors import DataError, InfeasibleError, InputError
-from planner.model.network import Link, Network
+from planner.model.link import Link
+from planner.model.network import Network
 from planner.model.predictions import PlanPrediction, predicted
 from probes.campaign.costing import Meter
 from probes.fleet.failures import ProbeError

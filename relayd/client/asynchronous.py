@@ -6,15 +6,15 @@ import json
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from planner.fields.specified import Specified
 from planner.model.answer import Answer
 from planner.model.catalogue import Catalogue, Region
-from planner.model.document import link_of, link_states_of, network_of
+from planner.model.document import link_of, network_of
 from planner.model.errors import RelaydError
-from planner.model.link_states import LinkState, overlaid
-from planner.model.network import Link, Network, Site, Snapshot
+from planner.model.link import Link, Site
+from planner.model.network import Network, Snapshot
 from planner.transfer.plan import Plan
 from planner.transfer.request import TransferRequest
 from probes.samples import Sample
@@ -34,13 +34,6 @@ if TYPE_CHECKING:
 BATCH = 1000
 """Requests that go into one call of the service at most."""
 SAMPLES_A_CALL = 10_000
-
-
-class Graph(NamedTuple):
-    """What a service knows: estimates as they were made, and which links are not as usual."""
-
-    network: Network
-    link_states: dict[tuple[str, str], LinkState]
 
 
 class AsyncWan(AskingAsync):
@@ -144,7 +137,7 @@ class AsyncWan(AskingAsync):
         document = await self._connection.get("/v1/catalogue")
         return catalogue_of(document["catalogue"], document["digest"])
 
-    async def sites(self) -> dict[str, Site]:
+    async def sites(self) -> Mapping[str, Site]:
         """Return, by region, the VM type used there and the caps of one VM."""
         return (await self.network()).sites
 
@@ -172,15 +165,14 @@ class AsyncWan(AskingAsync):
     async def network(self) -> Network:
         """Return the graph of estimates, bounds widened for age, with links as they are now."""
         document = await self._connection.get("/v1/snapshots/current")
-        return overlaid(network_of(document).aged(time.time()), link_states_of(document))
+        return network_of(document).with_(aged_to_s=time.time())
 
-    async def graph_if_changed(self, tag: str | None) -> tuple[Graph | None, str | None]:
-        """Return the graph and its tag; None in place of one that is as it was."""
+    async def network_if_changed(self, tag: str | None) -> tuple[Network | None, str | None]:
+        """Return the graph and its tag, bounds as measured; None for one that is as it was."""
         content, tag = await self._connection.get_if_changed("/v1/snapshots/current", tag)
         if content is None:
             return None, tag
-        document = json.loads(content)
-        return Graph(network_of(document), link_states_of(document)), tag
+        return network_of(json.loads(content)), tag
 
     # ---- what is given and told ----------------------------------------------------------
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from planner.model.errors import DataError, InputError
-from planner.model.network import Link
+from planner.model.link import Link
 from planner.transfer.plan import Plan
 from planner.transfer.recommendation import recommend
 from planner.transfer.request import TransferRequest
@@ -39,7 +39,7 @@ def plan_transfer(wan: Wan, request: TransferRequest) -> Plan:
     network = wan.network_between(source, target, vm_types(wan, request))
     now_s = time.time()
     if verified := network.verified.get((source, target)):
-        from planner.model.verification import calibrated
+        from planner.model.calibration import calibrated
 
         network = calibrated(network, verified, now_s)
     if request.max_age_s is not None:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from math import inf, isfinite, log
 
 from planner.model.estimate import Estimate
-from planner.model.network import LINK_FIGURES, SITE_FIGURES, Network
+from planner.model.link import LINK_FIGURES, SITE_FIGURES
+from planner.model.network import Network
 from relayd.sources.stored import estimate_of
 from relayd.store.snapshots import LinkRow, SiteRow
 

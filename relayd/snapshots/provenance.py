@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from planner.model.catalogue import Catalogue
-from planner.model.network import Network, Site
+from planner.model.link import Site
+from planner.model.network import Network
 from probes.estimation.provenance import FigureProvenance, Provenance, Series
 from probes.estimation.series import Series as Kept
 from probes.estimation.series import counted

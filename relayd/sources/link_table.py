@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from planner.model.errors import InputError
 from planner.model.estimate import Estimate
-from planner.model.network import LINK_FIGURES, Link
+from planner.model.link import LINK_FIGURES, Link
 from planner.model.notebook import html_table
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from planner.model.errors import DataError
 from planner.model.estimate import Kind
-from planner.model.network import Link, Network, Snapshot
+from planner.model.link import Link
+from planner.model.network import Network, Snapshot
 from planner.model.notebook import html_table, shortened
 from planner.model.pricing import CataloguePrices
 from planner.model.units import MBPS_PER_GBPS

@@ -4,22 +4,139 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
+from planner.model.catalogue import Catalogue
 from planner.model.errors import RelaydError
-from planner.model.network import Snapshot
-from relayd.client.asynchronous import AsyncWan, Graph
+from planner.model.link import Site
+from planner.model.link_states import LinkState, Pair
+from planner.model.network import Network, Snapshot
+from relayd.client.asynchronous import AsyncWan
 from relayd.client.blocking import Driver
 from relayd.client.connection import TIMEOUT_S
-from relayd.sources.memory import GivenKnowledge
+from relayd.sources.memory import MemorySource
 from relayd.sources.wan import Wan
 
-if TYPE_CHECKING:
-    from planner.model.catalogue import Catalogue
-    from planner.model.network import Network
-
 REFRESH_S = 30.0
+
+
+class MirrorSource:
+    """A service's newest snapshot and catalogue, copied. See :class:`.Source`.
+
+    Parameters
+    ----------
+    url, token, timeout_s, attempts, refresh_s
+        See :class:`MirroredWan`.
+
+    Attributes
+    ----------
+    problem : RelaydError | None
+        Why the last look failed.
+    """
+
+    def __init__(
+        self, url: str, token: str | None, timeout_s: float, attempts: int, refresh_s: float
+    ) -> None:
+        self.problem: RelaydError | None = None
+        self._driver = Driver(self, url, token, timeout_s, attempts)
+        self._refresh_s = refresh_s
+        self._looking = threading.Lock()
+        try:
+            catalogue, network, self._tag = self._driver.run(_first(self._driver.wan))
+        except BaseException:
+            self.close()
+            raise
+        self._take(catalogue, network)
+
+    def __repr__(self) -> str:
+        """Say what it is a copy of."""
+        return f"<MirrorSource of {self._driver.url}>"
+
+    @property
+    def url(self) -> str:
+        """The service's address."""
+        return self._driver.url
+
+    @property
+    def copied_s_ago(self) -> float:
+        """How long ago the service last said that this is its newest snapshot."""
+        return time.monotonic() - self._confirmed_s
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """The service's catalogue."""
+        return self._copy.catalogue
+
+    @property
+    def version(self) -> object:
+        """The copy; asks the service in the background whether there is a newer one, if due."""
+        self._look_if_due()
+        return self._copy
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The name of what is known."""
+        return self._copy.snapshot
+
+    def sites(self) -> Mapping[str, Site]:
+        """Return the sites of the network by region."""
+        return self._copy.sites()
+
+    def network(
+        self, between: tuple[str, str] | None = None, further: Sequence[str] = ()
+    ) -> Network:
+        """Return the network; see :meth:`relayd.sources.source.Source.network`."""
+        return self._copy.network(between, further)
+
+    def link_states(self) -> Mapping[Pair, LinkState]:
+        """Return which links are down or degraded."""
+        return self._copy.link_states()
+
+    def refresh_link_states(self) -> None:
+        """Ask the service for what it knows now."""
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Take over the service's newest snapshot now; raises if the service does not answer."""
+        with self._looking:
+            self._look()
+        if self.problem:
+            raise self.problem
+
+    def close(self) -> None:
+        """Close the connections; the copy stays."""
+        self._refresh_s = float("inf")
+        self._driver.close()
+
+    def _look_if_due(self) -> None:
+        due = time.monotonic() - self._looked_s > self._refresh_s
+        if due and self._looking.acquire(blocking=False):
+            threading.Thread(target=self._look_aside, name="relayd-mirror", daemon=True).start()
+
+    def _look_aside(self) -> None:
+        try:
+            self._look()
+        finally:
+            self._looking.release()
+
+    def _look(self) -> None:
+        try:
+            driver = self._driver
+            found, tag = driver.run(driver.wan.network_if_changed(self._tag))
+            if found is not None:
+                self._take(driver.run(driver.wan.catalogue()), found)
+                self._tag = tag
+        except RelaydError as error:
+            self.problem = error  # the next look is due after the usual time
+        else:
+            self.problem = None
+            self._confirmed_s = time.monotonic()
+        self._looked_s = time.monotonic()
+
+    def _take(self, catalogue: Catalogue, network: Network) -> None:
+        # Widened for age here, so that no question waits for it.
+        self._copy = MemorySource(catalogue, network.with_(aged_to_s=time.time()))
+        self._looked_s = self._confirmed_s = time.monotonic()
 
 
 class MirroredWan(Wan):
@@ -38,8 +155,7 @@ class MirroredWan(Wan):
 
     Attributes
     ----------
-    problem : RelaydError | None
-        Why the last look failed.
+    source : MirrorSource
     """
 
     def __init__(
@@ -51,95 +167,26 @@ class MirroredWan(Wan):
         attempts: int = 4,
         refresh_s: float = REFRESH_S,
     ) -> None:
-        self.problem: RelaydError | None = None
-        self._driver = Driver(self, url, token, timeout_s, attempts)
-        self._refresh_s = refresh_s
-        self._looking = threading.Lock()
-        try:
-            catalogue, graph, self._tag = self._driver.run(_first(self._driver.wan))
-        except BaseException:
-            self.close()
-            raise
-        super().__init__(catalogue, None)
-        self._take(catalogue, graph)
+        self.source = MirrorSource(url, token, timeout_s, attempts, refresh_s)
+        super().__init__(self.source)
 
     def __repr__(self) -> str:
         """Say what it is a copy of."""
-        return f"<MirroredWan of {self._driver.url} on snapshot {self.snapshot.id}>"
+        return f"<MirroredWan of {self.source.url} on snapshot {self.snapshot.id}>"
+
+    @property
+    def problem(self) -> RelaydError | None:
+        """Why the last look for a newer snapshot failed; None if it did not."""
+        return self.source.problem
 
     @property
     def copied_s_ago(self) -> float:
         """How long ago the service last said that this is its newest snapshot."""
-        return time.monotonic() - self._confirmed_s
-
-    def refresh(self) -> Snapshot:
-        """Take over the service's newest snapshot now.
-
-        Raises
-        ------
-        RelaydError
-            If the service does not answer.
-        """
-        with self._looking:
-            self._look()
-        if self.problem:
-            raise self.problem
-        return self.snapshot
-
-    def close(self) -> None:
-        """Close the connections; the copy stays."""
-        self._refresh_s = float("inf")
-        self._driver.close()
-
-    @property
-    def network(self) -> Network:
-        """The whole graph of estimates, bounds widened for age."""
-        self._look_if_due()
-        return super().network
-
-    def network_between(self, src: str, dst: str, vm_types: Mapping[str, str] = {}) -> Network:
-        """Return the graph for one transfer; see :meth:`relayd.sources.wan.Wan.network_between`."""
-        self._look_if_due()
-        return super().network_between(src, dst, vm_types)
-
-    def _look_if_due(self) -> None:
-        due = time.monotonic() - self._looked_s > self._refresh_s
-        if due and self._looking.acquire(blocking=False):
-            threading.Thread(target=self._look_aside, name="relayd-mirror", daemon=True).start()
-
-    def _look_aside(self) -> None:
-        try:
-            self._look()
-        finally:
-            self._looking.release()
-
-    def _look(self) -> None:
-        try:
-            driver = self._driver
-            found, tag = driver.run(driver.wan.graph_if_changed(self._tag))
-            if found is not None:
-                self._take(driver.run(driver.wan.catalogue()), found)
-                self._tag = tag
-        except RelaydError as error:
-            self.problem = error  # the next look is due after the usual time
-        else:
-            self.problem = None
-            self._confirmed_s = time.monotonic()
-        self._looked_s = time.monotonic()
-
-    def _take(self, catalogue: Catalogue, graph: Graph) -> None:
-        # In this order: who reads meanwhile gets the old graph or the new one, whole.
-        self.catalogue = catalogue
-        self._knowledge = GivenKnowledge(catalogue, *graph)
-        self._variants = {}
-        self._parts = {}
-        self._now = {}
-        self._whole = graph.network.aged(time.time())
-        self._looked_s = self._confirmed_s = time.monotonic()
+        return self.source.copied_s_ago
 
 
-async def _first(remote: AsyncWan) -> tuple[Catalogue, Graph, str | None]:
+async def _first(remote: AsyncWan) -> tuple[Catalogue, Network, str | None]:
     catalogue = await remote.catalogue()
-    graph, tag = await remote.graph_if_changed(None)
-    assert graph is not None
-    return catalogue, graph, tag
+    network, tag = await remote.network_if_changed(None)
+    assert network is not None
+    return catalogue, network, tag

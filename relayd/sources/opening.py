@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, overload
 from planner.model.errors import InputError
 from relayd.catalogue.loading import load_catalogue
 from relayd.settings import Settings, load_settings
+from relayd.sources.stored import StoreSource
 from relayd.sources.wan import Wan
 from relayd.store.location import SERVICE_SCHEMES, Place, place
 
@@ -112,4 +113,4 @@ def _open_service(
 def open_with(settings: Settings, db: Place | None, catalogues: Sequence[Path]) -> Wan:
     """Open with settings at hand; a store that is named must exist."""
     catalogue = load_catalogue((*settings.catalogues, *catalogues))
-    return Wan(catalogue, db or settings.db)
+    return Wan(StoreSource(catalogue, db or settings.db))

@@ -1,33 +1,33 @@
-"""What is known now: the newest snapshot of the store, else the baseline."""
+"""What a store knows: its newest snapshot, else the baseline."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from planner.model.baseline import (
-    baseline_link,
     baseline_network,
+    baseline_regions,
     baseline_site,
-    baseline_sites,
     baseline_snapshot,
+    with_regions,
 )
 from planner.model.catalogue import Catalogue
 from planner.model.estimate import Estimate, Figures, Kind, Origin
-from planner.model.network import Link, Network, Site, Snapshot
+from planner.model.link import Link, Site
+from planner.model.link_states import LinkState, Pair
+from planner.model.network import Network, Snapshot
+from planner.model.verification import Verified
 from relayd.store.location import Place
 from relayd.store.opening import Store, default_path, open_if_there, open_store
 from relayd.store.snapshots import EstimateRow, LinkRow, SiteRow, SnapshotRow
 from relayd.times import utc_text
 
-if TYPE_CHECKING:
-    from planner.model.link_states import LinkState
-    from planner.model.verification import Verified
 
+class StoreSource:
+    """Reads networks from a store, as much of them as a question needs.
 
-class Knowledge:
-    """Reads graphs from a store, as much of them as a question needs.
+    It opens the store when first asked. See :class:`relayd.sources.source.Source`.
 
     Parameters
     ----------
@@ -37,134 +37,105 @@ class Knowledge:
     """
 
     def __init__(self, catalogue: Catalogue, db: Place | None) -> None:
-        self._catalogue = catalogue
+        self.catalogue = catalogue
         self._named = db is not None
         self._place = db or default_path()
-        self._store: Store | None = None
-        self._latest: SnapshotRow | None = None
-        self._sites: dict[str, Site] = {}
-        self._snapshot: Snapshot | None = None
-        self._states: Mapping[tuple[str, str], LinkState] | None = None
-        self._verified: Mapping[tuple[str, str], Verified] | None = None
+        self._opened: _Opened | None = None
+
+    @property
+    def version(self) -> object:
+        """An object that is another one once a snapshot is looked for again."""
+        return self._open()
 
     @property
     def snapshot(self) -> Snapshot:
         """The newest snapshot, or the baseline."""
-        self._read()
-        assert self._snapshot is not None
-        return self._snapshot
+        return self._open().snapshot
 
-    def regions(self) -> list[str]:
-        """Return the ids of all regions of the graph."""
-        self._read()
-        return list(self._sites)
-
-    def sites(self) -> dict[str, Site]:
-        """Return the sites of the graph by region."""
-        self._read()
-        return self._sites
-
-    def forget(self) -> None:
-        """Read anew when next asked."""
-        if self._store:
-            self._store.close()
-        self._store = self._latest = self._snapshot = self._states = None
-        self._verified = None
-        self._sites = {}
-
-    def link_states(self, *, anew: bool = False) -> Mapping[tuple[str, str], LinkState]:
-        """Return the links that are down or degraded, as they were when first asked."""
-        self._read()
-        if self._states is None or anew:
-            self._states = {}
-            # Usually there are none, and nothing more is loaded.
-            if self._store and self._store.database.row("SELECT 1 FROM leg_states LIMIT 1"):
-                from relayd.store.links.states import LinkStates
-
-                self._states = LinkStates(self._store.database).now(time.time())
-        return self._states
-
-    def _verifications(self) -> Mapping[tuple[str, str], Verified]:
-        """Return what runs of plans have shown, by pair of regions."""
-        assert self._store is not None
-        if self._verified is None:
-            self._verified = {}
-            # Usually there are none, and nothing more is loaded.
-            if self._store.database.row("SELECT 1 FROM verifications LIMIT 1"):
-                from relayd.store.verifications import Verifications
-
-                self._verified = Verifications(self._store.database).by_pair()
-        return self._verified
+    def sites(self) -> Mapping[str, Site]:
+        """Return the sites of the snapshot and of what the catalogue has beside them."""
+        return self._open().sites
 
     def network(
         self, between: tuple[str, str] | None = None, further: Sequence[str] = ()
     ) -> Network:
-        """Return the graph.
-
-        Parameters
-        ----------
-        between : (src, dst), optional
-            Only the links out of src and into dst: all that planning one transfer needs.
-        further : sequence of str
-            Regions of the catalogue to add that neither baseline nor store has.
-        """
-        self._read()
-        if self._store is None or self._latest is None:
-            wanted = dict.fromkeys((*(between or ()), *further))
-            new = [name for name in wanted if name not in self._sites]
-            return baseline_network(self._catalogue, ends=between, further=new)
-        name = self._latest.id
-        rows = (
-            self._store.snapshots.links_between(name, *between)
-            if between
-            else self._store.snapshots.links(name)
-        )
-        links: dict[str, dict[str, Link]] = {region: {} for region in self._sites}
-        for row in rows:
-            links[row.src][row.dst] = _link(row)
-        sites = dict(self._sites)
-        self._add_missing(sites, links, between, further)
-        return Network(sites, links, self.snapshot, verified=self._verifications())
-
-    def _read(self) -> None:
-        if self._snapshot is not None:
-            return
-        if self._named:
-            self._store = open_store(self._place, mode="read")
+        """Return the network; see :meth:`relayd.sources.source.Source.network`."""
+        opened = self._open()
+        wanted = (*opened.sites, *(between or ()), *further)
+        if opened.store is None or opened.row is None:
+            network = baseline_network(self.catalogue, ends=between, further=wanted)
         else:
-            self._store = open_if_there(self._place)
-        if self._store:
-            self._latest = self._store.snapshots.latest()
-        if self._store and self._latest:
-            rows = self._store.snapshots.sites(self._latest.id)
-            self._sites = {row.region: _site(row) for row in rows}
-            self._snapshot = snapshot_of(self._latest)
-        else:
-            self._sites = baseline_sites(self._catalogue)
-            self._snapshot = baseline_snapshot(self._catalogue)
+            name, snapshots = opened.row.id, opened.store.snapshots
+            rows = snapshots.links_between(name, *between) if between else snapshots.links(name)
+            links: dict[str, dict[str, Link]] = {region: {} for region in opened.stored_sites}
+            for row in rows:
+                links[row.src][row.dst] = _link(row)
+            network = Network(opened.stored_sites, links, opened.snapshot)
+            # Regions that came to the catalogue after the snapshot was made.
+            network = with_regions(network, self.catalogue, wanted, between)
+        return network.with_(link_states=opened.states, verified=opened.verified)
 
-    def _add_missing(
-        self,
-        sites: dict[str, Site],
-        links: dict[str, dict[str, Link]],
-        between: tuple[str, str] | None,
-        further: Sequence[str],
-    ) -> None:
-        """Add baseline links of regions that came to the catalogue after the snapshot was made."""
-        baseline = [r.id for r in self._catalogue.regions.values() if r.baseline]
-        wanted = dict.fromkeys((*baseline, *(between or ()), *further))
-        new = [name for name in wanted if name not in sites]
-        for name in new:
-            sites[name] = baseline_site(name, self._catalogue)
-            links[name] = {}
-        for name in new:
-            for other in sites:
-                for src, dst in ((name, other), (other, name)):
-                    needed = between is None or src == between[0] or dst == between[1]
-                    if src == dst or not needed or dst in links[src]:
-                        continue
-                    if link := baseline_link(sites[src], sites[dst], self._catalogue):
-                        links[src][dst] = link
+    def link_states(self) -> Mapping[Pair, LinkState]:
+        """Return the links that are down or degraded, as they were when first asked."""
+        return self._open().states
+
+    def refresh_link_states(self) -> None:
+        """Read again which links are down or degraded."""
+        self._open().read_states()
+
+    def refresh(self) -> None:
+        """Read the newest snapshot when next asked."""
+        self.close()
+
+    def close(self) -> None:
+        """Close the store."""
+        if self._opened and self._opened.store:
+            self._opened.store.close()
+        self._opened = None
+
+    def _open(self) -> _Opened:
+        if self._opened is None:
+            store = (
+                open_store(self._place, mode="read") if self._named else open_if_there(self._place)
+            )
+            self._opened = _Opened(store, self.catalogue)
+        return self._opened
+
+
+class _Opened:
+    """An open store with what was read of its newest snapshot."""
+
+    def __init__(self, store: Store | None, catalogue: Catalogue) -> None:
+        self.store = store
+        self.row: SnapshotRow | None = store.snapshots.latest() if store else None
+        self.snapshot = baseline_snapshot(catalogue)
+        self.stored_sites: dict[str, Site] = {}
+        self.states: Mapping[Pair, LinkState] = {}
+        self.verified: Mapping[Pair, Verified] = {}
+        if store and self.row:
+            self.snapshot = snapshot_of(self.row)
+            self.stored_sites = {
+                row.region: _site(row) for row in store.snapshots.sites(self.row.id)
+            }
+        self.sites = self.stored_sites | {
+            name: baseline_site(name, catalogue)
+            for name in baseline_regions(catalogue)
+            if name not in self.stored_sites
+        }
+        self.read_states()
+        # Usually there are none, and nothing more is loaded.
+        if store and store.database.row("SELECT 1 FROM verifications LIMIT 1"):
+            from relayd.store.verifications import Verifications
+
+            self.verified = Verifications(store.database).by_pair()
+
+    def read_states(self) -> None:
+        """Read which links are down or degraded."""
+        self.states = {}
+        if self.store and self.store.database.row("SELECT 1 FROM leg_states LIMIT 1"):
+            from relayd.store.links.states import LinkStates
+
+            self.states = LinkStates(self.store.database).now(time.time())
 
 
 def snapshot_of(row: SnapshotRow) -> Snapshot:

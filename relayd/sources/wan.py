@@ -3,29 +3,59 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from planner.fields.shared import DEFAULT_CONNECTIONS
 from planner.fields.specified import Specified
 from planner.model.aliases import Resolution, resolve
 from planner.model.answer import Answer
-from planner.model.baseline import with_vm_types
+from planner.model.baseline import with_regions, with_vm_types
 from planner.model.catalogue import Catalogue, Region
 from planner.model.errors import InputError
-from planner.model.network import Link, Network, Site, Snapshot
+from planner.model.link import Link, Site
+from planner.model.link_states import LinkState, Pair
+from planner.model.network import Network, Snapshot
 from relayd.questions.methods import Asking
 from relayd.questions.registry import question_of
 from relayd.sources.link_table import LinkTable
 from relayd.sources.matrices import MATRIX_METRICS, Matrix, MatrixMetric, matrix_of
-from relayd.sources.stored import Knowledge
-from relayd.store.location import Place
+from relayd.sources.source import Source
 
 if TYPE_CHECKING:
     from planner.model.link_states import LinkState
 
-MOST_NETWORKS_KEPT = 64
-MOST_VARIANTS_KEPT = 8
+MOST_PARTS_READ = 2
+MOST_DERIVED_KEPT = 16
+
+
+class _Cache:
+    """Networks derived from one version of what is known.
+
+    Parameters
+    ----------
+    version : object
+        See :attr:`relayd.sources.source.Source.version`.
+    """
+
+    def __init__(self, version: object) -> None:
+        self.version = version
+        self.whole: Network | None = None
+        self.parts: dict[tuple[str, str], Network] = {}
+        self._derived: dict[tuple[object, ...], tuple[Network, Network]] = {}
+
+    def derived(
+        self, network: Network, how: tuple[object, ...], derive: Callable[[], Network]
+    ) -> Network:
+        """Return what was derived from a network in some way before, else derive it."""
+        kept = self._derived.get((id(network), *how))
+        if kept is None:
+            if len(self._derived) >= MOST_DERIVED_KEPT:
+                self._derived.clear()
+            # Kept with what it was made of, so that the identity stays taken.
+            kept = self._derived[id(network), *how] = (network, derive())
+        return kept[1]
 
 
 class Wan(Asking):
@@ -33,49 +63,55 @@ class Wan(Asking):
 
     Make one with :func:`relayd.open`. It reads the newest snapshot when first asked and keeps
     it; :meth:`refresh` looks for a newer one.
+
+    Parameters
+    ----------
+    source : Source
+        What is known.
     """
 
-    def __init__(self, catalogue: Catalogue, db: Place | None) -> None:
-        self.catalogue = catalogue
-        self._knowledge = Knowledge(catalogue, db)
-        self._whole: Network | None = None
-        self._parts: dict[tuple[str, str], Network] = {}
-        self._variants: dict[tuple[object, ...], Network] = {}
-        self._now: dict[int, tuple[Network, Mapping[tuple[str, str], LinkState], Network]] = {}
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._cache = _Cache(None)
 
     def __repr__(self) -> str:
         """Say what it rests on."""
-        return f"<Wan on snapshot {self._knowledge.snapshot.id}>"
+        return f"<Wan on snapshot {self.snapshot.id}>"
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """Regions, VM types and prices that answers rest on."""
+        return self._source.catalogue
 
     @property
     def snapshot(self) -> Snapshot:
         """The state of knowledge that answers rest on."""
-        return self._knowledge.snapshot
+        return self._source.snapshot
 
     @property
     def network(self) -> Network:
         """The whole graph of estimates, bounds widened for age, and links as they are now."""
-        return self._as_now(self._long_run)
-
-    @property
-    def _long_run(self) -> Network:
-        if self._whole is None:
-            self._whole = self._knowledge.network().aged(time.time())
-        return self._whole
+        return self._as_now(self._whole(), self._current_cache())
 
     def refresh(self) -> Snapshot:
-        """Forget what was read, so that the next answer rests on the newest snapshot."""
-        self._knowledge.forget()
-        self._whole = None
-        self._parts.clear()
-        self._variants.clear()
-        self._now.clear()
+        """Forget what was read, so that the next answer rests on the newest snapshot.
+
+        Raises
+        ------
+        RelaydError
+            If a service that this is a copy of does not answer.
+        """
+        self._source.refresh()
         return self.snapshot
 
-    def refresh_link_states(self) -> Mapping[tuple[str, str], LinkState]:
+    def refresh_link_states(self) -> Mapping[Pair, LinkState]:
         """Read again which links are down or degraded; the snapshot stays. Returns them."""
-        self._now.clear()
-        return self._knowledge.link_states(anew=True)
+        self._source.refresh_link_states()
+        return self._source.link_states()
+
+    def close(self) -> None:
+        """Close the store, or the connections; a question after that opens the store again."""
+        self._source.close()
 
     # ---- graphs that questions rest on -----------------------------------------------------
 
@@ -89,60 +125,68 @@ class Wan(Asking):
         vm_types : mapping
             Region or provider to VM type, both as ids of the catalogue.
         """
-        network = self._whole
-        if network is None:
-            if (src, dst) not in self._parts and len(self._parts) >= 2:
-                network = self._long_run  # many pairs: reading all once is cheaper
-            elif (src, dst) not in self._parts:
-                part = self._knowledge.network(between=(src, dst))
-                self._parts[src, dst] = part.aged(time.time())
-        return self._with_vm_types(network or self._parts[src, dst], vm_types)
+        cache = self._current_cache()
+        # From many pairs on, reading all once is cheaper.
+        if cache.whole or ((src, dst) not in cache.parts and len(cache.parts) >= MOST_PARTS_READ):
+            return self.network_of((src, dst), vm_types)
+        if (src, dst) not in cache.parts:
+            part = self._source.network(between=(src, dst))
+            cache.parts[src, dst] = part.with_(aged_to_s=time.time())
+        return self._with_vm_types(cache.parts[src, dst], vm_types, cache)
 
     def network_of(self, regions: Sequence[str], vm_types: Mapping[str, str] = {}) -> Network:
         """Return the whole graph, with regions of the catalogue that it does not have yet."""
-        network = self._long_run
-        if further := [region for region in regions if region not in network.sites]:
-            network = self._knowledge.network(further=further).aged(time.time())
-        return self._with_vm_types(network, vm_types)
+        cache = self._current_cache()
+        network = self._whole()
+        if further := tuple(region for region in regions if region not in network.sites):
+            network = cache.derived(
+                network, further, partial(with_regions, network, self.catalogue, further)
+            )
+        return self._with_vm_types(network, vm_types, cache)
 
-    def _with_vm_types(self, network: Network, vm_types: Mapping[str, str]) -> Network:
-        if not vm_types:
-            return self._as_now(network)
-        key = (id(network), tuple(sorted(vm_types.items())))
-        if key not in self._variants:
-            if len(self._variants) >= MOST_VARIANTS_KEPT:
-                self._variants.clear()
-            self._variants[key] = with_vm_types(network, self.catalogue, dict(vm_types))
-        return self._as_now(self._variants[key])
+    def _current_cache(self) -> _Cache:
+        version = self._source.version
+        if self._cache.version is not version:
+            self._cache = _Cache(version)
+        return self._cache
 
-    def _as_now(self, network: Network) -> Network:
-        """Lay links that are down or degraded over a network."""
-        states = self._knowledge.link_states()
-        if not states:
+    def _whole(self) -> Network:
+        cache = self._current_cache()
+        if cache.whole is None:
+            cache.whole = self._source.network().with_(aged_to_s=time.time())
+        return cache.whole
+
+    def _with_vm_types(
+        self, network: Network, vm_types: Mapping[str, str], cache: _Cache
+    ) -> Network:
+        if vm_types:
+            network = cache.derived(
+                network,
+                tuple(sorted(vm_types.items())),
+                partial(with_vm_types, network, self.catalogue, vm_types),
+            )
+        return self._as_now(network, cache)
+
+    def _as_now(self, network: Network, cache: _Cache) -> Network:
+        """Return a network with the link states of now."""
+        states = self._source.link_states()
+        if network.link_states is states:
             return network
-        kept = self._now.get(id(network))
-        if kept is None or kept[1] is not states:
-            from planner.model.link_states import overlaid
-
-            if len(self._now) > MOST_NETWORKS_KEPT:
-                self._now.clear()
-            # Kept with what it was made of, so that the identity stays taken.
-            kept = self._now[id(network)] = (network, states, overlaid(network, states))
-        return kept[2]
+        return cache.derived(network, (id(states),), partial(network.with_, link_states=states))
 
     # ---- names ---------------------------------------------------------------------------
 
     def regions(self) -> list[Region]:
         """Return the catalogue's baseline regions and all measured ones."""
-        return [self.catalogue.region(name) for name in self._knowledge.regions()]
+        return [self.catalogue.region(name) for name in self.known_regions()]
 
     def known_regions(self) -> list[str]:
         """Return the ids of all regions of the graph."""
-        return self._knowledge.regions()
+        return list(self._source.sites())
 
-    def sites(self) -> dict[str, Site]:
+    def sites(self) -> Mapping[str, Site]:
         """Return, by region, the VM type used there and the caps of one VM."""
-        return self._knowledge.sites()
+        return self._source.sites()
 
     def resolve(
         self, name: str, field: str = "region", prefer_provider: str | None = None
@@ -152,7 +196,7 @@ class Wan(Asking):
             name,
             self.catalogue,
             field=field,
-            known=self._knowledge.regions(),
+            known=self.known_regions(),
             prefer_provider=prefer_provider,
         )
 
@@ -227,8 +271,9 @@ class Wan(Asking):
             raise InputError("metric", f"must be one of {', '.join(MATRIX_METRICS)}", value=metric)
         network = self.network
         if measured_only:
-            network = network.restricted_to(
-                {end for link in network if _is_measured(link) for end in (link.src, link.dst)}
+            measured = [link for link in network if _is_measured(link)]
+            network = network.with_(
+                restricted_to={end for link in measured for end in (link.src, link.dst)}
             )
         return matrix_of(network, self.catalogue, metric, connections)
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from planner.model.errors import InputError
-from planner.model.network import LINK_FIGURES, SITE_FIGURES
+from planner.model.link import LINK_FIGURES, SITE_FIGURES
 from relayd.store.database import Database
 from relayd.store.failures import reason
 from relayd.store.regions import region_id

@@ -100,7 +100,7 @@ class WatchedLinks:
         self._network = network
         self.usual_ms = {}
         for src, dst in self.healths:
-            link = network.links.get(src, {}).get(dst)
+            link = network.usual.get(src, {}).get(dst)
             if link and link.rtt_ms.source == "measured":
                 self.usual_ms[src, dst] = link.rtt_ms.expected
                 self.answered.add((src, dst))
@@ -132,7 +132,7 @@ class WatchedLinks:
         for _, _, sample in stored:
             pair = (sample.src, sample.dst)
             link = (
-                self._network.links.get(sample.src, {}).get(sample.dst) if self._network else None
+                self._network.usual.get(sample.src, {}).get(sample.dst) if self._network else None
             )
             if link is None or pair not in self.healths:
                 continue

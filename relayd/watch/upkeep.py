@@ -14,7 +14,7 @@ from planner.model.network import Network
 from probes.samples import Metric
 from relayd.snapshots.building import make_snapshot
 from relayd.snapshots.evidence import LinkShift
-from relayd.sources.stored import Knowledge
+from relayd.sources.stored import StoreSource
 from relayd.store import Store, append, open_store
 from relayd.store.events import Events
 from relayd.store.links.level_shifts import LevelShifts
@@ -131,11 +131,11 @@ class Upkeep:
             latest = store.snapshots.latest()
         if latest is None:
             return None, 0.0
-        knowledge = Knowledge(self.catalogue, self.storage.db)  # type: ignore[arg-type]
+        source = StoreSource(self.catalogue, self.storage.db)  # type: ignore[arg-type]
         try:
-            return knowledge.network(), latest.created_at_s
+            return source.network(), latest.created_at_s
         finally:
-            knowledge.forget()
+            source.close()
 
     # ---- in threads ----------------------------------------------------------------------------
 

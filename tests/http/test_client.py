@@ -25,7 +25,7 @@ from aiohttp import web
 import relayd
 import relayd.store
 from planner.model.answer import Answer
-from planner.model.network import Link
+from planner.model.link import Link
 from probes.samples import Sample
 from relayd.__main__ import main
 from relayd.client.asynchronous import AsyncWan

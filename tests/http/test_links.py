@@ -16,7 +16,7 @@ from relayd.catalogue.loading import load_catalogue
 from relayd.snapshots.building import make_snapshot
 from relayd.snapshots.evidence import LinkShift
 from relayd.snapshots.provenance import behind
-from relayd.sources.stored import Knowledge
+from relayd.sources.stored import StoreSource
 from relayd.store import append, open_store
 from relayd.store.events import Events
 from relayd.store.links.level_shifts import LevelShifts
@@ -160,7 +160,7 @@ def test_the_baseline_rests_on_no_samples(tmp_path: Path) -> None:
 
 def test_every_figure_of_a_graph_can_be_followed_back(measured: Path) -> None:
     catalogue = load_catalogue()
-    network = Knowledge(catalogue, measured).network()
+    network = StoreSource(catalogue, measured).network()
     fields = ("rtt_ms", "per_flow_mbps", "aggregate_gbps")
     checked = 0
     with open_store(measured, mode="read") as store:

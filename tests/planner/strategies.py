@@ -8,7 +8,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from planner.model.estimate import Estimate, Origin, exactly
-from planner.model.network import Link, Network, Site
+from planner.model.link import Link, Site
+from planner.model.network import Network
 from planner.model.pricing import FlatPrices
 from planner.transfer.problem import Direct, End, Relay, TransferProblem
 from planner.transfer.request import Objective, TransferRequest

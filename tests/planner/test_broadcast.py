@@ -17,7 +17,8 @@ from planner.broadcast.recommendation import recommend_broadcast
 from planner.broadcast.request import BroadcastObjective, BroadcastRequest
 from planner.model.errors import DataError, InfeasibleError, InputError
 from planner.model.estimate import Estimate, Origin
-from planner.model.network import Link, Network
+from planner.model.link import Link
+from planner.model.network import Network
 from planner.model.pricing import FlatPrices
 from planner.solvers.steiner import near_trees
 from tests.planner.broadcasts import (

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.model.errors import InfeasibleError
-from planner.model.link_states import LinkState, Pair, loss_bound_mbps, overlaid
+from planner.model.link_states import LinkState, Pair, loss_bound_mbps
 from planner.model.network import Network
 from planner.model.pricing import FlatPrices
 from planner.transfer.plan import Plan
@@ -35,7 +35,7 @@ def _state(src: str, dst: str, condition: str = "down", **fields: float) -> dict
 
 
 def _plan(states: dict[Pair, LinkState], **request: object) -> Plan:
-    network = overlaid(_network(), states)
+    network = _network().with_(link_states=states)
     return recommend(TransferRequest("s", "d", **request), network, FlatPrices(REGIONS, 0.05, 1.0))  # type: ignore[arg-type]
 
 
@@ -68,7 +68,7 @@ def test_a_link_that_is_down_is_left_for_the_relay_that_survives() -> None:
 def test_a_degraded_link_carries_what_it_can(
     fields: dict[str, float], expected_gbps: float
 ) -> None:
-    link = overlaid(_network(), _state("s", "d", "degraded", **fields)).link("s", "d")
+    link = _network().with_(link_states=_state("s", "d", "degraded", **fields)).link("s", "d")
     assert link.rate_gbps(64) == pytest.approx(expected_gbps)
     assert link.rtt_ms.expected == fields.get("rtt_ms", 80.0)
     plan = _plan(_state("s", "d", "degraded", **fields))
@@ -82,11 +82,20 @@ def test_the_bound_by_loss_is_mathis() -> None:
     assert loss_bound_mbps(0.0, 100.0) == inf
 
 
-def test_without_states_the_network_is_the_same_object() -> None:
+def test_without_states_of_its_links_a_network_is_as_usual() -> None:
     network = _network()
-    assert overlaid(network, {}) is network
-    assert overlaid(network, _state("s", "elsewhere")) is network
-    assert overlaid(network, _state("s", "d", "up")) is network
+    for states in ({}, _state("s", "elsewhere"), _state("s", "d", "up")):
+        now = network.with_(link_states=states)
+        assert now.links is network.usual
+        assert now.states == {}
+
+
+def test_states_replace_each_other_and_leave_what_is_usual() -> None:
+    network = _network()
+    half = network.with_(link_states=_state("s", "d", "degraded", rate_share=0.5))
+    again = half.with_(link_states=half.link_states)
+    assert again.link("s", "d").aggregate_gbps.expected == 2.5
+    assert half.with_(link_states={}).link("s", "d") == network.link("s", "d")
 
 
 _conditions = st.dictionaries(
@@ -110,7 +119,7 @@ def test_no_plan_uses_a_link_that_is_down_and_none_gets_better(
         (src, dst): LinkState(src, dst, condition, SINCE, "", rtt, loss, share)  # type: ignore[arg-type]
         for (src, dst), (condition, loss, share, rtt) in conditions.items()
     }
-    now = overlaid(_network(), states)
+    now = _network().with_(link_states=states)
     for link in now:
         usual = _network().link(link.src, link.dst)
         for connections in (1, 64):

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from planner.model.errors import DataError, InfeasibleError
 from planner.model.estimate import Estimate, exactly
-from planner.model.network import Link, Network, Site
+from planner.model.link import Link, Site
+from planner.model.network import Network
 from planner.model.pricing import FlatPrices, Prices
 from planner.transfer.plan import Plan
 from planner.transfer.problem import transfer_problem

@@ -17,7 +17,8 @@ from planner.broadcast.request import BroadcastRequest
 from planner.model.answer import Answer
 from planner.model.errors import InputError
 from planner.model.estimate import STATED, Estimate, exactly
-from planner.model.network import Link, Network, Site
+from planner.model.link import Link, Site
+from planner.model.network import Network
 from planner.model.pricing import FlatPrices
 from planner.model.shared_resources import Floats
 from planner.replanning.plan import Replan

@@ -374,7 +374,7 @@ def test_a_simulation_of_the_plan_ends_when_predicted(seed: int) -> None:
     grid = january_grid()
     random = np.random.default_rng(seed)
     names = sorted(random.choice(grid.regions, 8, replace=False).tolist())
-    network = grid.network().restricted_to(names)
+    network = grid.network().with_(restricted_to=names)
     volumes = {(a, b): float(random.pareto(1.5) * 20 + 1) for a in names for b in names if a != b}
     found = recommend_shuffle(ShuffleRequest(volumes, margin=0.0), network, grid.prices())
     assert found.verdict == "relayed"

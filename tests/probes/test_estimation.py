@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.model.network import Link, Network, Snapshot
+from planner.model.link import Link
+from planner.model.network import Network, Snapshot
 from planner.model.throughput import (
     bundle_share_of_steady,
     flow_share_of_steady,
@@ -129,7 +130,7 @@ def test_old_samples_give_way_to_new_ones() -> None:
 
 def test_bounds_widen_with_age_and_never_for_a_baseline() -> None:
     network = estimated(sample(3000.0, "aggregate_mbps", connections=64))
-    aged = network.aged(WHEN_S + 400 * 86400)
+    aged = network.with_(aged_to_s=WHEN_S + 400 * 86400)
     fresh, old = network.link(SRC, DST).aggregate_gbps, aged.link(SRC, DST).aggregate_gbps
     assert old.low < fresh.low < old.expected < fresh.high < old.high
     assert aged.link(DST, SRC).aggregate_gbps == network.link(DST, SRC).aggregate_gbps

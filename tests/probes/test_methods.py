@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from planner.model.catalogue import Catalogue
 from planner.model.errors import InputError
 from planner.model.estimate import Estimate
-from planner.model.network import Link
+from planner.model.link import Link
 from probes.analysis.fleet_caps import vm_caps
 from probes.analysis.ramp import fit_ramp, next_connections
 from probes.campaign.costing import task_volume_gb

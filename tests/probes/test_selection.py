@@ -61,7 +61,7 @@ def network_of(samples: list[Sample]) -> Network:
         if set(pair) <= set(regions)
     )
     estimator.add(samples)
-    return estimator.network(Snapshot("t", "", "")).restricted_to(regions)
+    return estimator.network(Snapshot("t", "", "")).with_(restricted_to=regions)
 
 
 @dataclass(frozen=True)

@@ -133,7 +133,7 @@ def _outcome(kind: str, way: tuple[str, ...], predicted: float, achieved: float)
 
 def _links(first: float, second: float) -> object:
     from planner.model.estimate import Estimate
-    from planner.model.network import Link
+    from planner.model.link import Link
 
     def link_of(src: str, dst: str) -> Link:
         gbps = first if src == REGIONS[0] else second

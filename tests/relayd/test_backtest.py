@@ -110,7 +110,7 @@ def steps(samples: list[Sample]) -> Iterator[Step]:
         begin_s = START_S + hour * HOUR_S
         estimator = Estimator(catalogue())
         add_current(estimator, (s for s in ordered if s.measured_at_s < begin_s))
-        believed = estimator.network(Snapshot("", "", "")).aged(begin_s)
+        believed = estimator.network(Snapshot("", "", "")).with_(aged_to_s=begin_s)
         now = [s for s in ordered if begin_s <= s.measured_at_s < begin_s + HOUR_S]
         rtt_ms = {(link.src, link.dst): link.rtt_ms.expected for link in believed}
         seen = {(s.src, s.dst): s.value for s in now if s.metric == "rtt_ms"}

@@ -34,7 +34,7 @@ from relayd.cli.measuring.watch import watch_options
 from relayd.cli.parser import parse
 from relayd.snapshots.building import make_snapshot
 from relayd.snapshots.evidence import LinkShift
-from relayd.sources.stored import Knowledge
+from relayd.sources.stored import StoreSource
 from relayd.store import Store, append, open_store
 from relayd.store.campaigns.spending import Spending
 from relayd.store.events import Event, Events
@@ -108,7 +108,7 @@ def test_a_store_without_states_loads_nothing_for_them(db: Path) -> None:
         "import sys, relayd\n"
         f"relayd.open({str(db)!r}).plan('us-east', 'sa')\n"
         "sys.exit(any(m in sys.modules for m in "
-        "('planner.model.link_states', 'relayd.store.links.states', 'relayd.watch')))"
+        "('planner.model.calibration', 'relayd.store.links.states', 'relayd.watch')))"
     )
     assert subprocess.run([sys.executable, "-c", program], cwd=_ROOT).returncode == 0
 
@@ -279,7 +279,7 @@ def test_estimates_rest_on_what_was_measured_since_the_change(store: Store) -> N
     (shift,) = shifts
     assert shift.before == pytest.approx(120, rel=0.02)
     assert shift.after == pytest.approx(180, rel=0.02)
-    link = Knowledge(catalogue, store.place).network(_PAIR).link(*_PAIR)
+    link = StoreSource(catalogue, store.place).network(_PAIR).link(*_PAIR)
     assert link.rtt_ms.expected == pytest.approx(180, rel=0.02)
     assert link.rtt_ms.samples == pytest.approx(15, abs=2)
     # It is told once, however often it is found.

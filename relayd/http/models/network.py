@@ -183,14 +183,44 @@ class Site(Answered):
     window_mb: Estimate
 
 
+class VerifiedPath(Answered):
+    """A relayed path that was run by itself."""
+
+    regions: list[str]
+    connections: int = Field(description="Of one VM pair.")
+    achieved_gbps: float = Field(description="Of one VM pair.")
+    at_s: float
+
+
+class Verified(Answered):
+    """The last run of a plan between two regions."""
+
+    src: str
+    dst: str
+    verdict: str
+    snapshot_id: str
+    low_gbps: float
+    expected_gbps: float
+    high_gbps: float
+    achieved_gbps: float
+    at_s: float
+    paths: list[VerifiedPath]
+
+
 class Graph(Answered):
     """A whole snapshot: enough to plan without asking again."""
 
     snapshot: Snapshot
+    aged_to_s: float | None = Field(
+        description="Unix time that bounds are widened for; null for those as measured."
+    )
     sites: list[Site]
     links: list[Link]
     leg_states: list[LinkState] = Field(
         description="Links that are down or degraded now; to be laid over the links' figures."
+    )
+    verifications: list[Verified] = Field(
+        description="What runs of plans have shown; to be allowed for in plans between their ends."
     )
 
 

@@ -12,7 +12,7 @@ from aiohttp import web
 from planner.model.catalogue import Region
 from planner.model.document import estimate_as_json, link_as_json
 from planner.model.errors import DataError
-from planner.model.network import Link, Site
+from planner.model.link import Link, Site
 from planner.model.pricing import CataloguePrices
 from probes.analysis.geodesic import GLASS, propagation
 from relayd.http.models.network import (

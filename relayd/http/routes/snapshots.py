@@ -47,8 +47,7 @@ async def list_snapshots(ask: Ask) -> web.Response:
 
 
 def _graph(current: Current) -> bytes:
-    document = document_of(current.network)
-    return encoded({**document, "leg_states": list(current.states.values())})
+    return encoded(document_of(current.network))
 
 
 def snapshot_seen(row: SnapshotRow) -> dict[str, object]:

@@ -12,14 +12,17 @@ from aiohttp import hdrs
 from multidict import CIMultiDict
 
 from planner.model.catalogue import Catalogue
+from planner.model.link import Link
 from planner.model.link_states import LinkState, Pair
-from planner.model.network import Link, Network, Snapshot
+from planner.model.network import Network, Snapshot
 from relayd.catalogue.loading import load_catalogue
 from relayd.http.middleware.headers import SECURITY_HEADERS
 from relayd.http.responses.responses import SNAPSHOT_AS_OF, SNAPSHOT_ID
 from relayd.http.routes.table import JSON
 from relayd.http.server.plan_cache import PlanCache
-from relayd.sources.memory import GivenWan, everything
+from relayd.sources.memory import MemorySource
+from relayd.sources.source import Source
+from relayd.sources.stored import StoreSource
 from relayd.sources.wan import Wan
 from relayd.store import Place
 
@@ -39,8 +42,6 @@ class Current:
         Of this very object; changes also when a snapshot is read again.
     network : Network
         As it was read, bounds not widened for age.
-    states : mapping
-        Links that are down or degraded.
     plans : PlanCache
     pages : dict
         Larger answers as they were sent, by path and query.
@@ -52,7 +53,6 @@ class Current:
     version: str
     catalogue: Catalogue
     network: Network
-    states: Mapping[Pair, LinkState]
     plans: PlanCache
     read_at_s: float
     pages: dict[str, bytes] = field(default_factory=dict)
@@ -87,34 +87,46 @@ class Current:
 
 
 def read_current(
-    open_wan: Callable[[], Wan], cache_bytes: int, now_s: Callable[[], float] = time.time
+    open_source: Callable[[], Source], cache_bytes: int, now_s: Callable[[], float] = time.time
 ) -> Current:
     """Read the newest snapshot; takes some 100 ms, so not on the event loop."""
-    wan = open_wan()
-    network, states = everything(wan)
-    in_memory = GivenWan(wan.catalogue, network, states)
-    _ = in_memory.network  # widened for age here, once
+    source = open_source()
+    try:
+        catalogue, network = source.catalogue, source.network()
+    finally:
+        source.close()
     at_s = now_s()
-    version = f"{network.snapshot.id}@{at_s:.6f}"
-    return Current(in_memory, version, wan.catalogue, network, states, PlanCache(cache_bytes), at_s)
+    return Current(
+        _in_memory(catalogue, network),
+        f"{network.snapshot.id}@{at_s:.6f}",
+        catalogue,
+        network,
+        PlanCache(cache_bytes),
+        at_s,
+    )
 
 
 def with_states(
     current: Current, states: Mapping[Pair, LinkState], cache_bytes: int, at_s: float
 ) -> Current:
     """Return the same graph with other links that are down or degraded."""
-    wan = GivenWan(current.catalogue, current.network, states)
-    _ = wan.network
+    network = current.network.with_(link_states=states)
     return replace(
         current,
-        wan=wan,
+        wan=_in_memory(current.catalogue, network),
+        network=network,
         version=f"{current.snapshot.id}@{at_s:.6f}",
-        states=states,
         plans=PlanCache(cache_bytes),
         pages={},
     )
 
 
-def opener(db: Place, catalogues: Sequence[Path]) -> Callable[[], Wan]:
+def _in_memory(catalogue: Catalogue, network: Network) -> Wan:
+    wan = Wan(MemorySource(catalogue, network))
+    _ = wan.network  # widened for age here, once
+    return wan
+
+
+def opener(db: Place, catalogues: Sequence[Path]) -> Callable[[], Source]:
     """Return what opens a store afresh."""
-    return lambda: Wan(load_catalogue(catalogues), db)
+    return lambda: StoreSource(load_catalogue(catalogues), db)

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from planner.model.estimate import Estimate
-from planner.model.network import Link, Network
+from planner.model.link import Link
+from planner.model.network import Network
 from planner.model.units import MBPS_PER_GBPS
 from relayd.store.samples.newest import NewSample
 

@@ -29,7 +29,7 @@ from relayd.http.server.snapshotting import Snapshotting
 from relayd.http.server.store_access import StoreAccess
 from relayd.http.server.watching import Watching
 from relayd.http.server.workers import Workers
-from relayd.sources.wan import Wan
+from relayd.sources.source import Source
 from relayd.store import Place, SnapshotRow, Store
 from relayd.store.links.states import LinkStates
 from relayd.store.samples.newest import newest_samples
@@ -46,7 +46,7 @@ class Service:
         The store; made where there is none.
     catalogues : sequence of Path
         A user's own catalogue files.
-    open_wan : callable
+    open_source : callable
         Opens what is known afresh.
     log : Log
     """
@@ -56,7 +56,7 @@ class Service:
         settings: ServiceSettings,
         db: Place,
         catalogues: Sequence[Path],
-        open_wan: Callable[[], Wan],
+        open_source: Callable[[], Source],
         log: Log,
     ) -> None:
         self.settings = settings
@@ -72,7 +72,7 @@ class Service:
         self.campaigning = Campaigning(
             settings.fleet, db, catalogues, log, watched=self.watching.is_on
         )
-        self._open_wan = open_wan
+        self._open_source = open_source
         self._cache_bytes = int(settings.cache_mb * 1e6)
         self._current: Current | None = None
         self._latest: SnapshotRow | None = None
@@ -136,21 +136,21 @@ class Service:
         self.log.flush()
 
     async def _read(self) -> None:
-        await self._take(await asyncio.to_thread(read_current, self._open_wan, self._cache_bytes))
-        current = self.current
+        current = await asyncio.to_thread(read_current, self._open_source, self._cache_bytes)
+        await self._take(current)
         self.log.info("snapshot", snapshot=current.snapshot.id, as_of=current.snapshot.as_of)
 
     async def _take(self, current: Current) -> None:
         """Answer from a state of knowledge from now on, here and in workers."""
         await asyncio.to_thread(
-            self.workers.give, current.version, current.catalogue, current.network, current.states
+            self.workers.give, current.version, current.catalogue, current.network
         )
         self._current = current
         await asyncio.to_thread(give_back)
 
     async def _let_states_end(self) -> None:
         """Forget links that nobody has confirmed to be down, where the store can't be asked."""
-        now_s, states = time.time(), self.current.states
+        now_s, states = time.time(), self.current.network.link_states
         left = still_believed(states, now_s)
         if len(left) < len(states):
             await self._take(with_states(self.current, left, self._cache_bytes, now_s))
@@ -178,7 +178,7 @@ class Service:
         found = state.latest.id if state.latest else None
         stale = time.time() - self.current.read_at_s > RENEW_AFTER_S
         # States are compared, not only heard of: they also end by themselves, unconfirmed.
-        if found != known or state.link_states != self.current.states or stale:
+        if found != known or state.link_states != self.current.network.link_states or stale:
             before, network = self._latest, self.current.network
             await self._read()
             self._latest = state.latest

@@ -10,7 +10,7 @@ import signal
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
@@ -20,10 +20,10 @@ from typing import Any, NamedTuple, TypeVar
 
 from planner.model.catalogue import Catalogue
 from planner.model.errors import RelaydError
-from planner.model.link_states import LinkState, Pair
 from planner.model.network import Network
 from relayd.http.responses.problems import ProblemError, problem_of
 from relayd.http.server.memory import give_back
+from relayd.sources.memory import MemorySource
 from relayd.sources.wan import Wan
 
 T = TypeVar("T")
@@ -63,25 +63,11 @@ class Workers:
             self.count, mp_context=get_context("spawn"), initializer=_begin, initargs=(os.getpid(),)
         )
 
-    def give(
-        self,
-        version: str,
-        catalogue: Catalogue,
-        network: Network,
-        states: Mapping[Pair, LinkState] = {},
-    ) -> None:
+    def give(self, version: str, catalogue: Catalogue, network: Network) -> None:
         """Let questions of a version be answered from a network; takes some 50 ms."""
         path = Path(self._folder.name) / f"{len(self._written)}-{time.monotonic_ns()}.pickle"
         with path.open("wb") as file:
-            known = (
-                catalogue,
-                network.sites,
-                network.links,
-                network.snapshot,
-                dict(states),
-                dict(network.verified),
-            )
-            pickle.dump(known, file, 5)
+            pickle.dump((catalogue, network), file, 5)
         self._written[version] = path
         for old in list(self._written)[
             :-VERSIONS_KEPT
@@ -188,14 +174,11 @@ def _answer(
     path: str, limit_s: float, question: Callable[..., T], arguments: tuple[Any, ...]
 ) -> T | _Problem:
     if path not in _known:
-        from relayd.sources.memory import GivenWan
-
         with Path(path).open("rb") as file:
             # Written by the service itself, in a folder that only its user may enter.
-            catalogue, sites, links, snapshot, states, verified = pickle.load(file)  # noqa: S301
+            known = MemorySource(*pickle.load(file))  # noqa: S301
         _known.clear()
-        network = Network(sites, links, snapshot, verified=verified)
-        _known[path] = GivenWan(catalogue, network, states)
+        _known[path] = Wan(known)
         _ = _known[path].network  # widened for age here, once, not for each pair that is asked for
         give_back()
     signal.setitimer(signal.ITIMER_REAL, limit_s)

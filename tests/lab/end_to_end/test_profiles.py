@@ -8,7 +8,8 @@ from planner.model import backbone
 from planner.model.catalogue import Catalogue
 from planner.model.errors import FormatError, InputError
 from planner.model.estimate import exactly
-from planner.model.network import Link, Network, Site
+from planner.model.link import Link, Site
+from planner.model.network import Network
 from probes.lab.profiles import (
     load_profile,
     profile_names,

@@ -1,0 +1,72 @@
+"""Directed links between regions, and the sites at their ends, as estimates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.model.estimate import Bound, Estimate
+from planner.model.units import MBPS_PER_GBPS
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One directed pair of regions.
+
+    Attributes
+    ----------
+    rtt_ms, per_flow_mbps, aggregate_gbps : Estimate
+        Round-trip time; steady throughput of one flow; saturated throughput of one VM pair.
+    loss_pct : float | None
+        Packet loss, where measured.
+    """
+
+    src: str
+    dst: str
+    rtt_ms: Estimate
+    per_flow_mbps: Estimate
+    aggregate_gbps: Estimate
+    loss_pct: float | None = None
+
+    def aged(self, now_s: float, since_s: float | None = None) -> Link:
+        """Return the link with bounds widened for age; see :meth:`.Estimate.aged`."""
+        return Link(
+            self.src,
+            self.dst,
+            self.rtt_ms.aged(now_s, since_s),
+            self.per_flow_mbps.aged(now_s, since_s),
+            self.aggregate_gbps.aged(now_s, since_s),
+            self.loss_pct,
+        )
+
+    def rate_gbps(self, connections: int, bound: Bound = "expected") -> float:
+        """Return ``min(k f, A)``: what one VM pair reaches with k connections."""
+        flow_mbps: float = getattr(self.per_flow_mbps, bound)
+        saturated_gbps: float = getattr(self.aggregate_gbps, bound)
+        if connections == 1:
+            return min(flow_mbps / MBPS_PER_GBPS, saturated_gbps)
+        return min(connections * flow_mbps / MBPS_PER_GBPS, saturated_gbps)
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A region with the VM type used there and that VM's caps.
+
+    Attributes
+    ----------
+    egress_gbps, ingress_gbps : Estimate
+        Caps of one VM over all destinations together.
+    window_mb : Estimate
+        Effective TCP receive window of the VM.
+    """
+
+    region: str
+    vm_type: str
+    egress_gbps: Estimate
+    ingress_gbps: Estimate
+    window_mb: Estimate
+
+
+LINK_FIGURES = ("rtt_ms", "per_flow_mbps", "aggregate_gbps")
+"""The estimates of a link, in the order of its fields."""
+SITE_FIGURES = ("egress_gbps", "ingress_gbps", "window_mb")
+"""The same of a site."""
