@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 from planner.fields.shared import DEFAULT_CONNECTIONS
 from planner.fields.specified import Specified
@@ -22,9 +21,6 @@ from relayd.questions.registry import question_of
 from relayd.sources.link_table import LinkTable
 from relayd.sources.matrices import MATRIX_METRICS, Matrix, MatrixMetric, matrix_of
 from relayd.sources.source import Source
-
-if TYPE_CHECKING:
-    from planner.model.link_states import LinkState
 
 MOST_PARTS_READ = 2
 MOST_DERIVED_KEPT = 16

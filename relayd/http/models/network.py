@@ -10,6 +10,7 @@ from planner.fields.shared import DEFAULT_CONNECTIONS, MOST_CONNECTIONS
 from planner.model.estimate import Kind
 from planner.model.link_states import LinkState
 from planner.model.network import Snapshot
+from planner.model.verification import Verified
 from probes.samples import Metric
 from relayd.http.models.common import Answered, Asked, Cap, Estimate, Name, Page
 
@@ -181,30 +182,6 @@ class Site(Answered):
     egress_gbps: Cap
     ingress_gbps: Cap
     window_mb: Estimate
-
-
-class VerifiedPath(Answered):
-    """A relayed path that was run by itself."""
-
-    regions: list[str]
-    connections: int = Field(description="Of one VM pair.")
-    achieved_gbps: float = Field(description="Of one VM pair.")
-    at_s: float
-
-
-class Verified(Answered):
-    """The last run of a plan between two regions."""
-
-    src: str
-    dst: str
-    verdict: str
-    snapshot_id: str
-    low_gbps: float
-    expected_gbps: float
-    high_gbps: float
-    achieved_gbps: float
-    at_s: float
-    paths: list[VerifiedPath]
 
 
 class Graph(Answered):
