@@ -39,7 +39,7 @@ def plan_transfer(wan: Wan, request: TransferRequest) -> Plan:
     network = wan.network_between(source, target, vm_types(wan, request))
     now_s = time.time()
     if verified := network.verified.get((source, target)):
-        from planner.model.calibration import calibrated
+        from planner.transfer.calibration import calibrated
 
         network = calibrated(network, verified, now_s)
     if request.max_age_s is not None:

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.model.calibration import calibrated
 from planner.model.errors import InputError
 from planner.model.estimate import Estimate, Origin
 from planner.model.link import Link, Site
@@ -18,6 +17,7 @@ from planner.model.network import Network
 from planner.model.predictions import MEASURING_ERROR, RateRange, predicted
 from planner.model.pricing import FlatPrices
 from planner.model.verification import Verified, VerifiedPath, ago
+from planner.transfer.calibration import calibrated
 from planner.transfer.plan import Plan
 from planner.transfer.recommendation import recommend
 from planner.transfer.request import TransferRequest

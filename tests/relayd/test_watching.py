@@ -108,7 +108,7 @@ def test_a_store_without_states_loads_nothing_for_them(db: Path) -> None:
         "import sys, relayd\n"
         f"relayd.open({str(db)!r}).plan('us-east', 'sa')\n"
         "sys.exit(any(m in sys.modules for m in "
-        "('planner.model.calibration', 'relayd.store.links.states', 'relayd.watch')))"
+        "('planner.transfer.calibration', 'relayd.store.links.states', 'relayd.watch')))"
     )
     assert subprocess.run([sys.executable, "-c", program], cwd=_ROOT).returncode == 0
 
