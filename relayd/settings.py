@@ -15,7 +15,7 @@ FILE_NAME = "config.toml"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What holds for every command unless an option says otherwise.
+    """Defaults of all commands; options override them.
 
     Attributes
     ----------

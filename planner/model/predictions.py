@@ -23,7 +23,7 @@ class RateRange:
     high_gbps: float
 
     def scaled(self, share: float) -> RateRange:
-        """Return it for a part of the same."""
+        """Return the range scaled to a part of it."""
         return RateRange(self.low_gbps * share, self.expected_gbps * share, self.high_gbps * share)
 
     def of_one_run(self) -> RateRange:
@@ -71,7 +71,7 @@ class PathPrediction:
 
 @dataclass(frozen=True, slots=True)
 class PlanPrediction:
-    """What is to be verified of a plan.
+    """What a plan predicts, to be verified.
 
     Attributes
     ----------
@@ -130,7 +130,7 @@ class PlanPrediction:
 
 
 def predicted(plan: Mapping[str, Any]) -> PlanPrediction:
-    """Return what the document of a transfer's plan promises.
+    """Return what the document of a transfer's plan predicts.
 
     Raises
     ------
@@ -181,7 +181,7 @@ def _rate(content: Mapping[str, Any], name: str) -> float:
 
 
 def _check(found: PlanPrediction) -> None:
-    """Refuse a document that contradicts itself: it was made or changed by hand."""
+    """Refuse a document that contradicts itself, as one that was edited by hand may."""
     rate = found.rate
     if not (rate.expected_gbps > 0 and rate.low_gbps <= rate.expected_gbps <= rate.high_gbps):
         raise InputError("plan", "has a throughput outside of its bounds", value=rate.expected_gbps)

@@ -1,4 +1,4 @@
-"""Where the parts of a replay are computed: in this process, or on a Dask cluster."""
+"""Computes the parts of a replay, in this process or on a Dask cluster."""
 
 from __future__ import annotations
 

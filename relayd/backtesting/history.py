@@ -1,7 +1,7 @@
-"""Reads stored history in parts: a week of steps, and what is needed of the samples before.
+"""Reads stored history in parts: a week of steps, with the earlier samples that these need.
 
-Memory holds one part, whatever the history's length. Every sample is read once: of each series, the
-newest samples are carried over to the next part, as many as changes of level are looked for in.
+Memory holds one part at a time. Every sample is read once: the newest samples of each series are
+carried over to the next part, as many as the search for changes of level needs.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class _Setup(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class ReplaySpan:
     """Steps of equal length.
 
     Attributes
@@ -74,7 +74,7 @@ class Span:
         return self.begin_s + self.steps * self.step_s
 
 
-class History:
+class ReplayHistory:
     """The samples of a store that a replay rests on.
 
     Parameters
@@ -131,23 +131,23 @@ class History:
                 self.measured[pair] = self.measured.get(pair, 0) + int(count)
 
     def most_connections(self) -> int:
-        """Return the most connections of a throughput sample; 0 where none says."""
+        """Return the most connections of any throughput sample; 0 if no sample states them."""
         (most,) = self._database.row(
             "SELECT coalesce(max(connections), 0) FROM samples WHERE metric_id = ?",
             (self._metrics.get(self.metric, 0),),
         )
         return int(most)
 
-    def span(self, step_s: float, since_s: float | None, until_s: float | None) -> Span:
+    def span(self, step_s: float, since_s: float | None, until_s: float | None) -> ReplaySpan:
         """Return the steps from the first to the last sample, within limits."""
         first_s = self.first_s if since_s is None else max(since_s, self.first_s)
         last_s = self.last_s if until_s is None else min(until_s, self.last_s)
         if not first_s <= last_s:
-            return Span(0.0, step_s, 0)
+            return ReplaySpan(0.0, step_s, 0)
         begin_s = float(np.floor(first_s / step_s) * step_s)
-        return Span(begin_s, step_s, int((last_s - begin_s) // step_s) + 1)
+        return ReplaySpan(begin_s, step_s, int((last_s - begin_s) // step_s) + 1)
 
-    def parts(self, span: Span) -> Iterator[Part]:
+    def parts(self, span: ReplaySpan) -> Iterator[Part]:
         """Yield the steps in parts, the oldest first."""
         pairs = max(1, len(self.regions) ** 2)
         most = min(MOST_STEPS_OF_PART, MOST_PLACES_OF_PART // pairs, PART_S // span.step_s)
@@ -271,7 +271,7 @@ class History:
 
 
 def _ways(setups: dict[int, _Setup]) -> dict[int, int]:
-    """Give each way of measuring a number: figures are compared only within one."""
+    """Return a number for each setup: figures are compared only within one."""
     numbers: dict[tuple[str, str, str], int] = {}
     return {
         setup: numbers.setdefault(

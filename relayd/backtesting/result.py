@@ -1,4 +1,4 @@
-"""What a replay found, in the form that people and programs get."""
+"""The result of a replay."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ FEWEST_DECISIONS = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Followed:
-    """What transfers would have got by following a strategy.
+class StrategyResult:
+    """What transfers would have achieved with one strategy.
 
     Attributes
     ----------
@@ -54,8 +54,8 @@ class Followed:
 
 
 @dataclass(frozen=True, slots=True)
-class Among:
-    """What was found among some pairs.
+class PairsResult:
+    """The results over a group of pairs.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ class Among:
         Share in which relaying or not was as in hindsight.
     near : float | None
         Share that got at least 99 % of what hindsight has.
-    strategies : tuple of Followed
+    strategies : tuple of StrategyResult
     """
 
     pairs: int
@@ -84,20 +84,20 @@ class Among:
     hindsight_relayed: float | None = None
     right: float | None = None
     near: float | None = None
-    strategies: tuple[Followed, ...] = ()
+    strategies: tuple[StrategyResult, ...] = ()
 
-    def of(self, strategy: str) -> Followed:
-        """Return what one strategy got."""
+    def of(self, strategy: str) -> StrategyResult:
+        """Return the result of one strategy."""
         return next(found for found in self.strategies if found.strategy == strategy)
 
 
 @dataclass(frozen=True, slots=True)
-class BetweenProviders:
-    """The pairs from one provider to another."""
+class ProviderPairResult:
+    """The results over the pairs from one provider to another."""
 
     src: str
     dst: str
-    found: Among
+    found: PairsResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +121,8 @@ class Backtest(Answer):
     objective : str
     time_value_usd_per_h : float
     margin : float
-    total : Among
-    by_providers : tuple of BetweenProviders
+    total : PairsResult
+    by_providers : tuple of ProviderPairResult
     warnings : tuple of str
     """
 
@@ -138,13 +138,15 @@ class Backtest(Answer):
     objective: str
     time_value_usd_per_h: float
     margin: float
-    total: Among
-    by_providers: tuple[BetweenProviders, ...]
+    total: PairsResult
+    by_providers: tuple[ProviderPairResult, ...]
     warnings: tuple[str, ...]
 
 
-def among(tally: Tally, pairs: NDArray[np.bool_], groups: Sequence[int], days: float) -> Among:
-    """Sum up what was found among some pairs.
+def summed_up(
+    tally: Tally, pairs: NDArray[np.bool_], groups: Sequence[int], days: float
+) -> PairsResult:
+    """Sum up the results over some pairs.
 
     Parameters
     ----------
@@ -159,7 +161,7 @@ def among(tally: Tally, pairs: NDArray[np.bool_], groups: Sequence[int], days: f
     judged, carried = counts["scored"], counts["carried"]
     with_any = int(np.count_nonzero(tally.counts[COUNTS.index("scored")][pairs]))
     if min(judged, carried) < FEWEST_DECISIONS:
-        return Among(with_any, counts["decisions"], judged, concluded=False)
+        return PairsResult(with_any, counts["decisions"], judged, concluded=False)
     # Exact sums: their order, and who computed the parts, leaves no trace.
     sums = [
         {name: fsum(tally.sums[place, number][pairs]) for number, name in enumerate(SUMS)}
@@ -171,7 +173,7 @@ def among(tally: Tally, pairs: NDArray[np.bool_], groups: Sequence[int], days: f
         mine = sums[place]
         switches = int(tally.switches[place][pairs].sum())
         followed.append(
-            Followed(
+            StrategyResult(
                 strategy,
                 mine["share"] / judged,
                 _percentile(tally.histogram[place][list(groups)].sum(axis=0), 0.1),
@@ -185,7 +187,7 @@ def among(tally: Tally, pairs: NDArray[np.bool_], groups: Sequence[int], days: f
                 switches / days / with_any,
             )
         )
-    return Among(
+    return PairsResult(
         with_any,
         counts["decisions"],
         judged,

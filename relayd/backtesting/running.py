@@ -1,4 +1,4 @@
-"""``relayd.backtest()``: from a store to what following relayd would have come to."""
+"""``relayd.backtest()``: replays the history of a store."""
 
 from __future__ import annotations
 
@@ -32,8 +32,14 @@ from probes.estimation.rolling import RollingBounds
 from probes.estimation.round_trips import RTT_OF_NO_PLACE
 from probes.samples import Metric
 from relayd.backtesting.engine import replay_all
-from relayd.backtesting.history import History, Span
-from relayd.backtesting.result import FEWEST_DECISIONS, Among, Backtest, BetweenProviders, among
+from relayd.backtesting.history import ReplayHistory, ReplaySpan
+from relayd.backtesting.result import (
+    FEWEST_DECISIONS,
+    Backtest,
+    PairsResult,
+    ProviderPairResult,
+    summed_up,
+)
 from relayd.catalogue.loading import load_catalogue
 from relayd.settings import load_settings
 from relayd.store import Store, default_path, open_store, place
@@ -62,7 +68,7 @@ def backtest(
     dask: str | None = None,
     catalogues: Sequence[str | Path] = (),
 ) -> Backtest:
-    """Replay stored history: what relayd would have recommended, and what that would have got.
+    """Replay stored history: what relayd would have recommended, and what that would have achieved.
 
     Parameters
     ----------
@@ -144,7 +150,7 @@ def backtest_store(
     if since_s is not None and until_s is not None and not since_s < until_s:
         raise InputError("until", "is not after since", value=utc_text(until_s))
     metric: Metric = "per_flow_mbps" if connections == 1 else "aggregate_mbps"
-    history = History(store, catalogue, metric)
+    history = ReplayHistory(store, catalogue, metric)
     require(f"regions with {metric} samples", len(history.regions), FEWEST_REGIONS)
     _check_connections(history, connections)
     span = history.span(step_s, since_s, until_s)
@@ -184,8 +190,8 @@ def backtest_store(
     )
 
 
-def _check_connections(history: History, connections: int) -> None:
-    """Refuse to say what other numbers of connections would have carried."""
+def _check_connections(history: ReplayHistory, connections: int) -> None:
+    """Refuse fewer connections than samples were taken with."""
     if connections > 1 and (most := history.most_connections()) > connections:
         raise InputError(
             "connections",
@@ -195,8 +201,8 @@ def _check_connections(history: History, connections: int) -> None:
         )
 
 
-def _judged(history: History, catalogue: Catalogue, pairs: Sequence[str]) -> Truths:
-    """Return which pairs are to be decided."""
+def _judged(history: ReplayHistory, catalogue: Catalogue, pairs: Sequence[str]) -> Truths:
+    """Return which pairs to decide."""
     count = len(history.regions)
     measured = np.zeros((count, count), bool)
     for src, dst in history.measured:
@@ -226,9 +232,9 @@ def _judged(history: History, catalogue: Catalogue, pairs: Sequence[str]) -> Tru
 
 
 def _scene(
-    history: History, catalogue: Catalogue, request: TransferRequest, judged: Truths
+    history: ReplayHistory, catalogue: Catalogue, request: TransferRequest, judged: Truths
 ) -> tuple[Scene, list[tuple[str, str]]]:
-    """Return what does not change over the replay, and which providers each group is."""
+    """Return what is constant over the replay, and the pair of providers of each group."""
     regions, sites = history.regions, history.sites
     network = Network(dict(sites), {region: {} for region in regions})
     prices = CataloguePrices(catalogue, network)
@@ -289,23 +295,25 @@ def _fee(prices: CataloguePrices, src: str, dst: str, volume_gb: float) -> float
         return inf
 
 
-def _total(tally: Tally, scene: Scene, span: Span) -> Among:
+def _total(tally: Tally, scene: Scene, span: ReplaySpan) -> PairsResult:
     groups = range(tally.histogram.shape[1])
-    return among(tally, scene.judged, groups, _days(span))
+    return summed_up(tally, scene.judged, groups, _days(span))
 
 
 def _by_providers(
-    tally: Tally, scene: Scene, span: Span, providers: Sequence[tuple[str, str]]
-) -> tuple[BetweenProviders, ...]:
+    tally: Tally, scene: Scene, span: ReplaySpan, providers: Sequence[tuple[str, str]]
+) -> tuple[ProviderPairResult, ...]:
     found = []
     for number, (src, dst) in enumerate(providers):
         pairs: Truths = scene.judged & (scene.groups == number)
         if pairs.any():
-            found.append(BetweenProviders(src, dst, among(tally, pairs, [number], _days(span))))
+            found.append(
+                ProviderPairResult(src, dst, summed_up(tally, pairs, [number], _days(span)))
+            )
     return tuple(found)
 
 
-def _warnings(history: History, scene: Scene, total: Among) -> list[str]:
+def _warnings(history: ReplayHistory, scene: Scene, total: PairsResult) -> list[str]:
     found = []
     unpriced: Truths = scene.judged & ~np.isfinite(scene.terms.egress_usd)
     if unpriced.any():
@@ -325,5 +333,5 @@ def _warnings(history: History, scene: Scene, total: Among) -> list[str]:
     return found
 
 
-def _days(span: Span) -> float:
+def _days(span: ReplaySpan) -> float:
     return span.steps * span.step_s / 86400.0

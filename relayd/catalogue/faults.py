@@ -1,4 +1,4 @@
-"""What is said about a wrong entry of a catalogue file: where, what, and what to do."""
+"""Error messages for wrong entries of catalogue files: where, what, and the remedy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Entry(NamedTuple):
 
     @property
     def label(self) -> str:
-        """What the entry is called in messages."""
+        """Name of the entry in messages."""
         return f"{self.kind} {self.key}"
 
 
@@ -42,7 +42,7 @@ class Fault(NamedTuple):
 
 
 def as_fault(entry: Entry, detail: Any, fields: Iterable[str]) -> Fault:
-    """Say in our words what pydantic found; `fields` are those that the table may have."""
+    """Return a pydantic error as a fault; `fields` are those that the table may have."""
     kind, context, location = detail["type"], detail.get("ctx", {}), list(detail["loc"])
     parts = [f"number {part + 1}" if isinstance(part, int) else str(part) for part in location]
     field = ", ".join(parts)
@@ -93,7 +93,7 @@ _FORMS = {
 
 
 def raise_if_any(faults: Sequence[Fault]) -> None:
-    """Raise a CatalogueError that tells the first few faults, if there are any."""
+    """Raise a CatalogueError that names the first few faults, if there are any."""
     if not faults:
         return
     if len(faults) == 1:

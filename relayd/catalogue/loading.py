@@ -1,8 +1,8 @@
-"""Loads the catalogue: our own tables with a user's laid on top.
+"""Loads the catalogue: the built-in tables, with a user's files on top.
 
 Reading TOML and checking it takes over 100 ms, so the checked result is kept as JSON in the
-user's cache folder, under the digest of the files it was made from. The cache only ever saves
-time: when it can't be read, written or trusted, the files are read instead.
+user's cache folder, under the digest of the files it was made from. The cache only saves time:
+when it can't be read, written or trusted, relayd reads the files instead.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def load_catalogue(user_files: Sequence[Path] = ()) -> Catalogue:
 
 
 def built_in_folder() -> Path:
-    """Return the folder of our own tables: ``configs/`` in a checkout, else in the package."""
+    """Return the folder of the built-in tables: ``configs/`` in a checkout, else in the package."""
     package = Path(__file__).resolve().parents[1]
     packaged = package / "_configs"
     return packaged if packaged.is_dir() else package.parent / "configs"
@@ -137,7 +137,7 @@ def _document(file: _Source) -> dict[str, Any]:
 
 
 def catalogue_of(content: Mapping[str, Any], digest: str) -> Catalogue:
-    """Return the catalogue whose plain values these are: as checked, or from another process."""
+    """Make a catalogue of plain values, which were checked or come from another process."""
     regions = [Region(*row) for row in content["regions"]]
     vm_types = [VmType(*row) for row in content["vm_types"]]
     prices = tuple(
@@ -161,7 +161,7 @@ def catalogue_of(content: Mapping[str, Any], digest: str) -> Catalogue:
 
 
 def content_of(catalogue: Catalogue) -> dict[str, Any]:
-    """Return a catalogue as plain values, of which :func:`catalogue_of` makes it again."""
+    """Return a catalogue as plain values, the inverse of :func:`catalogue_of`."""
     return {
         "regions": [list(astuple(region)) for region in catalogue.regions.values()],
         "aliases": {alias: list(members) for alias, members in catalogue.aliases.items()},

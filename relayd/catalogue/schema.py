@@ -1,4 +1,4 @@
-"""What a catalogue file may contain, and what is said when one does not comply.
+"""The schema of catalogue files, and the checks across their entries.
 
 A document holds any of ``[[region]]``, ``[aliases]``, ``[[vm_type]]``, ``[default_vm_types]``
 and ``[[egress]]``. Imported only when files have changed since they were last checked.
@@ -98,7 +98,7 @@ _TABLES = {"aliases": "alias", "default_vm_types": "default_vm_types"}
 
 
 class CatalogueFile(NamedTuple):
-    """A file as read: its name as the user spells it, its content, and whether it is ours."""
+    """A file as read: its name as the user spells it, its content, and whether it is built in."""
 
     name: str
     document: Mapping[str, object]
@@ -193,7 +193,7 @@ def _difference(one: Entry, other: Entry) -> str:
 
 
 def _overriding(ours: Entry, theirs: Entry) -> Entry:
-    """Lay a user's entry over ours, field by field; figures keep saying where they are from."""
+    """Override a built-in entry by a user's, field by field; figures keep their sources."""
     if not isinstance(theirs.value, dict):
         return theirs
     value = {**ours.value, **theirs.value}
@@ -224,7 +224,7 @@ def _dated(value: Mapping[str, object]) -> str:
 
 
 def _faults_inside(entry: Entry, models: dict[tuple[str, str], Any]) -> Iterator[Fault]:
-    """Check one entry by itself; a sound one is added to `models`."""
+    """Check one entry by itself, and add it to `models` if it is valid."""
     key = entry.kind, entry.key
     try:
         if entry.kind in _MODELS:
@@ -288,7 +288,7 @@ def _tier_faults(entry: Entry, egress: EgressEntry) -> Iterator[Fault]:
 def _faults_between(
     merged: Mapping[tuple[str, str], Entry], models: Mapping[tuple[str, str], Any]
 ) -> Iterator[Fault]:
-    """Check that what entries refer to is there."""
+    """Check that entries refer only to what exists."""
     regions = {key for kind, key in models if kind == "region"}
     vm_types = {key for kind, key in models if kind == "vm_type"}
     bare_names = {region.partition(":")[2]: region for region in sorted(regions)}

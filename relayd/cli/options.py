@@ -1,4 +1,4 @@
-"""From the words of a command line to values, with errors that name the option."""
+"""Reads option values, with errors that name the option."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from relayd.store.location import SERVICE_SCHEMES
 
 
 def wan_of(options: argparse.Namespace) -> Wan:
-    """Open the store and the catalogue that a command names, or copy what a service knows."""
+    """Open the store and the catalogue that a command names, or a mirror of a service."""
     settings = load_settings()
     where = place(options.db) if options.db else settings.db
     if isinstance(where, Address) and where.scheme in SERVICE_SCHEMES:
@@ -43,7 +43,7 @@ def _copy_of(url: str, catalogue: list[str]) -> Wan:
 
 
 def store_place(options: argparse.Namespace, settings: Settings) -> Place:
-    """Return where the store is that a command reads and writes."""
+    """Return the location of the store that a command reads and writes."""
     return place(options.db) if options.db else settings.db or default_path()
 
 

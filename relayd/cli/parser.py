@@ -1,4 +1,4 @@
-"""The command line as a whole: its words in, what to run out."""
+"""The parser of the whole command line."""
 
 from __future__ import annotations
 

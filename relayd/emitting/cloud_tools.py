@@ -1,4 +1,4 @@
-"""A plan with the clouds' own tools: aws, azcopy, gcloud."""
+"""A plan as scripts for the clouds' own tools: aws, azcopy, gcloud."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plan as ``KEY=value`` lines, for scripts of one's own."""
+"""A plan as ``KEY=value`` lines, for your own scripts."""
 
 from __future__ import annotations
 

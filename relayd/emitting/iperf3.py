@@ -1,4 +1,4 @@
-"""A plan tried with iperf3: what the sources run, all lanes at once, against what was predicted."""
+"""A trial of a plan with iperf3: all lanes at once, compared with the prediction."""
 
 from __future__ import annotations
 

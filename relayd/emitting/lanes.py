@@ -1,4 +1,4 @@
-"""Which VM sends to which over what: a plan's paths, taken apart by VM.
+"""Lanes: a plan's paths divided among single VMs.
 
 A lane is one chain of single VMs, with its share of the volume and of the connections. A path
 over several VMs has as many lanes as the region with most of them.
@@ -41,7 +41,7 @@ class Vm:
 
     @property
     def words(self) -> str:
-        """Say which VM it is."""
+        """Which VM it is, in words."""
         which = f"VM {self.number} of {self.of}" if self.of > 1 else "the VM"
         return f"{which} in {self.region}"
 
@@ -76,14 +76,14 @@ class Lane:
 
     @property
     def regions(self) -> str:
-        """Say the path."""
+        """The path, in words."""
         vms = [self.src, self.relay, self.dst] if self.relay else [self.src, self.dst]
         return " -> ".join(vm.region for vm in vms)
 
 
 @dataclass(frozen=True, slots=True)
 class Emission:
-    """A plan made ready for being written down.
+    """A plan divided into lanes, ready to be written as a script.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ class Emission:
 
     @property
     def volume_gb(self) -> float:
-        """What is to be moved."""
+        """Volume to move."""
         return float(self.plan.request["volume_gb"])
 
     @property
@@ -124,7 +124,7 @@ def emission(
     *,
     to_vms: bool = True,
 ) -> Emission:
-    """Take a plan apart.
+    """Divide a plan into lanes.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ def emission(
 
 
 def _whole(plan: Plan) -> Plan:
-    """Refuse a plan whose figures no script can be made of."""
+    """Refuse a plan whose figures fit no script."""
     volume_gb = plan.request.get("volume_gb")
     fine = (
         isinstance(volume_gb, float | int)

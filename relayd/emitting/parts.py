@@ -1,4 +1,4 @@
-"""Into which parts an upload is cut: enough for the planned connections, within stores' limits."""
+"""Part sizes of uploads: enough parts for the planned connections, within the stores' limits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ USUAL_MOST_MIB = 64
 
 @dataclass(frozen=True, slots=True)
 class PartLimits:
-    """What a store takes: MiB of a part, and parts of an object."""
+    """Limits of a store: MiB of a part, and parts of an object."""
 
     least_mib: int
     most_mib: int

@@ -1,4 +1,4 @@
-"""A plan with rclone: files and parts at once, parts sized for the store it sends to."""
+"""A plan as an rclone script: concurrent files and parts, sized for the destination store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Comments and shell that all formats share."""
+"""Comments and shell code that all formats share."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def plain(words: str) -> str:
 
 
 def comments(paragraphs: Iterable[str]) -> str:
-    """Return paragraphs as comment lines, as shells and haproxy have them."""
+    """Return paragraphs as comment lines of shells and haproxy."""
     lines = []
     for words in paragraphs:
         lines += [f"# {line}" for line in textwrap.wrap(plain(words), WIDTH - 2)] or ["#"]
@@ -27,7 +27,7 @@ def comments(paragraphs: Iterable[str]) -> str:
 
 
 def header(emission: Emission, title: str, notes: Sequence[str] = ()) -> str:
-    """Return what a file begins with: what it is for, prediction, price, snapshot."""
+    """Return the comments that a file begins with: purpose, prediction, price and snapshot."""
     plan = emission.plan
     snapshot, cost = plan.snapshot, plan.cost_usd
     low, high = plan.throughput_gbps_low, plan.throughput_gbps_high
@@ -57,7 +57,7 @@ def script(head: str, body: str) -> str:
 
 
 def addresses(vms: Iterable[Vm]) -> str:
-    """Return lines that set addresses, or stop with a message where they are not known."""
+    """Return lines that set addresses, or that stop with a message where one is not known."""
     lines = []
     for vm in dict.fromkeys(vms):
         if vm.address:
@@ -68,7 +68,7 @@ def addresses(vms: Iterable[Vm]) -> str:
 
 
 def by_number(name: str, what: str, choices: Sequence[tuple[str, Sequence[str]]]) -> str:
-    """Return lines of which those of one number run; those of a single choice always do.
+    """Return lines that select one of several numbered choices; a single choice always runs.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Demand matrices in files: CSV as a list or as a matrix, JSON as a list or nested."""
+"""Demand matrices in files: CSV as a list or a matrix, JSON as a list or nested objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans that come back: as the object, as a document, or as JSON from a file or a process."""
+"""Earlier plans as input: the object, its document, or its JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _REMEDY = "Give a plan or its JSON, as `relayd plan --json` prints it."
 def document_of(
     plan: Answer | Mapping[str, Any] | str, name: str | None = None
 ) -> Mapping[str, Any]:
-    """Return a recommendation of any kind as a document, without looking into it.
+    """Return a plan of any kind as a document, without checking its content.
 
     Parameters
     ----------
@@ -46,12 +46,12 @@ def document_of(
 
 
 def plan_of(plan: Answer | Mapping[str, Any] | str) -> Plan:
-    """Return the plan of one transfer, checked to be whole.
+    """Return the plan of one transfer, and check that it is complete.
 
     Raises
     ------
     InputError
-        If it is no such plan; names what is wrong with it first.
+        If it is no such plan; names the first thing that is wrong.
     """
     if isinstance(plan, Plan):
         return plan

@@ -1,1 +1,46 @@
-"""``relayd report``: the samples of a store, analysed as measurement papers do."""
+"""``relayd report``: analyses the samples of a store as measurement papers do."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from planner.model.catalogue import Catalogue
+from relayd.report.data import ReportData
+from relayd.report.document import Report
+from relayd.report.sections import SECTIONS
+from relayd.store import Store
+
+
+def make_report(store: Store, catalogue: Catalogue, *, since_s: float | None = None) -> Report:
+    """Analyse all samples of a store.
+
+    Parameters
+    ----------
+    store : Store
+    catalogue : Catalogue
+        For the places and prices of regions.
+    since_s : float, optional
+        Only what was measured since, seconds since 1970.
+
+    Returns
+    -------
+    Report
+        A section for each question, also where there is too little to answer it.
+    """
+    data = ReportData(store, catalogue, since_s)
+    sections = tuple(make(data) for make in SECTIONS)
+    counts = store.samples.counts()
+    about = {
+        "samples in the store": f"{counts.samples:,}",
+        "batches": f"{counts.batches:,}",
+        "measured": _span(data.span_s),
+        "corrected for slow start": f"{sum(data.corrected.values()):,} tests",
+    }
+    return Report("What the samples show", about, sections)
+
+
+def _span(span_s: tuple[float, float] | None) -> str:
+    if span_s is None:
+        return "never"
+    first, last = (datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M") for at in span_s)
+    return f"{first} UTC" if first == last else f"{first} to {last} UTC"

@@ -54,7 +54,7 @@ class ReportData:
         self.catalogue = catalogue
 
     def columns(self, metric: Metric) -> Columns:
-        """Return all samples of a metric; rates of cold tests as the steady ones they stand for."""
+        """Return all samples of a metric, with rates of cold tests corrected to steady ones."""
         if metric not in self._columns:
             columns = read_columns(self._store.database, metric, since_s=self._since_s)
             self._columns[metric] = columns
@@ -63,7 +63,7 @@ class ReportData:
         return self._columns[metric]
 
     def _correct(self, columns: Columns, metric: Metric) -> None:
-        """Take slow start out of tests that include it, where the round-trip time is known."""
+        """Correct tests that include slow start, where the round-trip time is known."""
         rtts = self.medians("rtt_ms")
         count = 0
         for src, dst, rows in columns.by_pair():  # parts of the whole, changed in place
@@ -78,11 +78,11 @@ class ReportData:
         self.corrected[metric] = count
 
     def details(self, metric: Metric, word: str) -> Iterator[Told]:
-        """Return what was told of the samples whose details name a word."""
+        """Yield the details of samples that contain a key."""
         return read_details(self._store.database, metric, word, since_s=self._since_s)
 
     def address_kinds(self, metric: Metric) -> Iterator[BothKinds]:
-        """Return what links had that were measured over private and over public addresses."""
+        """Yield the values of links that were measured over both private and public addresses."""
         if not self._has_both_address_kinds:
             return iter(())
         return read_address_kinds(self._store.database, metric, since_s=self._since_s)

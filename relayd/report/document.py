@@ -1,4 +1,4 @@
-"""What a report is made of, whatever it is rendered to."""
+"""The parts of a report, independent of the format."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from probes.analysis.evidence import TooFewError
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows under a header; figures are text already, with their units in the header."""
+    """Rows under a header; figures are formatted, with their units in the header."""
 
     caption: str
     header: tuple[str, ...]
@@ -36,7 +36,7 @@ class Chart:
 
 @dataclass(slots=True)
 class Section:
-    """One question and what the samples say to it.
+    """One question, and what the samples say about it.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class Section:
     concluded: bool = True
 
     def say(self, key: str, conclude: Callable[[], Any]) -> Any:
-        """Run an analysis and keep its figures; where there is too little for it, say so."""
+        """Run an analysis and keep its figures, or state that there are too few samples for it."""
         try:
             found = conclude()
         except TooFewError as error:

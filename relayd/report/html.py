@@ -1,4 +1,4 @@
-"""A report as one HTML file that needs nothing else: styles and charts are inside."""
+"""A report as one self-contained HTML file."""
 
 from __future__ import annotations
 

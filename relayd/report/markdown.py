@@ -1,4 +1,4 @@
-"""A report as Markdown: text and tables; charts as their captions."""
+"""A report as Markdown: text and tables, without charts."""
 
 from __future__ import annotations
 

@@ -591,8 +591,8 @@ def test_compact_from_a_shell(store: Store, db: Path, relayd: Callable[..., Outc
     assert (done.code, json.loads(done.out)) == (0, {"samples": 744, "summaries": 13, "kept": 256})
     again = relayd("store", "compact", "--older-than", "90d", "--period", "day", "--db", db)
     assert again.out.splitlines() == [
-        "Made 0 samples small: 0 summaries, one a day",
-        "256 as old stay: estimates rest on them, or they are of imported files",
+        "Summarised 0 samples: 0 summaries, one per day",
+        "Kept 256 as old: estimates use them, or they are from imported files",
     ]
     refused = relayd("store", "compact", "--older-than", "3h", "--db", db)
     assert (refused.code, "--older-than" in refused.err) == (2, True)

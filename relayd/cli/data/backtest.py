@@ -1,4 +1,4 @@
-"""``relayd backtest``: what following relayd would have come to, for people or as JSON."""
+"""``relayd backtest``: a replay of stored history, for people or as JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from relayd.settings import load_settings
 from relayd.times import seconds_of
 
 if TYPE_CHECKING:
-    from relayd.backtesting.result import Among, Backtest, Followed
+    from relayd.backtesting.result import Backtest, PairsResult, StrategyResult
 
 NAMES = {
     "relayd": "following relayd",
@@ -31,7 +31,7 @@ NAMES = {
 
 
 def run(options: argparse.Namespace) -> int:
-    """Replay, and say what was found."""
+    """Replay history and print the result."""
     one_thread()
     found = ask(options)
     print(found.model_dump_json(indent=2) if options.json else human(found))
@@ -72,7 +72,7 @@ def ask(options: argparse.Namespace) -> Backtest:
 
 
 def human(found: Backtest) -> str:
-    """Return what was found for people: how much was got, of what, and where."""
+    """Return the result as text."""
     total = found.total
     relayd = total.of("relayd")
     verdict = f"Following relayd got {percent(relayd.achieved)} of what hindsight would have got."
@@ -103,7 +103,7 @@ def human(found: Backtest) -> str:
 def _strategies(found: Backtest) -> str:
     by_time = found.objective == "time"
 
-    def row(followed: Followed) -> tuple[str, ...]:
+    def row(followed: StrategyResult) -> tuple[str, ...]:
         regret = text.duration(followed.regret) if by_time else text.usd(followed.regret)
         return (
             NAMES[followed.strategy],
@@ -150,7 +150,7 @@ def _strategies(found: Backtest) -> str:
 
 
 def _providers(found: Backtest) -> str:
-    def row(name: str, among: Among) -> tuple[str, ...]:
+    def row(name: str, among: PairsResult) -> tuple[str, ...]:
         if not among.concluded:
             return (name, f"{among.judged:,}", "too few", *["-"] * 6)
         relayd, direct, relay = (among.of(one) for one in ("relayd", "direct", "relay"))

@@ -40,7 +40,10 @@ def add_data_commands(commands: Any) -> None:
     )
     export.add_argument("--output", metavar="FILE", help="instead of standard output")
     report = command(
-        commands, "report", "relayd.cli.data.report:run", "analyse all samples, as papers do"
+        commands,
+        "report",
+        "relayd.cli.data.report:run",
+        "analyse all samples with the methods of measurement papers",
     )
     report.add_argument(
         "--format", choices=("md", "html", "json"), help="(default: by FILE's name)"
@@ -52,11 +55,11 @@ def add_data_commands(commands: Any) -> None:
             commands,
             "backtest",
             "relayd.cli.data.backtest:run",
-            "replay history: what following relayd would have come to",
+            "replay history: what following relayd would have achieved",
         )
     )
     chores = group(commands, "store", "look after the store", "actions", "ACTION")
-    _compact(command(chores, "compact", "relayd.cli.data.store:compact", "make old samples small"))
+    _compact(command(chores, "compact", "relayd.cli.data.store:compact", "summarise old samples"))
 
 
 def _import(parser: argparse.ArgumentParser) -> None:
@@ -73,8 +76,8 @@ def _import(parser: argparse.ArgumentParser) -> None:
         metavar="TIME",
         help="ISO 8601, for files without times (default: the file's modification time)",
     )
-    parser.add_argument("--connections", metavar="N", help="where the file does not say")
-    parser.add_argument("--duration", metavar="TIME", help="where the file does not say")
+    parser.add_argument("--connections", metavar="N", help="if the file does not say")
+    parser.add_argument("--duration", metavar="TIME", help="if the file does not say")
     parser.add_argument(
         "--tier",
         action="append",
@@ -83,7 +86,7 @@ def _import(parser: argparse.ArgumentParser) -> None:
         help="network tiers to keep of Skyplane files (default PREMIUM); repeatable",
     )
     parser.add_argument(
-        "--force", action="store_true", help="keep rows that a sanity test would reject"
+        "--force", action="store_true", help="keep rows that fail a plausibility check"
     )
 
 
@@ -95,7 +98,7 @@ def _compact(parser: argparse.ArgumentParser) -> None:
         "--period", choices=("hour", "day"), default="hour", help="that one summary stands for"
     )
     parser.add_argument(
-        "--files", action="store_true", help="samples of imported files too; they stay otherwise"
+        "--files", action="store_true", help="also samples of imported files, which stay otherwise"
     )
 
 

@@ -1,4 +1,4 @@
-"""``relayd export``: the graph in forms that other programs read."""
+"""``relayd export``: the graph in formats that other programs read."""
 
 from __future__ import annotations
 

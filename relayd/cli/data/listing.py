@@ -1,4 +1,4 @@
-"""``relayd regions``, ``links`` and ``matrix``: what is known, as tables or JSON."""
+"""``relayd regions``, ``links`` and ``matrix``: tables or JSON of the network."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def links(options: argparse.Namespace) -> int:
 
 
 def matrix(options: argparse.Namespace) -> int:
-    """Print one figure for all pairs: tab-separated, summed up, or JSON."""
+    """Print one figure for all pairs: tab-separated, summarised, or as JSON."""
     wan = wan_of(options)
     chosen = {}
     if options.connections:

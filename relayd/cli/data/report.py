@@ -11,8 +11,8 @@ from pathlib import Path
 from planner.model.errors import InputError
 from planner.model.units import parse_duration_s
 from relayd.cli.options import catalogue_of, store_place
+from relayd.report import make_report
 from relayd.report.html import html
-from relayd.report.making import make_report
 from relayd.report.markdown import markdown
 from relayd.settings import load_settings
 from relayd.store import open_store

@@ -1,4 +1,4 @@
-"""``relayd store compact``: make old samples small, with all totals kept."""
+"""``relayd store compact``: summarise old samples, keeping all totals."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from relayd.store.samples.retention import compact as make_small
 
 
 def compact(options: argparse.Namespace) -> int:
-    """Make samples older than a time span small, and say what became of them."""
+    """Summarise samples older than a time span, and print how many."""
     older_than_s = parse_duration_s(options.older_than, "--older-than")
     path = store_place(options, load_settings())
     with open_store(path, mode="write") as store:
@@ -22,9 +22,8 @@ def compact(options: argparse.Namespace) -> int:
         print(json.dumps({"samples": done.samples, "summaries": done.summaries, "kept": done.kept}))
         return 0
     print(
-        f"Made {done.samples} samples small: {done.summaries} summaries, one "
-        f"{'an hour' if options.period == 'hour' else 'a day'}"
+        f"Summarised {done.samples} samples: {done.summaries} summaries, one per {options.period}"
     )
     if done.kept:
-        print(f"{done.kept} as old stay: estimates rest on them, or they are of imported files")
+        print(f"Kept {done.kept} as old: estimates use them, or they are from imported files")
     return 0

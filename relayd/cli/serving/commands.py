@@ -11,7 +11,7 @@ from relayd.cli.commands.command import command, group
 def add_serving_commands(commands: Any) -> None:
     """Add the commands of the service."""
     _serve(command(commands, "serve", "relayd.cli.serving.serve:run", "answer questions over HTTP"))
-    _tokens(group(commands, "token", "say who may use the service", "actions", "ACTION"))
+    _tokens(group(commands, "token", "manage the tokens of the service", "actions", "ACTION"))
 
 
 def _serve(parser: argparse.ArgumentParser) -> None:
@@ -22,24 +22,24 @@ def _serve(parser: argparse.ArgumentParser) -> None:
     where.add_argument("--tls-cert", metavar="FILE", help="certificate, with its chain (PEM)")
     where.add_argument("--tls-key", metavar="FILE", help="its key (PEM)")
     where.add_argument(
-        "--insecure-public", action="store_true", help="listen publicly without TLS all the same"
+        "--insecure-public", action="store_true", help="allow a public address without TLS"
     )
     how = parser.add_argument_group("how")
     how.add_argument(
-        "--require-tokens", action="store_true", help="need tokens even before the first is made"
+        "--require-tokens", action="store_true", help="require tokens even before one exists"
     )
     how.add_argument(
-        "--workers", metavar="N", help="processes for long questions (default: one a core)"
+        "--workers", metavar="N", help="processes for long questions (default: one for each core)"
     )
     how.add_argument("--fleet", metavar="FILE", help="the fleet file of campaigns")
     how.add_argument(
-        "--check", action="store_true", help="only print the settings and what is wrong with them"
+        "--check", action="store_true", help="only print the settings and every problem with them"
     )
 
 
 def _tokens(actions: Any) -> None:
     create = command(
-        actions, "create", "relayd.cli.serving.token:create", "make a token, and show it once"
+        actions, "create", "relayd.cli.serving.token:create", "create a token and print it once"
     )
     create.add_argument("name", help="who or what will use it")
     create.add_argument(
@@ -51,5 +51,5 @@ def _tokens(actions: Any) -> None:
     )
     create.add_argument("--expires", metavar="TIME", help="from now, such as 90d (default: never)")
     command(actions, "list", "relayd.cli.serving.token:listing", "list tokens")
-    revoke = command(actions, "revoke", "relayd.cli.serving.token:revoke", "let a token be refused")
+    revoke = command(actions, "revoke", "relayd.cli.serving.token:revoke", "revoke a token")
     revoke.add_argument("number", help="as `relayd token list` shows it")

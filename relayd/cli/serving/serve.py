@@ -1,4 +1,4 @@
-"""``relayd serve``: answer questions over HTTP until told to stop."""
+"""``relayd serve``: answers questions over HTTP until it is stopped."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _given(options: argparse.Namespace) -> Mapping[str, Any]:
     given = {name: getattr(options, name, None) for name in OPTIONS}
-    # A flag that was not given leaves the choice to the environment and the file.
+    # A flag that is not given leaves the choice to the environment and the file.
     return {name: value for name, value in given.items() if value not in (None, False)}
 
 
@@ -59,7 +59,7 @@ def _say_where(running: Running) -> None:
 
 
 def _check(settings: ServiceSettings, db: Place, catalogues: tuple[Path, ...]) -> int:
-    """Print the effective settings, and on standard error all that is wrong with them."""
+    """Print the effective settings, and every problem with them on standard error."""
     there = not isinstance(db, Path) or db.exists()
     print(f"# store: {db}{'' if there else ' (will be made)'}")
     print(settings.as_toml())

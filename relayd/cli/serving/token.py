@@ -1,4 +1,4 @@
-"""``relayd token``: who may use the service."""
+"""``relayd token``: the tokens of the service."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ USUAL_SCOPES = ("read", "plan")
 
 
 def create(options: argparse.Namespace) -> int:
-    """Make a token and print it: the only time that it is shown."""
+    """Create a token and print it, the only time that it is shown."""
     expires_at_s = None
     if options.expires:
         expires_at_s = time.time() + parse_duration_s(options.expires, "--expires")
@@ -36,7 +36,7 @@ def create(options: argparse.Namespace) -> int:
 
 
 def listing(options: argparse.Namespace) -> int:
-    """List all tokens, without the tokens themselves."""
+    """List all tokens, without their secrets."""
     with _store(options, "read") as store:
         tokens = Tokens(store.database).list()
     if options.json:
@@ -58,7 +58,7 @@ def listing(options: argparse.Namespace) -> int:
 
 
 def revoke(options: argparse.Namespace) -> int:
-    """Let a token be refused from now on; services notice within seconds."""
+    """Revoke a token; services notice within seconds."""
     with _store(options, "write") as store:
         token = Tokens(store.database).revoke(whole_number(options.number, "number"))
     if options.json:

@@ -1,4 +1,4 @@
-"""The questions of a report, one module each; each has a function from data to a section."""
+"""The sections of a report: one question and one module each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the kind of address matters that data is sent to."""
+"""Private against public addresses."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ MOST_LISTED = 10
 
 
 def directions(data: ReportData) -> Section:
-    """Answer whether a pair is as fast one way as the other."""
+    """Answer whether a pair is as fast in one direction as in the other."""
     section = Section(
         "directions",
         "Are both directions alike?",
@@ -97,7 +97,7 @@ def directions(data: ReportData) -> Section:
 
 
 def _together(rows: np.ndarray, back: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the tests of one direction that have one of the other near in time, with those."""
+    """Pair tests of one direction with tests of the other that were near in time."""
     nearest = np.searchsorted(back["at_s"], rows["at_s"]).clip(1, max(1, len(back) - 1))
     if len(back) == 1:
         nearest = np.zeros(len(rows), dtype=int)

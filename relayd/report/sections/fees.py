@@ -11,7 +11,7 @@ from relayd.report.document import Section
 
 
 def fees(data: ReportData) -> Section:
-    """Answer whether dear egress is fast egress."""
+    """Answer whether expensive egress is faster."""
     section = Section(
         "fees",
         "Does a higher price buy speed?",

@@ -1,4 +1,4 @@
-"""One connection's patchwork against the one rate of many."""
+"""How much bandwidth differs by destination, with one connection and with many."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Round-trip times against distance, detours, and what zones and addresses change."""
+"""Round-trip times against distance, detours, and differences between zones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_LISTED = 10
 
 
 def latency(data: ReportData) -> Section:
-    """Answer what distance explains of round-trip times, and what it does not."""
+    """Answer how far distance explains round-trip times."""
     section = Section(
         "latency",
         "Does distance explain latency?",

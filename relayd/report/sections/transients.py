@@ -128,7 +128,7 @@ def _inside_tests(data: ReportData, metric: Metric, name: str, section: Section)
 
 
 def _changes(told: Any) -> list[dict[str, Any]]:
-    """Return what a test found, leaving out what others may have put into a sample's details."""
+    """Return the changes that a test found, ignoring other details of a sample."""
     figures = ("at_s", "at_gb", "before_mbps", "after_mbps")
     return [
         change
@@ -173,6 +173,6 @@ def _between_tests(data: ReportData, metric: Metric, name: str, section: Section
 
 
 def _has_gap(rates: NDArray[np.float64]) -> bool:
-    """Whether two levels are possible at all: most pairs are settled by this, at once."""
+    """Whether two levels are possible at all; this cheap test excludes most pairs."""
     ordered = np.sort(rates)
     return bool((ordered[2:-1] > LEAST_GAP * ordered[1:-2]).any())
