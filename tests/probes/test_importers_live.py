@@ -33,15 +33,10 @@ def free_port() -> int:
 @pytest.fixture(scope="module")
 def iperf3_port() -> Iterator[str]:
     port = str(free_port())
-    command = (tool("iperf3"), "-s", "-B", "127.0.0.1", "-p", port)
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as server:
-        for _ in range(100):
-            try:
-                socket.create_connection(("127.0.0.1", int(port)), 1).close()
-                break
-            except OSError:
-                time.sleep(0.05)
-        time.sleep(0.2)  # the server drops the probe's connection before it takes a test
+    command = (tool("iperf3"), "-s", "--forceflush", "-B", "127.0.0.1", "-p", port)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout
+        assert any("listening" in line for line in server.stdout)
         yield port
         server.terminate()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from probes.lab.controller import Lab
-from probes.lab.topology import Site, Topology
+from probes.lab.topology import GOODPUT_SHARE, Site, Topology
 from tests.lab.end_to_end.campaigns import in_site, kept, left_on, probe, relayd
 from tests.probes.machines import make_key
 
@@ -17,7 +17,7 @@ _REGIONS = tuple(
     f"aws:{name}"
     for name in ("us-east-1", "us-west-2", "eu-west-1", "sa-east-1", "ap-south-1", "ap-northeast-1")
 )
-_CAP_MBPS = 16.0
+_CAP_MBPS, _SLOW_MBPS = 16.0, 7.0
 
 
 def _topology() -> Topology:
@@ -78,16 +78,23 @@ def test_each_failure_costs_only_its_own_probes(lab_of: Callable[..., Lab], tmp_
 
 
 @pytest.mark.alone
-def test_an_unlucky_vm_is_found_and_no_other(lab_of: Callable[..., Lab], tmp_path: Path) -> None:
+def test_caps_are_true_and_an_unlucky_vm_is_found(
+    lab_of: Callable[..., Lab], tmp_path: Path
+) -> None:
     lab = lab_of(_topology(), "failures")
     spec = ["--phases", "rtt,caps", "--thorough", "--connections", "4", "--aggregate-time", "4s"]
     uneven = tmp_path / "uneven.db"
     none = relayd("fleet", "caps", "--db", uneven)
     assert (none.returncode, none.stdout) == (4, "")
-    lab.set_host(_REGIONS[3], {"egress_mbps": "7"})
+    lab.set_host(_REGIONS[3], {"egress_mbps": _SLOW_MBPS})
     try:
         code, report = probe(lab, uneven, *spec)
         assert (code, report["failed"]) == (0, [])
+        for side in ("egress", "ingress"):
+            for region, _, mbps, *_ in kept(uneven, f"{side}_cap_mbps"):
+                slow = (region, side) == (_REGIONS[3], "egress")
+                truth_mbps = (_SLOW_MBPS if slow else _CAP_MBPS) * GOODPUT_SHARE
+                assert abs(mbps / truth_mbps - 1) < 0.03, (region, side)
         found = {(cap["host"], cap["cap"]): cap for cap in report["recreate"]}
         assert set(found) == {(_REGIONS[3], "egress")}
         assert found[_REGIONS[3], "egress"]["odds"] > 0.99

@@ -42,7 +42,7 @@ pytestmark = pytest.mark.alone
 _ROOT = Path(__file__).parents[3]
 _REGIONS = ("aws:us-east-1", "gcp:us-east1", "azure:eastus", "aws:eu-west-1", "gcp:asia-east1")
 _SRC, _DST = _REGIONS[3], _REGIONS[4]
-_INTERVAL_S = 6.0
+_INTERVAL_S = 4.0
 _SECRET = "a secret of this test"
 _MOMENT_S = 1.5
 """A busy machine, where all sites of the lab share the processors with the watcher."""
