@@ -1,1 +1,1 @@
-"""What series of measurements say: steady rates, ramps, caps, when to stop, whether to move."""
+"""Analyses of measurement series: steady rates, ramps, caps, level shifts, periods, VM types."""

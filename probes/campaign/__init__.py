@@ -1,1 +1,1 @@
-"""A campaign: which probes to run, in which rounds, at what cost; and running them to the end."""
+"""Campaigns: which probes to run, in which rounds, at what cost, and running them to the end."""

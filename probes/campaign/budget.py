@@ -31,7 +31,7 @@ class Allowance:
     usd, gb : float
         Infinite where there is no limit.
     name : str
-        The limit, in words, to say that it was reached.
+        The limit as a noun phrase, for the message that it was reached.
     """
 
     usd: float = inf

@@ -1,4 +1,4 @@
-"""What a campaign moves, takes and costs, by region, before anything runs."""
+"""The volume, duration and cost of a campaign, by region, before anything runs."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class RegionCost:
 
 @dataclass(frozen=True, slots=True)
 class PhaseCost:
-    """What one phase of a campaign takes."""
+    """The cost of one phase of a campaign."""
 
     rounds: int
     duration_s: float
@@ -125,7 +125,7 @@ class Meter:
         Raises
         ------
         DataError
-            If the catalogue has no price for the pair and none was given.
+            If neither the catalogue nor the overrides have a price for the pair.
         """
         if volume_gb <= 0:
             return 0.0
@@ -154,7 +154,7 @@ def campaign_cost(
     vm_usd_per_h: Mapping[str, float] | None = None,
     gap_s: float = 0.0,
 ) -> CampaignCost:
-    """Return what rounds move, take and cost.
+    """Return the volume, duration and cost of rounds.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ def campaign_cost(
     month_to_date_gb, usd_per_gb
         See :class:`Meter`.
     vm_usd_per_h : mapping, optional
-        Host to price; given, each of its hosts is paid for the campaign's whole length.
+        Host to price; its hosts are paid for the whole campaign.
     gap_s : float
         Time before each round.
 

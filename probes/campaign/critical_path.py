@@ -21,8 +21,8 @@ def critical_path_s(outcomes: Sequence[ProbeOutcome], limits: CampaignLimits) ->
     Parameters
     ----------
     outcomes : sequence of ProbeOutcome
-        In the order in which they ended. They are replayed in the order in which they began, as
-        far as their samples tell.
+        In the order of their ends. They are replayed in the order of their beginnings, as far as
+        their samples show them.
     limits : CampaignLimits
         Under which they ran.
     """

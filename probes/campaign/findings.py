@@ -1,4 +1,4 @@
-"""What a probe has found: one sample of its runs, and what is worth telling of them."""
+"""The findings of a probe: one sample of its runs, and remarks on them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from probes.tools.interface import Result
 
 @dataclass
 class Findings:
-    """What a probe has found and moved so far; filled in as it runs, so that a failure keeps it.
+    """What a probe has found and sent so far; filled in as it runs, so that a failure keeps it.
 
     Attributes
     ----------
@@ -31,8 +31,8 @@ class Findings:
     notes: list[str] = field(default_factory=list)
 
 
-def settled(results: Sequence[Result], findings: Findings) -> Sample:
-    """Return one sample of one or more runs of the same test; notes what else they show."""
+def steady_sample(results: Sequence[Result], findings: Findings) -> Sample:
+    """Return one sample of the runs of one test; note what else they show."""
     sample = results[0].samples[0]
     found = steady(results)
     if found is None:
@@ -63,7 +63,7 @@ def settled(results: Sequence[Result], findings: Findings) -> Sample:
 
 
 def steady_mbps(result: Result) -> float:
-    """Return the steady rate of a run, or its mean where the intervals can't tell."""
+    """Return the steady rate of a run, or its mean where the intervals do not show it."""
     found = steady([result])
     return found.mbps if found else result.samples[0].value
 

@@ -15,7 +15,7 @@ from planner.model.units import MBPS_PER_GBPS, MS_PER_S
 from probes.analysis.caps import Ended, cap_estimate, together_mbps
 from probes.analysis.ramp import fit_ramp, next_connections
 from probes.analysis.stopping import may_stop
-from probes.campaign.findings import Findings, fastest_mbps, settled, steady_mbps
+from probes.campaign.findings import Findings, fastest_mbps, steady_mbps, steady_sample
 from probes.campaign.method import Method
 from probes.campaign.ramping import RAMP_STEP_S, UDP_OVER_TCP, Saturation, sender_kind
 from probes.campaign.tasks import ProbeTask
@@ -37,13 +37,13 @@ ROUND_TRIPS_OF_ONE_FLOW = 9.0
 ROUND_TRIPS_OF_MANY = 6.0
 LEAST_OMIT_S = 1
 LEAST_MEASURED_S = 3
-FIRST_LOOK_S = 5
-"""Intervals of 1 s of which the median is known well enough if they agree."""
+FIRST_PART_S = 5
+"""Enough intervals of 1 s to know the median, if they agree."""
 EXCHANGE_ROUND_TRIPS = 8
 STEADY_SHARE = 0.95
 """The last step of a ramp counts unless fewer connections brought clearly more."""
 AS_ASKED = Method(ramp="never")
-"""As many connections as each task says."""
+"""With as many connections as each task names, without ramps."""
 UDP_WINDOW_S = 5.0
 TOGETHER_INTERVAL_S = 0.25
 """So that what a peer had before others began, and after they ended, is not in what it had with
@@ -53,7 +53,7 @@ MOST_MBPS_OF_STREAM = 1_000.0
 
 
 def task_s(task: ProbeTask, rtt_ms: Callable[[str, str], float]) -> float:
-    """Return how long a task takes, with what the tools do before and after measuring.
+    """Return the duration of a task, with setup and exchange of results.
 
     iperf3 opens its connections one after the other, a round trip each; parameters and results
     are exchanged in a few more.
@@ -116,7 +116,7 @@ class Prober:
             await self._together(task, findings)
 
     def expected_s(self, task: ProbeTask) -> float:
-        """Return how long a task takes: iperf3 opens its connections one after the other."""
+        """Return the expected duration of a task."""
         return task_s(task, self._rtt_ms)
 
     # ---- round-trip time ----------------------------------------------------------------------
@@ -141,7 +141,7 @@ class Prober:
             await self._route(test, findings)
 
     async def _route(self, test: Test, findings: Findings) -> None:
-        """Trace a route; that this is not possible takes nothing from the round-trip time."""
+        """Trace a route; a failure leaves the round-trip time as it is."""
         try:
             result = await run(self._sessions, self._ports, Traceroute(), test)
         except ProbeError as error:
@@ -162,7 +162,7 @@ class Prober:
         results: list[Result] = []
         left_s = measured_s
         while left_s > 0:
-            now_s = left_s if results or self._method.full_time else min(left_s, FIRST_LOOK_S)
+            now_s = left_s if results or self._method.full_time else min(left_s, FIRST_PART_S)
             # A remainder of a second or two would cost a warm-up of its own.
             if left_s - now_s < LEAST_MEASURED_S:
                 now_s = left_s
@@ -170,7 +170,7 @@ class Prober:
             left_s -= now_s
             if may_stop([interval.mbps for result in results for interval in result.intervals]):
                 break
-        findings.samples.append(settled(results, findings))
+        findings.samples.append(steady_sample(results, findings))
 
     async def _many_flows(self, task: ProbeTask, findings: Findings) -> None:
         ((src, dst),) = task.pairs
@@ -197,7 +197,7 @@ class Prober:
             count = next_connections(rates, most=task.connections)
         best = max(rates, key=rates.__getitem__)
         counted = max(rates) if rates[max(rates)] >= STEADY_SHARE * rates[best] else best
-        sample = settled([tested[counted]], findings)
+        sample = steady_sample([tested[counted]], findings)
         if len(rates) > 1:
             ramp = fit_ramp(rates)
             detail = (json.loads(sample.detail) if sample.detail else {}) | {
@@ -338,7 +338,7 @@ class Prober:
         return await self._run(task, findings, test)
 
     def _test(self, src: str, dst: str, connections: int, measured_s: float, omit_s: float) -> Test:
-        # Where the tool can't ask for an algorithm, the host has been told to use it.
+        # Where the tool can't ask for an algorithm, the host's setting was changed.
         algorithm = self._method.congestion_control if self._method.tool == "iperf3" else ""
         return replace(
             make_test(self._sessions.fleet, self._tool, src, dst),
@@ -368,6 +368,6 @@ class Prober:
         elapsed_s: float,
         pairs: Sequence[tuple[str, str]],
     ) -> None:
-        """Charge a test that failed for what it may have moved: no one is left who counted."""
+        """Charge a failed test for what it may have sent: nobody else counted it."""
         share = task.expected_gbps * min(elapsed_s, task.duration_s) / 8 / len(pairs)
         findings.sent += [(src, dst, share) for src, dst in pairs]

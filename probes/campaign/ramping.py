@@ -71,7 +71,7 @@ def with_ramps(
     before: Iterable[ProbeTask],
     warm_up_s: Callable[[ProbeTask], float],
 ) -> list[ProbeTask]:
-    """Return tasks with ramps and UDP as the method has them, and what that takes.
+    """Return tasks with the ramps and UDP of the method, and their durations.
 
     Parameters
     ----------

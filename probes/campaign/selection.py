@@ -1,4 +1,4 @@
-"""What to measure, so that decisions come out right for little money.
+"""Chooses what to measure, so that decisions come out right for little money.
 
 The order of a campaign: :func:`rtt_tasks`, :func:`per_flow_tasks`, :func:`cap_tasks`, then
 :func:`choose_links` again and again, each time with the network that the samples so far give.
@@ -36,7 +36,7 @@ LEAST_PART = 1e-6  # links without a fee still take time
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What to measure next, and how much there is left to lose.
+    """What to measure next, and the expected regret.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Choice:
     usd : float
         Price of the tasks.
     reason : str
-        Why it goes on or stops, in words.
+        Why it goes on or stops, as a clause.
     """
 
     tasks: list[ProbeTask]
@@ -269,7 +269,7 @@ def _part(usd: float, volume_gb: float, allowance: Allowance) -> float:
 
 
 class _Offer(NamedTuple):
-    """A link that may be measured, and what for."""
+    """A link that may be measured, with its worth and price."""
 
     worth: float
     gain: float

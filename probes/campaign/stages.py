@@ -1,4 +1,4 @@
-"""The course of a campaign: which stages follow one another, and when it is enough."""
+"""The stages of a campaign: their order, their tasks, and when to stop."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ ALL_AT_ONCE = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class CampaignSpec:
-    """What to measure.
+    """What a campaign measures.
 
     Attributes
     ----------
     phases : tuple of Phase
     pairs : tuple of (source host, destination host)
-        Only these; empty lets the campaign choose.
+        Only these; empty to let the campaign choose.
     thorough : bool
         All pairs, with one flow and with many.
     connections : int
-        The most of a probe.
+        At most, of a probe.
     flow_s, aggregate_s : float
-        Longest length of a probe, warm-up included.
+        Longest duration of a probe, warm-up included.
     threshold : float
-        Expected share of throughput lost to ignorance at which it is enough.
+        Expected regret at which to stop: share of throughput lost for lack of measurements.
     """
 
     phases: tuple[Phase, ...] = PHASES
@@ -67,13 +67,13 @@ class CampaignSpec:
 
 @dataclass(frozen=True)
 class CampaignInputs:
-    """What is known while a campaign runs.
+    """What a campaign chooses its probes by.
 
     Attributes
     ----------
     fleet : Fleet
     network : callable
-        Returns the graph of the fleet's regions, from all samples so far.
+        Returns the network of the fleet's regions, from all samples so far.
     prices : Prices
     """
 
@@ -84,7 +84,7 @@ class CampaignInputs:
 
 @dataclass
 class CampaignResult:
-    """How a campaign ended.
+    """How the stages of a campaign ended.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ class CampaignResult:
     left_out : int
         Probes that the budget or the time did not allow.
     reason : str
-        Why it stopped choosing links, in words.
+        Why it stopped choosing links, as a clause.
     """
 
     outcomes: list[ProbeOutcome] = field(default_factory=list)
@@ -110,7 +110,7 @@ class CampaignResult:
 
 async def run_stages(
     spec: CampaignSpec,
-    known: CampaignInputs,
+    inputs: CampaignInputs,
     log: CampaignLog,
     engine: Engine,
     *,
@@ -126,58 +126,58 @@ async def run_stages(
         Without one, a campaign that chooses links itself keeps to
         :mod:`probes.campaign.budget`.
     refresh : callable
-        Given the graph before each stage, for whoever needs round-trip times.
+        Called with the network before each stage.
     shape : callable
-        Gives the tasks of a stage their ramps, or whatever else the method asks for.
+        Adds ramps and whatever else the method needs to the tasks of a stage.
 
     Raises
     ------
     StoreError
         If results can't be kept.
     """
-    ending = CampaignResult()
+    result = CampaignResult()
     for stage in _stages(spec):
-        network = known.network()
+        network = inputs.network()
         refresh(network)
         probes = [probe for probe in log.probes() if probe.stage == stage]
         if not probes:
-            left = allowance_of(spec, known, network, budget_usd)
+            left = allowance_of(spec, inputs, network, budget_usd)
             left = left.after(engine.ledger.usd, engine.ledger.sent_gb)
             failed = {pair for p in log.probes() if p.status == "failed" for pair in p.task.pairs}
-            tasks, reason = stage_tasks(stage, spec, known, network, left, failed)
-            ending.reason = reason or ending.reason
+            tasks, reason = stage_tasks(stage, spec, inputs, network, left, failed)
+            result.reason = reason or result.reason
             if not tasks:
                 if stage.startswith("aggregate"):
                     break
                 continue
             probes = list(log.plan(stage, shape(tasks)))
         todo = [probe for probe in probes if probe.status != "done"]
-        members, gone = _members(todo, known.fleet)
+        members, gone = _members(todo, inputs.fleet)
         if gone:
             log.record(gone)
-            ending.outcomes += gone
+            result.outcomes += gone
         if not members:
             continue
-        ending.outcomes += await engine.run(members)
-        ending.left_out += engine.progress.left_out
+        result.outcomes += await engine.run(members)
+        result.left_out += engine.progress.left_out
         if engine.progress.left_out:
-            ending.reason = "the budget or the time does not allow more"
+            result.reason = "the budget or the time does not allow more"
             break
-    return ending
+    return result
 
 
 def stage_tasks(
     stage: str,
     spec: CampaignSpec,
-    known: CampaignInputs,
+    inputs: CampaignInputs,
     network: Network,
     left: Allowance = UNLIMITED,
     failed: frozenset[tuple[str, str]] | set[tuple[str, str]] = frozenset(),
     *,
     batch: int = BATCH,
 ) -> tuple[list[ProbeTask], str]:
-    """Return the tasks of a stage as things are known now, and why these."""
-    region_of = known.fleet.region_of
+    """Return the tasks of a stage by what is known now, and why there are no more."""
+    region_of = inputs.fleet.region_of
     if stage == "rtt":
         if spec.pairs:
             return [ProbeTask("rtt", (pair,), 0, RTT_S) for pair in spec.pairs], ""
@@ -190,7 +190,7 @@ def stage_tasks(
         if spec.pairs:
             return [], ""
         per_type = len(region_of) if spec.thorough else 1
-        return cap_tasks(region_of, network, per_type=per_type, connections=_per_peer(spec)), ""
+        return cap_tasks(region_of, network, per_type=per_type, connections=spec.connections), ""
     if spec.pairs or spec.thorough:
         return (
             (_pairwise("aggregate", spec, region_of, network), "")
@@ -200,7 +200,7 @@ def stage_tasks(
     choice = choose_links(
         region_of,
         network,
-        known.prices,
+        inputs.prices,
         allowance=left,
         threshold=spec.threshold,
         batch=batch,
@@ -214,26 +214,26 @@ def stage_tasks(
 
 
 def allowance_of(
-    spec: CampaignSpec, known: CampaignInputs, network: Network, budget_usd: float
+    spec: CampaignSpec, inputs: CampaignInputs, network: Network, budget_usd: float
 ) -> Allowance:
-    """Return what a campaign may spend: the budget, else what frugality allows."""
+    """Return what a campaign may spend: the budget, or the default limit of a frugal one."""
     if isfinite(budget_usd) or spec.pairs or spec.thorough:
         return Allowance(budget_usd)
     everything = replace(spec, thorough=True)
     # A pair of regions is measured once, however many hosts they have.
-    hosts = {region: host for host, region in reversed(known.fleet.region_of.items())}
+    hosts = {region: host for host, region in reversed(inputs.fleet.region_of.items())}
     region_of = {host: region for region, host in reversed(hosts.items())}
     tasks = _pairwise("aggregate", everything, region_of, network)
-    return frugal_allowance(tasks, region_of, known.prices)
+    return frugal_allowance(tasks, region_of, inputs.prices)
 
 
 def parse_pairs(words: Sequence[str], fleet: Fleet) -> tuple[tuple[str, str], ...]:
-    """Read ``SRC>DST`` pairs; a region stands for each of its hosts.
+    """Read ``SRC>DST`` pairs; a region means each of its hosts.
 
     Raises
     ------
     InputError
-        If one is no pair of two hosts or regions of the fleet.
+        If one is not a pair of hosts or regions of the fleet.
     """
     pairs: dict[tuple[str, str], None] = {}
     for word in words:
@@ -263,7 +263,7 @@ def _named(name: str, fleet: Fleet) -> list[str]:
             "--pairs",
             "names neither a host nor a region of the fleet",
             value=name,
-            remedy="`*` stands for all of them.",
+            remedy="`*` means all of them.",
         )
     return found
 
@@ -300,13 +300,8 @@ def _pairwise(
     return [replace(task, phase=phase) for task in apart]
 
 
-def _per_peer(spec: CampaignSpec) -> int:
-    """Return the connections to each of a cap probe's peers: as many as one link gets."""
-    return spec.connections
-
-
 def _members(probes: Sequence[Probe], fleet: Fleet) -> tuple[list[Probe], list[ProbeOutcome]]:
-    """Tell probes among members of the fleet from those whose hosts have gone from its file."""
+    """Separate probes among hosts of the fleet from those whose hosts left its file."""
     members, gone = [], []
     for probe in probes:
         missing = sorted(host for host in probe.task.hosts if host not in fleet.hosts)

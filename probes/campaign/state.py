@@ -1,4 +1,4 @@
-"""What a campaign keeps while it runs, so that it can go on after anything."""
+"""What a campaign records while it runs, so that it can resume after any interruption."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class ProbeOutcome:
-    """What became of a probe.
+    """The result of a probe.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class ProbeOutcome:
     busy_s : float
         How long the tools were at work on the attempt that counted.
     notes : tuple of str
-        What is worth telling of a probe that succeeded.
+        Remarks on a probe that succeeded.
     """
 
     probe: Probe
@@ -69,7 +69,7 @@ class ProbeOutcome:
 
 
 class CampaignLog(Protocol):
-    """Where a campaign is kept. Everything is on disk when a method returns."""
+    """Where a campaign is recorded. Everything is on disk when a method returns."""
 
     def probes(self) -> Sequence[Probe]:
         """Return all probes so far, in the order in which they were planned."""
@@ -90,6 +90,6 @@ def task_to_json(task: ProbeTask) -> dict[str, Any]:
 
 
 def task_from_json(content: dict[str, Any]) -> ProbeTask:
-    """Return the task that :func:`task_to_json` was given."""
+    """Return the task that :func:`task_to_json` was called with."""
     pairs = tuple((src, dst) for src, dst in content["pairs"])
     return ProbeTask(**{**content, "pairs": pairs})

@@ -1,1 +1,1 @@
-"""The fleet: which VMs there are, how they are reached, and whether they are fit to measure."""
+"""The fleet: its file, its hosts and addresses, and SSH connections that leave nothing behind."""

@@ -91,6 +91,10 @@ class Fleet:
     name: str = "fleet"
     jumps: Mapping[str, Host] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        regions = len({host.region for host in self})
+        return f"<Fleet {self.name}: {len(self)} hosts in {regions} regions>"
+
     def __iter__(self) -> Iterator[Host]:
         return iter(self.hosts.values())
 

@@ -31,13 +31,13 @@ MOST_OUTPUT_BYTES = 32 * 2**20
 CHANNELS = 8
 START_S = 10.0
 """Within which a server must listen or end."""
-BEAT_S, SILENCE_S = 2.0, 10
-"""How often a tethered process hears that its controller is there, and how long it goes without."""
+HEARTBEAT_S, SILENCE_S = 2.0, 10
+"""How often a tethered process gets a heartbeat, and after how long without one it ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What a command said.
+    """The output of a command.
 
     Attributes
     ----------
@@ -50,19 +50,19 @@ class Output:
     stderr: bytes
 
     @property
-    def last_words(self) -> str:
-        """The last line that it wrote to standard error, for messages."""
+    def last_error_line(self) -> str:
+        """The last line of its standard error, for messages."""
         lines = self.stderr.decode(errors="replace").strip().splitlines()
         return printable(lines[-1]) if lines else ""
 
     @property
-    def words(self) -> str:
-        """All that it wrote to standard error, as one line: some end with a mere "exiting"."""
+    def error_text(self) -> str:
+        """All of its standard error, as one line: some programs end with a mere "exiting"."""
         return printable(" ".join(self.stderr.decode(errors="replace").split()))
 
 
 class RemoteProcess:
-    """A process on a host that was begun and is to be ended: a tool's server."""
+    """A process on a host that runs until it is stopped: a tool's server."""
 
     def __init__(
         self, session: HostSession, lease: str, process: asyncssh.SSHClientProcess[bytes]
@@ -71,19 +71,19 @@ class RemoteProcess:
         self._lease = lease
         self._process = process
 
-    async def line_with(self, words: bytes) -> bool:
-        """Wait for a line of output with these words; False if the output ends without."""
+    async def line_with(self, text: bytes) -> bool:
+        """Wait for a line of output that contains a text; False if the output ends without it."""
         async with self._session.guarded(START_S):
             for _ in range(100):
                 line = await self._process.stdout.readline()
                 if not line:
                     return False
-                if words in line:
+                if text in line:
                     return True
         return False
 
     async def output(self) -> Output:
-        """Wait for the end and return what it has said since."""
+        """Wait for the end and return the output since."""
         async with self._session.guarded(START_S):
             return await self._session.collected(self._process)
 
@@ -115,7 +115,7 @@ class HostSession:
 
     @property
     def is_open(self) -> bool:
-        """Whether the connection still stands, as far as is known."""
+        """Whether the connection is open, as far as is known."""
         return not self._connection.is_closed()
 
     async def ask(self, command: Sequence[str], timeout_s: float | None = None) -> Output:
@@ -142,7 +142,7 @@ class HostSession:
         limit_s : float
             How long it may take; the host ends it then.
         tether : bool
-            Whether it is to end by itself soon after this process or the connection does.
+            Whether it ends by itself soon after this process or the connection does.
 
         Raises
         ------
@@ -169,12 +169,12 @@ class HostSession:
         Parameters
         ----------
         tether : bool
-            Whether it is to end by itself soon after this process or the connection does.
+            Whether it ends by itself soon after this process or the connection does.
         """
         lease = self._new_lease()
         async with self._channels:
             running: RemoteProcess | None = None
-            beating: asyncio.Task[None] | None = None
+            heartbeats: asyncio.Task[None] | None = None
             try:
                 async with self.guarded(self._patience.command_s):
                     wrapped = tethered(SILENCE_S, command) if tether else command
@@ -182,7 +182,7 @@ class HostSession:
                     process = await self._process(line, tether=tether)
                     running = RemoteProcess(self, lease, process)
                 if tether:
-                    beating = asyncio.create_task(_beat(process))
+                    heartbeats = asyncio.create_task(_send_heartbeats(process))
                 yield running
             except BaseException:
                 await self.end(lease)
@@ -190,8 +190,8 @@ class HostSession:
                     running._process.close()
                 raise
             finally:
-                if beating:
-                    beating.cancel()
+                if heartbeats:
+                    heartbeats.cancel()
             await running.stop()
 
     async def end(self, lease: str = "") -> int:
@@ -217,7 +217,7 @@ class HostSession:
         return int(text) if text.isdigit() else 0
 
     async def change(self, sysctls: Mapping[str, str]) -> None:
-        """Change settings of the system until this controller leaves the host, or meets it again.
+        """Change settings of the system until this controller leaves the host, or connects again.
 
         Raises
         ------
@@ -230,12 +230,12 @@ class HostSession:
             raise ProbeError(
                 self.host.name,
                 "no-space" if output.status == LEASE_FAILED else "setting",
-                f"its settings can't be changed ({output.last_words})",
+                f"its settings can't be changed ({output.last_error_line})",
                 "This needs root, by login or `sudo -n`; else leave --change-sysctls out.",
             )
 
     async def sweep(self) -> None:
-        """End what an earlier run of this controller has left on the host."""
+        """End what an earlier run of this controller left on the host."""
         self.leftovers += await self.end()
 
     async def close(self) -> None:
@@ -258,12 +258,12 @@ class HostSession:
 
     async def _run(self, command: Sequence[str], *, tether: bool = False) -> Output:
         process = await self._process(remote_line(command), tether=tether)
-        beating = asyncio.create_task(_beat(process)) if tether else None
+        heartbeats = asyncio.create_task(_send_heartbeats(process)) if tether else None
         try:
             return await self.collected(process)
         finally:
-            if beating:
-                beating.cancel()
+            if heartbeats:
+                heartbeats.cancel()
             process.close()
 
     async def _process(self, line: str, *, tether: bool) -> asyncssh.SSHClientProcess[bytes]:
@@ -271,7 +271,7 @@ class HostSession:
         return await self._connection.create_process(line, encoding=None, stdin=stdin)
 
     async def collected(self, process: asyncssh.SSHClientProcess[bytes]) -> Output:
-        """Read a process to its end; a host that says too much is not listened to."""
+        """Read a process to its end, up to a limit."""
         stdout, stderr = await asyncio.gather(
             self._read(process.stdout), self._read(process.stderr)
         )
@@ -293,7 +293,7 @@ class HostSession:
 
     @asynccontextmanager
     async def guarded(self, limit_s: float) -> AsyncIterator[None]:
-        """Turn a silence or a loss into a :class:`ProbeError` of this host."""
+        """Turn a timeout or a lost connection into a :class:`ProbeError` of this host."""
         try:
             async with asyncio.timeout(limit_s):
                 yield
@@ -314,7 +314,7 @@ class HostSession:
             raise ProbeError(
                 self.host.name,
                 "no-space",
-                f"no file can be written there ({output.last_words})",
+                f"no file can be written there ({output.last_error_line})",
                 "Free some space in /tmp.",
             )
         if output.status in NOT_FOUND:
@@ -331,9 +331,9 @@ class HostSession:
         return output
 
 
-async def _beat(process: asyncssh.SSHClientProcess[bytes]) -> None:
-    """Tell a tethered process that its controller is there, until cancelled."""
+async def _send_heartbeats(process: asyncssh.SSHClientProcess[bytes]) -> None:
+    """Send heartbeats to a tethered process, until cancelled."""
     with suppress(OSError, asyncssh.Error):
         while True:
             process.stdin.write(b".")
-            await asyncio.sleep(BEAT_S)
+            await asyncio.sleep(HEARTBEAT_S)

@@ -1,4 +1,4 @@
-"""Host keys that are not on record yet: fetched, shown, and stored once someone has said yes."""
+"""Host keys that are not on record yet: fetched, shown, and stored after confirmation."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Measuring tools: one module each, behind one small interface (:mod:`probes.tools.interface`)."""
+"""Measuring tools: their commands, servers and output, host checks, and installing them."""

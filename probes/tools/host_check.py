@@ -1,4 +1,4 @@
-"""Whether the hosts of a fleet are fit to measure, and what to do where they are not."""
+"""Checks whether the hosts of a fleet are fit to measure, with remedies where they are not."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ echo "cpu_later $(head -n 1 /proc/stat)"
 
 @dataclass(frozen=True, slots=True)
 class HostFinding:
-    """Something that is not as it should be on a host."""
+    """A problem of a host."""
 
     severity: Severity
     problem: str
@@ -65,7 +65,7 @@ class HostFinding:
 
 @dataclass
 class HostReport:
-    """What was found out about a host.
+    """The result of checking a host.
 
     Attributes
     ----------
@@ -97,50 +97,50 @@ async def check_fleet(fleet: Fleet, sessions: Sessions) -> list[HostReport]:
     reports = {host.name: HostReport(host) for host in fleet}
     limit = asyncio.Semaphore(AT_ONCE)
 
-    async def look(report: HostReport) -> None:
+    async def check(report: HostReport) -> None:
         async with limit:
             try:
                 session = await sessions.session(report.host.name)
-                await _look(session, report)
+                await _check(session, report)
             except ProbeError as error:
                 report.findings.append(HostFinding("error", error.problem, error.remedy))
 
-    await asyncio.gather(*(look(report) for report in reports.values()))
+    await asyncio.gather(*(check(report) for report in reports.values()))
     await _try_ports(fleet, sessions, reports)
     return list(reports.values())
 
 
-async def _look(session: HostSession, report: HostReport) -> None:
+async def _check(session: HostSession, report: HostReport) -> None:
     before_s = time.time()
-    said = await session.ask(["date", "+%s.%N"])
+    clock = await session.ask(["date", "+%s.%N"])
     after_s = time.time()
     facts = report.facts
     try:
-        facts["clock_offset_s"] = round(float(said.stdout) - (before_s + after_s) / 2, 3)
+        facts["clock_offset_s"] = round(float(clock.stdout) - (before_s + after_s) / 2, 3)
     except ValueError:
         facts["clock_offset_s"] = None
     facts["ssh_round_trip_ms"] = round((after_s - before_s) * 1e3, 1)
     output = await session.ask(["sh", "-c", _FACTS, "relayd"])
-    told: dict[str, str] = {}
+    values: dict[str, str] = {}
     tools: list[str] = []
     for line in output.stdout.decode(errors="replace").splitlines():
         key, _, value = line.partition(" ")
         if key == "has":
             tools.append(value)
         else:
-            told[key] = "".join(c for c in value.strip() if c.isprintable() or c == "\t")[:200]
-    facts["tools"] = {name: _version(told.get(name, "")) for name in tools}
-    facts["kernel"] = told.get("kernel", "")
-    facts["processors"] = _int(told.get("processors", ""))
-    facts["congestion_control"] = told.get("tcp_congestion_control", "")
-    facts["receive_window_bytes"] = _third(told.get("tcp_rmem", ""))
-    facts["send_window_bytes"] = _third(told.get("tcp_wmem", ""))
-    facts["window_scaling"] = told.get("tcp_window_scaling", "1") != "0"
-    facts["free_kib"] = _int(told.get("free_kib", ""))
-    facts["package_manager"] = told.get("manager", "")
-    facts["may_install"] = told.get("user_id") == "0" or told.get("sudo") == "yes"
-    facts["is_root"] = told.get("user_id") == "0"
-    facts["idle_share"] = _idle_share(told.get("cpu", ""), told.get("cpu_later", ""))
+            values[key] = "".join(c for c in value.strip() if c.isprintable() or c == "\t")[:200]
+    facts["tools"] = {name: _version(values.get(name, "")) for name in tools}
+    facts["kernel"] = values.get("kernel", "")
+    facts["processors"] = _int(values.get("processors", ""))
+    facts["congestion_control"] = values.get("tcp_congestion_control", "")
+    facts["receive_window_bytes"] = _third(values.get("tcp_rmem", ""))
+    facts["send_window_bytes"] = _third(values.get("tcp_wmem", ""))
+    facts["window_scaling"] = values.get("tcp_window_scaling", "1") != "0"
+    facts["free_kib"] = _int(values.get("free_kib", ""))
+    facts["package_manager"] = values.get("manager", "")
+    facts["may_install"] = values.get("user_id") == "0" or values.get("sudo") == "yes"
+    facts["is_root"] = values.get("user_id") == "0"
+    facts["idle_share"] = _idle_share(values.get("cpu", ""), values.get("cpu_later", ""))
     facts["leftovers_ended"] = session.leftovers
     report.findings += _judged(facts)
 

@@ -1,4 +1,4 @@
-"""Installing what is missing on a host, by its own package manager and only when asked to."""
+"""Installs missing tools on a host by its own package manager, only on request."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def install(session: HostSession, commands: list[list[str]]) -> None:
     Raises
     ------
     ProbeError
-        If one fails, with what it said last.
+        If one fails, with its last error line.
     """
     for command in commands:
         output = await session.measure(command, INSTALL_S)
@@ -64,6 +64,6 @@ async def install(session: HostSession, commands: list[list[str]]) -> None:
             raise ProbeError(
                 session.host.name,
                 "tool",
-                f"installing failed ({output.last_words})",
+                f"installing failed ({output.last_error_line})",
                 "Install iperf3 there by hand.",
             )

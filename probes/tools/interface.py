@@ -1,4 +1,4 @@
-"""What every tool can say: its command, its server's command, and what its output means."""
+"""What every tool provides: its command, its server's command, and how to read its output."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Test:
     interval_s: float = 1.0
 
     def options(self, measured_at_s: float, *, client_at_dst: bool = False) -> ImportOptions:
-        """Return what the importers need to know that the output does not say."""
+        """Return what the importers need beyond the output."""
         client, server = (self.dst, self.src) if client_at_dst else (self.src, self.dst)
         return ImportOptions(
             src=client.region,
@@ -73,7 +73,7 @@ class Test:
 
     @property
     def is_private(self) -> bool:
-        """Whether the address is one that is private alone."""
+        """Whether the address is only a private one."""
         return any(
             self.address == host.private_address != host.public_address
             for host in (self.src, self.dst)
@@ -96,7 +96,7 @@ class Test:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a run gave.
+    """The result of a run.
 
     Attributes
     ----------
@@ -104,9 +104,9 @@ class Result:
     sent_gb : float
         What was sent from ``src`` to ``dst``, warm-up included.
     intervals : tuple of Interval
-        Of the measured time, where the tool gives them.
+        Of the measured time, where the tool reports them.
     detail : dict
-        What else it said.
+        What else it reported.
     """
 
     samples: tuple[Sample, ...]
@@ -129,8 +129,8 @@ class Tool(Protocol):
     def server(self, test: Test) -> list[str] | None:
         """Return the command of the server on the other host; None where none is needed."""
 
-    def ready_words(self) -> bytes:
-        """Return what the server prints when it listens; empty if it prints nothing."""
+    def ready_line(self) -> bytes:
+        """Return part of the line that the listening server prints; empty if it prints none."""
 
     def command(self, test: Test) -> list[str]:
         """Return the client's command."""
@@ -139,7 +139,7 @@ class Tool(Protocol):
         """Return the time after which the client must have ended."""
 
     def read(self, output: Output, test: Test, measured_at_s: float) -> Result:
-        """Read what the client said.
+        """Read the client's output.
 
         Raises
         ------
@@ -148,7 +148,7 @@ class Tool(Protocol):
         """
 
 
-# What tools say, in lower case, and what it means.
+# Parts of tools' error texts, in lower case, and their causes.
 _CAUSES: tuple[tuple[str, Cause], ...] = (
     ("busy", "busy"),
     ("address already in use", "busy"),
@@ -175,15 +175,15 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
 )
 
 
-def failure(host: Host, tool: str, words: str) -> ProbeError:
-    """Return the error for what a tool says about its failure."""
-    lower = words.lower()
+def failure(host: Host, tool: str, text: str) -> ProbeError:
+    """Return the error for a tool's own error text."""
+    lower = text.lower()
     cause: Cause = next((cause for part, cause in _CAUSES if part in lower), "tool")
-    said = words if words.lower().startswith(tool) else f"{tool} failed: {words or 'silently'}"
+    problem = text if lower.startswith(tool) else f"{tool} failed: {text or 'silently'}"
     remedy = next((remedy for part, remedy in _REMEDIES if part in lower), "")
     if cause == "filtered" and tool in ("iperf3", "nuttcp"):
         remedy = "Open the probe ports between the fleet's hosts (`probe_ports` in the fleet file)."
-    return ProbeError(host.name, cause, said, remedy)
+    return ProbeError(host.name, cause, problem, remedy)
 
 
 def only_samples(host: Host, tool: str, outcomes: Sequence[Sample | Skipped]) -> list[Sample]:
@@ -192,11 +192,11 @@ def only_samples(host: Host, tool: str, outcomes: Sequence[Sample | Skipped]) ->
     Raises
     ------
     ProbeError
-        If it left anything out, or found nothing: of a single run, all must be of use.
+        If it skipped anything or found nothing: all of a single run must be usable.
     """
     for outcome in outcomes:
         if isinstance(outcome, Skipped):
             raise failure(host, tool, outcome.reason)
     if not outcomes:
-        raise ProbeError(host.name, "output", f"{tool} said nothing that can be read")
+        raise ProbeError(host.name, "output", f"{tool} printed nothing that can be read")
     return [outcome for outcome in outcomes if isinstance(outcome, Sample)]

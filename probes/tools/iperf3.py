@@ -28,7 +28,7 @@ MARGIN_S = 15.0
 LONGEST_ROUND_TRIP_S = 0.5
 SMALLEST_PIECE_BYTES, LARGEST_PIECE_BYTES = 1_448, 131_072
 PACING_US = 10_000
-"""How often a sender that is held to a rate looks whether it may go on."""
+"""Timer of a sender with a rate limit."""
 
 
 class Iperf3:
@@ -41,7 +41,7 @@ class Iperf3:
         """Return a server that ends after one test."""
         return ["iperf3", "-s", "-1", "--forceflush", "-p", str(test.port)]
 
-    def ready_words(self) -> bytes:
+    def ready_line(self) -> bytes:
         """Return how its banner begins."""
         return b"Server listening"
 
@@ -76,7 +76,7 @@ class Iperf3:
         return command
 
     def limit_s(self, test: Test) -> float:
-        """Return how long a test may take with all around it.
+        """Return the longest duration of a test, with setup and exchange of results.
 
         It opens its connections one after the other, a round trip each.
         """
@@ -88,13 +88,13 @@ class Iperf3:
         document = read_document(output, test)
         if "error" in document:
             raise failure(test.dst, self.name, explained(document["error"]))
-        # Who holds a test to a rate knows what to make of its figure; an importer refuses it.
+        # An importer refuses tests with a rate limit; whoever set the limit can judge the rate.
         options = replace(
             test.options(measured_at_s, client_at_dst=True), force=bool(test.most_mbps)
         )
         found = only_samples(test.dst, self.name, list(samples(1, document, options)))
         if output.status != 0:
-            raise failure(test.dst, self.name, output.last_words)
+            raise failure(test.dst, self.name, output.last_error_line)
         return Result(
             tuple(test.settled(sample, measured_at_s) for sample in found),
             _moved_gb(document),
@@ -103,7 +103,7 @@ class Iperf3:
 
 
 def read_document(output: Output, test: Test) -> dict[str, Any]:
-    """Return the JSON document that a client wrote, which may say that it failed.
+    """Return the JSON document that a client wrote; it may report a failure.
 
     Raises
     ------
@@ -116,7 +116,7 @@ def read_document(output: Output, test: Test) -> dict[str, Any]:
                 return item[1]
     except FormatError:
         raise ProbeError(test.dst.name, "output", "iperf3's document is cut off") from None
-    raise failure(test.dst, "iperf3", output.last_words)
+    raise failure(test.dst, "iperf3", output.last_error_line)
 
 
 def _moved_gb(document: dict[str, Any]) -> float:

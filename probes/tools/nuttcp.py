@@ -28,8 +28,8 @@ class Nuttcp:
         """Return a server that ends after one test."""
         return ["nuttcp", "-1", "--nofork", "-P", str(test.port)]
 
-    def ready_words(self) -> bytes:
-        """Return nothing: it says nothing."""
+    def ready_line(self) -> bytes:
+        """Return nothing: the server prints nothing."""
         return b""
 
     def command(self, test: Test) -> list[str]:
@@ -42,14 +42,14 @@ class Nuttcp:
         return [*command, test.address]
 
     def limit_s(self, test: Test) -> float:
-        """Return how long a test may take with all around it."""
+        """Return the longest duration of a test, with setup and exchange of results."""
         return test.duration_s + test.omit_s + MARGIN_S
 
     def read(self, output: Output, test: Test, measured_at_s: float) -> Result:
         """Read its lines; see :class:`~probes.tools.interface.Tool`."""
         text = output.stdout
         if output.status != 0 or not text.strip():
-            raise failure(test.src, self.name, output.last_words)
+            raise failure(test.src, self.name, output.last_error_line)
         options = test.options(measured_at_s)
         try:
             outcomes = list(importer.read(iter([text]), options))

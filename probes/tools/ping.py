@@ -44,7 +44,7 @@ class Ping:
     def server(self, test: Test) -> None:
         """Return None: every host answers by itself."""
 
-    def ready_words(self) -> bytes:
+    def ready_line(self) -> bytes:
         """Return nothing: there is no server."""
         return b""
 
@@ -54,7 +54,7 @@ class Ping:
         return ["sh", "-c", _SCRIPT, "ping", test.address, count, str(INTERVAL_S), str(WAIT_S)]
 
     def limit_s(self, test: Test) -> float:
-        """Return how long both runs may take where no reply comes."""
+        """Return the longest duration of both runs, without any reply."""
         return 2 * WAIT_S + self._count(test) * INTERVAL_S + 5
 
     def _count(self, test: Test) -> int:
@@ -64,7 +64,7 @@ class Ping:
         """Read the summary of the second run; see :class:`~probes.tools.interface.Tool`."""
         first, _, second = output.stdout.rpartition(b"PING ")
         if not first.strip():
-            words = output.last_words or "it said nothing"
+            words = output.last_error_line or "it printed nothing"
             cause = "missing-tool" if "not found" in words else "tool"
             raise ProbeError(test.src.name, cause, f"ping failed: {words}")  # type: ignore[arg-type]
         options = test.options(measured_at_s)
@@ -72,7 +72,7 @@ class Ping:
             outcomes = list(importer.read(iter([b"PING " + second]), options))
         except FormatError as error:
             raise ProbeError(test.src.name, "output", f"ping: {error.problem}") from None
-        # Loss alone is no answer: a filter looks the same.
+        # Loss alone is no result: a filter has the same effect.
         found = only_samples(test.src, self.name, outcomes)
         settled = []
         for sample in found:

@@ -15,18 +15,18 @@ from probes.fleet.sessions import Sessions
 from probes.tools.interface import Result, Test, Tool, failure
 
 SERVER_MARGIN_S = 20.0
-"""How much longer than its client a server may last before its host ends it."""
+"""How much longer than its client a server may run before its host ends it."""
 
 
 class Ports:
-    """Which probe ports of which host are free, as far as this controller knows."""
+    """The probe ports of each host that this controller uses."""
 
     def __init__(self) -> None:
         self._taken: dict[str, set[int]] = {}
 
     @asynccontextmanager
     async def several(self, host: Host, count: int, avoid: set[int]) -> AsyncIterator[int]:
-        """Reserve a run of ports; gives the first.
+        """Reserve consecutive ports; yield the first.
 
         Raises
         ------
@@ -70,14 +70,14 @@ async def prepared(
     lasting_s: float = 0.0,
     tether: bool = False,
 ) -> AsyncIterator[Test]:
-    """Have the tool's server listen; gives the test with its port.
+    """Start the tool's server; yield the test with its port.
 
     Parameters
     ----------
     lasting_s : float
-        How much longer the server may last than its test alone would need.
+        Extra time that the server may run beyond its test.
     tether : bool
-        Whether it is to end soon after this process does, whatever ends that.
+        Whether it ends soon after this process does, for whatever reason.
 
     Raises
     ------
@@ -97,30 +97,30 @@ async def prepared(
             assert command
             server = session.server(command, limit_s, tether=tether)
             running = await stack.enter_async_context(server)
-            if tool.ready_words():
-                up = await running.line_with(tool.ready_words())
+            if tool.ready_line():
+                up = await running.line_with(tool.ready_line())
             else:
                 up = (await session.ask(wait_for_listener(port))).status == 0
             if up:
                 yield ready
                 return
-            said = await running.output()
-            if said.status in (126, 127):
+            output = await running.output()
+            if output.status in (126, 127):
                 raise ProbeError(
                     server_host.name,
                     "missing-tool",
                     f"{tool.name} is not there or can't be run",
                     "`relayd fleet check --install-tools` installs what is missing.",
                 )
-            problem = failure(server_host, tool.name, said.words)
-            # Someone else's server has the port: theirs to keep, ours to go on.
+            problem = failure(server_host, tool.name, output.error_text)
+            # The port belongs to another server: try the next.
             if problem.cause != "busy":
                 raise problem
         avoid.add(port)
 
 
 async def run_client(sessions: Sessions, tool: Tool, test: Test, *, tether: bool = False) -> Result:
-    """Run the client of a test whose server listens, and read what it says."""
+    """Run the client of a test whose server listens, and read its output."""
     client = test.dst if tool.client_at_dst else test.src
     session = await sessions.session(client.name)
     began_s = time.time()

@@ -57,7 +57,7 @@ class TcpConnect:
     def server(self, test: Test) -> None:
         """Return None: a refusal is an answer too."""
 
-    def ready_words(self) -> bytes:
+    def ready_line(self) -> bytes:
         """Return nothing: there is no server."""
         return b""
 
@@ -67,7 +67,7 @@ class TcpConnect:
         return ["python3", "-I", "-c", _PROGRAM, *arguments]
 
     def limit_s(self, test: Test) -> float:
-        """Return how long it may take where nothing answers."""
+        """Return the longest duration, where nothing answers."""
         return 2 * WAIT_S + self._count(test) * 1.0 + 5
 
     def _count(self, test: Test) -> int:
@@ -92,7 +92,7 @@ class TcpConnect:
                 "Let ICMP or the probe ports through between the fleet's hosts.",
             )
         if output.status != 0 or len(times_ms) < 3:
-            words = output.last_words or "too few answers"
+            words = output.last_error_line or "too few answers"
             raise ProbeError(test.src.name, "tool", f"the TCP round-trip test failed: {words}")
         later = times_ms[1:]
         rtt_ms = median(later)

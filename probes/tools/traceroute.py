@@ -1,4 +1,4 @@
-"""The way that packets take: number of hops and their addresses."""
+"""The route that packets take: number of hops and their addresses."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Traceroute:
     def server(self, test: Test) -> None:
         """Return None: routers answer by themselves."""
 
-    def ready_words(self) -> bytes:
+    def ready_line(self) -> bytes:
         """Return nothing: there is no server."""
         return b""
 
@@ -44,7 +44,7 @@ class Traceroute:
         ]
 
     def limit_s(self, test: Test) -> float:  # noqa: ARG002
-        """Return how long it may take where nothing answers."""
+        """Return the longest duration, where nothing answers."""
         return MOST_HOPS * WAIT_S + 5
 
     def read(self, output: Output, test: Test, measured_at_s: float) -> Result:
@@ -60,7 +60,7 @@ class Traceroute:
                 path.append(hop[2])
                 ended = hop[3] or ""
         if output.status != 0 or not path:
-            words = output.last_words or "it said nothing"
+            words = output.last_error_line or "it printed nothing"
             raise ProbeError(test.src.name, "tool", f"traceroute failed: {words}")
         arrived = path[-1] is not None and len(path) < MOST_HOPS and not ended
         detail: dict[str, object] = {"hops": len(path) if arrived else None, "path": path}

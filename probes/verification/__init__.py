@@ -1,1 +1,1 @@
-"""Running a plan with real tools for a short time, and comparing."""
+"""Verification: short runs of a plan's paths with real tools, compared with the prediction."""

@@ -1,4 +1,4 @@
-"""What runs have shown against what was predicted, and which samples of links follow from it."""
+"""Runs compared with their predictions, and the samples of links that follow from them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from planner.model.units import MBPS_PER_GBPS
 from probes.samples import Sample
 from probes.verification.runs import PathRun, Run
 
-HELD_SHARE = 0.97
-"""A path that came this near to the rate that it was held to could have carried more."""
+LIMITED_SHARE = 0.97
+"""A path that came this near to its rate limit could have carried more."""
 AGREE = 0.15
-"""Two looks at a link that differ by less than this have seen the same."""
+"""Two runs over a link that differ by less than this agree."""
 SURELY_MORE = 1.1
-"""What connections could carry over what they did carry, for something else to be the limit."""
+"""Connections that could carry this much more than they did are not the limit."""
 
 Judgement: TypeAlias = Literal["within", "below", "above"]
 LinkOf: TypeAlias = Callable[[str, str], Link | None]
@@ -28,7 +28,7 @@ LinkOf: TypeAlias = Callable[[str, str], Link | None]
 
 @dataclass(frozen=True, slots=True)
 class PathOutcome:
-    """What one path of a run has carried.
+    """What one path of a run carried.
 
     Attributes
     ----------
@@ -51,14 +51,14 @@ class PathOutcome:
         return sum(sample.value for sample in self.samples) / MBPS_PER_GBPS
 
     @property
-    def held(self) -> bool:
-        """Whether it carried all that it was held to, so that what it could is not known."""
-        return self.achieved_gbps >= HELD_SHARE * self.run.most_gbps
+    def is_rate_limited(self) -> bool:
+        """Whether it reached its rate limit, so that its own limit is not known."""
+        return self.achieved_gbps >= LIMITED_SHARE * self.run.most_gbps
 
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """What one run has shown.
+    """The result of one run.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ class RunOutcome:
 
     @property
     def judgement(self) -> Judgement:
-        """Where the whole lies."""
+        """Whether the total is within the prediction."""
         return judged(self.achieved_gbps, self.run.prediction.rate)
 
     @property
@@ -89,7 +89,7 @@ class RunOutcome:
 
 
 def judged(achieved_gbps: float, predicted: RateRange) -> Judgement:
-    """Return where a throughput lies, allowing for the error of one measurement."""
+    """Compare a throughput with its prediction, allowing for the error of one measurement."""
     bounds = predicted.of_one_run()
     if achieved_gbps < bounds.low_gbps:
         return "below"
@@ -97,50 +97,51 @@ def judged(achieved_gbps: float, predicted: RateRange) -> Judgement:
 
 
 def in_doubt(outcomes: Sequence[RunOutcome]) -> list[PathOutcome]:
-    """Return the paths outside of their bounds whose links deserve a second look.
+    """Return the paths outside of their bounds whose links should be rechecked.
 
-    A direct path beside others tells nothing of its link; it also runs alone. Nor does a path that
-    carried all that it was held to.
+    Not a direct path beside others, which also runs alone; nor a path that reached its rate limit.
     """
     found: dict[tuple[str, ...], PathOutcome] = {}
     for outcome in outcomes:
         for path in outcome.paths:
             regions = path.run.path.regions
-            telling = len(regions) == 3 or len(outcome.paths) == 1
+            is_conclusive = len(regions) == 3 or len(outcome.paths) == 1
             verdict = judged(path.achieved_gbps, path.run.path.rate)
-            if telling and (verdict == "below" or (verdict == "above" and not path.held)):
+            if is_conclusive and (
+                verdict == "below" or (verdict == "above" and not path.is_rate_limited)
+            ):
                 found.setdefault(regions, path)
     return list(found.values())
 
 
 def samples_of(
-    outcomes: Sequence[RunOutcome], looks: Sequence[RunOutcome], link_of: LinkOf, plan_id: str
+    outcomes: Sequence[RunOutcome], rechecks: Sequence[RunOutcome], link_of: LinkOf, plan_id: str
 ) -> list[Sample]:
-    """Return what is now known of single links, as samples.
+    """Return the samples of single links that follow from runs.
 
-    Direct paths that ran alone and second looks are samples of their links. A relayed path that
-    ran alone and was as predicted is one of the link that bound it. Where two looks agree that a
-    link is not as believed, its level is new: older samples no longer count.
+    Direct paths that ran alone and rechecks are samples of their links. A relayed path that ran
+    alone and was as predicted is a sample of its bottleneck link. Where two runs agree that a link
+    is not as estimated, its level is new: older samples no longer count.
 
     Parameters
     ----------
     outcomes : sequence of RunOutcome
         Of the plan and of direct.
-    looks : sequence of RunOutcome
-        Second looks, each at one link.
+    rechecks : sequence of RunOutcome
+        Each of one link.
     link_of : callable
-        What was believed of a link.
+        The estimate of a link.
     plan_id : str
         Goes into the samples' detail.
     """
     found: list[Sample] = []
-    again = {look.paths[0].run.path.regions: look.paths[0] for look in looks}
+    again = {one.paths[0].run.path.regions: one.paths[0] for one in rechecks}
     for outcome in outcomes:
         if len(outcome.paths) != 1:
             continue  # paths at the same time share VMs: no link shows what it can
         (path,) = outcome.paths
         regions = path.run.path.regions
-        if path.held or not path.run.one_to_one:
+        if path.is_rate_limited or not path.run.one_to_one:
             continue
         if len(regions) == 2:
             second = again.get(regions)
@@ -150,8 +151,8 @@ def samples_of(
             src, dst = _binding(path, link_of)
             found += _of_link(path, src, dst, link_of, plan_id, is_new=False)
     firsts = {path.run.path.regions: path for outcome in outcomes for path in outcome.paths}
-    for look in looks:
-        (path,) = look.paths
+    for recheck in rechecks:
+        (path,) = recheck.paths
         if not path.run.one_to_one:
             continue
         src, dst = path.run.path.regions
@@ -159,7 +160,7 @@ def samples_of(
             (f for regions, f in firsts.items() if (src, dst) in tuple(pairwise(regions))), None
         )
         against = _against(path, link_of(src, dst))
-        if path.held and against != "above":
+        if path.is_rate_limited and against != "above":
             continue
         is_new = first is not None and _agree(first, path) and against != "within"
         found += _of_link(path, src, dst, link_of, plan_id, is_new=is_new)
@@ -170,7 +171,7 @@ def samples_of(
 
 
 def _against(path: PathOutcome, link: Link | None) -> Judgement:
-    """Return where what one VM pair carried lies in what was believed of its link."""
+    """Compare what one VM pair carried with the estimate of its link."""
     if link is None:
         return "above"
     count = len(path.run.streams)
@@ -189,7 +190,7 @@ def _agree(one: PathOutcome, other: PathOutcome) -> bool:
 
 
 def _binding(path: PathOutcome, link_of: LinkOf) -> tuple[str, str]:
-    """Return the link of a path that was expected to be its limit."""
+    """Return the link of a path that was expected to be its bottleneck."""
     each = path.run.streams[0].connections
 
     def rate(link: tuple[str, str]) -> float:
@@ -204,8 +205,8 @@ def _of_link(
 ) -> list[Sample]:
     """Return a path's streams as samples of a link: of its aggregate or of one flow.
 
-    Connections that could not have carried more than they did say what one of them carries, and
-    nothing of the link's aggregate.
+    Connections that could not have carried more than they did show the rate of one flow, and not
+    the link's aggregate.
     """
     found = []
     relayed = len(path.run.path.regions) == 3

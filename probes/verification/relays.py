@@ -160,7 +160,7 @@ async def relaying(
                 finally:
                     await running.stop(grace_s=0.0)  # it never ends by itself
                 return
-            problem = failure(fleet[relay], program, (await running.output()).words)
+            problem = failure(fleet[relay], program, (await running.output()).error_text)
             if problem.cause != "busy":
                 raise problem
         avoid.add(listen_port)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from math import inf
 
 from planner.model.units import MBPS_PER_GBPS
-from probes.campaign.findings import Findings, settled
+from probes.campaign.findings import Findings, steady_sample
 from probes.fleet.failures import ProbeError, first_of
 from probes.fleet.sessions import Sessions
 from probes.tools.interface import Result, Test
@@ -20,11 +20,11 @@ from probes.verification.relays import relaying
 from probes.verification.runs import PathRun, Run
 
 GETTING_READY_S = 60.0
-"""How long the first server may have to wait for the last client."""
+"""Longest time that the first server waits for the last client."""
 
 
 async def run(sessions: Sessions, ports: Ports, what: Run) -> RunOutcome:
-    """Run paths at the same time, and say what each carried.
+    """Run paths at the same time; return what each carried.
 
     Raises
     ------
@@ -100,7 +100,9 @@ async def run(sessions: Sessions, ports: Ports, what: Run) -> RunOutcome:
 
 def _outcome(path: PathRun, results: list[tuple[PathRun, Result]], began_s: float) -> PathOutcome:
     own = [result for of, result in results if of is path]
-    samples = tuple(settled([result], Findings())._replace(measured_at_s=began_s) for result in own)
+    samples = tuple(
+        steady_sample([result], Findings())._replace(measured_at_s=began_s) for result in own
+    )
     return PathOutcome(path, samples, sum(result.sent_gb for result in own), began_s)
 
 

@@ -1,4 +1,4 @@
-"""What to run to verify a plan: which hosts, how many connections, for how long, at what cost."""
+"""The runs that verify a plan: hosts, connections, duration and cost."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ ROUND_TRIPS_OF_MANY = 6.0
 LEAST_OMIT_S = 2
 LEAST_MEASURED_S = 3
 MOST_MEASURED_S = 600
-APART_S = 5
-"""Of a second look at one link."""
+RECHECK_S = 5
+"""Measured time of a recheck of one link."""
 ROOM = 1.25
-"""How far above its prediction a run must be able to go, so that one too low is noticed."""
+"""How far above its prediction a run may go, so that a prediction too low is noticed."""
 AROUND_S = 4.0
-"""What logging in, servers and relays take before and after a run."""
+"""Time for logins, servers and relays before and after a run."""
 EXCHANGE_ROUND_TRIPS = 8
 # Each stream through a host is a channel of its SSH connection, of which it has eight.
 MOST_PAIRINGS = 7
@@ -42,16 +42,16 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class PathRun:
-    """One path as it is run.
+    """A path to be run.
 
     Attributes
     ----------
     path : PathPrediction
     streams : tuple of Stream
     most_gbps : float
-        Rate that it is held to; infinite where nothing holds it.
+        Rate limit; infinite without one.
     setup_s : float
-        Until all its connections stand.
+        Until all its connections are open.
     """
 
     path: PathPrediction
@@ -73,7 +73,7 @@ class Run:
     Attributes
     ----------
     kind : str
-        ``plan``, ``direct``, or ``apart`` for a second look at one link.
+        ``plan``, ``direct``, or ``apart`` for a recheck of one link.
     prediction : PlanPrediction
     paths : tuple of PathRun
     omit_s, measured_s : int
@@ -95,7 +95,7 @@ class Run:
 
     @property
     def duration_s(self) -> float:
-        """With all that the tools do around."""
+        """With setup and teardown."""
         return self.omit_s + self.measured_s + max(p.setup_s for p in self.paths) + AROUND_S
 
     def sent(self, *, at_most: bool = False) -> Iterator[tuple[str, str, float]]:
@@ -111,12 +111,12 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class VerificationLimits:
-    """What verifying one plan may take.
+    """The limits of verifying one plan.
 
     Attributes
     ----------
     measured_s : int
-        Longest time that counts of each run.
+        Longest measured time of each run.
     most_gb : float
         Of all links together.
     budget_usd : float
@@ -143,7 +143,7 @@ Price = Callable[[str, str, float], float]
 
 
 def hosts_by_region(fleet: Fleet, vms: Mapping[str, int]) -> dict[str, list[str]]:
-    """Return the hosts that stand for a plan's VMs: the first of the fleet file in each region."""
+    """Return the hosts that represent a plan's VMs: the first of each region in the fleet file."""
     found: dict[str, list[str]] = {region: [] for region in vms}
     for host in fleet:
         if host.region in found and len(found[host.region]) < vms[host.region]:
@@ -170,7 +170,7 @@ def runs_of(
     Parameters
     ----------
     predictions : mapping
-        Kind of run to what it is to show, for the VMs that there are.
+        Kind of run to its prediction, for the available VMs.
     fleet : Fleet
     limits : VerificationLimits
     price : callable
@@ -179,7 +179,7 @@ def runs_of(
     Raises
     ------
     InputError
-        If even the shortest runs would exceed a limit; says what they take.
+        If even the shortest runs would exceed a limit; states what they need.
     """
     runs = [
         _run(kind, prediction, hosts_by_region(fleet, prediction.vms), limits.measured_s)
@@ -200,16 +200,16 @@ def runs_of(
     runs = [replace(run, measured_s=scale) for run in runs]
     usd = cost_usd(runs, price)
     room = min(limits.most_gb / volume_gb(runs), limits.budget_usd / usd if usd > 0 else inf)
-    return [_held(run, room) for run in runs]
+    return [_rate_limited(run, room) for run in runs]
 
 
 def apart(
     path: PathRun, prediction: PlanPrediction, achieved_gbps: float, measured_s: int
 ) -> list[Run]:
-    """Return a run of each link of a path by itself, to see which is not as believed.
+    """Return a recheck of each link of a path by itself, to find the one that differs.
 
-    They are held to a little more than the path was seen or expected to carry: that is all that
-    is to be known.
+    Rates are limited to a little more than the path carried or was expected to carry; nothing more
+    needs to be known.
     """
     runs = []
     for i, (src, dst) in enumerate(pairwise(path.path.regions)):
@@ -217,7 +217,7 @@ def apart(
         streams = tuple(replace(s, hosts=s.hosts[i : i + 2]) for s in path.streams)
         most_gbps = ROOM * max(path.path.rate.high_gbps, achieved_gbps)
         run = PathRun(link, streams, min(path.most_gbps, most_gbps), path.setup_s)
-        runs.append(Run("apart", prediction, (run,), _omit_s([link]), min(measured_s, APART_S)))
+        runs.append(Run("apart", prediction, (run,), _omit_s([link]), min(measured_s, RECHECK_S)))
     return runs
 
 
@@ -265,7 +265,7 @@ def _check_channels(paths: Sequence[PathRun]) -> None:
 
 
 def _beside_each_other(paths: Sequence[PathPrediction]) -> list[PathPrediction]:
-    """Return paths whose low bounds allow for what the others may take beyond their part."""
+    """Return paths with low bounds that allow for the others exceeding their shares."""
 
     def extra_gbps(path: PathPrediction) -> float:
         return path.rate.of_one_run().high_gbps - path.rate.expected_gbps
@@ -316,7 +316,7 @@ def _omit_s(paths: Sequence[PathPrediction]) -> int:
 
 
 def _most_s(runs: Sequence[Run], limits: VerificationLimits, price: Price) -> int | None:
-    """Return the longest measured time within the limits, with room; None if there is none."""
+    """Return the longest measured time within the limits, with headroom; None if there is none."""
     for measured_s in range(limits.measured_s, LEAST_MEASURED_S - 1, -1):
         timed = [replace(run, measured_s=measured_s) for run in runs]
         if (
@@ -327,8 +327,8 @@ def _most_s(runs: Sequence[Run], limits: VerificationLimits, price: Price) -> in
     return None
 
 
-def _held(run: Run, room: float) -> Run:
-    """Hold a run to so many times what it should carry, even where more should be possible."""
+def _rate_limited(run: Run, room: float) -> Run:
+    """Limit a run's rates to a multiple of the prediction, even if more should be possible."""
     if room == inf:
         return run
     paths = tuple(

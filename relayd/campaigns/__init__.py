@@ -1,1 +1,1 @@
-"""Campaigns."""
+"""Campaigns and verifications on a store: forecast, run, report by events, keep the results."""

@@ -1,4 +1,4 @@
-"""Verifier plans with the fleet: what would run, running it, and keeping what it shows."""
+"""Verifies plans with the fleet: what would run, running it, and storing the results."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ from relayd.store.verifications import VerificationRow, Verifications
 
 @dataclass(frozen=True, slots=True)
 class VerificationJob:
-    """One plan and what is to be run of it.
+    """One plan and its runs.
 
     Attributes
     ----------
     plan : PlanPrediction
-        For all VMs that were planned.
+        For all planned VMs.
     runs : list of Run
-        For those that there are.
+        With the VMs that the fleet has.
     network : Network
-        What is known of the links now.
+        Estimates of the links now.
     limits : VerificationLimits
     notes : list of str
     """
@@ -65,46 +65,52 @@ class VerificationJob:
         return frozenset(host for one in self.runs for host in one.hosts)
 
     def link(self, src: str, dst: str) -> Link | None:
-        """Return what is believed of a link."""
+        """Return the estimate of a link."""
         return self.network.links.get(src, {}).get(dst)
 
-    def second_looks(self) -> list[Run]:
-        """Return the runs that are added at most, where paths are not as predicted."""
-        looks: dict[tuple[str, ...], list[Run]] = {}
+    def rechecks(self) -> list[Run]:
+        """Return the most runs that are added where paths are not as predicted."""
+        rechecks: dict[tuple[str, ...], list[Run]] = {}
         for one in self.runs:
             for path in one.paths:
                 if len(path.path.regions) == 3 or len(one.paths) == 1:
                     rate_gbps = path.path.rate.expected_gbps
-                    looks[path.path.regions] = apart(
+                    rechecks[path.path.regions] = apart(
                         path, one.prediction, rate_gbps, self.limits.measured_s
                     )
-        return [look for found in looks.values() for look in found]
+        return [run for found in rechecks.values() for run in found]
 
 
 @dataclass
 class Verification:
-    """What verifying one plan has shown.
+    """The result of verifying one plan.
 
     Attributes
     ----------
-    outcomes, looks : list of RunOutcome
-        Of the plan and of direct, and second looks at links.
+    outcomes, rechecks : list of RunOutcome
+        Of the plan and of direct, and of rechecked links.
     samples : list of Sample
         Of links, as they were stored.
     error : ProbeError | None
-        What kept it from its end.
+        What ended it early.
     """
 
     job: VerificationJob
     outcomes: list[RunOutcome] = field(default_factory=list)
-    looks: list[RunOutcome] = field(default_factory=list)
+    rechecks: list[RunOutcome] = field(default_factory=list)
     samples: list[Sample] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     error: ProbeError | None = None
 
+    def __repr__(self) -> str:
+        plan = self.job.plan
+        state = "failed" if self.error else "as" if self.is_as_predicted else "not as"
+        suffix = "" if self.error else " predicted"
+        return f"<Verification of {plan.plan_id}: {plan.src} -> {plan.dst} {state}{suffix}>"
+
     @property
-    def held(self) -> bool:
-        """Whether all runs carried what was predicted, in all and on each path."""
+    def is_as_predicted(self) -> bool:
+        """Whether all runs carried what was predicted, in total and on each path."""
         return all(
             outcome.judgement == "within"
             and all(
@@ -118,20 +124,20 @@ class Verification:
         """Source, destination and GB of all links."""
         return [
             link
-            for outcome in (*self.outcomes, *self.looks)
+            for outcome in (*self.outcomes, *self.rechecks)
             for path in outcome.paths
             for link in _sent(path)
         ]
 
 
 class Verifier:
-    """A fleet, what is known, and a store brought together.
+    """Verifies plans with a fleet.
 
     Parameters
     ----------
     fleet : Fleet
     wan : Wan
-        What is known now.
+        Current estimates.
     meter : Meter
         Prices what is sent.
     """
@@ -146,7 +152,7 @@ class Verifier:
         return self._meter.price(src, dst, gb)
 
     def job(self, plan: Mapping[str, Any], limits: VerificationLimits) -> VerificationJob:
-        """Return what is to be run of a plan.
+        """Return the runs of a plan.
 
         Raises
         ------
@@ -212,9 +218,9 @@ class Verifier:
         on_done: Callable[[Verification], None] = lambda _: None,
         on_note: Callable[[str], None] = lambda _: None,
     ) -> list[Verification]:
-        """Run jobs, those without common hosts at the same time; keep what each shows.
+        """Run jobs, those without common hosts at the same time; store the results of each.
 
-        A host that fails costs the jobs that it is part of.
+        A host that fails ends the jobs that it takes part in.
         """
         owner = Campaigns(store).controller
         found = [Verification(job) for job in jobs]
@@ -253,32 +259,30 @@ class Verifier:
             for what in one.job.runs:
                 one.outcomes.append(await run(sessions, ports, what))
             for path in in_doubt(one.outcomes):
-                for look in apart(
+                for recheck in apart(
                     path.run, one.job.plan, path.achieved_gbps, one.job.limits.measured_s
                 ):
-                    if self._within_limits(one, look):
-                        one.looks.append(await run(sessions, ports, look))
+                    if self._within_limits(one, recheck):
+                        one.rechecks.append(await run(sessions, ports, recheck))
                     else:
-                        links = " -> ".join(look.paths[0].path.regions)
-                        one.notes.append(
-                            f"{links} was not looked at again: the limits are reached."
-                        )
+                        links = " -> ".join(recheck.paths[0].path.regions)
+                        one.notes.append(f"{links} was not rechecked: the limits are reached.")
         except ProbeError as error:
             if error.cause == "unreachable":
                 sessions.forget(error.host)
             one.error = error
 
-    def _within_limits(self, one: Verification, look: Run) -> bool:
+    def _within_limits(self, one: Verification, recheck: Run) -> bool:
         limits, sent = one.job.limits, one.sent
         so_far_gb = sum(gb for _, _, gb in sent)
         so_far_usd = sum(self.price(*link) for link in sent)
         return (
-            so_far_gb + volume_gb([look], at_most=True) <= limits.most_gb
-            and so_far_usd + cost_usd([look], self.price, at_most=True) <= limits.budget_usd
+            so_far_gb + volume_gb([recheck], at_most=True) <= limits.most_gb
+            and so_far_usd + cost_usd([recheck], self.price, at_most=True) <= limits.budget_usd
         )
 
     def _keep(self, one: Verification, kept: Verifications) -> None:
-        one.samples = samples_of(one.outcomes, one.looks, one.job.link, one.job.plan.plan_id)
+        one.samples = samples_of(one.outcomes, one.rechecks, one.job.link, one.job.plan.plan_id)
         rows = [row for outcome in one.outcomes for row in _rows(outcome)]
         if rows:
             kept.record(rows, one.samples)

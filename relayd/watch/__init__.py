@@ -1,1 +1,1 @@
-"""Continuous operation: light probing, failover, frugal campaigns when due, and upkeep."""
+"""Continuous operation: liveness probes, failover, campaigns when due, upkeep, notifications."""

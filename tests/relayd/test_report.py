@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from probes.campaign.findings import Findings, settled
+from probes.campaign.findings import Findings
 from probes.importers.steady import Interval
 from probes.samples import Metric, Sample
 from probes.tools.interface import Result
@@ -171,7 +171,7 @@ def test_what_happens_inside_tests_is_told(tmp_path: Path) -> None:
         ]
         whole = sum(i.mbps for i in intervals) / len(intervals)
         sample = Sample(src, dst, "aggregate_mbps", whole, START_S + 600 * number, "iperf3", 64)
-        samples.append(settled([Result((sample,), 0.0, tuple(intervals))], Findings()))
+        samples.append(steady_sample([Result((sample,), 0.0, tuple(intervals))], Findings()))
 
     for number in range(8):
         test_of("aws:us-east-1", "aws:eu-west-1", [(9600, 5), (4800, 40)], number)

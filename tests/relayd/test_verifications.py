@@ -124,7 +124,7 @@ def test_a_dry_run_says_what_would_run_and_cost(relayd: Run, fleet: Path, tmp_pa
     assert shown.code == 0, shown.err
     assert f"plan: {SRC} -> {RELAY} -> {DST}" in shown.out
     assert f"direct alone: {SRC} -> {DST}" in shown.out
-    assert "second looks, if needed" in shown.out
+    assert "rechecks, if needed" in shown.out
     content = json.loads(relayd(*words, "--json", "--max-gb", "4", "--seconds", "60").out)
     assert content["plans"][0]["verdict"] == "direct"
     runs = content["plans"][0]["runs"]

@@ -1,1 +1,1 @@
-"""Measuring."""
+"""Commands that measure: fleet, probe, verify, watch and the lab."""

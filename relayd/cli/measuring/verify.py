@@ -46,28 +46,28 @@ def run(options: argparse.Namespace) -> int:
         with suppress(NoStoreError):
             open_store(place, mode="write").close()  # brings an older one up to date
     wan = wan_of(options)
-    verifying = Verifier(fleet, wan, MeasuredFleet(fleet, catalogue, None).meter())
-    jobs = [verifying.job(plan, limits) for plan in _plans(options, wan, fleet)]
+    verifier = Verifier(fleet, wan, MeasuredFleet(fleet, catalogue, None).meter())
+    jobs = [verifier.job(plan, limits) for plan in _plans(options, wan, fleet)]
     if options.dry_run:
         print(
-            json.dumps(forecast_json(jobs, verifying), indent=2)
+            json.dumps(forecast_json(jobs, verifier), indent=2)
             if options.json
-            else forecast_text(jobs, verifying)
+            else forecast_text(jobs, verifier)
         )
         return 0
-    print(forecast_text(jobs, verifying), file=sys.stderr)
+    print(forecast_text(jobs, verifier), file=sys.stderr)
     if not agreed("Run?", options, "--yes"):
         return 0
     with open_store(place, mode="create") as store, Campaigns(store).alone():
-        found = _verify(verifying, jobs, store)
+        found = _verify(verifier, jobs, store)
         snapshot = make_snapshot(store, catalogue)
     if options.json:
-        print(json.dumps(as_json(found, verifying, snapshot), indent=2, allow_nan=False))
+        print(json.dumps(as_json(found, verifier, snapshot), indent=2, allow_nan=False))
     else:
-        print(human(found, verifying, snapshot))
+        print(human(found, verifier, snapshot))
     if any(one.error for one in found):
         return PARTLY
-    return 0 if all(one.held for one in found) else OUTSIDE
+    return 0 if all(one.is_as_predicted for one in found) else OUTSIDE
 
 
 def _limits(options: argparse.Namespace) -> VerificationLimits:
@@ -111,7 +111,7 @@ def _read(name: str) -> Mapping[str, Any]:
 
 
 def _verify(
-    verifying: Verifier, jobs: Sequence[VerificationJob], store: Store
+    verifier: Verifier, jobs: Sequence[VerificationJob], store: Store
 ) -> list[Verification]:
     def note(text: str) -> None:
         print(text, file=sys.stderr, flush=True)
@@ -122,14 +122,14 @@ def _verify(
             f"failed: {one.error}"
             if one.error
             else "as predicted"
-            if one.held
+            if one.is_as_predicted
             else "not as predicted"
         )
         note(f"{plan.src} -> {plan.dst} ({plan.verdict}): {state}")
 
     async def interruptible() -> list[Verification]:
         cancelled_by_sigterm()
-        return await verifying.verify(jobs, store, on_done=done, on_note=note)
+        return await verifier.verify(jobs, store, on_done=done, on_note=note)
 
     try:
         return asyncio.run(interruptible())

@@ -20,16 +20,16 @@ WORDS: dict[Judgement, str] = {"within": "as predicted", "below": "BELOW", "abov
 # ---- before ------------------------------------------------------------------------------------
 
 
-def forecast_text(jobs: Sequence[VerificationJob], verifying: Verifier) -> str:
+def forecast_text(jobs: Sequence[VerificationJob], verifier: Verifier) -> str:
     """Return hosts, time, and the volume and dollars expected of every run; at most, of all."""
     rows, notes = [], []
     for job in jobs:
-        rows += [_forecast_row(_name(run), [run], verifying) for run in job.runs]
-        if looks := job.second_looks():
-            rows.append(_forecast_row("  second looks, if needed", looks, verifying))
+        rows += [_forecast_row(_name(run), [run], verifier) for run in job.runs]
+        if rechecks := job.rechecks():
+            rows.append(_forecast_row("  rechecks, if needed", rechecks, verifier))
         notes += job.notes
-    everything = [run for job in jobs for run in (*job.runs, *job.second_looks())]
-    rows.append(_forecast_row("in all, at most", everything, verifying, at_most=True))
+    everything = [run for job in jobs for run in (*job.runs, *job.rechecks())]
+    rows.append(_forecast_row("in all, at most", everything, verifier, at_most=True))
     shown = [text.table(("run", "hosts", "time", "volume", "$ egress"), rows)]
     return "\n\n".join([*shown, *text.notes_block(notes)])
 
@@ -40,7 +40,7 @@ def _name(run: Run) -> str:
 
 
 def _forecast_row(
-    name: str, runs: Sequence[Run], verifying: Verifier, *, at_most: bool = False
+    name: str, runs: Sequence[Run], verifier: Verifier, *, at_most: bool = False
 ) -> list[str]:
     hosts = {host for run in runs for host in run.hosts}
     return [
@@ -48,11 +48,11 @@ def _forecast_row(
         str(len(hosts)),
         text.duration(sum(run.duration_s for run in runs)),
         text.volume(volume_gb(runs, at_most=at_most)),
-        text.usd(cost_usd(runs, verifying.price, at_most=at_most)),
+        text.usd(cost_usd(runs, verifier.price, at_most=at_most)),
     ]
 
 
-def forecast_json(jobs: Sequence[VerificationJob], verifying: Verifier) -> dict[str, Any]:
+def forecast_json(jobs: Sequence[VerificationJob], verifier: Verifier) -> dict[str, Any]:
     """Return the same as plain values."""
 
     def of(runs: Sequence[Run], *, at_most: bool = False) -> dict[str, Any]:
@@ -60,10 +60,10 @@ def forecast_json(jobs: Sequence[VerificationJob], verifying: Verifier) -> dict[
             "hosts": sorted({host for run in runs for host in run.hosts}),
             "duration_s": round(sum(run.duration_s for run in runs), 3),
             "volume_gb": volume_gb(runs, at_most=at_most),
-            "egress_usd": cost_usd(runs, verifying.price, at_most=at_most),
+            "egress_usd": cost_usd(runs, verifier.price, at_most=at_most),
         }
 
-    everything = [run for job in jobs for run in (*job.runs, *job.second_looks())]
+    everything = [run for job in jobs for run in (*job.runs, *job.rechecks())]
     return {
         "plans": [
             {
@@ -80,7 +80,7 @@ def forecast_json(jobs: Sequence[VerificationJob], verifying: Verifier) -> dict[
                     }
                     for run in job.runs
                 ],
-                "second_looks": of(job.second_looks()),
+                "second_looks": of(job.rechecks()),
                 "notes": job.notes,
             }
             for job in jobs
@@ -92,14 +92,14 @@ def forecast_json(jobs: Sequence[VerificationJob], verifying: Verifier) -> dict[
 # ---- after -------------------------------------------------------------------------------------
 
 
-def human(found: Sequence[Verification], verifying: Verifier, snapshot: Snapshot | None) -> str:
+def human(found: Sequence[Verification], verifier: Verifier, snapshot: Snapshot | None) -> str:
     """Return predicted against achieved for people."""
     blocks = []
     for one in found:
         plan = one.job.plan
         head = f"{plan.src} -> {plan.dst}, {plan.verdict}, plan {plan.plan_id}"
         rows = [row for outcome in one.outcomes for row in _rows(outcome)]
-        rows += [row for look in one.looks for row in _rows(look)]
+        rows += [row for recheck in one.rechecks for row in _rows(recheck)]
         block = text.styled(head, text.BOLD)
         if rows:
             header = ("run", "connections", "low", "predicted", "high", "achieved", "ratio", "")
@@ -110,7 +110,7 @@ def human(found: Sequence[Verification], verifying: Verifier, snapshot: Snapshot
         if one.error:
             blocks.append(text.filled(f"Failed: {one.error}"))
         blocks += text.notes_block([*one.job.notes, *one.notes])
-    gb, usd = _spent(found, verifying)
+    gb, usd = _spent(found, verifier)
     samples = sum(len(one.samples) for one in found)
     end = f"Rates are in Gbit/s. {text.volume(gb)} moved, ${text.usd(usd)}; "
     end += f"{samples} samples of links stored."
@@ -158,7 +158,7 @@ def _row(name: str, connections: int, rate: RateRange, achieved_gbps: float) -> 
 
 
 def _achieved(path: PathOutcome) -> str:
-    return ("at least " if path.held else "") + gbps_text(path.achieved_gbps)
+    return ("at least " if path.is_rate_limited else "") + gbps_text(path.achieved_gbps)
 
 
 def _relays(one: Verification) -> str:
@@ -167,16 +167,16 @@ def _relays(one: Verification) -> str:
     return f"Relayed by {named}." if named else ""
 
 
-def _spent(found: Sequence[Verification], verifying: Verifier) -> tuple[float, float]:
+def _spent(found: Sequence[Verification], verifier: Verifier) -> tuple[float, float]:
     sent = [link for one in found for link in one.sent]
-    return sum(gb for _, _, gb in sent), sum(verifying.price(*link) for link in sent)
+    return sum(gb for _, _, gb in sent), sum(verifier.price(*link) for link in sent)
 
 
 def as_json(
-    found: Sequence[Verification], verifying: Verifier, snapshot: Snapshot | None
+    found: Sequence[Verification], verifier: Verifier, snapshot: Snapshot | None
 ) -> dict[str, Any]:
     """Return the same as plain values."""
-    gb, usd = _spent(found, verifying)
+    gb, usd = _spent(found, verifier)
     return {
         "plans": [
             {
@@ -187,15 +187,15 @@ def as_json(
                 "verdict": one.job.plan.verdict,
                 "vms": one.job.runs[0].prediction.vms,
                 "share_of_vms": one.job.runs[0].prediction.share,
-                "held": one.held and one.error is None,
+                "held": one.is_as_predicted and one.error is None,
                 "runs": [_run_json(outcome) for outcome in one.outcomes],
                 "second_looks": [
                     {
-                        "path": list(look.paths[0].run.path.regions),
-                        "achieved_gbps": look.achieved_gbps,
-                        "held_back": look.paths[0].held,
+                        "path": list(recheck.paths[0].run.path.regions),
+                        "achieved_gbps": recheck.achieved_gbps,
+                        "held_back": recheck.paths[0].is_rate_limited,
                     }
-                    for look in one.looks
+                    for recheck in one.rechecks
                 ],
                 "samples": [
                     {

@@ -1,1 +1,1 @@
-"""Campaigns."""
+"""Campaigns of the service: one process each, started, watched and ended by it."""
