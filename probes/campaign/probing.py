@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import Callable
 from dataclasses import replace
 
-from planner.model.errors import InputError
-from planner.model.units import MBPS_PER_GBPS, MS_PER_S
-from probes.analysis.caps import Ended, cap_estimate, together_mbps
 from probes.analysis.ramp import fit_ramp, next_connections
 from probes.analysis.stopping import may_stop
+from probes.campaign.cap_probing import probe_cap
 from probes.campaign.findings import Findings, fastest_mbps, steady_mbps, steady_sample
 from probes.campaign.method import Method
 from probes.campaign.ramping import RAMP_STEP_S, UDP_OVER_TCP, Saturation, sender_kind
 from probes.campaign.tasks import ProbeTask
-from probes.fleet.failures import ProbeError, first_of
+from probes.campaign.throughput_tests import ThroughputTester
+from probes.fleet.failures import ProbeError
 from probes.fleet.sessions import Sessions
-from probes.importers.steady import Interval
-from probes.samples import Metric, Sample
-from probes.tools.interface import Result, Test, Tool
-from probes.tools.iperf3 import MOST_STREAMS, Iperf3
-from probes.tools.nuttcp import Nuttcp
+from probes.tools.interface import Result, Test
+from probes.tools.iperf3 import MOST_STREAMS
 from probes.tools.ping import Ping
-from probes.tools.running import Ports, make_test, prepared, run, run_client
+from probes.tools.running import make_test, run
 from probes.tools.tcp_connect import TcpConnect
 from probes.tools.traceroute import Traceroute
 
@@ -45,9 +39,6 @@ STEADY_SHARE = 0.95
 AS_ASKED = Method(ramp="never")
 """With as many connections as each task names, without ramps."""
 UDP_WINDOW_S = 5.0
-TOGETHER_INTERVAL_S = 0.25
-"""So that what a peer had before others began, and after they ended, is not in what it had with
-them."""
 MOST_MBPS_OF_STREAM = 1_000.0
 """One UDP stream is one sender's loop, a system call a datagram."""
 
@@ -94,8 +85,7 @@ class Prober:
         self._sessions = sessions
         self._rtt_ms = rtt_ms
         self._method = method
-        self._tool: Tool = Nuttcp() if method.tool == "nuttcp" else Iperf3()
-        self._ports = Ports()
+        self._tester = ThroughputTester(sessions, method)
         self._saturations: dict[str, Saturation] = {}
 
     async def probe(self, task: ProbeTask, findings: Findings) -> None:
@@ -113,7 +103,9 @@ class Prober:
         elif task.phase == "aggregate":
             await self._many_flows(task, findings)
         else:
-            await self._together(task, findings)
+            await probe_cap(
+                self._tester, task, findings, warm_up_s(task, self._rtt_ms), self._rtt_ms
+            )
 
     def expected_s(self, task: ProbeTask) -> float:
         """Return the expected duration of a task."""
@@ -129,11 +121,11 @@ class Prober:
             make_test(fleet, Ping(), src, dst), connections=0, duration_s=task.duration_s
         )
         try:
-            result = await run(self._sessions, self._ports, Ping(), test)
+            result = await run(self._sessions, self._tester.ports, Ping(), test)
         except ProbeError as silent:
             if silent.cause not in ("filtered", "missing-tool"):
                 raise
-            result = await run(self._sessions, self._ports, TcpConnect(), test)
+            result = await run(self._sessions, self._tester.ports, TcpConnect(), test)
         findings.samples += result.samples
         findings.busy_s += time.monotonic() - began_s
         findings.sent += [(src, dst, result.sent_gb / 2), (dst, src, result.sent_gb / 2)]
@@ -143,7 +135,7 @@ class Prober:
     async def _route(self, test: Test, findings: Findings) -> None:
         """Trace a route; a failure leaves the round-trip time as it is."""
         try:
-            result = await run(self._sessions, self._ports, Traceroute(), test)
+            result = await run(self._sessions, self._tester.ports, Traceroute(), test)
         except ProbeError as error:
             findings.notes.append(f"no route: {error.problem}")
             return
@@ -218,13 +210,13 @@ class Prober:
         offered_mbps = UDP_OVER_TCP * tcp_mbps
         streams = min(MOST_STREAMS, math.ceil(offered_mbps / MOST_MBPS_OF_STREAM))
         test = replace(
-            make_test(self._sessions.fleet, self._tool, src, dst),
+            make_test(self._sessions.fleet, self._tester.tool, src, dst),
             connections=streams,
             duration_s=task.udp_s,
             udp_mbps=offered_mbps,
         )
         try:
-            result = await self._run(task, findings, test)
+            result = await self._tester.run(task, findings, test)
         except ProbeError as error:
             if error.of_the_host:
                 raise
@@ -235,91 +227,6 @@ class Prober:
         detail = json.loads(sample.detail) | {"mean_mbps": sample.value, "window_s": UDP_WINDOW_S}
         findings.samples.append(
             sample._replace(value=fastest or sample.value, detail=json.dumps(detail))
-        )
-
-    # ---- caps ---------------------------------------------------------------------------------
-
-    async def _together(self, task: ProbeTask, findings: Findings) -> None:
-        """Load one VM from or towards several others at once."""
-        sources = {src for src, _ in task.pairs}
-        outward = len(sources) == 1
-        hub = task.pairs[0][0] if outward else task.pairs[0][1]
-        omit_s = max(warm_up_s(task, self._rtt_ms), 2)
-        measured_s = max(LEAST_MEASURED_S, round(task.duration_s) - omit_s)
-        fleet = self._sessions.fleet
-        began_s = time.time()
-        async with AsyncExitStack() as servers:
-            tests: list[Test] = []
-            for src, dst in task.pairs:
-                test = self._test(src, dst, task.connections, measured_s, omit_s)
-                test = replace(test, interval_s=TOGETHER_INTERVAL_S)
-                tests.append(
-                    await servers.enter_async_context(
-                        prepared(self._sessions, self._ports, self._tool, test)
-                    )
-                )
-            # The tests are to begin together: logins first, and a tool opens its connections one
-            # after the other, a round trip each.
-            for src, dst in task.pairs:
-                await self._sessions.session(dst if self._tool.client_at_dst else src)
-            opening_s = [
-                task.connections * self._rtt_ms(src, dst) / MS_PER_S for src, dst in task.pairs
-            ]
-
-            async def loaded(test: Test, wait_s: float) -> tuple[Result, float]:
-                await asyncio.sleep(wait_s)
-                return await run_client(self._sessions, self._tool, test), time.monotonic()
-
-            busy_since_s = time.monotonic()
-            try:
-                async with asyncio.TaskGroup() as group:
-                    running = [
-                        group.create_task(loaded(test, max(opening_s) - own_s))
-                        for test, own_s in zip(tests, opening_s, strict=True)
-                    ]
-            except* ProbeError as failed:
-                self._charge_lost(task, findings, time.monotonic() - busy_since_s, task.pairs)
-                raise first_of(failed) from None
-            findings.busy_s += time.monotonic() - busy_since_s
-        peers: dict[str, Ended] = {}
-        for test, (result, ended_s) in zip(tests, (t.result() for t in running), strict=True):
-            findings.sent.append((test.src.name, test.dst.name, result.sent_gb))
-            mean = Interval(measured_s, result.samples[0].value)
-            peer = test.dst.name if outward else test.src.name
-            peers[peer] = Ended(ended_s, result.intervals or (mean,))
-        try:
-            together = together_mbps(peers)
-        except InputError as error:
-            raise ProbeError(hub, "busy", error.problem, error.remedy or "") from None
-        if not sum(together.values()):
-            raise ProbeError(hub, "output", "nothing got through while all peers were loaded")
-        estimate = cap_estimate(together, dict.fromkeys(together), measured_at_s=began_s)
-        region = fleet[hub].region
-        metric: Metric = "egress_cap_mbps" if outward else "ingress_cap_mbps"
-        first = running[0].result()[0].samples[0]
-        detail = {
-            "host": hub,
-            "together_mbps": {fleet[peer].region: round(v, 3) for peer, v in together.items()},
-            "low_mbps": round(estimate.low * MBPS_PER_GBPS, 3),
-            "high_mbps": round(estimate.high * MBPS_PER_GBPS, 3),
-        }
-        findings.samples.append(
-            Sample(
-                region,
-                region,
-                metric,
-                estimate.expected * MBPS_PER_GBPS,
-                began_s,
-                first.tool,
-                connections=task.connections * len(task.pairs),
-                duration_s=measured_s,
-                warmed_up=True,
-                src_zone=fleet[hub].zone,
-                dst_zone=fleet[hub].zone,
-                src_vm=fleet[hub].vm_type,
-                dst_vm=fleet[hub].vm_type,
-                detail=json.dumps(detail),
-            )
         )
 
     # ---- inside -------------------------------------------------------------------------------
@@ -334,40 +241,5 @@ class Prober:
         measured_s: float,
         omit_s: float,
     ) -> Result:
-        test = self._test(src, dst, connections, measured_s, omit_s)
-        return await self._run(task, findings, test)
-
-    def _test(self, src: str, dst: str, connections: int, measured_s: float, omit_s: float) -> Test:
-        # Where the tool can't ask for an algorithm, the host's setting was changed.
-        algorithm = self._method.congestion_control if self._method.tool == "iperf3" else ""
-        return replace(
-            make_test(self._sessions.fleet, self._tool, src, dst),
-            connections=connections,
-            duration_s=measured_s,
-            omit_s=omit_s,
-            window_bytes=self._method.window_bytes,
-            congestion_control=algorithm,
-        )
-
-    async def _run(self, task: ProbeTask, findings: Findings, test: Test) -> Result:
-        async with prepared(self._sessions, self._ports, self._tool, test) as ready:
-            began_s = time.monotonic()
-            try:
-                result = await run_client(self._sessions, self._tool, ready)
-            except ProbeError:
-                self._charge_lost(task, findings, time.monotonic() - began_s, task.pairs)
-                raise
-            findings.busy_s += time.monotonic() - began_s
-        findings.sent.append((test.src.name, test.dst.name, result.sent_gb))
-        return result
-
-    def _charge_lost(
-        self,
-        task: ProbeTask,
-        findings: Findings,
-        elapsed_s: float,
-        pairs: Sequence[tuple[str, str]],
-    ) -> None:
-        """Charge a failed test for what it may have sent: nobody else counted it."""
-        share = task.expected_gbps * min(elapsed_s, task.duration_s) / 8 / len(pairs)
-        findings.sent += [(src, dst, share) for src, dst in pairs]
+        test = self._tester.make(src, dst, connections, measured_s, omit_s)
+        return await self._tester.run(task, findings, test)

@@ -102,7 +102,7 @@ class Upkeep:
             return
         self._kept_at_s = time.time()
         if samples := self.links.take_samples():
-            await self.storage.do(lambda store: append(store, samples, "light probing"))
+            await self.storage.do(lambda store: append(store, samples, "liveness probes"))
 
     def _learning(self, now_s: float) -> bool:
         """Whether it has just begun, and some links' usual round-trip time is not known."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from probes.campaign.findings import Findings
+from probes.campaign.findings import Findings, steady_sample
 from probes.importers.steady import Interval
 from probes.samples import Metric, Sample
 from probes.tools.interface import Result
