@@ -97,11 +97,6 @@ DEFERRED = {
         "planner.shuffle.recommendation",
         "planner.transfer.recommendation",
     },
-    "probes.importers": {
-        "probes.importers.detection",
-        "probes.importers.endpoints",
-        "probes.importers.text",
-    },
     "probes.lab.controller": {"select"},
     "probes.lab.requirements": {"probes.lab.linux"},
     "probes.lab.topology": {"difflib"},

@@ -1,4 +1,4 @@
-"""Importers: files that other tools wrote, turned into samples.
+"""Importers: turn files that other tools wrote into samples.
 
 One module a format, each with ``read(source, options)``: bytes in, samples and skipped rows out,
 lazily and in bounded memory. Two kinds of trouble are kept apart:
@@ -18,7 +18,10 @@ from itertools import chain
 from typing import BinaryIO, cast
 
 from planner.model.errors import InputError
+from probes.importers.detection import refuse_another
+from probes.importers.endpoints import stated
 from probes.importers.options import ImportedRow, ImportOptions
+from probes.importers.text import chunks
 
 __all__ = ["FORMATS", "ImportOptions", "ImportedRow", "read"]
 
@@ -44,9 +47,9 @@ def read(format_name: str, stream: BinaryIO, options: ImportOptions) -> Iterator
     format_name : str
         One of :data:`FORMATS`.
     stream : BinaryIO
-        Opened for reading bytes; read once from where it stands, never sought.
+        Opened for reading bytes; read once from its current position, without seeking.
     options : ImportOptions
-        What the file itself does not say.
+        What the file itself does not contain.
 
     Returns
     -------
@@ -61,7 +64,7 @@ def read(format_name: str, stream: BinaryIO, options: ImportOptions) -> Iterator
         While iterating, if the file is damaged or not of the format that was named.
     """
     if format_name not in _MODULES:
-        remedy = f"Say one of {', '.join(FORMATS)}."
+        remedy = f"Choose one of {', '.join(FORMATS)}."
         raise InputError("format", "is not known", value=format_name, remedy=remedy)
     if format_name in _NAMES_NO_REGIONS:
         _check_regions(format_name, options)
@@ -69,9 +72,6 @@ def read(format_name: str, stream: BinaryIO, options: ImportOptions) -> Iterator
 
 
 def _read(format_name: str, stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
-    from probes.importers.detection import refuse_another
-    from probes.importers.text import chunks
-
     source = chunks(stream, options.name)
     head = next(source)
     refuse_another(head[:65_536], format_name, options.name)
@@ -80,8 +80,6 @@ def _read(format_name: str, stream: BinaryIO, options: ImportOptions) -> Iterato
 
 
 def _check_regions(format_name: str, options: ImportOptions) -> None:
-    from probes.importers.endpoints import stated
-
     src, _ = stated("--src", options.src, options.name, format_name)
     dst, _ = stated("--dst", options.dst, options.name, format_name)
     if src == dst:

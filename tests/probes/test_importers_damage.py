@@ -163,7 +163,7 @@ def test_files_that_no_importer_reads_are_known_all_the_same(
 
 
 def test_an_unknown_format_and_an_unreadable_stream_are_input_errors(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="Say one of iperf3, ping"):
+    with pytest.raises(InputError, match="Choose one of iperf3, ping"):
         read("iperf", io.BytesIO(b""), OPTIONS)
 
     class Broken(io.BytesIO):
