@@ -20,7 +20,6 @@ ACCESS_MS = 3.5
 LAND_MS_PER_KM = 0.0180
 SEA_MS_PER_KM = 0.0114
 EDGE_MS = 3.3
-MEDIAN_ERROR = 0.063
 P90_ERROR = 0.21
 # Light in glass travels at about two thirds of c: a round trip takes 1 ms for each 100 km.
 FIBRE_MS_PER_KM = 0.0100
