@@ -28,6 +28,9 @@ CHANGING = (
     (re.compile(r'"plan_id": "\w+"'), '"plan_id": ID'),
 )
 
+# Written like modules or files of the repository, but files of a user.
+OF_A_USER = {"relayd.db", "relayd.service", "relayd/config.toml"}
+
 
 def steady(text: str) -> str:
     for pattern, replacement in CHANGING:
@@ -91,6 +94,30 @@ def test_every_command_option_format_and_metric_is_described() -> None:
 def anchor(heading: str) -> str:
     """Return the anchor that a heading gets."""
     return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
+
+
+def exists(module: str) -> bool:
+    """Say whether a dotted name is a module of ours, or a name in one."""
+    path = ROOT.joinpath(*module.split("."))
+    if path.is_dir() or path.with_suffix(".py").exists():
+        return True
+    home, _, name = module.rpartition(".")
+    file = ROOT.joinpath(*home.split("."))
+    file = file / "__init__.py" if file.is_dir() else file.with_suffix(".py")
+    return file.exists() and re.search(rf"\b{name}\b", file.read_text()) is not None
+
+
+def test_modules_and_files_that_pages_name_are_there() -> None:
+    files = re.compile(
+        r"(?<![\w/.-])(?:planner|probes|relayd|tests|benchmarks|scripts|configs)/[\w./-]+"
+    )
+    modules = re.compile(r"(?<![\w/.@-])(?:planner|probes|relayd)(?:\.[a-z]\w*)+")
+    for page in [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "benchmarks/README.md"]:
+        text = page.read_text()
+        for name in files.findall(text):
+            assert (ROOT / name.rstrip(".")).exists() or name in OF_A_USER, f"{page.name}: {name}"
+        for name in modules.findall(text):
+            assert exists(name) or name in OF_A_USER, f"{page.name}: {name}"
 
 
 def test_links_between_pages_lead_somewhere() -> None:

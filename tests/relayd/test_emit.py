@@ -326,7 +326,7 @@ def test_variables_can_be_sourced(wan: Wan, tmp_path: Path) -> None:
 
 
 def test_an_iperf3_trial_runs_here(wan: Wan, tmp_path: Path) -> None:
-    """The direct plan on loopback; relays move data in tests/lab/test_emit.py."""
+    """The direct plan on loopback; relays move data in tests/lab/end_to_end/test_emit.py."""
     if shutil.which("iperf3") is None:
         pytest.skip("needs iperf3")
     with socket.socket() as free:
