@@ -6,6 +6,7 @@ import sys
 
 from planner.model.errors import RelaydError
 from relayd.cli.parser import parse
+from relayd.cli.wording import worded
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -20,9 +21,9 @@ def main(arguments: list[str] | None = None) -> int:
         code = options.run(options)
         sys.stdout.flush()  # here, where a closed pipe can still be told from a fault
     except RelaydError as error:
-        from relayd.cli.wording import worded
-
-        print(f"relayd: {worded(error, getattr(options, 'request', None))}", file=sys.stderr)
+        asked = vars(options) if options else {}
+        text = worded(error, asked.get("request"), asked.get("renamed") or {})
+        print(f"relayd: {text}", file=sys.stderr)
         return error.exit_code
     except BrokenPipeError:
         # The reader of a pipe has had enough (`relayd links | head`): not an error.

@@ -245,7 +245,11 @@ class Names(Kind[tuple[str, ...]]):
 class Name(Region):
     """A name that is no region's."""
 
-    name, metavar = "text", "NAME"
+    name = "text"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.metavar = "NAME"
 
 
 class ByPlace(Kind[Mapping[str, Any]]):
@@ -266,7 +270,7 @@ class ByPlace(Kind[Mapping[str, Any]]):
 
     def __init__(self, of: Kind[Any], place: str, *, everywhere: str | None = None) -> None:
         self.of, self.place, self.everywhere = of, place, everywhere
-        self.metavar = f"{place.upper()}={of.metavar}"
+        self.metavar = f"{'WHERE' if ' ' in place else place.upper()}={of.metavar}"
         self.accepts = Mapping[str, of.accepts]  # type: ignore[name-defined]
 
     def read(self, value: Any, field: str) -> dict[str, Any]:
@@ -287,7 +291,9 @@ class ByPlace(Kind[Mapping[str, Any]]):
     def read_words(self, words: Sequence[str], field: str) -> dict[str, Any]:
         """Return place to value, from words such as ``PLACE=VALUE``."""
         pairs = assignments(words, field, self.everywhere)
-        return self.read({p: self.of.read_words([w], field) for p, w in pairs.items()}, field)
+        return self.read(
+            {p: self.of.read_words([w], f"{field} {p}") for p, w in pairs.items()}, field
+        )
 
     def to_json(self, value: Mapping[str, Any]) -> dict[str, Any]:
         """Return an object."""

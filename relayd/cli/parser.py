@@ -7,10 +7,10 @@ import re
 import sys
 from collections.abc import Sequence
 
-from relayd.cli.commands import questions
 from relayd.cli.commands.command import command
 from relayd.cli.data.commands import add_data_commands
 from relayd.cli.measuring.commands import add_measuring_commands
+from relayd.cli.questions.commands import NAMES, add_question_commands
 from relayd.cli.serving.commands import add_serving_commands
 from relayd.version import __version__
 
@@ -18,7 +18,8 @@ from relayd.version import __version__
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """Parse a command line; ``run`` of the result is the handler."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    parser = build_parser()
+    # Only what the command needs is built: options take most of the time that a plan does.
+    parser = build_parser(words[0] if words else "")
     for word in words:
         # argparse before Python 3.13 makes an empty list of this (python/cpython#59317).
         if re.fullmatch(r"--[\w-]+=--", word):
@@ -37,8 +38,8 @@ def _with_negatives_joined(words: list[str]) -> list[str]:
     return joined
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """Return the parser of all commands."""
+def build_parser(only: str | None = None) -> argparse.ArgumentParser:
+    """Return the parser of all commands, or one that suffices for a command line that begins so."""
     parser = argparse.ArgumentParser(
         prog="relayd",
         description="Direct or relayed? Measures bandwidth between cloud datacenters and "
@@ -49,7 +50,9 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"relayd {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    questions.add(commands)
+    add_question_commands(commands, only)
+    if only in NAMES:
+        return parser
     add_data_commands(commands)
     add_measuring_commands(commands)
     add_serving_commands(commands)

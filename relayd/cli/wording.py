@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from planner.fields.specified import fields_of
@@ -12,7 +13,9 @@ if TYPE_CHECKING:
     from planner.fields.specified import Specified
 
 
-def worded(error: RelaydError, request: type[Specified] | None) -> str:
+def worded(
+    error: RelaydError, request: type[Specified] | None, renamed: Mapping[str, str] = {}
+) -> str:
     """Return what went wrong, with options in place of the names of a request's fields.
 
     An error begins with the field's name; a remedy has other fields' names between backticks.
@@ -21,7 +24,7 @@ def worded(error: RelaydError, request: type[Specified] | None) -> str:
     if request is None:
         return text
     options = {
-        field.key: field.option
+        field.key: renamed.get(field.name, field.option)
         for field in fields_of(request).values()
         if field.option and field.option.startswith("--")
     }

@@ -9,7 +9,6 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from planner.fields.specified import Specified
-from planner.model.answer import Answer
 from planner.model.catalogue import Catalogue, Region
 from planner.model.document import link_of, network_of
 from planner.model.errors import RelaydError
@@ -88,7 +87,7 @@ class AsyncWan(AskingAsync):
 
     # ---- decisions -----------------------------------------------------------------------
 
-    async def ask(self, request: Specified) -> Answer:
+    async def ask(self, request: Specified) -> Any:
         """Answer a request; ``plan(...)`` and the others make one and ask it."""
         question = question_of(request)
         content = await self._connection.post(question.path, request.to_json())

@@ -41,9 +41,39 @@ if TYPE_CHECKING:
         request: Callable[P, Specified], answer: type[A]
     ) -> Callable[Concatenate[Any, P], Awaitable[A]]: ...
 
-    class Asking:
-        """Methods that ask."""
 
+class _Method:
+    """A method that is made from its question's specification when it is first used."""
+
+    def __init__(self, question: Question, *, awaited: bool) -> None:
+        self.question, self.awaited = question, awaited
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        return self.function.__get__(instance, owner)
+
+    @cached_property
+    def function(self) -> Any:
+        question = self.question
+        request = question.request
+
+        async def ask_and_wait(self: Any, *values: Any, **keywords: Any) -> Any:
+            return await self.ask(request(*values, **keywords))
+
+        def ask_at_once(self: Any, *values: Any, **keywords: Any) -> Any:
+            return self.ask(request(*values, **keywords))
+
+        ask: Any = ask_and_wait if self.awaited else ask_at_once
+        ask.__name__ = question.method
+        ask.__qualname__ = f"Asking.{question.method}"
+        ask.__doc__ = documentation(question)
+        ask.__signature__ = signature(question)
+        return ask
+
+
+class Asking:
+    """Methods that ask."""
+
+    if TYPE_CHECKING:
         plan = _method(TransferRequest, Plan)
         shuffle = _method(ShuffleRequest, ShufflePlan)
         broadcast = _method(BroadcastRequest, BroadcastPlan)
@@ -52,9 +82,11 @@ if TYPE_CHECKING:
         place_tasks = _method(TasksRequest, TaskPlacement)
         replan = _method(ReplanRequest, Replan)
 
-    class AskingAsync:
-        """Coroutines that ask."""
 
+class AskingAsync:
+    """Coroutines that ask."""
+
+    if TYPE_CHECKING:
         plan = _coroutine(TransferRequest, Plan)
         shuffle = _coroutine(ShuffleRequest, ShufflePlan)
         broadcast = _coroutine(BroadcastRequest, BroadcastPlan)
@@ -63,46 +95,10 @@ if TYPE_CHECKING:
         place_tasks = _coroutine(TasksRequest, TaskPlacement)
         replan = _coroutine(ReplanRequest, Replan)
 
-else:
 
-    class _Method:
-        """A method that is made from its question's specification when it is first used."""
-
-        def __init__(self, question: Question, *, awaited: bool) -> None:
-            self.question, self.awaited = question, awaited
-
-        def __get__(self, instance: object, owner: type) -> Any:
-            return self.function.__get__(instance, owner)
-
-        @cached_property
-        def function(self) -> Any:
-            question = self.question
-            request = question.request
-            if self.awaited:
-
-                async def ask(self: Any, *values: Any, **keywords: Any) -> Any:
-                    return await self.ask(request(*values, **keywords))
-
-            else:
-
-                def ask(self: Any, *values: Any, **keywords: Any) -> Any:
-                    return self.ask(request(*values, **keywords))
-
-            ask.__name__ = question.method
-            ask.__qualname__ = f"Asking.{question.method}"
-            ask.__doc__ = documentation(question)
-            ask.__signature__ = signature(question)
-            return ask
-
-    class Asking:
-        """Methods that ask."""
-
-    class AskingAsync:
-        """Coroutines that ask."""
-
-    for _question in QUESTIONS:
-        setattr(Asking, _question.method, _Method(_question, awaited=False))
-        setattr(AskingAsync, _question.method, _Method(_question, awaited=True))
+for _question in QUESTIONS:
+    setattr(Asking, _question.method, _Method(_question, awaited=False))
+    setattr(AskingAsync, _question.method, _Method(_question, awaited=True))
 
 
 def signature(question: Question) -> Signature:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from planner.fields.shared import DEFAULT_CONNECTIONS
 from planner.fields.specified import Specified
 from planner.model.aliases import Resolution, resolve
-from planner.model.answer import Answer
 from planner.model.baseline import with_regions, with_vm_types
 from planner.model.catalogue import Catalogue, Region
 from planner.model.errors import InputError
@@ -218,7 +218,7 @@ class Wan(Asking):
 
     # ---- decisions -----------------------------------------------------------------------
 
-    def ask(self, request: Specified) -> Answer:
+    def ask(self, request: Specified) -> Any:
         """Answer a request; ``plan(...)`` and the others make one and ask it.
 
         Raises

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 import relayd
 from planner.model.errors import InputError
 from planner.transfer.plan import Plan
-from relayd.cli.commands.questions import EMITTED
+from relayd.cli.questions.commands import EMITTED
 from relayd.emitting.formats import FORMATS, emit
 from relayd.emitting.lanes import Lane, Vm, emission
 from relayd.emitting.parts import MIB, STORES, part_mib, side_by_side

@@ -14,7 +14,7 @@ from planner.model.units import (
 )
 from relayd.cli import text
 from relayd.cli.options import number, whole_number
-from relayd.cli.questions.many import one_thread
+from relayd.cli.questions.asking import one_thread
 from relayd.cli.text import filled, notes_block
 from relayd.settings import load_settings
 from relayd.times import seconds_of

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from planner.transfer.request import TransferRequest
 from relayd.cli.commands.command import command, group, late
-from relayd.cli.commands.questions import plan_options
+from relayd.cli.questions.asking import add_options
 
 
 def add_measuring_commands(commands: Any) -> None:
@@ -126,7 +127,7 @@ def _verify(parser: argparse.ArgumentParser) -> None:
     limits.add_argument(
         "--budget", metavar="USD", dest="max_usd", help="most egress fees for a plan, such as 1usd"
     )
-    plan_options(parser, required=False, budget="--plan-budget")
+    add_options(parser, TransferRequest, required=False, renamed={"budget_usd": "--plan-budget"})
 
 
 def _watch(parser: argparse.ArgumentParser) -> None:

@@ -8,12 +8,14 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 from typing import Any
 
 from planner.model.errors import InputError
 from planner.model.units import parse_money_usd
+from planner.transfer.request import TransferRequest
 from probes.fleet.file import load_fleet
 from probes.fleet.hosts import Fleet
 from probes.verification.runs import VerificationLimits, available
@@ -23,7 +25,7 @@ from relayd.campaigns.verifying import Verification, VerificationJob, Verifier
 from relayd.cli.measuring.fleet import agreed, fleet_path
 from relayd.cli.measuring.verify_answer import as_json, forecast_json, forecast_text, human
 from relayd.cli.options import catalogue_of, number, store_place, wan_of, whole_number
-from relayd.cli.questions import plan as planning
+from relayd.cli.questions.asking import request_from
 from relayd.files.plans import document_of
 from relayd.settings import load_settings
 from relayd.snapshots.building import make_snapshot
@@ -97,8 +99,10 @@ def _plans(options: argparse.Namespace, wan: Wan, fleet: Fleet) -> list[Mapping[
                 value=fleet.name,
                 remedy="Add one to the fleet file.",
             )
-    options.avoid = [*options.avoid, *(name for name in wan.known_regions() if name not in have)]
-    return [planning.ask(wan, options, load_settings()).model_dump("json")]
+    request = request_from(options, TransferRequest)
+    without_host = [name for name in wan.known_regions() if name not in have]
+    asked = replace(request, avoid=[*request.avoid, *without_host])
+    return [wan.ask(asked).model_dump("json")]
 
 
 def _read(name: str) -> Mapping[str, Any]:

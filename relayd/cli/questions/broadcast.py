@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import os
-from typing import Any
 
 from planner.broadcast.plan import BroadcastOption, BroadcastPlan
 from planner.broadcast.request import BroadcastRequest
 from planner.model.answer import Cost
-from planner.model.units import (
-    gbps_text,
-    parse_duration_s,
-    parse_time_value_usd_per_h,
-    parse_volume_gb,
-)
+from planner.model.units import gbps_text
 from relayd.cli import text
-from relayd.cli.options import assignments, number, wan_of, whole_number
+from relayd.cli.options import wan_of
+from relayd.cli.questions.asking import one_thread, request_from
 from relayd.cli.text import filled, notes_block
-from relayd.settings import load_settings
 
 SHOWN_TREES = 3
 VERDICTS = {
@@ -30,53 +23,10 @@ VERDICTS = {
 
 def run(options: argparse.Namespace) -> int:
     """Answer one request."""
-    options.request = BroadcastRequest
-    # Small matrices gain nothing from threads; NumPy's libraries read these when first imported.
-    for library in ("OPENBLAS", "MKL", "OMP"):
-        os.environ.setdefault(f"{library}_NUM_THREADS", "1")
-    plan = ask(options)
+    one_thread()
+    plan = wan_of(options).ask(request_from(options, BroadcastRequest))
     print(plan.model_dump_json(indent=2) if options.json else human(plan, all_trees=options.trees))
     return 0
-
-
-def ask(options: argparse.Namespace) -> BroadcastPlan:
-    """Turn the options into a request, and ask."""
-    settings = load_settings()
-    vms = assignments(options.vms, "--vms", "*")
-    month = assignments(options.month_to_date, "--month-to-date", "*")
-    most_vms = vms.pop("*", settings.vms)
-    limits: dict[str, Any] = {}
-    for name, written, option, read in (
-        ("volume_gb", options.volume, "--volume", parse_volume_gb),
-        ("deadline_s", options.deadline, "--deadline", parse_duration_s),
-        ("vm_start_s", options.vm_start, "--vm-start", parse_duration_s),
-        (
-            "time_value_usd_per_h",
-            options.time_value or settings.time_value,
-            "--time-value",
-            parse_time_value_usd_per_h,
-        ),
-        ("margin", options.margin or settings.margin, "--margin", number),
-        ("connections", options.connections or settings.connections, "--connections", whole_number),
-        ("vms", most_vms, "--vms", whole_number),
-    ):
-        if written is not None:
-            limits[name] = read(written, option)
-    return wan_of(options).broadcast(
-        options.src,
-        options.dst,
-        objective=options.objective,
-        relays=options.relays,
-        avoid=options.avoid,
-        allow=options.allow,
-        vms_in={region: whole_number(count, "--vms") for region, count in vms.items()},
-        month_to_date_gb={
-            provider: parse_volume_gb(size, "--month-to-date") for provider, size in month.items()
-        },
-        vm_types=assignments(options.vm_type, "--vm-type", None),
-        frontier=options.frontier,
-        **limits,
-    )
 
 
 def human(plan: BroadcastPlan, *, all_trees: bool = False) -> str:

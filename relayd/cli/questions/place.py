@@ -3,49 +3,21 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
-from planner.model.errors import FormatError
-from planner.model.units import parse_duration_s, parse_money_usd, parse_volume_gb
 from planner.placement.plan import ReducePlacement, TaskPlacement
 from planner.placement.request import ReduceRequest, TasksRequest
 from relayd.cli import text
-from relayd.cli.options import assignments, number, wan_of, whole_number
-from relayd.cli.questions.many import common_options, one_thread
+from relayd.cli.options import wan_of
+from relayd.cli.questions.asking import one_thread, request_from
 from relayd.cli.text import filled, notes_block
-from relayd.files.rows import read_json, read_rows
-from relayd.settings import load_settings
 
 
 def reduce(options: argparse.Namespace) -> int:
     """Say where to reduce."""
-    options.request = ReduceRequest
     one_thread()
-    goal: dict[str, Any] = {}
-    if options.selectivity is not None:
-        goal["selectivity"] = number(options.selectivity, "--selectivity")
-    if options.budget is not None:
-        goal["budget_usd"] = parse_money_usd(options.budget, "--budget")
-    if options.deadline is not None:
-        goal["deadline_s"] = parse_duration_s(options.deadline, "--deadline")
-    placement = wan_of(options).place_reduce(
-        _inputs(options.input),
-        links=options.links,
-        objective=options.objective,
-        reduce_in=options.reduce_in,
-        **goal,
-        **common_options(options),
-    )
+    placement = wan_of(options).ask(request_from(options, ReduceRequest))
     print(placement.model_dump_json(indent=2) if options.json else reduce_text(placement))
     return 0
-
-
-def _inputs(name: str) -> Any:
-    if name.endswith(".json"):
-        content = read_json(name, "input")
-        if isinstance(content, dict):
-            return content
-    return read_rows(name, "input")
 
 
 def reduce_text(placement: ReducePlacement) -> str:
@@ -98,53 +70,10 @@ def reduce_text(placement: ReducePlacement) -> str:
 
 def tasks(options: argparse.Namespace) -> int:
     """Say on which VM to run which task."""
-    options.request = TasksRequest
     one_thread()
-    content = read_json(options.tasks, "tasks")
-    if not isinstance(content, dict) or not {"tasks", "traffic", "vms"} <= content.keys():
-        raise FormatError(
-            "tasks",
-            "needs tasks, traffic and vms",
-            value=options.tasks,
-            remedy='Write {"tasks": [{"id", "cpus"}], "traffic": [{"src", "dst", "volume_gb"}], '
-            '"vms": [{"id", "region", "cpus"}]}.',
-        )
-    settings = load_settings()
-    limits: dict[str, Any] = {}
-    if options.time_limit is not None:
-        limits["time_limit_s"] = parse_duration_s(options.time_limit, "--time-limit")
-    if (connections := options.connections or settings.connections) is not None:
-        limits["connections"] = whole_number(connections, "--connections")
-    if options.vm_start is not None:
-        limits["vm_start_s"] = parse_duration_s(options.vm_start, "--vm-start")
-    month = assignments(options.month_to_date, "--month-to-date", "*")
-    placement = wan_of(options).place_tasks(
-        content["tasks"],
-        _traffic(content["traffic"]),
-        content["vms"],
-        month_to_date_gb={
-            provider: parse_volume_gb(size, "--month-to-date") for provider, size in month.items()
-        },
-        vm_types=assignments(options.vm_type, "--vm-type", None),
-        **limits,
-    )
+    placement = wan_of(options).ask(request_from(options, TasksRequest))
     print(placement.model_dump_json(indent=2) if options.json else tasks_text(placement))
     return 0
-
-
-def _traffic(given: Any) -> Any:
-    """Return traffic as rows, from a list of objects; a nested mapping is left as it is."""
-    if isinstance(given, dict):
-        return given
-    rows = []
-    for at, item in enumerate(given if isinstance(given, list) else [given], 1):
-        if not isinstance(item, dict) or not {"src", "dst", "volume_gb"} <= item.keys():
-            raise FormatError(f"traffic {at}", "needs src, dst and volume_gb", value=item)
-        volume = item["volume_gb"]
-        if isinstance(volume, str):
-            volume = parse_volume_gb(volume, f"traffic {at}, volume_gb")
-        rows.append((item["src"], item["dst"], volume))
-    return rows
 
 
 def tasks_text(placement: TaskPlacement) -> str:

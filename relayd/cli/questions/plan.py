@@ -3,35 +3,27 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from planner.fields.kinds import assignments
 from planner.model.answer import Cost
 from planner.model.errors import InputError
-from planner.model.units import (
-    gbps_text,
-    parse_duration_s,
-    parse_money_usd,
-    parse_rate_gbps,
-    parse_time_value_usd_per_h,
-    parse_volume_gb,
-)
+from planner.model.units import gbps_text
 from planner.transfer.plan import Plan, RelayOption
 from planner.transfer.request import TransferRequest
 from relayd.cli import text
-from relayd.cli.options import assignments, number, wan_of, whole_number
+from relayd.cli.options import wan_of, whole_number
+from relayd.cli.questions.asking import request_from
 from relayd.cli.text import filled, notes_block
-from relayd.settings import Settings, load_settings
 from relayd.sources.wan import Wan
 
 
 def run(options: argparse.Namespace) -> int:
     """Answer one request."""
-    options.request = TransferRequest
     wan = wan_of(options)
     if options.emit and options.json:
         raise InputError("--emit", "and --json ask for different output", remedy="Leave one out.")
-    plan = ask(wan, options, load_settings())
+    plan = wan.ask(request_from(options, TransferRequest))
     if options.emit:
         print(_emitted(plan, wan, options), end="")
     elif options.json:
@@ -51,58 +43,6 @@ def _emitted(plan: Plan, wan: Wan, options: argparse.Namespace) -> str:
         region = wan.resolve(name, "--endpoint").region_id
         endpoints.setdefault(region, []).extend(a.strip() for a in addresses.split(","))
     return emit(plan, options.emit, endpoints=endpoints, port=port)
-
-
-def ask(wan: Wan, options: argparse.Namespace, settings: Settings) -> Plan:
-    """Turn the options into a request, and ask."""
-    vms = assignments(options.vms, "--vms", "*")
-    most_vms = vms.pop("*", settings.vms)
-    month = assignments(options.month_to_date, "--month-to-date", "*")
-
-    def first(*values: str | None) -> str | None:
-        return next((value for value in values if value is not None), None)
-
-    written: dict[str, tuple[str | None, str, Callable[[str, str], float]]] = {
-        "volume_gb": (options.volume, "--volume", parse_volume_gb),
-        "budget_usd": (options.budget, "--budget", parse_money_usd),
-        "deadline_s": (options.deadline, "--deadline", parse_duration_s),
-        "min_throughput_gbps": (options.min_throughput, "--min-throughput", parse_rate_gbps),
-        "vm_start_s": (options.vm_start, "--vm-start", parse_duration_s),
-        "max_age_s": (options.max_age, "--max-age", parse_duration_s),
-        "time_value_usd_per_h": (
-            first(options.time_value, settings.time_value),
-            "--time-value",
-            parse_time_value_usd_per_h,
-        ),
-        "margin": (first(options.margin, settings.margin), "--margin", number),
-        "connections": (
-            first(options.connections, settings.connections),
-            "--connections",
-            whole_number,
-        ),
-        "vms": (most_vms, "--vms", whole_number),
-        "candidates": (options.candidates, "--candidates", whole_number),
-    }
-    limits: dict[str, Any] = {
-        name: read(value, option)
-        for name, (value, option, read) in written.items()
-        if value is not None
-    }
-    return wan.plan(
-        options.src,
-        options.dst,
-        objective=options.objective,
-        relays=options.relays,
-        avoid=options.avoid,
-        allow=options.allow,
-        vms_in={region: whole_number(count, "--vms") for region, count in vms.items()},
-        month_to_date_gb={
-            provider: parse_volume_gb(size, "--month-to-date") for provider, size in month.items()
-        },
-        vm_types=assignments(options.vm_type, "--vm-type", None),
-        frontier=options.frontier,
-        **limits,
-    )
 
 
 def human(plan: Plan, *, volume_assumed: bool = False, listed: bool = False) -> str:

@@ -3,69 +3,23 @@
 from __future__ import annotations
 
 import argparse
-import os
-import sys
-from pathlib import Path
 
 from planner.model.answer import Bounded
-from planner.model.errors import InputError
-from planner.model.units import gbps_text, parse_duration_s, parse_volume_gb
+from planner.model.units import gbps_text
 from planner.replanning.plan import Continuation, Replan
 from planner.replanning.request import ReplanRequest
 from relayd.cli import text
-from relayd.cli.options import assignments, wan_of, whole_number
+from relayd.cli.options import wan_of
+from relayd.cli.questions.asking import one_thread, request_from
 from relayd.cli.text import filled, notes_block
 
 
 def run(options: argparse.Namespace) -> int:
     """Answer one request."""
-    options.request = ReplanRequest
-    # Small matrices gain nothing from threads; NumPy's libraries read these when first imported.
-    for library in ("OPENBLAS", "MKL", "OMP"):
-        os.environ.setdefault(f"{library}_NUM_THREADS", "1")
-    answer = ask(options)
+    one_thread()
+    answer = wan_of(options).ask(request_from(options, ReplanRequest))
     print(answer.model_dump_json(indent=2) if options.json else human(answer))
     return 0
-
-
-def ask(options: argparse.Namespace) -> Replan:
-    """Turn the options into a question, and ask."""
-    month = assignments(options.month_to_date, "--month-to-date", "*")
-    return wan_of(options).replan(
-        _read(options.plan),
-        moved_gb=_moved(options.moved),
-        elapsed_s=parse_duration_s(options.elapsed, "--elapsed"),
-        changes=whole_number(options.changes, "--changes"),
-        month_to_date_gb={
-            provider: parse_volume_gb(size, "--month-to-date") for provider, size in month.items()
-        },
-        vm_types=assignments(options.vm_type, "--vm-type", None),
-    )
-
-
-def _read(name: str) -> str:
-    if name == "-":
-        return sys.stdin.read()
-    try:
-        return Path(name).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as fault:
-        problem = getattr(fault, "strerror", None) or "is not text"
-        raise InputError("plan", f"can't be read: {problem}", value=name) from None
-
-
-def _moved(words: list[str]) -> float | dict[tuple[str, str], float]:
-    """Read one volume, or a volume for each of a shuffle's pairs."""
-    if len(words) == 1 and "=" not in words[0]:
-        return parse_volume_gb(words[0], "--moved")
-    found: dict[tuple[str, str], float] = {}
-    for pair, size in assignments(words, "--moved", None).items():
-        src, arrow, dst = pair.partition(">")
-        if not arrow:
-            raise InputError(
-                "--moved", "names no pair", value=pair, remedy="Write --moved 'SRC>DST=50GB'."
-            )
-        found[src.strip(), dst.strip()] = parse_volume_gb(size, "--moved")
-    return found
 
 
 def human(answer: Replan) -> str:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
-from planner.model.units import gbps_text, parse_duration_s
-from planner.schedule.document import schedule_from
+from planner.model.units import gbps_text
 from planner.schedule.plan import SchedulePlan, TransferSchedule
 from planner.schedule.request import ScheduleRequest
 from relayd.cli import text
-from relayd.cli.options import wan_of, whole_number
-from relayd.cli.questions.many import common_options, one_thread
+from relayd.cli.options import wan_of
+from relayd.cli.questions.asking import one_thread, request_from
 from relayd.cli.text import filled, notes_block
-from relayd.files.rows import read_json, read_rows
 
 BAR = 40
 SENDING, WAITING, OUTSIDE = "#", "-", " "
@@ -21,30 +18,10 @@ SENDING, WAITING, OUTSIDE = "#", "-", " "
 
 def run(options: argparse.Namespace) -> int:
     """Answer one request."""
-    options.request = ScheduleRequest
     one_thread()
-    plan = ask(options)
+    plan = wan_of(options).ask(request_from(options, ScheduleRequest))
     print(plan.model_dump_json(indent=2) if options.json else human(plan, periods=options.periods))
     return 0
-
-
-def ask(options: argparse.Namespace) -> SchedulePlan:
-    """Turn the options into a request, and ask."""
-    goal: dict[str, Any] = {}
-    if options.after is not None:
-        goal["existing"] = schedule_from(read_json(options.after, "schedule"))
-        goal["now_s"] = goal["existing"].now_s
-    if options.now is not None:
-        goal["now_s"] = parse_duration_s(options.now, "--now")
-    if options.explain is not None:
-        goal["explain"] = whole_number(options.explain, "--explain")
-    return wan_of(options).schedule(
-        read_rows(options.transfers, "transfers"),
-        rates=options.rates,
-        relays=options.relays,
-        **goal,
-        **common_options(options),
-    )
 
 
 def human(plan: SchedulePlan, *, periods: bool = False) -> str:

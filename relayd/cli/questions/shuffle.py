@@ -3,62 +3,24 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
-from planner.model.units import gbps_text, parse_duration_s, parse_volume_gb
+from planner.model.units import gbps_text
 from planner.shuffle.plan import Comparison, ShufflePlan
 from planner.shuffle.request import ShuffleRequest
 from relayd.cli import text
-from relayd.cli.options import assignments, number, wan_of, whole_number
+from relayd.cli.options import wan_of
+from relayd.cli.questions.asking import one_thread, request_from
 from relayd.cli.text import filled, notes_block
-from relayd.files.demands import read_demands
-from relayd.settings import load_settings
 
 SHOWN_PAIRS = 8
 
 
 def run(options: argparse.Namespace) -> int:
     """Answer one request."""
-    options.request = ShuffleRequest
-    plan = ask(options)
+    one_thread()
+    plan = wan_of(options).ask(request_from(options, ShuffleRequest))
     print(plan.model_dump_json(indent=2) if options.json else human(plan, all_pairs=options.pairs))
     return 0
-
-
-def ask(options: argparse.Namespace) -> ShufflePlan:
-    """Turn the options into a request, and ask."""
-    demands = read_demands(options.demands)
-    settings = load_settings()
-    vms = assignments(options.vms, "--vms", "*")
-    month = assignments(options.month_to_date, "--month-to-date", "*")
-    limits: dict[str, Any] = {}
-    most_vms = vms.pop("*", settings.vms)
-    connections = options.connections or settings.connections
-    margin = options.margin or settings.margin
-    if most_vms is not None:
-        limits["vms"] = whole_number(most_vms, "--vms")
-    if connections is not None:
-        limits["connections"] = whole_number(connections, "--connections")
-    if margin is not None:
-        limits["margin"] = number(margin, "--margin")
-    if options.deadline is not None:
-        limits["deadline_s"] = parse_duration_s(options.deadline, "--deadline")
-    if options.vm_start is not None:
-        limits["vm_start_s"] = parse_duration_s(options.vm_start, "--vm-start")
-    return wan_of(options).shuffle(
-        demands,
-        objective=options.objective,
-        relays=options.relays,
-        avoid=options.avoid,
-        allow=options.allow,
-        vms_in={region: whole_number(count, "--vms") for region, count in vms.items()},
-        month_to_date_gb={
-            provider: parse_volume_gb(size, "--month-to-date") for provider, size in month.items()
-        },
-        vm_types=assignments(options.vm_type, "--vm-type", None),
-        frontier=options.frontier,
-        **limits,
-    )
 
 
 def human(plan: ShufflePlan, *, all_pairs: bool = False) -> str:

@@ -1,0 +1,187 @@
+"""Options of a question from its specification, and a request from the options."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Mapping
+from itertools import groupby
+from typing import Any, TypeVar
+
+from planner.fields.kinds import Flag, OneOf
+from planner.fields.specified import Field, Specified, fields_of
+from planner.model.errors import FormatError
+from relayd.files.demands import read_demands
+from relayd.files.rows import read_json, read_rows, read_text
+from relayd.settings import load_settings
+
+R = TypeVar("R", bound=Specified)
+Fields = list[Field[Any, Any]]
+
+
+def add_options(
+    parser: argparse.ArgumentParser,
+    request: type[Specified],
+    *,
+    required: bool = True,
+    renamed: Mapping[str, str] = {},
+) -> None:
+    """Add an option for each field of a question; fields that share an option get one.
+
+    Parameters
+    ----------
+    parser : argparse.ArgumentParser
+    request : type
+        A specified class.
+    required : bool
+        Whether what the question needs must be given.
+    renamed : mapping
+        Name of a field to what its option is called here.
+    """
+    groups: dict[str, argparse._ArgumentGroup] = {}
+    for option, fields in _options(request):
+        first = fields[0]
+        called = renamed.get(first.name, option)
+        if first.group not in groups:
+            groups[first.group] = parser.add_argument_group(first.group)
+        more: dict[str, Any] = {"help": _help(fields), "default": None}
+        if isinstance(first.kind, Flag):
+            more["action"] = "store_true"
+        elif isinstance(first.kind, OneOf):
+            more["choices"] = tuple(first.kind.meanings)
+        else:
+            more["metavar"] = _metavar(option, fields)
+            if any(field.kind.repeated for field in fields):
+                more["action"] = "append"
+        if called.startswith("--"):
+            more |= {"dest": _dest(option), "required": required and first.required}
+        elif not first.required:
+            more["nargs"] = "?"
+        groups[first.group].add_argument(called, **more)
+    parser.set_defaults(request=request, renamed=renamed)
+
+
+def request_from(options: argparse.Namespace, request: type[R], **more: Any) -> R:
+    """Return the request that options say, with settings where they say nothing.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+    request : type
+        A specified class.
+    **more
+        Values of fields that are known otherwise.
+
+    Raises
+    ------
+    InputError
+        Naming the field that is wrong.
+    """
+    settings = load_settings()
+    found: dict[str, Any] = {}
+    for option, fields in _options(request):
+        given = getattr(options, _dest(option))
+        words = given if isinstance(given, list) else [] if given in {None, False} else [given]
+        scalar = [word for word in words if "=" not in word] if len(fields) > 1 else words
+        setting = getattr(settings, _dest(option), None)
+        if setting is not None and not scalar:
+            words = [*words, setting]
+        if words:
+            found |= _read(option, fields, words)
+    return request(**{**found, **more})
+
+
+def _options(request: type[Specified]) -> list[tuple[str, Fields]]:
+    """Return options with the fields that each is for, those of one group together."""
+    found: dict[str, Fields] = {}
+    for field in fields_of(request).values():
+        if field.option:
+            found.setdefault(field.option, []).append(field)
+    order = list(dict.fromkeys(fields[0].group for fields in found.values()))
+    return sorted(found.items(), key=lambda item: order.index(item[1][0].group))
+
+
+def _dest(option: str) -> str:
+    return option.removeprefix("--").replace("-", "_")
+
+
+def _metavar(option: str, fields: Fields) -> str:
+    if not option.startswith("--"):
+        return "FILE"
+    return "|".join(dict.fromkeys(field.kind.metavar for field in fields))
+
+
+def _help(fields: Fields) -> str:
+    first = fields[0]
+    texts = [field.help.removesuffix(".") for field in fields]
+    text = "; ".join(texts) if first.option and first.option.startswith("--") else texts[0]
+    text = text[0].lower() + text[1:] if not text[:2].isupper() else text
+    if isinstance(first.kind, OneOf):
+        text += ": " + ", ".join(f"{word} ({what})" for word, what in first.kind.meanings.items())
+    examples = [field.example for field in fields if field.example]
+    if examples and first.option and first.option.startswith("--"):
+        text += f"; such as {' or '.join(examples)}"
+    if first.default and not first.required and not first.kind.repeated:
+        text += f" (default {first.kind.text(first.default)})"
+    return text.replace("%", "%%")
+
+
+# ---- values --------------------------------------------------------------------------------------
+
+
+def _read(option: str, fields: Fields, words: list[Any]) -> dict[str, Any]:
+    first = fields[0]
+    if not option.startswith("--"):
+        return _from_file(fields, words[0])
+    if first.kind.metavar == "FILE":
+        return {first.name: read_text(words[-1], first.key)}
+    if isinstance(first.kind, Flag):
+        return {first.name: True}
+    if len(fields) == 1:
+        return {first.name: first.read_words(words)}
+    # A bare word is for everywhere, and `PLACE=VALUE` for one place.
+    everywhere, by_place = fields
+    found: dict[str, Any] = {}
+    for assigned, of_kind in groupby(sorted(words, key=_is_assigned), key=_is_assigned):
+        field = by_place if assigned else everywhere
+        found[field.name] = field.read_words(list(of_kind))
+    return found
+
+
+def _is_assigned(word: str) -> bool:
+    return "=" in word
+
+
+def _from_file(fields: Fields, name: str) -> dict[str, Any]:
+    first = fields[0]
+    if len(fields) == 1:
+        return {first.name: _READERS[first.kind.name](name, first.key)}
+    content = read_json(name, first.key)
+    if not isinstance(content, dict):
+        keys = ", ".join(field.key for field in fields)
+        raise FormatError(first.key, f"must be a JSON object with {keys}", value=name)
+    return {field.name: content[field.key] for field in fields if field.key in content}
+
+
+def _read_volumes(name: str, key: str) -> Any:
+    if name.endswith(".json") and isinstance(content := read_json(name, key), dict):
+        return content
+    return read_rows(name, key)
+
+
+# By kind of field.
+_READERS: Mapping[str, Callable[[str, str], Any]] = {
+    "pairs": lambda name, _: read_demands(name),
+    "items": read_rows,
+    "by_place": _read_volumes,
+    "document": read_text,
+}
+
+
+def one_thread() -> None:
+    """Keep NumPy's libraries, which read this when first imported, from using threads.
+
+    Matrices of a hundred rows gain nothing from threads, which wait for each other on busy cores.
+    """
+    for library in ("OPENBLAS", "MKL", "OMP"):
+        os.environ.setdefault(f"{library}_NUM_THREADS", "1")

@@ -1,0 +1,69 @@
+"""The commands that ask questions: their options are the fields of the questions."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from relayd.cli.commands.command import command, group
+from relayd.cli.questions.asking import add_options
+from relayd.questions.registry import QUESTIONS, Question
+
+EMITTED = ("haproxy", "socat", "iperf3", "rclone", "aws-cli", "azcopy", "gcloud", "env")
+HANDLERS = {
+    "plan": "relayd.cli.questions.plan:run",
+    "shuffle": "relayd.cli.questions.shuffle:run",
+    "broadcast": "relayd.cli.questions.broadcast:run",
+    "schedule": "relayd.cli.questions.schedule:run",
+    "place reduce": "relayd.cli.questions.place:reduce",
+    "place tasks": "relayd.cli.questions.place:tasks",
+    "replan": "relayd.cli.questions.replan:run",
+}
+# What an answer shows beside what the question asks for: options of commands alone.
+SHOWN = {
+    "shuffle": ("--pairs", "list every pair, with its paths"),
+    "broadcast": ("--trees", "list every tree"),
+    "schedule": ("--periods", "list rates and paths over time"),
+}
+NAMES = tuple(dict.fromkeys(question.command.split()[0] for question in QUESTIONS))
+
+
+def add_question_commands(commands: Any, only: str | None = None) -> None:
+    """Add the commands that answer a question; with options, unless another one is the only one.
+
+    The fields of a question are loaded with its options, and of those that are not asked, none are.
+    """
+    place = None
+    for question in QUESTIONS:
+        room, _, name = question.command.rpartition(" ")
+        if room and place is None:
+            where = "recommend where to reduce or run tasks"
+            place = group(commands, room, where, "what to place", "WHAT")
+        help_text = question.summary[0].lower() + question.summary[1:]
+        parser = command(place if room else commands, name, HANDLERS[question.command], help_text)
+        if only in {None, question.command.split()[0]}:
+            _add_options(parser, question)
+
+
+def _add_options(parser: argparse.ArgumentParser, question: Question) -> None:
+    add_options(parser, question.request)
+    if question.command in SHOWN:
+        option, help_text = SHOWN[question.command]
+        shown = parser.add_argument_group("shown")
+        shown.add_argument(option, action="store_true", help=help_text)
+    if question.command == "plan":
+        add_emitting(parser)
+
+
+def add_emitting(parser: argparse.ArgumentParser) -> None:
+    """Add the options that turn a plan into what another tool runs."""
+    run = parser.add_argument_group("running it")
+    run.add_argument("--emit", choices=EMITTED, help="print what to run with this tool instead")
+    run.add_argument(
+        "--endpoint",
+        metavar="REGION=ADDRESS",
+        action="append",
+        default=[],
+        help="for --emit: address of the VM there, or of several, with commas; repeatable",
+    )
+    run.add_argument("--port", metavar="N", help="for --emit: where relays listen (default 5201)")

@@ -1,0 +1,199 @@
+"""Fields of questions: what is read, what is refused, and what is derived from a declaration."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, FrozenInstanceError, replace
+from math import inf
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.broadcast.request import BroadcastRequest
+from planner.fields.kinds import Count, Kind
+from planner.fields.quantities import (
+    Duration,
+    Money,
+    MoneyPerHour,
+    Number,
+    Proportion,
+    Quantity,
+    Rate,
+    Volume,
+)
+from planner.fields.specified import Whole, description_of, field, fields_of, schema_of, specified
+from planner.model.errors import InputError
+from planner.placement.request import Machine, ReduceRequest, TasksRequest
+from planner.replanning.request import ReplanRequest
+from planner.schedule.request import ScheduleRequest
+from planner.schedule.timed_transfer import TimedTransfer
+from planner.shuffle.request import ShuffleRequest
+from planner.transfer.request import TransferRequest
+
+# A text of each kind, with the number that it means.
+WRITTEN: list[tuple[Quantity, str, float]] = [
+    (Volume(), "1.5TB", 1500.0),
+    (Volume(), "500 GB", 500.0),
+    (Duration(), "2h", 7200.0),
+    (Duration(), "90s", 90.0),
+    (Money(), "$20", 20.0),
+    (Money(), "20usd", 20.0),
+    (MoneyPerHour(infinite=True), "inf", inf),
+    (MoneyPerHour(infinite=True), "20usd/h", 20.0),
+    (Rate(), "200mbps", 0.2),
+    (Proportion(), "10%", 0.1),
+    (Number(), "4", 4.0),
+]
+
+
+@pytest.mark.parametrize(("kind", "text", "number"), WRITTEN, ids=lambda value: str(value))
+def test_a_text_means_its_number(kind: Quantity, text: str, number: float) -> None:
+    assert kind.read(text, "x") == pytest.approx(number)
+    assert kind.read_words([text], "x") == pytest.approx(number)
+
+
+QUANTITIES = st.sampled_from(
+    [Volume(), Duration(), Money(), MoneyPerHour(infinite=True), Rate(), Proportion(), Number()]
+)
+
+
+@given(QUANTITIES, st.floats(1e-6, 1e8))
+def test_texts_and_numbers_agree_and_json_gives_them_back(kind: Quantity, number: float) -> None:
+    read = kind.read(number, "x")
+    assert kind.read(repr(number), "x") == read == number
+    assert kind.read(kind.to_json(read), "x") == read
+    assert kind.read(kind.text(number), "x") == pytest.approx(number, rel=1e-5)
+
+
+@given(QUANTITIES, st.floats())
+def test_what_is_read_is_within_the_bounds(kind: Quantity, number: float) -> None:
+    within = kind.least <= number <= kind.most or (kind.infinite and number == inf)
+    if within:
+        assert kind.read(number, "x") == number
+    else:
+        with pytest.raises(InputError, match=r"^x: "):
+            kind.read(number, "x")
+
+
+@pytest.mark.parametrize("value", [True, None, [], {}, "five", "5 apples", object()])
+@pytest.mark.parametrize("kind", [Volume(), Duration(), Count(1, 9)], ids=lambda kind: kind.name)
+def test_what_is_no_number_is_refused(kind: Kind[Any], value: object) -> None:
+    with pytest.raises(InputError, match=r"^x: "):
+        kind.read(value, "x")
+
+
+# ---- requests ------------------------------------------------------------------------------------
+
+REQUESTS = [
+    TransferRequest("a", "b"),
+    TransferRequest(
+        "a",
+        "b",
+        volume_gb="1TB",
+        objective="time",
+        time_value_usd_per_h="inf",
+        deadline_s="2h",
+        budget_usd="$20",
+        avoid="provider:azure",
+        allow=["continent:EU"],
+        vms_in={"a": 2},
+        month_to_date_gb={"*": "40TB"},
+        vm_types={"aws": "t2.micro"},
+        frontier=True,
+    ),
+    ShuffleRequest({("a", "b"): 3.0, ("b", "c"): "1TB"}, deadline_s=60),
+    BroadcastRequest("a", ["b", "c"], relays="ends", margin="20%"),
+    ScheduleRequest([{"src": "a", "dst": "b", "volume": "1TB", "deadline": "2h"}], rates="low"),
+    ReduceRequest([("a", 3), {"region": "b", "gb": "2TB"}], reduce_in="a", budget_usd=0),
+    TasksRequest(["m", "r"], [[0, 2], [1, 0]], [{"region": "a", "cpus": 4}], time_limit_s="5s"),
+    ReplanRequest({"plan_id": "x"}, moved_gb={("a", "b"): "5GB"}, elapsed_s="10min"),
+]
+
+
+@pytest.mark.parametrize("request_", REQUESTS, ids=lambda one: type(one).__name__)
+def test_json_gives_a_request_back(request_: Any) -> None:
+    again = type(request_).from_json(request_.to_json())
+    assert again == request_
+    assert hash(again) == hash(request_)
+    assert replace(request_) == request_
+
+
+def test_texts_names_and_one_rule_are_read() -> None:
+    asked = REQUESTS[1]
+    assert isinstance(asked, TransferRequest)
+    assert (asked.volume_gb, asked.deadline_s, asked.budget_usd) == (1000.0, 7200.0, 20.0)
+    assert asked.avoid == ("provider:azure",)
+    assert asked.to_json()["time_value_usd_per_h"] == "inf"
+    machine = TasksRequest({"m": 1}, {}, [{"region": "a", "cpus": 4}]).machines
+    assert machine == (Machine("vm1", "a", 4.0),)
+    demands = ShuffleRequest(demands=[{"src": "a", "dst": "b", "volume_gb": 1}])  # type: ignore[call-arg]
+    assert demands.demands_gb == {("a", "b"): 1.0}
+    (named,) = ScheduleRequest([{"name": "n", "src": "a", "dst": "b", "gb": 1}]).transfers
+    assert named == TimedTransfer("n", "a", "b", 1.0)
+
+
+@pytest.mark.parametrize(
+    ("given_", "field_", "words"),
+    [
+        ({}, "dst", "is missing. Such as sa"),
+        ({"dst": "b", "volum_gb": 1}, "volum_gb", "Did you mean `volume_gb`"),
+        ({"dst": "b", "colour": 1}, "colour", "Fields are src, dst"),
+        ({"dst": "b", "src": "c"}, "src", "twice"),
+        ({"dst": "a"}, "dst", "source itself"),
+        ({"dst": "b", "volume_gb": "1 apple"}, "volume_gb", "unknown unit"),
+        ({"dst": "b", "volume_gb": 1e10}, "volume_gb", "at most"),
+        ({"dst": "b", "volume_gb": None}, "volume_gb", "number"),
+        ({"dst": "b", "vms": 1.5}, "vms", "whole number"),
+        ({"dst": "b", "vms_in": {"a": 0}}, "vms_in a", "from 1 to"),
+        ({"dst": "b", "avoid": 5}, "avoid", "list of names"),
+        ({"dst": "b", "frontier": "maybe"}, "frontier", "true or false"),
+        ({"dst": "b", "objective": "beauty"}, "objective", "value, time, cost, latency"),
+    ],
+)
+def test_what_is_wrong_is_named(given_: dict[str, Any], field_: str, words: str) -> None:
+    with pytest.raises(InputError, match=words) as caught:
+        TransferRequest("a", **given_)
+    assert caught.value.field == field_
+
+
+def test_a_request_does_not_change() -> None:
+    with pytest.raises(FrozenInstanceError):
+        TransferRequest("a", "b").connections = 3
+
+
+def test_rules_are_not_taken_for_regions() -> None:
+    with pytest.raises(InputError, match="regions for the planner"):
+        _ = TransferRequest("a", "b", avoid="provider:azure").forbidden
+
+
+# ---- derived -------------------------------------------------------------------------------------
+
+
+@specified
+class Wider(TransferRequest):
+    """A transfer with a field more."""
+
+    _: KW_ONLY
+    shades_of_grey: Whole = field(Count(1, 50), "Shades.", default=7, group="goal")
+
+
+def test_one_more_field_is_everywhere() -> None:
+    asked = Wider("a", "b", shades_of_grey="9")
+    assert asked.shades_of_grey == 9
+    assert asked.to_json()["shades_of_grey"] == 9
+    shown = schema_of(Wider)["properties"]["shades_of_grey"]
+    assert (shown["maximum"], shown["default"], shown["description"]) == (50, 7, "Shades.")
+    assert {"shades_of_grey", "volume_gb"} <= {one["name"] for one in description_of(Wider)}
+    assert set(fields_of(Wider)) == {*fields_of(TransferRequest), "shades_of_grey"}
+
+
+@pytest.mark.parametrize("request_", {type(one) for one in REQUESTS}, ids=lambda one: one.__name__)
+def test_every_field_says_what_it_means(request_: type) -> None:
+    for one in fields_of(request_).values():
+        assert one.help.endswith(".")
+        assert one.help[0].isupper()
+        assert one.group or one.deprecated
+        is_word = one.option and one.option.startswith("--") and one.kind.metavar != "FILE"
+        if one.example and is_word:
+            one.read_words([one.example])
