@@ -13,7 +13,7 @@ from planner.model.errors import RelaydError
 from probes.fleet.file import load_fleet
 from relayd.catalogue.loading import load_catalogue
 from relayd.cli.options import store_place
-from relayd.http.server.serving import Running, serve
+from relayd.http.server.serving import RunningService, serve
 from relayd.http.server.settings import ServiceSettings, load_service_settings
 from relayd.settings import load_settings
 from relayd.store import Place, open_store
@@ -54,7 +54,7 @@ def _places(options: argparse.Namespace) -> tuple[Place, list[Path]]:
     return db, [Path(name) for name in options.catalogue]
 
 
-def _say_where(running: Running) -> None:
+def _say_where(running: RunningService) -> None:
     print(f"relayd serves at {running.url} (documentation: {running.url}/docs)", flush=True)
 
 

@@ -9,8 +9,10 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter
 
 from relayd.http.models.problems import Problem
+from relayd.http.responses.json_responses import JSON
 from relayd.http.responses.problems import MEDIA_TYPE
-from relayd.http.routes.table import JSON, NDJSON, Route
+from relayd.http.route import NDJSON, Route
+from relayd.http.routes.all import ROUTES
 from relayd.version import __version__
 
 _REFS = "#/components/schemas/{model}"
@@ -47,9 +49,7 @@ Cursors and tokens are opaque.
 @cache
 def document() -> bytes:
     """Return the description as JSON."""
-    from relayd.http.routes.all import ROUTES
-
-    listed = tuple(route for route in ROUTES if route.listed)
+    listed = tuple(route for route in ROUTES if route.documented)
     return json.dumps(described(listed), indent=1).encode()
 
 
@@ -88,7 +88,10 @@ class _Schemas:
     def __init__(self, routes: tuple[Route, ...]) -> None:
         answers = dict.fromkeys([Problem, *(r.answer for r in routes if r.answer is not None)])
         asked = dict.fromkeys(
-            model for r in routes for model in (r.query, r.body, *r.also) if model is not None
+            model
+            for r in routes
+            for model in (r.query, r.body, *r.also_schemas)
+            if model is not None
         )
         wanted: list[tuple[Any, Any, TypeAdapter[Any]]] = [
             *((model, "serialization", TypeAdapter(model)) for model in answers),

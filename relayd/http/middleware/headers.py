@@ -1,4 +1,4 @@
-"""Headers of every answer, for browsers: nothing is to be guessed, framed, kept or loaded."""
+"""Headers of every answer, for browsers: nothing is to be guessed, surrounded, kept or loaded."""
 
 from __future__ import annotations
 

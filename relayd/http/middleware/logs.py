@@ -92,7 +92,7 @@ class Log:
                 self.flush()
 
 
-class ToLog(logging.Handler):
+class LogHandler(logging.Handler):
     """Sends what libraries log to a :class:`Log`."""
 
     def __init__(self, log: Log) -> None:

@@ -1,18 +1,18 @@
-"""Which answers go out by gzip, and what then names them (RFC 9110, 8.8.3 and 12.5.3)."""
+"""Compression by gzip, and the entity tags that go with it (RFC 9110, 8.8.3 and 12.5.3)."""
 
 from __future__ import annotations
 
 from aiohttp import web
 
-# What fits into one packet arrives no sooner for being shorter.
+# A body that fits into one packet arrives no sooner for being shorter.
 LEAST_BYTES = 1400
-# From here on compressing is left to a thread: 100 kB take some 2 ms.
+# From here on compressed_response is left to a thread: 100 kB take some 2 ms.
 LEAST_BYTES_FOR_A_THREAD = 100_000
 _END = '-gzip"'
 
 
 def accepts_gzip(header: str | None) -> bool:
-    """Say whether an Accept-Encoding header takes gzip; without one, nothing is compressed."""
+    """Return whether an Accept-Encoding header accepts gzip; without one, nothing is compressed."""
     weights: dict[str, float] = {}
     for part in (header or "").lower().split(","):
         coding, _, parameter = part.partition(";")
@@ -31,7 +31,7 @@ def tag_of(plain_tag: str, *, compressed: bool) -> str:
 
 
 def is_known(header: str | None, plain_tag: str) -> bool:
-    """Say whether If-None-Match names a document, in either encoding; compared weakly."""
+    """Return whether If-None-Match names a document, in either encoding; compared weakly."""
     if header is None:
         return False
     if header.strip() == "*":
@@ -40,8 +40,8 @@ def is_known(header: str | None, plain_tag: str) -> bool:
     return not known.isdisjoint((plain_tag, tag_of(plain_tag, compressed=True)))
 
 
-def compressing(body: bytes, **options: object) -> web.Response:
-    """Return an answer that is compressed while it is sent."""
+def compressed_response(body: bytes, **options: object) -> web.Response:
+    """Return a response that is compressed while it is sent."""
     response = web.Response(
         body=body,
         zlib_executor_size=LEAST_BYTES_FOR_A_THREAD,

@@ -1,4 +1,4 @@
-"""Cursors: where a page ended, in words that only the service reads."""
+"""Cursors: the position where a page ended, opaque to clients."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from planner.model.errors import InputError
 
 
 def cursor(*parts: str | int) -> str:
-    """Return a cursor for what came last on a page."""
+    """Return a cursor for the last entry of a page."""
     return base64.urlsafe_b64encode("\n".join(str(part) for part in parts).encode()).decode()
 
 
 def position(text: str | None, parts: int) -> list[str] | None:
-    """Return what :func:`cursor` was given; None for the first page.
+    """Return the parts that :func:`cursor` was given; None for the first page.
 
     Raises
     ------

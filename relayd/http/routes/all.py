@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from relayd.http.route import Route
 from relayd.http.routes import (
     campaigns,
-    catalogue,
     changes,
     dashboard,
     documentation,
     events,
     fleet,
-    link_details,
+    link_evidence,
     links,
     operations,
     plans,
@@ -19,17 +19,15 @@ from relayd.http.routes import (
     samples,
     snapshots,
 )
-from relayd.http.routes.table import Route
 
 ROUTES: tuple[Route, ...] = (
     *plans.ROUTES,
     *questions.ROUTES,
     *regions.ROUTES,
     *links.ROUTES,
-    *link_details.ROUTES,
+    *link_evidence.ROUTES,
     *snapshots.ROUTES,
     *changes.ROUTES,
-    *catalogue.ROUTES,
     *samples.ROUTES,
     *campaigns.ROUTES,
     *fleet.ROUTES,

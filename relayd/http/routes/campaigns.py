@@ -10,9 +10,9 @@ from relayd.http.campaigns.forecasting import forecast
 from relayd.http.models.campaigns import CampaignAnswer, CampaignRequest, Campaigns, ForecastAnswer
 from relayd.http.models.common import Page
 from relayd.http.responses.cursors import cursor, whole_position
+from relayd.http.responses.json_responses import encoded, json_response
 from relayd.http.responses.problems import ProblemError
-from relayd.http.responses.responses import encoded, json_answer
-from relayd.http.routes.table import Ask, Route
+from relayd.http.route import RequestContext, Route
 from relayd.http.server.service import Service
 from relayd.store import Store
 from relayd.store.campaigns.details import failures, last_event, stages
@@ -21,9 +21,9 @@ from relayd.store.campaigns.pages import CampaignState, campaign, campaign_page,
 MOST_DIGITS = 18
 
 
-async def list_campaigns(ask: Ask) -> web.Response:
+async def list_campaigns(context: RequestContext) -> web.Response:
     """List campaigns."""
-    service, query = ask.service, ask.query
+    service, query = context.service, context.query
     before = whole_position(query.cursor)
     rows, at_work = await service.store.read(
         lambda store: (
@@ -39,35 +39,35 @@ async def list_campaigns(ask: Ask) -> web.Response:
         "campaigns": [_seen(row, ours) for row in rows],
         "next_cursor": cursor(rows[-1].id) if more else None,
     }
-    return json_answer(encoded(content), service.current.snapshot)
+    return json_response(encoded(content), service.current.snapshot)
 
 
-async def get_campaign(ask: Ask) -> web.Response:
+async def get_campaign(context: RequestContext) -> web.Response:
     """Show one campaign."""
-    text = ask.request.match_info["id"]
+    text = context.request.match_info["id"]
     if not (text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS):
         raise _unknown(text)
-    return await _answer(ask.service, int(text), 200)
+    return await _answer(context.service, int(text), 200)
 
 
-async def post_campaign(ask: Ask) -> web.Response:
+async def post_campaign(context: RequestContext) -> web.Response:
     """Start a campaign, within its budget."""
-    service = ask.service
-    number = await service.campaigning.begin(ask.body.model_dump())
+    service = context.service
+    number = await service.campaigns.begin(context.body.model_dump())
     return await _answer(service, number, 202)
 
 
-async def post_campaign_forecast(ask: Ask) -> web.Response:
+async def post_campaign_forecast(context: RequestContext) -> web.Response:
     """Say what a campaign would do and cost; nothing is sent."""
-    service = ask.service
+    service = context.service
     fleet = service.settings.fleet
     if fleet is None:
-        raise ProblemError(409, "conflict", service.campaigning.refusal())
+        raise ProblemError(409, "conflict", service.campaigns.refusal())
     found = await service.workers.ask(
-        service.current.version, forecast, fleet, service.store.path, ask.body.model_dump()
+        service.current.version, forecast, fleet, service.store.path, context.body.model_dump()
     )
     content = {"snapshot": service.current.snapshot, **found}
-    return json_answer(encoded(content), service.current.snapshot)
+    return json_response(encoded(content), service.current.snapshot)
 
 
 async def _answer(service: Service, number: int, status: int) -> web.Response:
@@ -77,7 +77,7 @@ async def _answer(service: Service, number: int, status: int) -> web.Response:
     row, at_work, details = found
     seen = _seen(row, _at_work(service, at_work))
     content = {"snapshot": service.current.snapshot, "campaign": seen, **details}
-    response = json_answer(encoded(content), service.current.snapshot, status=status)
+    response = json_response(encoded(content), service.current.snapshot, status=status)
     if status == 202:
         response.headers[hdrs.LOCATION] = f"/v1/campaigns/{number}"
     return response
@@ -100,7 +100,7 @@ def _read(store: Store, number: int) -> tuple[CampaignState, int | None, dict[st
 
 def _at_work(service: Service, stored: int | None) -> set[int | None]:
     # Ours begins, and ends, a little outside of the time in which the store knows of it.
-    return {stored, service.campaigning.running, service.watching.campaign}
+    return {stored, service.campaigns.running, service.watcher.campaign}
 
 
 def _seen(row: CampaignState, at_work: set[int | None]) -> dict[str, Any]:

@@ -14,17 +14,17 @@ from planner.model.errors import InputError
 from planner.model.network import Network
 from relayd.http.models.changes import Changes, ChangesQuery
 from relayd.http.responses.cursors import cursor, whole_position
-from relayd.http.responses.responses import encoded, json_answer
+from relayd.http.responses.json_responses import encoded, json_response
+from relayd.http.route import RequestContext, Route
 from relayd.http.routes.snapshots import snapshot_seen
-from relayd.http.routes.table import Ask, Route
 from relayd.snapshots.changes import EstimateChange, changes, regions_between
 from relayd.store import SnapshotRow, Store
 from relayd.store.links.level_shifts import LevelShifts
 
 
-async def get_changes(ask: Ask) -> web.Response:
+async def get_changes(context: RequestContext) -> web.Response:
     """List what has changed."""
-    service, query = ask.service, ask.query
+    service, query = context.service, context.query
     current = service.current
     now_s = time.time()
     since_s = now_s - query.since_s if query.since is None else _time_of(query.since)
@@ -43,7 +43,7 @@ async def get_changes(ask: Ask) -> web.Response:
         "total_by_source": Counter(each.after.source for each in every),
         "next_cursor": cursor(start + len(page)) if more else None,
     }
-    return json_answer(encoded(content), current.snapshot)
+    return json_response(encoded(content), current.snapshot)
 
 
 def _read(store: Store, now: Network, since_s: float, now_s: float) -> dict[str, Any]:

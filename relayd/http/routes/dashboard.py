@@ -12,7 +12,7 @@ from relayd.dashboard.charts import bundle
 from relayd.dashboard.pages import PAGES, Page, rendered
 from relayd.http.responses.compression import accepts_gzip, is_known, tag_of
 from relayd.http.responses.problems import ProblemError
-from relayd.http.routes.table import Ask, Route
+from relayd.http.route import RequestContext, Route
 
 HTML, JAVASCRIPT = "text/html", "text/javascript"
 # Its own files only: no inline script or style, nothing from another host, no `eval`.
@@ -22,34 +22,34 @@ POLICY = (
 )
 
 
-def _shows(page: Page) -> Callable[[Ask], Awaitable[web.Response]]:
-    async def get_page(ask: Ask) -> web.Response:
+def _shows(page: Page) -> Callable[[RequestContext], Awaitable[web.Response]]:
+    async def get_page(context: RequestContext) -> web.Response:
         """Return a page without figures: its script asks for them, with the reader's token."""
-        return _sent(ask, rendered(page))
+        return _sent(context, rendered(page))
 
     return get_page
 
 
-async def get_asset(ask: Ask) -> web.Response:
+async def get_asset(context: RequestContext) -> web.Response:
     """Return a script, a style or the outline of the world."""
-    known = assets().get("{folder}/{name}".format_map(ask.request.match_info))
+    known = assets().get("{folder}/{name}".format_map(context.request.match_info))
     if known is None:
         raise ProblemError(404, "not-found", "The dashboard has no such file.")
-    return _sent(ask, known)
+    return _sent(context, known)
 
 
-async def get_charts(ask: Ask) -> web.Response:
+async def get_charts(context: RequestContext) -> web.Response:
     """Return the bundle that draws charts."""
     known = await asyncio.to_thread(bundle)
     if known is None:
         raise ProblemError(
             404, "not-found", "Charts need the extra `report`: pip install 'relayd[report]'."
         )
-    return _sent(ask, known)
+    return _sent(context, known)
 
 
-def _sent(ask: Ask, found: Asset) -> web.Response:
-    compressed = accepts_gzip(ask.request.headers.get(hdrs.ACCEPT_ENCODING))
+def _sent(context: RequestContext, found: Asset) -> web.Response:
+    compressed = accepts_gzip(context.request.headers.get(hdrs.ACCEPT_ENCODING))
     headers = {
         hdrs.CONTENT_TYPE: found.media_type,
         hdrs.CACHE_CONTROL: "no-cache",
@@ -57,7 +57,7 @@ def _sent(ask: Ask, found: Asset) -> web.Response:
         hdrs.VARY: hdrs.ACCEPT_ENCODING,
         "Content-Security-Policy": POLICY,
     }
-    if is_known(ask.request.headers.get(hdrs.IF_NONE_MATCH), found.tag):
+    if is_known(context.request.headers.get(hdrs.IF_NONE_MATCH), found.tag):
         return web.Response(status=304, headers=headers)
     if compressed:
         headers[hdrs.CONTENT_ENCODING] = "gzip"
@@ -73,13 +73,18 @@ ROUTES = (
             _shows(page),
             page.summary,
             media_type=HTML,
-            called=f"get_{page.name}_page",
-            listed=False,
+            operation_id=f"get_{page.name}_page",
+            documented=False,
         )
         for page in PAGES
     ),
     Route(
-        "GET", "/assets/charts.js", get_charts, "Draws charts", media_type=JAVASCRIPT, listed=False
+        "GET",
+        "/assets/charts.js",
+        get_charts,
+        "Draws charts",
+        media_type=JAVASCRIPT,
+        documented=False,
     ),
     Route(
         "GET",
@@ -87,6 +92,6 @@ ROUTES = (
         get_asset,
         "What pages load",
         media_type=JAVASCRIPT,
-        listed=False,
+        documented=False,
     ),
 )

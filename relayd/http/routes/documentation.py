@@ -1,4 +1,4 @@
-"""``/docs``: the API for people, from its description and without anything from elsewhere."""
+"""``/docs``: the API for people; the page loads nothing from other hosts."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from pathlib import Path
 
 from aiohttp import hdrs, web
 
-from relayd.http.description.documentation import page
-from relayd.http.routes.table import Ask, Route
+from relayd.http.route import RequestContext, Route
 
 PAGES = Path(__file__).resolve().parents[1] / "pages"
 # Its own files only: no inline script or style, nothing from another host.
@@ -18,18 +17,18 @@ POLICY = (
 HTML, JAVASCRIPT, CSS = "text/html", "text/javascript", "text/css"
 
 
-async def get_docs(ask: Ask) -> web.Response:  # noqa: ARG001
+async def get_docs(context: RequestContext) -> web.Response:
     """Return the page."""
-    return _text(page(), HTML)
+    return _text(context.service.documentation, HTML)
 
 
-async def get_docs_script(ask: Ask) -> web.Response:  # noqa: ARG001
-    """Return what lets the page ask."""
+async def get_docs_script(context: RequestContext) -> web.Response:  # noqa: ARG001
+    """Return the script by which the page sends requests."""
     return _text((PAGES / "docs.js").read_bytes(), JAVASCRIPT)
 
 
-async def get_docs_style(ask: Ask) -> web.Response:  # noqa: ARG001
-    """Return how the page looks."""
+async def get_docs_style(context: RequestContext) -> web.Response:  # noqa: ARG001
+    """Return the style of the page."""
     return _text((PAGES / "docs.css").read_bytes(), CSS)
 
 
@@ -44,6 +43,8 @@ def _text(content: bytes, kind: str) -> web.Response:
 
 ROUTES = (
     Route("GET", "/docs", get_docs, "This documentation", media_type=HTML),
-    Route("GET", "/docs.js", get_docs_script, "Its script", media_type=JAVASCRIPT, listed=False),
-    Route("GET", "/docs.css", get_docs_style, "Its style", media_type=CSS, listed=False),
+    Route(
+        "GET", "/docs.js", get_docs_script, "Its script", media_type=JAVASCRIPT, documented=False
+    ),
+    Route("GET", "/docs.css", get_docs_style, "Its style", media_type=CSS, documented=False),
 )

@@ -8,10 +8,10 @@ from aiohttp import hdrs, web
 
 from planner.model.errors import InputError
 from relayd.http.middleware.headers import SECURITY_HEADERS
-from relayd.http.middleware.middleware import REQUEST_ID
+from relayd.http.middleware.stack import REQUEST_ID
 from relayd.http.models.events import EventsQuery
-from relayd.http.responses.responses import encoded
-from relayd.http.routes.table import Ask, Route
+from relayd.http.responses.json_responses import encoded
+from relayd.http.route import RequestContext, Route
 from relayd.store.events import Event
 
 EVENT_STREAM = "text/event-stream"
@@ -20,22 +20,22 @@ PATIENCE_S = 30.0
 """How long a reader may leave what was sent unread."""
 
 
-async def get_events(ask: Ask) -> web.StreamResponse:
+async def get_events(context: RequestContext) -> web.StreamResponse:
     """Send events as they come, until the reader or the service goes."""
-    stream = ask.service.events
+    stream = context.service.events
     with stream.reader():
-        last_id = _last_seen(ask)
+        last_id = _last_seen(context)
         if last_id is None:
             last_id = await stream.last_id()
         response = web.StreamResponse(
             headers={
                 **SECURITY_HEADERS,
                 hdrs.CONTENT_TYPE: EVENT_STREAM,
-                REQUEST_ID: ask.request_id,
+                REQUEST_ID: context.request_id,
                 "X-Accel-Buffering": "no",  # nginx would hold events back
             }
         )
-        await response.prepare(ask.request)
+        await response.prepare(context.request)
         try:
             await _write(response, b": these are events of relayd\nretry: 3000\n\n")
             while not stream.is_closed:
@@ -64,10 +64,10 @@ def _framed(event: Event) -> bytes:
     return b"id: %d\nevent: %b\ndata: %b\n\n" % (event.id, name.encode(), encoded(event))
 
 
-def _last_seen(ask: Ask) -> int | None:
-    text = ask.request.headers.get("Last-Event-ID", "").strip()
+def _last_seen(context: RequestContext) -> int | None:
+    text = context.request.headers.get("Last-Event-ID", "").strip()
     if not text:
-        after: int | None = ask.query.after
+        after: int | None = context.query.after
         return after
     if not (text.isascii() and text.isdigit() and len(text) <= 18):
         raise InputError("Last-Event-ID", "is not the id of an event", value=text[:50])

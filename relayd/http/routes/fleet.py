@@ -14,9 +14,9 @@ from planner.model.document import site_as_json
 from relayd.cli.measuring.caps import cap_json, measured_caps
 from relayd.http.campaigns.fleet_file import fleet_of
 from relayd.http.models.fleet import FleetAnswer, Sites
+from relayd.http.responses.json_responses import encoded, json_response, tagged_response
 from relayd.http.responses.problems import ProblemError
-from relayd.http.responses.responses import encoded, json_answer, tagged_answer
-from relayd.http.routes.table import Ask, Route
+from relayd.http.route import RequestContext, Route
 from relayd.http.server.current_state import Current
 from relayd.store.links.states import LinkStates
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from probes.fleet.hosts import Host
 
 
-async def get_fleet(ask: Ask) -> web.Response:
+async def get_fleet(context: RequestContext) -> web.Response:
     """List hosts, their measured caps, and links that are not as usual."""
-    service = ask.service
+    service = context.service
     current = service.current
     path = service.settings.fleet
     fleet: Iterable[Host] = ()
@@ -36,15 +36,15 @@ async def get_fleet(ask: Ask) -> web.Response:
             fleet = await asyncio.to_thread(fleet_of, path)
         except ProblemError as error:  # the rest is worth telling all the same
             problem = str(error)
-    watch = service.watching.status() or {}
+    watch = service.watcher.status() or {}
     caps, states = await service.store.read(
         lambda store: (
             measured_caps(store, current.catalogue),
             LinkStates(store.database).now(time.time()),
         )
     )
-    why_not = service.campaigning.refusal()
-    if not why_not and not service.access.may(ask.request, "probe"):
+    why_not = service.campaigns.refusal()
+    if not why_not and not service.access.may(context.request, "probe"):
         why_not = "This needs a token with the scope 'probe'."
     content = {
         "snapshot": current.snapshot,
@@ -56,7 +56,7 @@ async def get_fleet(ask: Ask) -> web.Response:
         "may_start_campaigns": not why_not,
         "why_not": why_not,
     }
-    return json_answer(encoded(content), current.snapshot)
+    return json_response(encoded(content), current.snapshot)
 
 
 def _host(host: Host, watch: Mapping[str, Any]) -> dict[str, Any]:
@@ -71,11 +71,11 @@ def _host(host: Host, watch: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-async def get_sites(ask: Ask) -> web.Response:
+async def get_sites(context: RequestContext) -> web.Response:
     """List the caps of all regions."""
-    current = ask.service.current
+    current = context.service.current
     body = current.page("sites", lambda: _sites(current))
-    return tagged_answer(ask.request, body, current.snapshot)
+    return tagged_response(context.request, body, current.snapshot)
 
 
 def _sites(current: Current) -> bytes:

@@ -25,10 +25,10 @@ from relayd.http.models.network import (
     MatrixQuery,
 )
 from relayd.http.responses.cursors import cursor, position, whole_position
+from relayd.http.responses.json_responses import encoded, json_response, tagged_response
 from relayd.http.responses.problems import ProblemError
-from relayd.http.responses.responses import encoded, json_answer, tagged_answer
-from relayd.http.routes.link_details import finite_as_json
-from relayd.http.routes.table import Ask, Route
+from relayd.http.route import RequestContext, Route
+from relayd.http.routes.link_evidence import finite_as_json
 from relayd.http.server.current_state import Current
 from relayd.sources.wan import Wan
 from relayd.store.samples.pages import sample_page
@@ -37,9 +37,9 @@ from relayd.store.samples.pages import sample_page
 AGES_STAND_S = 60
 
 
-async def get_links(ask: Ask) -> web.Response:
+async def get_links(context: RequestContext) -> web.Response:
     """List links, by source and destination."""
-    current, query = ask.service.current, ask.query
+    current, query = context.service.current, context.query
     src = current.wan.resolve(query.src, "src").region_id if query.src else None
     dst = current.wan.resolve(query.dst, "dst").region_id if query.dst else None
     links = current.sorted_links
@@ -63,13 +63,13 @@ async def get_links(ask: Ask) -> web.Response:
         "links": [link_as_json(link) for link in page],
         "next_cursor": cursor(page[-1].src, page[-1].dst) if more else None,
     }
-    return tagged_answer(ask.request, encoded(content), current.snapshot)
+    return tagged_response(context.request, encoded(content), current.snapshot)
 
 
-async def get_link(ask: Ask) -> web.Response:
+async def get_link(context: RequestContext) -> web.Response:
     """Show one link."""
-    current = ask.service.current
-    link = _link(ask)
+    current = context.service.current
+    link = _link(context)
     catalogue, network = current.catalogue, current.wan.network
     body = encoded(
         {
@@ -82,13 +82,13 @@ async def get_link(ask: Ask) -> web.Response:
             "state": network.states.get((link.src, link.dst)),
         }
     )
-    return tagged_answer(ask.request, body, current.snapshot)
+    return tagged_response(context.request, body, current.snapshot)
 
 
-async def get_link_history(ask: Ask) -> web.Response:
+async def get_link_history(context: RequestContext) -> web.Response:
     """List the samples of a link in the order in which they arrived."""
-    service, query = ask.service, ask.query
-    src, dst = _pair(ask)
+    service, query = context.service, context.query
+    src, dst = _pair(context)
     after = whole_position(query.cursor)
     rows = await service.store.read(
         lambda store: sample_page(
@@ -104,12 +104,12 @@ async def get_link_history(ask: Ask) -> web.Response:
         ],
         "next_cursor": cursor(rows[-1].id) if more else None,
     }
-    return json_answer(encoded(content), service.current.snapshot)
+    return json_response(encoded(content), service.current.snapshot)
 
 
-async def get_matrix(ask: Ask) -> web.Response:
+async def get_matrix(context: RequestContext) -> web.Response:
     """Return one figure for all pairs."""
-    service, current, query = ask.service, ask.service.current, ask.query
+    service, current, query = context.service, context.service.current, context.query
     # The number of connections matters to one figure only.
     connections = query.connections if query.metric == "relay-gain" else 64
     key = f"matrix {query.metric} {connections} {query.measured_only} {query.digits}"
@@ -126,7 +126,7 @@ async def get_matrix(ask: Ask) -> web.Response:
             query.digits,
         )
         current.plans.keep(key, body)
-    return tagged_answer(ask.request, body, current.snapshot)
+    return tagged_response(context.request, body, current.snapshot)
 
 
 def matrix_bytes(
@@ -150,17 +150,17 @@ def matrix_bytes(
     )
 
 
-def _pair(ask: Ask) -> tuple[str, str]:
-    src, dst, _ = ask.service.current.wan.resolve_pair(
-        ask.request.match_info["src"], ask.request.match_info["dst"]
+def _pair(context: RequestContext) -> tuple[str, str]:
+    src, dst, _ = context.service.current.wan.resolve_pair(
+        context.request.match_info["src"], context.request.match_info["dst"]
     )
     return src, dst
 
 
-def _link(ask: Ask) -> Link:
-    src, dst = _pair(ask)
+def _link(context: RequestContext) -> Link:
+    src, dst = _pair(context)
     try:
-        return ask.service.current.wan.network.link(src, dst)
+        return context.service.current.wan.network.link(src, dst)
     except DataError as error:
         raise ProblemError(404, "data", str(error)) from None
 

@@ -8,21 +8,21 @@ from aiohttp import hdrs, web
 
 from planner.model.errors import StoreError
 from relayd.http.models.operations import Health, Readiness, Watch
+from relayd.http.responses.json_responses import encoded, json_response
 from relayd.http.responses.problems import ProblemError
-from relayd.http.responses.responses import encoded, json_answer
-from relayd.http.routes.table import Ask, Route
+from relayd.http.route import RequestContext, Route
 
 METRICS_TYPE = "text/plain"
 
 
-async def get_healthz(ask: Ask) -> web.Response:
+async def get_healthz(context: RequestContext) -> web.Response:
     """Say that the process answers."""
-    return json_answer(encoded({"status": "ok"}), ask.service.current.snapshot)
+    return json_response(encoded({"status": "ok"}), context.service.current.snapshot)
 
 
-async def get_readyz(ask: Ask) -> web.Response:
+async def get_readyz(context: RequestContext) -> web.Response:
     """Say whether requests should be sent here, with the reason where not."""
-    service = ask.service
+    service = context.service
     current = service.current
     reasons = []
     if service.is_stopping:
@@ -41,30 +41,30 @@ async def get_readyz(ask: Ask) -> web.Response:
         "snapshot": current.snapshot,
         "snapshot_age_s": age_s,
         "checked_at_s": time.time(),
-        "watch": service.watching.health(),
+        "watch": service.watcher.health(),
     }
-    return json_answer(encoded(content), current.snapshot, status=503 if reasons else 200)
+    return json_response(encoded(content), current.snapshot, status=503 if reasons else 200)
 
 
-async def get_watch(ask: Ask) -> web.Response:
+async def get_watch(context: RequestContext) -> web.Response:
     """Say how the fleet is watched, with hosts and money."""
-    current = ask.service.current
-    content = {"snapshot": current.snapshot, "watch": ask.service.watching.status()}
-    return json_answer(encoded(content), current.snapshot)
+    current = context.service.current
+    content = {"snapshot": current.snapshot, "watch": context.service.watcher.status()}
+    return json_response(encoded(content), current.snapshot)
 
 
-async def get_metrics(ask: Ask) -> web.Response:
+async def get_metrics(context: RequestContext) -> web.Response:
     """Return counters and gauges as Prometheus reads them."""
     return web.Response(
-        body=ask.service.metrics.text(),
+        body=context.service.metrics.text(),
         headers={hdrs.CONTENT_TYPE: "text/plain; version=0.0.4; charset=utf-8"},
     )
 
 
-async def get_openapi(ask: Ask) -> web.Response:
+async def get_openapi(context: RequestContext) -> web.Response:
     """Return the description of all of this."""
     return web.Response(
-        body=ask.service.openapi,
+        body=context.service.openapi,
         headers={hdrs.CONTENT_TYPE: "application/json", hdrs.CACHE_CONTROL: "no-cache"},
     )
 

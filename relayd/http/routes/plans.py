@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import orjson
 from aiohttp import web
+from pydantic import ValidationError
 
-from planner.model.errors import InputError
+from planner.model.answer import Answer
+from planner.model.errors import InputError, RelaydError
 from planner.transfer.plan import Plan
 from planner.transfer.request import DEFAULT_CANDIDATES
 from relayd.http.models.plans import BatchAnswer, PlanBatch, PlanQuery, PlanRequest
-from relayd.http.responses.answering import batch_items, plan_bytes
-from relayd.http.responses.responses import encoded, json_answer
-from relayd.http.routes.table import Ask, Route
-
-if TYPE_CHECKING:
-    from relayd.http.server.current_state import Current
-    from relayd.http.server.service import Service
+from relayd.http.responses.json_responses import encoded, json_response
+from relayd.http.responses.problems import ProblemError, invalid, problem_of
+from relayd.http.responses.problems import encoded as problem_bytes
+from relayd.http.route import RequestContext, Route
+from relayd.http.server.current_state import Current
+from relayd.http.server.service import Service
+from relayd.sources.wan import Wan
 
 # A plan over few VMs takes some 0.35 ms, and handing it to another process and back takes longer:
 # it is made where it is asked. With more VMs, or several under a limit, the search may
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
 MOST_VMS_HERE = 8
 
 
-def known_plan(service: Service, request: web.Request) -> web.Response | None:
+def cached_plan(service: Service, request: web.Request) -> web.Response | None:
     """Answer a query that was answered before, word for word."""
     current = service.current
     body = current.plans.get(request.raw_path)
@@ -35,26 +38,28 @@ def known_plan(service: Service, request: web.Request) -> web.Response | None:
     return web.Response(body=body, headers=current.headers.copy())
 
 
-async def get_plan(ask: Ask) -> web.Response:
+async def get_plan(context: RequestContext) -> web.Response:
     """Answer a question in a query string."""
-    asked = PlanRequest.model_construct(_fields_set=ask.query.model_fields_set, **dict(ask.query))
-    current = ask.service.current
-    body = await _plan(ask.service, current, asked)
-    if ask.request.method == "GET":
-        current.plans.keep(ask.request.raw_path, body)
-    return json_answer(body, current.snapshot)
+    asked = PlanRequest.model_construct(
+        _fields_set=context.query.model_fields_set, **dict(context.query)
+    )
+    current = context.service.current
+    body = await _plan(context.service, current, asked)
+    if context.request.method == "GET":
+        current.plans.keep(context.request.raw_path, body)
+    return json_response(body, current.snapshot)
 
 
-async def post_plan(ask: Ask) -> web.Response:
+async def post_plan(context: RequestContext) -> web.Response:
     """Answer a question in a body."""
-    current = ask.service.current
-    return json_answer(await _plan(ask.service, current, ask.body), current.snapshot)
+    current = context.service.current
+    return json_response(await _plan(context.service, current, context.body), current.snapshot)
 
 
-async def post_plans_batch(ask: Ask) -> web.Response:
+async def post_plans_batch(context: RequestContext) -> web.Response:
     """Answer many questions, each by itself."""
-    service, current = ask.service, ask.service.current
-    questions = ask.body.plans
+    service, current = context.service, context.service.current
+    questions = context.body.plans
     if len(questions) > service.settings.batch_items:
         raise InputError(
             "plans",
@@ -63,11 +68,11 @@ async def post_plans_batch(ask: Ask) -> web.Response:
             remedy="Ask in several batches.",
         )
     items = await service.workers.ask_in_parts(
-        current.version, batch_items, questions, ask.request_id
+        current.version, batch_items, questions, context.request_id
     )
     service.metrics.batched(len(items))
     body = b'{"snapshot":%b,"results":[%b]}' % (encoded(current.snapshot), b",".join(items))
-    return json_answer(body, current.snapshot)
+    return json_response(body, current.snapshot)
 
 
 async def _plan(service: Service, current: Current, asked: PlanRequest) -> bytes:
@@ -101,6 +106,42 @@ def _is_quick(asked: PlanRequest) -> bool:
     return asked.vms == 1 or limits == (None, None, None)
 
 
+def dumped(answer: Answer) -> bytes:
+    """Return an answer as JSON.
+
+    orjson writes dataclasses as they are: 0.02 ms a plan, where turning one into dicts and these
+    into text takes 0.14 ms, nearly half of what planning takes.
+    """
+    return orjson.dumps(answer, option=orjson.OPT_SERIALIZE_NUMPY)
+
+
+def plan_bytes(wan: Wan, request: PlanRequest) -> bytes:
+    """Return a plan as JSON.
+
+    Raises
+    ------
+    RelaydError
+        As :meth:`relayd.sources.wan.Wan.plan` does.
+    """
+    return dumped(wan.plan(**request.keywords()))
+
+
+def batch_items(wan: Wan, questions: list[Any], request_id: str | None) -> list[bytes]:
+    """Return the items of a batch's answer, each with a plan or its own problem."""
+    return [_item(wan, question, request_id) for question in questions]
+
+
+def _item(wan: Wan, question: Any, request_id: str | None) -> bytes:
+    try:
+        request = PlanRequest.model_validate(question, strict=True)
+        return b'{"plan":%b,"problem":null}' % plan_bytes(wan, request)
+    except ValidationError as error:
+        problem: ProblemError = problem_of(invalid(error))
+    except RelaydError as error:
+        problem = problem_of(error)
+    return b'{"plan":null,"problem":%b}' % problem_bytes(problem, request_id)
+
+
 ROUTES = (
     Route(
         "GET",
@@ -112,7 +153,7 @@ ROUTES = (
         query=PlanQuery,
         answer=Plan,
         statuses=(409, 422),
-        quick=known_plan,
+        cached=cached_plan,
     ),
     Route(
         "POST",

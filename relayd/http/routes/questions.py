@@ -15,17 +15,17 @@ from relayd.http.models.questions import QuestionModel
 from relayd.http.models.replans import ReplanQuestion
 from relayd.http.models.schedules import ScheduleQuestion
 from relayd.http.models.shuffles import ShuffleQuestion
-from relayd.http.responses.answering import dumped
-from relayd.http.responses.responses import json_answer
-from relayd.http.routes.table import Ask, Route
+from relayd.http.responses.json_responses import json_response
+from relayd.http.route import RequestContext, Route
+from relayd.http.routes.plans import dumped
 from relayd.sources.wan import Wan
 
 
-async def post_question(ask: Ask) -> web.Response:
+async def post_question(context: RequestContext) -> web.Response:
     """Answer in a worker: it takes from milliseconds to seconds."""
-    current = ask.service.current
-    body = await ask.service.workers.ask(current.version, answer_bytes, ask.body)
-    return json_answer(body, current.snapshot)
+    current = context.service.current
+    body = await context.service.workers.ask(current.version, answer_bytes, context.body)
+    return json_response(body, current.snapshot)
 
 
 def answer_bytes(wan: Wan, question: QuestionModel) -> bytes:
@@ -46,7 +46,7 @@ def _route(
         body=question,
         answer=answer,
         statuses=(409, 422),
-        called=name,
+        operation_id=name,
     )
 
 

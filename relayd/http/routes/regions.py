@@ -1,21 +1,22 @@
-"""``/v1/regions``: the regions of the graph, and the names they go by."""
+"""``/v1/regions`` and ``/v1/catalogue``: regions and their names, VM types and prices."""
 
 from __future__ import annotations
 
 from aiohttp import web
 
 from planner.model.document import aliases_by_region, region_as_json
-from relayd.http.models.network import Regions
-from relayd.http.responses.responses import encoded, tagged_answer
-from relayd.http.routes.table import Ask, Route
+from relayd.catalogue.loading import content_of
+from relayd.http.models.network import CatalogueAnswer, Regions
+from relayd.http.responses.json_responses import encoded, tagged_response
+from relayd.http.route import RequestContext, Route
 from relayd.http.server.current_state import Current
 
 
-async def get_regions(ask: Ask) -> web.Response:
+async def get_regions(context: RequestContext) -> web.Response:
     """List regions and aliases."""
-    current = ask.service.current
+    current = context.service.current
     body = current.page("regions", lambda: _regions(current))
-    return tagged_answer(ask.request, body, current.snapshot)
+    return tagged_response(context.request, body, current.snapshot)
 
 
 def _regions(current: Current) -> bytes:
@@ -30,6 +31,16 @@ def _regions(current: Current) -> bytes:
     return encoded({"snapshot": current.snapshot, "regions": listed, "aliases": named})
 
 
+async def get_catalogue(context: RequestContext) -> web.Response:
+    """Return regions, aliases, VM types and prices."""
+    current = context.service.current
+    content = {"snapshot": current.snapshot, "digest": current.catalogue.digest}
+    body = current.page(
+        "catalogue", lambda: encoded({**content, "catalogue": content_of(current.catalogue)})
+    )
+    return tagged_response(context.request, body, current.snapshot)
+
+
 ROUTES = (
     Route(
         "GET",
@@ -38,6 +49,16 @@ ROUTES = (
         "List regions and aliases",
         "read",
         answer=Regions,
+        etag=True,
+    ),
+    Route(
+        "GET",
+        "/v1/catalogue",
+        get_catalogue,
+        "Return regions, VM types and prices",
+        "read",
+        "What `relayd.open(url, mirror=True)` copies beside the graph.",
+        answer=CatalogueAnswer,
         etag=True,
     ),
 )

@@ -10,19 +10,19 @@ from pydantic import ValidationError
 from relayd.http.middleware.json_documents import read_json
 from relayd.http.middleware.reading import check_media_type, read_bytes, read_parts
 from relayd.http.models.samples import IngestAnswer, SampleGiven, SamplesGiven
+from relayd.http.responses.json_responses import JSON, encoded, json_response
 from relayd.http.responses.problems import ProblemError, invalid
-from relayd.http.responses.responses import encoded, json_answer
-from relayd.http.responses.sample_rows import SampleRows
-from relayd.http.routes.table import JSON, NDJSON, Ask, Route
+from relayd.http.route import NDJSON, RequestContext, Route
+from relayd.http.routes.sample_rows import SampleRows
 from relayd.store import append
 
 ORIGIN = "service"
 
 
-async def post_samples(ask: Ask) -> web.Response:
+async def post_samples(context: RequestContext) -> web.Response:
     """Take samples in; when it answers, they are on disk."""
-    service = ask.service
-    rows = await _rows(ask)
+    service = context.service
+    rows = await _rows(context)
     accepted = duplicates = 0
     batch_id = None
     if rows.samples:
@@ -47,11 +47,11 @@ async def post_samples(ask: Ask) -> web.Response:
         "rejections": rows.rejections,
         "batch_id": batch_id,
     }
-    return json_answer(encoded(content), service.current.snapshot)
+    return json_response(encoded(content), service.current.snapshot)
 
 
-async def _rows(ask: Ask) -> SampleRows:
-    settings, request = ask.service.settings, ask.request
+async def _rows(context: RequestContext) -> SampleRows:
+    settings, request = context.service.settings, context.request
     rows = SampleRows()
     if check_media_type(request, (JSON, NDJSON)) == JSON:
         content = await read_bytes(request, int(settings.body_mb * 1e6), settings.read_timeout_s)
@@ -92,6 +92,6 @@ ROUTES = (
         body_types=(JSON, NDJSON),
         answer=IngestAnswer,
         statuses=(422,),
-        also=(SampleGiven,),
+        also_schemas=(SampleGiven,),
     ),
 )

@@ -12,24 +12,24 @@ from planner.model.errors import InputError
 from relayd.http.models.common import Page
 from relayd.http.models.network import Graph, Snapshots
 from relayd.http.responses.cursors import cursor, position
-from relayd.http.responses.responses import encoded, json_answer, tagged_answer
-from relayd.http.routes.table import Ask, Route
+from relayd.http.responses.json_responses import encoded, json_response, tagged_response
+from relayd.http.route import RequestContext, Route
 from relayd.http.server.current_state import Current
 from relayd.sources.stored import snapshot_of
 from relayd.store import SnapshotRow
 
 
-async def get_current_snapshot(ask: Ask) -> web.Response:
+async def get_current_snapshot(context: RequestContext) -> web.Response:
     """Return the whole graph that answers rest on."""
-    current = ask.service.current
+    current = context.service.current
     # A few megabytes: made in a thread, once.
     body = await asyncio.to_thread(current.page, "graph", lambda: _graph(current))
-    return tagged_answer(ask.request, body, current.snapshot)
+    return tagged_response(context.request, body, current.snapshot)
 
 
-async def list_snapshots(ask: Ask) -> web.Response:
+async def list_snapshots(context: RequestContext) -> web.Response:
     """List the snapshots that are kept."""
-    service, query = ask.service, ask.query
+    service, query = context.service, context.query
     rows = await service.store.read(lambda store: list(store.snapshots.list()))
     if after := position(query.cursor, 1):
         ids = [row.id for row in rows]
@@ -43,7 +43,7 @@ async def list_snapshots(ask: Ask) -> web.Response:
         "snapshots": [snapshot_seen(row) for row in rows],
         "next_cursor": cursor(rows[-1].id) if more else None,
     }
-    return json_answer(encoded(content), service.current.snapshot)
+    return json_response(encoded(content), service.current.snapshot)
 
 
 def _graph(current: Current) -> bytes:

@@ -17,8 +17,7 @@ from planner.model.link_states import LinkState, Pair
 from planner.model.network import Network, Snapshot
 from relayd.catalogue.loading import load_catalogue
 from relayd.http.middleware.headers import SECURITY_HEADERS
-from relayd.http.responses.responses import SNAPSHOT_AS_OF, SNAPSHOT_ID
-from relayd.http.routes.table import JSON
+from relayd.http.responses.json_responses import JSON, SNAPSHOT_AS_OF, SNAPSHOT_ID
 from relayd.http.server.plan_cache import PlanCache
 from relayd.sources.memory import MemorySource
 from relayd.sources.source import Source

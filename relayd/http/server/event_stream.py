@@ -12,7 +12,7 @@ from relayd.http.server.store_access import StoreAccess
 from relayd.store.events import Event, Events
 
 MOST_READERS = 256
-LOOK_EVERY_S = 0.5
+POLL_EVERY_S = 0.5
 PAGE = 500
 
 
@@ -87,4 +87,4 @@ class EventStream:
                     async with self._news:
                         self._last_id = found
                         self._news.notify_all()
-            await asyncio.sleep(LOOK_EVERY_S)
+            await asyncio.sleep(POLL_EVERY_S)

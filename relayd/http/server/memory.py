@@ -7,7 +7,7 @@ import gc
 from contextlib import suppress
 
 
-def give_back() -> None:
+def release_memory() -> None:
     """Return freed memory to the system after a snapshot was taken up; takes some ten ms.
 
     What a snapshot replaces goes at once, cycles included: left to itself, the collector looks at

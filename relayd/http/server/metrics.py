@@ -1,4 +1,4 @@
-"""What Prometheus reads: requests by route template, plans, queues, age of what is known."""
+"""Prometheus metrics: requests by route template, plans, queues, age of the snapshot."""
 
 from __future__ import annotations
 
@@ -16,11 +16,18 @@ BUCKETS_S = (
 )  # fmt: skip
 
 
+FORMER_NAMES = {
+    "watch_links_down": "watch_legs_down",
+    "watch_links_degraded": "watch_legs_degraded",
+    "watch_last_probe_age_seconds": "watch_last_look_age_seconds",
+}
+"""Gauges that keep their former names until the version after this one."""
+
 ERROR_BUCKETS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0, 2.0, 5.0)
 
 
 class _Histogram:
-    """How often something was how large, by labels; for one thread.
+    """A histogram with labels, for one thread.
 
     prometheus_client's own histogram locks and looks labels up, which takes three times as long
     and would be a tenth of what a plan from the cache takes.
@@ -72,7 +79,7 @@ class Metrics:
         self._planning = _Histogram("relayd_planning_seconds", "Time that planning took.", ())
         self._errors = _Histogram(
             "relayd_estimate_error_ratio",
-            "Newest sample of a link beside what the snapshot before it said: |difference| / said.",
+            "Error of estimates at the next sample of their link: |sample - estimate| / estimate.",
             ("metric", "source"),
             ERROR_BUCKETS,
         )
@@ -87,7 +94,7 @@ class Metrics:
         self._statuses: dict[int, str] = {}
 
     def collect(self) -> Iterator[Metric]:
-        """Give the plans so far to the registry."""
+        """Yield the number of plans, for the registry."""
         family = CounterMetricFamily(
             "relayd_plans", "Plans answered, by where they came from.", labels=("from",)
         )
@@ -103,11 +110,11 @@ class Metrics:
         self._requests.observe((route, method, text), seconds)
 
     def cached(self) -> None:
-        """Count a plan that was known."""
+        """Count a plan from the cache."""
         self._plans["cache"] += 1
 
     def planned(self, seconds: float) -> None:
-        """Count a plan that was made."""
+        """Count a plan from the planner."""
         self._plans["planner"] += 1
         self._planning.observe((), seconds)
 
@@ -125,14 +132,17 @@ class Metrics:
             self._samples.labels(result).inc(number)
 
     def estimated(self, errors: Iterable[EstimateError]) -> None:
-        """Count how far estimates were off."""
+        """Count errors of estimates."""
         for error in errors:
             self._errors.observe((error.metric, error.source), error.ratio)
 
     def gauge(self, name: str, description: str, value: Callable[[], float]) -> None:
-        """Add a figure that is looked up whenever it is read."""
+        """Add a gauge that is read whenever metrics are, also under its former name."""
         Gauge(f"relayd_{name}", description, registry=self.registry).set_function(value)
+        if former := FORMER_NAMES.get(name):
+            help_text = f"Deprecated: use relayd_{name}."
+            Gauge(f"relayd_{former}", help_text, registry=self.registry).set_function(value)
 
     def text(self) -> bytes:
-        """Return all of it in Prometheus' text format."""
+        """Return all metrics in Prometheus' text format."""
         return generate_latest(self.registry)

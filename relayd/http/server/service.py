@@ -1,4 +1,4 @@
-"""The service without HTTP: what it knows, what it keeps open, what it does by itself."""
+"""The service behind the routes: its state, its connections and its background tasks."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from typing import NamedTuple
 from planner.model.errors import RelaydError
 from planner.model.link_states import LinkState, Pair, still_believed
 from planner.model.network import Network
-from relayd.http.campaigns.supervision import Campaigning
-from relayd.http.description.openapi import document
+from relayd.http.campaigns.supervisor import CampaignSupervisor
 from relayd.http.middleware.access import Access
 from relayd.http.middleware.logs import Log
 from relayd.http.middleware.rate_limits import RateLimits
@@ -22,12 +21,12 @@ from relayd.http.responses.problems import ProblemError
 from relayd.http.server.current_state import RENEW_AFTER_S, Current, read_current, with_states
 from relayd.http.server.estimate_errors import estimate_errors
 from relayd.http.server.event_stream import EventStream
-from relayd.http.server.memory import give_back
+from relayd.http.server.memory import release_memory
 from relayd.http.server.metrics import Metrics
 from relayd.http.server.settings import ServiceSettings
-from relayd.http.server.snapshotting import Snapshotting
+from relayd.http.server.snapshot_maker import SnapshotMaker
 from relayd.http.server.store_access import StoreAccess
-from relayd.http.server.watching import Watching
+from relayd.http.server.watcher_supervisor import WatcherSupervisor
 from relayd.http.server.workers import Workers
 from relayd.sources.source import Source
 from relayd.store import Place, SnapshotRow, Store
@@ -37,7 +36,7 @@ from relayd.store.tokens import Token, Tokens
 
 
 class Service:
-    """What handlers work with.
+    """Everything that handlers use.
 
     Parameters
     ----------
@@ -47,8 +46,10 @@ class Service:
     catalogues : sequence of Path
         A user's own catalogue files.
     open_source : callable
-        Opens what is known afresh.
+        Opens the store afresh.
     log : Log
+    openapi, documentation : bytes
+        The description of the API, as JSON and as a page.
     """
 
     def __init__(
@@ -58,6 +59,9 @@ class Service:
         catalogues: Sequence[Path],
         open_source: Callable[[], Source],
         log: Log,
+        *,
+        openapi: bytes,
+        documentation: bytes,
     ) -> None:
         self.settings = settings
         self.log = log
@@ -65,12 +69,12 @@ class Service:
         self.access = Access(require=settings.require_tokens)
         self.limits = RateLimits(settings.requests_per_s, settings.burst)
         self.store = StoreAccess(db)
-        self.openapi = document()
+        self.openapi, self.documentation = openapi, documentation
         self.is_stopping = False
         self.in_flight = 0
-        self.watching = Watching(settings, db, catalogues, log)
-        self.campaigning = Campaigning(
-            settings.fleet, db, catalogues, log, watched=self.watching.is_on
+        self.watcher = WatcherSupervisor(settings, db, catalogues, log)
+        self.campaigns = CampaignSupervisor(
+            settings.fleet, db, catalogues, log, watched=self.watcher.is_on
         )
         self._open_source = open_source
         self._cache_bytes = int(settings.cache_mb * 1e6)
@@ -79,11 +83,11 @@ class Service:
         self._tasks: list[asyncio.Task[None]] = []
         self.events = EventStream(self.store)
         self.workers = Workers(settings.workers or os.cpu_count() or 1, settings.answer_limit_s)
-        self._snapshotting = Snapshotting(self.workers, db, settings.snapshot_every_s, log)
+        self._snapshot_maker = SnapshotMaker(self.workers, db, settings.snapshot_every_s, log)
 
     @property
     def current(self) -> Current:
-        """What answers rest on now."""
+        """The state of knowledge that answers rest on now."""
         assert self._current is not None
         return self._current
 
@@ -107,86 +111,88 @@ class Service:
         await self.workers.warm(self.current.version)
         self._add_gauges()
         for work in (
-            self._keep_up(),
-            self._snapshotting.run(lambda: self.current.version),
-            self.watching.run(),
+            self._refresh_forever(),
+            self._snapshot_maker.run(lambda: self.current.version),
+            self.watcher.run(),
         ):
             self._tasks.append(asyncio.create_task(work))
 
     def has_new_samples(self) -> None:
-        """Take note that samples came, for the next snapshot."""
-        self._snapshotting.want()
+        """Ask for a snapshot, because samples came."""
+        self._snapshot_maker.want()
 
-    async def let_go(self) -> None:
-        """Say that the service is stopping, and end what would go on for ever."""
+    async def begin_shutdown(self) -> None:
+        """Say that the service is stopping, and end streams that never end by themselves."""
         self.is_stopping = True
         await self.events.close()
 
     async def end(self) -> None:
-        """Stop what it does by itself, finish what is being written, close."""
-        await self.watching.stop()
+        """Stop background tasks, finish writing, and close."""
+        await self.watcher.stop()
         for task in self._tasks:
             task.cancel()
         for task in self._tasks:
             with contextlib.suppress(asyncio.CancelledError):
                 await task
-        await self.campaigning.close()
+        await self.campaigns.close()
         self.workers.close()
         await self.store.close()
         self.log.flush()
 
     async def _read(self) -> None:
         current = await asyncio.to_thread(read_current, self._open_source, self._cache_bytes)
-        await self._take(current)
+        await self._adopt(current)
         self.log.info("snapshot", snapshot=current.snapshot.id, as_of=current.snapshot.as_of)
 
-    async def _take(self, current: Current) -> None:
+    async def _adopt(self, current: Current) -> None:
         """Answer from a state of knowledge from now on, here and in workers."""
         await asyncio.to_thread(
             self.workers.give, current.version, current.catalogue, current.network
         )
         self._current = current
-        await asyncio.to_thread(give_back)
+        await asyncio.to_thread(release_memory)
 
-    async def _let_states_end(self) -> None:
-        """Forget links that nobody has confirmed to be down, where the store can't be asked."""
+    async def _expire_link_states(self) -> None:
+        """Forget link states that expired, while the store can't be read."""
         now_s, states = time.time(), self.current.network.link_states
         left = still_believed(states, now_s)
         if len(left) < len(states):
-            await self._take(with_states(self.current, left, self._cache_bytes, now_s))
+            await self._adopt(with_states(self.current, left, self._cache_bytes, now_s))
 
-    async def _keep_up(self) -> None:
-        """Look for new snapshots and tokens, for ever."""
+    async def _refresh_forever(self) -> None:
+        """Take up new snapshots and tokens, for ever."""
         while True:
             await asyncio.sleep(self.settings.refresh_s)
             try:
-                await self.look()
+                await self.refresh()
             except (RelaydError, ProblemError) as error:
                 self.log.warning("store", problem=str(error))
-            except Exception as error:  # noqa: BLE001 - the next look may go well
+            except Exception as error:  # noqa: BLE001 - the next attempt may go well
                 self.log.error("fault", error)
 
-    async def look(self) -> None:
-        """Take up what is new in the store."""
+    async def refresh(self) -> None:
+        """Take up new snapshots, tokens and link states of the store."""
         try:
             state = await self.store.read(_state)
         except (RelaydError, ProblemError):
-            await self._let_states_end()
+            await self._expire_link_states()
             raise
         self.access.renew(state.tokens)
         known = self._latest.id if self._latest else None
         found = state.latest.id if state.latest else None
         stale = time.time() - self.current.read_at_s > RENEW_AFTER_S
-        # States are compared, not only heard of: they also end by themselves, unconfirmed.
+        # States are compared, because they also expire without an event.
         if found != known or state.link_states != self.current.network.link_states or stale:
             before, network = self._latest, self.current.network
             await self._read()
             self._latest = state.latest
             if before and state.latest and found != known:
-                await self._judge(network, before, state.latest)
+                await self._record_estimate_errors(network, before, state.latest)
 
-    async def _judge(self, network: Network, before: SnapshotRow, after: SnapshotRow) -> None:
-        """Hold what was measured between two snapshots against what the first one said."""
+    async def _record_estimate_errors(
+        self, network: Network, before: SnapshotRow, after: SnapshotRow
+    ) -> None:
+        """Compare samples taken between two snapshots with the estimates of the first."""
         found = await self.store.read(
             lambda store: newest_samples(store.database, before.id, before.as_of_s, after.as_of_s)
         )
@@ -201,17 +207,17 @@ class Service:
             "Age of the newest sample that answers rest on.",
             lambda: nothing if (age := self.snapshot_age_s()) is None else age,
         )
-        add("plan_cache_bytes", "Memory of answers kept.", lambda: self.current.plans.used_bytes)
-        add("plan_cache_entries", "Answers kept.", lambda: len(self.current.plans))
+        add("plan_cache_bytes", "Memory of cached answers.", lambda: self.current.plans.used_bytes)
+        add("plan_cache_entries", "Cached answers.", lambda: len(self.current.plans))
         add("worker_queue", "Questions that wait or run in workers.", lambda: self.workers.waiting)
         add("event_readers", "Readers of events.", lambda: self.events.readers)
-        for name, (meaning, read) in self.watching.gauges().items():
+        for name, (meaning, read) in self.watcher.gauges().items():
             add(name, meaning, read)
         add("store_queue", "Requests that wait for the store.", lambda: self.store.waiting)
 
 
 class _State(NamedTuple):
-    """What the store says at one look."""
+    """The store's state at one time."""
 
     latest: SnapshotRow | None
     tokens: list[Token]

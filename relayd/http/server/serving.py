@@ -1,4 +1,4 @@
-"""Running the service: sockets, TLS, signals, a graceful end."""
+"""RunningService the service: sockets, TLS, signals, a graceful end."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
 from planner.model.errors import InputError
+from relayd.http.description.documentation import page
+from relayd.http.description.openapi import document
 from relayd.http.middleware.headers import SECURITY_HEADERS
-from relayd.http.middleware.logs import Log, ToLog
+from relayd.http.middleware.logs import Log, LogHandler
 from relayd.http.responses.problems import MEDIA_TYPE, ProblemError, encoded
 from relayd.http.server.app import make_app
 from relayd.http.server.current_state import opener
@@ -28,10 +30,10 @@ MOST_LINE = 8190
 """Bytes of a request line, and of a header."""
 MOST_HEADERS = 64
 BACKLOG = 1024
-LOOK_EVERY_S = 0.02
+POLL_EVERY_S = 0.02
 
 
-class Running:
+class RunningService:
     """A service that listens.
 
     Use :func:`start` to get one, :meth:`stop` to end it.
@@ -44,26 +46,26 @@ class Running:
 
     @property
     def url(self) -> str:
-        """Where it listens."""
+        """The address at which it listens."""
         host, port = self._server.sockets[0].getsockname()[:2]
         scheme = "https" if self.service.settings.tls_cert else "http"
         return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
     async def stop(self) -> None:
         """Accept nothing more, let requests in flight finish, close."""
-        await self.service.let_go()
+        await self.service.begin_shutdown()
         self._server.close()
         # aiohttp stops reading at once, also bodies of requests that it has begun to answer.
         deadline_s = time.monotonic() + self.service.settings.shutdown_s
         while self.service.in_flight and time.monotonic() < deadline_s:
-            await asyncio.sleep(LOOK_EVERY_S)
+            await asyncio.sleep(POLL_EVERY_S)
         await self._runner.cleanup()
         await self.service.end()
 
 
 async def start(
     settings: ServiceSettings, db: Place, catalogues: Sequence[Path] = (), log: Log | None = None
-) -> Running:
+) -> RunningService:
     """Begin to serve.
 
     Raises
@@ -74,7 +76,15 @@ async def start(
     for problem in settings.problems():
         raise problem
     tls = _tls(settings)
-    service = Service(settings, db, catalogues, opener(db, catalogues), log or Log())
+    service = Service(
+        settings,
+        db,
+        catalogues,
+        opener(db, catalogues),
+        log or Log(),
+        openapi=document(),
+        documentation=page(),
+    )
     await service.begin()
     runner = web.AppRunner(
         make_app(service),
@@ -85,7 +95,7 @@ async def start(
         max_headers=MOST_HEADERS,
         shutdown_timeout=settings.shutdown_s,
         handler_cancellation=False,
-        auto_decompress=False,  # bodies are taken as they are or not at all
+        auto_decompress=False,  # compressed bodies are refused
     )
     await runner.setup()
     web_server = runner.server
@@ -110,18 +120,18 @@ async def start(
             value=f"{settings.host}:{settings.port}",
             remedy="Stop what listens there, or choose another port.",
         ) from None
-    return Running(service, runner, server)
+    return RunningService(service, runner, server)
 
 
 async def serve(
     settings: ServiceSettings,
     db: Place,
     catalogues: Sequence[Path],
-    ready: Callable[[Running], None],
+    ready: Callable[[RunningService], None],
 ) -> None:
     """Serve until a signal (SIGTERM, SIGINT) says to stop."""
     log = Log()
-    handler = ToLog(log)
+    handler = LogHandler(log)
     for name in ("aiohttp", "asyncio"):
         logging.getLogger(name).addHandler(handler)
         logging.getLogger(name).propagate = False

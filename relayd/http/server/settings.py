@@ -7,11 +7,14 @@ import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from math import inf
 from pathlib import Path
 from typing import Any
 
 from planner.model.errors import InputError
 from planner.model.units import parse_duration_s
+from relayd.watch.settings import QuietHours, WatchOptions
+from relayd.watch.webhook import Webhook
 
 PREFIX = "RELAYD_SERVE_"
 TABLE = "serve"
@@ -258,8 +261,6 @@ def _problems(settings: ServiceSettings) -> Any:
                 value=settings.watch_daily_budget_usd,
                 remedy="Name a fleet file by `fleet`.",
             )
-        from relayd.http.server.watching import watch_options
-
         try:
             watch_options(settings)
         except InputError as error:
@@ -296,3 +297,25 @@ def _toml(value: object) -> str:
         return repr(value)
     text = str(value).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{text}"'
+
+
+def watch_options(settings: ServiceSettings) -> WatchOptions:
+    """Return the settings of the watcher.
+
+    Raises
+    ------
+    InputError
+        Naming the setting that is wrong.
+    """
+    webhook = None
+    if settings.watch_webhook:
+        webhook = Webhook.from_environment(settings.watch_webhook, "watch_webhook")
+    quiet = settings.watch_quiet_hours
+    return WatchOptions(
+        settings.watch_daily_budget_usd,
+        interval_s=settings.watch_interval_s,
+        campaign_every_s=settings.watch_campaign_every_s or inf,
+        retain_s=settings.watch_retain_s or inf,
+        quiet=QuietHours.parse(quiet, "watch_quiet_hours") if quiet else None,
+        webhook=webhook,
+    )

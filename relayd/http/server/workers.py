@@ -22,12 +22,12 @@ from planner.model.catalogue import Catalogue
 from planner.model.errors import RelaydError
 from planner.model.network import Network
 from relayd.http.responses.problems import ProblemError, problem_of
-from relayd.http.server.memory import give_back
+from relayd.http.server.memory import release_memory
 from relayd.sources.memory import MemorySource
 from relayd.sources.wan import Wan
 
 T = TypeVar("T")
-_LOOK_FOR_PARENT_EVERY_S = 1.0
+_CHECK_PARENT_EVERY_S = 1.0
 VERSIONS_KEPT = 4
 
 
@@ -162,7 +162,7 @@ def _begin(parent: int) -> None:
 def _end_with(parent: int) -> None:
     """End this process when its parent is gone, however that went."""
     while os.getppid() == parent:
-        time.sleep(_LOOK_FOR_PARENT_EVERY_S)
+        time.sleep(_CHECK_PARENT_EVERY_S)
     os._exit(0)
 
 
@@ -180,7 +180,7 @@ def _answer(
         _known.clear()
         _known[path] = Wan(known)
         _ = _known[path].network  # widened for age here, once, not for each pair that is asked for
-        give_back()
+        release_memory()
     signal.setitimer(signal.ITIMER_REAL, limit_s)
     try:
         return question(_known[path], *arguments)

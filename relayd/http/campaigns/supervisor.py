@@ -16,11 +16,11 @@ from relayd.http.responses.problems import ProblemError
 from relayd.store import Place
 from relayd.store.location import Address
 
-BEGINS_WITHIN_S = 60.0
-ENDS_WITHIN_S = 30.0
+START_TIMEOUT_S = 60.0
+STOP_TIMEOUT_S = 30.0
 
 
-class Campaigning:
+class CampaignSupervisor:
     """Runs campaigns with one fleet.
 
     Parameters
@@ -105,7 +105,7 @@ class Campaigning:
         process.stdin.close()
         line = b""
         with contextlib.suppress(TimeoutError):
-            line = await asyncio.wait_for(process.stdout.readline(), BEGINS_WITHIN_S)
+            line = await asyncio.wait_for(process.stdout.readline(), START_TIMEOUT_S)
         if not line:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
@@ -138,7 +138,7 @@ class Campaigning:
         with contextlib.suppress(ProcessLookupError):
             self._process.terminate()
         try:
-            await asyncio.wait_for(asyncio.shield(self._end), ENDS_WITHIN_S)
+            await asyncio.wait_for(asyncio.shield(self._end), STOP_TIMEOUT_S)
         except TimeoutError:
             with contextlib.suppress(ProcessLookupError):
                 self._process.kill()

@@ -1,4 +1,4 @@
-"""What surrounds every request: its id, who asks, how often, errors, headers, log and metrics."""
+"""Middleware: request ids, access, rate limits, errors, headers, log and metrics."""
 
 from __future__ import annotations
 
@@ -7,17 +7,13 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable
 from itertools import count
-from typing import TYPE_CHECKING
 
 from aiohttp import hdrs, web
 
 from relayd.http.middleware.headers import HSTS, SECURITY_HEADERS
 from relayd.http.responses.problems import MEDIA_TYPE, ProblemError, encoded, problem_of
-from relayd.http.routes.table import ID_KEY
-
-if TYPE_CHECKING:
-    from relayd.http.routes.table import Route
-    from relayd.http.server.service import Service
+from relayd.http.route import ID_KEY, Route
+from relayd.http.server.service import Service
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 REQUEST_ID = "X-Request-ID"
@@ -29,11 +25,11 @@ _LAST = "Server"
 _SECURITY = list(SECURITY_HEADERS.items())
 
 
-class Frame:
-    """Puts the frame around handlers.
+class MiddlewareStack:
+    """Wraps handlers in all middleware.
 
-    It is not a middleware of aiohttp's: around each handler itself it knows the route, and takes
-    some microseconds less of each request.
+    It is not a middleware of aiohttp: wrapping each handler itself, it knows the route and costs
+    a few microseconds less per request.
     """
 
     def __init__(self, service: Service) -> None:
@@ -43,7 +39,7 @@ class Frame:
         self._origins = frozenset(service.settings.cors_origins)
 
     def around(self, handler: Handler, route: Route | None) -> Handler:
-        """Return a handler with all that surrounds it; `route` is None for what matches none."""
+        """Return a handler in all middleware; `route` is None for requests that match none."""
         service, origins = self._service, self._origins
         log, metrics, access, limits = (
             service.log,
@@ -58,7 +54,7 @@ class Frame:
         access_log = service.settings.access_log
         clock = time.perf_counter
 
-        async def framed(request: web.Request) -> web.StreamResponse:
+        async def handle(request: web.Request) -> web.StreamResponse:
             began_s = clock()
             request_id = self._request_id(request)
             request[ID_KEY] = request_id
@@ -105,7 +101,7 @@ class Frame:
             return response
 
         fixed = route is not None and "{" not in route.path
-        return framed
+        return handle
 
     def preflight(self, request: web.Request) -> web.Response | None:
         """Return the answer to a browser that asks whether a page may ask (Fetch, CORS)."""

@@ -16,7 +16,7 @@ from relayd.http.middleware.json_documents import read_json
 from relayd.http.models.samples import SampleGiven
 from relayd.http.responses.problems import ProblemError, invalid
 
-MOST_TOLD = 100
+MOST_REJECTIONS = 100
 MOST_LINE_BYTES = 64_000
 MOST_DETAIL = 4_000
 AHEAD_S = 3600.0
@@ -112,5 +112,5 @@ class SampleRows:
 
     def _reject(self, reason: str) -> None:
         self.rejected += 1
-        if len(self.rejections) < MOST_TOLD:
+        if len(self.rejections) < MOST_REJECTIONS:
             self.rejections.append({"row": self._row, "reason": reason})

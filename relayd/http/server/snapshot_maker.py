@@ -9,7 +9,7 @@ from collections.abc import Callable
 from planner.model.errors import RelaydError
 from relayd.http.middleware.logs import Log
 from relayd.http.responses.problems import ProblemError
-from relayd.http.server.memory import give_back
+from relayd.http.server.memory import release_memory
 from relayd.http.server.workers import Workers
 from relayd.sources.wan import Wan
 from relayd.store import Place
@@ -18,7 +18,7 @@ FIRST_AFTER_S = 1.0
 """Samples seldom come alone: wait for those that come with them."""
 
 
-class Snapshotting:
+class SnapshotMaker:
     """Makes snapshots of what was sent to this service, at most every so often.
 
     Parameters
@@ -67,5 +67,5 @@ def make(wan: Wan, path: Place) -> str | None:
 
     with open_store(path, mode="write") as store:
         snapshot = make_snapshot(store, wan.catalogue)
-    give_back()
+    release_memory()
     return snapshot.id if snapshot else None

@@ -12,7 +12,7 @@ from planner.model.document import estimate_as_json
 from planner.model.errors import DataError, InputError
 from planner.model.estimate import Estimate
 from planner.model.network import Snapshot
-from relayd.http.models.link_details import (
+from relayd.http.models.link_evidence import (
     LinkEvents,
     LinkEventsQuery,
     LinkEvidence,
@@ -20,25 +20,25 @@ from relayd.http.models.link_details import (
     SummaryQuery,
 )
 from relayd.http.responses.cursors import cursor, position
+from relayd.http.responses.json_responses import encoded, json_response
 from relayd.http.responses.problems import ProblemError
-from relayd.http.responses.responses import encoded, json_answer
-from relayd.http.routes.table import Ask, Route
+from relayd.http.route import RequestContext, Route
 from relayd.snapshots.provenance import Behind, Used, behind
 from relayd.store.links.events import NEWEST, LinkEvent, Position, link_events
 from relayd.store.opening import Store
 
 
-async def get_link_summary(ask: Ask) -> web.Response:
+async def get_link_summary(context: RequestContext) -> web.Response:
     """Sum up the samples of a link over time."""
-    service, query = ask.service, ask.query
-    src, dst = _pair(ask)
+    service, query = context.service, context.query
+    src, dst = _pair(context)
     if None not in (query.since_s, query.until_s) and query.until_s < query.since_s:
         raise InputError(
             "until_s", "is before since_s", value=query.until_s, remedy="Swap the two."
         )
     snapshot = service.current.snapshot
     body = await service.store.read(lambda store: _summary(store, snapshot, src, dst, query))
-    return json_answer(body, snapshot)
+    return json_response(body, snapshot)
 
 
 def _summary(store: Store, snapshot: Snapshot, src: str, dst: str, query: SummaryQuery) -> bytes:
@@ -87,10 +87,10 @@ def _summary(store: Store, snapshot: Snapshot, src: str, dst: str, query: Summar
     return encoded(content)
 
 
-async def get_link_events(ask: Ask) -> web.Response:
+async def get_link_events(context: RequestContext) -> web.Response:
     """List what happened to a link, the newest first."""
-    service, query = ask.service, ask.query
-    src, dst = _pair(ask)
+    service, query = context.service, context.query
+    src, dst = _pair(context)
     after = _event_position(query.cursor)
     found = await service.store.read(
         lambda store: link_events(store.database, src, dst, after=after, limit=query.limit + 1)
@@ -102,7 +102,7 @@ async def get_link_events(ask: Ask) -> web.Response:
         "events": [_event(event) for event in found],
         "next_cursor": cursor(repr(found[-1].at_s), found[-1].number) if more else None,
     }
-    return json_answer(encoded(content), service.current.snapshot)
+    return json_response(encoded(content), service.current.snapshot)
 
 
 def _event(found: LinkEvent) -> dict[str, Any]:
@@ -121,10 +121,10 @@ def _event_position(text: str | None) -> Position:
         raise InputError("cursor", "is not one that this path gave", value=text) from None
 
 
-async def get_link_evidence(ask: Ask) -> web.Response:
+async def get_link_evidence(context: RequestContext) -> web.Response:
     """Say what each figure of a link rests on."""
-    service, current = ask.service, ask.service.current
-    src, dst = _pair(ask)
+    service, current = context.service, context.service.current
+    src, dst = _pair(context)
     try:
         found = await service.store.read(
             lambda store: behind(store, current.network, current.catalogue, src, dst)
@@ -139,7 +139,7 @@ async def get_link_evidence(ask: Ask) -> web.Response:
         "dst": dst,
         "evidence": [_evidence(each) for each in found],
     }
-    return json_answer(encoded(content), current.snapshot)
+    return json_response(encoded(content), current.snapshot)
 
 
 def _evidence(found: Behind) -> dict[str, Any]:
@@ -177,9 +177,9 @@ def finite_as_json(estimate: Estimate | None) -> dict[str, Any] | None:
     return estimate_as_json(estimate)
 
 
-def _pair(ask: Ask) -> tuple[str, str]:
-    src, dst, _ = ask.service.current.wan.resolve_pair(
-        ask.request.match_info["src"], ask.request.match_info["dst"]
+def _pair(context: RequestContext) -> tuple[str, str]:
+    src, dst, _ = context.service.current.wan.resolve_pair(
+        context.request.match_info["src"], context.request.match_info["dst"]
     )
     return src, dst
 

@@ -1,4 +1,4 @@
-"""Turning bytes into HTTP answers: which snapshot they rest on, and whether they are news."""
+"""JSON responses: their snapshot, their ETag, and compression."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from planner.model.network import Snapshot
 from relayd.http.responses.compression import (
     LEAST_BYTES,
     accepts_gzip,
-    compressing,
+    compressed_response,
     is_known,
     tag_of,
 )
-from relayd.http.routes.table import JSON
 
+JSON = "application/json"
 SNAPSHOT_ID = "Relayd-Snapshot"
 SNAPSHOT_AS_OF = "Relayd-As-Of"
 
 
-def json_answer(
+def json_response(
     body: bytes, snapshot: Snapshot, *, status: int = 200, cache: str | None = None
 ) -> web.Response:
-    """Return a JSON document that names its snapshot in the header, too."""
+    """Return a JSON document with its snapshot in the headers."""
     headers = {SNAPSHOT_ID: snapshot.id, SNAPSHOT_AS_OF: snapshot.as_of, hdrs.CONTENT_TYPE: JSON}
     if cache:
         headers[hdrs.CACHE_CONTROL] = cache
@@ -37,10 +37,10 @@ def encoded(value: Any) -> bytes:
     return orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
 
 
-def tagged_answer(request: web.Request, body: bytes, snapshot: Snapshot) -> web.Response:
-    """Return a document with its ETag, or 304 to who has it already (RFC 9110, 13.1.2).
+def tagged_response(request: web.Request, body: bytes, snapshot: Snapshot) -> web.Response:
+    """Return a document with its ETag, or 304 if the client has it already (RFC 9110, 13.1.2).
 
-    What takes more than a packet is compressed for those who take it so.
+    A document that takes more than a packet is compressed if the client accepts that.
     """
     plain_tag = f'"{blake2b(body, digest_size=12).hexdigest()}"'
     is_large = len(body) >= LEAST_BYTES
@@ -57,5 +57,5 @@ def tagged_answer(request: web.Request, body: bytes, snapshot: Snapshot) -> web.
         return web.Response(status=304, headers=headers)
     headers[hdrs.CONTENT_TYPE] = JSON
     if compressed:
-        return compressing(body, headers=headers)
+        return compressed_response(body, headers=headers)
     return web.Response(body=body, headers=headers)

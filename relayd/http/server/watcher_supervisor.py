@@ -1,36 +1,34 @@
-"""Continuous operation inside the service: a watcher, where a fleet and a budget are set."""
+"""Runs a watcher inside the service, if a fleet and a budget are set."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planner.model.errors import RelaydError
 from relayd.http.middleware.logs import Log
-from relayd.http.server.settings import ServiceSettings
+from relayd.http.server.settings import ServiceSettings, watch_options
 from relayd.store import Place
 
 if TYPE_CHECKING:
-    from relayd.watch.settings import WatchOptions
     from relayd.watch.watcher import Watcher
 
-AGAIN_AFTER_S = 30.0
-ENDS_WITHIN_S = 15.0
+RETRY_AFTER_S = 30.0
+STOP_TIMEOUT_S = 15.0
 
 
-class Watching:
+class WatcherSupervisor:
     """Runs a watcher for as long as the service runs.
 
-    Of several services on one store, one probes and the others stand by.
+    If several services share a store, one probes and the others stand by.
 
     Parameters
     ----------
     settings : ServiceSettings
-        Without ``fleet`` and ``watch_daily_budget_usd`` nothing is watched.
+        Nothing is watched unless ``fleet`` and ``watch_daily_budget_usd`` are set.
     db : Path or Address
     catalogues : sequence of Path
     log : Log
@@ -53,7 +51,7 @@ class Watching:
         return bool(self._settings.fleet and self._settings.watch_daily_budget_usd)
 
     async def run(self) -> None:
-        """Watch until stopped; what fails is tried again."""
+        """Watch until stopped; start again after a failure."""
         if not self.is_on:
             self._ended.set()
             return
@@ -65,19 +63,19 @@ class Watching:
                 except RelaydError as error:
                     self._log.warning("watch", problem=str(error))
                     with suppress(TimeoutError):
-                        await asyncio.wait_for(self._stop.wait(), AGAIN_AFTER_S)
+                        await asyncio.wait_for(self._stop.wait(), RETRY_AFTER_S)
         finally:
             self._ended.set()
 
     async def stop(self) -> None:
-        """Let the watcher keep what it has seen and leave nothing on any host."""
+        """Let the watcher store its results and clean up its hosts."""
         self._stop.set()
         if self.is_on:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._ended.wait(), ENDS_WITHIN_S)
+                await asyncio.wait_for(self._ended.wait(), STOP_TIMEOUT_S)
 
     def status(self) -> dict[str, Any] | None:
-        """Return how the watcher is; None where nothing is watched."""
+        """Return the watcher's status; None if nothing is watched."""
         return self._watcher.status() if self._watcher else None
 
     @property
@@ -87,7 +85,7 @@ class Watching:
         return running.get("id")
 
     def health(self) -> dict[str, Any] | None:
-        """Return of it what may be told without a token: no host, no address, no money."""
+        """Return the part of the status that needs no token: no host, no address, no money."""
         status = self.status()
         if status is None:
             return None
@@ -100,7 +98,7 @@ class Watching:
         }
 
     def gauges(self) -> dict[str, tuple[str, Callable[[], float]]]:
-        """Return name to meaning and reading, for the metrics."""
+        """Return gauges: name to description and value."""
         if not self.is_on:
             return {}
 
@@ -118,11 +116,11 @@ class Watching:
                 "Egress that measuring took today.",
                 figure("spent_today_usd"),
             ),
-            "watch_budget_usd": ("Most that it may take in a day.", figure("daily_budget_usd")),
-            "watch_legs_down": ("Links that are down.", figure("legs", "down")),
-            "watch_legs_degraded": ("Links that are degraded.", figure("legs", "degraded")),
-            "watch_last_look_age_seconds": (
-                "Since the last light probe.",
+            "watch_budget_usd": ("Most egress of a day.", figure("daily_budget_usd")),
+            "watch_links_down": ("Links that are down.", figure("legs", "down")),
+            "watch_links_degraded": ("Links that are degraded.", figure("legs", "degraded")),
+            "watch_last_probe_age_seconds": (
+                "Time since the last liveness probe.",
                 figure("last_look_age_s"),
             ),
         }
@@ -140,28 +138,3 @@ class Watching:
             watch_options(self._settings),
             lambda text: self._log.info("watch", note=text),
         )
-
-
-def watch_options(settings: ServiceSettings) -> WatchOptions:
-    """Return the settings of the watcher.
-
-    Raises
-    ------
-    InputError
-        Naming the setting that is wrong.
-    """
-    from relayd.watch.settings import QuietHours, WatchOptions
-    from relayd.watch.webhook import Webhook
-
-    webhook = None
-    if settings.watch_webhook:
-        webhook = Webhook.from_environment(settings.watch_webhook, "watch_webhook")
-    quiet = settings.watch_quiet_hours
-    return WatchOptions(
-        settings.watch_daily_budget_usd,
-        interval_s=settings.watch_interval_s,
-        campaign_every_s=settings.watch_campaign_every_s or inf,
-        retain_s=settings.watch_retain_s or inf,
-        quiet=QuietHours.parse(quiet, "watch_quiet_hours") if quiet else None,
-        webhook=webhook,
-    )

@@ -1,28 +1,25 @@
-"""What is said of a route in one place: its handler, its models, its scope."""
+"""A route and the context of a request: handler, models and scope, declared in one place."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aiohttp import web
+from pydantic import BaseModel
 
+from relayd.http.responses.json_responses import JSON
+from relayd.http.server.service import Service
 from relayd.store.tokens import Scope
 
-if TYPE_CHECKING:
-    from pydantic import BaseModel
-
-    from relayd.http.server.service import Service
-
 ID_KEY = "request_id"
-JSON = "application/json"
 NDJSON = "application/x-ndjson"
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
-    """A request after it was read and checked.
+class RequestContext:
+    """A request that was read and checked, and the service that answers it.
 
     Attributes
     ----------
@@ -37,7 +34,7 @@ class Ask:
 
     @property
     def request_id(self) -> str:
-        """Names the request in logs and problems."""
+        """The id of the request in logs and problems."""
         return str(self.request[ID_KEY])
 
 
@@ -50,35 +47,35 @@ class Route:
     handler : callable
     summary, description : str
     scope : Scope | None
-        What a token needs; None for what anyone may ask.
+        That a token needs; None for a route that is open to everyone.
     query, body : type of BaseModel, optional
     answer : type, optional
         Of a JSON answer.
     media_type : str
         Of the answer.
     raw_body : bool
-        The handler reads the body itself.
+        Whether the handler reads the body itself.
     body_types : tuple of str
         Media types of the body.
     statuses : tuple of int
-        Of problems, beside those that every route may have.
-    quick : callable, optional
-        Tried before anything is read; answers what was answered before.
+        Of problems, in addition to those that every route may have.
+    cached : callable, optional
+        Called before the request is read; returns an answer that was given before, or None.
     etag : bool
         Whether If-None-Match is honoured.
     unlimited : bool
-        Not subject to rate limits.
-    also : tuple
+        Whether rate limits leave it out.
+    also_schemas : tuple
         Models that the body's model refers to by name.
-    called : str
-        The operation's id, where one handler has several; else the handler's name.
-    listed : bool
-        Whether the description of the API tells of it; pages for people are not part of it.
+    operation_id : str
+        The name of the handler unless stated.
+    documented : bool
+        Whether it is in the description of the API; pages for people are not.
     """
 
     method: str
     path: str
-    handler: Callable[[Ask], Awaitable[web.StreamResponse]]
+    handler: Callable[[RequestContext], Awaitable[web.StreamResponse]]
     summary: str
     scope: Scope | None = None
     description: str = ""
@@ -90,17 +87,17 @@ class Route:
     body_types: tuple[str, ...] = (JSON,)
     statuses: tuple[int, ...] = ()
     success: int = 200
-    quick: Callable[[Service, web.Request], web.Response | None] | None = None
+    cached: Callable[[Service, web.Request], web.Response | None] | None = None
     etag: bool = False
     unlimited: bool = False
-    also: tuple[type[BaseModel], ...] = ()
-    called: str = ""
-    listed: bool = True
+    also_schemas: tuple[type[BaseModel], ...] = ()
+    operation_id: str = ""
+    documented: bool = True
 
     @property
     def name(self) -> str:
         """The operation's id."""
-        return self.called or self.handler.__name__
+        return self.operation_id or self.handler.__name__
 
     @property
     def parameters(self) -> tuple[str, ...]:
