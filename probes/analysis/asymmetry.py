@@ -30,7 +30,7 @@ class PairedDifference:
         First over second: geometric mean.
     p_value : float
     differs : bool
-        Whether chance gives as much in 5 % of cases or fewer.
+        Whether chance produces as much in at most 5 % of cases.
     """
 
     pairs: int
@@ -51,7 +51,7 @@ def paired_difference(first: ArrayLike, second: ArrayLike, *, seed: int = 0) -> 
     first, second : arrays, length n
         In order of time, if they are from a series.
     seed : int
-        Of the signs; the same gives the same answer.
+        Of the random signs.
 
     Raises
     ------

@@ -1,7 +1,7 @@
-"""A long series made small enough to look at: medians and ranges over time, and its distribution.
+"""Long series reduced for display: medians and ranges over time, and their distribution.
 
-What was made small already (a row that stands for an hour or a day of samples) takes part by its
-own median and range, with the weight of its samples.
+Summaries (one row for an hour or a day of samples) count by their own median and range, with the
+weight of their samples.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 MOST_BARS = 60
 LEAST_FOR_SHAPE = 8
-"""Of fewer samples nothing can be said but their values."""
+"""Fewer samples have no distribution worth showing."""
 
 
 class TimeBin(NamedTuple):

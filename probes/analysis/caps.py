@@ -19,7 +19,7 @@ from probes.importers.steady import Interval
 CAP_NOISE = 0.05
 # The sum is the VM's limit if it stays this far below what the peers reach alone.
 HELD_BACK = 0.93
-# Where the cap was not reached, it may be anything from there; twice as much stands for that.
+# A cap that was not reached may be anything above; its high bound is twice the value.
 OPEN_ABOVE = 2.0
 BEGIN_S, END_S = 0.75, 0.5
 """Left out of the time in which all peers were at work. The last to begin is not up to speed at

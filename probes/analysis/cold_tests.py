@@ -22,7 +22,7 @@ _ITERATIONS = 8  # as in `window_from_flow_mb`
 def steady_rates(
     mbps: ArrayLike, rtt_ms: ArrayLike, duration_s: ArrayLike, *, one_flow: bool
 ) -> Floats:
-    """Return the steady rates that cold tests stand for.
+    """Return the steady rates that correspond to cold tests.
 
     Parameters
     ----------

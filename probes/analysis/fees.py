@@ -29,7 +29,7 @@ class FeesAgainstPerformance:
         Spearman's: 1 where the dearer is always the faster, -1 where it is always the slower.
     p_value : float
     related : bool
-        Whether chance gives as much, either way, in 5 % of cases or fewer.
+        Whether chance produces as much, in either direction, in at most 5 % of cases.
     """
 
     pairs: int

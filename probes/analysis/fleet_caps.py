@@ -25,11 +25,11 @@ MOST_OPEN_CAP = 1.25
 """A cap whose upper bound is further above its value was not reached."""
 
 
-# Fewer VMs than this say too little about a type.
+# Fewer VMs than this show too little of a type.
 FEWEST_VMS = 5
 # What one measurement of a cap may be off: a level within it counts as the present one.
 MEASUREMENT_ERROR = 0.05
-# Odds of a faster VM by this many tries are told.
+# Probability of a faster VM for which the number of tries is shown.
 SURE = 0.9
 
 
@@ -89,7 +89,7 @@ PUBLISHED = {
     ("azure:A2", "azure:northeurope"): IRELAND_MEDIUM,
     ("azure:A2", "azure:brazilsouth"): SAO_PAULO_MEDIUM,
 }
-"""VM type and region to what a paper says of them, for where too few of one's own are known."""
+"""VM type and region to a published distribution, used where too few own VMs are measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class Relocation:
     percentile : float
         Share of VMs of the type that are slower, from 0 to 1.
     text : str
-        All this in a sentence or two.
+        The advice in a sentence or two.
     """
 
     recreate: bool
@@ -187,7 +187,7 @@ class VmCap:
     metric : Metric
     mbps, measured_at_s : float
     nominal_mbps : float | None
-        What the catalogue says of the type.
+        The cap of its type in the catalogue.
     others : int
         VMs of the same type with a measured cap.
     advice : Relocation | None
@@ -211,20 +211,20 @@ class VmCap:
 
     @property
     def text(self) -> str:
-        """What there is to say of it, in a sentence or two."""
+        """The advice, or why there is none, in a sentence or two."""
         if self.advice:
             return self.advice.text
         return (
             f"{self.others} other VMs of type {self.vm_type} were measured; {FEWEST_VMS} are "
-            "needed to tell odds."
+            "needed to state odds."
         )
 
 
 def vm_caps(samples: Iterable[Sample], catalogue: Catalogue) -> list[VmCap]:
     """Return the newest caps of all VMs, each compared with the others of its type.
 
-    Where fewer than five others were measured, distributions that papers give for a type stand in.
-    What the catalogue says of a type is shown, but it is no distribution: it has no odds.
+    Where fewer than five others were measured, a published distribution of the type is used.
+    The catalogue's cap of a type is shown, but it is no distribution and yields no odds.
 
     Parameters
     ----------

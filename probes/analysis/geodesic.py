@@ -1,4 +1,4 @@
-"""Round-trip times against the distance on the globe, and detours that look like wrong routing.
+"""Round-trip times compared with distances on the globe, and detours that suggest wrong routing.
 
 Light in a vacuum sets a bound that nothing beats, ``2 d / c``; in glass it takes 1.47 times as
 long. What is left of a round-trip time beyond the bound is the path's length beyond the geodesic,
@@ -49,7 +49,7 @@ class Propagation:
     stretch : float
         RTT over that of light in a straight fibre; infinity for a distance of 0.
     possible : bool
-        False where the RTT is below the bound: a wrong place or a wrong measurement.
+        False where the RTT is below the bound: a wrong location or a wrong measurement.
     """
 
     src: str
@@ -64,7 +64,7 @@ class Propagation:
 
 
 def propagation(src: Region, dst: Region, rtt_ms: float) -> Propagation | None:
-    """Compare an RTT with the distance; None where a region's place is not known."""
+    """Compare an RTT with the distance; None where a region's location is not known."""
     distance = distance_km(src, dst)
     if distance is None:
         return None
@@ -86,7 +86,7 @@ def propagation(src: Region, dst: Region, rtt_ms: float) -> Propagation | None:
 
 @dataclass(frozen=True, slots=True)
 class Detour:
-    """A pair whose traffic seems to go through a place that is out of the way.
+    """A pair whose traffic seems to take a detour through another region.
 
     Attributes
     ----------
@@ -106,14 +106,14 @@ class Detour:
 
 
 def detours(regions: Mapping[str, Region], rtt_ms: Mapping[tuple[str, str], float]) -> list[Detour]:
-    """Return the pairs whose RTT looks like the sum of two links that lead out of the way.
+    """Return the pairs whose RTT is about the sum of two links by way of a distant region.
 
     Parameters
     ----------
     regions : mapping
         Id to region.
     rtt_ms : mapping
-        Pairs of ids to RTT; one direction stands for both where the other is missing.
+        Pairs of ids to RTT; one direction is used for both where the other is missing.
 
     Returns
     -------
@@ -123,7 +123,7 @@ def detours(regions: Mapping[str, Region], rtt_ms: Mapping[tuple[str, str], floa
     Raises
     ------
     TooFewError
-        If fewer than five pairs have an RTT and places.
+        If fewer than five pairs have an RTT and locations.
     """
     both = {(b, a): value for (a, b), value in rtt_ms.items()} | dict(rtt_ms)
     compared = {

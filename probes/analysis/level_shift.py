@@ -28,7 +28,7 @@ THRESHOLD = 11.0
 """``h``."""
 CLIP = 3.0
 LEARNT_FROM = 16
-"""Samples of a level before anything can be said of a change from it."""
+"""Fewest samples of a level from which a change can be detected."""
 LAG = 8
 MOST_LEARNT_FROM = 64
 LEAST_SPREAD = 0.02

@@ -39,7 +39,7 @@ class Periodicity:
         That it rests on.
     p_value : float
     present : bool
-        Whether chance gives as much in 5 % of cases or fewer.
+        Whether chance produces as much in at most 5 % of cases.
     lowest_phase_s : float
         Seconds into the period at which the phase with the lowest values begins.
     depth : float
@@ -69,7 +69,7 @@ def periodicity(
     phases : int
         Parts of the period; by default 15 of half an hour, 24 of a day, 7 of a week, else 12.
     seed : int
-        Of the permutations; the same gives the same answer.
+        Of the permutations.
 
     Raises
     ------

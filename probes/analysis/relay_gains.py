@@ -42,7 +42,7 @@ class GainDistribution:
 
 
 def distribution(gains: np.ndarray) -> GainDistribution:
-    """Sum gains up; NaN stands for pairs without a direct path."""
+    """Summarise gains; NaN marks pairs without a direct path."""
     known = np.sort(finite(gains))
     require("pairs with a direct path", known.size, FEWEST_REGIONS)
 

@@ -99,7 +99,7 @@ class _Level(NamedTuple):
 
 
 def steady_state(intervals: Sequence[Interval], *, warmed_up: bool) -> SteadyState | None:
-    """Return the steady rate of one test; None where the intervals can't tell.
+    """Return the steady rate of one test; None where the intervals do not show it.
 
     Parameters
     ----------
@@ -236,8 +236,8 @@ def _cuts(series: np.ndarray, start: int, stop: int) -> list[int]:
 def _best_cut(series: np.ndarray) -> int | None:
     """Return where a series is best cut in two levels, or None if it is one.
 
-    The whole series is looked at first, then windows of it: where a rate goes back and forth, no
-    single cut tells much of the whole.
+    The whole series is searched first, then windows of it: where a rate goes back and forth, no
+    single cut divides the whole well.
     """
     count = len(series)
     if count < 2 * FEWEST_OF_LEVEL + 1:
@@ -272,7 +272,7 @@ def _ranks(series: np.ndarray) -> np.ndarray:
 
 
 def _distance(sums: np.ndarray, sizes: np.ndarray | int, count: int) -> np.ndarray:
-    """Return rank sums' distance from what chance gives, in standard deviations."""
+    """Return the rank sums' distance from their expectation, in standard deviations."""
     spread = np.sqrt(sizes * (count - sizes) * (count + 1) / 12.0)
     distance: np.ndarray = np.abs(sums - sizes * (count + 1) / 2.0) / spread
     return distance

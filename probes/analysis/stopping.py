@@ -2,9 +2,9 @@
 
 Of n independent values, the true median lies between the r-th smallest and the r-th largest with
 probability ``1 - 2 P[Binomial(n, 1/2) < r]``, whatever their distribution (order statistics; see
-Le Boudec, Performance Evaluation, 2010, section 2.2). Looking after each value and stopping at the
-first good moment would make that a lie, so :func:`may_stop` looks a few times only and shares the
-permitted error among the looks.
+Le Boudec, Performance Evaluation, 2010, section 2.2). Testing after each value and stopping at the
+first success would invalidate that, so :func:`may_stop` tests only a few times and divides the
+permitted error among these tests.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from functools import cache
 from math import comb
 
-# Numbers of values at which a test may be stopped early; each look spends half of the error that
-# the looks before have left, so that they can never spend more than all of it.
-FIRST_LOOK = 5
-LOOK_GROWTH = 1.5
+# Numbers of values at which a test may be stopped early; each test spends half of the error that
+# the tests before have left, so that together they never spend more than all of it.
+FIRST_TEST = 5
+TEST_GROWTH = 1.5
 
 
 @cache
@@ -52,8 +52,8 @@ def median_interval(values: Sequence[float], confidence: float = 0.9) -> tuple[f
 def may_stop(values: Sequence[float], *, within: float = 0.03, confidence: float = 0.9) -> bool:
     """Whether a test may stop because its median is known well enough.
 
-    May be asked after every interval; only some numbers of values are looks (5, 8, 13, 20, 31,
-    ...), between which the last look's answer holds for the values it saw.
+    May be asked after every interval; only some numbers of values are tested (5, 8, 13, 20, 31,
+    ...), between which the answer of the last test holds.
 
     Parameters
     ----------
@@ -65,15 +65,15 @@ def may_stop(values: Sequence[float], *, within: float = 0.03, confidence: float
         At most ``1 - confidence`` of all tests stop with the true median outside of the bounds.
     """
     left = 1 - confidence
-    look = FIRST_LOOK
-    while look <= len(values):
-        # The first look gets most: at five values nothing sharper than 6 % can be had.
-        spent = min(left, max(left / 2, 2.0 ** (1 - look)))
+    test = FIRST_TEST
+    while test <= len(values):
+        # The first test gets most: at five values nothing sharper than 6 % can be had.
+        spent = min(left, max(left / 2, 2.0 ** (1 - test)))
         left -= spent
-        bounds = median_interval(values[:look], 1 - spent)
+        bounds = median_interval(values[:test], 1 - spent)
         if bounds and bounds[1] - bounds[0] <= within * (bounds[0] + bounds[1]):
             return True
         if left <= 0:
             return False
-        look = int(look * LOOK_GROWTH) + 1
+        test = int(test * TEST_GROWTH) + 1
     return False

@@ -33,9 +33,9 @@ class VmSpread:
     between : Spread
         Of the VMs' medians.
     between_share : float
-        Of the variance of all values, what lies between VMs (intraclass correlation).
+        Share of the variance of all values that is between VMs (intraclass correlation).
     vms_differ : bool
-        Whether values of one VM resemble each other more than chance gives in 5 % of cases.
+        Whether values of one VM resemble each other more than chance produces in 5 % of cases.
     first_percentile : float | None
         Of all values; None with under 100.
     """

@@ -29,7 +29,7 @@ class RegionCost:
     egress_usd : float
         For what is sent.
     vm_hours, vm_usd : float
-        0 unless VM prices were given.
+        0 without VM prices.
     """
 
     region: str

@@ -19,7 +19,7 @@ from probes.campaign.state import Probe
 PING_S = 2.5
 """Usual length of a round-trip probe, with login."""
 RETRY_BUSY_S = 0.2
-"""Until a probe that is due again looks for free hosts once more."""
+"""Until a probe that is due again is tried again, if its hosts are busy."""
 
 
 @dataclass(eq=False)

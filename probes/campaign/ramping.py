@@ -3,7 +3,7 @@
 A ramp (1, 2, 4, ... until the gain is under 5 %) moves about three times what one probe does. Where
 it ends is mostly a matter of the sender: its VM's cap over what one flow carries, and that falls
 with the round-trip time. So the first link of each kind of sender is ramped; the others begin with
-as many connections as that says, and go on doubling only where they get less than it did.
+as many connections as that, and go on doubling only where they get less than it did.
 """
 
 from __future__ import annotations

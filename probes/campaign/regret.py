@@ -2,9 +2,9 @@
 
 Regret is what a scheduler loses by acting on expected figures: over all ordered pairs of the
 fleet's regions, the mean of ``1 - achieved / best`` throughput, where *best* is what direct or the
-best single relay would give if the truth were known, and *achieved* what relayd's choice gives: the
-relay of greatest expected rate, if its low bound beats the high one of direct by the margin. Truth
-is drawn between the bounds of each estimate.
+best single relay would reach if the truth were known, and *achieved* what relayd's choice reaches:
+the relay of greatest expected rate, if its low bound beats the high one of direct by the margin.
+Truth is drawn between the bounds of each estimate.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from planner.model.network import Network
 
 SCENARIOS = 24
-# A link whose bounds are within this of its expected figure has nothing left to tell.
+# A link whose bounds are within this of its expected figure is known well enough.
 KNOWN_WELL = 0.08
 LEAST_LOSS = 1e-6
 

@@ -1,7 +1,7 @@
 """Chooses what to measure, so that decisions come out right for little money.
 
 The order of a campaign: :func:`rtt_tasks`, :func:`per_flow_tasks`, :func:`cap_tasks`, then
-:func:`choose_links` again and again, each time with the network that the samples so far give.
+:func:`choose_links` again and again, each time with the network estimated from the samples so far.
 """
 
 from __future__ import annotations
@@ -203,8 +203,8 @@ def choose_links(
     batch : int
         Most tasks at a time: each batch changes what the next should be.
     batch_of_host : int
-        Most of them with the same host, which runs them one after the other. They would also tell
-        much the same.
+        Most of them with the same host, which runs them one after the other. Their results
+        would also be much alike.
     connections, duration_s
         Of each probe.
     margin : float

@@ -174,7 +174,7 @@ def fleet_of(document: dict[str, Any], name: str, folder: Path) -> Fleet:
         if label in hosts:
             raise InputError(
                 f"{name}: host.name",
-                "is given to two hosts",
+                "is used by two hosts",
                 value=label,
                 remedy="Give each host a name of its own.",
             )

@@ -1,6 +1,6 @@
 """Logging in over SSH: strict host keys, public keys only, nothing of the user's configuration.
 
-No agent or display is forwarded, and keys are used where they lie.
+No agent or display is forwarded, and keys are read in place.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def _untrusted(host: Host, known: asyncssh.SSHKnownHosts) -> ProbeError:
         return ProbeError(
             host.name,
             "host-key",
-            "its host key is not the one on record: it was recreated, or someone stands in between",
+            "its host key is not the one on record: it was recreated, or someone intercepts",
             f"If you know that it was recreated, remove its line from {host.known_hosts} and run "
             "`relayd fleet check --trust-new`.",
         )
@@ -171,7 +171,7 @@ def _untrusted(host: Host, known: asyncssh.SSHKnownHosts) -> ProbeError:
 
 
 def reason_of(error: BaseException) -> str:
-    """Return what an error of SSH says, in one line."""
+    """Return the text of an SSH error in one line."""
     return printable(" ".join(str(error).split()) or type(error).__name__)
 
 

@@ -1,9 +1,9 @@
-"""Processes on hosts: begun under a lease, ended for certain.
+"""Processes on hosts: started under a lease, and always ended.
 
 Closing an SSH channel does not end what runs behind it, and a controller that is killed ends
 nothing at all. So every tool runs
 
-- under ``timeout``, which ends it soon after its test should have ended, whoever is left;
+- under ``timeout``, which ends it soon after its test should have ended, in any case;
 - with a lease: a small file on the host that names the process by its id, start time and boot.
   At the next contact the leases of the same controller and host are found, what still runs of
   them is ended, and the files are removed.

@@ -73,7 +73,7 @@ class Sessions:
                 await asyncio.wait_for(jump.wait_closed(), 2.0)
 
     async def session(self, name: str) -> HostSession:
-        """Return the session with a host, connecting if there is none that stands.
+        """Return the session with a host, connecting if none is open.
 
         Raises
         ------

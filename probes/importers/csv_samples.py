@@ -82,7 +82,7 @@ class _Columns(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """What a row says beside its figures."""
+    """What a row contains beside its figures."""
 
     src: tuple[str, str]
     dst: tuple[str, str]
@@ -174,7 +174,7 @@ def _row(
     endpoints: Endpoints,
     options: ImportOptions,
 ) -> _Row | str:
-    """Read a row's regions, time and settings, or say what is wrong with them."""
+    """Read a row's regions, time and settings, or return what is wrong with them."""
 
     def cell(name: str) -> str:
         return cells[others[name][0]].strip() if name in others else ""

@@ -1,4 +1,4 @@
-"""Rows of a comma-separated file, with every row that is not whole told apart."""
+"""Rows of a comma-separated file, with the fault of each damaged one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class CsvTable:
     header : list[str]
         Column names, stripped, as the file spells them.
     header_line : int
-        Where the header stands: 1 unless blank lines precede it.
+        Line of the header: 1 unless blank lines precede it.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What a file looks like, for the error message when the wrong format was named."""
+"""Detects the format of a file, for the error message when another was named."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _DESCRIBED = {
 
 
 def looks_like(head: bytes) -> str:
-    """Return the format that the first bytes of a file look like; ``""`` if none of ours."""
+    """Return the format that the first bytes of a file suggest; ``""`` if none is known."""
     text = head.decode("utf-8-sig", errors="replace").lstrip()
     first_line = text.partition("\n")[0]
     columns = {cell.strip(' "\r').lower() for cell in first_line.split(",")}

@@ -18,7 +18,7 @@ _CACHE_LIMIT = 65_536
 class Endpoints(dict[str, "tuple[str, str] | None"]):
     """Region names already split: ``names["gcp:us-east1-b"] == ("gcp:us-east1", "b")``.
 
-    None stands for a name that is not ``provider:region``. A dictionary, because a file of a
+    The value is None for a name that is not ``provider:region``. A dictionary, because a file of a
     million rows repeats a hundred names.
     """
 

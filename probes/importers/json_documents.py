@@ -1,4 +1,4 @@
-"""JSON documents one after another in a file, each told from a damaged one.
+"""JSON documents one after another in a file, damaged ones set apart.
 
 A tool that appends its runs to one file starts each document on a line of its own with ``{`` in
 the first column, and no line inside a document does. So a file is cut before every such line and

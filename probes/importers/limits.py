@@ -10,7 +10,7 @@ MAX_RATE_MBPS = 1e8
 """100 Tbit/s: some hundred times the fastest network card of a VM (3.2 Tbit/s, 2024)."""
 
 MAX_RTT_MS = 60_000.0
-"""60 s: beyond TCP's own patience for one reply (RFC 6298 lets a timeout be capped there)."""
+"""60 s: beyond TCP's own timeout for one reply (RFC 6298 lets it be capped there)."""
 
 MAX_CONNECTIONS = 65_535
 MAX_DURATION_S = 31 * 86_400.0

@@ -146,7 +146,7 @@ def _take_verbose(test: _Test, side: str, text: str, line: str) -> None:
 
 
 def _figures(line: str) -> tuple[bool, float | None, float | None, dict[str, float]] | None:
-    """Return whether a line is the final one, its seconds, its rate and what else it says."""
+    """Return whether a line is the final one, its seconds, its rate and its other fields."""
     if plain := _LINE.match(line):
         rest = plain[4]
         detail: dict[str, float] = {}

@@ -1,4 +1,4 @@
-"""What a user says about a file beyond its format, and what a reader gives back."""
+"""Options of importing a file, and what readers return."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ImportedRow: TypeAlias = Sample | Skipped
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """What a user says about a file beyond its format.
+    """What a user states about a file beside its format.
 
     Attributes
     ----------
@@ -26,9 +26,9 @@ class ImportOptions:
     measured_at_s : float | None
         Seconds since 1970 (UTC), for files that carry no time.
     connections : int | None
-        Parallel connections, for ``nuttcp`` and ``csv`` where the file does not say.
+        Parallel connections, for ``nuttcp`` and ``csv`` where the file does not contain it.
     duration_s : float | None
-        Length of each test in seconds, for ``csv`` where the file does not say.
+        Length of each test in seconds, for ``csv`` where the file does not contain it.
     tiers : tuple[str, ...]
         Network tiers of Skyplane files to keep; a row is kept if both of its ends are in it.
     force : bool

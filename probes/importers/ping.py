@@ -137,7 +137,7 @@ def _one_host(known: str, found: str, line: int, options: ImportOptions) -> str:
 
 
 def _take(run: _PingRun, line: str) -> None:
-    """Note what a line of a run says; lines that say nothing of use are passed over."""
+    """Take up what a line of a run contains; skip lines of no use."""
     if reply := _REPLY.match(line):
         if run.start_s is None and reply[1] and not run.replies:
             run.start_s = limits.number(reply[1])

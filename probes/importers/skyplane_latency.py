@@ -128,7 +128,7 @@ def read(source: Iterator[bytes], options: ImportOptions) -> Iterator[ImportedRo
 
 
 def _figures(*cells: str) -> tuple[float, float, float] | str:
-    """Read min, avg and max in ms, or say what is wrong with them."""
+    """Read min, avg and max in ms, or return what is wrong with them."""
     figures = []
     for cell, column in zip(cells, ("min_rtt", "avg_rtt", "max_rtt"), strict=True):
         if not cell.strip():

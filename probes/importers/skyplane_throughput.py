@@ -1,7 +1,7 @@
 """Raw throughput files of Skyplane's profiler (``throughput.csv``).
 
 Each row is one iperf3 test between two VMs over many connections. ``throughput_received`` is the
-figure to use: ``throughput_sent`` counts what still lies in send buffers and does not repeat
+figure to use: ``throughput_sent`` counts what is still in send buffers and does not repeat
 (rank correlation between two months 0.995 against 0.54 on AWS pairs). The tests are short and
 cold, so they lose slow start; that is left for the estimator to correct, which knows the
 round-trip time: here they are only marked ``warmed_up=False`` with their duration.
@@ -121,7 +121,7 @@ def read(source: Iterator[bytes], options: ImportOptions) -> Iterator[ImportedRo
 
 
 def columns_at(table: CsvTable, columns: tuple[str, ...], name: str) -> list[int]:
-    """Return where each column stands.
+    """Return the position of each column.
 
     Raises
     ------

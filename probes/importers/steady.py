@@ -11,7 +11,7 @@ from statistics import median
 from typing import NamedTuple
 
 MIN_INTERVALS = 8
-"""Fewer intervals than this say nothing about what comes after the transient."""
+"""Fewer intervals do not show what comes after the transient."""
 
 MIN_INTERVAL_S = 0.9
 """Shorter intervals measure the tool's writes rather than the path."""
@@ -41,7 +41,7 @@ class Steady(NamedTuple):
 
 
 def steady_rate(intervals: Sequence[Interval], *, warmed_up: bool) -> Steady | None:
-    """Return the median rate after the transient; None where the intervals can't tell.
+    """Return the median rate after the transient; None where the intervals do not show it.
 
     Parameters
     ----------

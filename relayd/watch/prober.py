@@ -59,7 +59,7 @@ class ActiveProber:
         store_problem: StoreProblem,
         on_note: Callable[[str], None],
     ) -> ActiveProber:
-        """Make a prober that goes on from what an earlier one kept.
+        """Make a prober that continues from the states that an earlier one stored.
 
         Raises
         ------

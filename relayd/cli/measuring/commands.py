@@ -20,7 +20,7 @@ def add_measuring_commands(commands: Any) -> None:
         actions,
         "caps",
         "relayd.cli.measuring.caps:caps",
-        "show slow VMs that it may pay to recreate",
+        "show slow VMs that may be worth recreating",
     )
     _probe(command(commands, "probe", "relayd.cli.measuring.probe:run", "measure with the fleet"))
     _verify(
@@ -36,7 +36,7 @@ def add_measuring_commands(commands: Any) -> None:
 
 def _fleet(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--fleet", metavar="FILE", help="the fleet file (default: RELAYD_FLEET)")
-    parser.add_argument("--yes", action="store_true", help="agree to what would be asked")
+    parser.add_argument("--yes", action="store_true", help="answer yes to all questions")
 
 
 def _fleet_check(parser: argparse.ArgumentParser) -> None:
@@ -81,10 +81,12 @@ def _probe(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--flow-time", metavar="TIME", help="of a one-flow probe (default 10s)")
     what.add_argument("--aggregate-time", metavar="TIME", help="of a many-flow probe (default 5s)")
     what.add_argument(
-        "--full-time", action="store_true", help="end no one-flow probe early: shows late changes"
+        "--full-time", action="store_true", help="end no one-flow probe early, to see late changes"
     )
-    what.add_argument("--udp", action="store_true", help="UDP capacity too, after each many-flow")
-    what.add_argument("--trace", action="store_true", help="the hops of each route too")
+    what.add_argument(
+        "--udp", action="store_true", help="measure UDP capacity too, after each many-flow probe"
+    )
+    what.add_argument("--trace", action="store_true", help="trace the hops of each route too")
     what.add_argument(
         "--addresses",
         choices=("public", "private", "private-within-provider"),
@@ -99,13 +101,11 @@ def _probe(parser: argparse.ArgumentParser) -> None:
         help="change, as root and for the campaign only, what a socket can't ask for",
     )
     limits = parser.add_argument_group("limits")
-    limits.add_argument("--dry-run", action="store_true", help="only say what it would take")
+    limits.add_argument("--dry-run", action="store_true", help="only show what it would take")
     limits.add_argument("--budget", metavar="USD", help="most to spend on egress, such as 5usd")
-    limits.add_argument("--max-minutes", metavar="N", help="begin nothing that ends later")
+    limits.add_argument("--max-minutes", metavar="N", help="start nothing that would end later")
     limits.add_argument("--parallel", metavar="N", help="most bandwidth probes at a time")
-    limits.add_argument(
-        "--resume", action="store_true", help="go on with a campaign that was interrupted"
-    )
+    limits.add_argument("--resume", action="store_true", help="resume an interrupted campaign")
 
 
 def _verify(parser: argparse.ArgumentParser) -> None:
@@ -121,8 +121,8 @@ def _verify(parser: argparse.ArgumentParser) -> None:
     )
     _fleet(parser)
     limits = parser.add_argument_group("limits of the verification")
-    limits.add_argument("--dry-run", action="store_true", help="only say what it would take")
-    limits.add_argument("--seconds", metavar="N", help="that count of each run (default 10)")
+    limits.add_argument("--dry-run", action="store_true", help="only show what it would take")
+    limits.add_argument("--seconds", metavar="N", help="measured seconds of each run (default 10)")
     limits.add_argument("--max-gb", metavar="N", help="most GB to send for a plan, over all links")
     limits.add_argument(
         "--budget", metavar="USD", dest="max_usd", help="most egress fees for a plan, such as 1usd"
@@ -134,7 +134,7 @@ def _watch(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--fleet", metavar="FILE", help="the fleet file (default: RELAYD_FLEET)")
     what = parser.add_argument_group("what to watch")
     what.add_argument(
-        "--interval", metavar="TIME", help="within which to notice an outage (default 30s)"
+        "--interval", metavar="TIME", help="time within which to notice an outage (default 30s)"
     )
     what.add_argument(
         "--pairs",
@@ -161,12 +161,12 @@ def _watch(parser: argparse.ArgumentParser) -> None:
         "--quiet-hours", metavar="FROM-TO", help="UTC hours without throughput probes: 22:00-06:00"
     )
     limits.add_argument(
-        "--retain", metavar="TIME", help="age at which samples are made small, or never (90d)"
+        "--retain", metavar="TIME", help="age at which samples are summarised, or never (90d)"
     )
     parser.add_argument(
         "--webhook",
         metavar="URL",
-        help="tell this address of links that fail and recover; signed with RELAYD_WEBHOOK_SECRET",
+        help="notify this address when links fail or recover; signed by RELAYD_WEBHOOK_SECRET",
     )
 
 
@@ -189,7 +189,7 @@ def _lab(commands: Any) -> None:
     )
     up.add_argument("--scale", metavar="X", help="what caps and windows are multiplied by")
     up.add_argument(
-        "--from-store", action="store_true", help="emulate what was measured, in place of a profile"
+        "--from-store", action="store_true", help="emulate what was measured instead of a profile"
     )
     up.add_argument(
         "--db",
@@ -225,10 +225,10 @@ def _lab(commands: Any) -> None:
             help="such as loss_pct=1 or state=blackhole; the value `default` takes it back",
         )
         parser.set_defaults(target=parser.prog.split()[-1])
-    targets.add_parser(
-        "clear", help="take everything back that was set", allow_abbrev=False
-    ).set_defaults(target="clear")
-    down = _lab_action(actions, "down", "down", "take a lab down and remove what is left of it")
+    targets.add_parser("clear", help="undo all settings", allow_abbrev=False).set_defaults(
+        target="clear"
+    )
+    down = _lab_action(actions, "down", "down", "take a lab down and remove its leftovers")
     down.add_argument("--all", action="store_true", help="every lab of this user")
 
 
