@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from math import ceil, inf
 from typing import Any
 
+from planner.model.notebook import html_table
+from planner.model.units import duration_text, usd_text, volume_text
 from probes.campaign.costing import CampaignCost
 from probes.campaign.limits import CampaignLimits
 from probes.campaign.method import Method
@@ -16,6 +18,8 @@ from probes.campaign.rounds import Round, schedule
 from probes.campaign.stages import ALL_AT_ONCE, CampaignSpec, allowance_of, stage_tasks
 from probes.campaign.tasks import ProbeTask
 from relayd.campaigns.inputs import ROUND_GAP_S, MeasuredFleet
+
+PHASE_HEADER = ("phase", "rounds", "time", "volume", "$ egress")
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,30 @@ class CampaignForecast:
             f"<CampaignForecast: {self.cost.rounds} rounds, {self.duration_s:.0f} s, "
             f"{self.cost.volume_gb:.3g} GB, {self.cost.egress_usd:.2f} USD at most>"
         )
+
+    def _repr_html_(self) -> str:
+        return html_table(repr(self)[1:-1], PHASE_HEADER, self.phase_rows())
+
+    def phase_rows(self) -> list[list[str]]:
+        """Return a row of texts for each phase and for all, under :data:`PHASE_HEADER`."""
+        rows = [
+            [
+                phase,
+                str(part.rounds),
+                duration_text(self.phase_s[phase]),
+                volume_text(part.volume_gb),
+                usd_text(part.egress_usd),
+            ]
+            for phase, part in self.cost.by_phase.items()
+        ]
+        whole = [
+            "in all, at most",
+            str(self.cost.rounds),
+            duration_text(self.duration_s),
+            volume_text(self.cost.volume_gb),
+            usd_text(self.cost.egress_usd),
+        ]
+        return [*rows, whole]
 
     def as_json(self) -> dict[str, Any]:
         """Return the forecast as JSON types, beside what measuring all pairs would take."""

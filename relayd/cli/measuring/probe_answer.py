@@ -12,7 +12,7 @@ from typing import TextIO
 from probes.analysis.fleet_caps import VmCap
 from probes.campaign.engine import StageProgress
 from probes.campaign.state import ProbeOutcome
-from relayd.campaigns.forecast import CampaignForecast
+from relayd.campaigns.forecast import PHASE_HEADER, CampaignForecast
 from relayd.campaigns.running import CampaignReport
 from relayd.cli.measuring.caps import cap_json, recreate_lines
 from relayd.cli.text import duration, table, usd, volume
@@ -31,26 +31,7 @@ def say(text: str) -> None:
 def print_forecast(forecast: CampaignForecast, stream: TextIO) -> None:
     """Print what a campaign would take."""
     cost = forecast.cost
-    rows = [
-        [
-            phase,
-            str(part.rounds),
-            duration(forecast.phase_s[phase]),
-            volume(part.volume_gb),
-            usd(part.egress_usd),
-        ]
-        for phase, part in cost.by_phase.items()
-    ]
-    rows.append(
-        [
-            "in all, at most",
-            str(cost.rounds),
-            duration(forecast.duration_s),
-            volume(cost.volume_gb),
-            usd(cost.egress_usd),
-        ]
-    )
-    print(table(["phase", "rounds", "time", "volume", "$ egress"], rows), file=stream)
+    print(table(PHASE_HEADER, forecast.phase_rows()), file=stream)
     dearest = [c for c in cost.by_region.values() if c.egress_usd > 0][:SHOWN_REGIONS]
     if dearest:
         shown = [[c.region, volume(c.sent_gb), usd(c.egress_usd)] for c in dearest]
