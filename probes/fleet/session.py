@@ -107,7 +107,7 @@ class HostSession:
         self.host = host
         self.leftovers = 0
         self._connection = connection
-        self._patience = timeouts
+        self._timeouts = timeouts
         self._leases = leases_of(owner, host.name)
         self._run_id = secrets.token_hex(4)
         self._numbers = itertools.count()
@@ -126,7 +126,7 @@ class HostSession:
         ProbeError
             If the host does not answer in time or the connection is lost.
         """
-        limit_s = timeout_s or self._patience.command_s
+        limit_s = timeout_s or self._timeouts.command_s
         async with self._channels, self.guarded(limit_s):
             return await self._run(command)
 
@@ -152,7 +152,7 @@ class HostSession:
         lease = self._new_lease()
         async with self._channels:
             try:
-                async with self.guarded(limit_s + self._patience.command_s):
+                async with self.guarded(limit_s + self._timeouts.command_s):
                     wrapped = tethered(SILENCE_S, command) if tether else command
                     output = await self._run(leased(lease, limit_s, wrapped), tether=tether)
             except BaseException:
@@ -176,7 +176,7 @@ class HostSession:
             running: RemoteProcess | None = None
             heartbeats: asyncio.Task[None] | None = None
             try:
-                async with self.guarded(self._patience.command_s):
+                async with self.guarded(self._timeouts.command_s):
                     wrapped = tethered(SILENCE_S, command) if tether else command
                     line = remote_line(leased(lease, limit_s, wrapped))
                     process = await self._process(line, tether=tether)

@@ -45,7 +45,7 @@ class Sessions:
     ) -> None:
         self.fleet = fleet
         self._owner = owner
-        self._patience = timeouts or Timeouts()
+        self._timeouts = timeouts or Timeouts()
         self._making = asyncio.Semaphore(at_once)
         self._sessions: dict[str, HostSession] = {}
         self._jumps: dict[str, asyncssh.SSHClientConnection] = {}
@@ -87,8 +87,8 @@ class Sessions:
             host = self.fleet[name]
             tunnel = await self._jump(host.jump) if host.jump else None
             async with self._making:
-                connection = await connect(host, self._patience, tunnel)
-            session = HostSession(host, connection, self._owner, self._patience)
+                connection = await connect(host, self._timeouts, tunnel)
+            session = HostSession(host, connection, self._owner, self._timeouts)
             try:
                 await session.sweep()
                 if self._sysctls:
@@ -110,6 +110,6 @@ class Sessions:
         async with self._locks.setdefault(f"jump {name}", asyncio.Lock()):
             found = self._jumps.get(name)
             if found is None or found.is_closed():
-                found = await connect(self.fleet.login(name), self._patience, None)
+                found = await connect(self.fleet.login(name), self._timeouts, None)
                 self._jumps[name] = found
             return found
