@@ -58,6 +58,11 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def owner(name: str) -> str:
+    """Return a name for a controller: it ends what others of its name have left on a machine."""
+    return f"{name} {os.getpid()}"
+
+
 def make_key(path: Path) -> str:
     """Make a key pair; returns the public half as ``kind base64``."""
     subprocess.run(
@@ -75,15 +80,15 @@ class Machine:
     public_key: str
     process: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> None:
-        """Start it, and wait until it greets."""
+    def start(self, *within: str) -> None:
+        """Start it, by a command that runs another if one is given; wait until it greets."""
         if os.geteuid() == 0:
             Path("/run/sshd").mkdir(exist_ok=True)
         configuration = self.folder / "sshd_config"
         configuration.write_text(_CONFIGURATION.format(port=self.port, folder=self.folder))
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(
-                [SSHD, "-D", "-e", "-f", str(configuration)],
+                [*within, SSHD, "-D", "-e", "-f", str(configuration)],
                 start_new_session=True,
                 stdin=subprocess.DEVNULL,
                 stderr=log,
@@ -146,7 +151,9 @@ def machines(folder: Path, regions: list[str]) -> Iterator[tuple[Fleet, dict[str
             machine.start()
             found[region] = machine
             lines.append(f"[127.0.0.1]:{machine.port} {machine.public_key}\n")
-            first = 20_000 + (machine.port * 16) % 12_000
+            # Workers that run tests in parallel have ranges of their own.
+            worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]) % 8
+            first = 20_000 + 1_500 * worker + (machine.port * 16) % 1_488
             hosts[region] = Host(
                 region,
                 region,

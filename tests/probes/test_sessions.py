@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
 import socket
 import subprocess
@@ -20,7 +21,7 @@ from probes.fleet.hosts import Fleet, Host
 from probes.fleet.login import Timeouts, connect
 from probes.fleet.sessions import Sessions
 from probes.fleet.trust import offered_keys, store_key
-from tests.probes.machines import Machine, machines, make_key, need
+from tests.probes.machines import Machine, machines, make_key, need, owner
 
 _ROOT = Path(__file__).parents[2]
 _BRIEF = Timeouts(connect_s=3, login_s=2, keepalive_s=0.5, keepalives=2, command_s=3)
@@ -66,7 +67,7 @@ def test_arguments_arrive_as_they_are(fleet: Fixture) -> None:
     words = ["a b", "$(id)", "'", '"', ";", "`x`", "\n", "*", "-n", "é", "\\"]
 
     async def main() -> bytes:
-        async with Sessions(fleet[0], "test") as sessions:
+        async with Sessions(fleet[0], owner("test")) as sessions:
             session = await sessions.session(_REGIONS[0])
             return (await session.ask(["printf", "%s\\0", *words])).stdout
 
@@ -75,7 +76,7 @@ def test_arguments_arrive_as_they_are(fleet: Fixture) -> None:
 
 def test_one_connection_serves_many_commands(fleet: Fixture) -> None:
     async def main() -> set[str]:
-        async with Sessions(fleet[0], "test") as sessions:
+        async with Sessions(fleet[0], owner("test")) as sessions:
 
             async def port() -> str:
                 session = await sessions.session(_REGIONS[0])
@@ -96,7 +97,7 @@ def test_keys_are_trusted_only_when_stored_and_never_when_changed(
     alone = Fleet({name: host})
 
     async def login() -> None:
-        async with Sessions(alone, "test", timeouts=_BRIEF) as sessions:
+        async with Sessions(alone, owner("test"), timeouts=_BRIEF) as sessions:
             await sessions.session(name)
 
     with pytest.raises(ProbeError, match="host key is not in") as unknown:
@@ -130,7 +131,7 @@ def test_a_refused_login_and_a_closed_port_say_so(fleet: Fixture, tmp_path: Path
     found[second.name].stop()
 
     async def login(name: str) -> None:
-        async with Sessions(strange, "test", timeouts=_BRIEF) as sessions:
+        async with Sessions(strange, owner("test"), timeouts=_BRIEF) as sessions:
             await sessions.session(name)
 
     with pytest.raises(ProbeError, match="was refused") as refused:
@@ -171,7 +172,7 @@ def test_a_jump_host_leads_to_a_host(fleet: Fixture) -> None:
     behind = Fleet({second.name: replace(second, jump="gate")}, jumps={"gate": first})
 
     async def main() -> str:
-        async with Sessions(behind, "test") as sessions:
+        async with Sessions(behind, owner("test")) as sessions:
             session = await sessions.session(second.name)
             return (await session.ask(["sh", "-c", "echo $SSH_CONNECTION"])).stdout.decode()
 
@@ -184,7 +185,7 @@ def test_a_host_that_hangs_is_given_up(fleet: Fixture, when: str) -> None:
     name = _REGIONS[0]
 
     async def main() -> ProbeError:
-        async with Sessions(members, "test", timeouts=_BRIEF) as sessions:
+        async with Sessions(members, owner("test"), timeouts=_BRIEF) as sessions:
             if when == "after":
                 await sessions.session(name)
             found[name].signal(signal.SIGSTOP)
@@ -202,7 +203,7 @@ def test_a_host_that_hangs_is_given_up(fleet: Fixture, when: str) -> None:
 
 def test_a_tool_ends_with_its_limit_its_cancellation_and_its_block(fleet: Fixture) -> None:
     async def main() -> None:
-        async with Sessions(fleet[0], "test") as sessions:
+        async with Sessions(fleet[0], owner("test")) as sessions:
             session = await sessions.session(_REGIONS[0])
             with pytest.raises(ProbeError, match="had not ended after 1 s"):
                 await session.measure(["sleep", "611.25"], 1.0)
@@ -277,7 +278,7 @@ def test_a_lost_connection_is_made_anew(fleet: Fixture) -> None:
     name = _REGIONS[0]
 
     async def main() -> bytes:
-        async with Sessions(members, "test", timeouts=_BRIEF) as sessions:
+        async with Sessions(members, owner("test"), timeouts=_BRIEF) as sessions:
             session = await sessions.session(name)
             found[name].stop()
             with pytest.raises(ProbeError, match=r"connection was lost|did not answer"):
@@ -288,24 +289,34 @@ def test_a_lost_connection_is_made_anew(fleet: Fixture) -> None:
     assert asyncio.run(main()) == b"back\n"
 
 
-def test_a_folder_of_someone_else_is_not_written_to(fleet: Fixture, tmp_path: Path) -> None:
+_OWN_TMP = """\
+mount -t tmpfs none /mnt
+mkdir -p "/mnt/$1"
+mount --rbind "/tmp/$1" "/mnt/$1"
+ln -s "$2" "/mnt/relayd-$(id -u)"
+mount --rbind /mnt /tmp
+shift 2
+exec "$@"
+"""
+
+
+def test_a_folder_that_leads_elsewhere_is_not_written_to(fleet: Fixture, tmp_path: Path) -> None:
     need("unshare")
-    import os
+    if os.geteuid() != 0:
+        pytest.skip("a /tmp of its own needs root")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    members, found = fleet
+    machine = found[_REGIONS[0]]
+    machine.stop()
+    ours = tmp_path.relative_to("/tmp").parts[0]
+    machine.start("unshare", "--mount", "sh", "-ec", _OWN_TMP, "sh", ours, str(elsewhere))
 
-    folder = Path(f"/tmp/relayd-{os.getuid()}")
-    if folder.exists() or folder.is_symlink():
-        pytest.skip(f"{folder} is in use")
-    (tmp_path / "elsewhere").mkdir()
-    folder.symlink_to(tmp_path / "elsewhere")
-    try:
+    async def main() -> None:
+        async with Sessions(members, owner("test")) as sessions:
+            session = await sessions.session(_REGIONS[0])
+            await session.measure(["true"], 5.0)
 
-        async def main() -> None:
-            async with Sessions(fleet[0], "test") as sessions:
-                session = await sessions.session(_REGIONS[0])
-                await session.measure(["true"], 5.0)
-
-        with pytest.raises(ProbeError, match="no file can be written"):
-            asyncio.run(main())
-        assert not list((tmp_path / "elsewhere").iterdir())
-    finally:
-        folder.unlink()
+    with pytest.raises(ProbeError, match="no file can be written"):
+        asyncio.run(main())
+    assert not list(elsewhere.iterdir())

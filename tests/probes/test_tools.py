@@ -22,7 +22,7 @@ from probes.tools.ping import Ping
 from probes.tools.running import Ports, make_test, prepared, run
 from probes.tools.tcp_connect import TcpConnect
 from probes.tools.traceroute import Traceroute
-from tests.probes.machines import machines, need
+from tests.probes.machines import machines, need, owner
 
 _SRC, _DST = "aws:us-east-1", "gcp:us-east1"
 
@@ -35,7 +35,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
 
 def _measure(fleet: Fleet, tool: Tool, **changes: object) -> Result:
     async def main() -> Result:
-        async with Sessions(fleet, "tools") as sessions:
+        async with Sessions(fleet, owner("tools")) as sessions:
             test = replace(make_test(fleet, tool, _SRC, _DST), **changes)  # type: ignore[arg-type]
             return await run(sessions, Ports(), tool, test)
 
@@ -97,7 +97,7 @@ def test_a_port_that_someone_else_holds_is_passed_over(fleet: Fleet) -> None:
     tool = Iperf3()
 
     async def main() -> list[int]:
-        async with Sessions(fleet, "tools") as sessions:
+        async with Sessions(fleet, owner("tools")) as sessions:
             test = make_test(fleet, tool, _SRC, _DST)
             # Two controllers that know nothing of each other.
             async with (
@@ -116,7 +116,7 @@ def test_no_free_port_is_an_error_that_says_so(fleet: Fleet) -> None:
     tool, ports = Iperf3(), Ports()
 
     async def main() -> None:
-        async with Sessions(Fleet(narrow), "tools") as sessions:
+        async with Sessions(Fleet(narrow), owner("tools")) as sessions:
             test = make_test(Fleet(narrow), tool, _SRC, _DST)
             async with prepared(sessions, ports, tool, test), prepared(sessions, ports, tool, test):
                 pass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 import subprocess
@@ -268,7 +269,7 @@ def test_a_relay_serves_its_peer_and_nobody_else(program: str) -> None:
 @pytest.mark.parametrize("how", ["closed", "silent"])
 def test_a_tethered_process_ends_with_its_controller(how: str) -> None:
     lease = remote.leases_of("test of tethers", how) + "1"
-    nap = f"{60 + len(how)}.25"
+    nap = f"60.{os.getpid()}"  # nobody else's
     command = remote.leased(lease, 60, remote.tethered(2, ["sleep", nap]))
     process = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
     assert process.stdin

@@ -33,7 +33,7 @@ from relayd.store import Store, open_store
 from relayd.store.campaigns.details import failures, last_event, stages
 from relayd.store.campaigns.log import Campaigns
 from relayd.store.events import Events
-from tests.probes.machines import Machine, machines, need
+from tests.probes.machines import Machine, machines, need, owner
 from tests.relayd.engines import PostgresqlSpot, Spot
 from tests.relayd.proxy import Proxy
 
@@ -193,7 +193,7 @@ def _run(
     campaign = Campaigns(store).begin({})
 
     async def main() -> list[ProbeOutcome]:
-        async with Sessions(fleet, "engine", timeouts=_BRIEF) as sessions:
+        async with Sessions(fleet, owner("engine"), timeouts=_BRIEF) as sessions:
             prober = Prober(sessions, lambda *_: 1.0)
             engine = Engine(sessions, prober, campaign, Meter(catalogue), limits, seed=1)
             return await engine.run(campaign.plan("rtt", tasks))
@@ -232,7 +232,7 @@ def test_a_host_that_comes_back_gets_its_second_chance(
     campaign = Campaigns(store).begin({})
 
     async def main() -> list[ProbeOutcome]:
-        async with Sessions(members, "engine", timeouts=_BRIEF) as sessions:
+        async with Sessions(members, owner("engine"), timeouts=_BRIEF) as sessions:
             notes: list[str] = []
 
             def note(text: str) -> None:
@@ -270,7 +270,7 @@ def test_no_host_is_in_two_bandwidth_probes_and_rounds_give_the_order(
     ]
 
     async def main() -> _Watched:
-        async with Sessions(members, "engine") as sessions:
+        async with Sessions(members, owner("engine")) as sessions:
             prober = _Watched(sessions)
             limits = CampaignLimits(jitter_s=0.02)
             engine = Engine(sessions, prober, campaign, Meter(catalogue), limits, seed=1)
@@ -296,7 +296,7 @@ def test_a_budget_is_never_passed(
             findings.sent.append((*task.pairs[0], 1.0))  # type: ignore[attr-defined]
 
     async def main() -> tuple[int, int, float]:
-        async with Sessions(members, "engine") as sessions:
+        async with Sessions(members, owner("engine")) as sessions:
             engine = Engine(
                 sessions,
                 Sender(sessions, lambda *_: 1.0),
@@ -326,7 +326,7 @@ def test_a_file_without_room_is_waited_for(
     notes: list[str] = []
 
     async def main() -> list[ProbeOutcome]:
-        async with Sessions(members, "engine") as sessions:
+        async with Sessions(members, owner("engine")) as sessions:
             probes = campaign.plan("rtt", _pings(_REGIONS[:2]))
             store.database.row(f"PRAGMA max_page_count = {page_count}")
 
