@@ -1,1 +1,1 @@
-"""The command line: one module a group of commands, loaded when it is asked for."""
+"""The command line: one room for each group of commands, whose modules load when they run."""

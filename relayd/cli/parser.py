@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Sequence
 
-from relayd.cli.commands.command import command
+from relayd.cli.command import command
 from relayd.cli.data.commands import add_data_commands
 from relayd.cli.measuring.commands import add_measuring_commands
 from relayd.cli.questions.commands import NAMES, add_question_commands

@@ -8,12 +8,8 @@ import textwrap
 from collections.abc import Sequence
 from typing import TextIO
 
-from planner.model.units import duration_text, usd_text, volume_text
-
 BOLD, DIM, GREEN, YELLOW = "1", "2", "32", "33"
 WIDTH = 96
-
-duration, usd, volume = duration_text, usd_text, volume_text
 
 
 def styled(text: str, style: str, stream: TextIO | None = None) -> str:

@@ -7,10 +7,13 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from planner.model.units import (
+    duration_text,
     gbps_text,
     parse_duration_s,
     parse_time_value_usd_per_h,
     parse_volume_gb,
+    usd_text,
+    volume_text,
 )
 from relayd.cli import text
 from relayd.cli.options import number, whole_number
@@ -77,12 +80,12 @@ def human(found: Backtest) -> str:
     relayd = total.of("relayd")
     verdict = f"Following relayd got {percent(relayd.achieved)} of what hindsight would have got."
     head = (
-        f"{found.since} to {found.until}, {found.steps:,} steps of {text.duration(found.step_s)}, "
+        f"{found.since} to {found.until}, {found.steps:,} steps of {duration_text(found.step_s)}, "
         f"{total.judged:,} decisions on {total.pairs:,} pairs of {found.regions} regions, from "
         f"{found.samples:,} samples"
     )
     asked = (
-        f"Each decision: {text.volume(found.volume_gb)}, one VM a region, {found.connections} "
+        f"Each decision: {volume_text(found.volume_gb)}, one VM a region, {found.connections} "
         f"connections, one path, objective {found.objective}."
     )
     counts = (
@@ -104,14 +107,14 @@ def _strategies(found: Backtest) -> str:
     by_time = found.objective == "time"
 
     def row(followed: StrategyResult) -> tuple[str, ...]:
-        regret = text.duration(followed.regret) if by_time else text.usd(followed.regret)
+        regret = duration_text(followed.regret) if by_time else usd_text(followed.regret)
         return (
             NAMES[followed.strategy],
             percent(followed.achieved),
             percent(followed.achieved_p10),
             gbps_text(followed.throughput_gbps),
-            text.duration(followed.time_s),
-            text.usd(followed.cost_usd),
+            duration_text(followed.time_s),
+            usd_text(followed.cost_usd),
             regret,
             f"{followed.switches_a_day:.2f}",
         )

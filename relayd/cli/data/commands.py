@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from relayd.cli.commands.command import command, group, worth
+from relayd.cli.command import command, group, worth
 
 # Kept here, so that `--help` and completion need none of the modules that define them.
 FORMATS = ("iperf3", "ping", "nuttcp", "skyplane-throughput", "skyplane-latency", "csv")

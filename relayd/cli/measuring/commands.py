@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from planner.transfer.request import TransferRequest
-from relayd.cli.commands.command import command, group, late
+from relayd.cli.command import command, group, late
 from relayd.cli.questions.asking import add_options
 
 

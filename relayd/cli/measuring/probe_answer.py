@@ -9,13 +9,14 @@ import time
 from collections.abc import Sequence
 from typing import TextIO
 
+from planner.model.units import duration_text, usd_text, volume_text
 from probes.analysis.fleet_caps import VmCap
 from probes.campaign.engine import StageProgress
 from probes.campaign.state import ProbeOutcome
 from relayd.campaigns.forecast import PHASE_HEADER, CampaignForecast
 from relayd.campaigns.running import CampaignReport
 from relayd.cli.measuring.caps import cap_json, recreate_lines
-from relayd.cli.text import duration, table, usd, volume
+from relayd.cli.text import table
 from relayd.store import Place
 
 LINE_EVERY_S = 10.0
@@ -34,7 +35,7 @@ def print_forecast(forecast: CampaignForecast, stream: TextIO) -> None:
     print(table(PHASE_HEADER, forecast.phase_rows()), file=stream)
     dearest = [c for c in cost.by_region.values() if c.egress_usd > 0][:SHOWN_REGIONS]
     if dearest:
-        shown = [[c.region, volume(c.sent_gb), usd(c.egress_usd)] for c in dearest]
+        shown = [[c.region, volume_text(c.sent_gb), usd_text(c.egress_usd)] for c in dearest]
         print(file=stream)
         print(table(["sent from", "volume", "$ egress"], shown), file=stream)
         if (others := len(cost.by_region) - len(dearest)) > 0:
@@ -42,8 +43,8 @@ def print_forecast(forecast: CampaignForecast, stream: TextIO) -> None:
     whole = forecast.everything
     print(
         f"\nAll pairs with 64 connections for 5 s would take {whole.rounds} rounds, "
-        f"{duration(forecast.everything_s)}, {volume(whole.volume_gb)} and "
-        f"${usd(whole.egress_usd)}.",
+        f"{duration_text(forecast.everything_s)}, {volume_text(whole.volume_gb)} and "
+        f"${usd_text(whole.egress_usd)}.",
         file=stream,
     )
 
@@ -66,7 +67,8 @@ class ProgressDisplay:
         line = (
             f"{now.stage}: round {now.round}/{now.rounds}, {now.done}/{now.total} done"
             + (f", {now.failed} failed" if now.failed else "")
-            + f", {volume(now.sent_gb)}, ${usd(now.usd)}, about {duration(now.left_s)} left"
+            + f", {volume_text(now.sent_gb)}, ${usd_text(now.usd)}"
+            + f", about {duration_text(now.left_s)} left"
         )
         if self._terminal:
             sys.stderr.write(f"\r\033[K{line[:118]}")
@@ -147,8 +149,8 @@ def print_report(
         print(json.dumps(content, indent=2))
     else:
         print(
-            f"{done} probes gave {samples} samples in {duration(report.duration_s)}; "
-            f"{volume(report.sent_gb)} moved, ${usd(report.usd)}"
+            f"{done} probes gave {samples} samples in {duration_text(report.duration_s)}; "
+            f"{volume_text(report.sent_gb)} moved, ${usd_text(report.usd)}"
         )
         if result.reason:
             print(f"Stopped because: {result.reason}")

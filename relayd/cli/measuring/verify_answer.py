@@ -7,7 +7,7 @@ from typing import Any
 
 from planner.model.network import Snapshot
 from planner.model.predictions import RateRange
-from planner.model.units import gbps_text
+from planner.model.units import duration_text, gbps_text, usd_text, volume_text
 from probes.verification.outcomes import Judgement, PathOutcome, RunOutcome, judged
 from probes.verification.runs import Run, cost_usd, volume_gb
 from relayd.campaigns.verifying import Verification, VerificationJob, Verifier
@@ -46,9 +46,9 @@ def _forecast_row(
     return [
         name,
         str(len(hosts)),
-        text.duration(sum(run.duration_s for run in runs)),
-        text.volume(volume_gb(runs, at_most=at_most)),
-        text.usd(cost_usd(runs, verifier.price, at_most=at_most)),
+        duration_text(sum(run.duration_s for run in runs)),
+        volume_text(volume_gb(runs, at_most=at_most)),
+        usd_text(cost_usd(runs, verifier.price, at_most=at_most)),
     ]
 
 
@@ -112,7 +112,7 @@ def human(found: Sequence[Verification], verifier: Verifier, snapshot: Snapshot 
         blocks += text.notes_block([*one.job.notes, *one.notes])
     gb, usd = _spent(found, verifier)
     samples = sum(len(one.samples) for one in found)
-    end = f"Rates are in Gbit/s. {text.volume(gb)} moved, ${text.usd(usd)}; "
+    end = f"Rates are in Gbit/s. {volume_text(gb)} moved, ${usd_text(usd)}; "
     end += f"{samples} samples of links stored."
     if snapshot:
         end += f" Snapshot {snapshot.id}, as of {snapshot.as_of}."

@@ -11,13 +11,12 @@ import time
 from math import inf
 from typing import Any
 
-from planner.model.units import parse_duration_s, parse_money_usd
+from planner.model.units import parse_duration_s, parse_money_usd, usd_text
 from probes.campaign.stages import parse_pairs
 from probes.fleet.file import load_fleet
 from probes.fleet.hosts import Fleet
 from relayd.cli.measuring.fleet import fleet_path
 from relayd.cli.options import catalogue_of, store_place, whole_number
-from relayd.cli.text import usd
 from relayd.settings import load_settings
 from relayd.watch.settings import QuietHours, WatchOptions
 from relayd.watch.watcher import Watcher
@@ -38,8 +37,8 @@ def run(options: argparse.Namespace) -> int:
         links = status["legs"]
         print(
             f"Watched {links['watched']} links: {links['up']} up, {links['degraded']} degraded, "
-            f"{links['down']} down; ${usd(status['spent_today_usd'])} of "
-            f"${usd(status['daily_budget_usd'])} spent today, in {path}"
+            f"{links['down']} down; ${usd_text(status['spent_today_usd'])} of "
+            f"${usd_text(status['daily_budget_usd'])} spent today, in {path}"
         )
     return 0
 

@@ -7,7 +7,7 @@ import argparse
 from planner.broadcast.plan import BroadcastOption, BroadcastPlan
 from planner.broadcast.request import BroadcastRequest
 from planner.model.answer import Cost
-from planner.model.units import gbps_text
+from planner.model.units import duration_text, gbps_text, usd_text, volume_text
 from relayd.cli import text
 from relayd.cli.options import wan_of
 from relayd.cli.questions.asking import one_thread, request_from
@@ -34,7 +34,7 @@ def human(plan: BroadcastPlan, *, all_trees: bool = False) -> str:
     count = len(plan.destinations)
     head = (
         f"{plan.request['src']} to {count} destination{'s' if count > 1 else ''}, "
-        f"{text.volume(plan.volume_gb)} each"
+        f"{volume_text(plan.volume_gb)} each"
     )
     blocks = [
         text.styled(VERDICTS[plan.verdict].format(len(plan.trees)), text.BOLD) + f"\n{head}",
@@ -46,8 +46,8 @@ def human(plan: BroadcastPlan, *, all_trees: bool = False) -> str:
     if plan.frontier:
         rows = [
             (
-                text.duration(point.duration_s),
-                text.usd(point.cost_usd.total),
+                duration_text(point.duration_s),
+                usd_text(point.cost_usd.total),
                 str(point.trees),
                 str(sum(point.vms.values())),
                 ", ".join(point.relays) or "-",
@@ -59,14 +59,14 @@ def human(plan: BroadcastPlan, *, all_trees: bool = False) -> str:
         lines = []
         for advice in plan.advice:
             sign = "+" if advice.cost_usd > 0 else "-" if advice.cost_usd < 0 else ""
-            cost = f"{sign}${text.usd(abs(advice.cost_usd))}" if advice.cost_usd else "free"
+            cost = f"{sign}${usd_text(abs(advice.cost_usd))}" if advice.cost_usd else "free"
             lines.append(filled(f"- {advice.action}: {advice.effect} ({cost})", indent="  "))
         blocks.append("\n".join([text.styled("What would help", text.BOLD), *lines]))
     snapshot = plan.snapshot
     blocks.append(
         filled(
             f"{plan.confidence} Within the bounds of the estimates: "
-            f"{text.duration(plan.duration_s_low)} to {text.duration(plan.duration_s_high)}. "
+            f"{duration_text(plan.duration_s_low)} to {duration_text(plan.duration_s_high)}. "
             f"{_proof(plan)} Snapshot {snapshot.id} ({snapshot.source}), as of {snapshot.as_of}."
         )
     )
@@ -78,8 +78,8 @@ def _proof(plan: BroadcastPlan) -> str:
     if plan.request["relays"] == "none":
         return "Without forwarding, there is no other plan."
     return (
-        f"No plan ends before {text.duration(plan.bound_s)} or costs less than "
-        f"${text.usd(plan.bound_usd)}; the best plan known is within {plan.gap:.1%} of the optimum."
+        f"No plan ends before {duration_text(plan.bound_s)} or costs less than "
+        f"${usd_text(plan.bound_usd)}; the best plan known is within {plan.gap:.1%} of the optimum."
     )
 
 
@@ -94,10 +94,10 @@ def _comparison(plan: BroadcastPlan) -> str:
         return (
             name,
             gbps_text(gbps),
-            text.duration(time_s),
-            text.usd(cost.egress),
-            text.usd(cost.vm),
-            text.usd(cost.total),
+            duration_text(time_s),
+            usd_text(cost.egress),
+            usd_text(cost.vm),
+            usd_text(cost.total),
             f"{base / time_s:.2f}x" if base else "-",
         )
 

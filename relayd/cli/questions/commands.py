@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from relayd.cli.commands.command import command, group
+from relayd.cli.command import command, group
 from relayd.cli.questions.asking import add_options
 from relayd.questions.registry import QUESTIONS, Question
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from planner.model.units import duration_text, usd_text, volume_text
 from planner.placement.plan import ReducePlacement, TaskPlacement
 from planner.placement.request import ReduceRequest, TasksRequest
 from relayd.cli import text
@@ -31,16 +32,16 @@ def reduce_text(placement: ReducePlacement) -> str:
         for name in names
     ]
     rows += [
-        ("promised", *(text.duration(option.promised_s) for option in placement.options)),
-        ("really takes", *(text.duration(option.duration_s) for option in placement.options)),
-        ("moved", *(text.volume(option.moved_gb) for option in placement.options)),
-        ("egress, USD", *(text.usd(option.cost_usd.egress) for option in placement.options)),
-        ("total, USD", *(text.usd(option.cost_usd.total) for option in placement.options)),
+        ("promised", *(duration_text(option.promised_s) for option in placement.options)),
+        ("really takes", *(duration_text(option.duration_s) for option in placement.options)),
+        ("moved", *(volume_text(option.moved_gb) for option in placement.options)),
+        ("egress, USD", *(usd_text(option.cost_usd.egress) for option in placement.options)),
+        ("total, USD", *(usd_text(option.cost_usd.total) for option in placement.options)),
     ]
     table = text.table(("", *columns), rows)
     blocks = [
         text.styled(head, text.BOLD)
-        + f"\n{text.volume(placement.shuffle_gb)} to shuffle, planned with {placement.links} links",
+        + f"\n{volume_text(placement.shuffle_gb)} to shuffle, planned with {placement.links} links",
         filled(placement.reason),
         table,
         filled(
@@ -50,8 +51,8 @@ def reduce_text(placement: ReducePlacement) -> str:
     if placement.one_more_vm:
         lines = [
             filled(
-                f"- One more VM at {more.region}: {text.duration(more.duration_s)} in all, "
-                f"{text.duration(more.saved_s)} sooner",
+                f"- One more VM at {more.region}: {duration_text(more.duration_s)} in all, "
+                f"{duration_text(more.saved_s)} sooner",
                 indent="  ",
             )
             for more in placement.one_more_vm
@@ -60,8 +61,8 @@ def reduce_text(placement: ReducePlacement) -> str:
     snapshot = placement.snapshot
     blocks.append(
         filled(
-            f"Within the bounds of the estimates: {text.duration(placement.duration_s_low)} to "
-            f"{text.duration(placement.duration_s_high)}. Snapshot {snapshot.id} "
+            f"Within the bounds of the estimates: {duration_text(placement.duration_s_low)} to "
+            f"{duration_text(placement.duration_s_high)}. Snapshot {snapshot.id} "
             f"({snapshot.source}), as of {snapshot.as_of}."
         )
     )
@@ -83,9 +84,9 @@ def tasks_text(placement: TaskPlacement) -> str:
             vm.id,
             vm.region,
             f"{vm.cpus_used:g}/{vm.cpus:g}",
-            text.volume(vm.sent_gb) if vm.sent_gb else "-",
-            text.volume(vm.received_gb) if vm.received_gb else "-",
-            text.duration(vm.busy_s),
+            volume_text(vm.sent_gb) if vm.sent_gb else "-",
+            volume_text(vm.received_gb) if vm.received_gb else "-",
+            duration_text(vm.busy_s),
             vm.limit or "-",
             ", ".join(vm.tasks) or "-",
         )
@@ -94,13 +95,13 @@ def tasks_text(placement: TaskPlacement) -> str:
     header = ("VM", "region", "CPUs", "sends", "receives", "busy", "limit", "tasks")
     cost, snapshot = placement.cost_usd, placement.snapshot
     blocks = [
-        text.styled(f"All exchanged in {text.duration(placement.duration_s)}.", text.BOLD),
+        text.styled(f"All exchanged in {duration_text(placement.duration_s)}.", text.BOLD),
         filled(placement.reason),
         text.left_table(header, rows),
         filled(
-            f"{text.volume(placement.moved_gb) if placement.moved_gb else 'Nothing'} crosses "
-            f"between VMs, {text.volume(placement.local_gb) if placement.local_gb else 'nothing'} "
-            f"stays inside one. {text.usd(cost.egress)} USD egress and {text.usd(cost.vm)} USD VMs."
+            f"{volume_text(placement.moved_gb) if placement.moved_gb else 'Nothing'} crosses "
+            f"between VMs, {volume_text(placement.local_gb) if placement.local_gb else 'nothing'} "
+            f"stays inside one. {usd_text(cost.egress)} USD egress and {usd_text(cost.vm)} USD VMs."
         ),
         filled(f"Snapshot {snapshot.id} ({snapshot.source}), as of {snapshot.as_of}."),
     ]

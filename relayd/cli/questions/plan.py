@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from planner.fields.kinds import assignments
 from planner.model.answer import Cost
 from planner.model.errors import InputError
-from planner.model.units import gbps_text
+from planner.model.units import duration_text, gbps_text, usd_text, volume_text
 from planner.transfer.plan import Plan, RelayOption
 from planner.transfer.request import TransferRequest
 from relayd.cli import text
@@ -60,7 +60,7 @@ def human(plan: Plan, *, volume_assumed: bool = False, listed: bool = False) -> 
     assumed = " (assumed; say --volume)" if volume_assumed else ""
     blocks = [
         text.styled(_verdict(plan), text.BOLD)
-        + f"\n{request['src']} -> {request['dst']}, {text.volume(request['volume_gb'])}{assumed}",
+        + f"\n{request['src']} -> {request['dst']}, {volume_text(request['volume_gb'])}{assumed}",
         filled(plan.reason),
         _comparison(plan),
     ]
@@ -106,11 +106,11 @@ def _comparison(plan: Plan) -> str:
             (
                 name,
                 gbps_text(gbps),
-                text.duration(time_s),
+                duration_text(time_s),
                 f"{rtt:.0f} ms" if rtt else "-",
-                text.usd(cost.egress),
-                text.usd(cost.vm),
-                text.usd(cost.total),
+                usd_text(cost.egress),
+                usd_text(cost.vm),
+                usd_text(cost.total),
                 speed,
                 f"{cost.total / base:.2f}x" if base else "-",
             )
@@ -171,9 +171,9 @@ def _candidates(options: Sequence[RelayOption]) -> str:
         (
             option.relay,
             gbps_text(option.throughput_gbps),
-            text.duration(option.duration_s),
+            duration_text(option.duration_s),
             f"{option.rtt_ms:.0f} ms",
-            text.usd(option.cost_usd.total),
+            usd_text(option.cost_usd.total),
             f"{option.gain:.2f}x" if option.gain else "-",
             f"{option.gain_low:.2f}x" if option.gain_low is not None else "-",
             f"{option.cost_ratio:.2f}x" if option.cost_ratio else "-",
@@ -189,8 +189,8 @@ def _frontier(plan: Plan) -> str:
         (
             point.verdict + (f" ({', '.join(point.relays)})" if point.relays else ""),
             gbps_text(point.throughput_gbps),
-            text.duration(point.duration_s),
-            text.usd(point.cost_usd.total),
+            duration_text(point.duration_s),
+            usd_text(point.cost_usd.total),
             str(sum(point.vms.values())),
         )
         for point in plan.frontier
@@ -202,6 +202,6 @@ def _advice(plan: Plan) -> list[str]:
     lines = []
     for advice in plan.advice:
         sign = "+" if advice.cost_usd > 0 else "-" if advice.cost_usd < 0 else ""
-        cost = f"{sign}${text.usd(abs(advice.cost_usd))}" if advice.cost_usd else "free"
+        cost = f"{sign}${usd_text(abs(advice.cost_usd))}" if advice.cost_usd else "free"
         lines.append(filled(f"- {advice.action}: {advice.effect} ({cost})", indent="  "))
     return lines

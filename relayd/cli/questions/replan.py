@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from planner.model.answer import Bounded
-from planner.model.units import gbps_text
+from planner.model.units import duration_text, gbps_text, usd_text, volume_text
 from planner.replanning.plan import Continuation, Replan
 from planner.replanning.request import ReplanRequest
 from relayd.cli import text
@@ -32,8 +32,8 @@ def human(answer: Replan) -> str:
             f"(planned: {gbps_text(answer.planned_gbps)})"
         )
     head = (
-        f"{answer.kind} {answer.plan_id}, {text.volume(answer.remaining_gb)} left after "
-        f"{text.duration(answer.elapsed_s)}{rate}"
+        f"{answer.kind} {answer.plan_id}, {volume_text(answer.remaining_gb)} left after "
+        f"{duration_text(answer.elapsed_s)}{rate}"
     )
     blocks = [text.styled(verdict, text.BOLD) + f"\n{head}", filled(answer.reason), _ways(answer)]
     if answer.cost_of_change:
@@ -55,14 +55,14 @@ def _ways(answer: Replan) -> str:
     def row(name: str, way: Continuation | None) -> tuple[str, ...]:
         if way is None:
             return (name, *["-"] * 4)
-        bounds = f"{text.duration(way.duration_s_low)} to {text.duration(way.duration_s_high)}"
+        bounds = f"{duration_text(way.duration_s_low)} to {duration_text(way.duration_s_high)}"
         cost = way.cost_usd
         return (
             name,
-            text.duration(way.duration_s),
+            duration_text(way.duration_s),
             bounds,
-            text.usd(cost.egress),
-            text.usd(cost.vm),
+            usd_text(cost.egress),
+            usd_text(cost.vm),
         )
 
     rows = [row("keep", answer.keep), row("change", answer.change)]
@@ -76,15 +76,15 @@ def _cost_of_change(answer: Replan) -> str:
     parts = []
     if change.vms_to_start:
         vms = ", ".join(f"{n} at {region}" for region, n in change.vms_to_start.items())
-        parts.append(f"start {vms} ({text.duration(change.wait_s)}, the old plan goes on)")
+        parts.append(f"start {vms} ({duration_text(change.wait_s)}, the old plan goes on)")
     if change.vms_to_stop:
         vms = ", ".join(f"{n} at {region}" for region, n in change.vms_to_stop.items())
         parts.append(f"stop {vms}")
     if change.ramp_up_s:
-        parts.append(f"{text.duration(change.ramp_up_s)} to get new paths up to speed")
+        parts.append(f"{duration_text(change.ramp_up_s)} to get new paths up to speed")
     what = "; ".join(parts) if parts else "nothing to start or to wait for"
     return (
-        f"Changing takes: {what}; ${text.usd(change.usd)} in all. Gain {_range(gain)}; "
+        f"Changing takes: {what}; ${usd_text(change.usd)} in all. Gain {_range(gain)}; "
         f"{answer.needed_gain:.2f}x at the low bound are needed."
     )
 

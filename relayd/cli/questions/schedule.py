@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from planner.model.units import gbps_text
+from planner.model.units import duration_text, gbps_text, usd_text, volume_text
 from planner.schedule.plan import SchedulePlan, TransferSchedule
 from planner.schedule.request import ScheduleRequest
 from relayd.cli import text
@@ -33,8 +33,8 @@ def human(plan: SchedulePlan, *, periods: bool = False) -> str:
         blocks.append(_periods(plan))
     blocks.append(
         filled(
-            f"Cost from {text.duration(plan.now_s)} on: {text.usd(cost.egress)} USD egress and "
-            f"{text.usd(cost.vm)} USD VMs. {plan.relayed_share:.0%} is relayed. VMs at most: "
+            f"Cost from {duration_text(plan.now_s)} on: {usd_text(cost.egress)} USD egress and "
+            f"{usd_text(cost.vm)} USD VMs. {plan.relayed_share:.0%} is relayed. VMs at most: "
             + (", ".join(f"{n} at {region}" for region, n in plan.vms.items()) or "none")
             + "."
         )
@@ -58,12 +58,12 @@ def _transfers(plan: SchedulePlan) -> str:
         (
             transfer.id,
             f"{transfer.src} -> {transfer.dst}",
-            text.volume(transfer.volume_gb),
+            volume_text(transfer.volume_gb),
             _clock(transfer.start_s),
             _clock(transfer.deadline_s),
             transfer.verdict,
             _clock(transfer.end_s),
-            text.usd(transfer.egress_usd) if transfer.periods else "-",
+            usd_text(transfer.egress_usd) if transfer.periods else "-",
         )
         for transfer in plan.transfers
     ]
@@ -92,7 +92,7 @@ def _bars(plan: SchedulePlan) -> str:
             else:
                 bar += OUTSIDE
         lines.append(f"{transfer.id.ljust(width)}  |{bar}|")
-    scale = f"{' ' * width}  0{text.duration(last_s).rjust(BAR + 1)}"
+    scale = f"{' ' * width}  0{duration_text(last_s).rjust(BAR + 1)}"
     return "\n".join([*lines, scale, f"{SENDING} sends, {WAITING} could"])
 
 
@@ -138,7 +138,7 @@ def _remedies(transfer: TransferSchedule) -> str:
         proven = "" if count == more.at_least else f" (no fewer than {more.at_least} would do)"
         ways.append(f"VMs: {where}{proven}")
     if remedies.volume_gb:
-        ways.append(f"at most {text.volume(remedies.volume_gb)} by its deadline")
+        ways.append(f"at most {volume_text(remedies.volume_gb)} by its deadline")
     return "; or ".join(ways)
 
 

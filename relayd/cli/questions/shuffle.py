@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from planner.model.units import gbps_text
+from planner.model.units import duration_text, gbps_text, usd_text, volume_text
 from planner.shuffle.plan import Comparison, ShufflePlan
 from planner.shuffle.request import ShuffleRequest
 from relayd.cli import text
@@ -31,7 +31,7 @@ def human(plan: ShufflePlan, *, all_pairs: bool = False) -> str:
         else "Relay a part of it."
     )
     senders = {pair.src for pair in plan.pairs} | {pair.dst for pair in plan.pairs}
-    head = f"{len(plan.pairs)} pairs among {len(senders)} regions, {text.volume(plan.volume_gb)}"
+    head = f"{len(plan.pairs)} pairs among {len(senders)} regions, {volume_text(plan.volume_gb)}"
     blocks = [
         text.styled(verdict, text.BOLD) + f"\n{head}",
         filled(plan.reason),
@@ -42,8 +42,8 @@ def human(plan: ShufflePlan, *, all_pairs: bool = False) -> str:
     if plan.frontier:
         rows = [
             (
-                text.duration(point.duration_s),
-                text.usd(point.cost_usd.total),
+                duration_text(point.duration_s),
+                usd_text(point.cost_usd.total),
                 f"{point.relayed_share:.0%}",
                 str(sum(point.vms.values())),
             )
@@ -53,8 +53,8 @@ def human(plan: ShufflePlan, *, all_pairs: bool = False) -> str:
     if plan.one_more_vm:
         lines = [
             filled(
-                f"- One more VM at {more.region}: {text.duration(more.duration_s)} in all, at "
-                f"least {text.duration(more.saved_s)} sooner",
+                f"- One more VM at {more.region}: {duration_text(more.duration_s)} in all, at "
+                f"least {duration_text(more.saved_s)} sooner",
                 indent="  ",
             )
             for more in plan.one_more_vm
@@ -63,8 +63,8 @@ def human(plan: ShufflePlan, *, all_pairs: bool = False) -> str:
     snapshot = plan.snapshot
     blocks.append(
         filled(
-            f"Within the bounds of the estimates: {text.duration(plan.duration_s_low)} to "
-            f"{text.duration(plan.duration_s_high)}. Snapshot {snapshot.id} ({snapshot.source}), "
+            f"Within the bounds of the estimates: {duration_text(plan.duration_s_low)} to "
+            f"{duration_text(plan.duration_s_high)}. Snapshot {snapshot.id} ({snapshot.source}), "
             f"as of {snapshot.as_of}."
         )
     )
@@ -82,10 +82,10 @@ def _comparison(plan: ShufflePlan) -> str:
         speed = f"{base.duration_s / option.duration_s:.2f}x" if base.duration_s else "-"
         return (
             name,
-            text.duration(option.duration_s),
-            text.usd(cost.egress),
-            text.usd(cost.vm),
-            text.usd(cost.total),
+            duration_text(option.duration_s),
+            usd_text(cost.egress),
+            usd_text(cost.vm),
+            usd_text(cost.total),
             speed,
         )
 
@@ -110,9 +110,9 @@ def _pairs(plan: ShufflePlan, *, all_pairs: bool) -> str:
         rows.append(
             (
                 f"{pair.src} -> {pair.dst}",
-                text.volume(pair.volume_gb),
+                volume_text(pair.volume_gb),
                 gbps_text(pair.throughput_gbps),
-                text.duration(pair.duration_s),
+                duration_text(pair.duration_s),
                 str(sum(path.connections for path in pair.paths)),
                 paths,
             )

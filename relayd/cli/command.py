@@ -1,4 +1,4 @@
-"""What the commands of all families are made of."""
+"""Helpers that add a command, or a group of commands, to the parser."""
 
 from __future__ import annotations
 

@@ -1,1 +1,0 @@
-"""Commands and their options, by family. Handlers are imported only when they run."""
