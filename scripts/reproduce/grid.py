@@ -10,9 +10,9 @@ import numpy as np
 
 from planner.model.units import BITS_PER_BYTE, MS_PER_S, S_PER_H
 from planner.transfer.all_pairs import DIRECT, Floats, RateBounds, Terms, choose, within_caps
-from probes.analysis.relay_gains import GainDistribution, distribution, latency_gains
+from probes.analysis.relay_gains import GainDistribution, distribution
 from probes.analysis.variation import Spread, homogeneity, spread
-from scripts.reproduce.point import Point
+from scripts.reproduce.point import Point, latency_points
 from tests.planner.grid import january_grid, vm_usd_per_h
 from tests.shared_data import shared
 
@@ -271,29 +271,7 @@ def _aggregate_relays() -> list[Point]:
 
 def _latency() -> list[Point]:
     rtt_ms, regions = round_trips(), january_grid().regions
-    place = np.unravel_index(np.nanargmax(rtt_ms), rtt_ms.shape)
-    far = f"{regions[place[0]]} to {regions[place[1]]}"
-    found = latency_gains(rtt_ms)
-    pairs = "round-trip times, April 2022"
-    return [
-        Point(
-            "Round trips between remote regions take up to so long (3.3: Sao Paulo and Mumbai)",
-            "390 ms",
-            f"{rtt_ms[place]:.0f} ms ({far})",
-            bool(300 <= rtt_ms[place] <= 450),
-            "300 to 450 ms",
-            f"{found.pairs} {pairs}",
-        ),
-        Point(
-            "There is little room to improve latency by relaying (4)",
-            "little",
-            f"{found.share_1_1:.0%} of pairs gain 10 % or more; median {found.median:.2f}x, most "
-            f"{found.maximum:.1f}x",
-            found.share_1_1 <= 0.1,
-            "10 % or more for at most 10 % of pairs",
-            f"{found.pairs} {pairs}",
-        ),
-    ]
+    return latency_points(rtt_ms, regions, "round-trip times, April 2022")
 
 
 def _fees() -> list[Point]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from planner.model import backbone
 from planner.transfer.all_pairs import Floats
-from probes.analysis.relay_gains import distribution, latency_gains, throughput_gains
+from probes.analysis.relay_gains import distribution, throughput_gains
 from probes.analysis.variation import homogeneity, spread
 from probes.lab.controller import Lab
 from probes.lab.measuring import (
@@ -31,7 +31,7 @@ from probes.lab.measuring import (
 from probes.lab.profiles import load_profile, topology_of
 from probes.lab.topology import GOODPUT_SHARE, Topology, private_address
 from relayd.catalogue.loading import built_in_folder, load_catalogue
-from scripts.reproduce.point import Point
+from scripts.reproduce.point import Point, latency_points
 
 ECHOES = 5
 FLOWS = 50
@@ -106,28 +106,8 @@ def _distances(lab: Lab) -> list[Point]:
     for (i, j), values in echo_rtts_ms(lab, pairs, ECHOES, 0.003).items():
         if values:
             rtt_ms[i, j] = median(values)
-    place = np.unravel_index(np.nanargmax(rtt_ms), rtt_ms.shape)
-    far = " to ".join(topology.sites[int(end)].region for end in place)
-    found = latency_gains(rtt_ms)
-    return [
-        Point(
-            "Round trips between remote regions take up to so long (3.3: Sao Paulo and Mumbai)",
-            "390 ms",
-            f"{rtt_ms[place]:.0f} ms ({far})",
-            bool(300 <= rtt_ms[place] <= 450),
-            "300 to 450 ms",
-            f"{found.pairs} pairs of {count} regions, {ECHOES} ICMP echoes each",
-        ),
-        Point(
-            "There is little room to improve latency by relaying (4)",
-            "little",
-            f"{found.share_1_1:.0%} of pairs gain 10 % or more; median {found.median:.2f}x, most "
-            f"{found.maximum:.1f}x",
-            found.share_1_1 <= 0.1,
-            "10 % or more for at most 10 % of pairs",
-            f"{found.pairs} pairs of {count} regions, {ECHOES} ICMP echoes each",
-        ),
-    ]
+    regions = [site.region for site in topology.sites]
+    return latency_points(rtt_ms, regions, f"pairs of {count} regions, {ECHOES} ICMP echoes each")
 
 
 def _single_flows(lab: Lab) -> list[Point]:

@@ -1,11 +1,18 @@
-"""One point of the paper, and what was found of it here."""
+"""One point of the paper, and the result here."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
+from probes.analysis.relay_gains import latency_gains
 from scripts.console_blocks import ROOT
+
+Floats: TypeAlias = NDArray[np.float64]
 
 PAGE = ROOT / "docs" / "reproduction.md"
 
@@ -48,3 +55,37 @@ class Point:
 def rows(points: Iterable[Point]) -> list[str]:
     """Return the rows of a table."""
     return [point.row for point in points]
+
+
+def latency_points(rtt_ms: Floats, regions: Sequence[str], measured: str) -> list[Point]:
+    """Return the points about round-trip times.
+
+    Parameters
+    ----------
+    rtt_ms : array, shape (n, n)
+    regions : sequence of str, length n
+    measured : str
+        What follows the number of pairs that they rest on.
+    """
+    ends = np.unravel_index(np.nanargmax(rtt_ms), rtt_ms.shape)
+    longest_ms, far = rtt_ms[ends], " to ".join(regions[int(end)] for end in ends)
+    found = latency_gains(rtt_ms)
+    return [
+        Point(
+            "Round trips between remote regions take up to so long (3.3: Sao Paulo and Mumbai)",
+            "390 ms",
+            f"{longest_ms:.0f} ms ({far})",
+            bool(300 <= longest_ms <= 450),
+            "300 to 450 ms",
+            f"{found.pairs} {measured}",
+        ),
+        Point(
+            "There is little room to improve latency by relaying (4)",
+            "little",
+            f"{found.share_1_1:.0%} of pairs gain 10 % or more; median {found.median:.2f}x, most "
+            f"{found.maximum:.1f}x",
+            found.share_1_1 <= 0.1,
+            "10 % or more for at most 10 % of pairs",
+            f"{found.pairs} {measured}",
+        ),
+    ]

@@ -1,1 +1,1 @@
-"""Questions."""
+"""Commands that ask questions, from their specification to the printed answer."""
