@@ -1,1 +1,1 @@
-"""Snapshots."""
+"""Makes snapshots from samples, and says what each of their figures rests on."""

@@ -1,1 +1,1 @@
-"""Middleware."""
+"""What happens around each request: access, limits, reading bodies, headers, logs."""

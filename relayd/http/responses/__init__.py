@@ -1,1 +1,1 @@
-"""Responses."""
+"""Makes responses: encoding, compression, pages, problem documents."""

@@ -1,1 +1,1 @@
-"""Server."""
+"""The running service: its settings, state, workers and background tasks."""

@@ -1,1 +1,1 @@
-"""Campaigns."""
+"""Campaigns in the store: their specifications, probes and spending."""

@@ -1,1 +1,1 @@
-"""Links."""
+"""What the store records of links: their states, events, series and shifts of level."""

@@ -1,1 +1,1 @@
-"""Samples."""
+"""Samples in the store: taking them in, reading them, and summarising old ones."""

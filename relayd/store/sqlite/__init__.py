@@ -1,1 +1,1 @@
-"""Sqlite."""
+"""The store in a SQLite file."""
