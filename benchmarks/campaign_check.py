@@ -292,7 +292,7 @@ def main() -> int:
         try:
             lab.up(topology, ends_with_caller=True)
             fit = run("fleet", "check", "--fleet", str(lab.fleet_file), allowed=(0, 5))
-            check.note("hosts looked at by fleet check", len(fit["hosts"]), "")
+            check.note("hosts tested by fleet check", len(fit["hosts"]), "")
             check_forecasts(check, lab.fleet_file, folder, len(topology.sites))
             check_campaign(check, lab, folder, parallel=options.parallel)
         except RelaydError as error:

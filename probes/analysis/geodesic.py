@@ -42,10 +42,8 @@ class Propagation:
     rtt_ms : float
     bound_ms : float
         ``2 d / c``.
-    remainder_ms : float
-        What is beyond the bound.
     band_ms : float
-        Lower end of the band of 50 ms in which the remainder is.
+        Lower end of the band of 50 ms that the RTT beyond the bound is in.
     stretch : float
         RTT over that of light in a straight fibre; infinity for a distance of 0.
     possible : bool
@@ -57,7 +55,6 @@ class Propagation:
     distance_km: float
     rtt_ms: float
     bound_ms: float
-    remainder_ms: float
     band_ms: float
     stretch: float
     possible: bool
@@ -77,7 +74,6 @@ def propagation(src: Region, dst: Region, rtt_ms: float) -> Propagation | None:
         distance,
         rtt_ms,
         bound_ms,
-        rest_ms,
         BAND_MS * floor(max(0.0, rest_ms) / BAND_MS),
         stretch,
         rest_ms >= 0,

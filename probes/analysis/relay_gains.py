@@ -27,7 +27,7 @@ class GainDistribution:
     pairs : int
     gains : array, ascending
         Best path (direct included) over direct, of every pair with a direct path.
-    share_1_1, share_1_5, share_2 : float
+    share_1_1, share_1_5 : float
         Of pairs that gain that much or more.
     median, maximum : float
     """
@@ -36,7 +36,6 @@ class GainDistribution:
     gains: Floats
     share_1_1: float
     share_1_5: float
-    share_2: float
     median: float
     maximum: float
 
@@ -50,13 +49,7 @@ def distribution(gains: np.ndarray) -> GainDistribution:
         return float((known >= least - 1e-9).mean())
 
     return GainDistribution(
-        known.size,
-        known,
-        share(1.1),
-        share(NOTEWORTHY),
-        share(2.0),
-        float(np.median(known)),
-        float(known[-1]),
+        known.size, known, share(1.1), share(NOTEWORTHY), float(np.median(known)), float(known[-1])
     )
 
 

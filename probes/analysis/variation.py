@@ -25,7 +25,7 @@ HOMOGENEOUS_COV = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Values summed up.
+    """Summary statistics of values.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class Spread:
 
 
 def spread(values: ArrayLike, *, fewest: int = 2) -> Spread:
-    """Sum values up.
+    """Summarise values.
 
     Raises
     ------
@@ -76,27 +76,24 @@ def spread(values: ArrayLike, *, fewest: int = 2) -> Spread:
 
 @dataclass(frozen=True, slots=True)
 class Variation:
-    """Where variation comes from, in tests that were repeated.
+    """Variation within and between repeated tests.
 
     Attributes
     ----------
     tests : int
     within : float
         Coefficient of variation of the intervals of a test: the median over tests.
-    within_95 : float
-        Its 95th percentile.
     across : float
         Of the tests' means.
     """
 
     tests: int
     within: float
-    within_95: float
     across: float
 
 
 def variation(tests: Sequence[ArrayLike]) -> Variation:
-    """Tell variation inside tests from variation between them.
+    """Separate variation within tests from variation between them.
 
     Parameters
     ----------
@@ -112,9 +109,7 @@ def variation(tests: Sequence[ArrayLike]) -> Variation:
     require("tests with five intervals", len(usable), FEWEST_VALUES)
     within = [float(test.std(ddof=1) / test.mean()) for test in usable if test.mean() > 0]
     means = spread([test.mean() for test in usable])
-    return Variation(
-        len(usable), float(np.median(within)), float(np.percentile(within, 95)), means.cov
-    )
+    return Variation(len(usable), float(np.median(within)), means.cov)
 
 
 @dataclass(frozen=True, slots=True)
