@@ -104,6 +104,7 @@ DEFERRED = {
     "relayd.catalogue.loading": {"relayd.catalogue.schema", "tempfile", "tomllib"},
     "relayd.cli.data.backtest": {"relayd.backtesting.running"},
     "relayd.cli.options": {"relayd.sources.mirror"},
+    "relayd.cli.questions.asking": {"relayd.cli.questions.reading"},
     "relayd.cli.questions.plan": {"relayd.emitting.formats"},
     "relayd.client.answers": {"relayd.sources.matrices"},
     "relayd.http.campaigns.fleet_file": {"probes.fleet.file"},

@@ -112,7 +112,7 @@ class PlanPrediction:
                     "plan",
                     f"needs a VM in {region}, where the fleet has none",
                     remedy="Add a host there to the fleet file, or plan with the regions that it "
-                    "has: `relayd verify --src .. --dst ..` does.",
+                    "has: `relayd verify` does.",
                 )
         share = min(min(1.0, available[region] / count) for region, count in self.vms.items())
         if share == 1.0:
@@ -167,7 +167,7 @@ def predicted(plan: Mapping[str, Any]) -> PlanPrediction:
         raise InputError(
             "plan",
             f"is not the plan of a transfer: {type(fault).__name__} {fault}",
-            remedy="Give a document as `relayd plan --json` prints it.",
+            remedy="Give a plan or its JSON.",
         ) from None
     _check(found)
     return found

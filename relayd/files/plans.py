@@ -10,7 +10,7 @@ from planner.model.answer import Answer
 from planner.model.errors import InputError
 from planner.transfer.plan import Plan
 
-_REMEDY = "Give a plan or its JSON, as `relayd plan --json` prints it."
+_REMEDY = "Give a plan or its JSON."
 
 
 def document_of(

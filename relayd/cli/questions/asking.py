@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from itertools import groupby
 from typing import Any, TypeVar
 
 from planner.fields.kinds import Flag, OneOf
 from planner.fields.specified import Field, Specified, fields_of
-from planner.model.errors import FormatError
-from relayd.files.demands import read_demands
-from relayd.files.rows import read_json, read_rows, read_text
 from relayd.settings import load_settings
 
 R = TypeVar("R", bound=Specified)
@@ -87,7 +84,7 @@ def request_from(options: argparse.Namespace, request: type[R], **more: Any) -> 
         if setting is not None and not scalar:
             words = [*words, setting]
         if words:
-            found |= _read(option, fields, words)
+            found |= _read(fields, words)
     return request(**{**found, **more})
 
 
@@ -129,12 +126,12 @@ def _help(fields: Fields) -> str:
 # ---- values --------------------------------------------------------------------------------------
 
 
-def _read(option: str, fields: Fields, words: list[Any]) -> dict[str, Any]:
+def _read(fields: Fields, words: list[Any]) -> dict[str, Any]:
     first = fields[0]
-    if not option.startswith("--"):
-        return _from_file(fields, words[0])
     if first.kind.metavar == "FILE":
-        return {first.name: read_text(words[-1], first.key)}
+        from relayd.cli.questions.reading import from_file  # csv and json: no word needs them
+
+        return from_file(fields, words[-1])
     if isinstance(first.kind, Flag):
         return {first.name: True}
     if len(fields) == 1:
@@ -150,32 +147,6 @@ def _read(option: str, fields: Fields, words: list[Any]) -> dict[str, Any]:
 
 def _is_assigned(word: str) -> bool:
     return "=" in word
-
-
-def _from_file(fields: Fields, name: str) -> dict[str, Any]:
-    first = fields[0]
-    if len(fields) == 1:
-        return {first.name: _READERS[first.kind.name](name, first.key)}
-    content = read_json(name, first.key)
-    if not isinstance(content, dict):
-        keys = ", ".join(field.key for field in fields)
-        raise FormatError(first.key, f"must be a JSON object with {keys}", value=name)
-    return {field.name: content[field.key] for field in fields if field.key in content}
-
-
-def _read_volumes(name: str, key: str) -> Any:
-    if name.endswith(".json") and isinstance(content := read_json(name, key), dict):
-        return content
-    return read_rows(name, key)
-
-
-# By kind of field.
-_READERS: Mapping[str, Callable[[str, str], Any]] = {
-    "pairs": lambda name, _: read_demands(name),
-    "items": read_rows,
-    "by_place": _read_volumes,
-    "document": read_text,
-}
 
 
 def one_thread() -> None:
