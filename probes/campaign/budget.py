@@ -3,7 +3,7 @@
 Choosing links never ends by itself: where paths differ from pair to pair, each further link is
 worth a little. Without a budget, a campaign therefore stops at a thirtieth of the bytes and the
 dollars of measuring all pairs with the most connections, warm-ups included. For fleets of under 28
-regions this would be too little to tell providers apart; they may spend what 24 pairs take.
+regions this would be too little to distinguish providers; they may spend what 24 pairs take.
 """
 
 from __future__ import annotations

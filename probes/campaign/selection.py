@@ -141,7 +141,7 @@ def cap_tasks(
             for outwards in (True, False):
                 pairs = _best_peers(host, region_of, network, peers, connections, outwards)
                 if len(pairs) < 2:
-                    continue  # one link alone can't tell a cap from a path
+                    continue  # one link alone does not distinguish a cap from a path
                 site = network.sites[region_of[host]]
                 cap = site.egress_gbps if outwards else site.ingress_gbps
                 links = [network.link(region_of[a], region_of[b]) for a, b in pairs]

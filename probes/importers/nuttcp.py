@@ -192,7 +192,7 @@ def _outcome(test: _Test, options: ImportOptions) -> ImportedRow:
         raise InputError(
             "--connections",
             f"is needed, because {options.name} does not say how many streams nuttcp used",
-            remedy="Say --connections 1 (nuttcp's default), or what was given with -N.",
+            remedy="Add --connections 1 (nuttcp's default), or the value of -N.",
         )
     metric: Metric = "aggregate_mbps"
     if test.udp:

@@ -96,7 +96,7 @@ def haproxy_command() -> list[str]:
 
 
 def socat_command(what: Relaying) -> list[str]:
-    """Return socat's command; it can tell one peer's address from others, not several."""
+    """Return socat's command; it can restrict peers to one address, not to several."""
     version = ipaddress.ip_address(what.peers[0]).version
     listen = f"TCP{version}-LISTEN:{what.port},fork,reuseaddr,backlog=128"
     listen += f",range={_bracketed(what.peers[0])}/{32 if version == 4 else 128}"

@@ -118,7 +118,7 @@ class CampaignRunner:
     ) -> CampaignReport:
         """Run a campaign, or what is left of it, to its end; take a snapshot then.
 
-        Events in the store tell of its start, its progress and its end.
+        Writes events of its start, its progress and its end to the store.
 
         Parameters
         ----------

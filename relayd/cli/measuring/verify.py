@@ -85,7 +85,9 @@ def _limits(options: argparse.Namespace) -> VerificationLimits:
 def _plans(options: argparse.Namespace, wan: Wan, fleet: Fleet) -> list[Mapping[str, Any]]:
     if options.plans:
         if options.src or options.dst:
-            raise InputError("--src", "is given beside a plan", remedy="Give one or the other.")
+            raise InputError(
+                "--src", "can't be used together with a plan", remedy="Use one or the other."
+            )
         return [_read(name) for name in options.plans]
     if not (options.src and options.dst):
         raise InputError("plan", "is needed", remedy="Name a plan's file, or give --src and --dst.")
