@@ -35,9 +35,11 @@ class Items(Kind[tuple[S, ...]]):
         self.identity, self.prefix = identity, prefix
 
     def read(self, value: Any, field: str) -> tuple[S, ...]:
-        """Return the items; an error names the item by its id, else its number."""
+        """Return the items, none for None; an error names an item by its id, else its number."""
         if hasattr(value, "to_dict") and hasattr(value, "columns"):
             value = value.to_dict("records")
+        if value is None and not self.least:
+            return ()
         if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
             raise InputError(field, "must be a list, one entry each", value=value)
         items = tuple(

@@ -197,3 +197,11 @@ def test_every_field_says_what_it_means(request_: type) -> None:
         is_word = one.option and one.option.startswith("--") and one.kind.metavar != "FILE"
         if one.example and is_word:
             one.read_words([one.example])
+
+
+def test_none_stands_for_no_transfers_beside_a_schedule() -> None:
+    existing = {"transfers": [], "now_s": 5.0}
+    asked = ScheduleRequest(None, existing=existing)
+    assert (asked.transfers, asked.now_s) == ((), 5.0)
+    with pytest.raises(InputError, match="nothing to move"):
+        ScheduleRequest(None)
