@@ -149,7 +149,6 @@ KNOWN_CIRCLES: tuple[set[str], ...] = (
 )
 KNOWN_CIRCLES_OF_ROOMS: tuple[set[str], ...] = (
     {"planner.model", "planner.solvers", "planner.transfer"},
-    {"relayd.cli", "relayd.http"},
     {
         "relayd.client",
         "relayd.questions",

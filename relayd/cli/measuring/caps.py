@@ -6,15 +6,13 @@ import argparse
 import json
 from collections.abc import Sequence
 
-from planner.model.catalogue import Catalogue
 from planner.model.errors import DataError
-from probes.analysis.fleet_caps import CAP_METRICS, VmCap, vm_caps
+from probes.analysis.fleet_caps import VmCap
+from relayd.campaigns.caps import CAP_NAMES, cap_json, measured_caps
 from relayd.cli.options import catalogue_of, store_place
 from relayd.cli.text import left_table
 from relayd.settings import load_settings
-from relayd.store import Store, open_if_there
-
-CAP_NAMES = {"egress_cap_mbps": "egress", "ingress_cap_mbps": "ingress"}
+from relayd.store import open_if_there
 
 
 def caps(options: argparse.Namespace) -> int:
@@ -41,16 +39,6 @@ def caps(options: argparse.Namespace) -> int:
     return 0
 
 
-def measured_caps(store: Store, catalogue: Catalogue) -> list[VmCap]:
-    """Return the newest caps in a store, those of VMs that are worth recreating first."""
-    samples = (
-        sample
-        for metric in CAP_METRICS
-        for sample in store.samples.samples_for_estimates(metric=metric)
-    )
-    return vm_caps(samples, catalogue)
-
-
 def recreate_lines(found: Sequence[VmCap]) -> list[str]:
     """Return a line for each cap whose VM is worth recreating."""
     return [
@@ -58,27 +46,6 @@ def recreate_lines(found: Sequence[VmCap]) -> list[str]:
         for cap in found
         if cap.recreate
     ]
-
-
-def cap_json(cap: VmCap) -> dict[str, object]:
-    """Return a cap and the advice on it as plain values."""
-    advice = cap.advice
-    return {
-        "host": cap.host,
-        "region": cap.region,
-        "vm_type": cap.vm_type,
-        "cap": CAP_NAMES[cap.metric],
-        "mbps": cap.mbps,
-        "measured_at_s": cap.measured_at_s,
-        "catalogue_mbps": cap.nominal_mbps,
-        "others_of_type": cap.others,
-        "recreate": cap.recreate,
-        "odds": advice and advice.odds,
-        "tries_to_be_sure": advice and advice.tries_to_be_sure,
-        "expected_mbps": advice and advice.expected_mbps,
-        "slower_share": advice and advice.percentile,
-        "text": cap.text,
-    }
 
 
 def _rows(found: Sequence[VmCap]) -> list[list[str]]:

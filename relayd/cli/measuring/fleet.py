@@ -19,7 +19,7 @@ from probes.fleet.sessions import Sessions
 from probes.fleet.trust import offered_keys, store_key
 from probes.tools.host_check import HostFinding, HostReport, check_fleet, unknown_hosts
 from probes.tools.installing import install, install_commands
-from relayd.cli.measuring.caps import CAP_NAMES, measured_caps
+from relayd.campaigns.caps import CAP_NAMES, measured_caps
 from relayd.cli.options import catalogue_of, store_place
 from relayd.cli.text import left_table
 from relayd.settings import load_settings

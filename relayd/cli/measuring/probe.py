@@ -9,11 +9,11 @@ import sys
 
 from planner.model.errors import InputError
 from probes.fleet.file import load_fleet
+from relayd.campaigns.caps import measured_caps
 from relayd.campaigns.forecast import forecast_campaign
 from relayd.campaigns.inputs import MeasuredFleet
 from relayd.campaigns.running import CampaignReport, CampaignRunner
 from relayd.campaigns.termination import cancelled_by_sigterm
-from relayd.cli.measuring.caps import measured_caps
 from relayd.cli.measuring.fleet import agreed, fleet_path
 from relayd.cli.measuring.probe_answer import ProgressDisplay, print_forecast, print_report, say
 from relayd.cli.measuring.probe_options import budget_of, limits_of, may_change, method_of, spec_of

@@ -13,9 +13,10 @@ from planner.model.units import duration_text, usd_text, volume_text
 from probes.analysis.fleet_caps import VmCap
 from probes.campaign.engine import StageProgress
 from probes.campaign.state import ProbeOutcome
+from relayd.campaigns.caps import cap_json
 from relayd.campaigns.forecast import PHASE_HEADER, CampaignForecast
 from relayd.campaigns.running import CampaignReport
-from relayd.cli.measuring.caps import cap_json, recreate_lines
+from relayd.cli.measuring.caps import recreate_lines
 from relayd.cli.text import table
 from relayd.store import Place
 

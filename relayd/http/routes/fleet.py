@@ -11,7 +11,7 @@ from aiohttp import web
 
 from planner.model.catalogue import Catalogue
 from planner.model.document import site_as_json
-from relayd.cli.measuring.caps import cap_json, measured_caps
+from relayd.campaigns.caps import cap_json, measured_caps
 from relayd.http.campaigns.fleet_file import fleet_of
 from relayd.http.models.fleet import FleetAnswer, Sites
 from relayd.http.responses.json_responses import encoded, json_response, tagged_response
