@@ -1,4 +1,4 @@
-"""Why a broadcast's plan is what it is, what limits it, what would help, and how sure it all is."""
+"""Explains a broadcast's decision: its reason, bottlenecks, advice, confidence and warnings."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from planner.model.pricing import Prices
 from planner.model.units import MBPS_PER_GBPS, gbps_text
 
 BINDING = 1e-3
-WORTH_SAYING = 1.05  # an effect below five percent is no advice
-WORTH_A_VM_S = 5.0  # to save less, nobody starts a VM
+WORTH_ADVISING = 1.05  # do not advise what gains less than five percent
+LEAST_SAVED_BY_VM_S = 5.0  # starting a VM to save less is not worthwhile
 SITES_SHOWN = 2
 PROBE_S = 10.0
 TERMS = {"time": "time", "cost": "cost"}
@@ -44,11 +44,11 @@ class BroadcastAdviser:
     def reason(self) -> str:
         """Return why this plan and no other, in plain sentences."""
         region, kind = fullest_row(self.problem, self.chosen)
-        limit = f"Its time is set by {kind} at {region}."
+        limit = f"The bottleneck is {kind} at {region}."
         star, chosen, decision = self.decider.search.star, self.chosen, self.decision
         who = self._who(chosen)
         if self.request.relays == "none":
-            return f"Nobody may forward. {limit}"
+            return f"Only the source may send. {limit}"
         if star is None:
             return f"Some destinations have no direct link. {who} {limit}"
         if decision.gain is None:
@@ -58,10 +58,11 @@ class BroadcastAdviser:
         )
         if chosen is star:
             if decision.optimum is star:
-                return f"No way of forwarding is better in {terms}. {limit}"
+                return f"Forwarding is not better in {terms}. {limit}"
             return (
-                f"Forwarding may be {decision.gain:.2f}x better in {terms}, but surely only "
-                f"{decision.gain_low:.2f}x, below the margin of {1 + self.request.margin:.2f}x. "
+                f"Forwarding may be {decision.gain:.2f}x better in {terms}, but is certain to be "
+                f"only {decision.gain_low:.2f}x, below the margin of "
+                f"{1 + self.request.margin:.2f}x. "
                 f"{limit}"
             )
         sure = self.decider.evaluate.surely_better(chosen, star)
@@ -82,7 +83,7 @@ class BroadcastAdviser:
         if relays:
             verb = "relay" if len(relays) > 1 else "relays"
             parts.append(f"{' and '.join(relays)} {verb}")
-        return (" and ".join(parts) or "Nobody forwards") + "."
+        return (" and ".join(parts) or "No region forwards") + "."
 
     # ---- limits ------------------------------------------------------------------------------
 
@@ -110,7 +111,7 @@ class BroadcastAdviser:
         wider = replace(problem.resources, rate_gbps=problem.saturated_gbps)
         vms = np.maximum(self.chosen.vms[wider.rows % wider.count], 1.0)
         time_s = float((wider.loads(links) / vms).max())
-        if self.chosen.transfer_s < time_s * WORTH_SAYING:
+        if self.chosen.transfer_s < time_s * WORTH_ADVISING:
             return []
         needed = 0
         for tail, head in zip(*(axis.tolist() for axis in np.nonzero(links)), strict=True):
@@ -130,7 +131,7 @@ class BroadcastAdviser:
         ]
 
     def _more_vms(self) -> list[Advice]:
-        """Say what one more VM at the tightest sites saves at least, over the trees found."""
+        """Advise one more VM at the tightest sites, with its least saving over known trees."""
         search, chosen = self.decider.search, self.chosen
         sites = dict.fromkeys(b.region for b in self.bottlenecks())
         found = []
@@ -151,7 +152,10 @@ class BroadcastAdviser:
             better.trees, better.problem = trees, trees.problem
             faster = better.candidate(among(trees, known))
             saved_s = chosen.duration_s - faster.duration_s
-            if saved_s >= WORTH_A_VM_S and chosen.duration_s >= faster.duration_s * WORTH_SAYING:
+            if (
+                saved_s >= LEAST_SAVED_BY_VM_S
+                and chosen.duration_s >= faster.duration_s * WORTH_ADVISING
+            ):
                 found.append(
                     Advice(
                         f"Use {vms[site]:.0f} VMs at {region}",
@@ -162,14 +166,14 @@ class BroadcastAdviser:
         return found
 
     def _measure(self) -> list[Advice]:
-        """Say which link to measure where the bounds leave the verdict open."""
+        """Advise which link to measure where the bounds leave the verdict open."""
         decision, star = self.decision, self.decider.search.star
         if star is None or decision.chosen is decision.optimum:
             return []
         pairs = [arc for c in (decision.optimum, star) for arcs in c.trees for arc in arcs]
         named = [(self.problem.regions[tail], self.problem.regions[head]) for tail, head in pairs]
-        src, dst = max(dict.fromkeys(named), key=lambda pair: self._doubt(*pair))
-        if self._doubt(src, dst) <= 0:
+        src, dst = max(dict.fromkeys(named), key=lambda pair: self._relative_width(*pair))
+        if self._relative_width(src, dst) <= 0:
             return []
         rate = self.network.link(src, dst).rate_gbps(self.request.connections)
         volume_gb = rate * PROBE_S / 8
@@ -182,7 +186,7 @@ class BroadcastAdviser:
             )
         ]
 
-    def _doubt(self, src: str, dst: str) -> float:
+    def _relative_width(self, src: str, dst: str) -> float:
         estimate = self.network.link(src, dst).aggregate_gbps
         return (estimate.high - estimate.low) / estimate.expected if estimate.expected else inf
 
@@ -200,7 +204,7 @@ class BroadcastAdviser:
         return f"Rests on {', '.join(parts)} link{'s' if sum(counts.values()) > 1 else ''}."
 
     def warnings(self) -> tuple[str, ...]:
-        """Return what the rates take for granted."""
+        """Return what the rates assume."""
         chosen, found = self.chosen, []
         used = chosen.links_gbit > 0
         partners = np.maximum(used.sum(axis=0), used.sum(axis=1)) / np.maximum(chosen.vms, 1)
@@ -212,7 +216,7 @@ class BroadcastAdviser:
             )
         if self.request.relays != "none" and self.decision.gap > 0.01:
             found.append(
-                f"the best plan known is proven to within {self.decision.gap:.0%} of the optimum "
-                "only"
+                f"the best plan known is proven only to within {self.decision.gap:.0%} of the "
+                "optimum"
             )
         return tuple(found)

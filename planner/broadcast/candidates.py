@@ -1,4 +1,4 @@
-"""Ways to run a broadcast: what trees and shares mean in time, VMs and money."""
+"""Candidate plans of a broadcast: the time, VMs and cost of trees and their shares."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from planner.transfer.allocation import whole_vms
 
 @dataclass(frozen=True)
 class BroadcastCandidate:
-    """One way to run the broadcast.
+    """Trees that carry shares of the volume, with their time, VMs and cost.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class BroadcastCandidate:
 
 
 class Evaluator:
-    """Turns trees and shares into candidates, and knows what nothing can beat."""
+    """Turns trees and shares into candidates, and bounds what any can achieve."""
 
     def __init__(self, request: BroadcastRequest, problem: BroadcastProblem, trees: Trees) -> None:
         self.request, self.problem, self.trees = request, problem, trees
@@ -163,7 +163,7 @@ class Evaluator:
             return 0.0
         return best / worst if worst > 0 else 1.0
 
-    # ---- the plain ways ----------------------------------------------------------------------
+    # ---- simple trees ----------------------------------------------------------------------
 
     def star(self) -> Arcs | None:
         """Return the tree in which the source sends to each destination; None without a link."""

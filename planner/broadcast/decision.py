@@ -61,8 +61,8 @@ class BroadcastDecider:
         star = search.star
         if request.relays == "none":
             if star is None:
-                raise DataError("A destination has no direct link, and nobody may forward.")
-            optimum, bound = star, star.value  # there is no other way
+                raise DataError("A destination has no direct link, and no region may forward.")
+            optimum, bound = star, star.value  # the only plan
         elif request.hour_usd == inf:
             optimum = search.least_duration()
             bound = search.bound_s
@@ -74,7 +74,7 @@ class BroadcastDecider:
             optimum = next(in_time, optimum)
         self._refuse_late(optimum)
         gap = max(0.0, optimum.value / bound - 1) if bound > 0 else 0.0
-        chosen = self._surely_worth(optimum)
+        chosen = self._certainly_better(optimum)
         gain = low = None
         if star and not self._late(star):
             gain = star.value / optimum.value if optimum.value > 0 else 1.0
@@ -82,7 +82,7 @@ class BroadcastDecider:
         return BroadcastDecision(chosen, optimum, gap, gain, low)
 
     def _quickest(self) -> Iterator[BroadcastCandidate]:
-        """Yield what a plan for least time may choose, for a deadline that only it meets."""
+        """Yield candidates of least time, for a deadline that no others meet."""
         plain = replace(self.request, objective="time", deadline_s=None)
         # Trees found on the way steer the search: once more without.
         quick = Search(plain, self.problem).least_duration()
@@ -93,10 +93,10 @@ class BroadcastDecider:
         if self.search.star:
             yield self.search.star
 
-    def _surely_worth(self, optimum: BroadcastCandidate) -> BroadcastCandidate:
-        """Return the plainest candidate that the optimum does not surely beat by the margin.
+    def _certainly_better(self, optimum: BroadcastCandidate) -> BroadcastCandidate:
+        """Return the simplest candidate that the optimum is not certain to beat by the margin.
 
-        Plain is direct; then destinations that forward; then relays that cost VMs of their own.
+        Direct is simplest; then destinations that forward; then relays, which need their own VMs.
         """
         star, least = self.search.star, 1 + self.request.margin
         plainer = [star] if star and not self._late(star) and optimum is not star else []

@@ -153,7 +153,7 @@ class BroadcastPlan(Answer):
     frontier: tuple[BroadcastPoint, ...] = ()
 
     def __repr__(self) -> str:
-        """Say the plan in one line."""
+        """Describe the plan in one line."""
         return (
             f"<BroadcastPlan {self.plan_id}: {self.verdict}, "
             f"{len(self.destinations)} destinations, {self.volume_gb:g} GB, "

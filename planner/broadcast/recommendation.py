@@ -97,7 +97,7 @@ def recommend_broadcast(
 
 
 class _BroadcastPlanBuilder:
-    """Turns positions and volumes into names and rates."""
+    """Builds the parts of a plan: turns positions and volumes into names and rates."""
 
     def __init__(self, decider: BroadcastDecider) -> None:
         self.decider = decider

@@ -112,21 +112,21 @@ class Search:
     def least_duration(self) -> BroadcastCandidate:
         """Return a candidate of least duration, the cheapest of those as fast."""
         fast = self.fastest()
-        ways = [self.evaluate.candidate(fast)]
-        ways.append(self.evaluate.candidate(fewer_trees(self.trees, fast)))
+        found = [self.evaluate.candidate(fast)]
+        found.append(self.evaluate.candidate(fewer_trees(self.trees, fast)))
         if (cheap := self._cheapest_in(fast.objective * (1 + GAP))) is not None:
-            ways.append(cheap)
-        if ways[0].ramp_s > RAMP_MATTERS * ways[0].duration_s:
-            ways += self._shallow()
+            found.append(cheap)
+        if found[0].ramp_s > RAMP_MATTERS * found[0].duration_s:
+            found += self._shallow()
         plain = [c for c in (self.star, self.best_relay) if c]
         at_most_s = min((c.duration_s for c in plain), default=inf)
-        least_s = min(c.duration_s for c in (*ways, *plain))
+        least_s = min(c.duration_s for c in (*found, *plain))
         as_fast = [
             c
-            for c in (*plain, *ways)
+            for c in (*plain, *found)
             if c.duration_s <= min(at_most_s, least_s * (1 + AS_FAST)) or c.duration_s == least_s
         ]
-        for candidate in ways:
+        for candidate in found:
             self.note(candidate)
         return min(as_fast, key=lambda c: (c.cost.total, c.duration_s))
 

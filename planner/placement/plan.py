@@ -77,7 +77,7 @@ class ReducePlacement(Answer):
     warnings: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        """Say the placement in one line."""
+        """Describe the placement in one line."""
         return (
             f"<ReducePlacement {self.plan_id}: {self.links}, {len(self.fractions)} regions, "
             f"{self.duration_s:.0f} s, {self.cost_usd.total:.2f} USD>"
@@ -149,7 +149,7 @@ class TaskPlacement(Answer):
     warnings: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        """Say the placement in one line."""
+        """Describe the placement in one line."""
         return (
             f"<TaskPlacement {self.plan_id}: {len(self.assignment)} tasks, "
             f"{self.duration_s:.1f} s, bound {self.bound_s:.1f} s>"

@@ -1,4 +1,4 @@
-"""Where to reduce: the fractions for each region that end a shuffle soonest.
+"""Where to reduce: each region's fraction of the keys, for the shortest shuffle.
 
 The question of Iridium (Pu et al., *Low Latency Geo-distributed Data Analytics*, SIGCOMM 2015).
 Region i has ``S_i`` for the stage and region j reduces the fraction ``r_j`` of all keys, so
@@ -94,7 +94,7 @@ class _Reduce:
         if not demands:
             raise InputError(
                 "input_gb",
-                "is where it is reduced already",
+                "is already in the region that reduces it",
                 value=reachable[0],
                 remedy="Name two regions with input, or another one to reduce in.",
             )
@@ -346,7 +346,7 @@ class _Reduce:
                 f"make it {made.duration_s:.0f} s."
             )
         if bottlenecks:
-            text += f" It waits for {bottlenecks[0].constraint} at {bottlenecks[0].region}."
+            text += f" The bottleneck is {bottlenecks[0].constraint} at {bottlenecks[0].region}."
         return text
 
     def _bottlenecks(self, chosen: _Solution, transfers: Floats) -> tuple[Bottleneck, ...]:

@@ -1,4 +1,4 @@
-"""On which VM to run which task, so that their transfers end soonest.
+"""On which VM to run which task, for the shortest transfers between them.
 
 The question of Choreo (LaCurts et al., *Choreo: Network-Aware Task Placement for Cloud
 Applications*, IMC 2013). All volumes are exchanged at once at the best rates that pair rates and
@@ -24,8 +24,8 @@ from planner.placement.plan import MachineLoad, TaskPlacement
 from planner.placement.request import TasksRequest
 from planner.placement.task_program import ROUNDING, TaskProblem, best_assignment
 
-# Moves and swaps that a local search looks at; each takes some 20 us.
-MOST_LOOKS = 50_000
+# Moves and swaps that a local search tries at; each takes some 20 us.
+MOST_TRIES = 50_000
 
 
 def recommend_tasks(
@@ -173,10 +173,10 @@ class _Tasks:
     def improved(self, where: np.ndarray) -> np.ndarray:
         """Return an assignment that no move of one task, and no swap of two, betters."""
         problem = self.problem
-        where, looks = where.copy(), 0
+        where, tries = where.copy(), 0
         best = problem.rank(where)
         better = True
-        while better and looks < MOST_LOOKS:
+        while better and tries < MOST_TRIES:
             better = False
             for task in range(len(where)):
                 for other in [*range(len(problem.slots)), *range(-len(where), 0)]:
@@ -187,11 +187,11 @@ class _Tasks:
                         tried[task], tried[other] = where[other], where[task]
                     if (tried == where).all() or not problem.fits(tried):
                         continue
-                    looks += 1
+                    tries += 1
                     rank = problem.rank(tried)
                     if rank < best:
                         where, best, better = tried, rank, True
-                if looks >= MOST_LOOKS:
+                if tries >= MOST_TRIES:
                     break
         return where
 
@@ -205,7 +205,7 @@ class _Tasks:
         where, bound_s = best_assignment(problem, start, request.time_limit_s)
         if where is None:
             raise InfeasibleError(
-                "no way was found to fit the tasks on the VMs"
+                "no assignment was found that fits the tasks on the VMs"
                 + ("" if bound_s == np.inf else f" in {request.time_limit_s:g} s"),
                 "Add a VM, or take smaller tasks.",
             )
@@ -243,9 +243,9 @@ class _Tasks:
         self, time_s: float, bound_s: float, greedy_s: float | None, *, proven: bool
     ) -> str:
         if not time_s:
-            return "Tasks that talk to each other are together, so nothing crosses between VMs."
+            return "Tasks that exchange data share a VM, so nothing crosses between VMs."
         text = (
-            "No assignment is quicker: proven."
+            "Proven: no assignment is faster."
             if proven
             else f"No assignment ends before {bound_s:.1f} s; this one is the best found in the "
             "time allowed."

@@ -1,4 +1,4 @@
-"""Keeping on and changing, reckoned alike: how long either takes, and what is still to pay."""
+"""Projects keeping the plan and changing it: how long each takes, and what is still to pay."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.units import S_PER_H
 from planner.replanning.plan import ChangeCost, Continuation
-from planner.replanning.remaining import Course
+from planner.replanning.remaining import Workload
 
 
 @dataclass(frozen=True)
-class Way:
-    """A way from now to the end.
+class Projection:
+    """How long a plan still takes and costs, from now to the end.
 
     Attributes
     ----------
@@ -27,7 +27,7 @@ class Way:
     costs: tuple[Cost, Cost, Cost]
 
     def values(self, hour_usd: float) -> tuple[float, ...]:
-        """Return what it costs its user: USD and the time's worth, or s where time alone counts."""
+        """Return cost plus the value of time in USD, or the times in s where time alone counts."""
         if hour_usd == inf:
             return self.times_s
         return tuple(
@@ -36,34 +36,36 @@ class Way:
         )
 
     def shown(self) -> Continuation:
-        """Return it as a part of the answer."""
+        """Return it in the form of the answer."""
         fast, expected, slow = self.times_s
         return Continuation(expected, fast, slow, self.costs[1])
 
 
 @dataclass(frozen=True)
-class Reckoner:
-    """Reckons with one network, one price list, and one plan's connections and start of VMs."""
+class Projector:
+    """Projects plans on one network and price list, with one request's connections and VM start."""
 
     network: Network
     prices: Prices
     connections: int
     vm_start_s: float
 
-    def keep(self, course: Course) -> Way:
-        """Return what keeping on takes: VMs run, connections are up to speed."""
-        span = course.transfer_s(self.network, self.connections)
-        egress_usd = course.egress_usd(self.prices)
-        hourly_usd = course.vm_usd_per_h(self.prices)
+    def keep(self, workload: Workload) -> Projection:
+        """Project keeping the plan: its VMs run, and its connections are up to speed."""
+        span = workload.transfer_s(self.network, self.connections)
+        egress_usd = workload.egress_usd(self.prices)
+        hourly_usd = workload.vm_usd_per_h(self.prices)
         fast, expected, slow = (
             Cost.of(egress_usd, hourly_usd * time_s / S_PER_H) for time_s in span
         )
-        return Way((span.low, span.expected, span.high), (fast, expected, slow))
+        return Projection((span.low, span.expected, span.high), (fast, expected, slow))
 
-    def change(self, old: Course, new: Course, keep: Way) -> tuple[Way, ChangeCost] | None:
-        """Return what changing takes; None if the old plan ends before new VMs are there.
+    def change(
+        self, old: Workload, new: Workload, keep: Projection
+    ) -> tuple[Projection, ChangeCost] | None:
+        """Project changing the plan; None if the old plan ends before the new VMs have started.
 
-        Until they are, the old plan goes on as expected, whatever the speed of the new one.
+        Until they have, the old plan continues at its expected rate.
         """
         prices = self.prices
         regions = dict.fromkeys([*old.vms, *new.vms])
@@ -84,17 +86,17 @@ class Reckoner:
             vm_usd = (hourly_old + starting) * wait_s + hourly_new * rest_s
             return Cost.of(egress_usd, vm_usd / S_PER_H)
 
-        way = Way(
+        projection = Projection(
             (wait_s + fast_s, wait_s + expected_s, wait_s + slow_s),
             (cost(fast_s), cost(expected_s), cost(slow_s)),
         )
         usd = (starting * wait_s + hourly_new * ramp_s) / S_PER_H
-        return way, ChangeCost(start, stop, wait_s, ramp_s, usd)
+        return projection, ChangeCost(start, stop, wait_s, ramp_s, usd)
 
 
-def gain_of(way: Way, keep: Way, hour_usd: float) -> Bounded:
-    """Return how many times better a way is: as expected, and at the bounds against and for it."""
-    kept, changed = keep.values(hour_usd), way.values(hour_usd)
+def gain_of(change: Projection, keep: Projection, hour_usd: float) -> Bounded:
+    """Return how many times better a change is: expected, and at the bounds against and for it."""
+    kept, changed = keep.values(hour_usd), change.values(hour_usd)
 
     def ratio(over: float, of: float) -> float:
         return over / of if of > 0 and min(over, of) < inf else 1.0
@@ -105,5 +107,5 @@ def gain_of(way: Way, keep: Way, hour_usd: float) -> Bounded:
 
 
 def difference(kept: tuple[float, ...], changed: tuple[float, ...]) -> Bounded:
-    """Return what changing saves: as expected, and at the bounds against and for it."""
+    """Return what a change saves: expected, and at the bounds against and for it."""
     return Bounded(kept[1] - changed[1], kept[0] - changed[2], kept[2] - changed[0])

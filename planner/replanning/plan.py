@@ -1,4 +1,4 @@
-"""What to do with a plan in progress: keep to it or change, and what either brings.
+"""What to do with a plan in progress: keep it or change it, and what each takes and costs.
 
 The same object from the library and the command line (``--json``). Keys may be added, never
 renamed or removed.
@@ -24,9 +24,9 @@ class Continuation:
     Attributes
     ----------
     duration_s, duration_s_low, duration_s_high : float
-        What starting VMs and getting up to speed take is in it.
+        Starting VMs and getting up to speed included.
     cost_usd : Cost
-        What is still to be paid; what was paid is paid either way.
+        What is still to be paid.
     """
 
     duration_s: float
@@ -37,14 +37,14 @@ class Continuation:
 
 @dataclass(frozen=True, slots=True)
 class ChangeCost:
-    """What changing itself takes; it is in the new plan's figures.
+    """What changing takes and costs; the new plan's figures include it.
 
     Attributes
     ----------
     vms_to_start, vms_to_stop : dict
         Region to number of VMs.
     wait_s : float
-        Until the VMs to start are there; the old plan goes on meanwhile.
+        Until the VMs have started; meanwhile the old plan continues.
     ramp_up_s : float
         Until connections on new paths are up to speed.
     usd : float
@@ -65,16 +65,16 @@ class Replan(Answer):
     Attributes
     ----------
     kind : PlanKind
-        What the plan in progress is of.
+        What kind of plan is in progress.
     remaining_gb : float
     observed_gbps, planned_gbps : float | None
         Mean rate so far, and the plan's; None where nothing has been observed.
     keep : Continuation
     change : Continuation | None
-        With the best other plan; None where there is none.
+        With the best other plan; None if there is none.
     saving_s, saving_usd : Bounded | None
-        Of the change over keeping on. At the low bound, the old plan is as fast as its estimates
-        allow and the new one as slow.
+        Of changing over keeping the plan. At the low bound, the old plan is as fast as its
+        estimates allow and the new one as slow.
     gain : Bounded | None
         How many times better changing is, in the objective's terms.
     needed_gain : float
@@ -105,7 +105,7 @@ class Replan(Answer):
     warnings: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        """Say it in one line."""
+        """Describe the answer in one line."""
         gain = f", {self.gain.expected:.2f}x (at least {self.gain.low:.2f}x)" if self.gain else ""
         return f"<Replan of {self.plan_id}: {self.verdict}{gain}>"
 

@@ -1,4 +1,4 @@
-"""Reads a plan in progress: what it was asked, how far it has come, what is left."""
+"""Reads a plan in progress: what was asked, how much has moved, and what is left."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from planner.fields.specified import fields_of
 from planner.model.errors import InputError
 from planner.replanning.plan import PlanKind
 from planner.replanning.remaining import (
-    Course,
-    course_of_broadcast,
-    course_of_shuffle,
-    course_of_transfer,
+    Workload,
+    workload_of_broadcast,
+    workload_of_shuffle,
+    workload_of_transfer,
 )
 from planner.replanning.request import Moved, ReplanRequest
 from planner.shuffle.request import ShuffleRequest
@@ -44,10 +44,10 @@ class InProgress:
         As :meth:`planner.transfer.plan.Answer.model_dump` gives it.
     request : AnyRequest
         For what is left, with the limits as they were at the start.
-    course : Course
-        What the plan does with what is left.
-    started : Course
-        What it did with everything.
+    workload : Workload
+        What is left, as the plan moves it.
+    started : Workload
+        Everything, as the plan moves it.
     moved_gb, remaining_gb, elapsed_s : float
     planned_gbps : float
         Mean rate of the plan until now.
@@ -56,8 +56,8 @@ class InProgress:
     kind: PlanKind
     plan: Mapping[str, Any]
     request: AnyRequest
-    course: Course
-    started: Course
+    workload: Workload
+    started: Workload
     moved_gb: float
     remaining_gb: float
     elapsed_s: float
@@ -121,7 +121,7 @@ def _single(
     moved = _checked(moved_gb, volume_gb, "moved_gb")
     left = volume_gb - moved
     _refuse_done(left, volume_gb)
-    of = course_of_transfer if kind == "transfer" else course_of_broadcast
+    of = workload_of_transfer if kind == "transfer" else workload_of_broadcast
     request: AnyRequest = (
         _asked(plan, TransferRequest, volume_gb=left)
         if kind == "transfer"
@@ -161,8 +161,8 @@ def _shuffle(plan: Mapping[str, Any], moved_gb: Moved, elapsed_s: float) -> InPr
         "shuffle",
         plan,
         _asked(plan, ShuffleRequest, demands_gb=Demands(left)),
-        course_of_shuffle(plan, left),
-        course_of_shuffle(plan, volumes),
+        workload_of_shuffle(plan, left),
+        workload_of_shuffle(plan, volumes),
         sum(moved.values()),
         remaining,
         elapsed_s,

@@ -1,14 +1,14 @@
-"""Keep to a plan in progress, or change: what is left, on today's numbers, with the cost of change.
+"""Whether to keep a plan in progress or change it, for what is left and on today's estimates.
 
 Changing is not free: VMs that start are paid while they do, connections on new paths get up to
-speed anew, and until the VMs are there the old plan goes on. VMs that run already were paid for and
-start no more. Both ways are reckoned alike (:mod:`planner.replanning.remaining`) on the same
-network.
+speed again, and until the new VMs have started the old plan continues. VMs that run already have
+been paid for and need not start. Both plans are projected by the same calculation
+(:mod:`planner.replanning.remaining`) on the same network.
 
-Noise must not flip plans. Changing is recommended only if it gains the margin at the bounds: the
-old plan as fast as its links may be, the new one as slow as its links may be. While bounds hold the
-truth, a change recommended is a true gain of the margin, so changing back can't be one; each
-further change must gain another margin on top.
+Noise must not flip plans. A change is recommended only if it gains the margin at the bounds: the
+old plan as fast as its links can be, the new one as slow as its links can be. While the bounds
+hold, a recommended change truly gains the margin, so changing back cannot; each further change must
+gain another margin on top.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from planner.model.errors import DataError, InfeasibleError, InputError
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.units import S_PER_H, gbps_text
-from planner.replanning.options import Reckoner, Way, difference, gain_of
+from planner.replanning.options import Projection, Projector, difference, gain_of
 from planner.replanning.plan import ChangeCost, Replan, ReplanVerdict
 from planner.replanning.progress import AnyRequest, InProgress, in_progress, without_limits
 from planner.replanning.remaining import (
-    Course,
-    course_of_broadcast,
-    course_of_shuffle,
-    course_of_transfer,
+    Workload,
+    workload_of_broadcast,
+    workload_of_shuffle,
+    workload_of_transfer,
 )
 from planner.replanning.request import ReplanRequest
 from planner.shuffle.recommendation import recommend_shuffle
@@ -38,18 +38,18 @@ from planner.shuffle.request import ShuffleRequest
 from planner.transfer.recommendation import recommend
 from planner.transfer.request import TransferRequest
 
-# What a change must save at least, or nobody would make it.
+# A change that saves less is not worth making.
 WORTH_S = 5.0
 WORTH_USD = 0.05
-# Observed rates this far outside the plan's own say that the estimates are out of date.
+# An observed rate this far outside the planned one means that the estimates are out of date.
 SURPRISE = 0.8
-# Until a deadline leaves room for starting VMs and getting up to speed.
+# Attempts to leave room before a deadline for starting VMs and getting up to speed.
 DEADLINE_ROUNDS = 4
 OVERSHOOT = 1.2
 
 
 def replan(request: ReplanRequest, network: Network, prices: Prices) -> Replan:
-    """Return whether to keep to a plan in progress or to change, and what that brings.
+    """Return whether to keep a plan in progress or to change it, and what that gains.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def replan(request: ReplanRequest, network: Network, prices: Prices) -> Replan:
         If nothing is known of a link of the plan any more.
     """
     progress = in_progress(request)
-    for region in progress.course.regions:
+    for region in progress.workload.regions:
         if region not in network.sites:
             raise InputError(
                 "plan",
@@ -86,18 +86,20 @@ class _Replanner:
         self.request = progress.request
         self.needed = 1 + self.request.margin * (1 + changes)
         self.warnings: list[str] = []
-        self.reckoner = Reckoner(network, prices, self.request.connections, self.request.vm_start_s)
-        self.keep = self.reckoner.keep(progress.course)
+        self.projector = Projector(
+            network, prices, self.request.connections, self.request.vm_start_s
+        )
+        self.keep = self.projector.keep(progress.workload)
 
     # ---- other plans -------------------------------------------------------------------------
 
-    def _change(self, new: Course) -> tuple[Way, ChangeCost] | None:
-        return self.reckoner.change(self.progress.course, new, self.keep)
+    def _change(self, new: Workload) -> tuple[Projection, ChangeCost] | None:
+        return self.projector.change(self.progress.workload, new, self.keep)
 
-    def _others(self) -> list[tuple[Answer, Course]]:
-        """Return other plans for what is left: the best, and the best on VMs that run already."""
+    def _others(self) -> list[tuple[Answer, Workload]]:
+        """Return other plans for what is left: the best, and the best on VMs already running."""
         asked = self._limits_left()
-        running = self.progress.course.vms
+        running = self.progress.workload.vms
         on_running = replace(
             asked,
             vms_in={region: max(1, n) for region, n in running.items()},
@@ -110,7 +112,7 @@ class _Replanner:
             *running,
         }:
             on_running = replace(on_running, relays="any")
-        found: list[tuple[Answer, Course]] = []
+        found: list[tuple[Answer, Workload]] = []
         for request in (asked, on_running):
             answer = self._in_time(request)
             if answer:
@@ -118,7 +120,7 @@ class _Replanner:
         return found
 
     def _in_time(self, request: AnyRequest) -> Answer | None:
-        """Return a plan that keeps the deadline with all that changing to it takes, if any does."""
+        """Return a plan that meets the deadline, the change to it included, if any does."""
         answer = self._recommended(request)
         left_s = request.deadline_s
         for _ in range(DEADLINE_ROUNDS):
@@ -134,7 +136,7 @@ class _Replanner:
         return answer
 
     def _limits_left(self) -> AnyRequest:
-        """Return the request with what is left of its deadline and budget."""
+        """Return the request with the rest of its deadline and budget."""
         request = self.request
         if request.deadline_s is not None:
             left_s = request.deadline_s - self.progress.elapsed_s
@@ -152,15 +154,15 @@ class _Replanner:
 
     def _spent_usd(self) -> float:
         progress, prices = self.progress, self.prices
-        egress_usd = progress.started.egress_usd(prices) - progress.course.egress_usd(prices)
+        egress_usd = progress.started.egress_usd(prices) - progress.workload.egress_usd(prices)
         hours = (progress.elapsed_s + self.request.vm_start_s) / S_PER_H
-        return egress_usd + progress.course.vm_usd_per_h(prices) * hours
+        return egress_usd + progress.workload.vm_usd_per_h(prices) * hours
 
     def _recommended(self, request: AnyRequest) -> Answer | None:
         try:
             return _recommend(request, self.network, self.prices)
         except InfeasibleError as fault:
-            note = f"the limits can't be met any more: {fault}"
+            note = f"the limits can no longer be met: {fault}"
             if request.forbidden == self.request.forbidden and note not in self.warnings:
                 self.warnings.append(note)
         except DataError:
@@ -170,40 +172,40 @@ class _Replanner:
         except (InfeasibleError, DataError):
             return None
 
-    def _course(self, answer: Answer) -> Course:
+    def _course(self, answer: Answer) -> Workload:
         plan = answer.model_dump()
         if self.progress.kind == "shuffle":
             assert isinstance(self.request, ShuffleRequest)
-            return course_of_shuffle(plan, self.request.demands_gb)
-        of = course_of_transfer if self.progress.kind == "transfer" else course_of_broadcast
+            return workload_of_shuffle(plan, self.request.demands_gb)
+        of = workload_of_transfer if self.progress.kind == "transfer" else workload_of_broadcast
         return of(plan, self.progress.remaining_gb)
 
     # ---- decision ----------------------------------------------------------------------------
 
     def answer(self) -> Replan:
         progress = self.progress
-        best: tuple[Answer, Way, ChangeCost] | None = None
-        for other, course in self._others():
-            if self._same(course):
+        best: tuple[Answer, Projection, ChangeCost] | None = None
+        for other, workload in self._others():
+            if self._same(workload):
                 continue
-            changed = self._change(course)
+            changed = self._change(workload)
             if changed is None:
                 continue
-            way, cost = changed
+            change, cost = changed
             hour_usd = progress.hour_usd
-            if best is None or way.values(hour_usd)[1] < best[1].values(hour_usd)[1]:
-                best = other, way, cost
+            if best is None or change.values(hour_usd)[1] < best[1].values(hour_usd)[1]:
+                best = other, change, cost
         self._note_surprise()
         verdict: ReplanVerdict = "keep"
         gain = saving_s = saving_usd = None
         if best:
-            way = best[1]
-            gain = gain_of(way, self.keep, progress.hour_usd)
-            saving_s = difference(self.keep.times_s, way.times_s)
+            change = best[1]
+            gain = gain_of(change, self.keep, progress.hour_usd)
+            saving_s = difference(self.keep.times_s, change.times_s)
             saving_usd = difference(
-                tuple(c.total for c in self.keep.costs), tuple(c.total for c in way.costs)
+                tuple(c.total for c in self.keep.costs), tuple(c.total for c in change.costs)
             )
-            if self._worth(way, gain, saving_s, saving_usd):
+            if self._worth(change, gain, saving_s, saving_usd):
                 verdict = "change"
         snapshot = progress.plan["snapshot"]
         return Replan(
@@ -228,23 +230,25 @@ class _Replanner:
             warnings=tuple(self.warnings),
         )
 
-    def _same(self, course: Course) -> bool:
-        """Whether a course does what the plan in progress does, to a thousandth of a link."""
-        old = self.progress.course
-        if dict(course.vms) != dict(old.vms):
+    def _same(self, workload: Workload) -> bool:
+        """Whether a workload is what the plan in progress does, to a thousandth of a link."""
+        old = self.progress.workload
+        if dict(workload.vms) != dict(old.vms):
             return False
-        links = set(course.links_gb) | set(old.links_gb)
+        links = set(workload.links_gb) | set(old.links_gb)
         most = max(old.links_gb.values())
         return all(
-            abs(course.links_gb.get(link, 0.0) - old.links_gb.get(link, 0.0)) <= 1e-3 * most
+            abs(workload.links_gb.get(link, 0.0) - old.links_gb.get(link, 0.0)) <= 1e-3 * most
             for link in links
         )
 
-    def _worth(self, way: Way, gain: Bounded, saving_s: Bounded, saving_usd: Bounded) -> bool:
+    def _worth(
+        self, change: Projection, gain: Bounded, saving_s: Bounded, saving_usd: Bounded
+    ) -> bool:
         if self.request.deadline_s is not None:
             left_s = self.request.deadline_s - self.progress.elapsed_s
-            kept, changed = self.keep.times_s, way.times_s
-            # One of the two must be sure: that the old plan is late, or that the new one is not.
+            kept, changed = self.keep.times_s, change.times_s
+            # One must be certain: that the old plan is late, or that the new one is not.
             if kept[0] > left_s >= changed[1] or kept[1] > left_s >= changed[2]:
                 return True
             if kept[1] <= left_s < changed[1]:
@@ -265,18 +269,18 @@ class _Replanner:
         if not low * SURPRISE <= observed <= high / SURPRISE:
             src, dst = self._tightest_link()
             self.warnings.append(
-                f"it has moved at {gbps_text(observed)} Gbit/s where the plan says {planned}; "
-                f"measure {src} -> {dst}, so that the decision rests on what is"
+                f"the observed rate is {gbps_text(observed)} Gbit/s and the planned one {planned}; "
+                f"measure {src} -> {dst} to base the decision on current rates"
             )
         now = 8 * self.progress.remaining_gb / max(self.keep.times_s[0], 1e-12)
         if self.progress.kind != "shuffle" and observed * SURPRISE > now:
             self.warnings.append(
-                f"today's numbers give the plan at most {gbps_text(now)} Gbit/s, and it has moved "
-                f"at {gbps_text(observed)}; where it still does, keep to it and measure again"
+                f"today's estimates allow the plan at most {gbps_text(now)} Gbit/s, but it has "
+                f"moved data at {gbps_text(observed)}; if it still does, keep it and measure again"
             )
 
     def _tightest_link(self) -> tuple[str, str]:
-        links = self.progress.course.links_gb
+        links = self.progress.workload.links_gb
 
         def need_s(link: tuple[str, str]) -> float:
             rate = self.network.link(*link).rate_gbps(self.request.connections)
@@ -284,29 +288,31 @@ class _Replanner:
 
         return max(links, key=need_s)
 
-    def _reason(self, verdict: ReplanVerdict, way: Way | None, gain: Bounded | None) -> str:
-        if way is None or gain is None:
-            return "No other plan is better on today's numbers."
-        saved_s = self.keep.times_s[1] - way.times_s[1]
-        saved_usd = self.keep.costs[1].total - way.costs[1].total
+    def _reason(
+        self, verdict: ReplanVerdict, change: Projection | None, gain: Bounded | None
+    ) -> str:
+        if change is None or gain is None:
+            return "No other plan is better on today's estimates."
+        saved_s = self.keep.times_s[1] - change.times_s[1]
+        saved_usd = self.keep.costs[1].total - change.costs[1].total
         brings = (
             f"ends {abs(saved_s):.0f} s {'sooner' if saved_s >= 0 else 'later'} and costs "
             f"{abs(saved_usd):.2f} USD {'less' if saved_usd >= 0 else 'more'}"
         )
         if verdict == "change":
             if gain.low < self.needed:
-                return f"Changing keeps the deadline, which keeping on misses; it {brings}."
+                return f"Changing meets the deadline, which the old plan misses; it {brings}."
             return (
-                f"Changing {brings}, all that it takes included: {gain.expected:.2f}x better, at "
-                f"least {gain.low:.2f}x."
+                f"Changing {brings}, the cost of changing included: {gain.expected:.2f}x better, "
+                f"at least {gain.low:.2f}x."
             )
         if gain.expected <= 1:
-            return f"The best other plan {brings}, all that changing takes included."
+            return f"The best other plan {brings}, the cost of changing included."
         if gain.low >= self.needed:
-            return f"The best other plan {brings}: too little to be worth a change."
+            return f"The best other plan {brings}: too little to justify a change."
         return (
-            f"Changing {brings}, but surely only {gain.low:.2f}x better, below the "
-            f"{self.needed:.2f}x that keep noise from flipping plans."
+            f"Changing {brings}, but is certain to be only {gain.low:.2f}x better, below the "
+            f"{self.needed:.2f}x that keeps noise from flipping plans."
         )
 
 

@@ -1,8 +1,8 @@
-"""A plan in progress as plain figures: what is left for every link, on which VMs, and how long.
+"""What is left of a plan, as plain figures: volumes on links, routes and VMs, and their time.
 
 Transfers, shuffles and broadcasts all come down to volumes on links that share the VMs of their
-sites (:mod:`planner.model.shared_resources`), so that one way of reckoning fits an old plan on new
-numbers and a new plan alike.
+sites (:mod:`planner.model.shared_resources`), so the same calculation serves an old plan on new
+estimates and a new plan.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from planner.model.units import BITS_PER_BYTE
 LinkVolumes = Mapping[tuple[str, str], float]
 
 
-class Span(NamedTuple):
-    """A time where links are as fast as their bounds, as expected, and as slow."""
+class TimeBounds(NamedTuple):
+    """A time where links are at their high bounds, as expected, and at their low bounds."""
 
     low: float
     expected: float
@@ -31,15 +31,15 @@ class Span(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Course:
-    """A way of moving what is left.
+class Workload:
+    """What is left to move, and how.
 
     Attributes
     ----------
     links_gb : mapping
-        Source and destination of a link to what is left for it.
+        Source and destination of a link to the volume that it still carries.
     routes : frozenset of tuples of str
-        The regions of each path, or of each way from the root of a tree to a leaf.
+        The regions of each path, or of each branch of a tree from its root.
     vms : mapping
         Region to number of VMs.
     """
@@ -54,11 +54,11 @@ class Course:
         ends = [region for link in self.links_gb for region in link]
         return tuple(dict.fromkeys([*ends, *self.vms]))
 
-    def transfer_s(self, network: Network, connections: int) -> Span:
+    def transfer_s(self, network: Network, connections: int) -> TimeBounds:
         """Return the time that the VMs need for what is left.
 
-        Errors of links are taken independent: a VM's load is a sum over its links, and the errors
-        of a sum add up in squares. Caps are all at their bound.
+        Errors of links are independent, as in
+        :meth:`planner.model.shared_resources.SiteResources.bounds_s`.
         """
         loads: dict[tuple[str, str], list[tuple[float, float, float]]] = {}
         volumes: dict[tuple[str, str], float] = {}
@@ -84,7 +84,7 @@ class Course:
                 load = expected + sign * error if k != 1 else expected
                 least = volumes[region, cap] / cap_gbps if cap_gbps > 0 else inf
                 times[k] = max(times[k], load / vms, least / vms)
-        return Span(min(times[0], times[1]), times[1], max(times[2], times[1]))
+        return TimeBounds(min(times[0], times[1]), times[1], max(times[2], times[1]))
 
     def ramp_up_s(self, network: Network, known: frozenset[tuple[str, ...]] = frozenset()) -> float:
         """Return what getting up to speed takes on routes that are not known yet."""
@@ -103,14 +103,14 @@ class Course:
         )
 
     def vm_usd_per_h(self, prices: Prices) -> float:
-        """Return what all its VMs cost an hour."""
+        """Return what its VMs cost an hour together."""
         return sum(n * prices.vm_usd_per_h(region) for region, n in self.vms.items())
 
 
 _BOUNDS: tuple[Bound, Bound, Bound] = ("high", "expected", "low")
 
 
-def course_of_transfer(plan: Mapping[str, Any], left_gb: float) -> Course:
+def workload_of_transfer(plan: Mapping[str, Any], left_gb: float) -> Workload:
     """Return what a transfer's plan does with what is left: the same shares of paths."""
     links: dict[tuple[str, str], float] = {}
     for path in plan["paths"]:
@@ -118,7 +118,9 @@ def course_of_transfer(plan: Mapping[str, Any], left_gb: float) -> Course:
     return _course(links, [path["regions"] for path in plan["paths"]], plan["vms"])
 
 
-def course_of_shuffle(plan: Mapping[str, Any], left_gb: Mapping[tuple[str, str], float]) -> Course:
+def workload_of_shuffle(
+    plan: Mapping[str, Any], left_gb: Mapping[tuple[str, str], float]
+) -> Workload:
     """Return what a shuffle's plan does with what is left of each pair."""
     links: dict[tuple[str, str], float] = {}
     routes = []
@@ -130,7 +132,7 @@ def course_of_shuffle(plan: Mapping[str, Any], left_gb: Mapping[tuple[str, str],
     return _course(links, routes, plan["vms"])
 
 
-def course_of_broadcast(plan: Mapping[str, Any], left_gb: float) -> Course:
+def workload_of_broadcast(plan: Mapping[str, Any], left_gb: float) -> Workload:
     """Return what a broadcast's plan does with what is left: the same shares of trees."""
     links: dict[tuple[str, str], float] = {}
     routes = []
@@ -149,5 +151,5 @@ def _add(links: dict[tuple[str, str], float], regions: Any, gb: float) -> None:
         links[link] = links.get(link, 0.0) + gb
 
 
-def _course(links: LinkVolumes, routes: Any, vms: Mapping[str, int]) -> Course:
-    return Course(links, frozenset(tuple(route) for route in routes), dict(vms))
+def _course(links: LinkVolumes, routes: Any, vms: Mapping[str, int]) -> Workload:
+    return Workload(links, frozenset(tuple(route) for route in routes), dict(vms))

@@ -1,4 +1,4 @@
-"""Which of many transfers can be promised their deadlines.
+"""Decides which transfers can be promised their deadlines.
 
 Transfers are taken by priority. One is admitted if and only if it can be moved in its window
 together with all that were admitted before, whose routes and times may change but whose deadlines

@@ -1,4 +1,4 @@
-"""Transfers without a deadline: they take what promised ones leave, as early as it is there.
+"""Schedules transfers without a deadline in the capacity that promised ones leave, early first.
 
 At every moment the higher priority goes first; equals share alike (max-min fairness by progressive
 filling, Bertsekas and Gallager, *Data Networks*, 6.5.2). Each keeps to its cheapest path, and is
@@ -20,7 +20,7 @@ FULL = 1e-9
 
 @dataclass(frozen=True)
 class Waiting:
-    """A transfer that takes what is left.
+    """A transfer without a deadline.
 
     Attributes
     ----------

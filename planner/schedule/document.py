@@ -1,4 +1,4 @@
-"""A schedule back from the plain values that it was turned into, so that it can be gone on with."""
+"""Reads a schedule from its JSON document, to continue it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REMEDY = "Give the JSON that `relayd schedule` printed."
 def schedule_from(document: Any, field: str = "existing") -> SchedulePlan:
     """Return the schedule of a JSON document: its transfers with their periods, and its time.
 
-    Costs, loads and remedies are worked out anew when it is gone on with, and are left out.
+    Costs, loads and remedies are left out: continuing the schedule computes them anew.
 
     Raises
     ------

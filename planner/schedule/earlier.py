@@ -1,8 +1,8 @@
-"""Sending sooner within a slot of time what was to be sent by its end.
+"""Sends earlier within a slot of time what must be sent by its end.
 
 The program of a schedule knows a slot's volumes only. Here each transfer of the slot starts at the
 constant rate that would end with the slot, all are sped up together as far as their rows allow
-(progressive filling), and as one ends, the rest are sped up again. Nobody ends later for it.
+(progressive filling), and as one ends, the rest are sped up again. No transfer ends later for it.
 """
 
 from __future__ import annotations

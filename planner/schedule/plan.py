@@ -50,14 +50,14 @@ class Period:
 
 @dataclass(frozen=True, slots=True)
 class MoreVms:
-    """VMs that would make room.
+    """VMs that would suffice.
 
     Attributes
     ----------
     vms : dict
         Region to how many more.
     at_least : int
-        No fewer would do, proven.
+        Proven: no fewer suffice.
     """
 
     vms: dict[str, int]
@@ -66,9 +66,9 @@ class MoreVms:
 
 @dataclass(frozen=True, slots=True)
 class Remedies:
-    """What would let a refused transfer in while all that are admitted stay so; each by itself.
+    """What would admit a refused transfer while all admitted ones stay admitted; each by itself.
 
-    VMs are counted for this one: another that is refused too and goes first would take them.
+    VMs are for this transfer alone: another refused one of higher priority would take them.
 
     Attributes
     ----------
@@ -92,8 +92,8 @@ class TransferSchedule:
     Attributes
     ----------
     verdict : ScheduleVerdict
-        ``admitted``: it ends by its deadline; ``refused``: that can't be promised; ``best
-        effort``: it has no deadline and takes what the others leave.
+        ``admitted``: it ends by its deadline; ``refused``: its deadline can't be promised; ``best
+        effort``: it has no deadline and uses the capacity that the others leave.
     end_s : float | None
         When it ends, getting up to speed included; None if it is refused.
     slack_s : float | None
@@ -185,7 +185,7 @@ class SchedulePlan(Answer):
         raise KeyError(transfer_id)
 
     def __repr__(self) -> str:
-        """Say the schedule in one line."""
+        """Describe the schedule in one line."""
         return (
             f"<SchedulePlan {self.plan_id}: {self.admitted} admitted, {self.refused} refused, "
             f"{self.best_effort} best effort, {self.volume_gb:.0f} GB, "

@@ -1,4 +1,4 @@
-"""A schedule in progress: what of it has happened, and what is still to be sent."""
+"""A schedule in progress: what has been sent, and what is still to be sent."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ class _Schedule:
         """Admit, explain what is refused, and schedule what is admitted."""
         assert self.found
         program, regions = self.program, self.found.problem.regions
-        order = sorted(range(len(self.timed)), key=self._turn)
+        order = sorted(range(len(self.timed)), key=self._rank)
         admitted = admit(program, order)
         self.admitted = {self.timed[number] for number in admitted}
         refused = [number for number in order if number not in admitted]
@@ -123,8 +123,8 @@ class _Schedule:
         for slot, of in sorted(rates.items()):
             self._send_in_slot(slot, of)
 
-    def _turn(self, number: int) -> tuple[bool, int, float, float, int]:
-        """Return the place of a transfer with a deadline in the order of admission."""
+    def _rank(self, number: int) -> tuple[bool, int, float, float, int]:
+        """Return the sort key of a transfer with a deadline in the order of admission."""
         item = self.pending[self.timed[number]]
         transfer = item.transfer
         assert transfer.deadline_s is not None
@@ -291,7 +291,7 @@ class _Schedule:
 
     def _warnings(self, made: Sequence[TransferSchedule]) -> tuple[str, ...]:
         found = [
-            f"{item.transfer.id} was admitted before, and can't be kept with the figures of now"
+            f"{item.transfer.id} was admitted before, but current estimates no longer allow it"
             for number, item in enumerate(self.pending)
             if item.known and number in self.timed and number not in self.admitted
         ]
@@ -304,7 +304,7 @@ class _Schedule:
         unexplained = sum(t.verdict == "refused" and t.remedies is None for t in made)
         if unexplained:
             found.append(
-                f"what would do is worked out for the first {self.request.explain} refused; "
+                f"remedies are given for the first {self.request.explain} refused transfers; "
                 f"{unexplained} more are refused"
             )
         return tuple(found)
@@ -314,13 +314,13 @@ def _reason(transfers: Sequence[TransferSchedule]) -> str:
     timed = [transfer for transfer in transfers if transfer.deadline_s is not None]
     refused = [transfer.id for transfer in timed if transfer.verdict == "refused"]
     if not timed:
-        return "No transfer has a deadline: each is sent as early as it goes."
+        return "No transfer has a deadline: each is sent as early as possible."
     if not refused:
         return "Every deadline can be met." if len(timed) > 1 else "The deadline can be met."
     names = ", ".join(refused[:5]) + (", ..." if len(refused) > 5 else "")
     return (
         f"{len(timed) - len(refused)} of {len(timed)} deadlines can be met together. No schedule "
-        f"on these VMs also meets that of {names} without breaking one that goes first."
+        f"on these VMs also meets that of {names} without breaking one of higher priority."
     )
 
 

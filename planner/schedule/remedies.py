@@ -1,4 +1,4 @@
-"""What would let a refused transfer into a schedule without breaking a promise."""
+"""What would admit a refused transfer without breaking a promised deadline."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from planner.model.units import BITS_PER_BYTE
 from planner.schedule.plan import MoreVms, Remedies
 from planner.schedule.program import WHOLE, ScheduleProgram
 
-# Rounding of a solver is not worth another second, nor another VM.
+# A solver's rounding does not justify another second or another VM.
 ROUNDING = 1e-6
 
 
 def remedies(program: ScheduleProgram, number: int, regions: tuple[str, ...]) -> Remedies:
-    """Return what would do for one transfer that is out, all that is in staying in.
+    """Return what would admit one refused transfer while all admitted ones stay admitted.
 
     Parameters
     ----------

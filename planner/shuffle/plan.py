@@ -116,7 +116,7 @@ class ShufflePlan(Answer):
     frontier: tuple[ShufflePoint, ...] = ()
 
     def __repr__(self) -> str:
-        """Say the plan in one line."""
+        """Describe the plan in one line."""
         return (
             f"<ShufflePlan {self.plan_id}: {self.verdict}, {len(self.pairs)} pairs, "
             f"{self.volume_gb:.0f} GB, {self.duration_s:.0f} s, {self.cost_usd.total:.2f} USD>"

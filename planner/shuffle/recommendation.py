@@ -2,8 +2,8 @@
 
 Per-pair thinking gets a shuffle wrong: every VM's caps and connections are shared by all that
 pass it. :func:`recommend_shuffle` routes all pairs together over direct and one-hop paths
-(:mod:`planner.solvers.column_generation`), takes the cheapest of the fastest routings, then lets
-pairs that wait for nobody go faster (:func:`planner.solvers.max_min_fill.fill`).
+(:mod:`planner.solvers.column_generation`), takes the cheapest of the fastest routings, then
+speeds up pairs that no other pair holds back (:func:`planner.solvers.max_min_fill.fill`).
 """
 
 from __future__ import annotations
@@ -306,7 +306,7 @@ class _Shuffle:
 
     def _reason(self, chosen: ShuffleCandidate, gain_low: float | None) -> str:
         region, kind = self._row_names(chosen)[0]
-        limit = f"The last pairs wait for {kind} at {region}."
+        limit = f"The bottleneck is {kind} at {region}."
         if self.direct is None:
             return f"Some pairs have no direct link, so they are relayed. {limit}"
         if _relays(chosen):
@@ -323,8 +323,8 @@ class _Shuffle:
         if gain_low is None:
             return f"Direct is cheapest within the limits. {limit}"
         return (
-            f"Relays could surely bring only {gain_low:.2f}x over the best direct rates, below the "
-            f"margin of {1 + self.request.margin:.2f}x. {limit}"
+            f"Relays are certain to gain only {gain_low:.2f}x over the best direct rates, below "
+            f"the margin of {1 + self.request.margin:.2f}x. {limit}"
         )
 
     def _equal_share(self) -> Comparison:

@@ -1,1 +1,5 @@
-"""Single flow."""
+"""What one TCP flow reaches, direct and through relays that split it.
+
+:func:`.prediction.predict` answers from direct tests alone; :mod:`.flow_tests` learns windows and
+caps of hosts from them.
+"""

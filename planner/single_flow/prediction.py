@@ -72,7 +72,7 @@ class FlowAnswer:
     gain_low : float | None
         The same with the relay at its low and direct at its high bound.
     left_out : mapping
-        Relay to why nothing can be said of it.
+        Relay to why its path cannot be predicted.
     """
 
     verdict: Literal["direct", "relay"]
@@ -100,7 +100,7 @@ def predict(
     duration_s: float | None = None,
     margin: float = 0.0,
 ) -> FlowAnswer:
-    """Say what one flow reaches direct and through each relay, and which is faster.
+    """Predict what one flow reaches direct and through each relay, and which is faster.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def predict(
     InputError
         If a figure is out of range or a host relays for itself.
     DataError
-        If neither the direct path nor any relay's can be told, with what is missing.
+        If neither the direct path nor any relay's can be predicted, with what is missing.
     """
     if src == dst:
         raise InputError("dst", "is the source itself", value=dst)

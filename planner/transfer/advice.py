@@ -1,4 +1,4 @@
-"""What would help, the cheapest remedy first: a relay comes after all of them."""
+"""Remedies that cost less than a relay, the cheapest first."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from planner.transfer.decision import Decider, Decision
 from planner.transfer.problem import End, TransferProblem
 from planner.transfer.single_path import best_on_path
 
-WORTH_SAYING = 1.05  # an effect below five percent is no advice
+WORTH_ADVISING = 1.05  # do not advise what gains less than five percent
 UNLUCKY_SHARE = 0.85  # of the VM type's cap, reached by none of a VM's links
 LINKS_TO_JUDGE_A_VM = 3
 WORTH_A_CHANGE = 1.5  # of VM type
 PROBE_S = 10.0
-WORTH_A_VM_S = 5.0  # to save less, nobody starts a VM
+LEAST_SAVED_BY_VM_S = 5.0  # starting a VM to save less is not worthwhile
 
 
 class Adviser:
@@ -36,7 +36,7 @@ class Adviser:
         self.bottlenecks = Bottlenecks(decider)
 
     def advice(self) -> tuple[Advice, ...]:
-        """Return what would help, the cheapest remedy first: a relay comes after all of them."""
+        """Return what would help, the cheapest remedy first."""
         found: list[Advice] = []
         if self.decision.transfer.direct:
             found += self._more_connections_or_window()
@@ -57,7 +57,7 @@ class Adviser:
             self.network.sites[src].egress_gbps.expected,
             self.network.sites[dst].ingress_gbps.expected,
         )
-        if possible < rate * WORTH_SAYING:
+        if possible < rate * WORTH_ADVISING:
             return []
         flow_gbps = link.per_flow_mbps.expected / MBPS_PER_GBPS
         connections = ceil(possible / flow_gbps)
@@ -98,10 +98,10 @@ class Adviser:
             transfer.vm_start_s,
         )
         faster = best_on_path(more, None, time_value_usd_per_h=inf)
-        if faster is None or faster.rate_gbps < direct.allocation.rate_gbps * WORTH_SAYING:
+        if faster is None or faster.rate_gbps < direct.allocation.rate_gbps * WORTH_ADVISING:
             return []
         saved_s = direct.duration_s - self.decider.option(faster).duration_s
-        if saved_s < WORTH_A_VM_S:
+        if saved_s < LEAST_SAVED_BY_VM_S:
             return []
         grown = []
         if faster.src_vms > direct.allocation.src_vms:
@@ -152,7 +152,7 @@ class Adviser:
         ]
 
     def _unlucky_vm(self) -> list[Advice]:
-        """Say when no measured link comes near its type's cap (GLOBECOM 2015, section V)."""
+        """Advise another VM if no measured link comes near the type's cap (GLOBECOM 2015, V)."""
         if self.catalogue is None:
             return []
         src = self.request.src
@@ -177,7 +177,7 @@ class Adviser:
         ]
 
     def _measure(self) -> list[Advice]:
-        """Say which link to measure where the bounds leave the verdict open."""
+        """Advise which link to measure where the bounds leave the verdict open."""
         decision = self.decision
         gain = decision.gain
         threshold = 1 + self.request.margin
@@ -187,7 +187,7 @@ class Adviser:
         pairs = [(src, dst)]
         for relay in decision.optimum.relays:
             pairs += [(src, self.regions[relay]), (self.regions[relay], dst)]
-        widest = max(pairs, key=lambda pair: self._doubt(*pair))
+        widest = max(pairs, key=lambda pair: self._relative_width(*pair))
         rate = self.network.link(*widest).rate_gbps(self.request.connections)
         volume_gb = rate * PROBE_S / 8
         cost = volume_gb * self.decider.prices.egress_usd_per_gb(*widest, volume_gb)
@@ -200,6 +200,6 @@ class Adviser:
             )
         ]
 
-    def _doubt(self, src: str, dst: str) -> float:
+    def _relative_width(self, src: str, dst: str) -> float:
         estimate = self.bottlenecks.deciding(src, dst)
         return (estimate.high - estimate.low) / estimate.expected if estimate.expected else inf

@@ -1,4 +1,4 @@
-"""What keeps a path or a plan from carrying more."""
+"""The constraints that bind a path or a plan."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Bottlenecks:
         return link.aggregate_gbps
 
     def of_path(self, relay: int | None) -> str:
-        """Return what keeps one path from carrying more."""
+        """Return the constraint that binds one path."""
         src, dst = self.request.src, self.request.dst
         if relay is None:
             return self._named(*self.binding(src, dst), src, dst)

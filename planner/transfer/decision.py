@@ -24,7 +24,7 @@ from planner.transfer.problem import Relay, TransferProblem
 from planner.transfer.request import DEFAULT_CANDIDATES, TransferRequest
 from planner.transfer.single_path import best_on_path, ranked_relays
 
-# What one more relay must bring: each is one more thing to run and to fail.
+# The least gain of one more relay: each is one more thing to run and to fail.
 SPLIT_GAIN = 0.01
 # What a relay adds to each round trip (a userspace proxy on a loaded VM), and how much must be
 # saved before a longer and more fragile path is worth it.
@@ -167,11 +167,11 @@ class Decider(OptionEvaluator):
         return self._best(lambda rate: self._on_path(None, rate))
 
     def _single_relays(self) -> list[Option]:
-        """Return the few single relays worth a look, each carrying everything, best first."""
+        """Return the few best single relays, each carrying everything, best first."""
         return self._options(self._ranked(DEFAULT_CANDIDATES))
 
     def _further_relays(self) -> list[Option]:
-        """Return what is listed beside them, and weighs nothing in the decision."""
+        """Return further relays to list, which do not affect the decision."""
         if self.candidates <= DEFAULT_CANDIDATES:
             return []
         return self._options(self._ranked(self.candidates)[DEFAULT_CANDIDATES:])

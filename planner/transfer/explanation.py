@@ -1,4 +1,4 @@
-"""Why: the reason in a sentence or two, and how sure it all is."""
+"""The reason for a decision, its confidence and its warnings, in sentences."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Explanation:
             return (
                 f"{self._through(decision.optimum)} may be {gain.expected:.2f}x better in "
                 f"{self._terms()}, but the bounds say {gain.low:.2f}x to {gain.high:.2f}x, which "
-                f"does not surely beat the margin of {self.request.margin:.0%}."
+                f"is not certain to beat the margin of {self.request.margin:.0%}."
             )
         return self._why_direct(direct)
 
@@ -71,7 +71,7 @@ class Explanation:
         if self.request.objective == "latency":
             (relay,) = best.relays
             return (
-                f"No relay lowers the round-trip time: the nearest way, via "
+                f"No relay lowers the round-trip time: the nearest path, via "
                 f"{self.regions[relay]}, takes {self.decider.path_rtt_ms(relay):.0f} ms against "
                 f"{self.decider.path_rtt_ms(None):.0f} ms."
             )
@@ -167,7 +167,7 @@ class Explanation:
         return "One connection carries" if count == 1 else f"{count} connections carry"
 
     def confidence(self, low_gbps: float, high_gbps: float) -> str:
-        """Return how sure the figures are and how old, in a sentence."""
+        """Return in a sentence what the figures rest on, their bounds and their age."""
         estimates = [self.bottlenecks.deciding(*pair) for pair in self._used_pairs()]
         counts = {
             source: sum(estimate.source == source for estimate in estimates)
@@ -189,7 +189,7 @@ class Explanation:
         return text + "."
 
     def warnings(self) -> tuple[str, ...]:
-        """Return what the user should know beside the plan."""
+        """Return what the user should know besides the plan."""
         found = []
         loss = [
             (link.src, link.dst, link.loss_pct)
@@ -215,14 +215,14 @@ class Explanation:
         return tuple(found)
 
     def _verification(self) -> list[str]:
-        """Return that the last run of a plan between these ends was not as predicted."""
+        """Return a warning if the last plan between these ends did not achieve its prediction."""
         verified = self.network.verified.get((self.request.src, self.request.dst))
         if verified is None or verified.held or self.now_s is None:
             return []
         since = (
             "these figures rest on the same snapshot"
             if verified.snapshot_id == self.network.snapshot.id
-            else "these figures rest on what was learnt since"
+            else "these figures rest on measurements since then"
         )
         return [
             f"The last plan was {verified.text(self.now_s)}, where "
@@ -231,7 +231,7 @@ class Explanation:
         ]
 
     def _states(self) -> list[str]:
-        """Return what is not as usual now, of the direct link and of links of relays."""
+        """Return which links are down or degraded, of the direct path and of relays."""
         src, dst = self.request.src, self.request.dst
         states = self.network.states
         used = [state for pair in self._used_pairs() if (state := states.get(pair))]

@@ -1,4 +1,4 @@
-"""The cost-time frontier: what each bit of speed costs."""
+"""The cost-time frontier: the least cost at every rate."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from planner.transfer.problem import TransferProblem
 from planner.transfer.single_path import best_on_path
 
 POINTS = 20
-# No plan ever needs to be slower than one VM pair direct; below this share of the greatest rate
-# there is nothing to see.
+# No plan needs to be slower than one VM pair direct, nor slower than this share of the greatest
+# rate.
 LEAST_SHARE = 0.02
 JUST_BELOW = 1 - 1e-9
 SAME = 1e-6

@@ -1,4 +1,4 @@
-"""Why no plan meets a request's limits, and the smallest change that would make one possible."""
+"""Why no plan meets a request's limits, and the smallest change that would make one feasible."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def why_infeasible(
 ) -> InfeasibleError:
     """Return the error that names the limit, in the order rate, deadline, budget.
 
-    Each limit is tried against the best that the request's paths and VMs could do without it, so
-    that what the remedy says is what would do: `optimum_of` returns the best plan for a request.
+    Each limit is compared with the best that the request's paths and VMs achieve without it, so the
+    remedy suffices. `optimum_of` returns the best plan for a request.
     """
     unlimited = replace(
         request, objective="time", budget_usd=None, deadline_s=None, min_throughput_gbps=None
@@ -64,7 +64,7 @@ def why_infeasible(
 
 
 def _or_more_vms(request: TransferRequest, share: float) -> str:
-    """Say how many VMs would do: rates grow with all quotas alike."""
+    """Return how many VMs would suffice: rates grow in proportion to all quotas."""
     if request.vms_in or share == inf:
         return ", or raise `vms`"
     needed = ceil(request.vms * share * (1 - EQUAL))

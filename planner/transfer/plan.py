@@ -30,7 +30,7 @@ class PathPlan:
     connections : int
         TCP connections on each link, over all VMs.
     bottleneck : str
-        What keeps the path from carrying more.
+        The constraint that binds the path.
     """
 
     regions: tuple[str, ...]
@@ -145,7 +145,7 @@ class Plan(Answer):
     frontier: tuple[FrontierPoint, ...] = ()
 
     def __repr__(self) -> str:
-        """Say the plan in one line."""
+        """Describe the plan in one line."""
         return (
             f"<Plan {self.plan_id}: {self.verdict}, {self.throughput_gbps:.2f} Gbit/s, "
             f"{self.duration_s:.0f} s, {self.cost_usd.total:.2f} USD>"

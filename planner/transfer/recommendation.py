@@ -1,4 +1,4 @@
-"""The planner's front door: a request, a graph and prices in; a plan out."""
+"""Recommends a plan for one transfer: from a request, a network and prices."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def verdict_of(allocation: Allocation) -> Verdict:
 
 
 class _PlanBuilder:
-    """Turns positions and flows into names and paths."""
+    """Builds the parts of a plan: turns positions and flows into names and paths."""
 
     def __init__(self, decider: Decider, fastest_direct: Option | None) -> None:
         self.decider = decider

@@ -24,5 +24,5 @@ def replan_in_progress(wan: Wan, request: ReplanRequest) -> Replan:
             for (src, dst), gb in request.moved_gb.items()
         }
         request = replace(request, moved_gb=moved)
-    network = wan.network_of(in_progress(request).course.regions, vm_types(wan, request))
+    network = wan.network_of(in_progress(request).workload.regions, vm_types(wan, request))
     return replan(request, network, prices(wan, network, request))

@@ -224,10 +224,10 @@ def test_what_a_shuffle_moved_is_spread_as_planned_unless_told() -> None:
     spread = in_progress(plan, sum(moved.values()), elapsed_s)
     told = in_progress(plan, moved, elapsed_s)
     assert spread.remaining_gb == pytest.approx(told.remaining_gb)
-    assert spread.course.links_gb == pytest.approx(told.course.links_gb)
+    assert spread.workload.links_gb == pytest.approx(told.workload.links_gb)
     assert spread.planned_gbps == pytest.approx(sum(rates.values()))
     done = in_progress(plan, {("c", "d"): 100.0}, 100.0)
-    assert ("c", "d") not in done.course.links_gb
+    assert ("c", "d") not in done.workload.links_gb
     with pytest.raises(InputError, match="more than the 100 GB"):
         in_progress(plan, {("c", "d"): 101.0}, 100.0)
 
@@ -269,10 +269,10 @@ def seen(truth: Floats, error: float, random: np.random.Generator) -> Network:
 
 def true_rate_gbps(plan: dict[str, Any], truth: Floats) -> float:
     """Return at which rate a plan of one transfer really runs, its connections and caps full."""
-    course = in_progress(plan, 0.0, 0.0).course
+    workload = in_progress(plan, 0.0, 0.0).workload
     volume_gb = float(plan["request"]["volume_gb"])
     exact = network(truth, 1e-9)
-    return 8 * volume_gb / course.transfer_s(exact, plan["request"]["connections"]).expected
+    return 8 * volume_gb / workload.transfer_s(exact, plan["request"]["connections"]).expected
 
 
 @settings(patient, max_examples=examples(60))

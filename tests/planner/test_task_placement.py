@@ -127,7 +127,7 @@ def test_what_does_not_fit_is_told() -> None:
         place(network, TasksRequest({"a": 4, "b": 4}, traffic, vms))
     with pytest.raises(InfeasibleError, match="no VM has more than 3"):
         place(network, TasksRequest({"a": 4, "b": 1}, traffic, vms))
-    with pytest.raises(InfeasibleError, match="no way was found"):
+    with pytest.raises(InfeasibleError, match="no assignment was found"):
         place(network, TasksRequest({"a": 2, "b": 2, "c": 2}, traffic, vms))
     with pytest.raises(InputError, match="not among the tasks"):
         TasksRequest({"a": 1}, traffic, vms)
