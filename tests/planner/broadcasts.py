@@ -121,16 +121,18 @@ def least_time_of_trees(given: Instance, trees: list[Arcs], volume_gbit: float) 
 
 
 def least_cost_of_trees(
-    given: Instance, trees: list[Arcs], volume_gbit: float, time_s: float, paid_s: float
+    given: Instance, trees: list[Arcs], volume_gbit: float, times_s: list[float], hour_usd: float
 ) -> float:
-    """Least fees and whole VMs over all packings of these trees in a time (HiGHS)."""
+    """Least fees, whole VMs and worth of time over packings of these trees in some times (HiGHS).
+
+    VMs are paid from a minute before.
+    """
     n, count = len(given.rate), len(trees)
     columns = [loads(given, tree_links(given, arcs, volume_gbit))[0] for arcs in trees]
     fees = [sum(given.fees[arc] for arc in arcs) * volume_gbit / 8 for arcs in trees]
     sites = np.tile(np.arange(n), 4)
     rows = np.zeros((5 * n, count + n))
     rows[: 4 * n, :count] = np.column_stack(columns)
-    rows[np.arange(4 * n), count + sites] = -time_s
     for tree, arcs in enumerate(trees):
         for _, head in arcs:
             rows[4 * n + head, tree] = 1.0
@@ -138,16 +140,25 @@ def least_cost_of_trees(
     least = np.zeros(count + n)
     least[count : count + 1 + given.destinations] = 1.0
     most = np.append(np.ones(count), given.vms)
-    cost = np.append(fees, np.array(given.vm_usd) * paid_s / 3600)
     whole = np.append(np.ones(count), np.zeros(n))
-    solved = milp(
-        cost,
-        constraints=[LinearConstraint(rows, -inf, 0), LinearConstraint(whole[None], 1, 1)],
-        bounds=Bounds(least, most),
-        integrality=np.append(np.zeros(count), np.ones(n)),
-        options={"mip_rel_gap": 1e-6},
-    )
-    return float(solved.fun) if solved.status == 0 else inf
+    best = inf
+    for time_s in times_s:
+        time_usd = hour_usd * time_s / 3600
+        vm_usd = np.array(given.vm_usd) * (time_s + 60.0) / 3600
+        # One VM at every end and the least fees cost more already: no need to solve.
+        if time_usd + min(fees) + least[count:] @ vm_usd >= best:
+            continue
+        rows[np.arange(4 * n), count + sites] = -time_s
+        solved = milp(
+            np.append(fees, vm_usd),
+            constraints=[LinearConstraint(rows, -inf, 0), LinearConstraint(whole[None], 1, 1)],
+            bounds=Bounds(least, most),
+            integrality=np.append(np.zeros(count), np.ones(n)),
+            options={"mip_rel_gap": 1e-6},
+        )
+        if solved.status == 0:
+            best = min(best, float(solved.fun) + time_usd)
+    return best
 
 
 def least_time_of_flows(given: Instance, volume_gbit: float) -> float:

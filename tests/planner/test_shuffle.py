@@ -413,12 +413,12 @@ def test_equal_shares_are_those_of_a_step_by_step_simulation() -> None:
     caps = random.uniform(3, 6, (2, n))
     resources = SiteResources(rate, caps[0], caps[1], np.ones(n), np.ones(n, dtype=bool))
     direct_s = resources.time_s(links_of(direct_paths(volumes)))
-    left, now, step_s = volumes.copy(), 0.0, direct_s / 1000
+    left, now, step_s = volumes.copy(), 0.0, direct_s / 300
     while left.max() > 0:
         share = np.zeros((n, n))
         growing = left > 0
         while growing.any():  # raise everybody's share of a VM a little until something is full
-            share = np.where(growing, share + 0.002, share)
+            share = np.where(growing, share + 0.005, share)
             flow = share * rate
             out = np.maximum(share.sum(1), flow.sum(1) / caps[0]) >= 1
             into = np.maximum(share.sum(0), flow.sum(0) / caps[1]) >= 1

@@ -25,6 +25,7 @@ from tests.planner import independent
 from tests.planner.grid import january_grid
 from tests.planner.independent import near, same_cost
 from tests.planner.strategies import patient, transfers
+from tests.properties import examples
 
 ONE_HUNDREDTH_PERCENT = 1e-4
 GRID_POINTS = 40
@@ -55,7 +56,8 @@ def january_requests(count: int, seed: int) -> list[tuple[TransferProblem, float
 
 def test_cost_equals_the_full_model_on_the_january_grid() -> None:
     feasible = above_direct = 0
-    for transfer, rate in january_requests(600, seed=2022):
+    count = max(60, examples(600))
+    for transfer, rate in january_requests(count, seed=2022):
         found = least_cost(transfer, rate)
         full = independent.least_cost_usd(transfer, rate)
         assert (found is None) == (full == inf), (transfer, rate)
@@ -65,12 +67,12 @@ def test_cost_equals_the_full_model_on_the_january_grid() -> None:
             assert found.cost_usd == near(full, ONE_HUNDREDTH_PERCENT)
             feasible += 1
             above_direct += bool(found.relay_gbps)
-    assert feasible > 300  # or the mix tests little
-    assert above_direct > 50
+    assert feasible > count / 2  # or the mix tests little
+    assert above_direct > count / 12
 
 
 def test_cost_equals_the_readable_model_on_the_january_grid() -> None:
-    for transfer, rate in january_requests(120, seed=7):
+    for transfer, rate in january_requests(max(20, examples(120)), seed=7):
         found, reference = least_cost(transfer, rate), least_cost_reference(transfer, rate)
         assert (found is None) == (reference is None)
         assert cost_usd(found) == near(cost_usd(reference), ONE_HUNDREDTH_PERCENT) or not found
