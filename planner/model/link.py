@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from planner.model.estimate import Bound, Estimate
+from planner.model.notebook import html_table
 from planner.model.units import MBPS_PER_GBPS
 
 
@@ -26,6 +27,19 @@ class Link:
     per_flow_mbps: Estimate
     aggregate_gbps: Estimate
     loss_pct: float | None = None
+
+    def __repr__(self) -> str:
+        """Describe the link in one line."""
+        rate, rtt = self.aggregate_gbps, self.rtt_ms
+        return (
+            f"<Link {self.src} -> {self.dst}: {rate.expected:.3g} Gbit/s ({rate.low:.3g} to "
+            f"{rate.high:.3g}, {rate.source}), {self.per_flow_mbps.expected:.3g} Mbit/s a flow, "
+            f"RTT {rtt.expected:.3g} ms>"
+        )
+
+    def _repr_html_(self) -> str:
+        rows = [_cells(name, getattr(self, name)) for name in LINK_FIGURES]
+        return html_table(f"{self.src} -> {self.dst}", ESTIMATE_CELLS, rows)
 
     def aged(self, now_s: float, since_s: float | None = None) -> Link:
         """Return the link with bounds widened for age; see :meth:`.Estimate.aged`."""
@@ -64,6 +78,27 @@ class Site:
     egress_gbps: Estimate
     ingress_gbps: Estimate
     window_mb: Estimate
+
+    def __repr__(self) -> str:
+        """Describe the site in one line."""
+        return (
+            f"<Site {self.region}: {self.vm_type or 'VM type unknown'}, egress "
+            f"{self.egress_gbps.expected:.3g} Gbit/s, ingress {self.ingress_gbps.expected:.3g} "
+            f"Gbit/s a VM>"
+        )
+
+    def _repr_html_(self) -> str:
+        rows = [_cells(name, getattr(self, name)) for name in SITE_FIGURES]
+        return html_table(f"{self.region}, {self.vm_type}", ESTIMATE_CELLS, rows)
+
+
+ESTIMATE_CELLS = ("", "low", "expected", "high", "source", "samples")
+
+
+def _cells(name: str, estimate: Estimate) -> list[str]:
+    figures = (estimate.low, estimate.expected, estimate.high)
+    texts = [f"{figure:.4g}" for figure in figures]
+    return [name, *texts, estimate.source, str(estimate.samples)]
 
 
 LINK_FIGURES = ("rtt_ms", "per_flow_mbps", "aggregate_gbps")

@@ -11,6 +11,7 @@ from planner.model.errors import DataError
 from planner.model.estimate import Bound
 from planner.model.link import Link, Site
 from planner.model.link_states import LinkState, Pair
+from planner.model.notebook import html_table
 from planner.model.verification import Verified
 
 if TYPE_CHECKING:
@@ -68,6 +69,21 @@ class Network:
         """Say how large the graph is and where it is from."""
         count = sum(len(row) for row in self.usual.values())
         return f"<Network {self.snapshot.id}: {len(self.sites)} sites, {count} links>"
+
+    def _repr_html_(self) -> str:
+        """Return a table of the sites and how many links leave each, for notebooks."""
+        rows = [
+            (
+                region,
+                site.vm_type,
+                f"{site.egress_gbps.expected:.3g}",
+                f"{site.ingress_gbps.expected:.3g}",
+                str(len(self.links.get(region, {}))),
+            )
+            for region, site in self.sites.items()
+        ]
+        header = ("Site", "VM type", "Egress, Gbit/s", "Ingress, Gbit/s", "Links out")
+        return html_table(repr(self)[1:-1], header, rows)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what is worked out when first asked for."""

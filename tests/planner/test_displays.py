@@ -90,3 +90,16 @@ def test_an_estimate_says_its_bounds_and_what_it_rests_on() -> None:
     measured = Estimate(4.5, 5.0, 5.25, Origin("measured", "median-of-samples", samples=3))
     assert repr(measured) == "<Estimate 5 (4.5 to 5.25), measured, 3 samples>"
     assert repr(Estimate(1, 2, 3)) == "<Estimate 2 (1 to 3), baseline>"
+
+
+def test_networks_links_and_sites_describe_themselves() -> None:
+    assert repr(NETWORK) == "<Network unsaved: 15 sites, 210 links>"
+    shown = NETWORK._repr_html_()
+    assert shown.count("<tr>") == 1 + 10 + 1
+    assert "&lt;a&gt;" in shown
+    link, site = NETWORK.link(A, B), NETWORK.sites[A]
+    assert repr(link).startswith("<Link <a> -> b: 2 Gbit/s (2 to 2, ")
+    assert repr(site).startswith("<Site <a>: VM type unknown, egress 2 Gbit/s")
+    for item in (link, site):
+        assert item._repr_html_().count("<tr>") == 1 + 3
+        assert "<a>" not in item._repr_html_()

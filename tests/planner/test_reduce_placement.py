@@ -209,7 +209,7 @@ def test_wrong_questions_are_named() -> None:
     names = ["a", "b"]
     network = Network.from_matrices(names, np.array([[0.0, 1], [0, 0]]))
     prices = FlatPrices(names)
-    with pytest.raises(InputError, match="reduced already"):
+    with pytest.raises(InputError, match="already in the region"):
         recommend_reduce(ReduceRequest({"a": 1.0}), network, prices)
     with pytest.raises(DataError, match="lacks a link"):
         recommend_reduce(ReduceRequest({"b": 1.0}, reduce_in=("a",)), network, prices)
