@@ -47,7 +47,9 @@ WRITTEN: list[tuple[Quantity, str, float]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "text", "number"), WRITTEN, ids=lambda value: str(value))
+@pytest.mark.parametrize(
+    ("kind", "text", "number"), WRITTEN, ids=lambda value: getattr(value, "name", None)
+)
 def test_a_text_means_its_number(kind: Quantity, text: str, number: float) -> None:
     assert kind.read(text, "x") == pytest.approx(number)
     assert kind.read_words([text], "x") == pytest.approx(number)
@@ -188,7 +190,9 @@ def test_one_more_field_is_everywhere() -> None:
     assert set(fields_of(Wider)) == {*fields_of(TransferRequest), "shades_of_grey"}
 
 
-@pytest.mark.parametrize("request_", {type(one) for one in REQUESTS}, ids=lambda one: one.__name__)
+@pytest.mark.parametrize(
+    "request_", dict.fromkeys(type(one) for one in REQUESTS), ids=lambda one: one.__name__
+)
 def test_every_field_says_what_it_means(request_: type) -> None:
     for one in fields_of(request_).values():
         assert one.help.endswith(".")
