@@ -113,8 +113,8 @@ def test_least_time_is_that_of_all_trees_together(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(24))
-@pytest.mark.parametrize("hour_usd", [0.0, 20.0])
-def test_least_cost_is_that_of_all_trees_and_durations(seed: int, hour_usd: float) -> None:
+def test_least_cost_is_that_of_all_trees_and_durations(seed: int) -> None:
+    hour_usd = [0.0, 20.0][seed // 2 % 2]
     drawn = instance(seed, 5, 2 + seed % 3, most_vms=1 + seed % 2)
     objective: BroadcastObjective = "value" if hour_usd else "cost"
     plan = solve(drawn, objective)
@@ -366,8 +366,9 @@ def ten_of_the_grid(seed: int, objective: BroadcastObjective) -> BroadcastReques
     )
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    ("seed", "objective"), [(0, "value"), (1, "value"), (1, "cost"), (2, "time")]
+)
 def test_ten_of_the_measured_grid(seed: int, objective: BroadcastObjective) -> None:
     grid = january_grid()
     request = ten_of_the_grid(seed, objective)
