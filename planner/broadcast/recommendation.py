@@ -25,7 +25,7 @@ from planner.broadcast.plan import (
 )
 from planner.broadcast.problem import broadcast_problem
 from planner.broadcast.request import BroadcastRequest
-from planner.model.answer import answer_id
+from planner.model.answer import identified
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.units import BITS_PER_BYTE
@@ -58,10 +58,8 @@ def recommend_broadcast(
     low_s, high_s = decider.evaluate.range_s(chosen)
     rate = problem.volume_gbit / chosen.transfer_s
     search, described = decider.search, request.described()
-    return BroadcastPlan(
-        plan_id=answer_id(
-            described, network, chosen.links_gbit.tobytes(), chosen.trees, chosen.shares.tolist()
-        ),
+    plan = BroadcastPlan(
+        plan_id="",
         snapshot=network.snapshot,
         request=described,
         verdict=builder.verdict(chosen),
@@ -94,6 +92,7 @@ def recommend_broadcast(
         confidence=adviser.confidence(),
         frontier=builder.frontier() if request.frontier else (),
     )
+    return identified(plan)
 
 
 class _BroadcastPlanBuilder:

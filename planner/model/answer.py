@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+import marshal
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, fields, is_dataclass, replace
 from hashlib import blake2b
+from itertools import chain
 from math import isfinite
-from typing import Any, Literal
+from operator import attrgetter
+from typing import Any, Literal, TypeVar
 
-from planner.model.network import Network
 from planner.model.notebook import Table, escaped, html_table
 
 ID_DIGITS = 12
+# The newest format that writes equal values as equal bytes: later ones refer to objects.
+MARSHAL_VERSION = 2
+
+A = TypeVar("A", bound="Answer")
 
 
 class Answer:
@@ -92,12 +98,47 @@ class OneMoreVm:
     saved_s: float
 
 
-def answer_id(described: Mapping[str, Any], network: Network, *decided: object) -> str:
-    """Return an id that hashes what was asked, what was known and what was decided."""
-    # 500 and 500.0 are the same question.
-    asked = sorted((k, float(v) if type(v) is int else v) for k, v in described.items())
-    content = repr((asked, network.snapshot, *decided))
-    return blake2b(content.encode(), digest_size=ID_DIGITS // 2).hexdigest()
+def identified(answer: A, *evidence: object, without: Collection[str] = ()) -> A:
+    """Return an answer with an id of all that it says, so that no two share one.
+
+    An answer says what was asked, names the snapshot and shows every figure that follows from
+    them, from prices and from link states: the same answer has the same id wherever it is given.
+
+    Parameters
+    ----------
+    answer : Answer
+        Its ``plan_id`` does not matter.
+    *evidence
+        What the fields that are left out rest on.
+    without : collection of str
+        Fields that change with the clock, such as sentences that say how old a measurement is.
+    """
+    out = {"plan_id", *without}
+    shown = [_plain(getattr(answer, f.name)) for f in fields(answer) if f.name not in out]  # type: ignore[arg-type]
+    content = marshal.dumps([*shown, *map(_plain, evidence)], MARSHAL_VERSION)
+    return replace(answer, plan_id=blake2b(content, digest_size=ID_DIGITS // 2).hexdigest())  # type: ignore[type-var]
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as nested tuples of what marshal writes the same way everywhere."""
+    kind: type = value.__class__
+    if kind in _LEAVES:
+        return value
+    parts = _PARTS.get(kind)
+    if parts is None:
+        if not is_dataclass(value):
+            return repr(value)
+        parts = _PARTS[kind] = attrgetter(*(field.name for field in fields(value)))
+    return tuple([part if part.__class__ in _LEAVES else _plain(part) for part in parts(value)])
+
+
+_LEAVES = frozenset({float, str, int, bool, type(None)})
+# What reads the parts of a value, by its type; a dataclass's is added when first met.
+_PARTS: dict[type, Callable[[Any], Iterable[Any]]] = {
+    dict: lambda mapping: chain.from_iterable(mapping.items()),
+    list: iter,
+    tuple: iter,
+}
 
 
 def dumped(value: Any, *, as_json: bool) -> Any:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.fields.demands import Demands
-from planner.model.answer import Bottleneck, Cost, OneMoreVm, answer_id
+from planner.model.answer import Bottleneck, Cost, OneMoreVm, identified
 from planner.model.errors import DataError, InfeasibleError, InputError, RelaydError
 from planner.model.network import Network
 from planner.model.pricing import Prices
@@ -291,8 +291,8 @@ class _Reduce:
         described = request.described()
         part = self._takes_part(chosen.fractions)
         bottlenecks = self._bottlenecks(chosen, transfers)
-        return ReducePlacement(
-            plan_id=answer_id(described, self.network, made.fractions),
+        plan = ReducePlacement(
+            plan_id="",
             snapshot=self.network.snapshot,
             request=described,
             reason=self._reason(options, bottlenecks),
@@ -317,6 +317,7 @@ class _Reduce:
             one_more_vm=self._one_more_vm(made, bottlenecks),
             warnings=notes,
         )
+        return identified(plan)
 
     def _without_a_plan(self) -> list[ReduceOption]:
         found = []

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from planner.model.answer import Cost, answer_id
+from planner.model.answer import Cost, identified
 from planner.model.errors import DataError, InfeasibleError, InputError
 from planner.model.network import Network
 from planner.model.pricing import Prices
@@ -218,8 +218,8 @@ class _Tasks:
         described = request.described()
         names = [machine.id for machine in request.machines]
         moved = float(links.sum()) / BITS_PER_BYTE
-        return TaskPlacement(
-            plan_id=answer_id(described, self.network, where.tolist()),
+        plan = TaskPlacement(
+            plan_id="",
             snapshot=self.network.snapshot,
             request=described,
             reason=self._reason(time_s, bound_s, greedy_s, proven=proven),
@@ -238,6 +238,7 @@ class _Tasks:
             vms=self._loads(where, links),
             warnings=notes,
         )
+        return identified(plan)
 
     def _reason(
         self, time_s: float, bound_s: float, greedy_s: float | None, *, proven: bool

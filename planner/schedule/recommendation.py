@@ -15,7 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from planner.model.answer import Cost, answer_id
+from planner.model.answer import Cost, identified
 from planner.model.errors import InputError
 from planner.model.network import Network
 from planner.model.pricing import Prices
@@ -231,8 +231,8 @@ class _Schedule:
         verdicts = [transfer.verdict for transfer in transfers]
         described = self.request.described()
         sent = [transfer for transfer in transfers if transfer.verdict != "refused"]
-        return SchedulePlan(
-            plan_id=answer_id(described, network, transfers),
+        plan = SchedulePlan(
+            plan_id="",
             snapshot=network.snapshot,
             request=described,
             reason=_reason(transfers),
@@ -251,6 +251,7 @@ class _Schedule:
             busiest=self.usage.busiest() if self.usage else (),
             warnings=notes + self._warnings(made),
         )
+        return identified(plan)
 
     def _answer(
         self, number: int, periods: tuple[Period, ...], egress_usd: float

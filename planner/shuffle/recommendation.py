@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.model.answer import Bottleneck, Cost, OneMoreVm, answer_id
+from planner.model.answer import Bottleneck, Cost, OneMoreVm, identified
 from planner.model.errors import DataError, InfeasibleError
 from planner.model.network import Network
 from planner.model.pricing import Prices
@@ -275,8 +275,8 @@ class _Shuffle:
         bound_s = self._fast.bound if self._fast else chosen.transfer_s
         described = self.request.described()
         relayed_share = float(chosen.links_gbit.sum() / self.volumes.sum()) - 1
-        return ShufflePlan(
-            plan_id=answer_id(described, network, chosen.paths_gbit.tobytes()),
+        plan = ShufflePlan(
+            plan_id="",
             snapshot=network.snapshot,
             request=described,
             verdict="relayed" if relayed else "direct",
@@ -303,6 +303,7 @@ class _Shuffle:
             warnings=notes + self._warnings(chosen),
             frontier=self._frontier() if self.request.frontier else (),
         )
+        return identified(plan)
 
     def _reason(self, chosen: ShuffleCandidate, gain_low: float | None) -> str:
         region, kind = self._row_names(chosen)[0]

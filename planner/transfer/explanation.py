@@ -7,6 +7,7 @@ from math import inf
 from planner.model.catalogue import Catalogue
 from planner.model.estimate import SECONDS_PER_DAY
 from planner.model.units import gbps_text
+from planner.model.verification import Verified
 from planner.transfer.bottlenecks import Bottlenecks
 from planner.transfer.decision import Decider, Decision
 from planner.transfer.options import Option
@@ -168,25 +169,30 @@ class Explanation:
 
     def confidence(self, low_gbps: float, high_gbps: float) -> str:
         """Return in a sentence what the figures rest on, their bounds and their age."""
+        counts, oldest_s, verified = self.evidence()
+        rests = " and ".join(
+            f"{n} {source} link{'s' if n > 1 else ''}" for source, n in counts.items() if n
+        )
+        text = f"Rests on {rests}: {gbps_text(low_gbps)} to {gbps_text(high_gbps)} Gbit/s"
+        if oldest_s is not None and self.now_s is not None:
+            days = max(0.0, (self.now_s - oldest_s) / SECONDS_PER_DAY)
+            text += f", oldest measurement {_age(days)}"
+        if counts["baseline"]:
+            text += "; baseline figures come from models, not from measuring these VMs"
+        if verified and self.now_s is not None:
+            text += f"; {verified.text(self.now_s)}"
+        return text + "."
+
+    def evidence(self) -> tuple[dict[str, int], float | None, Verified | None]:
+        """Return how many links are of which source, the oldest sample, the last verification."""
         estimates = [self.bottlenecks.deciding(*pair) for pair in self._used_pairs()]
         counts = {
             source: sum(estimate.source == source for estimate in estimates)
             for source in ("measured", "inferred", "baseline")
         }
-        rests = " and ".join(
-            f"{n} {source} link{'s' if n > 1 else ''}" for source, n in counts.items() if n
-        )
-        text = f"Rests on {rests}: {gbps_text(low_gbps)} to {gbps_text(high_gbps)} Gbit/s"
         times = [e.measured_at_s for e in estimates if e.measured_at_s is not None]
-        if times and self.now_s is not None:
-            days = max(0.0, (self.now_s - min(times)) / SECONDS_PER_DAY)
-            text += f", oldest measurement {_age(days)}"
-        if counts["baseline"]:
-            text += "; baseline figures come from models, not from measuring these VMs"
         verified = self.network.verified.get((self.request.src, self.request.dst))
-        if verified and self.now_s is not None:
-            text += f"; {verified.text(self.now_s)}"
-        return text + "."
+        return counts, min(times, default=None), verified
 
     def warnings(self) -> tuple[str, ...]:
         """Return what the user should know besides the plan."""
@@ -199,7 +205,7 @@ class Explanation:
         ]
         found += [f"{src} -> {dst} loses {pct:.1f} % of packets." for src, dst, pct in loss]
         found += self._states()
-        found += self._verification()
+        found += self.verification()
         for end in (self.request.src, self.request.dst):
             types = self.catalogue.vm_types if self.catalogue else {}
             vm = types.get(self.network.sites[end].vm_type)
@@ -214,7 +220,7 @@ class Explanation:
             )
         return tuple(found)
 
-    def _verification(self) -> list[str]:
+    def verification(self) -> list[str]:
         """Return a warning if the last plan between these ends did not achieve its prediction."""
         verified = self.network.verified.get((self.request.src, self.request.dst))
         if verified is None or verified.held or self.now_s is None:

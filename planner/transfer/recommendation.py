@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from itertools import pairwise
 
-from planner.model.answer import Cost, answer_id
+from planner.model.answer import Cost, identified
 from planner.model.catalogue import Catalogue
 from planner.model.network import Network
 from planner.model.pricing import Prices
@@ -57,8 +57,8 @@ def recommend(
     high = decider.rate_at(allocation, "high")
     builder = _PlanBuilder(decider, decision.fastest_direct)
     described = request.described()
-    return Plan(
-        plan_id=answer_id(described, network, allocation),
+    plan = Plan(
+        plan_id="",
         snapshot=network.snapshot,
         request=described,
         verdict=verdict_of(allocation),
@@ -79,6 +79,9 @@ def recommend(
         confidence=explanation.confidence(low, high),
         frontier=builder.frontier() if request.frontier else (),
     )
+    verification = explanation.verification()
+    lasting = [warning for warning in plan.warnings if warning not in verification]
+    return identified(plan, lasting, *explanation.evidence(), without=("warnings", "confidence"))
 
 
 def verdict_of(allocation: Allocation) -> Verdict:
