@@ -132,6 +132,11 @@ class Verifications:
         rows = self._database.rows(f"{_SELECT} ORDER BY verifications.id")
         return [_row(row) for row in rows]
 
+    def last_id(self) -> int:
+        """Return the id of the newest row; 0 if there is none."""
+        row = self._database.row("SELECT max(id) FROM verifications")
+        return int(row[0] or 0) if row else 0
+
     def by_pair(self) -> dict[Pair, Verified]:
         """Return what is known of plans between two regions, for all that were ever run."""
         rows = self._database.rows(

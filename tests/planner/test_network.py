@@ -62,7 +62,10 @@ def _verified(draw: st.DrawFn) -> dict[tuple[str, str], Verified]:
             dst,
             draw(st.sampled_from(["direct", "relay", "split"])),
             "x",
-            *(draw(_gbps) for _ in range(4)),
+            draw(_gbps),
+            draw(_gbps),
+            draw(_gbps),
+            draw(_gbps),
             draw(_times),
             tuple(draw(st.lists(_paths, max_size=2))),
         )
@@ -171,9 +174,8 @@ def test_ageing_twice_is_ageing_once(network: Network, first_s: float, then_s: f
 
 def test_other_vms_forget_what_runs_with_the_first_have_shown() -> None:
     path = VerifiedPath(("aws:us-east-1", "azure:eastus", "aws:sa-east-1"), 64, 3.0, NOW_S)
-    figures = (4.5, 5.0, 5.5, 3.0, NOW_S, (path,))
     pair = ("aws:us-east-1", "aws:sa-east-1")
-    known = {pair: Verified(*pair, "relay", "x", *figures)}
+    known = {pair: Verified(*pair, "relay", "x", 4.5, 5.0, 5.5, 3.0, NOW_S, (path,))}
     network = with_regions(
         Network({}, {}, verified=known), CATALOGUE, [*path.regions, "gcp:us-east1"]
     )

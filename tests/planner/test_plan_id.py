@@ -29,8 +29,9 @@ def _verified(share: float) -> Callable[[Network], Network]:
 
     def change(network: Network) -> Network:
         paths = (VerifiedPath((ENDS[0], REGIONS[2], ENDS[1]), 64, 4 * share, NOW_S - 60),)
-        figures = (3.9, 4.0, 4.1, 4 * share, NOW_S - 60, paths)
-        return calibrated(network, Verified(*ENDS, "relay", "x", *figures), NOW_S)
+        at_s = NOW_S - 60
+        shown = Verified(*ENDS, "relay", "x", 3.9, 4.0, 4.1, 4 * share, at_s, paths)
+        return calibrated(network, shown, NOW_S)
 
     return change
 

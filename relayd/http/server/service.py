@@ -33,6 +33,7 @@ from relayd.store import Place, SnapshotRow, Store
 from relayd.store.links.states import LinkStates
 from relayd.store.samples.newest import newest_samples
 from relayd.store.tokens import Token, Tokens
+from relayd.store.verifications import Verifications
 
 
 class Service:
@@ -80,6 +81,7 @@ class Service:
         self._cache_bytes = int(settings.cache_mb * 1e6)
         self._current: Current | None = None
         self._latest: SnapshotRow | None = None
+        self._verification = 0
         self._tasks: list[asyncio.Task[None]] = []
         self.events = EventStream(self.store)
         self.workers = Workers(settings.workers or os.cpu_count() or 1, settings.answer_limit_s)
@@ -105,7 +107,7 @@ class Service:
         """
         await self.store.write(lambda store: store.snapshots.latest())  # makes or upgrades it
         state = await self.store.read(_state)
-        self._latest = state.latest
+        self._latest, self._verification = state.latest, state.verification
         self.access.renew(state.tokens)
         await self._read()
         await self.workers.warm(self.current.version)
@@ -181,11 +183,13 @@ class Service:
         known = self._latest.id if self._latest else None
         found = state.latest.id if state.latest else None
         stale = time.time() - self.current.read_at_s > RENEW_AFTER_S
+        verified = state.verification != self._verification
         # States are compared, because they also expire without an event.
-        if found != known or state.link_states != self.current.network.link_states or stale:
+        down = state.link_states != self.current.network.link_states
+        if found != known or down or verified or stale:
             before, network = self._latest, self.current.network
             await self._read()
-            self._latest = state.latest
+            self._latest, self._verification = state.latest, state.verification
             if before and state.latest and found != known:
                 await self._record_estimate_errors(network, before, state.latest)
 
@@ -222,6 +226,7 @@ class _State(NamedTuple):
     latest: SnapshotRow | None
     tokens: list[Token]
     link_states: Mapping[Pair, LinkState]
+    verification: int
 
 
 def _state(store: Store) -> _State:
@@ -229,4 +234,5 @@ def _state(store: Store) -> _State:
         store.snapshots.latest(),
         Tokens(store.database).list(),
         LinkStates(store.database).now(time.time()),
+        Verifications(store.database).last_id(),
     )
