@@ -45,23 +45,23 @@ demo-lab: setup  ## Emulate twelve datacenters, measure them, plan on that (need
 tools:  ## Install the programs that tests drive (iperf3, sshd, ...), where it may
 	@sh scripts/install_tools.sh
 
-# Tests are marked by what they need (tests/conftest.py). Those of a lab measure, so they have the
-# machine to themselves; all others share it.
+# Tests are marked by what they need (tests/conftest.py). Those that measure on a lab have the machine
+# to themselves; all others share it.
 PYTEST := $(BIN)/python -m pytest
 PARALLEL := --numprocesses $(WORKERS) --dist worksteal
 
 quick: dev  ## Pass the tests that need no lab, server, browser or engine
-	$(PYTEST) -m 'not (lab or service or browser or postgresql or engines)' \
+	$(PYTEST) -m 'not (lab or service or browser or postgresql or engines or thorough)' \
 		--hypothesis-profile quick $(PARALLEL)
 
 test:  ## Pass all tests
 	@$(MAKE) --no-print-directory --keep-going test-parallel test-lab
 
-test-parallel: engines tools  ## Pass all tests but those of a lab
-	$(PYTEST) -m 'not lab' $(PARALLEL)
+test-parallel: engines tools  ## Pass all tests that can share the machine
+	$(PYTEST) -m 'not alone' $(PARALLEL)
 
-test-lab: dev tools  ## Pass the tests of a lab (needs root)
-	$(PYTEST) -m lab
+test-lab: dev tools  ## Pass the tests that measure on a lab (needs root)
+	$(PYTEST) -m alone
 
 lint: dev  ## Style and types
 	$(BIN)/ruff format --check .

@@ -21,25 +21,31 @@ settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True
 settings.register_profile("quick", deadline=None, max_examples=10)
 settings.load_profile("ci" if os.environ.get("CI") == "true" else "home")
 
-_MARKERS_BY_FOLDER = {
+_MARKERS_BY_PLACE = {
     "dashboard": {"browser", "service"},
     "examples": {"engines"},
     "http": {"service"},
+    "probes/test_many_hosts.py": {"service"},
+    "relayd/test_store_durability.py": {"service"},
 }
 _MARKERS_BY_FIXTURE = {"machine": "lab", "postgresql_server": "postgresql"}
 _MARKERS_BY_HELPER = {"tests.http.running": "service", "tests.probes.machines": "service"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark each test by its folder, the fixtures it uses, and the helpers its module imports."""
+    """Mark each test by where it is, the fixtures it uses, and the helpers its module imports."""
     for item in items:
         for marker in sorted(_markers_of(item)):
             item.add_marker(marker)
 
 
 def _markers_of(item: pytest.Item) -> set[str]:
-    folder = item.path.relative_to(Path(__file__).parent).parts[0]
-    found = set(_MARKERS_BY_FOLDER.get(folder, ()))
+    path = item.path.relative_to(Path(__file__).parent)
+    found = {
+        marker
+        for place in (path, *path.parents)
+        for marker in _MARKERS_BY_PLACE.get(str(place), ())
+    }
     if isinstance(item, pytest.Function):
         chosen = item.callspec.params.values() if hasattr(item, "callspec") else ()
         uses = {*item.fixturenames, *(f"{word}_server" for word in chosen if word == "postgresql")}

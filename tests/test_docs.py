@@ -17,6 +17,8 @@ from relayd.cli.parser import build_parser
 from scripts.console_blocks import PAGES, ROOT, Shell, blocks
 from tests.shared_data import shared
 
+pytestmark = pytest.mark.thorough
+
 PYTHON_BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 # What changes from run to run: names of snapshots, and what depends on the age of measurements.

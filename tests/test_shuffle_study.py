@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from scripts.shuffle_study import DEMANDS, PAGE, SEEDS, case, provider_rows, size_rows
 
 
+@pytest.mark.thorough
 def test_rows_of_the_tables_are_those_that_the_script_finds() -> None:
     text = PAGE.read_text()
     few = [

@@ -112,6 +112,7 @@ def test_least_time_is_that_of_all_trees_together(seed: int) -> None:
     assert plan.bound_s <= (least_s + ramp_s) * (1 + 1e-6)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(24))
 def test_least_cost_is_that_of_all_trees_and_durations(seed: int) -> None:
     hour_usd = [0.0, 20.0][seed // 2 % 2]
@@ -366,6 +367,7 @@ def ten_of_the_grid(seed: int, objective: BroadcastObjective) -> BroadcastReques
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("seed", "objective"), [(0, "value"), (1, "value"), (1, "cost"), (2, "time")]
 )

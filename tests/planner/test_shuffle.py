@@ -403,6 +403,7 @@ def test_a_simulation_of_the_plan_ends_when_predicted(seed: int) -> None:
     assert ends.max() <= found.duration_s <= ends.max() * 1.02 + longest_ramp_s
 
 
+@pytest.mark.thorough
 def test_equal_shares_are_those_of_a_step_by_step_simulation() -> None:
     random = np.random.default_rng(5)
     n = 5

@@ -54,6 +54,7 @@ def january_requests(count: int, seed: int) -> list[tuple[TransferProblem, float
     return requests
 
 
+@pytest.mark.thorough
 def test_cost_equals_the_full_model_on_the_january_grid() -> None:
     feasible = above_direct = 0
     count = max(60, examples(600))

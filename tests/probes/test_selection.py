@@ -129,6 +129,7 @@ def plans_on(measured: str, objective: Objective) -> Achieved:
     return achieved(believed, truth, lambda n: CataloguePrices(CATALOGUE, n), objective)
 
 
+@pytest.mark.thorough
 def test_frugal_plans_are_nearly_as_good_for_a_twentieth_of_the_bytes() -> None:
     found = frugal()
     assert len(grid()[0]) > 30
@@ -141,6 +142,7 @@ def test_frugal_plans_are_nearly_as_good_for_a_twentieth_of_the_bytes() -> None:
     assert plans.rate >= 0.98
 
 
+@pytest.mark.thorough
 def test_measuring_frugally_pays_where_speed_is_all_that_counts() -> None:
     """Relays are then worth their fees wherever they are sure to gain, so knowing matters."""
     before = plans_on("nothing", "time")

@@ -401,6 +401,7 @@ def test_both_engines_of_the_store_give_the_same_digits(
     assert found[0] == found[1]
 
 
+@pytest.mark.engines
 def test_a_cluster_gives_the_same_digits(tmp_path: Path) -> None:
     distributed = pytest.importorskip(
         "distributed", reason="needs distributed (the examples group)"

@@ -232,7 +232,7 @@ def test_a_host_that_comes_back_gets_its_second_chance(
     campaign = Campaigns(store).begin({})
 
     async def main() -> list[ProbeOutcome]:
-        async with Sessions(members, owner("engine"), timeouts=_BRIEF) as sessions:
+        async with Sessions(members, owner("engine")) as sessions:
             notes: list[str] = []
 
             def note(text: str) -> None:

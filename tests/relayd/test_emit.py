@@ -282,6 +282,7 @@ def test_rclone_copies_each_file_on_one_lane(wan: Wan, tmp_path: Path) -> None:
     assert sorted(seen) == sorted(sizes)
 
 
+@pytest.mark.thorough
 def test_the_aws_command_line_takes_its_settings(wan: Wan, tmp_path: Path) -> None:
     text = emit(direct(wan), "aws-cli")
     settings = dict(re.findall(r"aws configure set (\S+) (\S+)", text))

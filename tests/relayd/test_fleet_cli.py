@@ -7,6 +7,7 @@ import json
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -46,7 +47,9 @@ def _relayd(*words: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_fleet_that_is_fit(fleet: tuple[Path, dict[str, Machine]]) -> None:
+    begun_s = time.monotonic()
     done = _relayd("fleet", "check", "--fleet", fleet[0], "--json")
+    took_s = time.monotonic() - begun_s
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert (report["fit"], report["total"]) == (3, 3)
@@ -54,7 +57,7 @@ def test_a_fleet_that_is_fit(fleet: tuple[Path, dict[str, Machine]]) -> None:
         facts = host["facts"]
         assert facts["probe_port_reachable"] is True
         assert facts["tools"]["iperf3"][0].isdigit()
-        assert abs(facts["clock_offset_s"]) < 1
+        assert abs(facts["clock_offset_s"]) < took_s  # it is one clock: all else is delay
         assert 0 <= facts["idle_share"] <= 1
         assert facts["receive_window_bytes"] > 1000
         assert facts["congestion_control"]
