@@ -281,10 +281,11 @@ class ScheduleProgram:
             self._all_variables[variable].SetBounds(0.0, fixed.get(site, self._solver.infinity()))
         self._aim(dict.fromkeys(self.more_vms, 1.0))
         found = self._optimise(may_fail=True)
-        more = np.array([self.values[variable] for variable in self.more_vms])
         for variable in self.more_vms:
             self._all_variables[variable].SetBounds(0.0, 0.0)
-        return None if found is None else (more, found[1])
+        if found is None:
+            return None
+        return np.array([self.values[variable] for variable in self.more_vms]), found[1]
 
     def last_slot_early(self, number: int) -> int:
         """Return the last slot of a way to move a transfer that prefers early slots by far."""
