@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, TypeAlias
+import json
+from typing import Any, Literal, NamedTuple, Self, TypeAlias
+
+from planner.model.estimate import AddressKind
 
 Metric: TypeAlias = Literal[
     "rtt_ms",
@@ -43,7 +46,13 @@ class Sample(NamedTuple):
     src_vm, dst_vm : str
         VM type name, or ``""``.
     detail : str
-        JSON object with what else the tool said, or ``""``.
+        JSON object with what else the tool said, or ``""``: see :meth:`read_detail`.
+    address : AddressKind | None
+        Over which kind of address it was measured, where that is known.
+    new_level : bool
+        Whether a verification measured twice and found that the link has changed its level.
+    intervals : int | None
+        How many intervals of the test its value is the median of; None where they were not kept.
     """
 
     src: str
@@ -60,6 +69,29 @@ class Sample(NamedTuple):
     src_vm: str = ""
     dst_vm: str = ""
     detail: str = ""
+    address: AddressKind | None = None
+    new_level: bool = False
+    intervals: int | None = None
+
+    def read_detail(self) -> dict[str, Any]:
+        """Return what else the tool said; see :func:`read_detail`."""
+        return read_detail(self.detail)
+
+    def with_detail(self, **more: object) -> Self:
+        """Return the sample with more in its detail."""
+        return self._replace(detail=json.dumps(self.read_detail() | more))
+
+
+def read_detail(text: str) -> dict[str, Any]:
+    """Return a sample's detail as an object; empty where there is none, or it is none.
+
+    What clients have sent may hold anything.
+    """
+    try:
+        found = json.loads(text) if text else {}
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 class Skipped(NamedTuple):

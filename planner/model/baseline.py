@@ -140,12 +140,7 @@ def flow_estimate(window_mb: Estimate, rtt_ms: Estimate, cap_gbps: float) -> Est
         Origin(
             "baseline",
             "window-over-rtt",
-            figures=Figures(
-                window_mb=window_mb.expected,
-                window_kind=window_mb.source,
-                rtt_ms=rtt_ms.expected,
-                rtt_kind=rtt_ms.source,
-            ),
+            figures=Figures(window_kind=window_mb.source, rtt_kind=rtt_ms.source),
         ),
     )
 
@@ -180,7 +175,11 @@ def aggregate_estimate(
         expected / (1 + error),
         expected,
         min(expected * (1 + error), max(cap, expected)),
-        Origin("baseline", "provider-pair-law", figures=Figures(error=error, between=providers)),
+        Origin(
+            "baseline",
+            "provider-pair-law",
+            figures=Figures(error=round(error, 2), between=providers),
+        ),
     )
 
 

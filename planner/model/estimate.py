@@ -8,7 +8,8 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 
 Kind: TypeAlias = Literal["measured", "inferred", "baseline"]
 Bound: TypeAlias = Literal["low", "expected", "high"]
-Address: TypeAlias = Literal["public", "private", "both"]
+AddressKind: TypeAlias = Literal["public", "private"]
+Addresses: TypeAlias = Literal["public", "private", "both"]
 HeldTo: TypeAlias = Literal["vm-caps", "aggregate"]
 Method: TypeAlias = Literal[
     "unknown",  # saved before methods were recorded
@@ -58,10 +59,8 @@ class Figures(NamedTuple):
         Parallel TCP connections of the samples.
     peers : int | None
         VMs at the other end of a cap probe.
-    window_mb, rtt_ms : float | None
-        Receive window and round-trip time of a flow.
     window_kind, rtt_kind : Kind | None
-        What these two are themselves.
+        What the receiver's window and the round-trip time of a flow are themselves.
     held_to : HeldTo | None
         What holds a flow below its window over its round-trip time.
     error : float | None
@@ -77,9 +76,7 @@ class Figures(NamedTuple):
 
     connections: int | None = None
     peers: int | None = None
-    window_mb: float | None = None
     window_kind: Kind | None = None
-    rtt_ms: float | None = None
     rtt_kind: Kind | None = None
     held_to: HeldTo | None = None
     error: float | None = None
@@ -101,8 +98,8 @@ class Origin(NamedTuple):
         How many samples it rests on, and of how many links (or VMs) these are.
     newest_s, oldest_s : float | None
         Times of the newest and the oldest of these samples, seconds since 1970 (UTC).
-    address : Address | None
-        Over which kind of address they were measured; None where that is not known.
+    address : Addresses | None
+        Over which kinds of address they were measured; None where that is not known.
     figures : Figures | None
     """
 
@@ -112,7 +109,7 @@ class Origin(NamedTuple):
     links: int = 0
     newest_s: float | None = None
     oldest_s: float | None = None
-    address: Address | None = None
+    address: Addresses | None = None
     figures: Figures | None = None
 
     @property
@@ -134,14 +131,13 @@ _BASIS: dict[Method, str] = {
     "same-cities": "other regions in {of.between[0]} and {of.between[1]}",
     "backbone": "backbone model",
     "location-unknown": "locations not known",
-    "window-over-rtt": "window {of.window_mb:.2f} MB ({of.window_kind}) / "
-    "RTT {of.rtt_ms:.0f} ms ({of.rtt_kind})",
+    "window-over-rtt": "receiver's window ({of.window_kind}) / RTT ({of.rtt_kind})",
     "share-of-aggregate": "a {of.connections}th of the aggregate of {of.connections} connections",
     "provider-pair-law": "{of.between[0]} to {of.between[1]} law, error up to {of.error:.0%}",
     "shifted-law": "other pairs of these providers at such distances",
     "neighbouring-links": "other pairs between the same parts of the world",
     "vm-caps": "VM caps; nothing known of the path",
-    "one-connection": "one connection; more were not measured, and no VM type is known",
+    "one-connection": "one connection carries; more were not measured, and no VM type is known",
     "vm-type": "{of.note}",
     "vm-type-unknown": "no VM type known",
     "system-default": "Linux default",

@@ -8,7 +8,6 @@ its type, recreate it if it is far below, and expect no change afterwards.
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -275,7 +274,7 @@ def _reference(vm_type: str, region: str, metric: Metric, others: list[float]) -
 
 
 def _host(sample: Sample) -> str:
-    found = json.loads(sample.detail).get("host") if sample.detail else None
+    found = sample.read_detail().get("host")
     return found if isinstance(found, str) else sample.src
 
 
@@ -286,5 +285,5 @@ def _type(sample: Sample) -> str:
 
 
 def _is_open(sample: Sample) -> bool:
-    high_mbps = json.loads(sample.detail).get("high_mbps") if sample.detail else None
+    high_mbps = sample.read_detail().get("high_mbps")
     return isinstance(high_mbps, int | float) and high_mbps > sample.value * MOST_OPEN_CAP

@@ -116,5 +116,6 @@ async def probe_cap(
             src_vm=fleet[hub].vm_type,
             dst_vm=fleet[hub].vm_type,
             detail=json.dumps(detail),
+            address=first.address,
         )
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -37,14 +36,11 @@ def steady_sample(results: Sequence[Result], findings: Findings) -> Sample:
     found = steady(results)
     if found is None:
         return sample
-    detail = json.loads(sample.detail) if sample.detail else {}
-    detail |= {
-        "intervals": sum(len(result.intervals) for result in results),
-        "low_mbps": round(found.low_mbps, 3),
-        "high_mbps": round(found.high_mbps, 3),
-    }
+    sample = sample.with_detail(
+        low_mbps=round(found.low_mbps, 3), high_mbps=round(found.high_mbps, 3)
+    )
     if found.findings:
-        detail["findings"] = [_rounded(change) for change in found.findings]
+        sample = sample.with_detail(findings=[_rounded(change) for change in found.findings])
         findings.notes += [
             f"{change.pattern} from {change.before_mbps:.4g} to {change.after_mbps:.4g} Mbit/s "
             f"after {change.at_s:.0f} s and {volume_text(change.at_gb)}"
@@ -58,7 +54,10 @@ def steady_sample(results: Sequence[Result], findings: Findings) -> Sample:
         intervals = [interval for result in results for interval in result.intervals]
         mbps = sum(i.mbps * i.seconds for i in intervals) / sum(i.seconds for i in intervals)
     return sample._replace(
-        value=mbps, duration_s=found.duration_s, warmed_up=True, detail=json.dumps(detail)
+        value=mbps,
+        duration_s=found.duration_s,
+        warmed_up=True,
+        intervals=sum(len(result.intervals) for result in results),
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Callable
@@ -192,11 +191,10 @@ class Prober:
         sample = steady_sample([tested[counted]], findings)
         if len(rates) > 1:
             ramp = fit_ramp(rates)
-            detail = (json.loads(sample.detail) if sample.detail else {}) | {
-                "ramp": {str(number): round(mbps, 3) for number, mbps in rates.items()},
-                "saturated": ramp.saturated,
-            }
-            sample = sample._replace(detail=json.dumps(detail))
+            sample = sample.with_detail(
+                ramp={str(number): round(mbps, 3) for number, mbps in rates.items()},
+                saturated=ramp.saturated,
+            )
             if task.ramp and ramp.saturated:
                 self._saturations[kind] = Saturation(ramp, rtt_ms)
         findings.samples.append(sample)
@@ -224,10 +222,8 @@ class Prober:
             return
         sample = result.samples[0]
         fastest = fastest_mbps(result.intervals, UDP_WINDOW_S)
-        detail = json.loads(sample.detail) | {"mean_mbps": sample.value, "window_s": UDP_WINDOW_S}
-        findings.samples.append(
-            sample._replace(value=fastest or sample.value, detail=json.dumps(detail))
-        )
+        sample = sample.with_detail(mean_mbps=sample.value, window_s=UDP_WINDOW_S)
+        findings.samples.append(sample._replace(value=fastest or sample.value))
 
     # ---- inside -------------------------------------------------------------------------------
 

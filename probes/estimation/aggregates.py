@@ -152,10 +152,10 @@ class MeasuredLaw:
 
     def links_behind(self, src: str, dst: str, estimate: Estimate) -> list[Pair]:
         """Return the measured links that shift the law for another, given what was made of it."""
-        if estimate.source != "inferred":
-            return []
-        if estimate.basis == "other pairs between the same parts of the world":
+        if estimate.origin.method == "neighbouring-links":
             return list(self._neighbours(src, dst))
+        if estimate.origin.method != "shifted-law":
+            return []
         classes = self._ratios.get(_providers(src, dst), {})
         return list(_links_of_class(classes, self._class(src, dst)))
 

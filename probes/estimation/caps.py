@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -127,7 +126,7 @@ def _medians(found: list[Sample], sites: Mapping[str, Site]) -> dict[str, float]
 
 def _is_open(sample: Sample) -> bool:
     """Whether the probe itself says that its VM was not fully loaded."""
-    high_mbps = _detail(sample).get("high_mbps")
+    high_mbps = sample.read_detail().get("high_mbps")
     return isinstance(high_mbps, int | float) and high_mbps > sample.value * MOST_OPEN_CAP
 
 
@@ -139,7 +138,7 @@ def _peers_could_gbps(
     rtts_ms: Mapping[Pair, Estimate],
 ) -> float:
     """Return what the links of a probe could carry together; infinity where that is not known."""
-    peers = _detail(sample).get("together_mbps")
+    peers = sample.read_detail().get("together_mbps")
     if not isinstance(peers, dict) or not peers or not all(peer in sites for peer in peers):
         return inf
     outward = metric == "egress_cap_mbps"
@@ -156,8 +155,3 @@ def _peers_could_gbps(
             peer_gbps = min(peer_gbps, sample.connections / len(peers) * flow_gbps)
         could_gbps += peer_gbps
     return could_gbps
-
-
-def _detail(sample: Sample) -> dict[str, object]:
-    detail = json.loads(sample.detail) if sample.detail else {}
-    return detail if isinstance(detail, dict) else {}

@@ -8,7 +8,7 @@ from dataclasses import replace
 from planner.fields.shared import DEFAULT_CONNECTIONS
 from planner.model.baseline import CAP_ERROR, flow_cap_gbps, flow_estimate
 from planner.model.catalogue import Catalogue
-from planner.model.estimate import Estimate, Figures
+from planner.model.estimate import Estimate, Figures, HeldTo, Origin
 from planner.model.link import Site
 from planner.model.throughput import flow_share_of_steady, window_from_flow_mb
 from planner.model.units import MBPS_PER_GBPS
@@ -86,6 +86,7 @@ def inferred_flow(
             low=min(estimate.low, cap_mbps * (1 - CAP_ERROR)),
             expected=cap_mbps,
             high=max(cap_mbps, min(estimate.high, cap_mbps * (1 + CAP_ERROR))),
+            origin=_held_to("vm-caps", estimate.origin),
         )
     if aggregate.source != "measured":
         return estimate
@@ -97,6 +98,7 @@ def inferred_flow(
             low=min(estimate.low, most_mbps),
             expected=most_mbps,
             high=max(most_mbps, aggregate.high * MBPS_PER_GBPS),
+            origin=_held_to("aggregate", estimate.origin),
         )
     if not connections:
         return estimate
@@ -112,3 +114,7 @@ def inferred_flow(
             kind="inferred", method="share-of-aggregate", figures=Figures(connections=connections)
         ),
     )
+
+
+def _held_to(limit: HeldTo, origin: Origin) -> Origin:
+    return origin._replace(figures=(origin.figures or Figures())._replace(held_to=limit))

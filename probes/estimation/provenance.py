@@ -1,7 +1,8 @@
 """From what each figure of a link was made: which samples, of which links, by which rule.
 
-The graph says in words what an estimate rests on; here the same rules are followed back. Which of a
-link's samples count is decided by the function that estimates use (:func:`.series.counted`).
+An estimate's origin says by which method it was made; here the links and samples that took part are
+found again. Which of a link's samples count is decided by the function that estimates use
+(:func:`.series.counted`).
 """
 
 from __future__ import annotations
@@ -9,15 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from math import inf, isclose
+from math import inf
 from typing import Literal, TypeAlias
 
-from planner.model.baseline import baseline_site, flow_cap_gbps, flow_estimate
+from planner.model.baseline import baseline_site, flow_cap_gbps
 from planner.model.catalogue import Catalogue
-from planner.model.estimate import Estimate
+from planner.model.estimate import Estimate, Method, Origin
 from planner.model.link import Link, Site
 from planner.model.network import Network
-from planner.model.units import MBPS_PER_GBPS
 from probes.estimation.aggregates import MeasuredLaw
 from probes.estimation.sites import most_calibrating_mbps
 from probes.samples import Metric
@@ -80,7 +80,7 @@ class FigureProvenance:
 
 
 class Provenance:
-    """Follows the figures of a graph back.
+    """Follows the figures of a network back to samples.
 
     Parameters
     ----------
@@ -102,49 +102,35 @@ class Provenance:
             If nothing is known of the link.
         """
         link = self._network.link(src, dst)
+        sender, receiver = self._network.sites[src], self._network.sites[dst]
         return [
-            self._rtt(link),
+            self._of_link(link, "rtt_ms", link.rtt_ms),
             self._flow(link),
-            self._aggregate(link),
-            self._loss(link),
-            self._window(dst),
-            self._cap(src, "egress_gbps"),
-            self._cap(dst, "ingress_gbps"),
+            self._of_link(link, "aggregate_gbps", link.aggregate_gbps),
+            _loss(link),
+            self._of_vm(receiver, "window_mb", receiver.window_mb),
+            self._of_vm(sender, "egress_gbps", sender.egress_gbps),
+            self._of_vm(receiver, "ingress_gbps", receiver.ingress_gbps),
         ]
 
-    def _rtt(self, link: Link) -> FigureProvenance:
-        estimate = link.rtt_ms
+    def _of_link(self, link: Link, quantity: Quantity, estimate: Estimate) -> FigureProvenance:
         if estimate.source == "measured":
-            return FigureProvenance(
-                "rtt_ms",
-                "",
-                estimate,
-                "samples",
-                "The median of this link's round trips.",
-                series=(Series(link.src, link.dst, "rtt_ms"),),
-            )
-        if estimate.basis == "the opposite direction":
-            return FigureProvenance(
-                "rtt_ms",
-                "",
-                estimate,
-                "inference",
-                "Round trips of the opposite direction: routes are nearly symmetric.",
-                series=(Series(link.dst, link.src, "rtt_ms"),),
-            )
-        if estimate.basis.startswith("other regions in"):
-            return FigureProvenance(
-                "rtt_ms",
-                "",
-                estimate,
-                "inference",
-                f"The median of round trips of {estimate.basis}.",
-                series=tuple(self._between_cities(link)),
-            )
-        rule = "Anywhere on Earth: the places are not known."
-        if estimate.basis == "backbone model":
-            rule = "The shortest way over a model of the world's backbone, from the places alone."
-        return FigureProvenance("rtt_ms", "", estimate, "model", rule)
+            metric, text, rests_on = _MEASURED[quantity]
+            own = Series(link.src, link.dst, metric)
+            return FigureProvenance(quantity, "", estimate, "samples", text, rests_on, (own,))
+        kind, text, rests_on = _rule(estimate)
+        series = tuple(self._links_behind(link, estimate))
+        return FigureProvenance(quantity, "", estimate, kind, text, rests_on, series)
+
+    def _links_behind(self, link: Link, estimate: Estimate) -> Iterator[Series]:
+        match estimate.origin.method:
+            case "opposite-direction":
+                yield Series(link.dst, link.src, "rtt_ms")
+            case "same-cities":
+                yield from self._between_cities(link)
+            case "shifted-law" | "neighbouring-links":
+                for pair in sorted(self._law.links_behind(link.src, link.dst, estimate)):
+                    yield Series(*pair, "aggregate_mbps")
 
     def _between_cities(self, link: Link) -> Iterator[Series]:
         region = self._catalogue.region
@@ -157,73 +143,23 @@ class Provenance:
 
     def _flow(self, link: Link) -> FigureProvenance:
         estimate = link.per_flow_mbps
-        if estimate.source == "measured":
-            return FigureProvenance(
-                "per_flow_mbps",
-                "",
-                estimate,
-                "samples",
-                "The median of this link's single flows; where slow start was part of one, its "
-                "share of the time is taken out, which depends on the round-trip time.",
-                ("rtt_ms",),
-                (Series(link.src, link.dst, "per_flow_mbps"),),
-            )
-        source, destination = self._network.sites[link.src], self._network.sites[link.dst]
-        cap_gbps = flow_cap_gbps(source, self._catalogue)
-        by_window = flow_estimate(destination.window_mb, link.rtt_ms, cap_gbps).expected
-        rule = "The receiver's window over the round-trip time"
+        origin = estimate.origin
+        if origin.method != "window-over-rtt":
+            return self._of_link(link, "per_flow_mbps", estimate)
+        text = "The receiver's window over the round-trip time"
+        cap_gbps = flow_cap_gbps(self._network.sites[link.src], self._catalogue)
         if cap_gbps < inf:
-            rule += f", at most what one flow may carry there ({cap_gbps:g} Gbit/s)"
+            text += f", at most what one flow may carry there ({cap_gbps:g} Gbit/s)"
         rests_on: tuple[Quantity, ...] = ("window_mb", "rtt_ms")
-        if isclose(estimate.expected, by_window, rel_tol=1e-9):
-            rule += "."
-        elif estimate.expected > by_window:
-            rule = f"At least {estimate.basis}: the window alone would have given less."
-            rests_on = ("aggregate_gbps",)
-        elif isclose(estimate.expected, link.aggregate_gbps.expected * MBPS_PER_GBPS, rel_tol=1e-9):
-            rule += "; held to what many flows carried together."
-            rests_on = (*rests_on, "aggregate_gbps")
-        else:
-            rule += "; held to the caps of the VMs at its ends."
-            rests_on = (*rests_on, "egress_gbps", "ingress_gbps")
+        match origin.figures and origin.figures.held_to:
+            case "aggregate":
+                text += "; held to what many flows carried together"
+                rests_on = (*rests_on, "aggregate_gbps")
+            case "vm-caps":
+                text += "; held to the caps of the VMs at its ends"
+                rests_on = (*rests_on, "egress_gbps", "ingress_gbps")
         kind: Kind = "model" if estimate.source == "baseline" else "inference"
-        return FigureProvenance("per_flow_mbps", "", estimate, kind, rule, rests_on)
-
-    def _aggregate(self, link: Link) -> FigureProvenance:
-        estimate = link.aggregate_gbps
-        if estimate.source == "measured":
-            return FigureProvenance(
-                "aggregate_gbps",
-                "",
-                estimate,
-                "samples",
-                "The median of this link's measurements with the most connections, without what "
-                "slow start cost them.",
-                ("rtt_ms",),
-                (Series(link.src, link.dst, "aggregate_mbps"),),
-            )
-        rests_on: tuple[Quantity, ...] = ("rtt_ms", "egress_gbps", "ingress_gbps")
-        if estimate.source == "inferred":
-            behind = self._law.links_behind(link.src, link.dst, estimate)
-            return FigureProvenance(
-                "aggregate_gbps",
-                "",
-                estimate,
-                "inference",
-                "What VMs of these providers reach at such a distance, shifted by the median of "
-                f"what was measured on {estimate.basis}; at most the caps of both VMs.",
-                rests_on,
-                tuple(Series(*pair, "aggregate_mbps") for pair in sorted(behind)),
-            )
-        return FigureProvenance(
-            "aggregate_gbps",
-            "",
-            estimate,
-            "model",
-            f"No measurement between these providers: {estimate.basis}; at most the caps of both "
-            "VMs.",
-            rests_on,
-        )
+        return FigureProvenance("per_flow_mbps", "", estimate, kind, f"{text}.", rests_on)
 
     @cached_property
     def _law(self) -> MeasuredLaw:
@@ -240,49 +176,32 @@ class Provenance:
         }
         return MeasuredLaw(network.sites, typed, rtts, measured)
 
-    def _loss(self, link: Link) -> FigureProvenance:
-        if link.loss_pct is None:
-            return FigureProvenance(
-                "loss_pct", "", None, "nothing", "Loss was not measured on this link."
-            )
-        return FigureProvenance(
-            "loss_pct",
-            "",
-            None,
-            "samples",
-            "The median share of packets that were lost; where all were, that is taken for a "
-            "filter.",
-            series=(Series(link.src, link.dst, "loss_pct"),),
-        )
+    def _of_vm(self, site: Site, quantity: Quantity, estimate: Estimate) -> FigureProvenance:
+        kind, text, rests_on = _rule(estimate)
+        series = tuple(self._behind_vm(site, quantity, estimate.origin))
+        return FigureProvenance(quantity, site.region, estimate, kind, text, rests_on, series)
 
-    def _window(self, region: str) -> FigureProvenance:
-        site = self._network.sites[region]
-        estimate = site.window_mb
-        if estimate.source == "baseline":
-            return FigureProvenance(
-                "window_mb",
-                region,
-                estimate,
-                "model",
-                f"As VMs of type {site.vm_type} are set up ({estimate.basis})."
-                if site.vm_type
-                else "What Linux has by default: no VM type is known.",
-            )
-        own = estimate.source == "measured"
-        receivers = [
-            other
-            for other in self._network.sites.values()
-            if (other.region == region if own else other.vm_type == site.vm_type)
-        ]
-        return FigureProvenance(
-            "window_mb",
-            region,
-            estimate,
-            "inference",
-            f"Throughput times round-trip time, the median of {estimate.basis} from far enough "
-            "away for the window to be the limit.",
-            series=tuple(s for other in receivers for s in self._calibrating(other)),
-        )
+    def _behind_vm(self, site: Site, quantity: Quantity, origin: Origin) -> Iterator[Series]:
+        metric: Metric = "egress_cap_mbps" if quantity == "egress_gbps" else "ingress_cap_mbps"
+        match origin.method:
+            case "cap-probe" | "cap-probe-lower-bound":
+                yield Series(site.region, site.region, metric)
+            case "caps-of-vm-type":
+                for other in self._of_type(site):
+                    if getattr(other, quantity).origin.method == "cap-probe":
+                        yield Series(other.region, other.region, metric)
+            case "link-above-cap":
+                assert origin.figures is not None
+                assert origin.figures.between is not None
+                yield Series(*origin.figures.between, "aggregate_mbps")
+            case "flows-into-region":
+                yield from self._calibrating(site)
+            case "flows-into-vm-type":
+                for other in self._of_type(site):
+                    yield from self._calibrating(other)
+
+    def _of_type(self, site: Site) -> Iterator[Site]:
+        return (other for other in self._network.sites.values() if other.vm_type == site.vm_type)
 
     def _calibrating(self, destination: Site) -> Iterator[Series]:
         for source in self._network.sites.values():
@@ -293,67 +212,102 @@ class Provenance:
             if most is not None:
                 yield Series(link.src, link.dst, "per_flow_mbps", most)
 
-    def _cap(
-        self, region: str, quantity: Literal["egress_gbps", "ingress_gbps"]
-    ) -> FigureProvenance:
-        site = self._network.sites[region]
-        outward = quantity == "egress_gbps"
-        estimate: Estimate = getattr(site, quantity)
-        metric: Metric = "egress_cap_mbps" if outward else "ingress_cap_mbps"
-        if estimate.source == "baseline":
-            if estimate.basis == "the fleet file":
-                return FigureProvenance(
-                    quantity, region, estimate, "stated", "As the fleet file has it."
-                )
-            return FigureProvenance(
-                quantity,
-                region,
-                estimate,
-                "model",
-                f"The cap of VM type {site.vm_type} ({estimate.basis})."
-                if site.vm_type
-                else "Not known: neither a VM type nor a measurement.",
-            )
-        # A cap that a link exceeded is the very estimate of that link.
-        ends = (link for link in self._network if (link.src if outward else link.dst) == region)
-        if above := next((link for link in ends if link.aggregate_gbps == estimate), None):
-            return FigureProvenance(
-                quantity,
-                region,
-                estimate,
-                "inference",
-                "Raised to what a link was seen to carry, which is more than the VM's cap was "
-                "thought to be.",
-                series=(Series(above.src, above.dst, "aggregate_mbps"),),
-            )
-        if estimate.source == "measured":
-            return FigureProvenance(
-                quantity,
-                region,
-                estimate,
-                "samples",
-                "The median of probes with many peers at once that the peers did not hold back.",
-                series=(Series(region, region, metric),),
-            )
-        if estimate.basis == "the most it carried while its peers were the limit":
-            return FigureProvenance(
-                quantity,
-                region,
-                estimate,
-                "inference",
-                "The most that a probe carried while its peers were the limit: a lower bound.",
-                series=(Series(region, region, metric),),
-            )
-        alike = [
-            other.region
-            for other in self._network.sites.values()
-            if other.vm_type == site.vm_type and getattr(other, quantity).source == "measured"
-        ]
-        return FigureProvenance(
-            quantity,
-            region,
-            estimate,
-            "inference",
-            f"The median of {estimate.basis}.",
-            series=tuple(Series(other, other, metric) for other in alike),
-        )
+
+def _rule(estimate: Estimate) -> tuple[Kind, str, tuple[Quantity, ...]]:
+    """Return how an estimate was made that is not of its link's own samples."""
+    origin = estimate.origin
+    kind, text, rests_on = _RULES[origin.method]
+    if origin.method == "unknown":
+        kind = _UNKNOWN[origin.kind]
+    return kind, text.format(basis=origin.basis, of=origin.figures), rests_on
+
+
+def _loss(link: Link) -> FigureProvenance:
+    if link.loss_pct is None:
+        rule = "Loss was not measured on this link."
+        return FigureProvenance("loss_pct", "", None, "nothing", rule)
+    return FigureProvenance(
+        "loss_pct",
+        "",
+        None,
+        "samples",
+        "The median share of packets that were lost; where all were, that is taken for a filter.",
+        series=(Series(link.src, link.dst, "loss_pct"),),
+    )
+
+
+_CAPS: tuple[Quantity, ...] = ("rtt_ms", "egress_gbps", "ingress_gbps")
+_LAW = "No measurement between these providers: {basis}; at most the caps of both VMs."
+_SHIFTED = (
+    "What VMs of these providers reach at such a distance, shifted by the median of what was "
+    "measured on {basis}; at most the caps of both VMs."
+)
+_WINDOW = (
+    "Throughput times round-trip time, the median of {basis} from far enough away for the window "
+    "to be the limit."
+)
+_MEASURED: dict[Quantity, tuple[Metric, str, tuple[Quantity, ...]]] = {
+    "rtt_ms": ("rtt_ms", "The median of this link's round trips.", ()),
+    "per_flow_mbps": (
+        "per_flow_mbps",
+        "The median of this link's single flows; where slow start was part of one, its share of "
+        "the time is taken out, which depends on the round-trip time.",
+        ("rtt_ms",),
+    ),
+    "aggregate_gbps": (
+        "aggregate_mbps",
+        "The median of this link's measurements with the most connections, without what slow "
+        "start cost them.",
+        ("rtt_ms",),
+    ),
+}
+_UNKNOWN: dict[str, Kind] = {"measured": "samples", "inferred": "inference", "baseline": "model"}
+_RULES: dict[Method, tuple[Kind, str, tuple[Quantity, ...]]] = {
+    "unknown": ("inference", "An earlier version saved only this about it: {basis}.", ()),
+    "stated": ("stated", "As the caller states it.", ()),
+    "opposite-direction": (
+        "inference",
+        "Round trips of the opposite direction: routes are nearly symmetric.",
+        (),
+    ),
+    "same-cities": ("inference", "The median of round trips of {basis}.", ()),
+    "backbone": (
+        "model",
+        "The shortest way over a model of the world's backbone, from the locations alone.",
+        (),
+    ),
+    "location-unknown": ("model", "Anywhere on Earth: the locations are not known.", ()),
+    "share-of-aggregate": (
+        "inference",
+        "At least {basis}: the window alone would have given less.",
+        ("aggregate_gbps",),
+    ),
+    "provider-pair-law": ("model", _LAW, _CAPS),
+    "vm-caps": ("model", _LAW, _CAPS),
+    "shifted-law": ("inference", _SHIFTED, _CAPS),
+    "neighbouring-links": ("inference", _SHIFTED, _CAPS),
+    "one-connection": ("inference", "What {basis}.", ("per_flow_mbps",)),
+    "vm-type": ("model", "What VMs of type {of.vm_type} have ({basis}).", ()),
+    "vm-type-unknown": ("model", "Not known: neither a VM type nor a measurement.", ()),
+    "system-default": ("model", "What Linux has by default: no VM type is known.", ()),
+    "fleet-file": ("stated", "As the fleet file has it.", ()),
+    "cap-probe": (
+        "samples",
+        "The median of probes with many peers at once that the peers did not hold back.",
+        (),
+    ),
+    "cap-probe-lower-bound": (
+        "inference",
+        "The most that a probe carried while its peers were the limit: a lower bound.",
+        (),
+    ),
+    "caps-of-vm-type": ("inference", "The median of {basis}.", ()),
+    "link-above-cap": (
+        "inference",
+        "Raised to what a link was seen to carry, which is more than the VM's cap was thought to "
+        "be.",
+        (),
+    ),
+    "flows-into-region": ("inference", _WINDOW, ()),
+    "flows-into-vm-type": ("inference", _WINDOW, ()),
+}

@@ -65,7 +65,9 @@ def most_carried(
     for pair, estimate in aggregates.items():
         for region, most in zip(pair, (out, into), strict=True):
             if region not in most or estimate.expected > most[region].expected:
-                most[region] = estimate
+                figures = Figures(between=pair)
+                origin = estimate.origin._replace(method="link-above-cap", figures=figures)
+                most[region] = replace(estimate, origin=origin)
     return out, into
 
 

@@ -9,7 +9,6 @@ tried, in case a filter has changed.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -194,9 +193,9 @@ class LivenessProber:
         values = {sample.metric: sample for sample in samples}
         if "loss_pct" not in values:
             return LivenessProbe(at_s, self.parameters.packets, 0)
-        detail = json.loads(values["loss_pct"].detail)
+        detail = values["loss_pct"].read_detail()
         rtt = values.get("rtt_ms")
-        rtt_ms = None if rtt is None else json.loads(rtt.detail).get("min_ms", rtt.value)
+        rtt_ms = None if rtt is None else rtt.read_detail().get("min_ms", rtt.value)
         received = detail["replies"] if rtt_ms is not None else 0
         return LivenessProbe(at_s, detail["packets"], received, rtt_ms)
 

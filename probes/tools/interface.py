@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -84,13 +83,11 @@ class Test:
 
         Hosts' clocks may be off.
         """
-        detail = json.loads(sample.detail) if sample.detail else {}
-        detail["address"] = "private" if self.is_private else "public"
         return sample._replace(
             measured_at_s=measured_at_s,
             src_zone=self.src.zone,
             dst_zone=self.dst.zone,
-            detail=json.dumps(detail),
+            address="private" if self.is_private else "public",
         )
 
 

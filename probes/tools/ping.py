@@ -76,7 +76,7 @@ class Ping:
         found = only_samples(test.src, self.name, outcomes)
         settled = []
         for sample in found:
-            detail = json.loads(sample.detail)
+            detail = sample.read_detail()
             detail.pop("first_included", None)
             if first_ms := _FIRST.search(first):
                 detail["first_ms"] = float(first_ms[1])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -214,15 +213,12 @@ def _of_link(
         link, value = link_of(src, dst), sample.value
         could_mbps = stream.connections * link.per_flow_mbps.expected if link else inf
         one_flow = stream.connections == 1 or could_mbps < SURELY_MORE * value
-        detail = json.loads(sample.detail) if sample.detail else {}
-        detail |= {"verification": plan_id}
+        told = sample.with_detail(verification=plan_id)
         if relayed:
-            detail |= {"path": list(path.run.path.regions)}
-        if is_new:
-            detail |= {"new_level": True}
+            told = told.with_detail(path=path.run.path.regions)
         at = path.run.path.regions.index(src)
         found.append(
-            sample._replace(
+            told._replace(
                 src=src,
                 dst=dst,
                 metric="per_flow_mbps" if one_flow else "aggregate_mbps",
@@ -231,7 +227,7 @@ def _of_link(
                 dst_zone=sample.dst_zone if dst == path.run.path.regions[-1] else "",
                 src_vm=sample.src_vm if at == 0 else "",
                 dst_vm=sample.dst_vm if dst == path.run.path.regions[-1] else "",
-                detail=json.dumps(detail),
+                new_level=is_new,
             )
         )
     return found

@@ -213,7 +213,9 @@ class AsyncWan(AskingAsync):
 
 
 def _line(sample: Sample) -> bytes:
-    content = {k: v for k, v in sample._asdict().items() if v not in (None, "")}
+    content = {
+        k: v for k, v in sample._asdict().items() if v is not None and v is not False and v != ""
+    }
     if sample.detail:
         content["detail"] = json.loads(sample.detail)
     return json.dumps(content, allow_nan=False).encode()

@@ -16,11 +16,11 @@ from relayd.store import Store
 from relayd.store.samples.columns import (
     BothKinds,
     Columns,
-    Told,
+    SteadyTest,
     has_both_address_kinds,
     read_address_kinds,
     read_columns,
-    read_details,
+    read_steady_tests,
 )
 
 Matrix = NDArray[np.float64]
@@ -77,9 +77,9 @@ class ReportData:
             count += int(cold.sum())
         self.corrected[metric] = count
 
-    def details(self, metric: Metric, word: str) -> Iterator[Told]:
-        """Yield the details of samples that contain a key."""
-        return read_details(self._store.database, metric, word, since_s=self._since_s)
+    def steady_tests(self, metric: Metric) -> Iterator[SteadyTest]:
+        """Yield the tests that kept their intervals."""
+        return read_steady_tests(self._store.database, metric, since_s=self._since_s)
 
     def address_kinds(self, metric: Metric) -> Iterator[BothKinds]:
         """Yield the values of links that were measured over both private and public addresses."""

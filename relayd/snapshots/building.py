@@ -10,7 +10,7 @@ from planner.model.catalogue import Catalogue
 from planner.model.network import Network, Snapshot
 from probes.estimation import THROUGHPUT, Estimator
 from relayd.snapshots.evidence import LinkShift, add_current
-from relayd.sources.stored import rows_of, snapshot_of
+from relayd.sources.stored import snapshot_of
 from relayd.store import SnapshotRow, Store
 from relayd.store.events import Events
 from relayd.store.samples.retention import vm_votes
@@ -58,7 +58,7 @@ def make_snapshot(
         catalogue.digest,
         samples_through,
     )
-    saved = snapshot_of(store.snapshots.save(row, *rows_of(network)))
+    saved = snapshot_of(store.snapshots.save(row, list(network), list(network.sites.values())))
     Events(store.database).add("snapshot", saved.id, {"as_of": saved.as_of, "source": saved.source})
     return saved
 

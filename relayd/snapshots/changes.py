@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from math import inf, isfinite, log
 
 from planner.model.estimate import Estimate
-from planner.model.link import LINK_FIGURES, SITE_FIGURES
+from planner.model.link import LINK_FIGURES, SITE_FIGURES, Link, Site
 from planner.model.network import Network
-from relayd.sources.stored import estimate_of
-from relayd.store.snapshots import LinkRow, SiteRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +38,7 @@ class EstimateChange:
 
 
 def changes(
-    links: Iterable[LinkRow], sites: Iterable[SiteRow], now: Network, now_s: float
+    links: Iterable[Link], sites: Iterable[Site], now: Network, now_s: float
 ) -> list[EstimateChange]:
     """Return the estimates that have changed, those by the largest ratio first.
 
@@ -62,21 +60,21 @@ def changes(
 
 
 def regions_between(
-    sites: Iterable[SiteRow], now: Mapping[str, object]
+    sites: Iterable[Site], now: Mapping[str, object]
 ) -> tuple[list[str], list[str]]:
     """Return the regions that have come and those that have gone."""
     then = {site.region for site in sites}
     return sorted(set(now) - then), sorted(then - set(now))
 
 
-def _of_links(links: Iterable[LinkRow], now: Network, now_s: float) -> Iterator[EstimateChange]:
+def _of_links(links: Iterable[Link], now: Network, now_s: float) -> Iterator[EstimateChange]:
     for old in links:
         new = now.links.get(old.src, {}).get(old.dst)
         if new is not None:
             yield from _moved(old, new, old.src, old.dst, LINK_FIGURES, now_s)
 
 
-def _of_sites(sites: Iterable[SiteRow], now: Network, now_s: float) -> Iterator[EstimateChange]:
+def _of_sites(sites: Iterable[Site], now: Network, now_s: float) -> Iterator[EstimateChange]:
     for old in sites:
         new = now.sites.get(old.region)
         if new is not None:
@@ -87,11 +85,11 @@ def _moved(
     old: object, new: object, src: str, dst: str | None, figures: tuple[str, ...], now_s: float
 ) -> Iterator[EstimateChange]:
     for metric in figures:
-        row, after = getattr(old, metric), getattr(new, metric)
+        was, after = getattr(old, metric), getattr(new, metric)
         # Nearly all estimates are as they were: those are told at the least cost.
-        if row.expected == after.expected or not isfinite(row.expected + after.expected):
+        if was.expected == after.expected or not isfinite(was.expected + after.expected):
             continue
-        before = estimate_of(row).aged(now_s)
+        before = was.aged(now_s)
         if not before.low <= after.expected <= before.high:
             ratio = after.expected / before.expected if before.expected else None
             yield EstimateChange(src, dst, metric, before, after, ratio)

@@ -17,8 +17,6 @@ from probes.samples import Metric, Sample
 MOST_JUDGED = 256
 """Newest samples of a link and metric in which changes are looked for."""
 assert MOST_JUDGED >= MOST_SAMPLES
-# What a verification writes into a sample's detail where two looks agree that a link has changed.
-_NEW_LEVEL = '"new_level": true'
 WITH_A_LEVEL: tuple[Metric, ...] = ("rtt_ms", "per_flow_mbps", "aggregate_mbps")
 """Metrics in which changes are looked for."""
 
@@ -93,8 +91,8 @@ def since_last_changes(
                 on_shift(shift)
                 since_s = shift.at_s
         if metric in WITH_A_LEVEL:
-            told = (s.measured_at_s for s in newest if s.detail and _NEW_LEVEL in s.detail)
-            since_s = max(since_s, max(told, default=since_s))
+            shown = (s.measured_at_s for s in newest if s.new_level)
+            since_s = max(since_s, max(shown, default=since_s))
         for sample in newest:
             if sample.measured_at_s >= since_s:
                 yield sample

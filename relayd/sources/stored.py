@@ -13,14 +13,13 @@ from planner.model.baseline import (
     with_regions,
 )
 from planner.model.catalogue import Catalogue
-from planner.model.estimate import Estimate, Figures, Kind, Origin
 from planner.model.link import Link, Site
 from planner.model.link_states import LinkState, Pair
 from planner.model.network import Network, Snapshot
 from planner.model.verification import Verified
 from relayd.store.location import Place
 from relayd.store.opening import Store, default_path, open_if_there, open_store
-from relayd.store.snapshots import EstimateRow, LinkRow, SiteRow, SnapshotRow
+from relayd.store.snapshots import SnapshotRow
 from relayd.times import utc_text
 
 
@@ -66,10 +65,10 @@ class StoreSource:
             network = baseline_network(self.catalogue, ends=between, further=wanted)
         else:
             name, snapshots = opened.row.id, opened.store.snapshots
-            rows = snapshots.links_between(name, *between) if between else snapshots.links(name)
+            found = snapshots.links_between(name, *between) if between else snapshots.links(name)
             links: dict[str, dict[str, Link]] = {region: {} for region in opened.stored_sites}
-            for row in rows:
-                links[row.src][row.dst] = _link(row)
+            for link in found:
+                links[link.src][link.dst] = link
             network = Network(opened.stored_sites, links, opened.snapshot)
             # Regions that came to the catalogue after the snapshot was made.
             network = with_regions(network, self.catalogue, wanted, between)
@@ -114,9 +113,7 @@ class _Opened:
         self.verified: Mapping[Pair, Verified] = {}
         if store and self.row:
             self.snapshot = snapshot_of(self.row)
-            self.stored_sites = {
-                row.region: _site(row) for row in store.snapshots.sites(self.row.id)
-            }
+            self.stored_sites = {site.region: site for site in store.snapshots.sites(self.row.id)}
         self.sites = self.stored_sites | {
             name: baseline_site(name, catalogue)
             for name in baseline_regions(catalogue)
@@ -132,7 +129,7 @@ class _Opened:
     def read_states(self) -> None:
         """Read which links are down or degraded."""
         self.states = {}
-        if self.store and self.store.database.row("SELECT 1 FROM leg_states LIMIT 1"):
+        if self.store and self.store.database.row("SELECT 1 FROM link_states LIMIT 1"):
             from relayd.store.links.states import LinkStates
 
             self.states = LinkStates(self.store.database).now(time.time())
@@ -141,62 +138,3 @@ class _Opened:
 def snapshot_of(row: SnapshotRow) -> Snapshot:
     """Return a stored snapshot's name as plans carry it."""
     return Snapshot(row.id, utc_text(row.as_of_s), row.source)
-
-
-def rows_of(network: Network) -> tuple[list[LinkRow], list[SiteRow]]:
-    """Return a network as rows of the store."""
-    links = [
-        LinkRow(
-            link.src,
-            link.dst,
-            _row(link.rtt_ms),
-            _row(link.per_flow_mbps),
-            _row(link.aggregate_gbps),
-            link.loss_pct,
-        )
-        for link in network
-    ]
-    sites = [
-        SiteRow(
-            site.region,
-            site.vm_type,
-            _row(site.egress_gbps),
-            _row(site.ingress_gbps),
-            _row(site.window_mb),
-        )
-        for site in network.sites.values()
-    ]
-    return links, sites
-
-
-def _row(e: Estimate) -> EstimateRow:
-    return EstimateRow(e.low, e.expected, e.high, e.source, e.measured_at_s, e.samples, e.basis)
-
-
-def estimate_of(row: EstimateRow) -> Estimate:
-    """Return an estimate that was saved."""
-    kind: Kind = row.source  # type: ignore[assignment]
-    figures = Figures(note=row.basis) if row.basis else None
-    origin = Origin(kind, "unknown", row.samples, newest_s=row.measured_at_s, figures=figures)
-    return Estimate(row.low, row.expected, row.high, origin)
-
-
-def _link(row: LinkRow) -> Link:
-    return Link(
-        row.src,
-        row.dst,
-        estimate_of(row.rtt_ms),
-        estimate_of(row.per_flow_mbps),
-        estimate_of(row.aggregate_gbps),
-        row.loss_pct,
-    )
-
-
-def _site(row: SiteRow) -> Site:
-    return Site(
-        row.region,
-        row.vm_type,
-        estimate_of(row.egress_gbps),
-        estimate_of(row.ingress_gbps),
-        estimate_of(row.window_mb),
-    )

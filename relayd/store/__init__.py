@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from relayd.store.location import Address, Place, place
 from relayd.store.opening import Store, default_path, open_if_there, open_store
-from relayd.store.snapshots import EstimateRow, LinkRow, SiteRow, SnapshotRow
+from relayd.store.snapshots import SnapshotRow
 
 if TYPE_CHECKING:
     from relayd.store.samples.ingest import Batch, ImportReport, SkippedRows, append, content_digest
@@ -19,11 +19,8 @@ __all__ = [
     "Address",
     "Batch",
     "Counts",
-    "EstimateRow",
     "ImportReport",
-    "LinkRow",
     "Place",
-    "SiteRow",
     "SkippedRows",
     "SnapshotRow",
     "Store",

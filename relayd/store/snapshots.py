@@ -1,31 +1,32 @@
-"""Snapshots in the database: immutable graphs of estimates.
-
-The rows have the fields of :class:`planner.model.network.Link`, ``Site`` and ``Estimate``, in their
-order, so ``Estimate(*row.rtt_ms)`` is what was saved.
-"""
+"""Snapshots in the database: immutable graphs of estimates."""
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
+from planner.model.document import figures_as_json, figures_of
 from planner.model.errors import InputError
-from planner.model.link import LINK_FIGURES, SITE_FIGURES
+from planner.model.estimate import Estimate, Figures, Origin
+from planner.model.link import LINK_FIGURES, SITE_FIGURES, Link, Site
 from relayd.store.database import Database
 from relayd.store.failures import reason
 from relayd.store.regions import region_id
 from relayd.times import utc_date
 
-_FIGURE = ("low", "expected", "high", "source", "measured_at_s", "samples", "basis")
+# In the order of the parameters of _estimate.
+_PARTS = ("low", "expected", "high", "origin", "samples", "links", "newest_s", "oldest_s")
 
 
 def _columns(table: str, figures: Sequence[str]) -> str:
-    return ", ".join(f"{table}.{figure}_{part}" for figure in figures for part in _FIGURE)
+    return ", ".join(f"{table}.{figure}_{part}" for figure in figures for part in _PARTS)
 
 
 _HEADS = (
-    "SELECT id, as_of_s, created_at_s, source, catalogue_digest, samples_through, legs, sites "
+    "SELECT id, as_of_s, created_at_s, source, catalogue_digest, samples_through, links, sites "
     "FROM snapshots"
 )
 
@@ -34,13 +35,13 @@ _HEADS = (
 # itself, it reads the whole snapshot for the second half of _LINKS_BETWEEN. PostgreSQL has no such
 # hints.
 _HINTS = {
-    "sqlite": {"join": "CROSS JOIN", "by_destination": "INDEXED BY legs_by_destination"},
+    "sqlite": {"join": "CROSS JOIN", "by_destination": "INDEXED BY links_by_destination"},
     "postgresql": {"join": "JOIN", "by_destination": ""},
 }
 _LINKS_OF = (
-    f"SELECT src.name, dst.name, {_columns('legs', LINK_FIGURES)}, legs.loss_pct "  # noqa: S608
-    "FROM legs {index} {join} regions AS src ON src.id = legs.src_id "
-    "{join} regions AS dst ON dst.id = legs.dst_id WHERE snapshot_key = :snapshot"
+    f"SELECT src.name, dst.name, {_columns('links', LINK_FIGURES)}, links.loss_pct "  # noqa: S608
+    "FROM links {index} {join} regions AS src ON src.id = links.src_id "
+    "{join} regions AS dst ON dst.id = links.dst_id WHERE snapshot_key = :snapshot"
 )
 _LINKS = _LINKS_OF.replace("{index}", "") + " ORDER BY src_id, dst_id"
 _LINKS_BETWEEN = (
@@ -49,54 +50,14 @@ _LINKS_BETWEEN = (
     + _LINKS_OF.replace("{index}", "{by_destination}")
     + " AND dst_id = :dst AND src_id <> :src"
 )
+_ORIGINS = (
+    "SELECT number, kind, method, address, figures FROM origins WHERE snapshot_key = :snapshot"
+)
 _SITES = (
     f"SELECT regions.name, sites.vm_type, {_columns('sites', SITE_FIGURES)} "  # noqa: S608
     "FROM sites {join} regions ON regions.id = sites.region_id "
     "WHERE snapshot_key = :snapshot ORDER BY position"
 )
-
-
-class EstimateRow(NamedTuple):
-    """One quantity: what is believed of it, and why.
-
-    Attributes
-    ----------
-    source : str
-        ``measured``, ``inferred`` or ``baseline``.
-    measured_at_s : float | None
-        Time of the newest sample, seconds since 1970 (UTC).
-    samples : int
-        How many samples of this very quantity it rests on.
-    """
-
-    low: float
-    expected: float
-    high: float
-    source: str
-    measured_at_s: float | None = None
-    samples: int = 0
-    basis: str = ""
-
-
-class LinkRow(NamedTuple):
-    """One directed pair of regions."""
-
-    src: str
-    dst: str
-    rtt_ms: EstimateRow
-    per_flow_mbps: EstimateRow
-    aggregate_gbps: EstimateRow
-    loss_pct: float | None = None
-
-
-class SiteRow(NamedTuple):
-    """A region, the VM type used there, and the caps of one VM."""
-
-    region: str
-    vm_type: str
-    egress_gbps: EstimateRow
-    ingress_gbps: EstimateRow
-    window_mb: EstimateRow
 
 
 class SnapshotRow(NamedTuple):
@@ -138,7 +99,7 @@ class Snapshots:
         return sql.format_map(_HINTS[self._database.engine])
 
     def save(
-        self, snapshot: SnapshotRow, links: Sequence[LinkRow], sites: Sequence[SiteRow]
+        self, snapshot: SnapshotRow, links: Sequence[Link], sites: Sequence[Site]
     ) -> SnapshotRow:
         """Save a snapshot for good; returns its row with the counts.
 
@@ -170,16 +131,17 @@ class Snapshots:
                     snapshot[:6],
                 )
                 numbers = _Numbers(database)
+                origins = _Origins()
                 database.insert(
-                    "legs",
+                    "links",
                     [
                         (
                             key,
                             numbers[link.src],
                             numbers[link.dst],
-                            *_stored(link.rtt_ms),
-                            *_stored(link.per_flow_mbps),
-                            *_stored(link.aggregate_gbps),
+                            *origins.columns(link.rtt_ms),
+                            *origins.columns(link.per_flow_mbps),
+                            *origins.columns(link.aggregate_gbps),
                             link.loss_pct,
                         )
                         for link in links
@@ -193,19 +155,20 @@ class Snapshots:
                             position,
                             numbers[site.region],
                             site.vm_type,
-                            *_stored(site.egress_gbps),
-                            *_stored(site.ingress_gbps),
-                            *_stored(site.window_mb),
+                            *origins.columns(site.egress_gbps),
+                            *origins.columns(site.ingress_gbps),
+                            *origins.columns(site.window_mb),
                         )
                         for position, site in enumerate(sites)
                     ],
                 )
+                database.insert("origins", origins.rows(key))
             except database.refusals as error:
                 raise InputError(
                     "snapshot", f"can't be saved: {reason(error)}", value=snapshot.id
                 ) from error
             database.change(
-                "UPDATE snapshots SET legs = ?, sites = ? WHERE key = ?",
+                "UPDATE snapshots SET links = ?, sites = ? WHERE key = ?",
                 (len(links), len(sites), key),
             )
         return snapshot._replace(links=len(links), sites=len(sites))
@@ -253,7 +216,7 @@ class Snapshots:
         """Return every snapshot, the one that was saved last first."""
         return [SnapshotRow(*row) for row in self._database.rows(_HEADS + " ORDER BY key DESC")]
 
-    def links(self, snapshot_id: str) -> Iterator[LinkRow]:
+    def links(self, snapshot_id: str) -> Iterator[Link]:
         """Yield all links of a snapshot, grouped by source.
 
         Raises
@@ -261,10 +224,11 @@ class Snapshots:
         InputError
             If there is no such snapshot.
         """
-        values = {"snapshot": self._key(snapshot_id)}
-        return map(_link, self._database.rows(self._hinted(_LINKS), values))
+        key = self._key(snapshot_id)
+        rows = self._database.rows(self._hinted(_LINKS), {"snapshot": key})
+        return self._links_of(key, rows)
 
-    def links_between(self, snapshot_id: str, src: str, dst: str) -> Sequence[LinkRow]:
+    def links_between(self, snapshot_id: str, src: str, dst: str) -> Sequence[Link]:
         """Return the links out of the source and into the destination: all of one-hop planning.
 
         A region that the snapshot does not know has no links.
@@ -274,14 +238,16 @@ class Snapshots:
         InputError
             If there is no such snapshot.
         """
-        values: dict[str, object] = {"snapshot": self._key(snapshot_id)}
+        key = self._key(snapshot_id)
+        values: dict[str, object] = {"snapshot": key}
         # NULL for an unknown source would also hide the links into the destination.
         for end, name in (("src", src), ("dst", dst)):
             row = self._database.row("SELECT id FROM regions WHERE name = ?", (name,))
             values[end] = 0 if row is None else row[0]
-        return [_link(row) for row in self._database.rows(self._hinted(_LINKS_BETWEEN), values)]
+        rows = self._database.rows(self._hinted(_LINKS_BETWEEN), values)
+        return list(self._links_of(key, rows))
 
-    def sites(self, snapshot_id: str) -> Sequence[SiteRow]:
+    def sites(self, snapshot_id: str) -> Sequence[Site]:
         """Return the sites of a snapshot, in the order in which they were saved.
 
         Raises
@@ -289,10 +255,17 @@ class Snapshots:
         InputError
             If there is no such snapshot.
         """
-        rows = self._database.rows(self._hinted(_SITES), {"snapshot": self._key(snapshot_id)})
+        key = self._key(snapshot_id)
+        origins = self._origins(key)
         return [
-            SiteRow(row[0], row[1], _estimate(row[2:9]), _estimate(row[9:16]), _estimate(row[16:]))
-            for row in rows
+            Site(
+                row[0],
+                row[1],
+                _estimate(origins, *row[2:10]),
+                _estimate(origins, *row[10:18]),
+                _estimate(origins, *row[18:]),
+            )
+            for row in self._database.rows(self._hinted(_SITES), {"snapshot": key})
         ]
 
     def prune(self, keep: int) -> Sequence[str]:
@@ -313,10 +286,31 @@ class Snapshots:
                 database.change(
                     "INSERT INTO pruned_snapshots VALUES (?, ?)", (snapshot_id, time.time())
                 )
-                database.change("DELETE FROM legs WHERE snapshot_key = ?", (key,))
+                database.change("DELETE FROM links WHERE snapshot_key = ?", (key,))
                 database.change("DELETE FROM sites WHERE snapshot_key = ?", (key,))
+                database.change("DELETE FROM origins WHERE snapshot_key = ?", (key,))
                 database.change("DELETE FROM snapshots WHERE key = ?", (key,))
         return [snapshot_id for _, snapshot_id in pruned]
+
+    def _links_of(self, key: int, rows: Iterable[tuple[Any, ...]]) -> Iterator[Link]:
+        origins = self._origins(key)
+        for row in rows:
+            yield Link(
+                row[0],
+                row[1],
+                _estimate(origins, *row[2:10]),
+                _estimate(origins, *row[10:18]),
+                _estimate(origins, *row[18:26]),
+                row[26],
+            )
+
+    def _origins(self, key: int) -> dict[int, Origin]:
+        """Return the origins of a snapshot by number, without the counts and times of samples."""
+        rows = self._database.rows(_ORIGINS, {"snapshot": key})
+        return {
+            number: Origin(kind, method, address=address, figures=_figures(figures))
+            for number, kind, method, address, figures in rows
+        }
 
     def _key(self, snapshot_id: str) -> int:
         row = self._database.row("SELECT key FROM snapshots WHERE id = ?", (snapshot_id,))
@@ -337,16 +331,53 @@ class _Numbers(dict[str, int]):
         return number
 
 
-def _stored(estimate: EstimateRow) -> tuple[object, ...]:
-    return (*estimate[:6], estimate[6] or None)
+class _Origins:
+    """The origins of a snapshot to be saved, without the counts and times of their samples."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Origin, int] = {}
+
+    def columns(self, estimate: Estimate) -> tuple[object, ...]:
+        """Return an estimate as columns."""
+        kind, method, samples, links, newest_s, oldest_s, address, figures = estimate.origin
+        shared = Origin(kind, method, address=address, figures=figures)
+        number = self._numbers.setdefault(shared, len(self._numbers))
+        low, expected, high = estimate.low, estimate.expected, estimate.high
+        return (low, expected, high, number, samples, links, newest_s, oldest_s)
+
+    def rows(self, key: int) -> list[tuple[object, ...]]:
+        """Return them as rows of a snapshot."""
+        return [
+            (
+                key,
+                number,
+                origin.kind,
+                origin.method,
+                origin.address,
+                None if origin.figures is None else json.dumps(figures_as_json(origin.figures)),
+            )
+            for origin, number in self._numbers.items()
+        ]
 
 
-def _estimate(columns: tuple[Any, ...]) -> EstimateRow:
-    low, expected, high, source, measured_at_s, samples, basis = columns
-    return EstimateRow(low, expected, high, source, measured_at_s, samples, basis or "")
+@lru_cache(maxsize=1024)
+def _figures(text: str | None) -> Figures | None:
+    return None if text is None else figures_of(json.loads(text))
 
 
-def _link(row: tuple[Any, ...]) -> LinkRow:
-    return LinkRow(
-        row[0], row[1], _estimate(row[2:9]), _estimate(row[9:16]), _estimate(row[16:23]), row[23]
-    )
+def _estimate(
+    origins: Mapping[int, Origin],
+    low: float,
+    expected: float,
+    high: float,
+    number: int,
+    samples: int,
+    links: int,
+    newest_s: float | None,
+    oldest_s: float | None,
+) -> Estimate:
+    origin = origins[number]
+    if newest_s is not None:
+        kind, method, *_, address, figures = origin
+        origin = Origin(kind, method, samples, links, newest_s, oldest_s, address, figures)
+    return Estimate(low, expected, high, origin)

@@ -57,7 +57,9 @@ class LivenessBudget:
 
             def reserve(store: Store) -> float:
                 for amount in (wanted_usd, usd):
-                    if Spending(store.database).reserve(today, "light", amount, self._budget_usd):
+                    if Spending(store.database).reserve(
+                        today, "liveness", amount, self._budget_usd
+                    ):
                         return amount
                 return -1.0
 
@@ -84,6 +86,6 @@ class LivenessBudget:
         self._day, self._reserved_usd, self._spent_usd, self._sent_gb = "", 0.0, 0.0, 0.0
         await self._storage.do(
             lambda store: Spending(store.database).settle(
-                day, "light", reserved_usd, spent_usd, sent_gb
+                day, "liveness", reserved_usd, spent_usd, sent_gb
             )
         )

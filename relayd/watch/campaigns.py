@@ -21,7 +21,7 @@ from relayd.store.campaigns.log import Campaigns
 from relayd.store.campaigns.spending import Spending, day_of
 from relayd.store.events import Events
 from relayd.store.links.level_shifts import LevelShifts
-from relayd.store.metadata import Marks
+from relayd.store.metadata import Metadata
 from relayd.watch.campaign_thread import STARTED_BY, CampaignThread, DueCampaign
 from relayd.watch.settings import DAY_S, WatchOptions, day_left_s
 from relayd.watch.storage import StoreThread
@@ -86,7 +86,7 @@ class CampaignScheduler:
         return LONGEST_S if quiet is None else min(LONGEST_S, quiet.begins_in_s(now_s))
 
     def _due(self, store: Store, now_s: float) -> DueCampaign | None:
-        metadata = Marks(store.database)
+        metadata = Metadata(store.database)
         if now_s < (metadata.get(NOT_BEFORE) or 0.0):
             return None
         unfinished = Campaigns(store).unfinished()
@@ -188,7 +188,7 @@ class CampaignScheduler:
         Spending(store.database).settle(day, "campaign", reserved_usd, run.usd, run.sent_gb)
         now_s = time.time()
         with store.database.transaction():
-            metadata = Marks(store.database)
+            metadata = Metadata(store.database)
             if run.ended and due.changed:
                 for src, dst in due.changed:
                     LevelShifts(store.database).close(src, dst)

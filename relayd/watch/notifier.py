@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from relayd.store import Store
 from relayd.store.events import Event, Events
-from relayd.store.metadata import Marks
+from relayd.store.metadata import Metadata
 from relayd.watch.storage import StoreThread
 from relayd.watch.webhook import GIVE_UP_S, KINDS, DeliveryError, Webhook, retry_s
 
@@ -42,7 +42,7 @@ class Notifier:
         """Go on after the last delivered event; a new webhook gets new events only."""
 
         def first(store: Store) -> float:
-            metadata = Marks(store.database)
+            metadata = Metadata(store.database)
             delivered = metadata.get(LAST_DELIVERED)
             if delivered is None:
                 delivered = float(Events(store.database).last_id())
@@ -100,6 +100,6 @@ class Notifier:
 
         def keep(store: Store) -> None:
             with store.database.transaction():
-                Marks(store.database).set(LAST_DELIVERED, last_id)
+                Metadata(store.database).set(LAST_DELIVERED, last_id)
 
         await self.storage.do(keep)

@@ -19,7 +19,7 @@ from relayd.store import Store, append, open_store
 from relayd.store.events import Events
 from relayd.store.links.level_shifts import LevelShifts
 from relayd.store.links.states import LinkStates
-from relayd.store.metadata import Marks
+from relayd.store.metadata import Metadata
 from relayd.store.samples.reading import StoredSample
 from relayd.store.samples.retention import compact
 from relayd.times import utc_text
@@ -155,14 +155,14 @@ class Upkeep:
     async def _compaction_is_due(self, now_s: float) -> bool:
         if self.options.retain_s == inf:
             return False
-        last_s = await self.storage.do(lambda store: Marks(store.database).get(COMPACTED))
+        last_s = await self.storage.do(lambda store: Metadata(store.database).get(COMPACTED))
         return last_s is None or now_s - last_s >= DAY_S
 
     def _compact(self) -> None:
         with open_store(self.storage.db, mode="write") as store:
             done = compact(store, self.options.retain_s)
             with store.database.transaction():
-                Marks(store.database).set(COMPACTED, time.time())
+                Metadata(store.database).set(COMPACTED, time.time())
                 LinkStates(store.database).forget_before(time.time() - DAY_S)
         if done.samples:
             self.on_note(f"Summarised {done.samples} old samples: {done.summaries} summaries.")

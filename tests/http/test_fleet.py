@@ -16,7 +16,6 @@ from probes.samples import Sample
 from relayd.catalogue.loading import load_catalogue
 from relayd.snapshots.building import make_snapshot
 from relayd.snapshots.evidence import LinkShift, add_current
-from relayd.sources.stored import rows_of
 from relayd.store import SnapshotRow, append, open_store
 from relayd.store.campaigns.details import in_two
 from relayd.store.links.level_shifts import LevelShifts
@@ -82,7 +81,7 @@ def snapshot_then(db: Path, ago_s: float) -> str:
             catalogue.digest,
             through,
         )
-        return store.snapshots.save(row, *rows_of(network)).id
+        return store.snapshots.save(row, list(network), list(network.sites.values())).id
 
 
 def test_what_has_changed_since_yesterday(tmp_path: Path) -> None:

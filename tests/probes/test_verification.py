@@ -152,8 +152,8 @@ def test_a_relayed_path_that_falls_short_tells_which_link_has_changed() -> None:
     found = samples_of([plan], looks, link_of, "p")  # type: ignore[arg-type]
     by_link = {(s.src, s.dst): s for s in found}
     assert set(by_link) == {REGIONS[:2], REGIONS[1:]}
-    assert "new_level" not in by_link[REGIONS[:2]].detail
-    assert '"new_level": true' in by_link[REGIONS[1:]].detail
+    assert not by_link[REGIONS[:2]].new_level
+    assert by_link[REGIONS[1:]].new_level
     assert by_link[REGIONS[1:]].value == 3100
 
 
@@ -169,9 +169,9 @@ def test_one_odd_look_is_no_new_level() -> None:
     again = _outcome("apart", REGIONS[:2], 5.0, 4.9)
     found = samples_of([direct], [again], _links(5.0, 5.0), "p")  # type: ignore[arg-type]
     assert len(found) == 2
-    assert not any("new_level" in sample.detail for sample in found)
+    assert not any(sample.new_level for sample in found)
     twice = samples_of([direct], [direct], _links(5.0, 5.0), "p")  # type: ignore[arg-type]
-    assert all('"new_level": true' in sample.detail for sample in twice)
+    assert all(sample.new_level for sample in twice)
 
 
 def test_connections_that_could_carry_no_more_tell_of_one_flow() -> None:

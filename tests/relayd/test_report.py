@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from planner.model.estimate import AddressKind
 from probes.campaign.findings import Findings, steady_sample
 from probes.importers.steady import Interval
 from probes.samples import Metric, Sample
@@ -130,21 +131,13 @@ def test_private_and_public_addresses_are_told_apart(tmp_path: Path) -> None:
     samples = []
     for i, (src, dst) in enumerate(permutations(REGIONS[:4], 2)):
         for number in range(6):
-            kind = ("private", "public")[number % 2]
+            kind: AddressKind = "public" if number % 2 else "private"
             rate = 7000.0 * (1.25 if kind == "private" else 1.0)
             values: dict[Metric, float] = {"aggregate_mbps": rate, "rtt_ms": 20.0 + 5 * i}
             for metric, value in values.items():
                 noisy = value * float(1 + 0.02 * generator.normal())
                 samples.append(
-                    Sample(
-                        src,
-                        dst,
-                        metric,
-                        noisy,
-                        START_S + 60.0 * number,
-                        "test",
-                        detail=json.dumps({"address": kind}),
-                    )
+                    Sample(src, dst, metric, noisy, START_S + 60.0 * number, "test", address=kind)
                 )
     db = stored(tmp_path / "kinds.db", samples)
     found = report(db)["addresses"]
@@ -154,7 +147,7 @@ def test_private_and_public_addresses_are_told_apart(tmp_path: Path) -> None:
     assert (rates["legs"], rates["differs"]) == (12, True)
     assert rates["private_over_public"] == pytest.approx(1.25, rel=0.02)
     assert not rtts["differs"]
-    one_kind = [sample for sample in samples if "public" in sample.detail]
+    one_kind = [sample for sample in samples if sample.address == "public"]
     assert not report(stored(tmp_path / "one.db", one_kind))["addresses"]["concluded"]
 
 
@@ -181,7 +174,7 @@ def test_what_happens_inside_tests_is_told(tmp_path: Path) -> None:
         test_of("gcp:us-east1", "gcp:asia-east1", [(2000 if number % 3 else 4000, 30)], number)
         test_of("gcp:us-east1", "aws:us-east-1", [(5000, 30)], number)
     odd = samples[-1]._replace(  # somebody else's details
-        measured_at_s=START_S - 60, detail='{"intervals": 3, "findings": [5, {"pattern": "drop"}]}'
+        measured_at_s=START_S - 60, intervals=3, detail='{"findings": [5, {"pattern": "drop"}]}'
     )
     found = report(stored(tmp_path / "inside.db", [odd, *samples]))["transients"]
     inside = found["figures"]["aggregate_mbps_within_tests"]

@@ -34,7 +34,7 @@ CREATE TABLE filled AS
 WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000000000)
 SELECT i, hex(randomblob(100)) AS noise FROM n;
 """
-_ESTIMATE = "1, 1, 1, 'baseline', 1, 1, NULL"
+_ESTIMATE = "1, 1, 1, 0, 1, 1, NULL, NULL"
 _ORPHAN = f"INSERT INTO sites VALUES (9, 0, 7, '', {_ESTIMATE}, {_ESTIMATE}, {_ESTIMATE});"
 
 
@@ -132,7 +132,8 @@ def test_a_crash_inside_a_migration_leaves_the_old_version(
     code = (
         "import sys\n"
         "from pathlib import Path\n"
-        "from relayd.store import open_store, schema, sqlite_opening\n"
+        "from relayd.store import open_store, schema\n"
+        "from relayd.store.sqlite import opening as sqlite_opening\n"
         "schema.MIGRATIONS = Path(sys.argv[2])\n"
         f"schema.SCHEMA_VERSION = sqlite_opening.SCHEMA_VERSION = {_NOW + 2}\n"
         "open_store(sys.argv[1], mode='write')\n"

@@ -20,7 +20,7 @@ from planner.model.errors import StoreError
 from probes.samples import Sample
 from relayd.store import Address, Store, append, open_store, place, schema
 from relayd.store.events import Events
-from relayd.store.metadata import Marks
+from relayd.store.metadata import Metadata
 from relayd.store.postgresql.connecting import SINCE_CRASH
 from relayd.store.postgresql.database import PostgresqlDatabase
 from relayd.store.postgresql.schema import version
@@ -411,11 +411,11 @@ def test_a_commit_of_somebody_else_does_not_pass_for_one_that_a_crash_has_undone
     with running_server() as server:
         spot = PostgresqlSpot(server)
         with open_store(spot.where, mode="create") as store:
-            database, marks = store.database, Marks(store.database)
+            database, metadata = store.database, Metadata(store.database)
 
             def change() -> None:
                 with database.transaction():
-                    marks.set("ours", 1.0)
+                    metadata.set("ours", 1.0)
                     (ours,) = database.row("SELECT pg_current_xact_id()::text::bigint")
                     server.crash()
                     server.start()
@@ -428,9 +428,9 @@ def test_a_commit_of_somebody_else_does_not_pass_for_one_that_a_crash_has_undone
 
             with pytest.raises(StoreError, match="Run this again"):
                 change()
-            assert marks.get("ours") is None
-            marks.set("ours", 2.0)
-            assert marks.get("ours") == 2.0
+            assert metadata.get("ours") is None
+            metadata.set("ours", 2.0)
+            assert metadata.get("ours") == 2.0
             # Only a crash does that: one that was shut down in order is believed.
             database.rows("SELECT 1")
             (before,) = database.row(SINCE_CRASH)
@@ -445,7 +445,7 @@ import sys, time
 from planner.model.errors import StoreError
 from probes.samples import Sample
 from relayd.store import append, open_store
-from relayd.store.metadata import Marks
+from relayd.store.metadata import Metadata
 from relayd.store.postgresql.connecting import SINCE_CRASH
 from relayd.store.postgresql.database import PostgresqlDatabase
 from relayd.store.postgresql.schema import version

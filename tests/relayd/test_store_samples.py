@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from planner.model.errors import FormatError, InputError
 from probes.samples import Sample, Skipped
 from relayd.store import Batch, Store, append, content_digest, open_store
-from relayd.store.samples.columns import read_columns, read_details
+from relayd.store.samples.columns import read_columns, read_steady_tests
 from relayd.store.samples.ingest import ingest
 from tests.properties import examples
 from tests.relayd.engines import Spot
@@ -59,6 +59,9 @@ _samples = st.builds(
     src_vm=_text,
     dst_vm=st.sampled_from(["", "m5.8xlarge"]),
     detail=st.sampled_from(["", '{"tier":"PREMIUM"}', '{"tier":"STANDARD"}', "\x01 \u2028"]),
+    address=st.sampled_from([None, "public", "private"]),
+    new_level=st.booleans(),
+    intervals=st.sampled_from([None, 1, 60]),
 )
 
 
@@ -119,6 +122,9 @@ def test_a_grown_file_adds_its_new_rows(store: Store) -> None:
         {"dst_vm": "t3.nano"},
         {"metric": "per_flow_mbps"},
         {"detail": '{"tier":"STANDARD"}'},
+        {"address": "private"},
+        {"new_level": True},
+        {"intervals": 9},
     ],
     ids=lambda other: next(iter(other)),
 )
@@ -256,9 +262,9 @@ def test_nobody_can_change_a_sample(store: Store, spot: Spot) -> None:
 
 def test_a_sample_refers_to_rows_that_are_there(store: Store, spot: Spot) -> None:
     ingest(store, _A_FILE, [_sample(1)])
-    good = [1, 2, 1, 5.0, 5.0, 1, 1.0, 0, 1, 0, "", 1, 99]
+    good = [1, 2, 1, 5.0, 5.0, 1, 1.0, 0, 1, 0, "", 1, 99, None, 0, None]
     for column in (0, 1, 2, 8, 11):
-        row = list(good)
+        row: list[object] = list(good)
         row[column] = 77
         with pytest.raises(spot.integrity_error), store.database.transaction():
             store.database.insert("samples", [row])
@@ -268,20 +274,19 @@ def test_a_sample_refers_to_rows_that_are_there(store: Store, spot: Spot) -> Non
 
 def test_analyses_read_columns_and_details(store: Store) -> None:
     plain = Sample("aws:a", "gcp:b", "aggregate_mbps", 5.0, 1e9, "t", 8, 10.0)
-    told = plain._replace(
-        measured_at_s=2e9, warmed_up=True, detail='{"intervals": 9, "findings": []}'
-    )
+    told = plain._replace(measured_at_s=2e9, warmed_up=True, detail='{"findings": []}', intervals=9)
     named = plain._replace(measured_at_s=1.5e9, detail='{"other": "intervals"}')
     odd = [
-        plain._replace(measured_at_s=t, detail=d)
-        for t, d in ((3e9, '["intervals"]'), (4e9, '"intervals" no'))
+        plain._replace(measured_at_s=t, detail=d, intervals=n)
+        for t, d, n in ((1.9e9, '["intervals"]', 3), (4e9, '"intervals" no', None))
     ]
     append(store, [plain, told, named, *odd, plain._replace(metric="per_flow_mbps")], "test")
     columns = read_columns(store.database, "aggregate_mbps")
-    assert columns.rows["warmed_up"].tolist() == [False, False, True, False, False]
+    assert columns.rows["warmed_up"].tolist() == [False, False, False, True, False]
     assert columns.rows["duration_s"].tolist() == [10.0] * 5
-    (found,) = read_details(store.database, "aggregate_mbps", "intervals")
+    strange, found = read_steady_tests(store.database, "aggregate_mbps")
+    assert strange.detail == {}
     assert (found.src, found.dst, found.at_s) == ("aws:a", "gcp:b", 2e9)
-    assert found.detail == {"intervals": 9, "findings": []}
-    assert not list(read_details(store.database, "aggregate_mbps", "intervals", since_s=2.1e9))
-    assert not list(read_details(store.database, "per_flow_mbps", "intervals"))
+    assert found.detail == {"findings": []}
+    assert not list(read_steady_tests(store.database, "aggregate_mbps", since_s=2.1e9))
+    assert not list(read_steady_tests(store.database, "per_flow_mbps"))

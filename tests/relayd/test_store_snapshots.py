@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,26 +12,44 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from planner.model.errors import InputError
+from planner.model.estimate import Estimate, Figures, Kind, Origin
+from planner.model.link import Link, Site
 from probes.samples import Sample
-from relayd.store import EstimateRow, LinkRow, SiteRow, SnapshotRow, Store, append, open_store
+from relayd.store import SnapshotRow, Store, append, open_store
 from relayd.store.samples.newest import newest_samples
 from tests.relayd.engines import Spot
 
+MEASURED = Origin("measured")
+GUESSED = Origin("guessed")  # type: ignore[arg-type]
 _REGIONS = ["aws:a", "aws:b", "azure:c", "gcp:d", "own:e"]
 
 
-def _estimate(middle: float, source: str = "measured") -> EstimateRow:
-    return EstimateRow(middle / 2, middle, math.inf, source, 1.6e9, 3, "window 3 MB")
+_FIGURES = Figures(
+    connections=64,
+    peers=3,
+    window_kind="inferred",
+    rtt_kind="measured",
+    held_to="vm-caps",
+    error=1 / 3,
+    between=("aws", "gcp"),
+    vm_type="aws:m5.8xlarge",
+    note="seen",
+)
 
 
-def _links(scale: float = 1.0) -> list[LinkRow]:
+def _estimate(middle: float, kind: Kind = "measured") -> Estimate:
+    origin = Origin(kind, "window-over-rtt", 3, 2, 1.6e9, 1.5e9, "private", _FIGURES)
+    return Estimate(middle / 2, middle, math.inf, origin)
+
+
+def _links(scale: float = 1.0) -> list[Link]:
     return [
-        LinkRow(
+        Link(
             src,
             dst,
             _estimate(scale * (10 * i + j)),
             _estimate(scale * (100 + i - j), "inferred"),
-            EstimateRow(1.0, 2.0, 3.0, "baseline"),
+            Estimate(1.0, 2.0, 3.0, Origin("baseline", "backbone")),
             0.25 if i < j else None,
         )
         for i, src in enumerate(_REGIONS)
@@ -39,12 +58,16 @@ def _links(scale: float = 1.0) -> list[LinkRow]:
     ]
 
 
-def _sites() -> list[SiteRow]:
+def _sites() -> list[Site]:
     # Not in the order of the names: the order is part of what is saved.
     return [
-        SiteRow(name, "m5.8xlarge", _estimate(5), _estimate(9, "inferred"), _estimate(3))
+        Site(name, "m5.8xlarge", _estimate(5), _estimate(9, "inferred"), _estimate(3))
         for name in reversed(_REGIONS)
     ]
+
+
+def _by_ends(links: Iterable[Link]) -> list[Link]:
+    return sorted(links, key=lambda link: (link.src, link.dst))
 
 
 def _head(name: str = "s1") -> SnapshotRow:
@@ -75,7 +98,7 @@ def test_what_was_saved_is_what_is_read(store: Store) -> None:
 
     assert saved == _head()._replace(links=20, sites=5)
     assert store.snapshots.latest() == store.snapshots.get("s1") == saved
-    assert sorted(store.snapshots.links("s1")) == sorted(_links())
+    assert _by_ends(store.snapshots.links("s1")) == _by_ends(_links())
     assert store.snapshots.sites("s1") == _sites()
 
 
@@ -88,7 +111,7 @@ def test_links_between_are_those_out_of_the_source_and_into_the_destination(
         store.snapshots.save(_head("other"), _links(2.0), _sites())
         store.snapshots.save(_head(), _links(), _sites())
     wanted = [link for link in _links() if link.src == src or link.dst == dst]
-    assert sorted(store.snapshots.links_between("s1", src, dst)) == sorted(wanted)
+    assert _by_ends(store.snapshots.links_between("s1", src, dst)) == _by_ends(wanted)
 
 
 def test_links_between_reads_through_indices_of_sqlite(tmp_path: Path) -> None:
@@ -100,7 +123,7 @@ def test_links_between_reads_through_indices_of_sqlite(tmp_path: Path) -> None:
         {"snapshot": 1, "src": 1, "dst": 2},
     )
     store.close()
-    steps = [step[3] for step in plan if " legs " in step[3]]
+    steps = [step[3] for step in plan if " links " in step[3]]
     assert len(steps) == 2
     assert any("snapshot_key=? AND src_id=?" in step for step in steps)
     assert any("snapshot_key=? AND dst_id=?" in step for step in steps)
@@ -118,14 +141,14 @@ def test_the_newest_is_the_last_saved(store: Store) -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        _links()[0]._replace(rtt_ms=EstimateRow(3.0, 2.0, 4.0, "measured")),
-        _links()[0]._replace(rtt_ms=EstimateRow(1.0, math.nan, 4.0, "measured")),
-        _links()[0]._replace(rtt_ms=EstimateRow(1.0, 2.0, math.nan, "measured")),
-        _links()[0]._replace(aggregate_gbps=EstimateRow(1.0, 2.0, 4.0, "guessed")),
+        replace(_links()[0], rtt_ms=Estimate(3.0, 2.0, 4.0, MEASURED)),
+        replace(_links()[0], rtt_ms=Estimate(1.0, math.nan, 4.0, MEASURED)),
+        replace(_links()[0], rtt_ms=Estimate(1.0, 2.0, math.nan, MEASURED)),
+        replace(_links()[0], aggregate_gbps=Estimate(1.0, 2.0, 4.0, GUESSED)),
         _links()[1],  # twice
     ],
 )
-def test_a_snapshot_with_a_wrong_link_is_not_saved_at_all(store: Store, wrong: LinkRow) -> None:
+def test_a_snapshot_with_a_wrong_link_is_not_saved_at_all(store: Store, wrong: Link) -> None:
     with pytest.raises(InputError):
         store.snapshots.save(_head(), [*_links()[1:], wrong], _sites())
     assert store.snapshots.list() == []
@@ -143,16 +166,16 @@ def test_nobody_can_change_a_snapshot(store: Store, spot: Spot) -> None:
     store.snapshots.save(_head(), _links(), _sites())
     statements = [
         "UPDATE snapshots SET source = 'measured'",
-        "UPDATE legs SET rtt_ms_low = 0",
+        "UPDATE links SET rtt_ms_low = 0",
         "UPDATE sites SET vm_type = 't2.micro'",
-        "DELETE FROM legs",
+        "DELETE FROM links",
         "DELETE FROM sites",
         "DELETE FROM snapshots",
-        "INSERT INTO legs SELECT * FROM legs",
+        "INSERT INTO links SELECT * FROM links",
         "INSERT INTO sites SELECT * FROM sites",
     ]
     if spot.engine == "postgresql":
-        statements += ["TRUNCATE legs", "TRUNCATE sites", "TRUNCATE snapshots CASCADE"]
+        statements += ["TRUNCATE links", "TRUNCATE sites", "TRUNCATE snapshots CASCADE"]
     for statement in statements:
         with pytest.raises(spot.integrity_error, match="immutable"):
             spot.outsider(statement)
@@ -166,7 +189,7 @@ def test_pruning_removes_the_oldest_and_remembers_their_names(store: Store) -> N
 
     assert [row.id for row in store.snapshots.list()] == ["d", "c"]
     assert len(list(store.snapshots.links("c"))) == 20
-    assert store.database.row("SELECT count(*) FROM legs")[0] == 40
+    assert store.database.row("SELECT count(*) FROM links")[0] == 40
     for ask in (store.snapshots.get, store.snapshots.sites, store.snapshots.links):
         with pytest.raises(InputError, match="was pruned on 2"):
             ask("a")

@@ -28,8 +28,8 @@ def _row(path: str, achieved: float, at_s: float, **fields: object) -> Verificat
     return row._replace(**fields)  # type: ignore[arg-type]
 
 
-def _sample(value: float, at_s: float, detail: str = "") -> Sample:
-    return Sample(SRC, RELAY, "aggregate_mbps", value, at_s, "iperf3", 64, 5.0, True, detail=detail)
+def _sample(value: float, at_s: float) -> Sample:
+    return Sample(SRC, RELAY, "aggregate_mbps", value, at_s, "iperf3", 64, 5.0, True)
 
 
 def test_what_was_kept_comes_back_and_calibrates_plans(spot: Spot) -> None:
@@ -82,12 +82,11 @@ def test_plans_tell_of_the_last_verification(spot: Spot, relayd: Run, tmp_path: 
 
 
 def test_samples_from_before_a_level_that_was_shown_no_longer_count() -> None:
-    new = json.dumps({"new_level": True})
     series = [
         _sample(5000.0, 1.0),
         _sample(5100.0, 2.0),
-        _sample(3000.0, 3.0, new),
-        _sample(3050.0, 4.0, new),
+        _sample(3000.0, 3.0)._replace(new_level=True),
+        _sample(3050.0, 4.0)._replace(new_level=True),
         _sample(3020.0, 5.0),
     ]
     old: list[Sample] = []

@@ -126,10 +126,10 @@ def test_reservations_never_exceed_the_budget(steps: list[tuple[float, float, bo
         spending = Spending(store.database)
         for usd, share, settled in steps:
             before = spending.committed_usd("2026-01-01")
-            granted = spending.reserve("2026-01-01", "light", usd, 5.0)
+            granted = spending.reserve("2026-01-01", "liveness", usd, 5.0)
             assert granted == (before + usd <= 5.0)
             if granted and settled:  # what a crash leaves unsettled stays committed
-                spending.settle("2026-01-01", "light", usd, usd * share, 0.1)
+                spending.settle("2026-01-01", "liveness", usd, usd * share, 0.1)
                 assert spending.committed_usd("2026-01-01") == pytest.approx(before + usd * share)
             assert spending.committed_usd("2026-01-01") <= 5.0 + 1e-9
         assert spending.committed_usd("2026-01-02") == 0

@@ -6,7 +6,7 @@ from typing import Annotated, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from planner.model.estimate import Address, HeldTo, Kind, Method
+from planner.model.estimate import Addresses, HeldTo, Kind, Method
 from planner.model.network import Snapshot
 
 MOST_NAME = 200
@@ -41,9 +41,7 @@ class EstimateFigures(Answered):
 
     connections: int | None = Field(None, description="Parallel TCP connections of the samples.")
     peers: int | None = Field(None, description="VMs at the other end of a cap probe.")
-    window_mb: float | None = Field(None, description="Receive window of a flow.")
     window_kind: Kind | None = Field(None, description="What the window is itself.")
-    rtt_ms: float | None = Field(None, description="Round-trip time of a flow.")
     rtt_kind: Kind | None = Field(None, description="What the round-trip time is itself.")
     held_to: HeldTo | None = Field(
         None, description="What holds a flow below its window over its round-trip time."
@@ -74,7 +72,7 @@ class EstimateOrigin(Answered):
         None, description="Time of the newest of them, seconds since 1970 (UTC)."
     )
     oldest_s: float | None = Field(None, description="Time of the oldest.")
-    address: Address | None = Field(
+    address: Addresses | None = Field(
         None, description="Over which kind of address they were measured, where that is known."
     )
     figures: EstimateFigures | None = None

@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 from pydantic import Field
 
 from planner.fields.shared import DEFAULT_CONNECTIONS, MOST_CONNECTIONS
-from planner.model.estimate import Kind
+from planner.model.estimate import AddressKind, Kind
 from planner.model.link_states import LinkState
 from planner.model.network import Snapshot
 from planner.model.verification import Verified
@@ -130,6 +130,11 @@ class SampleSeen(Answered):
     src_vm: str
     dst_vm: str
     detail: str = Field(description="JSON object with what else the tool said, or empty.")
+    address: AddressKind | None = Field(description="Over which kind of address, where known.")
+    new_level: bool = Field(
+        description="Whether a verification measured twice and found that the link has changed."
+    )
+    intervals: int | None = Field(description="Of how many intervals it is the median.")
 
 
 class History(Answered):

@@ -6,10 +6,13 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import Field
 
+from planner.model.estimate import AddressKind
 from planner.model.network import Snapshot
 from probes.importers.limits import MAX_CONNECTIONS, MAX_DURATION_S, MAX_TIME_S, MIN_TIME_S
 from probes.samples import Metric
 from relayd.http.models.common import Answered, Asked, Name
+
+MOST_INTERVALS = 10**6
 
 Word: TypeAlias = Annotated[str, Field(max_length=100)]
 
@@ -33,6 +36,15 @@ class SampleGiven(Asked):
     src_vm: Word = ""
     dst_vm: Word = ""
     detail: dict[str, Any] | None = Field(None, description="What else the tool said.")
+    address: AddressKind | None = Field(
+        None, description="Over which kind of address it was measured."
+    )
+    new_level: bool = Field(
+        False, description="Whether it was measured twice, and the link has changed its level."
+    )
+    intervals: int | None = Field(
+        None, ge=1, le=MOST_INTERVALS, description="Of how many intervals it is the median."
+    )
 
 
 class SamplesGiven(Asked):

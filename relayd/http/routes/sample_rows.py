@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import time
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import ValidationError
 
 from planner.model.errors import InputError
+from planner.model.estimate import AddressKind
 from probes.importers.endpoints import Endpoints
 from probes.importers.limits import fault
 from probes.samples import Sample
@@ -108,9 +109,21 @@ class SampleRows:
             given.src_vm,
             given.dst_vm,
             detail,
+            **_typed(given),
         )
 
     def _reject(self, reason: str) -> None:
         self.rejected += 1
         if len(self.rejections) < MOST_REJECTIONS:
             self.rejections.append({"row": self._row, "reason": reason})
+
+
+def _typed(given: SampleGiven) -> dict[str, Any]:
+    """Return what has columns of its own; clients before 0.2 send it in the detail."""
+    told = given.detail or {}
+    address, intervals = told.get("address"), told.get("intervals")
+    return {
+        "address": given.address or (address if address in get_args(AddressKind) else None),
+        "new_level": given.new_level or told.get("new_level") is True,
+        "intervals": given.intervals or (intervals if type(intervals) is int else None),
+    }

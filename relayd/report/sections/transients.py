@@ -56,7 +56,7 @@ def transients(data: ReportData) -> Section:
 def _inside_tests(data: ReportData, metric: Metric, name: str, section: Section) -> None:
     groups: dict[str, _Group] = defaultdict(_Group)
     drops: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
-    for test in data.details(metric, "intervals"):
+    for test in data.steady_tests(metric):
         group = groups[provider_pair(test.src, test.dst)]
         group.tests += 1
         for change in _changes(test.detail.get("findings")):

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 from relayd.store.database import Database
 
-Kind: TypeAlias = Literal["light", "campaign"]
+Kind: TypeAlias = Literal["liveness", "campaign"]
 
 
 def day_of(at_s: float) -> str:

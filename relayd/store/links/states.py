@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 _SELECT = (
     "SELECT src.name, dst.name, condition, since_s, reason, rtt_ms, loss_share, rate_share, "
-    "valid_until_s, health FROM leg_states "
-    "JOIN regions AS src ON src.id = leg_states.src_id "
-    "JOIN regions AS dst ON dst.id = leg_states.dst_id"
+    "valid_until_s, health FROM link_states "
+    "JOIN regions AS src ON src.id = link_states.src_id "
+    "JOIN regions AS dst ON dst.id = link_states.dst_id"
 )
 _UPSERT = (
-    "INSERT INTO leg_states (src_id, dst_id, condition, since_s, reason, rtt_ms, loss_share, "
+    "INSERT INTO link_states (src_id, dst_id, condition, since_s, reason, rtt_ms, loss_share, "
     "rate_share, valid_until_s, health) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
     "ON CONFLICT (src_id, dst_id) DO UPDATE SET condition = excluded.condition, "
     "since_s = excluded.since_s, reason = excluded.reason, rtt_ms = excluded.rtt_ms, "
@@ -101,10 +101,10 @@ class LinkStates:
             )
         for src, dst in usual:
             self._database.change(
-                "DELETE FROM leg_states WHERE src_id = ? AND dst_id = ?",
+                "DELETE FROM link_states WHERE src_id = ? AND dst_id = ?",
                 (region_id(self._database, src), region_id(self._database, dst)),
             )
 
     def forget_before(self, at_s: float) -> None:
         """Forget states that were to be believed until some time ago: nobody watches these."""
-        self._database.change("DELETE FROM leg_states WHERE valid_until_s < ?", (at_s,))
+        self._database.change("DELETE FROM link_states WHERE valid_until_s < ?", (at_s,))

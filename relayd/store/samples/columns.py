@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from probes.samples import Metric
+from planner.model.estimate import AddressKind
+from probes.samples import Metric, read_detail
 from relayd.store.database import Database
 
 _ROW = np.dtype(
@@ -118,8 +118,8 @@ def read_columns(
     return Columns(metric, regions, setups, rows)
 
 
-class Told(NamedTuple):
-    """What a tool said of one test."""
+class SteadyTest(NamedTuple):
+    """A test that kept its intervals, and what else its tool said."""
 
     src: str
     dst: str
@@ -127,34 +127,26 @@ class Told(NamedTuple):
     detail: dict[str, Any]
 
 
-def read_details(
-    database: Database, metric: Metric, word: str, *, since_s: float | None = None
-) -> Iterator[Told]:
-    """Yield what was told of the samples of a metric whose details name a word.
+def read_steady_tests(
+    database: Database, metric: Metric, *, since_s: float | None = None
+) -> Iterator[SteadyTest]:
+    """Yield the tests of a metric that kept their intervals.
 
     Parameters
     ----------
     database : Database
     metric : Metric
-    word : str
-        A key of the details, of letters and underscores.
     since_s : float, optional
     """
-    assert word.replace("_", "").isalpha()
     regions = dict(database.rows("SELECT id, name FROM regions"))
     rows = database.stream(
         "SELECT src_id, dst_id, measured_at_s, detail FROM samples "
         "WHERE metric_id = (SELECT id FROM metrics WHERE name = ?) AND measured_at_s >= ? "
-        "AND detail LIKE ? ORDER BY src_id, dst_id, metric_id, measured_at_s",
-        (metric, -1e300 if since_s is None else since_s, f'%"{word}"%'),
+        "AND intervals IS NOT NULL ORDER BY src_id, dst_id, metric_id, measured_at_s",
+        (metric, -1e300 if since_s is None else since_s),
     )
     for src, dst, at_s, detail in rows:
-        try:
-            told = json.loads(detail)
-        except ValueError:  # not of our tools
-            continue
-        if isinstance(told, dict) and word in told:
-            yield Told(regions[src], regions[dst], at_s, told)
+        yield SteadyTest(regions[src], regions[dst], at_s, read_detail(detail))
 
 
 class BothKinds(NamedTuple):
@@ -167,21 +159,20 @@ class BothKinds(NamedTuple):
 
 
 _BY_KIND = np.dtype([("src", "i4"), ("dst", "i4"), ("is_private", "?"), ("value", "f8")])
-_NAMED = {kind: f'%"address": "{kind}"%' for kind in ("private", "public")}
 
 
 def has_both_address_kinds(database: Database) -> bool:
     """Return whether anything was probed over private addresses, and anything over public ones."""
     return all(
-        database.row("SELECT 1 FROM samples WHERE detail LIKE ? LIMIT 1", (words,))
-        for words in _NAMED.values()
+        database.row("SELECT 1 FROM samples WHERE address = ? LIMIT 1", (kind,))
+        for kind in get_args(AddressKind)
     )
 
 
 def read_address_kinds(
     database: Database, metric: Metric, *, since_s: float | None = None
 ) -> Iterator[BothKinds]:
-    """Yield the values of links that were probed over both kinds of address, as their details say.
+    """Yield the values of links that were probed over both kinds of address.
 
     Parameters
     ----------
@@ -191,10 +182,10 @@ def read_address_kinds(
     """
     rows = np.fromiter(
         database.stream(
-            "SELECT src_id, dst_id, detail LIKE ?, value FROM samples "
+            "SELECT src_id, dst_id, address = 'private', value FROM samples "
             "WHERE metric_id = (SELECT id FROM metrics WHERE name = ?) AND measured_at_s >= ? "
-            "AND src_id <> dst_id AND (detail LIKE ? OR detail LIKE ?) ORDER BY src_id, dst_id",
-            (_NAMED["private"], metric, -1e300 if since_s is None else since_s, *_NAMED.values()),
+            "AND src_id <> dst_id AND address IS NOT NULL ORDER BY src_id, dst_id",
+            (metric, -1e300 if since_s is None else since_s),
         ),
         _BY_KIND,
     )

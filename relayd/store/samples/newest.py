@@ -10,13 +10,13 @@ from relayd.store.database import Database
 # The key of the table begins with link, metric and time: one descent into it for each.
 _NEWEST = """
 WITH newest AS (
-    SELECT legs.src_id, legs.dst_id, metrics.id AS metric_id, metrics.name AS metric, (
+    SELECT links.src_id, links.dst_id, metrics.id AS metric_id, metrics.name AS metric, (
         SELECT max(samples.measured_at_s) FROM samples
-        WHERE samples.src_id = legs.src_id AND samples.dst_id = legs.dst_id
+        WHERE samples.src_id = links.src_id AND samples.dst_id = links.dst_id
         AND samples.metric_id = metrics.id
         AND samples.measured_at_s > ? AND samples.measured_at_s <= ?
     ) AS at_s
-    FROM snapshots JOIN legs ON legs.snapshot_key = snapshots.key CROSS JOIN metrics
+    FROM snapshots JOIN links ON links.snapshot_key = snapshots.key CROSS JOIN metrics
     WHERE snapshots.id = ? AND metrics.name IN ('rtt_ms', 'per_flow_mbps', 'aggregate_mbps')
 )
 SELECT src.name, dst.name, newest.metric, samples.value, samples.connections

@@ -11,7 +11,8 @@ from relayd.store.samples.reading import StoredSample
 _LINK = (
     "SELECT samples.id, samples.batch_id, metrics.name, samples.value, samples.measured_at_s, "
     "setups.tool, samples.connections, samples.duration_s, samples.warmed_up, setups.src_zone, "
-    "setups.dst_zone, setups.src_vm, setups.dst_vm, samples.detail "
+    "setups.dst_zone, setups.src_vm, setups.dst_vm, samples.detail, samples.address, "
+    "samples.new_level, samples.intervals "
     "FROM samples JOIN metrics ON metrics.id = samples.metric_id "
     "JOIN setups ON setups.id = samples.setup_id "
     "WHERE samples.src_id = (SELECT id FROM regions WHERE name = ?) "
@@ -92,5 +93,8 @@ def _stored(src: str, dst: str, row: Any) -> StoredSample:
             row[11],
             row[12],
             row[13],
+            row[14],
+            bool(row[15]),
+            row[16],
         ),
     )

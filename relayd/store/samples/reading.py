@@ -12,7 +12,7 @@ _Setup: TypeAlias = tuple[str, str, str, str, str]
 
 _SELECT = (
     "SELECT src_id, dst_id, metric_id, measured_at_s, value, connections, duration_s, warmed_up, "
-    "setup_id, detail, batch_id, id FROM samples"
+    "setup_id, detail, batch_id, id, address, new_level, intervals FROM samples"
 )
 # The order of the table's key: nothing is sorted, so rows stream.
 _IN_ORDER = " ORDER BY src_id, dst_id, metric_id, measured_at_s"
@@ -183,6 +183,9 @@ class Samples:
             detail,
             batch_id,
             number,
+            address,
+            new_level,
+            intervals,
         ) in self._database.stream(_SELECT + where + _IN_ORDER, values):
             tool, src_zone, dst_zone, src_vm, dst_vm = setups[setup_id]
             sample = Sample(
@@ -200,5 +203,8 @@ class Samples:
                 src_vm,
                 dst_vm,
                 detail,
+                address,
+                bool(new_level),
+                intervals,
             )
             yield StoredSample(number, batch_id, sample)

@@ -8,14 +8,32 @@ from hashlib import blake2b
 from typing import TypeAlias, get_args
 
 from planner.model.errors import InputError
+from planner.model.estimate import AddressKind
 from probes.samples import Metric, Sample
 from relayd.store.database import Database
 from relayd.store.failures import reason
 from relayd.store.regions import region_id
 from relayd.store.samples.reading import Samples
 
-# A row of the table: the eleven values of the sample, its batch, its id.
-_Row: TypeAlias = tuple[int, int, int, float, float, int, float, bool, int, int, str, int, int]
+# A row of the table: its key, the detail, its batch, its id, and what else is typed of it.
+_Row: TypeAlias = tuple[
+    int,
+    int,
+    int,
+    float,
+    float,
+    int,
+    float,
+    bool,
+    int,
+    int,
+    str,
+    int,
+    int,
+    AddressKind | None,
+    bool,
+    int | None,
+]
 _Setup: TypeAlias = tuple[str, str, str, str, str]
 
 
@@ -94,6 +112,9 @@ class SampleWriter:
             src_vm,
             dst_vm,
             detail,
+            address,
+            new_level,
+            intervals,
         ) in samples:
             src_id = regions.get(src) or self._new_region(src)
             dst_id = regions.get(dst) or self._new_region(dst)
@@ -112,10 +133,13 @@ class SampleWriter:
                 duration_s or 0.0,
                 warmed_up,
                 setup_id,
-                _digest(detail) if detail else 0,
+                _digest(detail, address, new_level, intervals),
                 detail,
                 batch_id,
                 number,
+                address,
+                new_level,
+                intervals,
             )
 
     def _new_region(self, name: str) -> int:
@@ -178,8 +202,15 @@ class SampleWriter:
 
 
 @lru_cache(maxsize=4096)  # many samples of a file say the same
-def _digest(detail: str) -> int:
+def _digest(
+    detail: str, address: AddressKind | None, new_level: bool, intervals: int | None
+) -> int:
+    """Return what tells samples apart whose other values agree; 0 where nothing more is said."""
     _refuse_nul(detail)
+    if address or new_level or intervals:
+        detail += f"\n{address} {new_level} {intervals}"
+    if not detail:
+        return 0
     digest = blake2b(detail.encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big", signed=True)
 

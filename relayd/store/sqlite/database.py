@@ -80,9 +80,9 @@ class SqliteDatabase(Database):
     ) -> int:
         if not rows:
             return 0
-        marks = ", ".join("?" * len(rows[0]))
+        placeholders = ", ".join("?" * len(rows[0]))
         known = " ON CONFLICT DO NOTHING" if skip_known else ""
-        return self.change_many(f"INSERT INTO {table} VALUES ({marks}){known}", rows)  # noqa: S608
+        return self.change_many(f"INSERT INTO {table} VALUES ({placeholders}){known}", rows)  # noqa: S608
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

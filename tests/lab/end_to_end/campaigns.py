@@ -32,14 +32,23 @@ def probe(fleet: Lab | Path, db: Path, *words: str) -> tuple[int, dict[str, Any]
 
 
 def kept(db: Path, metric: str) -> list[tuple[str, str, float, int | None, dict[str, Any]]]:
-    """Source, destination, value, connections and detail of each sample of a metric."""
+    """Source, destination, value, connections and detail of each sample of a metric.
+
+    The detail has its kind of address and its number of intervals, too.
+    """
     connection = sqlite3.connect(db)
     try:
         return [
-            (src, dst, value, count, json.loads(detail or "{}"))
-            for src, dst, value, count, detail in connection.execute(
-                "SELECT src, dst, value, connections, detail FROM measurements "
-                "WHERE metric = ? ORDER BY id",
+            (
+                src,
+                dst,
+                value,
+                count,
+                {**json.loads(detail or "{}"), "address": address, "intervals": intervals},
+            )
+            for src, dst, value, count, detail, address, intervals in connection.execute(
+                "SELECT src, dst, value, connections, detail, address, intervals "
+                "FROM measurements WHERE metric = ? ORDER BY id",
                 (metric,),
             )
         ]
