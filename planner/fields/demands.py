@@ -25,13 +25,20 @@ class Pairs(Kind[Any]):
     """A volume for each of many pairs, in any shape that :func:`demands_gb` reads.
 
     A matrix is kept until its rows and columns have names: the request's to give.
+
+    Parameters
+    ----------
+    title : str
+        Of a pair, in schemas.
+    least : int
+        How many pairs.
     """
 
     name, metavar = "pairs", "FILE"
     accepts = Any
 
-    def __init__(self, *, least: int = 1) -> None:
-        self.least = least
+    def __init__(self, title: str, *, least: int = 1) -> None:
+        self.title, self.least = title, least
 
     def read(self, value: Any, field: str) -> Any:
         """Return the demands, or a matrix as it is."""
@@ -50,6 +57,7 @@ class Pairs(Kind[Any]):
         name = Region().schema()
         row = {
             "type": "object",
+            "title": self.title,
             "properties": {"src": name, "dst": name, "volume_gb": Volume(0.0).schema()},
             "required": ["src", "dst", "volume_gb"],
             "additionalProperties": False,

@@ -101,7 +101,13 @@ class Quantity(Kind[float]):
         """Return the schema of a number, or of a text that has it and its unit."""
         number: dict[str, Any] = {"type": "number", "minimum": self.least, "maximum": self.most}
         text = {"type": "string", "pattern": rf"^\d{{1,9}}(\.\d{{1,9}})? ?({self.units})$"}
-        return {"anyOf": [number, text, *([{"const": "inf"}] if self.infinite else [])]}
+        return {
+            "anyOf": [
+                number,
+                text,
+                *([{"type": "string", "const": "inf"}] if self.infinite else []),
+            ]
+        }
 
     def described(self) -> dict[str, Any]:
         """Return unit and bounds."""

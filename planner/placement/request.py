@@ -164,6 +164,7 @@ class Tasks(Kind[dict[str, float]]):
         """Return the schema of a list of tasks, or of an object of CPUs by task."""
         task = {
             "type": "object",
+            "title": "Task",
             "properties": {"id": Name().schema(), "cpus": self._cpus.schema() | {"default": 1.0}},
             "required": ["id"],
             "additionalProperties": False,
@@ -190,7 +191,7 @@ class TasksRequest(VmRequest):
         Tasks(), "Tasks, with the CPUs that each takes.", group="tasks", option="tasks"
     )
     traffic_gb: Field[Any, dict[Pair, float]] = field(
-        Pairs(least=0),
+        Pairs("Traffic", least=0),
         "Volumes that tasks send each other, in GB; a matrix is in the order of the tasks.",
         group="tasks",
         key="traffic",

@@ -64,6 +64,7 @@ class MovedVolume(Kind[Moved]):
         name, volume = Region().schema(), self._volume.schema()
         row = {
             "type": "object",
+            "title": "Moved",
             "properties": {"src": name, "dst": name, "volume_gb": volume},
             "required": ["src", "dst", "volume_gb"],
             "additionalProperties": False,

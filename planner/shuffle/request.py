@@ -30,7 +30,7 @@ class ShuffleRequest(RelayingRequest):
     """Many transfers that start together, and their limits."""
 
     demands_gb: Field[Any, dict[Pair, float]] = field(
-        Pairs(),
+        Pairs("Demand"),
         "Volumes by source and destination, in GB.",
         example='[{"src": "us-east", "dst": "sa", "volume_gb": 100}]',
         group="shuffle",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from relayd.http.responses.json_responses import JSON
 from relayd.http.server.service import Service
+from relayd.questions.registry import Question
 from relayd.store.tokens import Scope
 
 ID_KEY = "request_id"
@@ -24,7 +25,7 @@ class RequestContext:
     Attributes
     ----------
     query, body
-        Instances of the route's models.
+        Instances of the route's models; of a question, its request.
     """
 
     service: Service
@@ -49,6 +50,10 @@ class Route:
     scope : Scope | None
         That a token needs; None for a route that is open to everyone.
     query, body : type of BaseModel, optional
+    question : Question, optional
+        Whose request is in the query string of GET, in the body of POST.
+    example : mapping, optional
+        A body that can be sent; a question has its own.
     answer : type, optional
         Of a JSON answer.
     media_type : str
@@ -81,6 +86,8 @@ class Route:
     description: str = ""
     query: type[BaseModel] | None = None
     body: type[BaseModel] | None = None
+    question: Question | None = None
+    example: Mapping[str, Any] | None = None
     answer: Any = None
     media_type: str = JSON
     raw_body: bool = False

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 import schemathesis
 from hypothesis import HealthCheck, settings
 from openapi_spec_validator import validate
@@ -17,9 +18,12 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from relayd.http.description.documentation import EXAMPLES
+import relayd
+from planner.model.errors import InputError
 from relayd.http.description.openapi import document
+from relayd.http.models.questions import SCHEMA_NAMES
 from relayd.http.routes.all import ROUTES
+from relayd.questions.registry import QUESTIONS
 from tests.http.running import Served, served
 from tests.properties import examples
 
@@ -88,19 +92,63 @@ def test_documentation_is_whole_and_loads_nothing_from_elsewhere(service: Served
 
 
 def test_its_examples_work(service: Served) -> None:
-    paths = {
-        schema["$ref"].rpartition("/")[2]: path
-        for path, methods in API["paths"].items()
-        for schema in [
-            methods.get("post", {})
-            .get("requestBody", {})
-            .get("content", {})
-            .get("application/json", {})
-            .get("schema", {})
-        ]
-        if schema
-    }
-    for model, example in EXAMPLES.items():
-        if model == "SamplesGiven":
-            continue  # would change the service that all tests share
-        assert service.ask("POST", paths[model], example).status == 200, model
+    answered = set()
+    for path, methods in API["paths"].items():
+        content = methods.get("post", {}).get("requestBody", {}).get("content", {})
+        example = content.get("application/json", {}).get("example")
+        if example is None or path == "/v1/samples":
+            continue  # samples would change the service that all tests share
+        assert service.ask("POST", path, example).status == 200, path
+        answered.add(path)
+    assert answered == {"/v1/plans/batch", *(question.path for question in QUESTIONS)}
+
+
+def test_questions_are_described_as_they_are_specified(service: Served) -> None:
+    found = service.get("/v1/questions").json["questions"]
+    assert [each["name"] for each in found] == [question.name for question in QUESTIONS]
+    for each, question in zip(found, QUESTIONS, strict=True):
+        schema = API["components"]["schemas"][SCHEMA_NAMES[question.name]]
+        without_effect = {n for n, value in schema["properties"].items() if "deprecated" in value}
+        assert {f["name"] for f in each["fields"]} == schema["properties"].keys() - without_effect
+        required = {field["name"] for field in each["fields"] if field["required"]}
+        assert required == set(schema["required"])
+    plan = {field["name"]: field for field in found[0]["fields"]}
+    assert plan["volume_gb"]["unit"] == "GB"
+    assert plan["volume_gb"]["option"] == "--volume"
+    assert dict(plan["objective"]["choices"])["cost"] == "least cost"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field", "remedy"),
+    [
+        ({"volume": "1TB"}, "volume", "Did you mean `volume_gb`?"),
+        ({"volume_gb": "1 parsec"}, "volume_gb", None),
+        ({"vms": 0}, "vms", None),
+        ({"deadline_s": -1}, "deadline_s", None),
+        ({"vms_in": {"us-east": "many"}}, "vms_in us-east", None),
+        ({"month_to_date_gb": {"aws": -1}}, "month_to_date_gb aws", None),
+    ],
+)
+def test_a_wrong_body_is_refused_as_the_library_refuses_it(
+    wrong: dict[str, Any], field: str, remedy: str | None, service: Served
+) -> None:
+    answer = service.ask("POST", "/v1/plans", {"src": "us-east", "dst": "sa", **wrong})
+    with pytest.raises(InputError) as caught:
+        relayd.open().plan("us-east", "sa", **wrong)
+    error = caught.value
+    assert (answer.status, answer.json["kind"]) == (422, "input")
+    assert answer.json["field"] == field == error.field
+    assert answer.json["problem"] == error.problem
+    assert answer.json.get("remedy") == error.remedy
+    assert remedy in (None, error.remedy)
+    assert "--" not in answer.json["detail"]
+
+
+def test_a_query_takes_what_people_write(service: Served) -> None:
+    asked = "src=us-east&dst=sa&volume_gb=1TB&deadline_s=2d&avoid=provider:azure&avoid=country:DE"
+    there = service.get(f"/v1/plans?{asked}")
+    body = {"src": "us-east", "dst": "sa", "volume_gb": 1000, "deadline_s": 172800}
+    rules = {"avoid": ["provider:azure", "country:DE"]}
+    assert there.json == service.ask("POST", "/v1/plans", {**body, **rules}).json
+    refused = service.get("/v1/plans?src=us-east&dst=sa&vm_types=aws=t2.micro")
+    assert (refused.status, refused.json["field"]) == (422, "vm_types")

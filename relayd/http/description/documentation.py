@@ -9,53 +9,6 @@ from typing import Any
 
 from relayd.http.description.openapi import document
 
-EXAMPLES: dict[str, Any] = {
-    "PlanRequest": {"src": "us-east", "dst": "sa", "volume_gb": 500},
-    "PlanBatch": {"plans": [{"src": "us-east", "dst": "sa"}, {"src": "eu", "dst": "nowhere"}]},
-    "ShuffleQuestion": {
-        "demands": [
-            {"src": "aws:us-east-1", "dst": "aws:eu-west-1", "volume_gb": 100},
-            {"src": "aws:us-east-1", "dst": "gcp:us-east1", "volume_gb": 50},
-        ]
-    },
-    "BroadcastQuestion": {
-        "src": "aws:us-east-1",
-        "destinations": ["aws:eu-west-1", "gcp:asia-east1"],
-        "volume_gb": 50,
-    },
-    "ScheduleQuestion": {
-        "transfers": [
-            {
-                "id": "backup",
-                "src": "aws:us-east-1",
-                "dst": "aws:eu-west-1",
-                "volume_gb": 2000,
-                "deadline_s": 7200,
-            }
-        ]
-    },
-    "ReduceQuestion": {"input_gb": {"aws:us-east-1": 100, "aws:eu-west-1": 40}},
-    "TasksQuestion": {
-        "tasks": [{"id": "map"}, {"id": "reduce"}],
-        "traffic": [{"src": "map", "dst": "reduce", "volume_gb": 20}],
-        "vms": [
-            {"id": "vm1", "region": "aws:us-east-1", "cpus": 1},
-            {"id": "vm2", "region": "aws:eu-west-1", "cpus": 1},
-            {"id": "vm3", "region": "aws:us-east-2", "cpus": 1},
-        ],
-    },
-    "SamplesGiven": {
-        "samples": [
-            {
-                "src": "aws:us-east-1",
-                "dst": "aws:sa-east-1",
-                "metric": "rtt_ms",
-                "value": 114.2,
-                "measured_at_s": 1700000000,
-            }
-        ]
-    },
-}
 VALUES = {"src": "us-east", "dst": "sa"}
 
 
@@ -147,9 +100,9 @@ def _parameter(operation: str, parameter: dict[str, Any]) -> str:
 def _body(operation: str, description: dict[str, Any], api: dict[str, Any]) -> str:
     if "requestBody" not in description:
         return ""
-    schema = description["requestBody"]["content"]["application/json"]["schema"]
-    model = schema["$ref"].rpartition("/")[2]
-    example = json.dumps(EXAMPLES.get(model, _least(model, api)), indent=1)
+    content = description["requestBody"]["content"]["application/json"]
+    model = content["schema"]["$ref"].rpartition("/")[2]
+    example = json.dumps(content.get("example") or _least(model, api), indent=1)
     return (
         f'<div class="field wide"><label for="{operation}-body">{_link(model)}</label>'
         f'<textarea id="{operation}-body" spellcheck="false" rows="8">{escape(example)}</textarea>'

@@ -9,10 +9,12 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter
 
 from relayd.http.models.problems import Problem
+from relayd.http.models.questions import SCHEMA_NAMES, query_schema, request_schemas
 from relayd.http.responses.json_responses import JSON
 from relayd.http.responses.problems import MEDIA_TYPE
 from relayd.http.route import NDJSON, Route
 from relayd.http.routes.all import ROUTES
+from relayd.questions.registry import QUESTIONS
 from relayd.version import __version__
 
 _REFS = "#/components/schemas/{model}"
@@ -99,6 +101,9 @@ class _Schemas:
         ]
         self._found, rest = TypeAdapter.json_schemas(wanted, ref_template=_REFS)
         self.definitions: dict[str, Any] = rest.get("$defs", {})
+        for question in QUESTIONS:
+            self.definitions |= request_schemas(question)
+        self.definitions["PlanQuery"] = query_schema(QUESTIONS[0])
 
     def answer(self, model: Any) -> dict[str, Any]:
         return self._found[model, "serialization"]
@@ -133,6 +138,8 @@ def _operation(route: Route, schemas: _Schemas) -> dict[str, Any]:
     ]
     if route.query:
         parameters += _query(schemas.query(route.query))
+    elif route.question and route.method == "GET":
+        parameters += _query(query_schema(route.question))
     if route.etag:
         parameters.append(
             {
@@ -145,10 +152,8 @@ def _operation(route: Route, schemas: _Schemas) -> dict[str, Any]:
         )
     if parameters:
         operation["parameters"] = parameters
-    if route.body:
-        content = {
-            kind: {"schema": _body_schema(kind, route, schemas)} for kind in route.body_types
-        }
+    if route.method == "POST":
+        content = {kind: _body(kind, route, schemas) for kind in route.body_types}
         operation["requestBody"] = {"required": True, "content": content}
     operation["responses"] = _responses(route, schemas)
     operation["security"] = [{"token": []}, {}] if route.scope else [{}]
@@ -157,11 +162,15 @@ def _operation(route: Route, schemas: _Schemas) -> dict[str, Any]:
     return operation
 
 
-def _body_schema(kind: str, route: Route, schemas: _Schemas) -> dict[str, Any]:
-    assert route.body
+def _body(kind: str, route: Route, schemas: _Schemas) -> dict[str, Any]:
     if kind == NDJSON:
-        return {"type": "string", "description": "One JSON object a line."}
-    return schemas.body(route.body)
+        return {"schema": {"type": "string", "description": "One JSON object a line."}}
+    if route.question:
+        reference = _REFS.format(model=SCHEMA_NAMES[route.question.name])
+        return {"schema": {"$ref": reference}, "example": route.question.example}
+    assert route.body
+    example = {"example": route.example} if route.example else {}
+    return {"schema": schemas.body(route.body), **example}
 
 
 def _tag(route: Route) -> str:
@@ -202,7 +211,7 @@ def _responses(route: Route, schemas: _Schemas) -> dict[str, Any]:
     statuses = {*_ALWAYS, *route.statuses, 422}
     if route.scope:
         statuses |= {*_WITH_SCOPE}
-    if route.body:
+    if route.method == "POST":
         statuses |= {415}
     problem = {MEDIA_TYPE: {"schema": schemas.answer(Problem)}}
     for status in sorted(statuses):

@@ -10,9 +10,13 @@ from urllib.parse import parse_qsl
 from aiohttp import hdrs, web
 from pydantic import BaseModel, ValidationError
 
+from planner.fields.kinds import ByPlace
+from planner.fields.specified import Specified, fields_of
 from planner.model.errors import InputError
 from relayd.http.middleware.json_documents import read_json
+from relayd.http.responses.json_responses import JSON
 from relayd.http.responses.problems import ProblemError, invalid
+from relayd.questions.registry import Question
 
 MOST_QUERY = 100
 """Parameters of a query string."""
@@ -26,25 +30,14 @@ def read_query(request: web.Request, model: type[BaseModel] | None) -> Any:
     InputError
         If a parameter is unknown, wrong, or given twice where one is meant.
     """
-    text = request.rel_url.raw_query_string
     if model is None:
-        if text:
+        if text := request.rel_url.raw_query_string:
             first = text.partition("=")[0][:50]
             raise InputError("query", "takes no parameters", value=first)
         return None
-    try:
-        pairs = parse_qsl(
-            text,
-            keep_blank_values=True,
-            strict_parsing=bool(text),
-            errors="strict",
-            max_num_fields=MOST_QUERY,
-        )
-    except (ValueError, UnicodeDecodeError):
-        raise InputError("query", "is not a query string such as a=1&b=2") from None
     content: dict[str, Any] = {}
     fields = model.model_fields
-    for name, value in pairs:
+    for name, value in _pairs(request):
         if name not in fields:
             raise InputError(
                 name[:100],
@@ -63,13 +56,51 @@ def read_query(request: web.Request, model: type[BaseModel] | None) -> Any:
         raise invalid(error) from None
 
 
-async def read_body(
-    request: web.Request, model: type[BaseModel], most_bytes: int, timeout_s: float
-) -> Any:
-    """Return the JSON body as a model."""
-    check_media_type(request, ("application/json",))
-    content = await read_bytes(request, most_bytes, timeout_s)
-    value = read_json(content)
+def _pairs(request: web.Request) -> list[tuple[str, str]]:
+    text = request.rel_url.raw_query_string
+    try:
+        return parse_qsl(
+            text,
+            keep_blank_values=True,
+            strict_parsing=bool(text),
+            errors="strict",
+            max_num_fields=MOST_QUERY,
+        )
+    except (ValueError, UnicodeDecodeError):
+        raise InputError("query", "is not a query string such as a=1&b=2") from None
+
+
+def read_question(request: web.Request, question: Question) -> Specified:
+    """Return the request of a question that a query string holds.
+
+    Raises
+    ------
+    InputError
+        If a parameter is unknown, wrong, or given twice where one is meant.
+    """
+    known = {field.key: field.kind for field in fields_of(question.request).values()}
+    content: dict[str, Any] = {}
+    for name, value in _pairs(request):
+        kind = known.get(name)
+        if isinstance(kind, ByPlace):
+            raise InputError(name, "is not a parameter of this path", remedy="Send a JSON body.")
+        if kind is not None and kind.repeated:
+            content.setdefault(name, []).append(value)
+        elif name in content:
+            raise InputError(name, "is given twice", value=value)
+        else:
+            content[name] = value
+    return question.request.from_json(content)
+
+
+async def read_body(request: web.Request, most_bytes: int, timeout_s: float) -> Any:
+    """Return the JSON value in the body."""
+    check_media_type(request, (JSON,))
+    return read_json(await read_bytes(request, most_bytes, timeout_s))
+
+
+def as_model(value: Any, model: type[BaseModel]) -> Any:
+    """Return a JSON value as a model."""
     try:
         return model.model_validate(value, strict=True)
     except ValidationError as error:

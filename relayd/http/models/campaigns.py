@@ -7,12 +7,12 @@ from typing import Any, Literal
 from pydantic import Field
 
 from planner.model.network import Snapshot
-from relayd.http.models.common import Answered, Asked, Name
+from relayd.http.models.common import Name, RequestModel, ResponseModel
 
 MOST_PAIRS = 1000
 
 
-class CampaignRequest(Asked):
+class CampaignRequest(RequestModel):
     """What to measure with the fleet of the service."""
 
     budget_usd: float = Field(gt=0, le=1e6, description="Most to spend on egress.")
@@ -28,7 +28,7 @@ class CampaignRequest(Asked):
     resume: bool = Field(False, description="Go on with the last campaign, if it is unfinished.")
 
 
-class ProbeCounts(Answered):
+class ProbeCounts(ResponseModel):
     """How many probes are in which state."""
 
     planned: int
@@ -36,7 +36,7 @@ class ProbeCounts(Answered):
     failed: int
 
 
-class CampaignSeen(Answered):
+class CampaignSeen(ResponseModel):
     """A campaign and how far it is."""
 
     id: int
@@ -49,7 +49,7 @@ class CampaignSeen(Answered):
     usd: float
 
 
-class StageSeen(Answered):
+class StageSeen(ResponseModel):
     """Probes that were chosen together, and how far they are."""
 
     stage: str = Field(description="`rtt`, `per-flow`, `caps`, `aggregate 1`, ...")
@@ -60,7 +60,7 @@ class StageSeen(Answered):
     usd: float
 
 
-class FailuresSeen(Answered):
+class FailuresSeen(ResponseModel):
     """Probes that failed for the same reason."""
 
     problem: str = Field(description="What happened.")
@@ -73,7 +73,7 @@ class FailuresSeen(Answered):
     last_at_s: float | None
 
 
-class CampaignAnswer(Answered):
+class CampaignAnswer(ResponseModel):
     """One campaign."""
 
     snapshot: Snapshot
@@ -86,7 +86,7 @@ class CampaignAnswer(Answered):
     )
 
 
-class CampaignPart(Answered):
+class CampaignPart(ResponseModel):
     """What some probes take at most."""
 
     rounds: int
@@ -94,7 +94,7 @@ class CampaignPart(Answered):
     egress_usd: float
 
 
-class RegionPart(Answered):
+class RegionPart(ResponseModel):
     """What a region sends and receives, and what its egress costs."""
 
     sent_gb: float
@@ -110,7 +110,7 @@ class ForecastSeen(CampaignPart):
     regions: dict[str, RegionPart]
 
 
-class ForecastAnswer(Answered):
+class ForecastAnswer(ResponseModel):
     """What a campaign would do and cost, and what measuring all pairs would."""
 
     snapshot: Snapshot
@@ -118,7 +118,7 @@ class ForecastAnswer(Answered):
     all_pairs: ForecastSeen = Field(description="All pairs with 64 connections for 5 s.")
 
 
-class Campaigns(Answered):
+class Campaigns(ResponseModel):
     """A page of campaigns, the newest first."""
 
     snapshot: Snapshot

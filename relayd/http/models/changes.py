@@ -9,7 +9,7 @@ from pydantic import Field
 from planner.model.estimate import Kind
 from planner.model.network import Snapshot
 from probes.samples import Metric
-from relayd.http.models.common import Answered, Estimate, Page
+from relayd.http.models.common import Estimate, Page, ResponseModel
 from relayd.http.models.network import SnapshotSeen
 
 DAY_S = 86400.0
@@ -33,7 +33,7 @@ class ChangesQuery(Page):
     )
 
 
-class ChangeSeen(Answered):
+class ChangeSeen(ResponseModel):
     """An estimate that left its bounds."""
 
     src: str = Field(description="Kind of a link, or the region of a cap.")
@@ -46,7 +46,7 @@ class ChangeSeen(Answered):
     ratio: float | None = Field(description="Now over then; null where that was 0.")
 
 
-class ShiftSeen(Answered):
+class ShiftSeen(ResponseModel):
     """A lasting change of level that was found in the samples of a link."""
 
     src: str
@@ -58,7 +58,7 @@ class ShiftSeen(Answered):
     after: float
 
 
-class Changes(Answered):
+class Changes(ResponseModel):
     """What has changed, the largest ratio first."""
 
     snapshot: Snapshot

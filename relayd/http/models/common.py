@@ -7,7 +7,6 @@ from typing import Annotated, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field
 
 from planner.model.estimate import Addresses, HeldTo, Kind, Method
-from planner.model.network import Snapshot
 
 MOST_NAME = 200
 """Characters of a name: of a region, an alias, a rule."""
@@ -15,19 +14,19 @@ MOST_NAME = 200
 Name: TypeAlias = Annotated[str, Field(min_length=1, max_length=MOST_NAME)]
 
 
-class Asked(BaseModel):
+class RequestModel(BaseModel):
     """Base of what a client sends: unknown keys are refused, not ignored."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
-class Answered(BaseModel):
+class ResponseModel(BaseModel):
     """Base of what the service says; keys may be added, never renamed or removed."""
 
     model_config = ConfigDict(frozen=True)
 
 
-class Page(Asked):
+class Page(RequestModel):
     """Which part of a long list."""
 
     limit: int = Field(100, ge=1, le=1000, description="Most entries of the answer.")
@@ -36,7 +35,7 @@ class Page(Asked):
     )
 
 
-class EstimateFigures(Answered):
+class EstimateFigures(ResponseModel):
     """The figures that an estimate was made with; those that its method has none of are missing."""
 
     connections: int | None = Field(None, description="Parallel TCP connections of the samples.")
@@ -58,7 +57,7 @@ class EstimateFigures(Answered):
     )
 
 
-class EstimateOrigin(Answered):
+class EstimateOrigin(ResponseModel):
     """From what an estimate was made; keys that are missing are null or 0."""
 
     kind: Kind = Field(
@@ -78,7 +77,7 @@ class EstimateOrigin(Answered):
     figures: EstimateFigures | None = None
 
 
-class _Believed(Answered):
+class _Estimated(ResponseModel):
     source: Kind
     measured_at_s: float | None = Field(
         description="Time from which bounds widen, seconds since 1970 (UTC): of the newest sample."
@@ -88,7 +87,7 @@ class _Believed(Answered):
     origin: EstimateOrigin
 
 
-class Estimate(_Believed):
+class Estimate(_Estimated):
     """What is believed of one quantity; nine of ten true values lie between low and high."""
 
     low: float
@@ -96,12 +95,9 @@ class Estimate(_Believed):
     high: float
 
 
-class Cap(_Believed):
+class Cap(_Estimated):
     """What one VM can do at most; null where nothing is known of its type."""
 
     low: float | None
     expected: float | None
     high: float | None
-
-
-__all__ = ["MOST_NAME", "Answered", "Asked", "Cap", "Estimate", "Name", "Page", "Snapshot"]

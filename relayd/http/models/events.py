@@ -6,10 +6,10 @@ from typing import Any
 
 from pydantic import Field
 
-from relayd.http.models.common import Answered, Asked
+from relayd.http.models.common import RequestModel, ResponseModel
 
 
-class EventsQuery(Asked):
+class EventsQuery(RequestModel):
     """From where on."""
 
     after: int | None = Field(
@@ -20,7 +20,7 @@ class EventsQuery(Asked):
     )
 
 
-class EventSeen(Answered):
+class EventSeen(ResponseModel):
     """The `data` of one event."""
 
     id: int

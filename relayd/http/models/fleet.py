@@ -8,11 +8,11 @@ from pydantic import Field
 
 from planner.model.link_states import LinkState
 from planner.model.network import Snapshot
-from relayd.http.models.common import Answered
+from relayd.http.models.common import ResponseModel
 from relayd.http.models.network import Site
 
 
-class FleetHost(Answered):
+class FleetHost(ResponseModel):
     """A host that measures; how it is logged in to is not told."""
 
     name: str
@@ -26,7 +26,7 @@ class FleetHost(Answered):
     remedy: str | None = Field(description="What to do about it.")
 
 
-class VmCapSeen(Answered):
+class VmCapSeen(ResponseModel):
     """The newest cap of one VM in one direction, beside those of its type."""
 
     host: str
@@ -45,7 +45,7 @@ class VmCapSeen(Answered):
     text: str
 
 
-class FleetAnswer(Answered):
+class FleetAnswer(ResponseModel):
     """Who measures, and what is wrong now."""
 
     snapshot: Snapshot
@@ -60,7 +60,7 @@ class FleetAnswer(Answered):
     why_not: str = Field(description="Why not; empty where they may.")
 
 
-class ReferenceCaps(Answered):
+class ReferenceCaps(ResponseModel):
     """What the catalogue says of a VM type."""
 
     egress_gbps: float
@@ -76,7 +76,7 @@ class SiteSeen(Site):
     reference: ReferenceCaps | None = Field(description="null where the type is not known.")
 
 
-class Sites(Answered):
+class Sites(ResponseModel):
     """The caps of all regions."""
 
     snapshot: Snapshot

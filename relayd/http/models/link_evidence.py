@@ -9,7 +9,7 @@ from probes.analysis.binning import LEAST_FOR_SHAPE
 from probes.estimation.provenance import Kind, Quantity
 from probes.importers.limits import MAX_TIME_S
 from probes.samples import Metric
-from relayd.http.models.common import Answered, Asked, Estimate, Page
+from relayd.http.models.common import Estimate, Page, RequestModel, ResponseModel
 from relayd.http.models.network import SampleSeen
 from relayd.store.links.events import EventKind
 
@@ -17,7 +17,7 @@ MOST_BINS = 1000
 MOST_LISTED = 5000
 
 
-class SummaryQuery(Asked):
+class SummaryQuery(RequestModel):
     """Of what to sum up the samples of a link."""
 
     metric: Metric = "rtt_ms"
@@ -36,7 +36,7 @@ class SummaryQuery(Asked):
     )
 
 
-class MetricSeen(Answered):
+class MetricSeen(ResponseModel):
     """How much was measured of one metric of a link."""
 
     metric: Metric
@@ -45,7 +45,7 @@ class MetricSeen(Answered):
     last_at_s: float
 
 
-class Bin(Answered):
+class Bin(ResponseModel):
     """Samples of a stretch of time, values in the metric's unit."""
 
     begin_s: float = Field(description="Of the first sample in it.")
@@ -56,7 +56,7 @@ class Bin(Answered):
     high: float
 
 
-class Bar(Answered):
+class Bar(ResponseModel):
     """A bar of a histogram: from `low` up to but without `high`; the last bar with it."""
 
     low: float
@@ -64,7 +64,7 @@ class Bar(Answered):
     samples: int
 
 
-class Point(Answered):
+class Point(ResponseModel):
     """One sample."""
 
     at_s: float
@@ -72,7 +72,7 @@ class Point(Answered):
     connections: int | None
 
 
-class LinkSummary(Answered):
+class LinkSummary(ResponseModel):
     """The samples of a link and metric, small enough to look at."""
 
     snapshot: Snapshot
@@ -104,7 +104,7 @@ class LinkEventsQuery(Page):
     """Which part of the list."""
 
 
-class LinkEventSeen(Answered):
+class LinkEventSeen(ResponseModel):
     """Something that happened to a link."""
 
     at_s: float = Field(
@@ -120,7 +120,7 @@ class LinkEventSeen(Answered):
     reason: str = Field(description="Why its condition changed, as a clause; may be empty.")
 
 
-class LinkEvents(Answered):
+class LinkEvents(ResponseModel):
     """A page of what happened to a link, the newest first."""
 
     snapshot: Snapshot
@@ -128,14 +128,14 @@ class LinkEvents(Answered):
     next_cursor: str | None
 
 
-class LeftOut(Answered):
+class LeftOut(ResponseModel):
     """Samples that were not used."""
 
     reason: str
     samples: int
 
 
-class EvidenceSeries(Answered):
+class EvidenceSeries(ResponseModel):
     """Samples of one link and metric that a figure rests on."""
 
     src: str
@@ -149,7 +149,7 @@ class EvidenceSeries(Answered):
     )
 
 
-class Evidence(Answered):
+class Evidence(ResponseModel):
     """What one figure was made of."""
 
     quantity: Quantity
@@ -167,7 +167,7 @@ class Evidence(Answered):
     further: int = Field(description="How many links took part that are not named.")
 
 
-class LinkEvidence(Answered):
+class LinkEvidence(ResponseModel):
     """What is behind each figure of a link."""
 
     snapshot: Snapshot

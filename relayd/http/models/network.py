@@ -12,14 +12,14 @@ from planner.model.link_states import LinkState
 from planner.model.network import Snapshot
 from planner.model.verification import Verified
 from probes.samples import Metric
-from relayd.http.models.common import Answered, Asked, Cap, Estimate, Name, Page
+from relayd.http.models.common import Cap, Estimate, Name, Page, RequestModel, ResponseModel
 
 MatrixMetric: TypeAlias = Literal[
     "per-flow", "aggregate", "rtt", "fee", "relay-gain", "loss", "age"
 ]
 
 
-class Region(Answered):
+class Region(ResponseModel):
     """A region of the graph."""
 
     id: str
@@ -33,7 +33,7 @@ class Region(Answered):
     aliases: list[str]
 
 
-class Regions(Answered):
+class Regions(ResponseModel):
     """All regions of the graph, and all aliases."""
 
     snapshot: Snapshot
@@ -41,7 +41,7 @@ class Regions(Answered):
     aliases: dict[str, list[str]] = Field(description="Alias to regions, the preferred first.")
 
 
-class Link(Answered):
+class Link(ResponseModel):
     """One directed pair of regions."""
 
     src: str
@@ -63,7 +63,7 @@ class LinksQuery(Page):
     )
 
 
-class Links(Answered):
+class Links(ResponseModel):
     """A page of links."""
 
     snapshot: Snapshot
@@ -71,7 +71,7 @@ class Links(Answered):
     next_cursor: str | None = Field(description="For the next page; null on the last.")
 
 
-class Caps(Answered):
+class Caps(ResponseModel):
     """The VM at one end of a link."""
 
     region: str
@@ -81,7 +81,7 @@ class Caps(Answered):
     window_mb: Estimate
 
 
-class Light(Answered):
+class Light(ResponseModel):
     """A link's round-trip time against light on the shortest way over the globe."""
 
     distance_km: float = Field(description="Along the great circle.")
@@ -93,7 +93,7 @@ class Light(Answered):
     possible: bool = Field(description="False where the time is below the bound.")
 
 
-class LinkAnswer(Answered):
+class LinkAnswer(ResponseModel):
     """One link, the VMs at its ends, and what it costs."""
 
     snapshot: Snapshot
@@ -111,7 +111,7 @@ class HistoryQuery(Page):
     metric: Metric | None = Field(None, description="Only this metric.")
 
 
-class SampleSeen(Answered):
+class SampleSeen(ResponseModel):
     """A sample, with where it is kept and came from."""
 
     id: int
@@ -137,7 +137,7 @@ class SampleSeen(Answered):
     intervals: int | None = Field(description="Of how many intervals it is the median.")
 
 
-class History(Answered):
+class History(ResponseModel):
     """A page of samples, the oldest first."""
 
     snapshot: Snapshot
@@ -145,7 +145,7 @@ class History(Answered):
     next_cursor: str | None
 
 
-class MatrixQuery(Asked):
+class MatrixQuery(RequestModel):
     """Which figure for all pairs."""
 
     metric: MatrixMetric = "aggregate"
@@ -166,7 +166,7 @@ class MatrixQuery(Asked):
     )
 
 
-class MatrixAnswer(Answered):
+class MatrixAnswer(ResponseModel):
     """One figure for every pair of regions, row to column."""
 
     snapshot: Snapshot
@@ -179,7 +179,7 @@ class MatrixAnswer(Answered):
     )
 
 
-class Site(Answered):
+class Site(ResponseModel):
     """A region with the caps of one VM there."""
 
     region: str
@@ -189,7 +189,7 @@ class Site(Answered):
     window_mb: Estimate
 
 
-class Graph(Answered):
+class Graph(ResponseModel):
     """A whole snapshot: enough to plan without asking again."""
 
     snapshot: Snapshot
@@ -206,7 +206,7 @@ class Graph(Answered):
     )
 
 
-class SnapshotSeen(Answered):
+class SnapshotSeen(ResponseModel):
     """A snapshot that is kept."""
 
     id: str
@@ -218,7 +218,7 @@ class SnapshotSeen(Answered):
     sites: int
 
 
-class Snapshots(Answered):
+class Snapshots(ResponseModel):
     """A page of snapshots, the newest first."""
 
     snapshot: Snapshot
@@ -226,7 +226,7 @@ class Snapshots(Answered):
     next_cursor: str | None
 
 
-class CatalogueAnswer(Answered):
+class CatalogueAnswer(ResponseModel):
     """What is known without measuring."""
 
     snapshot: Snapshot

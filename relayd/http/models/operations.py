@@ -7,16 +7,16 @@ from typing import Any, Literal
 from pydantic import Field
 
 from planner.model.network import Snapshot
-from relayd.http.models.common import Answered
+from relayd.http.models.common import ResponseModel
 
 
-class Health(Answered):
+class Health(ResponseModel):
     """The process answers."""
 
     status: Literal["ok"]
 
 
-class WatchHealth(Answered):
+class WatchHealth(ResponseModel):
     """How the watcher is, as far as anyone may know."""
 
     role: str = Field(description="`prober`, `standby` or `stopped`.")
@@ -25,7 +25,7 @@ class WatchHealth(Answered):
     legs_degraded: int | None
 
 
-class Readiness(Answered):
+class Readiness(ResponseModel):
     """Whether requests should be sent here."""
 
     status: Literal["ready", "not ready"]
@@ -40,7 +40,7 @@ class Readiness(Answered):
     )
 
 
-class Watch(Answered):
+class Watch(ResponseModel):
     """The watcher of the fleet."""
 
     snapshot: Snapshot

@@ -10,14 +10,14 @@ from planner.model.estimate import AddressKind
 from planner.model.network import Snapshot
 from probes.importers.limits import MAX_CONNECTIONS, MAX_DURATION_S, MAX_TIME_S, MIN_TIME_S
 from probes.samples import Metric
-from relayd.http.models.common import Answered, Asked, Name
+from relayd.http.models.common import Name, RequestModel, ResponseModel
 
 MOST_INTERVALS = 10**6
 
 Word: TypeAlias = Annotated[str, Field(max_length=100)]
 
 
-class SampleGiven(Asked):
+class SampleGiven(RequestModel):
     """One measurement. Two with equal values are one sample, however often they are sent."""
 
     src: Name = Field(description="`provider:region`; a zone may follow as clouds write it.")
@@ -47,7 +47,7 @@ class SampleGiven(Asked):
     )
 
 
-class SamplesGiven(Asked):
+class SamplesGiven(RequestModel):
     """Samples in one document."""
 
     samples: list[dict[str, Any]] = Field(
@@ -56,14 +56,14 @@ class SamplesGiven(Asked):
     )
 
 
-class Rejection(Answered):
+class Rejection(ResponseModel):
     """A sample that was left out."""
 
     row: int = Field(description="From 1: its place in the list, or its line.")
     reason: str
 
 
-class IngestAnswer(Answered):
+class IngestAnswer(ResponseModel):
     """What became of the samples; when this is read, those accepted are on disk."""
 
     snapshot: Snapshot

@@ -7,20 +7,22 @@ from typing import Any
 
 import orjson
 from aiohttp import web
-from pydantic import ValidationError
 
-from planner.model.answer import Answer
+from planner.fields.specified import Specified
 from planner.model.errors import InputError, RelaydError
 from planner.transfer.plan import Plan
-from planner.transfer.request import DEFAULT_CANDIDATES
-from relayd.http.models.plans import BatchAnswer, PlanBatch, PlanQuery, PlanRequest
+from planner.transfer.request import DEFAULT_CANDIDATES, TransferRequest
+from relayd.http.models.plans import BatchAnswer, PlanBatch
 from relayd.http.responses.json_responses import encoded, json_response
-from relayd.http.responses.problems import ProblemError, invalid, problem_of
 from relayd.http.responses.problems import encoded as problem_bytes
+from relayd.http.responses.problems import problem_of
 from relayd.http.route import RequestContext, Route
 from relayd.http.server.current_state import Current
 from relayd.http.server.service import Service
+from relayd.questions.registry import QUESTIONS
 from relayd.sources.wan import Wan
+
+TRANSFER = next(question for question in QUESTIONS if question.name == "transfer")
 
 # A plan over few VMs takes some 0.35 ms, and handing it to another process and back takes longer:
 # it is made where it is asked. With more VMs, or several under a limit, the search may
@@ -40,11 +42,8 @@ def cached_plan(service: Service, request: web.Request) -> web.Response | None:
 
 async def get_plan(context: RequestContext) -> web.Response:
     """Answer a question in a query string."""
-    asked = PlanRequest.model_construct(
-        _fields_set=context.query.model_fields_set, **dict(context.query)
-    )
     current = context.service.current
-    body = await _plan(context.service, current, asked)
+    body = await _plan(context.service, current, context.query)
     if context.request.method == "GET":
         current.plans.keep(context.request.raw_path, body)
     return json_response(body, current.snapshot)
@@ -75,71 +74,56 @@ async def post_plans_batch(context: RequestContext) -> web.Response:
     return json_response(body, current.snapshot)
 
 
-async def _plan(service: Service, current: Current, asked: PlanRequest) -> bytes:
-    key = _key(asked)
+async def _plan(service: Service, current: Current, request: TransferRequest) -> bytes:
+    key = repr(request)  # canonical: it leaves defaults out
     body = current.plans.get(key)
     if body is not None:
         service.metrics.cached()
         return body
     began_s = time.perf_counter()
-    if _is_quick(asked):
-        body = plan_bytes(current.wan, asked)
+    if _is_quick(request):
+        body = answer_bytes(current.wan, request)
     else:
-        body = await service.workers.ask(current.version, plan_bytes, asked)
+        body = await service.workers.ask(current.version, answer_bytes, request)
     service.metrics.planned(time.perf_counter() - began_s)
     current.plans.keep(key, body)
     return body
 
 
-def _key(asked: PlanRequest) -> str:
-    """Return the question without what it leaves at its default, in one spelling."""
-    said: list[tuple[str, Any]] = sorted(asked.model_dump(exclude_defaults=True).items())
-    return repr(said)
-
-
-def _is_quick(asked: PlanRequest) -> bool:
-    if asked.vms > MOST_VMS_HERE or asked.vms_in or asked.vm_types or asked.frontier:
+def _is_quick(request: TransferRequest) -> bool:
+    if request.vms > MOST_VMS_HERE or request.vms_in or request.vm_types or request.frontier:
         return False
-    if asked.candidates > DEFAULT_CANDIDATES:
+    if request.candidates > DEFAULT_CANDIDATES:
         return False
-    limits = (asked.budget_usd, asked.deadline_s, asked.min_throughput_gbps)
-    return asked.vms == 1 or limits == (None, None, None)
+    limits = (request.budget_usd, request.deadline_s, request.min_throughput_gbps)
+    return request.vms == 1 or limits == (None, None, None)
 
 
-def dumped(answer: Answer) -> bytes:
+def answer_bytes(wan: Wan, request: Specified) -> bytes:
     """Return an answer as JSON.
 
     orjson writes dataclasses as they are: 0.02 ms a plan, where turning one into dicts and these
     into text takes 0.14 ms, nearly half of what planning takes.
-    """
-    return orjson.dumps(answer, option=orjson.OPT_SERIALIZE_NUMPY)
-
-
-def plan_bytes(wan: Wan, request: PlanRequest) -> bytes:
-    """Return a plan as JSON.
 
     Raises
     ------
     RelaydError
-        As :meth:`relayd.sources.wan.Wan.plan` does.
+        As :meth:`relayd.sources.wan.Wan.ask` does.
     """
-    return dumped(wan.plan(**request.keywords()))
+    return orjson.dumps(wan.ask(request), option=orjson.OPT_SERIALIZE_NUMPY)
 
 
-def batch_items(wan: Wan, questions: list[Any], request_id: str | None) -> list[bytes]:
+def batch_items(wan: Wan, requests: list[Any], request_id: str | None) -> list[bytes]:
     """Return the items of a batch's answer, each with a plan or its own problem."""
-    return [_item(wan, question, request_id) for question in questions]
+    return [_item(wan, request, request_id) for request in requests]
 
 
-def _item(wan: Wan, question: Any, request_id: str | None) -> bytes:
+def _item(wan: Wan, request: Any, request_id: str | None) -> bytes:
     try:
-        request = PlanRequest.model_validate(question, strict=True)
-        return b'{"plan":%b,"problem":null}' % plan_bytes(wan, request)
-    except ValidationError as error:
-        problem: ProblemError = problem_of(invalid(error))
+        plan = answer_bytes(wan, TransferRequest.from_json(request))
     except RelaydError as error:
-        problem = problem_of(error)
-    return b'{"plan":null,"problem":%b}' % problem_bytes(problem, request_id)
+        return b'{"plan":null,"problem":%b}' % problem_bytes(problem_of(error), request_id)
+    return b'{"plan":%b,"problem":null}' % plan
 
 
 ROUTES = (
@@ -147,10 +131,10 @@ ROUTES = (
         "GET",
         "/v1/plans",
         get_plan,
-        "Recommend how to move a volume",
+        TRANSFER.summary,
         "plan",
         "Answers the same question faster the second time, until a new snapshot.",
-        query=PlanQuery,
+        question=TRANSFER,
         answer=Plan,
         statuses=(409, 422),
         cached=cached_plan,
@@ -159,10 +143,10 @@ ROUTES = (
         "POST",
         "/v1/plans",
         post_plan,
-        "Recommend how to move a volume",
+        TRANSFER.summary,
         "plan",
         "Takes what a query string can't say: figures by region.",
-        body=PlanRequest,
+        question=TRANSFER,
         answer=Plan,
         statuses=(409, 422),
     ),
@@ -174,6 +158,7 @@ ROUTES = (
         "plan",
         "Each is answered by itself: a wrong one gets a problem in its place.",
         body=PlanBatch,
+        example={"plans": [{"src": "us-east", "dst": "sa"}, {"src": "eu", "dst": "nowhere"}]},
         answer=BatchAnswer,
         statuses=(422,),
     ),

@@ -88,6 +88,17 @@ ROUTES = (
         "already is a duplicate, so sending again after a lost answer is safe. All samples of a "
         "request are stored together; those that are wrong are left out and told.",
         body=SamplesGiven,
+        example={
+            "samples": [
+                {
+                    "src": "aws:us-east-1",
+                    "dst": "aws:sa-east-1",
+                    "metric": "rtt_ms",
+                    "value": 114.2,
+                    "measured_at_s": 1700000000,
+                }
+            ]
+        },
         raw_body=True,
         body_types=(JSON, NDJSON),
         answer=IngestAnswer,

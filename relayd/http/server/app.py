@@ -1,13 +1,15 @@
-"""The aiohttp application: routes, their models around them, and a frame around these."""
+"""The aiohttp application: every route with its models and middleware."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 from aiohttp import web
 
-from relayd.http.middleware.reading import read_body, read_query
+from relayd.http.middleware.reading import as_model, read_body, read_query, read_question
 from relayd.http.middleware.stack import MiddlewareStack
+from relayd.http.models.questions import check_limits
 from relayd.http.route import RequestContext, Route
 from relayd.http.routes.all import ROUTES
 from relayd.http.routes.events import EVENT_STREAM
@@ -42,18 +44,32 @@ def make_app(service: Service) -> web.Application:
 def _endpoint(
     service: Service, route: Route
 ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
-    quick = route.cached
-    most_bytes = int(service.settings.body_mb * 1e6)
-    timeout_s = service.settings.read_timeout_s
+    cached = route.cached
 
     async def endpoint(request: web.Request) -> web.StreamResponse:
-        if quick is not None and (known := quick(service, request)) is not None:
+        if cached is not None and (known := cached(service, request)) is not None:
             return known
-        # The query of a page is its script's to read.
-        query = read_query(request, route.query) if route.documented else None
-        body = None
-        if route.body is not None and not route.raw_body:
-            body = await read_body(request, route.body, most_bytes, timeout_s)
+        query, body = await _read(service, route, request)
         return await route.handler(RequestContext(service, request, query, body))
 
     return endpoint
+
+
+async def _read(service: Service, route: Route, request: web.Request) -> tuple[Any, Any]:
+    """Return the query and the body of a request, by the route's models or its question."""
+    if not route.documented:  # the query of a page is for its script
+        return None, None
+    question = route.question
+    if question is not None and route.method == "GET":
+        return read_question(request, question), None
+    query = read_query(request, route.query)
+    if route.raw_body or (question is None and route.body is None):
+        return query, None
+    settings = service.settings
+    value = await read_body(request, int(settings.body_mb * 1e6), settings.read_timeout_s)
+    if question is None:
+        assert route.body
+        return query, as_model(value, route.body)
+    asked = question.request.from_json(value)
+    check_limits(question, asked)
+    return query, asked
