@@ -59,6 +59,7 @@ class PricedRequest(Specified):
         default={},
         example="aws=40TB",
         group=PRICES,
+        label="Billed this month",
     )
     vm_types: NamesByPlace = field(
         ByPlace(Name(), "provider or region"),
@@ -66,6 +67,7 @@ class PricedRequest(Specified):
         default={},
         example="aws=t2.micro",
         group=PRICES,
+        label="VM types",
         option="--vm-type",
     )
     """By provider or region."""
@@ -82,6 +84,7 @@ class VmRequest(PricedRequest):
         default=DEFAULT_CONNECTIONS,
         example="64",
         group=VMS,
+        label="Connections a VM",
     )
     vm_start_s: Figure = field(
         Duration(),
@@ -89,6 +92,7 @@ class VmRequest(PricedRequest):
         default=DEFAULT_VM_START_S,
         example="60s",
         group=PRICES,
+        label="VM start",
     )
 
 

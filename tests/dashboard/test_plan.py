@@ -13,7 +13,8 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
-from relayd.http.models.plans import PlanRequest
+from planner.fields.specified import fields_of
+from planner.transfer.request import TransferRequest
 from tests.dashboard.browser import Watched, watched
 from tests.http.running import ROOT, Served
 
@@ -43,14 +44,11 @@ def column(page: Page, table: str, at: int) -> list[str]:
 
 def test_the_form_has_every_option_of_the_api(page: Watched, grid: Served) -> None:
     shown = page.open(f"{grid.url}/plan")
-    options = shown.evaluate("import('./assets/plan/options.js').then(it => it.OPTIONS)")
-    fields = PlanRequest.model_fields
-    assert {option["name"] for option in options} == set(fields)
-    for option in options:
-        assert shown.locator(f"[name={option['name']}]").count() == 1
-        field = fields[option["name"]]
-        if not field.is_required() and field.default:
-            assert option.get("default") == field.default, option
+    shown.locator("form.plan-form").wait_for()
+    for field in fields_of(TransferRequest).values():
+        assert shown.locator(f"[name={field.key}]").count() == 1
+        described = shown.locator(f"#option-{field.key}-help")
+        assert described.text_content() == field.help
     regions = grid.get("/v1/regions").json
     names = shown.locator("#names option").evaluate_all("all => all.map(each => each.value)")
     assert set(names) == {region["id"] for region in regions["regions"]} | set(regions["aliases"])
@@ -120,7 +118,7 @@ def test_a_problem_is_said_at_its_field(browser: Browser, grid: Served) -> None:
             assert wrong.evaluate("it => it === document.activeElement")
             said = shown.locator(f"#option-{field}-problem").inner_text()
             if field == "vms_in":  # asked by a body, as the next
-                assert "valid integer" in said
+                assert "must be a whole number" in said
             elif field == "vm_types":
                 assert "is not a VM type of aws" in said
             else:
@@ -172,7 +170,7 @@ def test_options_stand_side_by_side_and_candidates_sort(page: Watched, grid: Ser
     shown.get_by_role("link", name="Compare all single relays").click()
     shown.locator("section:has(#candidates) tbody tr").nth(20).wait_for()
     every = plan_of(grid, volume_gb=500, time_value_usd_per_h=500, candidates=1000)
-    assert every["plan_id"] == plan["plan_id"]
+    assert every["paths"] == plan["paths"]
     assert every["best_relay"] == plan["best_relay"]
     assert every["alternatives"][: len(plan["alternatives"])] == plan["alternatives"]
     listed = {option["relay"] for option in (every["best_relay"], *every["alternatives"])}
@@ -260,7 +258,7 @@ def test_what_is_copied_gives_the_same_plan(
             shown.locator(".copied", has_text="copied").wait_for()
             texts[title] = shown.evaluate("navigator.clipboard.readText()")
     said = {name for name in asked if name != "frontier"} | set(PAIR)
-    for name in set(PlanRequest.model_fields) - said - {"frontier"}:
+    for name in set(fields_of(TransferRequest)) - said - {"frontier"}:
         assert f"{name}=" not in texts["Python"]  # what is not said is not copied
 
     # A command `relayd` on the path, and the store by the environment, as a user has them.

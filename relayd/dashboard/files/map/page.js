@@ -10,6 +10,7 @@ import { VIEWS } from "./places.js";
 import { linkArcs, linkTable, wayArcs, wayTable } from "./rows.js";
 import { baselineNote, places } from "../shared/places.js";
 import { verdictText } from "../plan/figures.js";
+import { loadFields } from "../plan/fields.js";
 import { fromAddress, question, toAddress } from "../plan/request.js";
 import { content, restsOn, show } from "../shared/shell.js";
 
@@ -226,4 +227,7 @@ async function start(known) {
   await draw();
 }
 
-show(async () => start(await places()));
+show(async () => {
+  const [known] = await Promise.all([places(), loadFields()]);
+  return start(known);
+});

@@ -16,19 +16,20 @@ function flagged(flag, text) {
   return text.startsWith("-") ? quoted(`${flag}=${text}`) : `${flag} ${quoted(text)}`;
 }
 
-function words(option, value) {
-  if (value === true) return [option.flag];
-  if (option.kind === "list") return value.map((each) => flagged(option.flag, each));
-  if (option.kind === "places") {
-    return Object.entries(value).map(([place, each]) =>
-      flagged(option.flag, `${place}=${each}${option.written ?? ""}`),
-    );
+// A number is in the unit of the field; a text says its own.
+const withUnit = (value, unit = "") => `${value}${typeof value === "number" ? unit : ""}`;
+
+function words({ option, control, unit, of }, value) {
+  if (value === true) return [option];
+  if (control === "list") return value.map((each) => flagged(option, each));
+  if (control === "places") {
+    return Object.entries(value).map(([place, each]) => flagged(option, `${place}=${withUnit(each, of.unit)}`));
   }
-  return [flagged(option.flag, value === "inf" ? value : `${value}${option.written ?? ""}`)];
+  return [flagged(option, withUnit(value, unit))];
 }
 
 export function commandLine(request) {
-  return ["relayd plan", ...asked(request).flatMap(([option, value]) => words(option, value))].join(" ");
+  return ["relayd plan", ...asked(request).flatMap(([field, value]) => words(field, value))].join(" ");
 }
 
 export function curl(request) {
@@ -57,8 +58,7 @@ function literal(value) {
 export function python(request) {
   const { src, dst, ...rest } = question(request).content;
   const keywords = Object.entries(rest).map(
-    ([name, value]) =>
-      `, ${name}=${name === "time_value_usd_per_h" && value === "inf" ? 'float("inf")' : literal(value)}`,
+    ([name, value]) => `, ${name}=${literal(value)}`,
   );
   return `import relayd
 

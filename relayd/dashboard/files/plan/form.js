@@ -1,56 +1,62 @@
-// The form of a request: a field for every option, and what the API says is wrong at its field.
+// The form of a request, made from the fields of the question; what is wrong is said at its field.
 
 import { element, replace } from "../shared/dom.js";
-import { OPTIONS, optionOf } from "./options.js";
-import { tidied } from "./request.js";
 import { nameList } from "../shared/places.js";
+import { FIELDS, fieldOf } from "./fields.js";
+import { tidied } from "./request.js";
 
-const id = (option) => `option-${option.name}`;
+// Always shown; the others are behind "More options".
+const BASIC = ["src", "dst", "volume_gb", "objective", "time_value_usd_per_h"];
 
-function control(option) {
-  const described = [option.help && `${id(option)}-help`, `${id(option)}-problem`].filter(Boolean).join(" ");
-  const shared = { id: id(option), name: option.name, "aria-describedby": described };
-  if (option.kind === "choice") {
+const id = (field) => `option-${field.name}`;
+
+function placeholder(field) {
+  if (field.control === "number") return field.optional ? "no limit" : field.standard;
+  return field.control === "choice" ? null : field.standard || field.example;
+}
+
+function control(field) {
+  const shared = { id: id(field), name: field.name, "aria-describedby": `${id(field)}-help ${id(field)}-problem` };
+  if (field.control === "choice") {
     return element(
       "select",
       shared,
-      option.choices.map(([value, text]) => element("option", { value }, `${value}: ${text}`)),
+      field.choices.map(([value, text]) => element("option", { value }, `${value}: ${text}`)),
     );
   }
-  if (option.kind === "flag") return element("input", { ...shared, type: "checkbox" });
-  const list = option.kind === "region" ? (option.choices ? "relay-names" : "names") : null;
-  // What a number is, the API says, with a remedy.
+  if (field.control === "flag") return element("input", { ...shared, type: "checkbox" });
+  const list = field.control === "region" ? (field.choices.length ? "relay-names" : "names") : null;
   return element("input", {
     ...shared,
     type: "text",
     list,
     autocomplete: "off",
     spellcheck: "false",
-    class: option.kind,
-    inputmode: option.kind === "number" ? "decimal" : null,
-    placeholder: option.placeholder ?? (option.default === undefined ? null : String(option.default)),
+    class: field.control,
+    placeholder: placeholder(field),
   });
 }
 
-function field(option) {
-  const unit = option.unit && element("small", { class: "muted" }, option.unit);
+function labelled(field) {
+  const unit = field.unit && element("small", { class: "muted" }, field.unit);
   return element(
     "div",
-    { class: `field field-${option.kind}` },
-    element("label", { for: id(option) }, option.label, unit),
-    control(option),
-    option.help && element("small", { class: "muted", id: `${id(option)}-help` }, option.help),
-    element("p", { class: "field-problem bad", id: `${id(option)}-problem` }),
+    { class: `field field-${field.control}` },
+    element("label", { for: id(field) }, field.label, unit),
+    control(field),
+    element("small", { class: "muted", id: `${id(field)}-help` }, field.help),
+    element("p", { class: "field-problem bad", id: `${id(field)}-problem` }),
   );
 }
 
-const input = (option) => document.getElementById(id(option));
+const input = (field) => document.getElementById(id(field));
 
 // places: the answer of /v1/regions; onAsk(request) when the form is sent.
 export function planForm(places, onAsk) {
-  const more = OPTIONS.filter((option) => !option.basic);
+  const every = [...FIELDS.values()];
+  const more = every.filter((field) => !BASIC.includes(field.name));
   const summary = element("summary");
-  const groups = [...new Set(more.map((option) => option.group))];
+  const groups = [...new Set(more.map((field) => field.group))];
   const details = element(
     "details",
     { class: "more-options" },
@@ -62,8 +68,8 @@ export function planForm(places, onAsk) {
         element(
           "fieldset",
           {},
-          element("legend", {}, group),
-          more.filter((option) => option.group === group).map(field),
+          element("legend", {}, group.charAt(0).toUpperCase() + group.slice(1)),
+          more.filter((field) => field.group === group).map(labelled),
         ),
       ),
     ),
@@ -79,7 +85,7 @@ export function planForm(places, onAsk) {
     },
     "⇄",
   );
-  const basic = OPTIONS.filter((option) => option.basic).map(field);
+  const basic = BASIC.map((name) => labelled(FIELDS.get(name)));
   basic.splice(1, 0, swap);
   const form = element(
     "form",
@@ -93,20 +99,20 @@ export function planForm(places, onAsk) {
   function read() {
     return tidied(
       Object.fromEntries(
-        OPTIONS.map((option) => {
-          const made = form.elements.namedItem(option.name);
-          return [option.name, option.kind === "flag" ? String(made.checked) : made.value];
+        every.map((field) => {
+          const made = form.elements.namedItem(field.name);
+          return [field.name, field.control === "flag" ? String(made.checked) : made.value];
         }),
       ),
     );
   }
 
   function fill(request) {
-    for (const option of OPTIONS) {
-      const made = form.elements.namedItem(option.name);
-      const text = request[option.name];
-      if (option.kind === "flag") made.checked = (text ?? String(option.onPage ?? option.default)) === "true";
-      else made.value = text ?? (option.kind === "choice" ? option.default : "");
+    for (const field of every) {
+      const made = form.elements.namedItem(field.name);
+      const text = request[field.name];
+      if (field.control === "flag") made.checked = (text ?? field.standard) === "true";
+      else made.value = text ?? (field.control === "choice" ? field.standard : "");
     }
     count();
     clear();
@@ -114,24 +120,24 @@ export function planForm(places, onAsk) {
 
   function count() {
     const request = read();
-    const set = more.filter((option) => request[option.name] !== undefined).length;
+    const set = more.filter((field) => request[field.name] !== undefined).length;
     replace(summary, "More options", set ? element("span", { class: "tag" }, `${set} set`) : null);
   }
 
   function clear() {
-    for (const option of OPTIONS) {
-      form.elements.namedItem(option.name).removeAttribute("aria-invalid");
-      document.getElementById(`${id(option)}-problem`)?.replaceChildren();
+    for (const field of every) {
+      form.elements.namedItem(field.name).removeAttribute("aria-invalid");
+      document.getElementById(`${id(field)}-problem`)?.replaceChildren();
     }
   }
 
   // Says a problem at its field; false where it names none.
   function problem(error) {
-    const option = error.field ? optionOf(error.field) : null;
-    if (!option) return false;
-    const at = input(option);
+    const field = fieldOf(error.field);
+    if (!field) return false;
+    const at = input(field);
     // Only "src: " and the like goes: the field says that by itself.
-    replace(document.getElementById(`${id(option)}-problem`), error.message.replace(/^[\w.]+: /, ""));
+    replace(document.getElementById(`${id(field)}-problem`), error.message.replace(/^[\w.]+: /, ""));
     at.setAttribute("aria-invalid", "true");
     if (details.contains(at)) details.open = true;
     at.focus();

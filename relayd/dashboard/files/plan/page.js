@@ -10,6 +10,7 @@ import { advice, bottleneck, verdict } from "./answer.js";
 import { comparison } from "./compared.js";
 import { linksOf, verdictText } from "./figures.js";
 import { basis, candidates, paths } from "./tables.js";
+import { loadFields } from "./fields.js";
 import { planForm } from "./form.js";
 import { frontier, limitsFor } from "./frontier.js";
 import { fromAddress, question, toAddress } from "./request.js";
@@ -153,4 +154,7 @@ function start(known) {
   return showAddress();
 }
 
-show(async () => start(await places()));
+show(async () => {
+  const [known] = await Promise.all([places(), loadFields()]);
+  return start(known);
+});
