@@ -1,4 +1,4 @@
-"""The service as a caller sees it: the same methods, answers and errors as for a local store.
+"""Clients of the service, with the methods, answers and errors of a local store.
 
 :class:`~relayd.client.asynchronous.AsyncWan` for asyncio,
 :class:`~relayd.client.blocking.RemoteWan` (what ``relayd.open("http://...")`` returns) for other

@@ -1,4 +1,4 @@
-"""From JSON to the objects that a local store would return."""
+"""Reads JSON into the objects that a local store would return."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Rejection:
 
 @dataclass(frozen=True, slots=True)
 class Ingested:
-    """What became of samples that were sent.
+    """The result of sending samples.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""The service from asyncio."""
+"""A client of the service for asyncio."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SAMPLES_A_CALL = 10_000
 
 
 class AsyncWan(AskingAsync):
-    """A service's view of the network, and what to do on it.
+    """A service's network, and plans on it.
 
     Use it as an async context manager, or call :meth:`close`. Answers and errors are those of
     :class:`relayd.sources.wan.Wan`.
@@ -119,7 +119,7 @@ class AsyncWan(AskingAsync):
         answers = iter(asked)
         return [next(answers) if one is None else one for one in found]
 
-    # ---- what is known -------------------------------------------------------------------
+    # ---- the network -------------------------------------------------------------------
 
     async def snapshot(self) -> Snapshot:
         """Return the snapshot that answers rest on now."""
@@ -173,7 +173,7 @@ class AsyncWan(AskingAsync):
             return None, tag
         return network_of(json.loads(content)), tag
 
-    # ---- what is given and told ----------------------------------------------------------
+    # ---- samples and events ----------------------------------------------------------
 
     async def ingest(self, samples: Iterable[Sample]) -> Ingested:
         """Send measurements; when it returns, those accepted are on the service's disk.
@@ -191,7 +191,7 @@ class AsyncWan(AskingAsync):
         return total
 
     async def events(self, after: int | None = None) -> AsyncGenerator[Event]:
-        """Yield what happens, for ever: new snapshots, campaigns, links that fail and recover.
+        """Yield events, for ever: new snapshots, campaigns, links that fail and recover.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""The service for programs without an event loop: what ``relayd.open("http://...")`` returns."""
+"""A client of the service for programs without an event loop: ``relayd.open("http://...")``."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ class RemoteWan(Asking):
         return LinkTable(self._driver.run(_listed(self._driver.wan.links(src, dst))))
 
     def events(self, after: int | None = None) -> Generator[Event]:
-        """Yield what happens; see :meth:`relayd.client.asynchronous.AsyncWan.events`."""
+        """Yield events; see :meth:`relayd.client.asynchronous.AsyncWan.events`."""
         events = self._driver.wan.events(after)
         try:
             while True:

@@ -1,4 +1,4 @@
-"""HTTP with patience: connections kept alive, safe calls repeated, problems as exceptions."""
+"""HTTP calls: connections are kept alive, safe calls repeated, problems raised as exceptions."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 10.0
 TIMEOUT_S = 60.0
 """For one attempt: twice what a service takes for an answer at most."""
-AGAIN = frozenset({429, 502, 503, 504})
-"""Answers after which the same call may go well (RFC 9110, 15.5 and 15.6; RFC 6585)."""
+RETRIED = frozenset({429, 502, 503, 504})
+"""Statuses after which a call is repeated (RFC 9110, 15.5 and 15.6; RFC 6585)."""
 _MOST_PER_HOST = 32
 _PAGE = 1000
 
@@ -175,7 +175,7 @@ class Connection:
                     raise self._unreachable(error) from error
                 await asyncio.sleep(_pause_s(attempt))
                 continue
-            if answer.status not in AGAIN or is_last:
+            if answer.status not in RETRIED or is_last:
                 return answer
             asked_s = answer.headers.get("Retry-After", "")
             answer.release()

@@ -1,4 +1,4 @@
-"""What pages load: scripts, styles and the outline of the world, each read once."""
+"""Files that pages load: scripts, styles and the outline of the world."""
 
 from __future__ import annotations
 

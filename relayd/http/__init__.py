@@ -1,5 +1,7 @@
-"""The recommendation service: what the library answers, over HTTP.
+"""The recommendation service: the library's answers over HTTP.
 
-``models`` say what requests and answers look like, ``routes`` what each path does, ``openapi``
-writes both down, ``app`` puts them together and ``serving`` runs them.
+`models` and the questions' specifications define requests and answers, `routes` handles each path,
+`middleware` wraps the routes, `responses` encodes answers and problems, `description` documents all
+of this, `campaigns` runs campaigns, and `server` holds the state and runs the service. Modules
+import in this order: responses, server, `route`, routes and middleware, description, `server.app`.
 """

@@ -1,4 +1,4 @@
-"""What a campaign would do and cost: asked before it is agreed to."""
+"""Forecasts of campaigns: their probes and cost, before they start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One campaign in a process of its own, told on standard input what to do.
+"""Runs one campaign, described on standard input, in a process of its own.
 
 Estimating and choosing links takes seconds of a core, and SSH has its own event loop: neither is
 to hold up answers. What it does is in the store, so that the end of either process loses nothing.
@@ -77,7 +77,7 @@ def _campaign(
 
 
 def spec_of(request: dict[str, Any], fleet: Fleet) -> CampaignSpec:
-    """Return what a request asks to be measured.
+    """Return the campaign specification of a request.
 
     Raises
     ------

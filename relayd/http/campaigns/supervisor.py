@@ -110,11 +110,11 @@ class CampaignSupervisor:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
             raise ProblemError(503, "unavailable", "The campaign could not be started.")
-        said = json.loads(line)
-        if "problem" in said:
+        reply = json.loads(line)
+        if "problem" in reply:
             await process.wait()
-            raise ProblemError.of(said["status"], said["problem"])
-        self._process, self.running = process, int(said["id"])
+            raise ProblemError.of(reply["status"], reply["problem"])
+        self._process, self.running = process, int(reply["id"])
         self._log.info("campaign started", campaign=self.running)
         self._end = asyncio.create_task(self._wait(process))
         return self.running
@@ -126,7 +126,7 @@ class CampaignSupervisor:
         number, self.running, self._process = self.running, None, None
         if code:
             self._log.warning(
-                "campaign ended", campaign=number, code=code, said=rest.decode()[:2000]
+                "campaign ended", campaign=number, code=code, output=rest.decode()[:2000]
             )
         else:
             self._log.info("campaign ended", campaign=number)

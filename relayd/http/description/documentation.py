@@ -111,7 +111,7 @@ def _body(operation: str, description: dict[str, Any], api: dict[str, Any]) -> s
 
 
 def _least(model: str, api: dict[str, Any]) -> dict[str, Any]:
-    """Return what a model needs at least, to be filled in."""
+    """Return the required keys of a model, to be filled in."""
     schema = api["components"]["schemas"][model]
     return {name: VALUES.get(name) for name in schema.get("required", [])}
 

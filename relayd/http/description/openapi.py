@@ -27,7 +27,7 @@ _MEANINGS = {
     403: "The token lacks the scope",
     404: "Nothing is here",
     408: "The body did not come in time",
-    409: "Not with what is known, or not now",
+    409: "Not possible with the data at hand, or not now",
     413: "Too large",
     415: "Wrong type of body",
     422: "Not valid, or no plan meets the limits; see `kind`",

@@ -19,7 +19,7 @@ _MOST_TOKEN = 512
 
 
 class Access:
-    """The tokens as of the last look into the store.
+    """The tokens, as last read from the store.
 
     Once a token was ever made there, each request needs one; revoking the last does not open
     the service to everybody.
@@ -44,7 +44,7 @@ class Access:
         self._by_digest = {token.digest: token for token in tokens}
 
     def may(self, request: web.Request, scope: Scope) -> bool:
-        """Return whether who asks might ask for something else, too."""
+        """Return whether the caller of a request has another scope, too."""
         try:
             self.caller(request, scope)
         except ProblemError:
@@ -52,7 +52,7 @@ class Access:
         return True
 
     def caller(self, request: web.Request, scope: Scope | None) -> object:
-        """Return whom to count a request for: its token's number, else its address.
+        """Return the caller that a request counts for: its token's number, else its address.
 
         Raises
         ------
@@ -72,7 +72,7 @@ class Access:
                 scope,
                 "invalid_request",
             )
-        # Found by its digest: how long that takes says nothing about tokens that are near.
+        # Looked up by digest: timing reveals nothing about similar tokens.
         token = self._by_digest.get(digest_of(header[len(_BEARER) :].strip()))
         if token is None or not token.is_valid(time.time()):
             raise _refusal(

@@ -41,7 +41,7 @@ class Log:
         seconds: float,
         caller: object,
     ) -> None:
-        """Log a request; the path only where the route does not say it."""
+        """Log a request; its path only if the route has parameters."""
         members: dict[str, Any] = {
             "request_id": request_id,
             "method": method,
@@ -55,7 +55,7 @@ class Log:
         self._add("info", "request", members)
 
     def warning(self, event: str, **members: Any) -> None:
-        """Log something that somebody should look at."""
+        """Log something that needs attention."""
         self._add("warning", event, members)
         self.flush()
 

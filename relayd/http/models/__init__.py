@@ -1,5 +1,5 @@
-"""What requests and answers look like: one module a resource, the single source of the API.
+"""Models of requests and responses: one module per resource.
 
-Requests are pydantic models. Answers are the very dataclasses that the library returns wherever
-there is one, so that the documents of both faces can't differ.
+Requests are pydantic models; those of questions are specified in the planner. Responses are the
+dataclasses that the library returns wherever there is one, so that the two can't differ.
 """

@@ -95,7 +95,7 @@ class CampaignPart(ResponseModel):
 
 
 class RegionPart(ResponseModel):
-    """What a region sends and receives, and what its egress costs."""
+    """Volumes that a region sends and receives, and the cost of its egress."""
 
     sent_gb: float
     received_gb: float
@@ -103,7 +103,7 @@ class RegionPart(ResponseModel):
 
 
 class ForecastSeen(CampaignPart):
-    """What a campaign takes at most."""
+    """Upper bounds of a campaign's time, volume and cost."""
 
     duration_s: float
     phases: dict[str, CampaignPart]
@@ -111,7 +111,7 @@ class ForecastSeen(CampaignPart):
 
 
 class ForecastAnswer(ResponseModel):
-    """What a campaign would do and cost, and what measuring all pairs would."""
+    """The forecast of a campaign, and of measuring all pairs."""
 
     snapshot: Snapshot
     campaign: ForecastSeen

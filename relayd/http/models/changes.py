@@ -19,9 +19,7 @@ MOST_S = 100 * 366 * DAY_S
 class ChangesQuery(Page):
     """Since when."""
 
-    since_s: float = Field(
-        DAY_S, gt=0, le=MOST_S, description="Seconds ago; a day where nothing is said."
-    )
+    since_s: float = Field(DAY_S, gt=0, le=MOST_S, description="Seconds ago; a day by default.")
     since: str | None = Field(
         None,
         min_length=1,

@@ -1,4 +1,4 @@
-"""What the models of all resources share."""
+"""Bases and types that the models of all resources share."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ Name: TypeAlias = Annotated[str, Field(min_length=1, max_length=MOST_NAME)]
 
 
 class RequestModel(BaseModel):
-    """Base of what a client sends: unknown keys are refused, not ignored."""
+    """Base of requests: unknown keys are refused, not ignored."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class ResponseModel(BaseModel):
-    """Base of what the service says; keys may be added, never renamed or removed."""
+    """Base of responses; keys may be added, never renamed or removed."""
 
     model_config = ConfigDict(frozen=True)
 

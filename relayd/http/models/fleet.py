@@ -1,4 +1,4 @@
-"""The fleet of the service, and the caps of VMs beside what the catalogue says of their type."""
+"""The fleet of the service, and caps of VMs, compared with the catalogue's."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from relayd.http.models.network import Site
 
 
 class FleetHost(ResponseModel):
-    """A host that measures; how it is logged in to is not told."""
+    """A host that measures, without its login."""
 
     name: str
     region: str
@@ -27,7 +27,7 @@ class FleetHost(ResponseModel):
 
 
 class VmCapSeen(ResponseModel):
-    """The newest cap of one VM in one direction, beside those of its type."""
+    """The newest cap of one VM in one direction, compared with its type's."""
 
     host: str
     region: str
@@ -55,13 +55,13 @@ class FleetAnswer(ResponseModel):
     vm_caps: list[VmCapSeen] = Field(description="Measured caps of single VMs.")
     leg_states: list[LinkState] = Field(description="Links that are down or degraded now.")
     may_start_campaigns: bool = Field(
-        description="Whether who asks may start one here: a fleet, nobody watching, scope `probe`."
+        description="Whether the caller may start one: a fleet, no watcher, and scope `probe`."
     )
     why_not: str = Field(description="Why not; empty where they may.")
 
 
 class ReferenceCaps(ResponseModel):
-    """What the catalogue says of a VM type."""
+    """The catalogue's caps of a VM type."""
 
     egress_gbps: float
     ingress_gbps: float
@@ -71,7 +71,7 @@ class ReferenceCaps(ResponseModel):
 
 
 class SiteSeen(Site):
-    """A region with the caps of one VM there, beside what its type should do."""
+    """A region with the caps of one VM there, and the catalogue's caps of its type."""
 
     reference: ReferenceCaps | None = Field(description="null where the type is not known.")
 

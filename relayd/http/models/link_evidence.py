@@ -1,4 +1,4 @@
-"""What was measured of one link over time, what happened to it, and what its figures rest on."""
+"""Samples of a link over time, its events, and the evidence of its figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of the network: regions, links, matrices, snapshots."""
+"""Regions, links, matrices and snapshots."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class SampleSeen(ResponseModel):
     dst_zone: str
     src_vm: str
     dst_vm: str
-    detail: str = Field(description="JSON object with what else the tool said, or empty.")
+    detail: str = Field(description="JSON object with further output of the tool, or empty.")
     address: AddressKind | None = Field(description="Over which kind of address, where known.")
     new_level: bool = Field(
         description="Whether a verification measured twice and found that the link has changed."
@@ -227,7 +227,7 @@ class Snapshots(ResponseModel):
 
 
 class CatalogueAnswer(ResponseModel):
-    """What is known without measuring."""
+    """Regions, VM types and prices."""
 
     snapshot: Snapshot
     digest: str = Field(description="Identifies the content.")

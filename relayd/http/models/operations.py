@@ -1,4 +1,4 @@
-"""What operators are told."""
+"""Health, readiness and the watcher's status, for operators."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class WatchHealth(ResponseModel):
     """How the watcher is, as far as anyone may know."""
 
     role: str = Field(description="`prober`, `standby` or `stopped`.")
-    last_look_age_s: float | None = Field(description="Since the last light probe.")
+    last_look_age_s: float | None = Field(description="Since the last liveness probe.")
     legs_down: int | None
     legs_degraded: int | None
 

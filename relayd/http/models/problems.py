@@ -37,7 +37,7 @@ class Problem(BaseModel):
     title: str = Field(description="The kind in words.")
     status: int
     detail: str = Field(description="One paragraph: what, with which value, and what to do.")
-    kind: Kind = Field(description="What to tell problems apart by.")
+    kind: Kind = Field(description="Tells kinds of problems apart.")
     request_id: str | None = Field(None, description="Names the request in the logs.")
     field: str | None = Field(None, description="The field at fault.")
     problem: str | None = Field(None, description="What is wrong with the field.")

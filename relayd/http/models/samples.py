@@ -35,7 +35,7 @@ class SampleGiven(RequestModel):
     dst_zone: Word = ""
     src_vm: Word = ""
     dst_vm: Word = ""
-    detail: dict[str, Any] | None = Field(None, description="What else the tool said.")
+    detail: dict[str, Any] | None = Field(None, description="Further output of the tool.")
     address: AddressKind | None = Field(
         None, description="Over which kind of address it was measured."
     )
@@ -51,7 +51,7 @@ class SamplesGiven(RequestModel):
     """Samples in one document."""
 
     samples: list[dict[str, Any]] = Field(
-        description="Each a SampleGiven; a wrong one is left out and told.",
+        description="Each a SampleGiven; a wrong one is rejected with its reason.",
         json_schema_extra={"items": {"$ref": "#/components/schemas/SampleGiven"}},
     )
 

@@ -118,7 +118,7 @@ def problem_of(error: Exception) -> ProblemError:
 
 def _of_relayd(error: RelaydError) -> ProblemError:
     detail = str(error)
-    if isinstance(error, StoreError):  # of the server, not of the request: no path is told
+    if isinstance(error, StoreError):  # of the server, not of the request: its path stays private
         return ProblemError(
             503,
             "store",
@@ -150,7 +150,7 @@ def _of_relayd(error: RelaydError) -> ProblemError:
 
 
 def invalid(error: ValidationError) -> InputError:
-    """Return what pydantic found first, as the library says such things."""
+    """Return the first error of pydantic as an error of the library."""
     first = error.errors(include_url=False, include_context=False)[0]
     # Alternatives of a union are named in the place: `time_value_usd_per_h.float`.
     place = [str(part) for part in first["loc"]]

@@ -58,7 +58,7 @@ async def post_campaign(context: RequestContext) -> web.Response:
 
 
 async def post_campaign_forecast(context: RequestContext) -> web.Response:
-    """Say what a campaign would do and cost; nothing is sent."""
+    """Forecast a campaign; nothing is sent."""
     service = context.service
     fleet = service.settings.fleet
     if fleet is None:
@@ -141,7 +141,7 @@ ROUTES = (
         "POST",
         "/v1/campaigns/forecast",
         post_campaign_forecast,
-        "What a campaign would cost",
+        "Forecast a campaign",
         "probe",
         "Nothing is sent and nothing spent: rounds, time, volume and egress that the same request "
         "to `/v1/campaigns` would take at most, by phase and by region; `resume` is left aside. "

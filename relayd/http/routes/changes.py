@@ -1,4 +1,4 @@
-"""``/v1/changes``: what is believed now and was not believed yesterday."""
+"""``/v1/changes``: estimates that left their bounds, regions that came or went."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ ROUTES = (
         "GET",
         "/v1/changes",
         get_changes,
-        "What has changed",
+        "List what has changed",
         "read",
         "Links and caps whose estimate is now outside of the bounds that it had in the snapshot "
         "that was the newest then, the largest ratio first; regions that have come or gone; "

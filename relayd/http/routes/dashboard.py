@@ -1,4 +1,4 @@
-"""``/`` and its sister pages: the dashboard, and what it loads."""
+"""The pages of the dashboard and the files that they load."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from relayd.http.responses.problems import ProblemError
 from relayd.http.route import RequestContext, Route
 
 HTML, JAVASCRIPT = "text/html", "text/javascript"
-# Its own files only: no inline script or style, nothing from another host, no `eval`.
+# Only own files: no inline script or style, nothing from another host, no `eval`.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
@@ -24,7 +24,7 @@ POLICY = (
 
 def _shows(page: Page) -> Callable[[RequestContext], Awaitable[web.Response]]:
     async def get_page(context: RequestContext) -> web.Response:
-        """Return a page without figures: its script asks for them, with the reader's token."""
+        """Return a page; its script asks for figures with the reader's token."""
         return _sent(context, rendered(page))
 
     return get_page

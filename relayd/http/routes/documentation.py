@@ -9,7 +9,7 @@ from aiohttp import hdrs, web
 from relayd.http.route import RequestContext, Route
 
 PAGES = Path(__file__).resolve().parents[1] / "pages"
-# Its own files only: no inline script or style, nothing from another host.
+# Only own files: no inline script or style, nothing from another host.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"

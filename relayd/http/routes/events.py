@@ -1,4 +1,4 @@
-"""``GET /v1/events``: what happens, as server-sent events (WHATWG HTML, 9.2)."""
+"""``GET /v1/events``: server-sent events (WHATWG HTML, 9.2)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from relayd.store.events import Event
 
 EVENT_STREAM = "text/event-stream"
 HEARTBEAT_S = 15.0
-PATIENCE_S = 30.0
-"""How long a reader may leave what was sent unread."""
+WRITE_TIMEOUT_S = 30.0
+"""How long a reader may leave events unread."""
 
 
 async def get_events(context: RequestContext) -> web.StreamResponse:
@@ -54,7 +54,7 @@ async def get_events(context: RequestContext) -> web.StreamResponse:
 
 
 async def _write(response: web.StreamResponse, content: bytes) -> None:
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(WRITE_TIMEOUT_S):
         await response.write(content)
 
 
@@ -79,7 +79,7 @@ ROUTES = (
         "GET",
         "/v1/events",
         get_events,
-        "What happens, as server-sent events",
+        "Stream events (server-sent events)",
         "read",
         "New snapshots, progress of campaigns, links that fail and recover; each `data` is an "
         "EventSeen. Begins with what comes next; with `Last-Event-ID` or `after`, with what came "

@@ -1,4 +1,4 @@
-"""``/v1/fleet`` and ``/v1/sites``: who measures, and what VMs were measured to do."""
+"""``/v1/fleet`` and ``/v1/sites``: hosts, and caps of VMs."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ ROUTES = (
         "GET",
         "/v1/fleet",
         get_fleet,
-        "Who measures, and what is wrong now",
+        "List the hosts of the fleet, and problems",
         "read",
         "Hosts of the fleet file without what logging in takes; measured caps of single VMs; links "
         "that are down or degraded.",

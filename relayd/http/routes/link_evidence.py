@@ -1,4 +1,4 @@
-"""What is behind one link: ``/v1/links/{src}/{dst}/`` with its summary, events and evidence."""
+"""``/v1/links/{src}/{dst}/``: summary, events and evidence of one link."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def _event_position(text: str | None) -> Position:
 
 
 async def get_link_evidence(context: RequestContext) -> web.Response:
-    """Say what each figure of a link rests on."""
+    """Return the evidence of each figure of a link."""
     service, current = context.service, context.service.current
     src, dst = _pair(context)
     try:
@@ -212,9 +212,9 @@ ROUTES = (
         "GET",
         "/v1/links/{src}/{dst}/evidence",
         get_link_evidence,
-        "Say what each figure of a link rests on",
+        "Show the evidence of each figure of a link",
         "read",
-        "Down to the samples that counted, those that were left out, and the rule.",
+        "The samples that counted, those that were left out, and the rule.",
         answer=LinkEvidence,
         statuses=(404, 422),
     ),

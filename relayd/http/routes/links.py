@@ -1,4 +1,4 @@
-"""``/v1/links`` and ``/v1/matrix``: what is believed of each link, and what was measured."""
+"""``/v1/links`` and ``/v1/matrix``: estimates and samples of links."""
 
 from __future__ import annotations
 
@@ -242,7 +242,7 @@ ROUTES = (
         "GET",
         "/v1/matrix",
         get_matrix,
-        "One figure for all pairs",
+        "Return one figure for all pairs",
         "read",
         query=MatrixQuery,
         answer=MatrixAnswer,

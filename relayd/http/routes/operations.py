@@ -1,4 +1,4 @@
-"""For operators: is it alive, is it ready, what does it do; and the documentation."""
+"""For operators: health, readiness, metrics, the watcher's status and the API's description."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ METRICS_TYPE = "text/plain"
 
 
 async def get_healthz(context: RequestContext) -> web.Response:
-    """Say that the process answers."""
+    """Return that the process answers."""
     return json_response(encoded({"status": "ok"}), context.service.current.snapshot)
 
 
 async def get_readyz(context: RequestContext) -> web.Response:
-    """Say whether requests should be sent here, with the reason where not."""
+    """Return whether the service is ready, or the reasons why not."""
     service = context.service
     current = service.current
     reasons = []
@@ -47,7 +47,7 @@ async def get_readyz(context: RequestContext) -> web.Response:
 
 
 async def get_watch(context: RequestContext) -> web.Response:
-    """Say how the fleet is watched, with hosts and money."""
+    """Return the watcher's status, with hosts and money."""
     current = context.service.current
     content = {"snapshot": current.snapshot, "watch": context.service.watcher.status()}
     return json_response(encoded(content), current.snapshot)
@@ -70,17 +70,17 @@ async def get_openapi(context: RequestContext) -> web.Response:
 
 
 ROUTES = (
-    Route("GET", "/healthz", get_healthz, "Is the process alive?", answer=Health, unlimited=True),
+    Route("GET", "/healthz", get_healthz, "Check that it is alive", answer=Health, unlimited=True),
     Route(
         "GET",
         "/readyz",
         get_readyz,
-        "Should requests be sent here?",
+        "Check that it is ready",
         description="503 with the reasons where not.",
         answer=Readiness,
         unlimited=True,
     ),
-    Route("GET", "/v1/watch", get_watch, "How the fleet is watched", "read", answer=Watch),
+    Route("GET", "/v1/watch", get_watch, "Show the watcher of the fleet", "read", answer=Watch),
     Route(
         "GET",
         "/metrics",

@@ -1,4 +1,4 @@
-"""``/v1/plans``: what to do with one transfer, or with each of many."""
+"""``/v1/plans``: plans of one transfer, or of each of many."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MOST_VMS_HERE = 8
 
 
 def cached_plan(service: Service, request: web.Request) -> web.Response | None:
-    """Answer a query that was answered before, word for word."""
+    """Return the cached answer of a query, if the same query was answered before."""
     current = service.current
     body = current.plans.get(request.raw_path)
     if body is None:
@@ -133,7 +133,7 @@ ROUTES = (
         get_plan,
         TRANSFER.summary,
         "plan",
-        "Answers the same question faster the second time, until a new snapshot.",
+        "Answers are cached until a new snapshot.",
         question=TRANSFER,
         answer=Plan,
         statuses=(409, 422),
@@ -145,7 +145,7 @@ ROUTES = (
         post_plan,
         TRANSFER.summary,
         "plan",
-        "Takes what a query string can't say: figures by region.",
+        "Also takes figures by region, which a query string can't hold.",
         question=TRANSFER,
         answer=Plan,
         statuses=(409, 422),

@@ -57,7 +57,7 @@ ROUTES = (
         get_catalogue,
         "Return regions, VM types and prices",
         "read",
-        "What `relayd.open(url, mirror=True)` copies beside the graph.",
+        "`relayd.open(url, mirror=True)` copies it together with the network.",
         answer=CatalogueAnswer,
         etag=True,
     ),

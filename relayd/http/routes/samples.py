@@ -86,7 +86,7 @@ ROUTES = (
         "ingest",
         "Samples in one JSON document, or one a line (NDJSON) as a stream. A sample that is there "
         "already is a duplicate, so sending again after a lost answer is safe. All samples of a "
-        "request are stored together; those that are wrong are left out and told.",
+        "request are stored together; wrong ones are rejected with their reasons.",
         body=SamplesGiven,
         example={
             "samples": [

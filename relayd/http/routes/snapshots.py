@@ -1,4 +1,4 @@
-"""``/v1/snapshots``: whole graphs, for who wants to decide without asking each time."""
+"""``/v1/snapshots``: whole networks, for clients that decide by themselves."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ ROUTES = (
         "GET",
         "/v1/snapshots/current",
         get_current_snapshot,
-        "The whole graph",
+        "Return the whole network",
         "read",
         "Enough to decide without asking again. Bounds are as of the measurements: who keeps it "
         "widens them for age.",

@@ -1,4 +1,4 @@
-"""What answers rest on now, and its replacement when something newer is known."""
+"""The current state: network, catalogue, and caches of answers made from them."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from relayd.sources.stored import StoreSource
 from relayd.sources.wan import Wan
 from relayd.store import Place
 
-# Ages count in whole days, so a graph that was read an hour ago says the same but once a day.
+# Ages count in whole days, so a graph that was read an hour ago differs once a day at most.
 RENEW_AFTER_S = 3600.0
 
 
 @dataclass(frozen=True)
 class Current:
-    """One state of knowledge, with all that was made from it.
+    """A network and catalogue, with everything that was made from them.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class Current:
 
     @property
     def snapshot(self) -> Snapshot:
-        """The name of what is known."""
+        """The snapshot of the network."""
         return self.network.snapshot
 
     @cached_property

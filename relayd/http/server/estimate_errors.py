@@ -1,4 +1,4 @@
-"""How far estimates were off: what was measured next, beside what the snapshot before it said."""
+"""Errors of estimates: each new sample against the snapshot before it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from relayd.store.samples.newest import NewSample
 
 
 class EstimateError(NamedTuple):
-    """One estimate that was put to the test.
+    """The error of one estimate.
 
     Attributes
     ----------
     metric, source : str
-        Of which figure, and what it rested on: measured, inferred or baseline.
+        Of the figure, and the source of its estimate: measured, inferred or baseline.
     ratio : float
         |measured - estimated| over the estimate.
     """
@@ -31,8 +31,8 @@ class EstimateError(NamedTuple):
 def estimate_errors(network: Network, samples: Iterable[NewSample]) -> Iterator[EstimateError]:
     """Yield how far a network's estimates are from samples that it does not know yet.
 
-    Throughput that was measured with few connections is held against what the link is expected to
-    give with as many, ``min(k f, A)``.
+    Throughput that was measured with few connections is compared with what the link is expected
+    to reach with as many, ``min(k f, A)``.
     """
     for sample in samples:
         link = network.links.get(sample.src, {}).get(sample.dst)

@@ -1,4 +1,4 @@
-"""Telling readers of events that there are new ones: one look at the store for all of them."""
+"""A stream of events: one query of the store for all readers."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class EventStream:
 
     @contextlib.contextmanager
     def reader(self) -> Iterator[None]:
-        """Count a reader, and look for events as long as there is one."""
+        """Count a reader, and poll for events while there is one."""
         if self._readers >= MOST_READERS:
             raise ProblemError(
                 503,

@@ -1,4 +1,4 @@
-"""Giving memory back that is free, so that a service stays as large as what it knows."""
+"""Returns free memory to the system, so that a service stays as small as its network."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Answers that were given before, as the bytes that were sent, within a bound of memory."""
+"""A cache of answers as bytes, bounded in memory (least recently used first out)."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 
-# What an entry takes beside its key and its bytes: two objects, a node of the table.
+# Memory of an entry in addition to its key and value: two objects, a node of the table.
 _OVERHEAD_BYTES = 250
 
 

@@ -98,7 +98,7 @@ class Service:
         return None if self._latest is None else max(0.0, time.time() - self._latest.as_of_s)
 
     async def begin(self) -> None:
-        """Open the store, read what is known, start the workers.
+        """Open the store, read the newest snapshot, start the workers.
 
         Raises
         ------

@@ -49,7 +49,7 @@ class ServiceSettings:
     Attributes
     ----------
     host, port
-        Where to listen; loopback unless told otherwise. Port 0 takes a free one.
+        Address to listen at; loopback by default. Port 0 takes a free port.
     insecure_public : bool
         Listen on a public address without TLS all the same.
     tls_cert, tls_key : Path | None
@@ -81,7 +81,7 @@ class ServiceSettings:
     snapshot_max_age_s : float
         /readyz says no when the newest snapshot is older; 0 for no limit.
     refresh_s : float
-        How often to look for new snapshots, tokens and events.
+        Interval between polls for new snapshots, tokens and events.
     snapshot_every_s : float
         New samples become a new snapshot at most this often; 0 leaves that to others.
     access_log : bool
@@ -97,7 +97,7 @@ class ServiceSettings:
     watch_quiet_hours : str
         UTC hours without throughput probes, such as ``22:00-06:00``.
     watch_webhook : str
-        Address to tell of links that fail and recover, signed with ``RELAYD_WEBHOOK_SECRET``.
+        Address to notify of links that fail and recover, signed with ``RELAYD_WEBHOOK_SECRET``.
     watch_retain_s : float
         Age at which samples are made small; 0 for never.
     """
@@ -168,7 +168,7 @@ def load_service_settings(
     ------
     InputError
         If a value can't be read or there is no such setting. Values that can be read but not
-        used are told by :meth:`ServiceSettings.problems`.
+        used are returned by :meth:`ServiceSettings.problems`.
     """
     kinds = {field.name: str(field.type) for field in fields(ServiceSettings)}
     found: dict[str, Any] = {}
@@ -245,7 +245,7 @@ def _problems(settings: ServiceSettings) -> Any:
             "is a public address and there is no TLS",
             value=settings.host,
             remedy="Give --tls-cert and --tls-key, listen on 127.0.0.1 behind a proxy that has "
-            "TLS, or say --insecure-public.",
+            "TLS, or give --insecure-public.",
         )
     if bool(settings.tls_cert) != bool(settings.tls_key):
         yield InputError("tls_cert and tls_key", "go together, and one of them is missing")

@@ -1,4 +1,4 @@
-"""New samples become a new snapshot, now and then."""
+"""Makes snapshots of new samples at intervals."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class SnapshotMaker:
         self._wanted = asyncio.Event()
 
     def want(self) -> None:
-        """Say that there are new samples."""
+        """Ask for a snapshot: there are new samples."""
         self._wanted.set()
 
     async def run(self, version: Callable[[], str]) -> None:

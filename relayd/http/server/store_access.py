@@ -33,7 +33,7 @@ class StoreAccess:
         self._writer = _Side(path, "create")
 
     async def read(self, function: Callable[[Store], T]) -> T:
-        """Return what a function reads.
+        """Run a function that reads, and return its result.
 
         Raises
         ------
@@ -45,7 +45,7 @@ class StoreAccess:
         return await self._reader.run(function)
 
     async def write(self, function: Callable[[Store], T]) -> T:
-        """Return what a function wrote; it is on disk when this returns."""
+        """Run a function that writes, and return its result; it is on disk then."""
         return await self._writer.run(function)
 
     @property

@@ -1,4 +1,4 @@
-"""Worker processes with their own copy of what is known, for questions that take a while."""
+"""Worker processes, each with a copy of the network, for questions that take a while."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Workers:
             self._written.pop(old).unlink(missing_ok=True)
 
     async def warm(self, version: str) -> None:
-        """Start all processes and let them read what is known."""
+        """Start all processes and let them read the network."""
         # Each sleeps, so that none answers for another.
         await asyncio.gather(*(self.ask(version, _nap, 0.2) for _ in range(self.count)))
 
@@ -86,12 +86,12 @@ class Workers:
         ------
         ProblemError
             503 if too many wait already, if it took too long, or if the worker died.
-            Or what a RelaydError of the question amounts to.
+            Or the problem that a RelaydError of the question is.
         """
         if self.waiting >= self._most_waiting:
             raise _unavailable("Too many questions wait for an answer already.")
         if version not in self._written:
-            raise _unavailable("What is known has changed several times since this was asked.")
+            raise _unavailable("The snapshot has changed several times since this was asked.")
         self.waiting += 1
         pool = self._pool
         try:
@@ -103,7 +103,7 @@ class Workers:
                 self._pool = self._new_pool()
             raise _unavailable("The process that was answering died.") from None
         except FileNotFoundError:
-            raise _unavailable("What is known changed several times while this waited.") from None
+            raise _unavailable("The snapshot changed several times while this waited.") from None
         except OutOfTimeError:
             raise ProblemError(
                 503,
@@ -152,7 +152,7 @@ class _Problem(NamedTuple):
 
 
 def _begin(parent: int) -> None:
-    # The service decides when its workers end; a terminal or a service manager tells all.
+    # The service decides when its workers end; a terminal or a service manager signals all of them.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     signal.signal(signal.SIGALRM, _out_of_time)
