@@ -1,0 +1,142 @@
+"""Reasons are true: their figures are the plan's, and what they claim follows from it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from math import inf
+
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from planner.model.errors import DataError, InfeasibleError
+from planner.model.network import Network
+from planner.model.pricing import FlatPrices
+from planner.model.units import gbps_text
+from planner.transfer.plan import Plan
+from planner.transfer.problem import transfer_problem
+from planner.transfer.recommendation import recommend
+from planner.transfer.request import TransferRequest
+from tests.planner.strategies import REGIONS, networks, patient, prices, requests
+
+
+def planned(request: TransferRequest, network: Network, price_list: FlatPrices) -> Plan:
+    try:
+        return recommend(request, network, price_list, now_s=1e9)
+    except (InfeasibleError, DataError):
+        assume(False)
+        raise
+
+
+def links_of(plan: Plan) -> set[tuple[str, str]]:
+    return {
+        pair for path in plan.paths for pair in zip(path.regions, path.regions[1:], strict=False)
+    }
+
+
+def is_said(text: str, value: float, digits: int) -> bool:
+    """Whether a printed figure is a value's, but for its last digit."""
+    return bool(abs(float(text) - value) <= 0.51 * 10**-digits)
+
+
+@patient
+@given(requests(), networks(), prices())
+def test_a_reason_says_what_follows_from_the_figures(
+    request: TransferRequest, network: Network, price_list: FlatPrices
+) -> None:
+    plan = planned(request, network, price_list)
+    reason, best = plan.reason, plan.best_relay
+    direct_gbps = plan.direct.throughput_gbps
+    relays = {region for path in plan.paths for region in path.regions[1:-1]}
+    limits = (request.budget_usd, request.deadline_s, request.min_throughput_gbps)
+
+    named = {region for region in REGIONS[1:-1] if region in reason}
+    assert named <= relays | {one.relay for one in plan.alternatives} | (
+        {best.relay} if best else set()
+    ) | ({region for region in REGIONS if "may be" in reason})
+    if relays:
+        assert relays <= named
+
+    assert ("Only the direct path was asked for" in reason) == (
+        request.relays == "none" and plan.verdict == "direct"
+    )
+    if "No relay path is known or permitted" in reason:
+        assert best is None
+        # Unless limits rule it out, no relay is a way at all.
+        problem = transfer_problem(request, network, price_list)
+        assert not problem.relays or any(limits)
+    if match := re.search(r"No relay is faster: the best, (\S+), carries ([\d.]+)x", reason):
+        assert best
+        assert best.relay == match[1]
+        assert direct_gbps
+        assert best.throughput_gbps <= direct_gbps * 1.0501
+        assert is_said(match[2], best.throughput_gbps / direct_gbps, 2)
+    if match := re.search(r"The best relay, (\S+), carries ([\d.]+)x but costs ([\d.]+)x", reason):
+        assert best
+        assert direct_gbps
+        assert plan.direct.cost_usd
+        assert is_said(match[2], best.throughput_gbps / direct_gbps, 2)
+        if plan.direct.cost_usd.total > 1e-9:
+            ratio = best.cost_usd.total / plan.direct.cost_usd.total
+            assert abs(float(match[3]) / ratio - 1) < 0.5 or is_said(match[3], ratio, 1)
+        assert request.hour_usd < inf
+    if match := re.search(r"carries (\S+) Gbit/s where direct carries (\S+?)( |,)", reason):
+        assert plan.verdict != "direct"
+        assert direct_gbps
+        assert match[1] == gbps_text(plan.throughput_gbps)
+        assert match[2] == gbps_text(direct_gbps)
+    if "cannot meet" in reason:
+        assert not plan.direct.feasible
+        assert any(limits)
+    if "Nothing is known of the direct path" in reason:
+        assert plan.direct.throughput_gbps is None
+    if match := re.search(r"the bounds say ([\d.]+)x to ([\d.]+)x", reason):
+        assert plan.verdict == "direct"
+        assert float(match[1]) < 1 + request.margin + 0.0051
+    if plan.verdict != "direct" and plan.direct.feasible and request.objective != "latency":
+        # At the margin or above, surely.
+        (least,) = re.findall(r"at least ([\d.]+)x better", reason)
+        assert float(least) >= 1 + request.margin - 0.0051
+
+
+@patient
+@given(requests(), networks(), prices())
+def test_confidence_counts_every_link_in_use(
+    request: TransferRequest, network: Network, price_list: FlatPrices
+) -> None:
+    plan = planned(request, network, price_list)
+    counts = {
+        kind: int(number)
+        for number, kind in re.findall(
+            r"(\d+) (measured|inferred|baseline) links?", plan.confidence
+        )
+    }
+    assert sum(counts.values()) == len(links_of(plan))
+    low, high = gbps_text(plan.throughput_gbps_low), gbps_text(plan.throughput_gbps_high)
+    assert f"{low} to {high} Gbit/s" in plan.confidence
+    assert ("baseline figures come from models" in plan.confidence) == ("baseline" in counts)
+
+
+@patient
+@given(requests(), networks(), prices(), st.data())
+def test_loss_is_said_of_links_in_use_and_of_no_other(
+    request: TransferRequest, network: Network, price_list: FlatPrices, data: st.DataObject
+) -> None:
+    losses = {
+        (src, dst): data.draw(st.sampled_from([None, 0.0, 0.5, 1.0, 3.0]))
+        for src, there in network.links.items()
+        for dst in there
+    }
+    lossy = network.with_(
+        links={
+            src: {dst: replace(link, loss_pct=losses[src, dst]) for dst, link in there.items()}
+            for src, there in network.links.items()
+        }
+    )
+    plan = planned(request, lossy, price_list)
+    said = {
+        (match[1], match[2])
+        for warning in plan.warnings
+        if (match := re.match(r"(\S+) -> (\S+) loses", warning))
+    }
+    assert said == {pair for pair in links_of(plan) if (losses[pair] or 0.0) >= 1.0}
