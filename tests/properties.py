@@ -1,4 +1,4 @@
-"""How many examples a property is tried on."""
+"""On how many examples a property, or seeds a comparison, is tried."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def complete(seed: int) -> tuple[World, Floats]:
     return replace(of, rate=rate - np.diag(np.diag(rate))), volumes
 
 
-@pytest.mark.parametrize("seed", range(120))
+@pytest.mark.parametrize("seed", range(examples(120)))
 def test_times_and_fees_are_those_of_an_independent_program(seed: int) -> None:
     of, volumes = complete(seed)
     found = place(of, volumes)

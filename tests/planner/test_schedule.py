@@ -25,7 +25,7 @@ from tests.properties import examples
 WITHIN = 1e-5
 
 
-@pytest.mark.parametrize("seed", range(120))
+@pytest.mark.parametrize("seed", range(examples(120)))
 def test_admission_and_fees_are_those_of_a_program_over_all_slots_and_paths(seed: int) -> None:
     of = world(seed)
     asked = transfers(of, seed, 4 + seed % 7, [0.3, 1.0, 2.0][seed % 3])
@@ -46,7 +46,7 @@ def test_admission_and_fees_are_those_of_a_program_over_all_slots_and_paths(seed
         assert refused.remedies.volume_gb == pytest.approx(most_gb, rel=WITHIN, abs=1e-6)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(examples(40)))
 def test_remedies_do_when_applied_and_less_would_not(seed: int) -> None:
     of = world(seed)
     asked = transfers(of, seed, 6, 2.0)

@@ -121,7 +121,7 @@ def by_all_paths(given: Instance, deadline_s: float | None = None) -> float:
     return float(solved.fun)
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", range(examples(100)))
 def test_times_and_fees_are_those_of_a_linear_program_over_all_paths(seed: int) -> None:
     given = instance(seed)
     columns = given.columns()

@@ -46,6 +46,7 @@ def judged(rates: np.ndarray, warmed_up: bool = True) -> SteadyState | None:
     return steady_state([Interval(1.0, float(rate)) for rate in rates], warmed_up=warmed_up)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("count", [5, 10, 20, 30, 60, 120])
 @pytest.mark.parametrize("variation", [0.02, 0.1, 0.2])
 @pytest.mark.parametrize("likeness", [0.0, 0.5])

@@ -154,6 +154,7 @@ def test_measuring_frugally_pays_where_speed_is_all_that_counts() -> None:
     assert after.per_usd >= before.per_usd
 
 
+@pytest.mark.thorough
 def test_the_docs_have_these_figures() -> None:
     page = (Path(__file__).parents[2] / "docs" / "measuring-method.md").read_text()
     found = frugal()
