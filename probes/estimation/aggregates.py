@@ -55,7 +55,7 @@ def measured_aggregates(
             value = sample.value / MBPS_PER_GBPS
             if rtt and not sample.warmed_up and sample.duration_s:
                 value /= bundle_share_of_steady(rtt.expected, sample.duration_s)
-            values.append((value, sample.measured_at_s))
+            values.append((value, sample))
         connections[pair] = most
         figures = Figures(connections=most) if most else None
         found[pair] = from_values(values, AGGREGATE_NOISE, figures=figures)

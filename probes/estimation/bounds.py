@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from math import sqrt
+from typing import TypeAlias
 
-from planner.model.estimate import Estimate, Figures, Kind, Method, Origin
+from planner.model.estimate import Addresses, Estimate, Figures, Kind, Method, Origin
+from probes.samples import Sample
 
+Value: TypeAlias = tuple[float, Sample]
+"""What a sample says of a quantity, after corrections."""
 LEAST_NOISE = 0.01
 NORMAL_90 = 1.645
 MAD_TO_SIGMA = 1.4826
@@ -22,36 +26,59 @@ def median(values: Iterable[float]) -> float:
     return (ordered[middle - 1] + ordered[middle]) / 2
 
 
-def from_values(
-    values: list[tuple[float, float]],
-    noise: float,
-    kind: Kind = "measured",
-    method: Method = "median-of-samples",
-    *,
-    links: int = 1,
-    figures: Figures | None = None,
-) -> Estimate:
-    """Return the median of (value, time) with bounds from one measurement's noise and spread.
+def bounds_of(values: Sequence[float], noise: float) -> tuple[float, float, float]:
+    """Return the median of values with bounds from one measurement's noise and their spread.
 
     Parameters
     ----------
-    values : list of (value, seconds since 1970)
+    values : sequence of float
+        At least one.
     noise : float
         Relative error of one measurement, 90th percentile.
-    kind, method, links, figures
-        See :class:`planner.model.estimate.Origin`.
     """
-    measured = [value for value, _ in values]
-    times = [time for _, time in values]
-    expected = median(measured)
-    sigma = MAD_TO_SIGMA * median(abs(value - expected) for value in measured)
+    expected = median(values)
+    sigma = MAD_TO_SIGMA * median(abs(value - expected) for value in values)
     spread = NORMAL_90 * sigma / expected if expected > 0 else 0.0
     error = max(LEAST_NOISE, sqrt(noise**2 / len(values) + spread**2))
-    return Estimate(
-        expected / (1 + error),
-        expected,
-        expected * (1 + error),
-        Origin(kind, method, len(values), links, max(times), min(times), figures=figures),
+    return expected / (1 + error), expected, expected * (1 + error)
+
+
+def from_values(
+    values: Sequence[Value],
+    noise: float,
+    kind: Kind = "measured",
+    method: Method = "median-of-samples",
+    figures: Figures | None = None,
+) -> Estimate:
+    """Return the median of what samples say, with bounds.
+
+    Parameters
+    ----------
+    values : sequence of (value, Sample)
+    noise : float
+        See :func:`bounds_of`.
+    kind, method, figures
+        See :class:`planner.model.estimate.Origin`.
+    """
+    low, expected, high = bounds_of([value for value, _ in values], noise)
+    origin = origin_of_samples([sample for _, sample in values], kind, method, figures)
+    return Estimate(low, expected, high, origin)
+
+
+def origin_of_samples(
+    samples: Sequence[Sample], kind: Kind, method: Method, figures: Figures | None = None
+) -> Origin:
+    """Return the origin of what was made from samples."""
+    times = [sample.measured_at_s for sample in samples]
+    return Origin(
+        kind,
+        method,
+        len(samples),
+        len({(sample.src, sample.dst) for sample in samples}),
+        max(times),
+        min(times),
+        _joined({sample.address for sample in samples}),
+        figures,
     )
 
 
@@ -70,7 +97,6 @@ def origin_of_many(
     """Return the origin of what was inferred from several links or VMs."""
     newest = [origin.newest_s for origin in behind if origin.newest_s is not None]
     oldest = [origin.oldest_s for origin in behind if origin.oldest_s is not None]
-    addresses = {origin.address for origin in behind}
     return Origin(
         "inferred",
         method,
@@ -78,7 +104,7 @@ def origin_of_many(
         sum(origin.links for origin in behind),
         max(newest, default=None),
         min(oldest, default=None),
-        None if None in addresses else addresses.pop() if len(addresses) == 1 else "both",
+        _joined({origin.address for origin in behind}),
         figures,
     )
 
@@ -89,3 +115,9 @@ def inferred_from(
     """Return what an estimate of something else tells, with that inference's error."""
     origin = estimate.origin._replace(kind="inferred", method=method, figures=figures)
     return replace(no_surer_than(estimate, error), origin=origin)
+
+
+def _joined(found: set[Addresses | None]) -> Addresses | None:
+    if None in found:
+        return None
+    return found.pop() if len(found) == 1 else "both"

@@ -9,11 +9,11 @@ from math import inf
 from statistics import median
 from typing import Literal, TypeAlias
 
-from planner.model.estimate import Estimate, Figures, Origin
+from planner.model.estimate import Estimate, Figures
 from planner.model.link import Site
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS
 from probes.analysis.caps import HELD_BACK, OPEN_ABOVE
-from probes.estimation.bounds import from_values, no_surer_than
+from probes.estimation.bounds import Value, from_values, no_surer_than, origin_of_samples
 from probes.estimation.series import Pair, Samples, taken_with
 from probes.samples import Sample
 
@@ -72,18 +72,18 @@ def measured_caps(
     seen = {metric: _medians(found, sites) for metric, found in probes.items()}
     found = {}
     for metric, opposite in OPPOSITE.items():
-        reached: dict[str, list[tuple[float, float]]] = defaultdict(list)
-        of_type: dict[str, list[tuple[float, float]]] = defaultdict(list)
-        held_back: dict[str, list[tuple[float, float]]] = defaultdict(list)
+        reached: dict[str, list[Value]] = defaultdict(list)
+        of_type: dict[str, list[Value]] = defaultdict(list)
+        held_back: dict[str, list[Value]] = defaultdict(list)
         caps = MeasuredCaps()
         for sample in probes[metric]:
             gbps = sample.value / MBPS_PER_GBPS
             could_gbps = _peers_could_gbps(sample, metric, seen[opposite], sites, rtts_ms)
             if _is_open(sample) or gbps >= HELD_BACK * could_gbps:
-                held_back[sample.src].append((gbps, sample.measured_at_s))
+                held_back[sample.src].append((gbps, sample))
             else:
-                reached[sample.src].append((gbps, sample.measured_at_s))
-                of_type[sites[sample.src].vm_type].append((gbps, sample.measured_at_s))
+                reached[sample.src].append((gbps, sample))
+                of_type[sites[sample.src].vm_type].append((gbps, sample))
         for region, values in held_back.items():
             caps.at_least[region] = _lower_bound(values)
         for region, values in reached.items():
@@ -95,7 +95,6 @@ def measured_caps(
                     CAP_NOISE,
                     "inferred",
                     "caps-of-vm-type",
-                    links=len({name for name in reached if sites[name].vm_type == vm_type}),
                     figures=Figures(vm_type=vm_type),
                 )
                 caps.of[vm_type] = no_surer_than(estimate, CAP_NOISE)
@@ -103,15 +102,11 @@ def measured_caps(
     return found["egress_cap_mbps"], found["ingress_cap_mbps"]
 
 
-def _lower_bound(values: list[tuple[float, float]]) -> Estimate:
+def _lower_bound(values: list[Value]) -> Estimate:
     gbps = max(gbps for gbps, _ in values)
-    times = [time for _, time in values]
-    return Estimate(
-        gbps / (1 + CAP_NOISE),
-        gbps,
-        gbps * OPEN_ABOVE,
-        Origin("inferred", "cap-probe-lower-bound", len(values), 1, max(times), min(times)),
-    )
+    samples = [sample for _, sample in values]
+    origin = origin_of_samples(samples, "inferred", "cap-probe-lower-bound")
+    return Estimate(gbps / (1 + CAP_NOISE), gbps, gbps * OPEN_ABOVE, origin)
 
 
 def _medians(found: list[Sample], sites: Mapping[str, Site]) -> dict[str, float]:

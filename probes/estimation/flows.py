@@ -34,7 +34,7 @@ def measured_flows(
             if rtt and not sample.warmed_up and sample.duration_s:
                 window = window_from_flow_mb(value, rtt.expected, sample.duration_s)
                 value /= flow_share_of_steady(window, rtt.expected, sample.duration_s)
-            values.append((value, sample.measured_at_s))
+            values.append((value, sample))
         if values:
             flows[pair] = from_values(values, FLOW_NOISE)
     return flows

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
 
 from planner.model.baseline import baseline_rtt_ms
 from planner.model.catalogue import Catalogue
 from planner.model.estimate import Estimate, Figures, Origin
 from probes.estimation.bounds import (
+    bounds_of,
     from_values,
     inferred_from,
     median,
@@ -35,7 +35,7 @@ def round_trips_ms(
     by_cities: dict[Pair, list[Estimate]] = defaultdict(list)
     region = catalogue.region
     for (src, dst), series in samples.of("rtt_ms").items():
-        values = [(s.value, s.measured_at_s) for s in series.recent()]
+        values = [(sample.value, sample) for sample in series.recent()]
         own[src, dst] = from_values(values, RTT_NOISE)
         cities = (region(src).city, region(dst).city)
         if all(cities):
@@ -63,12 +63,10 @@ def round_trips_ms(
 
 def _of_cities(cities: Pair, measured: list[Estimate]) -> Estimate:
     """Return the round-trip time between two cities from other regions that are in them."""
-    values = [(found.expected, found.measured_at_s or 0.0) for found in measured]
-    origin = origin_of_many(
-        "same-cities", [found.origin for found in measured], Figures(between=cities)
-    )
-    estimate = no_surer_than(from_values(values, RTT_NOISE), SAME_CITIES_ERROR)
-    return replace(estimate, origin=origin)
+    origins = [found.origin for found in measured]
+    origin = origin_of_many("same-cities", origins, Figures(between=cities))
+    bounds = bounds_of([found.expected for found in measured], RTT_NOISE)
+    return no_surer_than(Estimate(*bounds, origin), SAME_CITIES_ERROR)
 
 
 def loss_pct(pair: Pair, samples: Samples) -> float | None:

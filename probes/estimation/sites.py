@@ -12,7 +12,7 @@ from planner.model.estimate import Estimate, Figures, Origin
 from planner.model.link import Site
 from planner.model.throughput import window_from_flow_mb
 from planner.model.units import MBPS_PER_GBPS
-from probes.estimation.bounds import from_values, no_surer_than
+from probes.estimation.bounds import Value, from_values, no_surer_than
 from probes.estimation.caps import measured_caps
 from probes.estimation.flows import FLOW_NOISE
 from probes.estimation.series import Pair, Samples, counted
@@ -109,9 +109,8 @@ def with_windows(
     catalogue: Catalogue,
 ) -> dict[str, Site]:
     """Calibrate each receiver's window by the flows into it, else by others of its type."""
-    by_region: dict[str, list[tuple[float, float]]] = defaultdict(list)
-    by_type: dict[str, list[tuple[float, float]]] = defaultdict(list)
-    calibrating: set[Pair] = set()
+    by_region: dict[str, list[Value]] = defaultdict(list)
+    by_type: dict[str, list[Value]] = defaultdict(list)
     for (src, dst), series in samples.of("per_flow_mbps").items():
         rtt = rtts_ms.get((src, dst))
         most_mbps = most_calibrating_mbps(sites[src], sites[dst], rtt, catalogue)
@@ -122,16 +121,12 @@ def with_windows(
                 continue
             duration_s = None if sample.warmed_up else sample.duration_s
             window = window_from_flow_mb(sample.value, rtt.expected, duration_s)
-            calibrating.add((src, dst))
-            by_region[dst].append((window, sample.measured_at_s))
-            by_type[sites[dst].vm_type].append((window, sample.measured_at_s))
+            by_region[dst].append((window, sample))
+            by_type[sites[dst].vm_type].append((window, sample))
     calibrated = {}
     for name, site in sites.items():
         if name in by_region:
-            pairs = sum(dst == name for _, dst in calibrating)
-            estimate = from_values(
-                by_region[name], FLOW_NOISE, method="flows-into-region", links=pairs
-            )
+            estimate = from_values(by_region[name], FLOW_NOISE, method="flows-into-region")
             site = replace(site, window_mb=estimate)
         elif site.vm_type and site.vm_type in by_type:
             estimate = from_values(
@@ -139,7 +134,6 @@ def with_windows(
                 WINDOW_SPREAD_OF_TYPE,
                 "inferred",
                 "flows-into-vm-type",
-                links=sum(sites[dst].vm_type == site.vm_type for _, dst in calibrating),
                 figures=Figures(vm_type=site.vm_type),
             )
             site = replace(site, window_mb=no_surer_than(estimate, WINDOW_SPREAD_OF_TYPE))
