@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from planner.model.errors import InputError
-from relayd.store.location import Place, place
+from relayd.store.location import Location, parse_location
 
 FILE_NAME = "config.toml"
 
@@ -19,7 +19,7 @@ class Settings:
 
     Attributes
     ----------
-    db : Place | None
+    db : Location | None
         The store, a file or a server; None for the default per-user file.
     catalogues : tuple of Path
         A user's own catalogue files.
@@ -27,7 +27,7 @@ class Settings:
         Defaults for ``relayd plan``, written as on the command line.
     """
 
-    db: Place | None = None
+    db: Location | None = None
     catalogues: tuple[Path, ...] = ()
     time_value: str | None = None
     margin: str | None = None
@@ -64,9 +64,9 @@ def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:
             raise InputError(f"{path}: {key}", f"must be {kind}", value=value)
     folder = path.parent if path else Path()
     written = environment.get("RELAYD_DB")
-    db = place(written) if written else None
+    db = parse_location(written) if written else None
     if db is None and "db" in from_file:
-        db = place(str(from_file["db"]), folder)
+        db = parse_location(str(from_file["db"]), folder)
     if listed := environment.get("RELAYD_CATALOGUES"):
         catalogues = tuple(Path(name) for name in listed.split(os.pathsep) if name)
     else:

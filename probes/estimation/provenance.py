@@ -35,7 +35,7 @@ Kind: TypeAlias = Literal["samples", "inference", "model", "stated", "nothing"]
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class UsedSeries:
     """A link and metric whose samples took part.
 
     Attributes
@@ -67,7 +67,7 @@ class FigureProvenance:
         How, in a sentence.
     rests_on : tuple of str
         Other quantities of this link that went in.
-    series : tuple of Series
+    series : tuple of UsedSeries
     """
 
     quantity: Quantity
@@ -76,7 +76,7 @@ class FigureProvenance:
     kind: Kind
     rule: str
     rests_on: tuple[Quantity, ...] = ()
-    series: tuple[Series, ...] = ()
+    series: tuple[UsedSeries, ...] = ()
 
 
 class Provenance:
@@ -116,30 +116,30 @@ class Provenance:
     def _of_link(self, link: Link, quantity: Quantity, estimate: Estimate) -> FigureProvenance:
         if estimate.source == "measured":
             metric, text, rests_on = _MEASURED[quantity]
-            own = Series(link.src, link.dst, metric)
+            own = UsedSeries(link.src, link.dst, metric)
             return FigureProvenance(quantity, "", estimate, "samples", text, rests_on, (own,))
         kind, text, rests_on = _rule(estimate)
         series = tuple(self._links_behind(link, estimate))
         return FigureProvenance(quantity, "", estimate, kind, text, rests_on, series)
 
-    def _links_behind(self, link: Link, estimate: Estimate) -> Iterator[Series]:
+    def _links_behind(self, link: Link, estimate: Estimate) -> Iterator[UsedSeries]:
         match estimate.origin.method:
             case "opposite-direction":
-                yield Series(link.dst, link.src, "rtt_ms")
+                yield UsedSeries(link.dst, link.src, "rtt_ms")
             case "same-cities":
                 yield from self._between_cities(link)
             case "shifted-law" | "neighbouring-links":
                 for pair in sorted(self._law.links_behind(link.src, link.dst, estimate)):
-                    yield Series(*pair, "aggregate_mbps")
+                    yield UsedSeries(*pair, "aggregate_mbps")
 
-    def _between_cities(self, link: Link) -> Iterator[Series]:
+    def _between_cities(self, link: Link) -> Iterator[UsedSeries]:
         region = self._catalogue.region
         cities = {region(link.src).city, region(link.dst).city}
         for other in self._network:
             if other.rtt_ms.source != "measured":
                 continue
             if cities == {region(other.src).city, region(other.dst).city}:
-                yield Series(other.src, other.dst, "rtt_ms")
+                yield UsedSeries(other.src, other.dst, "rtt_ms")
 
     def _flow(self, link: Link) -> FigureProvenance:
         estimate = link.per_flow_mbps
@@ -181,19 +181,19 @@ class Provenance:
         series = tuple(self._behind_vm(site, quantity, estimate.origin))
         return FigureProvenance(quantity, site.region, estimate, kind, text, rests_on, series)
 
-    def _behind_vm(self, site: Site, quantity: Quantity, origin: Origin) -> Iterator[Series]:
+    def _behind_vm(self, site: Site, quantity: Quantity, origin: Origin) -> Iterator[UsedSeries]:
         metric: Metric = "egress_cap_mbps" if quantity == "egress_gbps" else "ingress_cap_mbps"
         match origin.method:
             case "cap-probe" | "cap-probe-lower-bound":
-                yield Series(site.region, site.region, metric)
+                yield UsedSeries(site.region, site.region, metric)
             case "caps-of-vm-type":
                 for other in self._of_type(site):
                     if getattr(other, quantity).origin.method == "cap-probe":
-                        yield Series(other.region, other.region, metric)
+                        yield UsedSeries(other.region, other.region, metric)
             case "link-above-cap":
                 assert origin.figures is not None
                 assert origin.figures.between is not None
-                yield Series(*origin.figures.between, "aggregate_mbps")
+                yield UsedSeries(*origin.figures.between, "aggregate_mbps")
             case "flows-into-region":
                 yield from self._calibrating(site)
             case "flows-into-vm-type":
@@ -203,14 +203,14 @@ class Provenance:
     def _of_type(self, site: Site) -> Iterator[Site]:
         return (other for other in self._network.sites.values() if other.vm_type == site.vm_type)
 
-    def _calibrating(self, destination: Site) -> Iterator[Series]:
+    def _calibrating(self, destination: Site) -> Iterator[UsedSeries]:
         for source in self._network.sites.values():
             link = self._network.links.get(source.region, {}).get(destination.region)
             if link is None or link.per_flow_mbps.source != "measured":
                 continue
             most = most_calibrating_mbps(source, destination, link.rtt_ms, self._catalogue)
             if most is not None:
-                yield Series(link.src, link.dst, "per_flow_mbps", most)
+                yield UsedSeries(link.src, link.dst, "per_flow_mbps", most)
 
 
 def _rule(estimate: Estimate) -> tuple[Kind, str, tuple[Quantity, ...]]:
@@ -232,7 +232,7 @@ def _loss(link: Link) -> FigureProvenance:
         None,
         "samples",
         "The median share of packets that were lost; where all were, that is taken for a filter.",
-        series=(Series(link.src, link.dst, "loss_pct"),),
+        series=(UsedSeries(link.src, link.dst, "loss_pct"),),
     )
 
 

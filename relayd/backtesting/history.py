@@ -17,11 +17,11 @@ from planner.model.baseline import baseline_site
 from planner.model.catalogue import Catalogue
 from planner.model.link import Site
 from probes.estimation import THROUGHPUT
+from probes.estimation.current_samples import MOST_JUDGED
 from probes.estimation.replay import Part
 from probes.estimation.rolling import SeriesColumns
 from probes.estimation.series import Samples, taken_with
 from probes.samples import Metric, Sample
-from relayd.snapshots.evidence import MOST_JUDGED
 from relayd.store import Store
 from relayd.store.samples.retention import vm_votes
 

@@ -42,7 +42,7 @@ from relayd.backtesting.result import (
 )
 from relayd.catalogue.loading import load_catalogue
 from relayd.settings import load_settings
-from relayd.store import Store, default_path, open_store, place
+from relayd.store import Store, default_path, open_store, parse_location
 from relayd.times import utc_text
 
 DEFAULT_STEP_S = 1800.0
@@ -97,7 +97,9 @@ def backtest(
     """
     settings = load_settings()
     catalogue = load_catalogue((*settings.catalogues, *(Path(name) for name in catalogues)))
-    with open_store(place(db) if db else settings.db or default_path(), mode="read") as store:
+    with open_store(
+        parse_location(db) if db else settings.db or default_path(), mode="read"
+    ) as store:
         return backtest_store(
             store,
             catalogue,

@@ -17,8 +17,8 @@ from probes.campaign.rounds import Round
 from probes.campaign.stages import CampaignInputs
 from probes.campaign.tasks import ProbeTask
 from probes.estimation import Estimator
+from probes.estimation.current_samples import add_current
 from probes.fleet.hosts import Fleet
-from relayd.snapshots.evidence import add_current
 from relayd.store import Store
 
 ROUND_GAP_S = 0.5

@@ -13,14 +13,14 @@ from relayd.catalogue.loading import load_catalogue
 from relayd.settings import Settings, load_settings
 from relayd.sources.opening import open_with
 from relayd.sources.wan import Wan
-from relayd.store import Address, Place, default_path, place
+from relayd.store import Address, Location, default_path, parse_location
 from relayd.store.location import SERVICE_SCHEMES
 
 
 def wan_of(options: argparse.Namespace) -> Wan:
     """Open the store and the catalogue that a command names, or a mirror of a service."""
     settings = load_settings()
-    where = place(options.db) if options.db else settings.db
+    where = parse_location(options.db) if options.db else settings.db
     if isinstance(where, Address) and where.scheme in SERVICE_SCHEMES:
         return _copy_of(where.reveal(), options.catalogue)
     return open_with(settings, where, [Path(name) for name in options.catalogue])
@@ -42,9 +42,9 @@ def _copy_of(url: str, catalogue: list[str]) -> Wan:
     return wan
 
 
-def store_place(options: argparse.Namespace, settings: Settings) -> Place:
+def store_location(options: argparse.Namespace, settings: Settings) -> Location:
     """Return the location of the store that a command reads and writes."""
-    return place(options.db) if options.db else settings.db or default_path()
+    return parse_location(options.db) if options.db else settings.db or default_path()
 
 
 def catalogue_of(options: argparse.Namespace, settings: Settings) -> Catalogue:

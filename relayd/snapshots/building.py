@@ -9,7 +9,7 @@ from hashlib import blake2b
 from planner.model.catalogue import Catalogue
 from planner.model.network import Network, Snapshot
 from probes.estimation import THROUGHPUT, Estimator
-from relayd.snapshots.evidence import LinkShift, add_current
+from probes.estimation.current_samples import LinkShift, add_current
 from relayd.sources.stored import snapshot_of
 from relayd.store import SnapshotRow, Store
 from relayd.store.events import Events

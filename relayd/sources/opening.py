@@ -12,7 +12,7 @@ from relayd.catalogue.loading import load_catalogue
 from relayd.settings import Settings, load_settings
 from relayd.sources.stored import StoreSource
 from relayd.sources.wan import Wan
-from relayd.store.location import SERVICE_SCHEMES, Place, place
+from relayd.store.location import SERVICE_SCHEMES, Location, parse_location
 
 if TYPE_CHECKING:
     from relayd.client.blocking import RemoteWan
@@ -82,7 +82,9 @@ def open(  # noqa: A001 - relayd.open() is what a user writes
             remedy="Give the service's address, such as http://127.0.0.1:8080.",
         )
     settings = load_settings()
-    return open_with(settings, place(db) if db else None, [Path(name) for name in catalogues])
+    return open_with(
+        settings, parse_location(db) if db else None, [Path(name) for name in catalogues]
+    )
 
 
 def _open_service(
@@ -110,7 +112,7 @@ def _open_service(
     return RemoteWan(url, token=token, timeout_s=timeout_s)
 
 
-def open_with(settings: Settings, db: Place | None, catalogues: Sequence[Path]) -> Wan:
+def open_with(settings: Settings, db: Location | None, catalogues: Sequence[Path]) -> Wan:
     """Open with settings at hand; a store that is named must exist."""
     catalogue = load_catalogue((*settings.catalogues, *catalogues))
     return Wan(StoreSource(catalogue, db or settings.db))

@@ -17,7 +17,7 @@ from planner.model.link import Link, Site
 from planner.model.link_states import LinkState, Pair
 from planner.model.network import Network, Snapshot
 from planner.model.verification import Verified
-from relayd.store.location import Place
+from relayd.store.location import Location
 from relayd.store.opening import Store, default_path, open_if_there, open_store
 from relayd.store.snapshots import SnapshotRow
 from relayd.times import utc_text
@@ -31,14 +31,14 @@ class StoreSource:
     Parameters
     ----------
     catalogue : Catalogue
-    db : Place | None
+    db : Location | None
         A store that must exist; None for the per-user store, which need not.
     """
 
-    def __init__(self, catalogue: Catalogue, db: Place | None) -> None:
+    def __init__(self, catalogue: Catalogue, db: Location | None) -> None:
         self.catalogue = catalogue
         self._named = db is not None
-        self._place = db or default_path()
+        self._location = db or default_path()
         self._opened: _Opened | None = None
 
     @property
@@ -95,7 +95,9 @@ class StoreSource:
     def _open(self) -> _Opened:
         if self._opened is None:
             store = (
-                open_store(self._place, mode="read") if self._named else open_if_there(self._place)
+                open_store(self._location, mode="read")
+                if self._named
+                else open_if_there(self._location)
             )
             self._opened = _Opened(store, self.catalogue)
         return self._opened

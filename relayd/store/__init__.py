@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from relayd.store.location import Address, Place, place
+from relayd.store.location import Address, Location, parse_location
 from relayd.store.opening import Store, default_path, open_if_there, open_store
 from relayd.store.snapshots import SnapshotRow
 
@@ -20,7 +20,7 @@ __all__ = [
     "Batch",
     "Counts",
     "ImportReport",
-    "Place",
+    "Location",
     "SkippedRows",
     "SnapshotRow",
     "Store",
@@ -31,7 +31,7 @@ __all__ = [
     "default_path",
     "open_if_there",
     "open_store",
-    "place",
+    "parse_location",
 ]
 
 _OF_SAMPLES = ("Counts", "StoredBatch", "StoredSample")

@@ -23,7 +23,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar, Literal, TypeAlias
 
-from relayd.store.location import Place
+from relayd.store.leader_lock import LeaderLock, Role
+from relayd.store.location import Location
 
 Values: TypeAlias = Sequence[object] | Mapping[str, object]
 
@@ -35,7 +36,7 @@ class Database(ABC):
 
     Attributes
     ----------
-    place : Place
+    location : Location
         As the user spelled it, for errors.
     engine : {"sqlite", "postgresql"}
     refusals : tuple of exception types
@@ -44,7 +45,7 @@ class Database(ABC):
     """
 
     engine: ClassVar[Literal["sqlite", "postgresql"]]
-    place: Place
+    location: Location
     refusals: tuple[type[Exception], ...]
 
     @abstractmethod
@@ -110,6 +111,20 @@ class Database(ABC):
     @abstractmethod
     def roll_back(self) -> None:
         """Undo the transaction so far and end it, if there is one."""
+
+    @abstractmethod
+    def leader_lock(self, role: Role) -> LeaderLock:
+        """Return this process's lock of a role, not acquired yet."""
+
+    @abstractmethod
+    def has_leader(self, role: Role) -> bool:
+        """Return whether some process leads in a role, without acquiring its lock.
+
+        Raises
+        ------
+        StoreError
+            If that can't be found out.
+        """
 
     @abstractmethod
     def expecting_many(self) -> AbstractContextManager[None]:

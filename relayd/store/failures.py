@@ -7,13 +7,13 @@ import sqlite3
 from pathlib import Path
 
 from planner.model.errors import StoreError
-from relayd.store.location import Place
+from relayd.store.location import Location
 
 FIELD = "--db"
 
 
 class NoStoreError(StoreError):
-    """There is no store yet at a place where one could be."""
+    """There is no store yet at a location where one could be."""
 
 
 def reason(error: BaseException) -> str:
@@ -21,9 +21,9 @@ def reason(error: BaseException) -> str:
     return (str(error).strip() or type(error).__name__).partition("\n")[0].rstrip(".")
 
 
-def failure(place: Place, problem: str, remedy: str) -> StoreError:
-    """Return the error for a database: the option at fault, the place, the way out."""
-    return StoreError(FIELD, problem, value=str(place), remedy=remedy)
+def failure(location: Location, problem: str, remedy: str) -> StoreError:
+    """Return the error for a database: the option at fault, the location, the way out."""
+    return StoreError(FIELD, problem, value=str(location), remedy=remedy)
 
 
 def foreign(path: Path) -> StoreError:
@@ -35,44 +35,44 @@ def foreign(path: Path) -> StoreError:
     )
 
 
-def missing(place: Place) -> NoStoreError:
+def missing(location: Location) -> NoStoreError:
     """Return the error for a store that is to be used but is not there."""
-    problem = "does not exist" if isinstance(place, Path) else "holds no relayd store yet"
+    problem = "does not exist" if isinstance(location, Path) else "holds no relayd store yet"
     return NoStoreError(
         FIELD,
         problem,
-        value=str(place),
+        value=str(location),
         remedy="`relayd import` creates it; or name an existing database.",
     )
 
 
-def busy(place: Place) -> StoreError:
+def busy(location: Location) -> StoreError:
     """Return the error for a change that another writer has kept waiting."""
     return failure(
-        place,
+        location,
         "is being written by another process",
         "Wait until that import or campaign has finished, and run this again.",
     )
 
 
-def opened_for_reading(place: Place) -> StoreError:
+def opened_for_reading(location: Location) -> StoreError:
     """Return the error for a change through a store that was opened for reading."""
-    return failure(place, "is open for reading, which is read-only", "Open it for writing.")
+    return failure(location, "is open for reading, which is read-only", "Open it for writing.")
 
 
-def too_new(place: Place, found: int, known: int) -> StoreError:
+def too_new(location: Location, found: int, known: int) -> StoreError:
     """Return the error for a schema that a later version has made."""
     return failure(
-        place,
+        location,
         f"was written by a newer relayd (schema {found}; this one knows {known})",
         "Upgrade relayd, or name another database; it was left as it is.",
     )
 
 
-def outdated(place: Place, found: int, known: int) -> StoreError:
+def outdated(location: Location, found: int, known: int) -> StoreError:
     """Return the error for reading an old schema, which only a writer may upgrade."""
     return failure(
-        place,
+        location,
         f"has schema {found} of an older relayd or of an interrupted creation "
         f"(this one reads {known})",
         "Any command that stores something, such as `relayd import`, upgrades it "

@@ -48,13 +48,13 @@ class Address:
         return hash(self._url)
 
 
-Place: TypeAlias = Path | Address
+Location: TypeAlias = Path | Address
 
 SERVICE_SCHEMES = frozenset({"http", "https"})
 """Of addresses at which there is no store, but a service that has one."""
 
 
-def place(written: str | Path | Address, folder: Path | None = None) -> Place:
+def parse_location(written: str | Path | Address, folder: Path | None = None) -> Location:
     """Return the place that a user wrote.
 
     Parameters

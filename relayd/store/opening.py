@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from relayd.store.database import Database
 from relayd.store.failures import NoStoreError, failure
-from relayd.store.location import SERVICE_SCHEMES, Address, Place, place
+from relayd.store.location import SERVICE_SCHEMES, Address, Location, parse_location
 from relayd.store.snapshots import Snapshots
 
 if TYPE_CHECKING:
-    from relayd.store.samples.reading import Samples
+    from relayd.store.samples.reading import StoredSamples
 
 Mode: TypeAlias = Literal["read", "write", "create"]
 
@@ -37,16 +37,16 @@ class Store:
         self.snapshots = Snapshots(database)
 
     @cached_property
-    def samples(self) -> Samples:
+    def samples(self) -> StoredSamples:
         """Every measurement, with where it came from."""
-        from relayd.store.samples.reading import Samples  # planning reads snapshots alone
+        from relayd.store.samples.reading import StoredSamples  # planning reads snapshots alone
 
-        return Samples(self.database)
+        return StoredSamples(self.database)
 
     @property
-    def place(self) -> Place:
+    def location(self) -> Location:
         """The database file or server, as the caller named it; shown without a password."""
-        return self.database.place
+        return self.database.location
 
     def close(self) -> None:
         """Close the database."""
@@ -59,7 +59,7 @@ class Store:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<Store {self.place}>"
+        return f"<Store {self.location}>"
 
 
 def default_path() -> Path:
@@ -92,7 +92,7 @@ def open_store(
         If the store is missing, foreign, damaged, from a newer relayd, locked, can't be
         reached, or can't be read or written. It is then as it was.
     """
-    found = place(where)
+    found = parse_location(where)
     if isinstance(found, Path):
         from relayd.store.sqlite.opening import open_file
 
@@ -102,7 +102,7 @@ def open_store(
 
 def open_if_there(where: Path | str | Address) -> Store | None:
     """Open a store for reading; None where there is none yet."""
-    found = place(where)
+    found = parse_location(where)
     if isinstance(found, Path) and not found.exists():
         return None
     try:

@@ -34,7 +34,7 @@ def version(database: SqliteDatabase) -> int:
     """
     found = int(database.row("PRAGMA user_version")[0])
     if found > SCHEMA_VERSION:
-        raise too_new(database.place, found, SCHEMA_VERSION)
+        raise too_new(database.location, found, SCHEMA_VERSION)
     return found
 
 

@@ -15,7 +15,7 @@ from probes.campaign.probing import AS_ASKED
 from probes.campaign.stages import CampaignSpec
 from probes.fleet.hosts import Fleet
 from relayd.campaigns.running import CampaignReport, CampaignRunner
-from relayd.store import Place, open_store
+from relayd.store import Location, open_store
 from relayd.store.campaigns.log import Campaigns
 
 STARTED_BY = "watch"
@@ -49,7 +49,7 @@ class CampaignThread:
     Choosing links and making snapshots take processor time; liveness probes must not wait for it.
     """
 
-    db: str | Place
+    db: str | Location
     fleet: Fleet
     catalogue: Catalogue
     due: DueCampaign

@@ -10,8 +10,8 @@ from types import TracebackType
 from typing import TypeVar
 
 from planner.model.errors import StoreError
-from relayd.store import Place, Store, open_store
-from relayd.store.leader_lock import Election, election
+from relayd.store import Location, Store, open_store
+from relayd.store.leader_lock import LeaderLock
 
 T = TypeVar("T")
 
@@ -49,11 +49,11 @@ class StoreThread:
         Created if missing.
     """
 
-    def __init__(self, db: str | Place) -> None:
+    def __init__(self, db: str | Location) -> None:
         self.db = db
         self._pool = ThreadPoolExecutor(1, "relayd-watch-store")
         self._store: Store | None = None
-        self._lock: Election | None = None
+        self._lock: LeaderLock | None = None
 
     async def __aenter__(self) -> StoreThread:
         return self
@@ -92,8 +92,8 @@ class StoreThread:
 
         def acquire() -> bool:
             if self._lock is None:
-                self._lock = election(self._opened(), "prober")
-            return self._lock.stand()
+                self._lock = self._opened().database.leader_lock("prober")
+            return self._lock.acquire()
 
         return await self._in_thread(acquire)
 
@@ -109,6 +109,6 @@ class StoreThread:
 
     def _close(self) -> None:
         if self._lock is not None:
-            self._lock.resign()
+            self._lock.release()
         if self._store is not None:
             self._store.close()

@@ -11,9 +11,9 @@ from math import inf
 from planner.model.catalogue import Catalogue
 from planner.model.link_states import Pair
 from planner.model.network import Network
+from probes.estimation.current_samples import LinkShift
 from probes.samples import Metric
 from relayd.snapshots.building import make_snapshot
-from relayd.snapshots.evidence import LinkShift
 from relayd.sources.stored import StoreSource
 from relayd.store import Store, append, open_store
 from relayd.store.events import Events

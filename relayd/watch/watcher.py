@@ -13,7 +13,7 @@ from planner.model.errors import InputError, StoreError
 from probes.fleet.hosts import Fleet
 from probes.fleet.login import Timeouts
 from probes.fleet.sessions import Sessions
-from relayd.store import Place
+from relayd.store import Location
 from relayd.store.campaigns.log import Campaigns
 from relayd.watch.prober import STORE_RETRY_S, ActiveProber
 from relayd.watch.settings import WatchOptions
@@ -41,7 +41,7 @@ class Watcher:
         Called with a line that the operator should read.
     """
 
-    db: str | Place
+    db: str | Location
     fleet: Fleet
     catalogue: Catalogue
     options: WatchOptions

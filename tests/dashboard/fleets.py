@@ -8,12 +8,12 @@ from pathlib import Path
 
 from probes.campaign.state import ProbeOutcome
 from probes.campaign.tasks import ProbeTask
+from probes.estimation.current_samples import LinkShift
 from probes.fleet.hosts import Fleet
 from probes.liveness.link_health import LinkHealth
 from probes.samples import Metric, Sample
 from relayd.catalogue.loading import load_catalogue
 from relayd.snapshots.building import make_snapshot
-from relayd.snapshots.evidence import LinkShift
 from relayd.store import append, open_store
 from relayd.store.campaigns.log import Campaigns
 from relayd.store.links.level_shifts import LevelShifts

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
+from probes.estimation.current_samples import LinkShift
 from probes.liveness.link_health import LinkHealth
-from relayd.snapshots.evidence import LinkShift
 from relayd.store import open_store
 from relayd.store.events import Events
 from relayd.store.links.level_shifts import LevelShifts

@@ -11,11 +11,11 @@ import pytest
 
 from planner.model.network import Snapshot
 from probes.estimation import Estimator
+from probes.estimation.current_samples import LinkShift, add_current
 from probes.liveness.link_health import LinkHealth
 from probes.samples import Sample
 from relayd.catalogue.loading import load_catalogue
 from relayd.snapshots.building import make_snapshot
-from relayd.snapshots.evidence import LinkShift, add_current
 from relayd.store import SnapshotRow, append, open_store
 from relayd.store.campaigns.details import in_two
 from relayd.store.links.level_shifts import LevelShifts

@@ -11,11 +11,11 @@ from urllib.parse import quote
 
 import pytest
 
+from probes.estimation.current_samples import LinkShift
 from probes.samples import Sample
 from relayd.catalogue.loading import load_catalogue
 from relayd.snapshots.building import make_snapshot
-from relayd.snapshots.evidence import LinkShift
-from relayd.snapshots.provenance import behind
+from relayd.snapshots.link_evidence import evidence_of
 from relayd.sources.stored import StoreSource
 from relayd.store import append, open_store
 from relayd.store.events import Events
@@ -165,7 +165,7 @@ def test_every_figure_of_a_graph_can_be_followed_back(measured: Path) -> None:
     checked = 0
     with open_store(measured, mode="read") as store:
         for link in list(network)[::7]:
-            for each in behind(store, network, catalogue, link.src, link.dst):
+            for each in evidence_of(store, network, catalogue, link.src, link.dst):
                 if each.origin.quantity not in fields:
                     continue
                 estimate = getattr(link, each.origin.quantity)

@@ -23,12 +23,12 @@ from planner.transfer.decision import Decider
 from planner.transfer.options import Option
 from planner.transfer.request import TransferRequest
 from probes.estimation import Estimator
+from probes.estimation.current_samples import add_current
 from probes.samples import Sample
 from relayd.__main__ import main
 from relayd.backtesting import engine
 from relayd.backtesting.running import BacktestObjective
 from relayd.catalogue.loading import load_catalogue
-from relayd.snapshots.evidence import add_current
 from relayd.store import append, open_store
 from tests.relayd.engines import PostgresqlSpot
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from probes.estimation.current_samples import LinkShift
 from probes.samples import Sample
-from relayd.snapshots.evidence import LinkShift
 from relayd.store import append, open_store
 from relayd.store.events import Events
 from relayd.store.links.events import link_events

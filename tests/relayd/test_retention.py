@@ -16,9 +16,9 @@ from planner.model.catalogue import Catalogue
 from planner.model.errors import InputError
 from planner.model.network import Snapshot
 from probes.estimation import THROUGHPUT, Estimator
+from probes.estimation.current_samples import MOST_JUDGED, add_current
 from probes.samples import Metric, Sample
 from relayd.catalogue.loading import load_catalogue
-from relayd.snapshots.evidence import MOST_JUDGED, add_current
 from relayd.store import Batch, Store, append, open_store
 from relayd.store.samples.ingest import ingest
 from relayd.store.samples.retention import Period, compact, summaries_of, vm_votes

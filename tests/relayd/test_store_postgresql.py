@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from planner.model.errors import StoreError
 from probes.samples import Sample
-from relayd.store import Address, Store, append, open_store, place, schema
+from relayd.store import Address, Store, append, open_store, parse_location, schema
 from relayd.store.events import Events
 from relayd.store.metadata import Metadata
 from relayd.store.postgresql.connecting import SINCE_CRASH
@@ -74,7 +74,7 @@ def store(postgresql_spot: PostgresqlSpot) -> Iterator[Store]:
 )
 def test_a_password_is_never_shown(noise: str, form: str) -> None:
     secret = f"SECRET{noise}TERCES"
-    shown = place(form.format(secret))
+    shown = parse_location(form.format(secret))
     assert isinstance(shown, Address)
     for text in (str(shown), repr(shown), f"{shown}", f"{shown!r}"):
         assert "SECRET" not in text
@@ -235,7 +235,7 @@ def test_many_processes_create_one_store(postgresql_spot: PostgresqlSpot) -> Non
 def test_a_store_laid_out_meanwhile_is_not_taken_for_anothers(
     postgresql_spot: PostgresqlSpot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    address = place(postgresql_spot.where)
+    address = parse_location(postgresql_spot.where)
     assert isinstance(address, Address)
     database = PostgresqlDatabase(address, busy_timeout_s=5.0, read_only=True)
     read = database.rows

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import relayd as library
+from probes.estimation.current_samples import since_last_changes
 from probes.samples import Sample
-from relayd.snapshots.evidence import since_last_changes
 from relayd.store import open_store
 from relayd.store.verifications import VerificationRow, Verifications
 from tests.relayd.conftest import Outcome

@@ -25,6 +25,7 @@ from hypothesis import strategies as st
 
 import relayd
 from planner.model.errors import InputError
+from probes.estimation.current_samples import LinkShift
 from probes.fleet.hosts import Fleet, Host
 from probes.liveness.link_health import HealthPolicy, LinkHealth, LivenessProbe
 from probes.liveness.probing import parameters_for
@@ -33,7 +34,6 @@ from relayd.catalogue.loading import load_catalogue
 from relayd.cli.measuring.watch import watch_options
 from relayd.cli.parser import parse
 from relayd.snapshots.building import make_snapshot
-from relayd.snapshots.evidence import LinkShift
 from relayd.sources.stored import StoreSource
 from relayd.store import Store, append, open_store
 from relayd.store.campaigns.spending import Spending
@@ -279,7 +279,7 @@ def test_estimates_rest_on_what_was_measured_since_the_change(store: Store) -> N
     (shift,) = shifts
     assert shift.before == pytest.approx(120, rel=0.02)
     assert shift.after == pytest.approx(180, rel=0.02)
-    link = StoreSource(catalogue, store.place).network(_PAIR).link(*_PAIR)
+    link = StoreSource(catalogue, store.location).network(_PAIR).link(*_PAIR)
     assert link.rtt_ms.expected == pytest.approx(180, rel=0.02)
     assert link.rtt_ms.samples == pytest.approx(15, abs=2)
     # It is told once, however often it is found.

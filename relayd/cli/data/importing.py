@@ -15,7 +15,7 @@ from planner.model.catalogue import Catalogue
 from planner.model.errors import InputError
 from planner.model.units import parse_duration_s
 from probes.importers import ImportOptions, read
-from relayd.cli.options import catalogue_of, store_place, whole_number
+from relayd.cli.options import catalogue_of, store_location, whole_number
 from relayd.settings import load_settings
 from relayd.snapshots.building import make_snapshot
 from relayd.store import Store, open_store
@@ -31,9 +31,9 @@ def run(options: argparse.Namespace) -> int:
     settings = load_settings()
     catalogue = catalogue_of(options, settings)
     paths = [_readable(name) for name in options.files]
-    place = store_place(options, settings)
+    location = store_location(options, settings)
     reports = []
-    with open_store(place, mode="create") as store:
+    with open_store(location, mode="create") as store:
         for file in paths:
             report = _import(store, file, options, catalogue)
             reports.append((file, report))
@@ -42,13 +42,13 @@ def run(options: argparse.Namespace) -> int:
         snapshot = make_snapshot(store, catalogue)
     if options.json:
         content = {
-            "db": str(place),
+            "db": str(location),
             "files": [_as_json(file, report) for file, report in reports],
             "snapshot": snapshot and {"id": snapshot.id, "as_of": snapshot.as_of},
         }
         print(json.dumps(content, indent=2))
     elif snapshot:
-        print(f"Snapshot {snapshot.id}, as of {snapshot.as_of}, in {place}")
+        print(f"Snapshot {snapshot.id}, as of {snapshot.as_of}, in {location}")
     unusable = [str(file) for file, report in reports if not report.accepted + report.duplicates]
     if unusable:
         print(f"relayd: nothing to use in {', '.join(unusable)}", file=sys.stderr)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from planner.model.errors import InputError
 from planner.model.units import parse_duration_s
-from relayd.cli.options import catalogue_of, store_place
+from relayd.cli.options import catalogue_of, store_location
 from relayd.report import make_report
 from relayd.report.html import html
 from relayd.report.markdown import markdown
@@ -23,7 +23,7 @@ def run(options: argparse.Namespace) -> int:
     settings = load_settings()
     catalogue = catalogue_of(options, settings)
     since_s = time.time() - parse_duration_s(options.since, "--since") if options.since else None
-    path = store_place(options, settings)
+    path = store_location(options, settings)
     kind = "json" if options.json else options.format or _kind_of(options.output)
     with open_store(path, mode="read") as store:
         report = make_report(store, catalogue, since_s=since_s)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from planner.model.errors import DataError
 from probes.analysis.fleet_caps import VmCap
 from relayd.campaigns.caps import CAP_NAMES, cap_json, measured_caps
-from relayd.cli.options import catalogue_of, store_place
+from relayd.cli.options import catalogue_of, store_location
 from relayd.cli.text import left_table
 from relayd.settings import load_settings
 from relayd.store import open_if_there
@@ -20,7 +20,7 @@ def caps(options: argparse.Namespace) -> int:
     settings = load_settings()
     catalogue = catalogue_of(options, settings)
     found: list[VmCap] = []
-    if store := open_if_there(store_place(options, settings)):
+    if store := open_if_there(store_location(options, settings)):
         with store:
             found = measured_caps(store, catalogue)
     if not found:

@@ -20,7 +20,7 @@ from probes.fleet.trust import offered_keys, store_key
 from probes.tools.host_check import HostFinding, HostReport, check_fleet, unknown_hosts
 from probes.tools.installing import install, install_commands
 from relayd.campaigns.caps import CAP_NAMES, measured_caps
-from relayd.cli.options import catalogue_of, store_place
+from relayd.cli.options import catalogue_of, store_location
 from relayd.cli.text import left_table
 from relayd.settings import load_settings
 from relayd.store import open_if_there
@@ -82,7 +82,7 @@ async def _check(fleet: Fleet, options: argparse.Namespace) -> list[HostReport]:
 def _add_caps(reports: list[HostReport], options: argparse.Namespace) -> None:
     """Add what campaigns have found of the hosts' caps, where there is a store."""
     settings = load_settings()
-    store = open_if_there(store_place(options, settings))
+    store = open_if_there(store_location(options, settings))
     if store is None:
         return
     with store:

@@ -17,7 +17,7 @@ from relayd.campaigns.termination import cancelled_by_sigterm
 from relayd.cli.measuring.fleet import agreed, fleet_path
 from relayd.cli.measuring.probe_answer import ProgressDisplay, print_forecast, print_report, say
 from relayd.cli.measuring.probe_options import budget_of, limits_of, may_change, method_of, spec_of
-from relayd.cli.options import catalogue_of, store_place
+from relayd.cli.options import catalogue_of, store_location
 from relayd.settings import load_settings
 from relayd.store import open_if_there, open_store
 from relayd.store.campaigns.log import Campaigns, StoredCampaign
@@ -32,10 +32,10 @@ def run(options: argparse.Namespace) -> int:
     fleet = load_fleet(fleet_path(options))
     if len({host.region for host in fleet}) < 2:
         raise InputError(fleet.name, "has fewer than two regions", remedy="Add hosts of others.")
-    place = store_place(options, settings)
+    location = store_location(options, settings)
     if options.dry_run:
-        return _dry_run(options, MeasuredFleet(fleet, catalogue, open_if_there(place)))
-    with open_store(place, mode="create") as store, Campaigns(store).alone():
+        return _dry_run(options, MeasuredFleet(fleet, catalogue, open_if_there(location)))
+    with open_store(location, mode="create") as store, Campaigns(store).alone():
         runner = CampaignRunner(fleet, catalogue, store)
         campaign = _campaign(options, runner, Campaigns(store).unfinished())
         if campaign is None:
@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
         report = _measure(options, runner, campaign)
         caps = measured_caps(store, catalogue)
     slow = [cap for cap in caps if cap.recreate and cap.host in fleet.hosts]
-    print_report(options, campaign.row.id, report, place, slow)
+    print_report(options, campaign.row.id, report, location, slow)
     if report.result.failed or report.result.left_out:
         say("Some probes are left to do: `relayd probe --resume` tries them again.")
         return PARTLY

@@ -18,7 +18,7 @@ from relayd.campaigns.forecast import PHASE_HEADER, CampaignForecast
 from relayd.campaigns.running import CampaignReport
 from relayd.cli.measuring.caps import recreate_lines
 from relayd.cli.text import table
-from relayd.store import Place
+from relayd.store import Location
 
 LINE_EVERY_S = 10.0
 REDRAW_EVERY_S = 0.2
@@ -95,7 +95,7 @@ def print_report(
     options: argparse.Namespace,
     number: int,
     report: CampaignReport,
-    place: Place,
+    location: Location,
     slow: Sequence[VmCap],
 ) -> None:
     """Print what a campaign did.
@@ -145,7 +145,7 @@ def print_report(
             "critical_s": round(report.critical_s, 3),
             "snapshot": report.snapshot
             and {"id": report.snapshot.id, "as_of": report.snapshot.as_of},
-            "db": str(place),
+            "db": str(location),
         }
         print(json.dumps(content, indent=2))
     else:
@@ -158,7 +158,7 @@ def print_report(
         for line in (*_listed(report), *recreate_lines(slow)):
             print(line)
         if report.snapshot:
-            print(f"Snapshot {report.snapshot.id}, as of {report.snapshot.as_of}, in {place}")
+            print(f"Snapshot {report.snapshot.id}, as of {report.snapshot.as_of}, in {location}")
 
 
 def _listed(report: CampaignReport) -> list[str]:

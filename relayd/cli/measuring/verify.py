@@ -24,7 +24,7 @@ from relayd.campaigns.termination import cancelled_by_sigterm
 from relayd.campaigns.verifying import Verification, VerificationJob, Verifier
 from relayd.cli.measuring.fleet import agreed, fleet_path
 from relayd.cli.measuring.verify_answer import as_json, forecast_json, forecast_text, human
-from relayd.cli.options import catalogue_of, number, store_place, wan_of, whole_number
+from relayd.cli.options import catalogue_of, number, store_location, wan_of, whole_number
 from relayd.cli.questions.asking import request_from
 from relayd.files.plans import document_of
 from relayd.settings import load_settings
@@ -43,10 +43,10 @@ def run(options: argparse.Namespace) -> int:
     catalogue = catalogue_of(options, settings)
     fleet = load_fleet(fleet_path(options))
     limits = _limits(options)
-    place = store_place(options, settings)
+    location = store_location(options, settings)
     if not options.dry_run:
         with suppress(NoStoreError):
-            open_store(place, mode="write").close()  # brings an older one up to date
+            open_store(location, mode="write").close()  # brings an older one up to date
     wan = wan_of(options)
     verifier = Verifier(fleet, wan, MeasuredFleet(fleet, catalogue, None).meter())
     jobs = [verifier.job(plan, limits) for plan in _plans(options, wan, fleet)]
@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
     print(forecast_text(jobs, verifier), file=sys.stderr)
     if not agreed("Run?", options, "--yes"):
         return 0
-    with open_store(place, mode="create") as store, Campaigns(store).alone():
+    with open_store(location, mode="create") as store, Campaigns(store).alone():
         found = _verify(verifier, jobs, store)
         snapshot = make_snapshot(store, catalogue)
     if options.json:

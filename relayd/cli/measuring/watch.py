@@ -16,7 +16,7 @@ from probes.campaign.stages import parse_pairs
 from probes.fleet.file import load_fleet
 from probes.fleet.hosts import Fleet
 from relayd.cli.measuring.fleet import fleet_path
-from relayd.cli.options import catalogue_of, store_place, whole_number
+from relayd.cli.options import catalogue_of, store_location, whole_number
 from relayd.settings import load_settings
 from relayd.watch.settings import QuietHours, WatchOptions
 from relayd.watch.watcher import Watcher
@@ -28,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
     settings = load_settings()
     catalogue = catalogue_of(options, settings)
     fleet = load_fleet(fleet_path(options))
-    path = store_place(options, settings)
+    path = store_location(options, settings)
     watcher = Watcher(path, fleet, catalogue, watch_options(options, fleet), _say)
     status = asyncio.run(_until_stopped(watcher))
     if options.json:

@@ -12,11 +12,11 @@ from typing import Any
 from planner.model.errors import RelaydError
 from probes.fleet.file import load_fleet
 from relayd.catalogue.loading import load_catalogue
-from relayd.cli.options import store_place
+from relayd.cli.options import store_location
 from relayd.http.server.serving import RunningService, serve
 from relayd.http.server.settings import ServiceSettings, load_service_settings
 from relayd.settings import load_settings
-from relayd.store import Place, open_store
+from relayd.store import Location, open_store
 
 OPTIONS = (
     "config",
@@ -35,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
     """Check the settings, then serve."""
     settings = load_service_settings(_given(options))
     general = load_settings()
-    db, catalogues = _places(options)
+    db, catalogues = _locations(options)
     every = (*general.catalogues, *catalogues)
     if options.check:
         return _check(settings, db, every)
@@ -49,8 +49,8 @@ def _given(options: argparse.Namespace) -> Mapping[str, Any]:
     return {name: value for name, value in given.items() if value not in (None, False)}
 
 
-def _places(options: argparse.Namespace) -> tuple[Place, list[Path]]:
-    db = store_place(options, load_settings())
+def _locations(options: argparse.Namespace) -> tuple[Location, list[Path]]:
+    db = store_location(options, load_settings())
     return db, [Path(name) for name in options.catalogue]
 
 
@@ -58,7 +58,7 @@ def _say_where(running: RunningService) -> None:
     print(f"relayd serves at {running.url} (documentation: {running.url}/docs)", flush=True)
 
 
-def _check(settings: ServiceSettings, db: Place, catalogues: tuple[Path, ...]) -> int:
+def _check(settings: ServiceSettings, db: Location, catalogues: tuple[Path, ...]) -> int:
     """Print the effective settings, and every problem with them on standard error."""
     there = not isinstance(db, Path) or db.exists()
     print(f"# store: {db}{'' if there else ' (will be made)'}")

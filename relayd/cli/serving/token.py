@@ -7,7 +7,7 @@ import json
 import time
 
 from planner.model.units import parse_duration_s
-from relayd.cli.options import store_place, whole_number
+from relayd.cli.options import store_location, whole_number
 from relayd.cli.text import left_table
 from relayd.settings import load_settings
 from relayd.store import Store, open_store
@@ -69,7 +69,7 @@ def revoke(options: argparse.Namespace) -> int:
 
 
 def _store(options: argparse.Namespace, mode: Mode) -> Store:
-    path = store_place(options, load_settings())
+    path = store_location(options, load_settings())
     return open_store(path, mode=mode)
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from relayd.sources.wan import Wan
-from relayd.store import Place
+from relayd.store import Location
 
 
-def forecast(wan: Wan, fleet: Path, place: Place, request: dict[str, Any]) -> dict[str, Any]:
+def forecast(wan: Wan, fleet: Path, location: Location, request: dict[str, Any]) -> dict[str, Any]:
     """Return the forecast of a campaign as JSON types; in a worker, because it takes a while.
 
     Raises
@@ -24,7 +24,7 @@ def forecast(wan: Wan, fleet: Path, place: Place, request: dict[str, Any]) -> di
     from relayd.store import open_store
 
     hosts = fleet_of(fleet)
-    with open_store(place, mode="read") as store:
+    with open_store(location, mode="read") as store:
         measured = MeasuredFleet(hosts, wan.catalogue, store)
         found = forecast_campaign(measured, spec_of(request, hosts), request["budget_usd"])
     return found.as_json()

@@ -13,7 +13,7 @@ from typing import Any
 
 from relayd.http.middleware.logs import Log
 from relayd.http.responses.problems import ProblemError
-from relayd.store import Place
+from relayd.store import Location
 from relayd.store.location import Address
 
 START_TIMEOUT_S = 60.0
@@ -37,7 +37,7 @@ class CampaignSupervisor:
     def __init__(
         self,
         fleet: Path | None,
-        db: Place,
+        db: Location,
         catalogues: Sequence[Path],
         log: Log,
         *,

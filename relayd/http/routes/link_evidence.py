@@ -23,7 +23,7 @@ from relayd.http.responses.cursors import cursor, position
 from relayd.http.responses.json_responses import encoded, json_response
 from relayd.http.responses.problems import ProblemError
 from relayd.http.route import RequestContext, Route
-from relayd.snapshots.provenance import Behind, Used, behind
+from relayd.snapshots.link_evidence import FigureEvidence, SeriesEvidence, evidence_of
 from relayd.store.links.events import NEWEST, LinkEvent, Position, link_events
 from relayd.store.opening import Store
 
@@ -127,7 +127,7 @@ async def get_link_evidence(context: RequestContext) -> web.Response:
     src, dst = _pair(context)
     try:
         found = await service.store.read(
-            lambda store: behind(store, current.network, current.catalogue, src, dst)
+            lambda store: evidence_of(store, current.network, current.catalogue, src, dst)
         )
     except DataError as error:
         raise ProblemError(404, "data", str(error)) from None
@@ -142,7 +142,7 @@ async def get_link_evidence(context: RequestContext) -> web.Response:
     return json_response(encoded(content), current.snapshot)
 
 
-def _evidence(found: Behind) -> dict[str, Any]:
+def _evidence(found: FigureEvidence) -> dict[str, Any]:
     origin = found.origin
     return {
         "quantity": origin.quantity,
@@ -156,7 +156,7 @@ def _evidence(found: Behind) -> dict[str, Any]:
     }
 
 
-def _series(used: Used) -> dict[str, Any]:
+def _series(used: SeriesEvidence) -> dict[str, Any]:
     return {
         "src": used.series.src,
         "dst": used.series.dst,

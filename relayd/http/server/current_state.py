@@ -23,7 +23,7 @@ from relayd.sources.memory import MemorySource
 from relayd.sources.source import Source
 from relayd.sources.stored import StoreSource
 from relayd.sources.wan import Wan
-from relayd.store import Place
+from relayd.store import Location
 
 # Ages count in whole days, so a graph that was read an hour ago differs once a day at most.
 RENEW_AFTER_S = 3600.0
@@ -126,6 +126,6 @@ def _in_memory(catalogue: Catalogue, network: Network) -> Wan:
     return wan
 
 
-def opener(db: Place, catalogues: Sequence[Path]) -> Callable[[], Source]:
+def opener(db: Location, catalogues: Sequence[Path]) -> Callable[[], Source]:
     """Return what opens a store afresh."""
     return lambda: StoreSource(load_catalogue(catalogues), db)

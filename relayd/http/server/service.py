@@ -29,7 +29,7 @@ from relayd.http.server.store_access import StoreAccess
 from relayd.http.server.watcher_supervisor import WatcherSupervisor
 from relayd.http.server.workers import Workers
 from relayd.sources.source import Source
-from relayd.store import Place, SnapshotRow, Store
+from relayd.store import Location, SnapshotRow, Store
 from relayd.store.links.states import LinkStates
 from relayd.store.samples.newest import newest_samples
 from relayd.store.tokens import Token, Tokens
@@ -56,7 +56,7 @@ class Service:
     def __init__(
         self,
         settings: ServiceSettings,
-        db: Place,
+        db: Location,
         catalogues: Sequence[Path],
         open_source: Callable[[], Source],
         log: Log,

@@ -24,7 +24,7 @@ from relayd.http.server.app import make_app
 from relayd.http.server.current_state import opener
 from relayd.http.server.service import Service
 from relayd.http.server.settings import ServiceSettings
-from relayd.store import Place
+from relayd.store import Location
 
 MOST_LINE = 8190
 """Bytes of a request line, and of a header."""
@@ -64,7 +64,7 @@ class RunningService:
 
 
 async def start(
-    settings: ServiceSettings, db: Place, catalogues: Sequence[Path] = (), log: Log | None = None
+    settings: ServiceSettings, db: Location, catalogues: Sequence[Path] = (), log: Log | None = None
 ) -> RunningService:
     """Begin to serve.
 
@@ -125,7 +125,7 @@ async def start(
 
 async def serve(
     settings: ServiceSettings,
-    db: Place,
+    db: Location,
     catalogues: Sequence[Path],
     ready: Callable[[RunningService], None],
 ) -> None:

@@ -12,7 +12,7 @@ from relayd.http.responses.problems import ProblemError
 from relayd.http.server.memory import release_memory
 from relayd.http.server.workers import Workers
 from relayd.sources.wan import Wan
-from relayd.store import Place
+from relayd.store import Location
 
 FIRST_AFTER_S = 1.0
 """Samples seldom come alone: wait for those that come with them."""
@@ -31,7 +31,7 @@ class SnapshotMaker:
         0 for never: somebody else makes them.
     """
 
-    def __init__(self, workers: Workers, path: Place, every_s: float, log: Log) -> None:
+    def __init__(self, workers: Workers, path: Location, every_s: float, log: Log) -> None:
         self._workers = workers
         self._path = path
         self._every_s = every_s
@@ -60,7 +60,7 @@ class SnapshotMaker:
             await asyncio.sleep(self._every_s)
 
 
-def make(wan: Wan, path: Place) -> str | None:
+def make(wan: Wan, path: Location) -> str | None:
     """Make a snapshot in a worker; returns its id."""
     from relayd.snapshots.building import make_snapshot
     from relayd.store import open_store

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from planner.model.errors import StoreError
 from relayd.http.responses.problems import ProblemError
-from relayd.store import Place, Store, open_store
+from relayd.store import Location, Store, open_store
 from relayd.store.opening import Mode
 
 T = TypeVar("T")
@@ -27,7 +27,7 @@ class StoreAccess:
     path : Path or Address
     """
 
-    def __init__(self, path: Place) -> None:
+    def __init__(self, path: Location) -> None:
         self.path = path
         self._reader = _Side(path, "read")
         self._writer = _Side(path, "create")
@@ -60,7 +60,7 @@ class StoreAccess:
 
 
 class _Side:
-    def __init__(self, path: Place, mode: Mode) -> None:
+    def __init__(self, path: Location, mode: Mode) -> None:
         self._path = path
         self._mode: Mode = mode
         self._store: Store | None = None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from planner.model.errors import RelaydError
 from relayd.http.middleware.logs import Log
 from relayd.http.server.settings import ServiceSettings, watch_options
-from relayd.store import Place
+from relayd.store import Location
 
 if TYPE_CHECKING:
     from relayd.watch.watcher import Watcher
@@ -35,7 +35,7 @@ class WatcherSupervisor:
     """
 
     def __init__(
-        self, settings: ServiceSettings, db: Place, catalogues: Sequence[Path], log: Log
+        self, settings: ServiceSettings, db: Location, catalogues: Sequence[Path], log: Log
     ) -> None:
         self._settings = settings
         self._db = db

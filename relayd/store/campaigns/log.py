@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 from planner.model.errors import InputError, StoreError
 from probes.campaign.state import Probe, ProbeOutcome, task_from_json, task_to_json
 from probes.campaign.tasks import ProbeTask
-from relayd.store.leader_lock import election
 from relayd.store.opening import Store
 from relayd.store.samples.writing import SampleWriter
 from relayd.version import __version__
@@ -184,8 +183,8 @@ class Campaigns:
     @contextmanager
     def under_way(self) -> Iterator[None]:
         """Let everybody know that the newest campaign is being run, for as long as it is."""
-        with election(self._store, "campaign") as standing:
-            standing.stand()
+        with self._database.leader_lock("campaign") as lock:
+            lock.acquire()
             yield
 
     @contextmanager
@@ -197,12 +196,12 @@ class Campaigns:
         InputError
             If another process is running one; its probes and ours would disturb each other.
         """
-        with election(self._store, "prober") as standing:
-            if not standing.stand():
+        with self._database.leader_lock("prober") as lock:
+            if not lock.acquire():
                 raise InputError(
                     "--db",
                     "is in use by another campaign or a watcher",
-                    value=str(self._store.place),
+                    value=str(self._store.location),
                     remedy="Wait until it has finished, or name another database.",
                 )
             yield

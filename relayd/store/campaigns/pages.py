@@ -6,7 +6,6 @@ import json
 from typing import Any, NamedTuple
 
 from relayd.store.database import Database
-from relayd.store.leader_lock import is_held
 from relayd.store.opening import Store
 
 _PAGE = (
@@ -52,7 +51,7 @@ def campaign_page(database: Database, *, before_id: int = 0, limit: int) -> list
 
 def running(store: Store) -> int | None:
     """Return the number of the campaign that some process is running now."""
-    if not is_held(store, "campaign"):
+    if not store.database.has_leader("campaign"):
         return None
     row = store.database.row("SELECT id FROM campaigns ORDER BY id DESC LIMIT 1")
     return None if row is None else int(row[0])

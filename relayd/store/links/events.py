@@ -7,7 +7,12 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from relayd.snapshots.evidence import MOST_JUDGED, WITH_A_LEVEL, LinkShift, since_last_changes
+from probes.estimation.current_samples import (
+    MOST_JUDGED,
+    WITH_A_LEVEL,
+    LinkShift,
+    since_last_changes,
+)
 from relayd.store.database import Database
 from relayd.store.samples.pages import newest_samples
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import NamedTuple
 
-from relayd.snapshots.evidence import LinkShift
+from probes.estimation.current_samples import LinkShift
 from relayd.store.database import Database
 from relayd.store.regions import region_id
 

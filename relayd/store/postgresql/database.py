@@ -22,16 +22,18 @@ from psycopg.pq import TransactionStatus
 from planner.model.errors import StoreError
 from relayd.store.database import Database, Values
 from relayd.store.failures import failure, opened_for_reading
+from relayd.store.leader_lock import LeaderLock, Role
 from relayd.store.location import Address
 from relayd.store.postgresql.connecting import SINCE_CRASH, Session, connect
 from relayd.store.postgresql.failures import abandoned, lost, translated, unknown
+from relayd.store.postgresql.leader_lock import SessionLeaderLock, is_locked
 from relayd.store.postgresql.locks import writer_lock
 from relayd.store.postgresql.placeholders import translated_sql
 
 _ROWS_AT_ONCE = 5_000
-_OUTCOME_PATIENCE_S = 15.0
+_OUTCOME_TIMEOUT_S = 15.0
 _OUTCOME_EVERY_S = 0.05
-_UPGRADE_PATIENCE_S = 600.0
+_UPGRADE_TIMEOUT_S = 600.0
 
 
 class PostgresqlDatabase(Database):
@@ -53,7 +55,7 @@ class PostgresqlDatabase(Database):
     refusals = (psycopg.IntegrityError, psycopg.DataError, OverflowError, TypeError, UnicodeError)
 
     def __init__(self, address: Address, *, busy_timeout_s: float, read_only: bool) -> None:
-        self.place = self.address = address
+        self.location = self.address = address
         self._busy_timeout_s = busy_timeout_s
         self._read_only = read_only
         self._session: Session | None = connect(address, read_only=read_only)
@@ -144,7 +146,7 @@ class PostgresqlDatabase(Database):
     @contextmanager
     def upgrading(self) -> Iterator[None]:
         """Be the only writer for as long as it takes to change the schema."""
-        with self._transaction_of(_UPGRADE_PATIENCE_S):
+        with self._transaction_of(_UPGRADE_TIMEOUT_S):
             self.rows("SET LOCAL statement_timeout = 0")
             yield
 
@@ -165,14 +167,20 @@ class PostgresqlDatabase(Database):
             with suppress(psycopg.Error):
                 session.connection.execute("ROLLBACK")
 
+    def leader_lock(self, role: Role) -> LeaderLock:
+        return SessionLeaderLock(self.address, role)
+
+    def has_leader(self, role: Role) -> bool:
+        return is_locked(self, self.schema, role)
+
     def expecting_many(self) -> AbstractContextManager[None]:
         return nullcontext()
 
     @contextmanager
-    def _transaction_of(self, patience_s: float) -> Iterator[None]:
+    def _transaction_of(self, timeout_s: float) -> Iterator[None]:
         if self._writing is not None:
             raise RuntimeError("transactions do not nest")
-        self._begin(patience_s)
+        self._begin(timeout_s)
         try:
             yield
             self._commit()
@@ -184,15 +192,15 @@ class PostgresqlDatabase(Database):
         """Make a lone statement a transaction, so that it takes its turn among the writers."""
         return nullcontext() if self._writing is not None else self.transaction()
 
-    def _begin(self, patience_s: float) -> None:
+    def _begin(self, timeout_s: float) -> None:
         if self._read_only:
-            raise opened_for_reading(self.place)
+            raise opened_for_reading(self.location)
         session = self._live()
         first, second = writer_lock(session.schema)
         # One round trip. A timeout of 0 would be none at all.
         begin = (
             "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; "
-            f"SET LOCAL lock_timeout = {max(1, round(1000 * patience_s))}; "
+            f"SET LOCAL lock_timeout = {max(1, round(1000 * timeout_s))}; "
             f"SELECT pg_advisory_xact_lock({first}, {second}), pg_current_xact_id()::text"
         )
         self._writing = session
@@ -231,7 +239,7 @@ class PostgresqlDatabase(Database):
         One of ours that was committed was written down, so one that is not committed is ours or
         did as little; but one that is committed may be somebody else's.
         """
-        deadline_s = time.monotonic() + _OUTCOME_PATIENCE_S
+        deadline_s = time.monotonic() + _OUTCOME_TIMEOUT_S
         while time.monotonic() < deadline_s:
             try:
                 outcome, crash = self.row(

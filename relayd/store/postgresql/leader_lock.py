@@ -1,4 +1,4 @@
-"""Elections on PostgreSQL, by an advisory lock of a session that is kept for nothing else."""
+"""Leader locks on PostgreSQL: an advisory lock of a session that serves nothing else."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from typing import Any
 import psycopg
 
 from relayd.store.database import Database
-from relayd.store.leader_lock import Election
+from relayd.store.leader_lock import LeaderLock, Role
 from relayd.store.location import Address
 from relayd.store.postgresql.connecting import Session, connect
-from relayd.store.postgresql.database import PostgresqlDatabase
 from relayd.store.postgresql.failures import lost
-from relayd.store.postgresql.locks import office_lock
+from relayd.store.postgresql.locks import leader_lock_key
 
 # Both ends give up a silent peer quickly: the server sets the lock of a vanished holder free
 # after about 6 s, and by then a holder that asks has learnt that it is none any more. A process
@@ -37,8 +36,6 @@ SELECT EXISTS (
     AND classid = CAST(%s AS bigint)::oid AND objid = CAST(%s AS bigint)::oid AND objsubid = 2
 )
 """
-
-
 _HELD_BY_ANY = """
 SELECT EXISTS (
     SELECT FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 2
@@ -48,34 +45,33 @@ SELECT EXISTS (
 """
 
 
-def is_held_by_a_session(database: Database, office: str) -> bool:
-    """Return whether any session of the server holds the lock of an office."""
-    assert isinstance(database, PostgresqlDatabase)
-    return bool(database.row(_HELD_BY_ANY, _numbers(office, database.schema))[0])
+def is_locked(database: Database, schema: int, role: Role) -> bool:
+    """Return whether any session of the server holds the lock of a role."""
+    return bool(database.row(_HELD_BY_ANY, _numbers(role, schema))[0])
 
 
-def _numbers(office: str, schema: int) -> tuple[int, ...]:
+def _numbers(role: Role, schema: int) -> tuple[int, ...]:
     """Return the lock as ``pg_locks`` shows it."""
-    return tuple(number % 2**32 for number in office_lock(office, schema))
+    return tuple(number % 2**32 for number in leader_lock_key(role, schema))
 
 
-class SessionElection(Election):
+class SessionLeaderLock(LeaderLock):
     """The server lifts the lock when the session ends, however it does."""
 
-    def __init__(self, address: Address, office: str) -> None:
+    def __init__(self, address: Address, role: Role) -> None:
         self._address = address
-        self._office = office
+        self._role = role
         self._session: Session | None = None
 
-    def stand(self) -> bool:
+    def acquire(self) -> bool:
         if self._session is not None:
             if self._answers(self._session):
                 return True
-            self.resign()
+            self.release()
         session = connect(self._address, read_only=False, **_QUICK)
         try:
             session.connection.execute(_QUICK_SERVER)
-            lock = office_lock(self._office, session.schema)
+            lock = leader_lock_key(self._role, session.schema)
             row = session.connection.execute("SELECT pg_try_advisory_lock(%s, %s)", lock).fetchone()
         except psycopg.Error as error:
             session.connection.close()
@@ -86,7 +82,7 @@ class SessionElection(Election):
             session.connection.close()
         return self._session is not None
 
-    def resign(self) -> None:
+    def release(self) -> None:
         session, self._session = self._session, None
         if session is not None:
             with suppress(psycopg.Error):
@@ -94,13 +90,13 @@ class SessionElection(Election):
 
     def __del__(self) -> None:
         with suppress(Exception):
-            self.resign()
+            self.release()
 
     def _answers(self, session: Session) -> bool:
         """Ask the server itself: a pooler in between may have given the session to others."""
         try:
             row: Any = session.connection.execute(
-                _HELD, _numbers(self._office, session.schema)
+                _HELD, _numbers(self._role, session.schema)
             ).fetchone()
         except psycopg.Error:
             return False

@@ -14,9 +14,9 @@ def writer_lock(schema: int) -> tuple[int, int]:
     return _lock("writer", schema)
 
 
-def office_lock(office: str, schema: int) -> tuple[int, int]:
-    """Return the lock that the holder of an office holds."""
-    return _lock(f"office {office}", schema)
+def leader_lock_key(role: str, schema: int) -> tuple[int, int]:
+    """Return the lock that the leader in a role holds."""
+    return _lock(f"leader {role}", schema)
 
 
 def _lock(purpose: str, schema: int) -> tuple[int, int]:

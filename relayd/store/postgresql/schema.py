@@ -48,7 +48,7 @@ def version(database: PostgresqlDatabase) -> int:
     row = database.row(f"SELECT version FROM {MARK}")  # noqa: S608
     found = int(row[0]) if row else 0
     if found > SCHEMA_VERSION:
-        raise too_new(database.place, found, SCHEMA_VERSION)
+        raise too_new(database.location, found, SCHEMA_VERSION)
     return found
 
 
@@ -71,7 +71,7 @@ def upgrade(database: PostgresqlDatabase) -> None:
 def foreign_tables(database: PostgresqlDatabase, name: str) -> StoreError:
     """Return the error for a schema that another application uses."""
     return failure(
-        database.place,
+        database.location,
         f"holds something else than relayd's data, such as {name!r}",
         "It was left as it is. Name an empty database, or a schema of its own in this one: "
         "?options=-c%20search_path%3Drelayd.",

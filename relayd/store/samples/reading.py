@@ -77,7 +77,7 @@ class Counts(NamedTuple):
     snapshots: int
 
 
-class Samples:
+class StoredSamples:
     """The samples of a store: append-only."""
 
     def __init__(self, database: Database) -> None:

@@ -18,7 +18,7 @@ from math import floor, inf
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from planner.model.errors import InputError
-from relayd.snapshots.evidence import MOST_JUDGED
+from probes.estimation.current_samples import MOST_JUDGED
 from relayd.store.opening import Store
 
 Period: TypeAlias = Literal["hour", "day"]

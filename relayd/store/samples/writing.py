@@ -13,7 +13,7 @@ from probes.samples import Metric, Sample
 from relayd.store.database import Database
 from relayd.store.failures import reason
 from relayd.store.regions import region_id
-from relayd.store.samples.reading import Samples
+from relayd.store.samples.reading import StoredSamples
 
 # A row of the table: its key, the detail, its batch, its id, and what else is typed of it.
 _Row: TypeAlias = tuple[
@@ -56,7 +56,7 @@ class SampleWriter:
         imported_at_s: float,
     ) -> None:
         self._database = database
-        self._last_id = Samples(database).last_id()
+        self._last_id = StoredSamples(database).last_id()
         self.batch_id = database.change(
             "INSERT INTO batches (name, format, digest, options, relayd_version, imported_at_s) "
             "VALUES (?, ?, ?, ?, ?, ?) RETURNING id",

@@ -10,6 +10,8 @@ from typing import Any
 
 from relayd.store.database import Database, Values
 from relayd.store.failures import translated
+from relayd.store.leader_lock import LeaderLock, Role
+from relayd.store.sqlite.leader_lock import FileLeaderLock, is_locked
 
 # Mistakes of our own and broken constraints are not the file's fault: they pass untranslated.
 _NOT_THE_FILE = (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.NotSupportedError)
@@ -42,7 +44,7 @@ class SqliteDatabase(Database):
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._connection = connection
         self.path = path
-        self.place = path
+        self.location = path
 
     def close(self) -> None:
         self._connection.close()
@@ -114,6 +116,12 @@ class SqliteDatabase(Database):
         if self._connection.in_transaction:
             with suppress(sqlite3.Error):
                 self._connection.execute("ROLLBACK")
+
+    def leader_lock(self, role: Role) -> LeaderLock:
+        return FileLeaderLock(self.path, role)
+
+    def has_leader(self, role: Role) -> bool:
+        return is_locked(self.path, role)
 
     @contextmanager
     def expecting_many(self) -> Iterator[None]:

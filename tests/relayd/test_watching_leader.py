@@ -1,4 +1,4 @@
-"""The office of prober, when the database that it depends on is restarted or ends its session."""
+"""The prober's leader lock, when the database is restarted or ends the session that holds it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import pytest
 from probes.fleet.hosts import Fleet, Host
 from relayd.catalogue.loading import load_catalogue
 from relayd.store import open_store
-from relayd.store.leader_lock import election
 from relayd.watch import watcher as watching
 from relayd.watch.settings import WatchOptions
 from relayd.watch.watcher import Watcher
@@ -78,12 +77,15 @@ def test_there_is_one_prober_also_after_the_database_was_away(
         await asyncio.to_thread(spot.server.start)
         await _until(lambda: not any(watcher.status()["problem"] for watcher in watchers))
         await _until(lambda: roles() == one)
-        # An administrator ends the session, and a process that is none of these is elected.
-        with open_store(spot.where, mode="write") as store, election(store, "prober") as rival:
-            while not rival.stand():
+        # An administrator ends the session, and a process that is none of these takes the lock.
+        with (
+            open_store(spot.where, mode="write") as store,
+            store.database.leader_lock("prober") as rival,
+        ):
+            while not rival.acquire():
                 await asyncio.to_thread(spot.outsider, _END_OFFICES)
             await _until(lambda: roles() == ["standby"] * 3)
-            assert rival.stand()
+            assert rival.acquire()
         await _until(lambda: roles() == one)
         stop.set()
         await asyncio.gather(*running)

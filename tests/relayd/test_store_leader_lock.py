@@ -1,4 +1,4 @@
-"""Elections: one process holds the office, and another takes over when it is gone."""
+"""Leader locks: one process holds the lock, and another acquires it when it is gone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ import pytest
 
 from planner.model.errors import StoreError
 from relayd.store import Store, open_store
-from relayd.store.leader_lock import election, is_held
 from tests.postgresql import running_server
 from tests.relayd.engines import PostgresqlSpot, Spot
 
@@ -24,14 +23,13 @@ _LONG_S = 60.0
 _CANDIDATE = """\
 import sys, time
 from relayd.store import open_store
-from relayd.store.leader_lock import election
 
-with open_store(sys.argv[1], mode="write") as store, election(store, "prober") as standing:
-    elected = False
+with open_store(sys.argv[1], mode="write") as store, store.database.leader_lock("prober") as lock:
+    leading = False
     while True:
-        if standing.stand() and not elected:
-            elected = True
-            print("elected", flush=True)
+        if lock.acquire() and not leading:
+            leading = True
+            print("leading", flush=True)
         time.sleep(0.05)
 """
 
@@ -52,74 +50,74 @@ def _candidate(spot: Spot) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-def test_one_of_several_is_elected_and_another_follows_when_it_resigns(store: Store) -> None:
-    first, second = election(store, "prober"), election(store, "prober")
-    assert first.stand()
-    assert first.stand()
-    assert not second.stand()
-    assert is_held(store, "prober")
-    assert not is_held(store, "campaign")
-    with election(store, "campaign") as other_office:
-        assert other_office.stand()
-        assert is_held(store, "campaign")
-    assert not is_held(store, "campaign")
-    first.resign()
-    assert second.stand()
-    assert not first.stand()
-    second.resign()
+def test_one_of_several_holds_the_lock_and_another_acquires_it_when_released(store: Store) -> None:
+    first, second = store.database.leader_lock("prober"), store.database.leader_lock("prober")
+    assert first.acquire()
+    assert first.acquire()
+    assert not second.acquire()
+    assert store.database.has_leader("prober")
+    assert not store.database.has_leader("campaign")
+    with store.database.leader_lock("campaign") as other_role:
+        assert other_role.acquire()
+        assert store.database.has_leader("campaign")
+    assert not store.database.has_leader("campaign")
+    first.release()
+    assert second.acquire()
+    assert not first.acquire()
+    second.release()
     with first:
-        assert first.stand()
-    assert second.stand()
-    second.resign()
+        assert first.acquire()
+    assert second.acquire()
+    second.release()
 
 
 def test_a_killed_holder_is_followed(store: Store, spot: Spot) -> None:
-    standing = election(store, "prober")
+    lock = store.database.leader_lock("prober")
     for _ in range(3):
         with _candidate(spot) as holder:
             assert holder.stdout is not None
-            assert holder.stdout.readline() == "elected\n"
-            assert is_held(store, "prober")
-            assert not standing.stand()
+            assert holder.stdout.readline() == "leading\n"
+            assert store.database.has_leader("prober")
+            assert not lock.acquire()
             os.kill(holder.pid, signal.SIGKILL)
             holder.wait()
             deadline_s = time.monotonic() + _LONG_S
-            while not standing.stand():
+            while not lock.acquire():
                 assert time.monotonic() < deadline_s
                 time.sleep(0.01)
-            standing.resign()
+            lock.release()
 
 
 def test_a_holder_whose_session_was_ended_learns_it(postgresql_spot: PostgresqlSpot) -> None:
     with open_store(postgresql_spot.where, mode="create") as store:
-        first, second = election(store, "prober"), election(store, "prober")
-        assert first.stand()
+        first, second = store.database.leader_lock("prober"), store.database.leader_lock("prober")
+        assert first.acquire()
         ended = postgresql_spot.outsider(
             "SELECT pg_terminate_backend(pid, 10000) FROM pg_locks "
             "WHERE locktype = 'advisory' AND database = "
             "(SELECT oid FROM pg_database WHERE datname = current_database())"
         )
         assert ended == [(True,)]
-        assert second.stand()
-        assert not first.stand()
-        second.resign()
-        assert first.stand()
-        first.resign()
+        assert second.acquire()
+        assert not first.acquire()
+        second.release()
+        assert first.acquire()
+        first.release()
 
 
-def test_nobody_is_elected_without_the_server_and_one_is_when_it_is_back() -> None:
+def test_nobody_leads_without_the_server_and_one_does_when_it_is_back() -> None:
     with running_server() as server:
         spot = PostgresqlSpot(server)
         with open_store(spot.where, mode="create") as store:
-            standing = [election(store, "prober") for _ in range(3)]
-            assert [one.stand() for one in standing] == [True, False, False]
+            locks = [store.database.leader_lock("prober") for _ in range(3)]
+            assert [one.acquire() for one in locks] == [True, False, False]
             server.crash()
-            for one in standing:
+            for one in locks:
                 with pytest.raises(StoreError, match="can't be connected to"):
-                    one.stand()
+                    one.acquire()
             server.start()
-            assert sum(one.stand() for one in standing) == 1
-            assert sum(one.stand() for one in reversed(standing)) == 1
-            for one in standing:
+            assert sum(one.acquire() for one in locks) == 1
+            assert sum(one.acquire() for one in reversed(locks)) == 1
+            for one in locks:
                 with suppress(StoreError):
-                    one.resign()
+                    one.release()

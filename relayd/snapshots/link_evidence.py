@@ -9,10 +9,9 @@ from datetime import UTC, datetime
 from planner.model.catalogue import Catalogue
 from planner.model.link import Site
 from planner.model.network import Network
-from probes.estimation.provenance import FigureProvenance, Provenance, Series
-from probes.estimation.series import Series as Kept
-from probes.estimation.series import counted
-from relayd.snapshots.evidence import MOST_JUDGED, LinkShift, since_last_changes
+from probes.estimation.current_samples import MOST_JUDGED, since_last_changes
+from probes.estimation.provenance import FigureProvenance, Provenance, UsedSeries
+from probes.estimation.series import Series, counted
 from relayd.store.opening import Store
 from relayd.store.samples.pages import newest_samples
 from relayd.store.samples.reading import StoredSample
@@ -39,7 +38,7 @@ class LeftOut:
 
 
 @dataclass(frozen=True, slots=True)
-class Used:
+class SeriesEvidence:
     """One link and metric that a figure rests on.
 
     Attributes
@@ -49,15 +48,15 @@ class Used:
     left_out : list of LeftOut
     """
 
-    series: Series
+    series: UsedSeries
     samples: list[StoredSample]
     left_out: list[LeftOut]
     was_read: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class Behind:
-    """A figure with all that is behind it.
+class FigureEvidence:
+    """A figure with the samples that it rests on.
 
     Attributes
     ----------
@@ -66,14 +65,14 @@ class Behind:
     """
 
     origin: FigureProvenance
-    used: list[Used]
+    used: list[SeriesEvidence]
     further: int = 0
 
 
-def behind(
+def evidence_of(
     store: Store, network: Network, catalogue: Catalogue, src: str, dst: str
-) -> list[Behind]:
-    """Return what is behind each figure of a link.
+) -> list[FigureEvidence]:
+    """Return what each figure of a link rests on.
 
     Parameters
     ----------
@@ -91,12 +90,12 @@ def behind(
     if network.snapshot.source != "baseline":
         through = store.snapshots.get(network.snapshot.id).samples_through
     return [
-        Behind(
+        FigureEvidence(
             origin,
             [
                 _used(store, series, network.sites, through)
                 if number < MOST_LINKS_READ
-                else Used(series, [], [], was_read=False)
+                else SeriesEvidence(series, [], [], was_read=False)
                 for number, series in enumerate(origin.series[:MOST_LINKS_NAMED])
             ],
             max(0, len(origin.series) - MOST_LINKS_NAMED),
@@ -105,18 +104,20 @@ def behind(
     ]
 
 
-def _used(store: Store, series: Series, sites: Mapping[str, Site], through: int) -> Used:
+def _used(
+    store: Store, series: UsedSeries, sites: Mapping[str, Site], through: int
+) -> SeriesEvidence:
     """Leave out of a link's samples what the estimator leaves out, by its own functions."""
     newest, total = newest_samples(
         store.database, series.src, series.dst, series.metric, through=through, limit=MOST_JUDGED
     )
     by_identity = {id(stored.sample): stored for stored in newest}
-    shifts: list[LinkShift] = []
-    kept = Kept()
+    kept = Series()
     left_out: list[LeftOut] = []
-    current = list(since_last_changes((stored.sample for stored in newest), shifts.append))
+    current = list(since_last_changes(stored.sample for stored in newest))
     if len(current) < len(newest):
-        at = datetime.fromtimestamp(shifts[-1].at_s, UTC).strftime("%Y-%m-%d %H:%M UTC")
+        since = datetime.fromtimestamp(current[0].measured_at_s, UTC)
+        at = since.strftime("%Y-%m-%d %H:%M UTC")
         left_out.append(
             LeftOut(f"from before the level changed on {at}", len(newest) - len(current))
         )
@@ -135,4 +136,4 @@ def _used(store: Store, series: Series, sites: Mapping[str, Site], through: int)
             LeftOut("so fast that the VMs' caps were the limit", len(found) - len(fitting))
         )
     used = [by_identity[id(sample)] for sample in reversed(fitting)]
-    return Used(series, used, left_out)
+    return SeriesEvidence(series, used, left_out)

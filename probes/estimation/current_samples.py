@@ -1,4 +1,4 @@
-"""Which samples still say something: those since a link last changed its level.
+"""Which samples still count: those since a link last changed its level.
 
 A change is found in a series of samples, or shown by a verification that looked twice.
 """
@@ -46,7 +46,7 @@ def add_current(
     samples: Iterable[Sample],
     on_shift: Callable[[LinkShift], None] = lambda _: None,
 ) -> None:
-    """Give an estimator the samples that still say something of their links.
+    """Give an estimator the samples that still count.
 
     The others only have their vote on the VM type of a region.
 
