@@ -27,7 +27,8 @@ from planner.transfer.decision import Decider
 from planner.transfer.request import CONNECTIONS_TO_SPLIT, Objective, TransferRequest
 from probes.samples import Sample
 from relayd.catalogue.loading import load_catalogue
-from relayd.store import append, open_store
+from relayd.store import open_store
+from relayd.store.samples.ingest import append
 
 DAYS = 30.0
 STEP_S = 1800.0

@@ -58,8 +58,8 @@ def write_file(path: Path, rows: int) -> None:
 def import_file(path: Path, where: str) -> int:
     """Import into a fresh store; return the number of samples."""
     from probes.importers import ImportOptions, read
-    from relayd.store import Batch, content_digest, open_store
-    from relayd.store.samples.ingest import ingest
+    from relayd.store import open_store
+    from relayd.store.samples.ingest import Batch, content_digest, ingest
 
     options = ImportOptions(name=path.name, measured_at_s=1.64e9)
     with open_store(where, mode="create") as store, path.open("rb") as stream:

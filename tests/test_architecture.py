@@ -125,7 +125,6 @@ DEFERRED = {
         "relayd.sources.mirror",
     },
     "relayd.sources.stored": {"relayd.store.links.states", "relayd.store.verifications"},
-    "relayd.store": {"importlib"},
     "relayd.store.opening": {
         "relayd.store.postgresql.opening",
         "relayd.store.samples.reading",

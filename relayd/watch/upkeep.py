@@ -15,11 +15,12 @@ from probes.estimation.current_samples import LinkShift
 from probes.samples import Metric
 from relayd.snapshots.building import make_snapshot
 from relayd.sources.stored import StoreSource
-from relayd.store import Store, append, open_store
+from relayd.store import Store, open_store
 from relayd.store.events import Events
 from relayd.store.links.level_shifts import LevelShifts
 from relayd.store.links.states import LinkStates
 from relayd.store.metadata import Metadata
+from relayd.store.samples.ingest import append
 from relayd.store.samples.reading import StoredSample
 from relayd.store.samples.retention import compact
 from relayd.times import utc_text

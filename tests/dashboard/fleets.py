@@ -14,10 +14,11 @@ from probes.liveness.link_health import LinkHealth
 from probes.samples import Metric, Sample
 from relayd.catalogue.loading import load_catalogue
 from relayd.snapshots.building import make_snapshot
-from relayd.store import append, open_store
+from relayd.store import open_store
 from relayd.store.campaigns.log import Campaigns
 from relayd.store.links.level_shifts import LevelShifts
 from relayd.store.links.states import LinkStates
+from relayd.store.samples.ingest import append
 from tests.http.test_fleet import DAY_S, rates, snapshot_then
 
 US, SA, EU, GCP = "aws:us-east-1", "aws:sa-east-1", "azure:eastus", "gcp:us-east1"

@@ -11,9 +11,10 @@ import pytest
 from probes.liveness.link_health import LinkHealth
 from relayd.catalogue.loading import load_catalogue
 from relayd.snapshots.building import make_snapshot
-from relayd.store import append, open_store
+from relayd.store import open_store
 from relayd.store.events import Events
 from relayd.store.links.states import LinkStates
+from relayd.store.samples.ingest import append
 from tests.dashboard.browser import watched
 from tests.dashboard.conftest import QUICK
 from tests.dashboard.fleets import EU, GCP, SA, US, fleet_file, store_with_history

@@ -29,7 +29,8 @@ from relayd.__main__ import main
 from relayd.backtesting import engine
 from relayd.backtesting.running import BacktestObjective
 from relayd.catalogue.loading import load_catalogue
-from relayd.store import append, open_store
+from relayd.store import open_store
+from relayd.store.samples.ingest import append
 from tests.relayd.engines import PostgresqlSpot
 
 REGIONS = ("aws:us-east-1", "aws:sa-east-1", "azure:westeurope", "gcp:us-east1", "gcp:asia-east1")

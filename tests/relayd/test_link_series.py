@@ -6,11 +6,12 @@ import pytest
 
 from probes.estimation.current_samples import LinkShift
 from probes.samples import Sample
-from relayd.store import append, open_store
+from relayd.store import open_store
 from relayd.store.events import Events
 from relayd.store.links.events import link_events
 from relayd.store.links.level_shifts import LevelShifts
 from relayd.store.links.series import link_series, metrics_seen
+from relayd.store.samples.ingest import append
 from relayd.store.samples.pages import newest_samples
 from relayd.store.samples.retention import compact
 from tests.relayd.engines import Spot

@@ -17,7 +17,8 @@ from probes.importers.steady import Interval
 from probes.samples import Metric, Sample
 from probes.tools.interface import Result
 from relayd.__main__ import main
-from relayd.store import append, open_store
+from relayd.store import open_store
+from relayd.store.samples.ingest import append
 
 REGIONS = (
     "aws:us-east-1",

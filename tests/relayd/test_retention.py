@@ -19,8 +19,8 @@ from probes.estimation import THROUGHPUT, Estimator
 from probes.estimation.current_samples import MOST_JUDGED, add_current
 from probes.samples import Metric, Sample
 from relayd.catalogue.loading import load_catalogue
-from relayd.store import Batch, Store, append, open_store
-from relayd.store.samples.ingest import ingest
+from relayd.store import Store, open_store
+from relayd.store.samples.ingest import Batch, append, ingest
 from relayd.store.samples.retention import Period, compact, summaries_of, vm_votes
 from tests.properties import examples
 

@@ -19,7 +19,8 @@ _FILE_ROWS = 24_000
 _HEAD = """\
 import sys
 from probes.samples import Sample
-from relayd.store import Batch, append, ingest, open_store, sqlite
+from relayd.store import ingest, open_store, sqlite
+from relayd.store.samples.ingest import Batch, append
 
 def rows(file, count):
     for n in range(count):

@@ -9,10 +9,11 @@ import pytest
 from planner.model.estimate import Figures, Origin
 from planner.model.link_states import LinkState
 from probes.samples import Sample
-from relayd.store import Store, append, open_store, schema
+from relayd.store import Store, open_store, schema
 from relayd.store.campaigns.spending import Spending
 from relayd.store.links.states import LinkStates
 from relayd.store.metadata import Metadata
+from relayd.store.samples.ingest import append
 from tests.relayd.engines import Spot
 
 _OLD = 5

@@ -15,7 +15,8 @@ import pytest
 
 from planner.model.errors import StoreError
 from probes.samples import Sample
-from relayd.store import append, open_store, schema
+from relayd.store import open_store, schema
+from relayd.store.samples.ingest import append
 
 _ROOT = Path(__file__).parents[2]
 _NOW = schema.SCHEMA_VERSION

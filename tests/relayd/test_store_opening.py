@@ -21,9 +21,9 @@ import pytest
 import relayd.store.samples.reading  # noqa: F401 - before this process gives up the right to read it
 from planner.model.errors import StoreError
 from probes.samples import Sample
-from relayd.store import Batch, append, default_path, open_store
+from relayd.store import default_path, open_store
 from relayd.store.opening import Mode
-from relayd.store.samples.ingest import ingest
+from relayd.store.samples.ingest import Batch, append, ingest
 from relayd.store.schema import APPLICATION_ID
 
 _MODES: tuple[Mode, ...] = ("read", "write", "create")
@@ -251,7 +251,8 @@ def test_many_processes_create_one_store(tmp_path: Path) -> None:
     code = (
         "import sys\n"
         "from probes.samples import Sample\n"
-        "from relayd.store import append, open_store\n"
+        "from relayd.store import open_store\n"
+        "from relayd.store.samples.ingest import append\n"
         "sys.stdin.readline()\n"
         "with open_store(sys.argv[1], mode='create', busy_timeout_s=60) as store:\n"
         "    append(store, [Sample('a', 'b', 'rtt_ms', float(sys.argv[2]), 0.0, 'ping')])\n"
@@ -361,7 +362,8 @@ def test_changes_that_are_out_of_reach_are_not_passed_over(own_database: Path) -
     code = (
         "import os, sys\n"
         "from probes.samples import Sample\n"
-        "from relayd.store import append, open_store\n"
+        "from relayd.store import open_store\n"
+        "from relayd.store.samples.ingest import append\n"
         "store = open_store(sys.argv[1], mode='write')\n"
         "append(store, [Sample('a', 'b', 'rtt_ms', 1.0, 0.0, 'ping')])\n"
         "os._exit(0)\n"
@@ -420,7 +422,8 @@ def test_a_full_disk(tmp_path: Path) -> None:
         "import sys\n"
         "from planner.model.errors import StoreError\n"
         "from probes.samples import Sample\n"
-        "from relayd.store import Batch, append, open_store\n"
+        "from relayd.store import open_store\n"
+        "from relayd.store.samples.ingest import Batch, append\n"
         "from relayd.store.samples.ingest import ingest\n"
         "def rows(count, start):\n"
         "    for n in range(start, start + count):\n"

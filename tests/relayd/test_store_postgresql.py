@@ -18,12 +18,13 @@ from hypothesis import strategies as st
 
 from planner.model.errors import StoreError
 from probes.samples import Sample
-from relayd.store import Address, Store, append, open_store, parse_location, schema
+from relayd.store import Address, Store, open_store, parse_location, schema
 from relayd.store.events import Events
 from relayd.store.metadata import Metadata
 from relayd.store.postgresql.connecting import SINCE_CRASH
 from relayd.store.postgresql.database import PostgresqlDatabase
 from relayd.store.postgresql.schema import version
+from relayd.store.samples.ingest import append
 from tests.postgresql import PostgresqlServer, running_server
 from tests.relayd.conftest import Outcome
 from tests.relayd.engines import PostgresqlSpot
@@ -213,7 +214,8 @@ def test_many_processes_create_one_store(postgresql_spot: PostgresqlSpot) -> Non
     code = (
         "import sys\n"
         "from probes.samples import Sample\n"
-        "from relayd.store import append, open_store\n"
+        "from relayd.store import open_store\n"
+        "from relayd.store.samples.ingest import append\n"
         "sys.stdin.readline()\n"
         "with open_store(sys.argv[1], mode='create', busy_timeout_s=60) as store:\n"
         "    append(store, [Sample('a', 'b', 'rtt_ms', float(sys.argv[2]), 0.0, 'ping')])\n"
@@ -444,7 +446,8 @@ _WRITER = """\
 import sys, time
 from planner.model.errors import StoreError
 from probes.samples import Sample
-from relayd.store import append, open_store
+from relayd.store import open_store
+from relayd.store.samples.ingest import append
 from relayd.store.metadata import Metadata
 from relayd.store.postgresql.connecting import SINCE_CRASH
 from relayd.store.postgresql.database import PostgresqlDatabase

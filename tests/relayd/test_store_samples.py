@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from planner.model.errors import FormatError, InputError
 from probes.samples import Sample, Skipped
-from relayd.store import Batch, Store, append, content_digest, open_store
+from relayd.store import Store, open_store
 from relayd.store.samples.columns import read_columns, read_steady_tests
-from relayd.store.samples.ingest import ingest
+from relayd.store.samples.ingest import Batch, append, content_digest, ingest
 from tests.properties import examples
 from tests.relayd.engines import Spot
 

@@ -15,7 +15,8 @@ from planner.model.errors import InputError
 from planner.model.estimate import Estimate, Figures, Kind, Origin
 from planner.model.link import Link, Site
 from probes.samples import Sample
-from relayd.store import SnapshotRow, Store, append, open_store
+from relayd.store import SnapshotRow, Store, open_store
+from relayd.store.samples.ingest import append
 from relayd.store.samples.newest import newest_samples
 from tests.relayd.engines import Spot
 

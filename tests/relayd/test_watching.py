@@ -35,11 +35,12 @@ from relayd.cli.measuring.watch import watch_options
 from relayd.cli.parser import parse
 from relayd.snapshots.building import make_snapshot
 from relayd.sources.stored import StoreSource
-from relayd.store import Store, append, open_store
+from relayd.store import Store, open_store
 from relayd.store.campaigns.spending import Spending
 from relayd.store.events import Event, Events
 from relayd.store.links.level_shifts import LevelShifts
 from relayd.store.links.states import LinkStates
+from relayd.store.samples.ingest import append
 from relayd.watch.budget import LivenessBudget
 from relayd.watch.links import WatchedLinks
 from relayd.watch.liveness import LEAST_SHARE, OVERHEAD_S, period_s

@@ -14,7 +14,7 @@ from relayd.http.responses.json_responses import JSON, encoded, json_response
 from relayd.http.responses.problems import ProblemError, invalid
 from relayd.http.route import NDJSON, RequestContext, Route
 from relayd.http.routes.sample_rows import SampleRows
-from relayd.store import append
+from relayd.store.samples.ingest import append
 
 ORIGIN = "service"
 

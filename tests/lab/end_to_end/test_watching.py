@@ -30,9 +30,10 @@ from probes.lab.topology import Site, Topology
 from probes.samples import Sample
 from relayd.catalogue.loading import load_catalogue
 from relayd.snapshots.building import make_snapshot
-from relayd.store import append, open_store
+from relayd.store import open_store
 from relayd.store.campaigns.spending import Spending, day_of
 from relayd.store.events import Event, Events
+from relayd.store.samples.ingest import append
 from relayd.watch.settings import WatchOptions
 from relayd.watch.watcher import Watcher
 from relayd.watch.webhook import SIGNATURE, Webhook
