@@ -44,7 +44,8 @@ def calibrated(network: Network, verified: Verified, now_s: float) -> Network:
 def _of_path(links: list[Link], path: VerifiedPath, now_s: float) -> list[Link]:
     """Return the links of a path with the bounds that its verification allows."""
     count, achieved = path.connections, path.achieved_gbps
-    days = max(0.0, now_s - path.at_s) / SECONDS_PER_DAY
+    # Whole days, as estimates age: bounds that change all the time would be a new answer each time.
+    days = max(0.0, (now_s - path.at_s) // SECONDS_PER_DAY)
     error = sqrt(MEASURING_ERROR**2 + DRIFT_PER_SQRT_YEAR**2 * days / DAYS_PER_YEAR)
     binding = min(links, key=lambda link: link.rate_gbps(count))
     low, high = binding.rate_gbps(count, "low"), binding.rate_gbps(count, "high")

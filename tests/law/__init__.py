@@ -1,0 +1,1 @@
+"""One question has one answer, whoever is asked."""
