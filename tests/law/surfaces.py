@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import relayd
 from planner.fields.kinds import ByPlace, Flag
 from planner.fields.specified import Field, Specified, fields_of
-from planner.model.errors import InfeasibleError, InputError, RelaydError
+from planner.model.errors import RelaydError
 from relayd.__main__ import main
 from relayd.client.asynchronous import AsyncWan
 from relayd.client.blocking import RemoteWan
@@ -25,6 +25,22 @@ from tests.law.states import State
 Body = Mapping[str, Any]
 
 
+class Said(str):
+    """What a command said on stderr in place of an answer."""
+
+    __slots__ = ()
+
+
+Outcome = str | RelaydError | Said
+Surface = Callable[[Question, Body], Outcome]
+
+
+class Surfaces(NamedTuple):
+    """All surfaces on one state of knowledge, by name."""
+
+    by_name: dict[str, Surface]
+
+
 class Problem(NamedTuple):
     """What an error says, whichever way it came."""
 
@@ -34,23 +50,13 @@ class Problem(NamedTuple):
     text: str
 
 
-Surface = Callable[[Question, Body], "str | Problem"]
-
-
-class Surfaces(NamedTuple):
-    """All surfaces on one state of knowledge, by name."""
-
-    by_name: dict[str, Surface]
-    command: Callable[..., str]
-
-
-def problem_of(error: RelaydError) -> Problem:
+def problem_of(error: Outcome) -> Problem:
     """Return an error by what must be the same everywhere."""
-    is_input, is_infeasible = isinstance(error, InputError), isinstance(error, InfeasibleError)
+    assert isinstance(error, RelaydError), error
     return Problem(
         type(error).__name__,
-        error.field if is_input else None,  # type: ignore[attr-defined]
-        error.remedy if is_input or is_infeasible else None,  # type: ignore[attr-defined]
+        getattr(error, "field", None),
+        getattr(error, "remedy", None),
         str(error),
     )
 
@@ -90,16 +96,15 @@ def surfaces_on(state: State, folder: Path) -> Iterator[Surfaces]:
                 "HTTP": lambda question, body: _http(service, question, body),
                 "command on a store": command("--db", str(state.db), *catalogues),
                 "command on a service": command("--db", service.url),
-            },
-            lambda *words: _run([*words, "--db", str(state.db), *catalogues]),
+            }
         )
 
 
-def _outcome(ask: Callable[[], str]) -> str | Problem:
+def _outcome(ask: Callable[[], str]) -> Outcome:
     try:
         return canonical(ask())
     except RelaydError as error:
-        return problem_of(error)
+        return error
 
 
 def canonical(text: str) -> str:
@@ -112,33 +117,20 @@ async def _asynchronous(url: str, question: Question, body: Body) -> str:
         return str((await wan.ask(question.request.from_json(body))).model_dump_json())
 
 
-def _http(service: Served, question: Question, body: Body) -> str | Problem:
+def _http(service: Served, question: Question, body: Body) -> Outcome:
     answer = service.ask("POST", question.path, dict(body))
     if answer.status == 200:
         return canonical(answer.content.decode())
     found = error_of(answer.json, service.url)
     assert isinstance(found, RelaydError)
-    return problem_of(found)
+    return found
 
 
-def _command(question: Question, body: Body, folder: Path, *where: str) -> str | Problem:
-    try:
-        return canonical(_run([*words_of(question, body, folder), "--json", *where]))
-    except _SaidError as said:
-        return Problem("", None, None, str(said))
-
-
-class _SaidError(Exception):
-    """What a command said on stderr."""
-
-
-def _run(words: list[str]) -> str:
+def _command(question: Question, body: Body, folder: Path, *where: str) -> Outcome:
     out, err = StringIO(), StringIO()
     with redirect_stdout(out), redirect_stderr(err):
-        code = main(words)
-    if code:
-        raise _SaidError(err.getvalue())
-    return out.getvalue()
+        code = main([*words_of(question, body, folder), "--json", *where])
+    return Said(err.getvalue()) if code else canonical(out.getvalue())
 
 
 def words_of(question: Question, body: Body, folder: Path) -> list[str]:
@@ -171,7 +163,12 @@ def words_of(question: Question, body: Body, folder: Path) -> list[str]:
 def _typed(field: Field[Any, Any], value: Any) -> str:
     if isinstance(value, str):
         return value
-    return f"{value}GB" if field.name.endswith("_gb") else field.kind.text(field.read(value))
+    if field.name.endswith("_gb"):
+        return f"{value}GB"
+    try:
+        return field.kind.text(field.read(value))
+    except RelaydError:  # the surfaces are to say so
+        return str(value)
 
 
 def _fields_in_file(request: type[Specified]) -> list[str]:

@@ -45,7 +45,7 @@ def add_options(
         if isinstance(first.kind, Flag):
             more["action"] = "store_true"
         elif isinstance(first.kind, OneOf):
-            more["choices"] = tuple(first.kind.meanings)
+            more["metavar"] = "{" + ",".join(first.kind.meanings) + "}"
         else:
             more["metavar"] = _metavar(option, fields)
             if any(field.kind.repeated for field in fields):
