@@ -1,4 +1,4 @@
-"""From repeated values to a low, an expected and a high one."""
+"""Estimates from repeated values: low, expected, high, and their origin."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def origin_of_many(
 def inferred_from(
     estimate: Estimate, error: float, method: Method, figures: Figures | None = None
 ) -> Estimate:
-    """Return what an estimate of something else tells, with that inference's error."""
+    """Infer an estimate from another one, with the error of that inference."""
     origin = estimate.origin._replace(kind="inferred", method=method, figures=figures)
     return replace(no_surer_than(estimate, error), origin=origin)
 

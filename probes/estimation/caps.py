@@ -47,7 +47,7 @@ class MeasuredCaps:
 def measured_caps(
     sites: Mapping[str, Site], samples: Samples, rtts_ms: Mapping[Pair, Estimate]
 ) -> tuple[MeasuredCaps, MeasuredCaps]:
-    """Return the caps outwards and inwards.
+    """Return the egress and the ingress caps.
 
     A VM that was loaded from or towards peers shows its cap only if the links could have carried
     more together. A link carries what the peer's own probe of the other direction showed, and no

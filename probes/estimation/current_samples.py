@@ -118,6 +118,6 @@ def _shifts(samples: Iterable[Sample]) -> Iterator[LinkShift]:
 
 
 def _way(sample: Sample) -> tuple[object, ...]:
-    """Return what must agree before two figures may be compared."""
+    """Return how a sample was taken: samples are comparable where this agrees."""
     tool = sample.tool.partition(" ")[0]
     return (tool, sample.connections, sample.warmed_up, sample.src_vm, sample.dst_vm)

@@ -98,7 +98,7 @@ class Estimator:
         return Network(sites, links, snapshot)
 
     def _vm_types(self, region: str) -> Mapping[str, str]:
-        """Return the VM type to assume in a region: told, or named by most samples."""
+        """Return the VM type to assume in a region: stated, or named by most samples."""
         if region in self.chosen or region.partition(":")[0] in self.chosen:
             return self.chosen
         voted = self._samples.vm_type(region, self.catalogue)

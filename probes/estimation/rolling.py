@@ -4,7 +4,7 @@ The rules are those of :class:`~probes.estimation.Estimator`, with the same cons
 changes of level, the same code: the median of a link's newest samples since it last changed its
 level, at most :data:`~probes.estimation.series.MOST_SAMPLES` of at most thirty days, those with
 the most connections alone, corrected for slow start; bounds from noise, spread and age. A link that
-was not measured yet has no estimate: what other links tell of it is left out.
+was not measured yet has no estimate: nothing is inferred from other links.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ def _stated(cap_gbps: float | None) -> Estimate | None:
 def most_calibrating_mbps(
     source: Site, destination: Site, rtt_ms: Estimate | None, catalogue: Catalogue
 ) -> float | None:
-    """Return up to which throughput a flow calibrates its receiver's window.
+    """Return the highest throughput of a flow that calibrates its receiver's window.
 
     None where none does: too near, or of a round-trip time that is not known.
     """

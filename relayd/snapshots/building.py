@@ -1,4 +1,4 @@
-"""Making a new snapshot of what the samples say."""
+"""Makes a new snapshot from the samples of a store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is believed now and was not believed some time ago: estimates that left their bounds."""
+"""Changes since an earlier snapshot: estimates that are outside the bounds that they had then."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from planner.model.network import Network
 
 @dataclass(frozen=True, slots=True)
 class EstimateChange:
-    """An estimate that is now outside of the bounds that it had.
+    """An estimate that is now outside the bounds that it had.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ def changes(
 def regions_between(
     sites: Iterable[Site], now: Mapping[str, object]
 ) -> tuple[list[str], list[str]]:
-    """Return the regions that have come and those that have gone."""
+    """Return the regions that were added and those that were removed."""
     then = {site.region for site in sites}
     return sorted(set(now) - then), sorted(then - set(now))
 
@@ -86,7 +86,7 @@ def _moved(
 ) -> Iterator[EstimateChange]:
     for metric in figures:
         was, after = getattr(old, metric), getattr(new, metric)
-        # Nearly all estimates are as they were: those are told at the least cost.
+        # Nearly all estimates are unchanged: recognise these quickly.
         if was.expected == after.expected or not isfinite(was.expected + after.expected):
             continue
         before = was.aged(now_s)

@@ -13,7 +13,7 @@ keeps to what both understand:
   ``INSERT OR``, ``LIMIT -1``; truths are 0 and 1;
 - many rows go in by :meth:`Database.insert`, which is quick on both.
 
-Only schemas, and what SQLite has to be told of the order of joins, are written twice.
+Only schemas, and hints about the order of joins for SQLite, are written twice.
 """
 
 from __future__ import annotations
@@ -75,13 +75,13 @@ class Database(ABC):
 
     @abstractmethod
     def change_many(self, sql: str, rows: Iterable[Sequence[object]]) -> int:
-        """Run a statement once for each row; returns how many rows it changed."""
+        """Run a statement once for each row; return how many rows it changed."""
 
     @abstractmethod
     def insert(
         self, table: str, rows: Sequence[Sequence[object]], *, skip_known: bool = False
     ) -> int:
-        """Insert whole rows quickly, inside a transaction; returns how many are new.
+        """Insert whole rows quickly, inside a transaction; return how many are new.
 
         Parameters
         ----------

@@ -49,7 +49,7 @@ class Events:
         self._database = database
 
     def add(self, kind: str, subject: str, detail: Mapping[str, Any]) -> int:
-        """Keep an event, in a transaction of its own or in the caller's; returns its id."""
+        """Store an event, in a transaction of its own or in the caller's; return its id."""
         return self._database.change(
             "INSERT INTO events (at_s, kind, subject, detail) VALUES (?, ?, ?, ?) RETURNING id",
             (time.time(), kind, subject, json.dumps(dict(detail), sort_keys=True)),

@@ -13,7 +13,7 @@ FIELD = "--db"
 
 
 class NoStoreError(StoreError):
-    """There is no store yet at a location where one could be."""
+    """No store exists yet at a location where one could be created."""
 
 
 def reason(error: BaseException) -> str:
@@ -22,7 +22,7 @@ def reason(error: BaseException) -> str:
 
 
 def failure(location: Location, problem: str, remedy: str) -> StoreError:
-    """Return the error for a database: the option at fault, the location, the way out."""
+    """Return the error for a database: the option at fault, the location and the remedy."""
     return StoreError(FIELD, problem, value=str(location), remedy=remedy)
 
 

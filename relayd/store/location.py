@@ -13,7 +13,7 @@ _SECRET_PARAMETER = re.compile(
 
 
 class Address:
-    """The address of a server, which may hold a password: shown without it.
+    """The address of a server. It may hold a password, and is shown without it.
 
     Parameters
     ----------
@@ -51,11 +51,11 @@ class Address:
 Location: TypeAlias = Path | Address
 
 SERVICE_SCHEMES = frozenset({"http", "https"})
-"""Of addresses at which there is no store, but a service that has one."""
+"""Schemes of services, which have a store of their own."""
 
 
 def parse_location(written: str | Path | Address, folder: Path | None = None) -> Location:
-    """Return the place that a user wrote.
+    """Return the location that a user wrote.
 
     Parameters
     ----------

@@ -6,7 +6,7 @@ from relayd.store.database import Database
 
 
 class Metadata:
-    """Numbers by name.
+    """Named numbers of a store.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ BUSY_TIMEOUT_S = 5.0
 
 
 class Store:
-    """What relayd remembers: samples, and snapshots of estimates.
+    """A store: samples, and snapshots of estimates.
 
     Use it as a context manager, or call :meth:`close`.
 
@@ -63,7 +63,7 @@ class Store:
 
 
 def default_path() -> Path:
-    """Return where this user's database is unless told otherwise; it need not exist."""
+    """Return the default location of this user's database; it need not exist."""
     from platformdirs import user_data_path
 
     return user_data_path("relayd", appauthor=False) / "relayd.db"

@@ -39,7 +39,7 @@ def version(database: SqliteDatabase) -> int:
 
 
 def upgrade(database: SqliteDatabase) -> None:
-    """Bring a database to :data:`SCHEMA_VERSION`: all of the way, or not at all."""
+    """Bring a database to :data:`SCHEMA_VERSION` in one transaction."""
     if version(database) == SCHEMA_VERSION:
         return
     # A migration may rebuild a table that others refer to. The switch has no effect inside a

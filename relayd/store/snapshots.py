@@ -61,7 +61,7 @@ _SITES = (
 
 
 class SnapshotRow(NamedTuple):
-    """A graph without its links and sites: what it is of, and from what it was made.
+    """A snapshot without its links and sites: its id, its times, and what it was made from.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ class Snapshots:
     def save(
         self, snapshot: SnapshotRow, links: Sequence[Link], sites: Sequence[Site]
     ) -> SnapshotRow:
-        """Save a snapshot for good; returns its row with the counts.
+        """Save a snapshot; return its row with the counts.
 
         Raises
         ------
@@ -269,7 +269,7 @@ class Snapshots:
         ]
 
     def prune(self, keep: int) -> Sequence[str]:
-        """Remove all but the newest snapshots; returns the ids of those removed.
+        """Remove all but the newest snapshots; return the ids of those removed.
 
         Plans that name one of them can no longer be traced to its figures. Samples stay.
         """

@@ -15,7 +15,7 @@ from relayd.store.database import Database
 Scope: TypeAlias = Literal["read", "plan", "ingest", "probe", "admin"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 PREFIX = "relayd_"
-"""Lets scanners of leaked secrets know one when they see it."""
+"""By which scanners recognise a leaked token."""
 
 _SECRET_BYTES = 32
 _MOST_NAME = 200
@@ -115,7 +115,7 @@ class Tokens:
         ]
 
     def revoke(self, token_id: int) -> Token:
-        """Let a token be refused from now on; it stays in the list.
+        """Revoke a token; it stays in the list.
 
         Raises
         ------

@@ -79,7 +79,7 @@ class Verifications:
         self._database = database
 
     def record(self, rows: Sequence[VerificationRow], samples: Sequence[Sample]) -> int:
-        """Keep a verification with the samples that follow from it: all or nothing.
+        """Store a verification with the samples that follow from it: all or nothing.
 
         Returns how many samples were new.
         """

@@ -82,7 +82,7 @@ def stages(database: Database, number: int) -> list[StageState]:
 
 
 def failures(database: Database, number: int) -> list[Failures]:
-    """Return why probes of a campaign failed, what most failed of first."""
+    """Return why probes of a campaign failed, the most frequent reason first."""
     groups: dict[str, list[tuple[Any, ...]]] = {}
     for row in database.rows(_FAILED, (number,)):
         groups.setdefault(row[4], []).append(row)
@@ -92,7 +92,7 @@ def failures(database: Database, number: int) -> list[Failures]:
 
 
 def last_event(database: Database, number: int) -> dict[str, Any] | None:
-    """Return what was told last of a campaign, with its time as ``at_s``."""
+    """Return the last progress event of a campaign, with its time as ``at_s``."""
     row = database.row(_LAST_EVENT, (str(number), EVENTS_BACK))
     return None if row is None else {"at_s": row[0], **json.loads(row[1])}
 

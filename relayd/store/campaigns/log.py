@@ -17,7 +17,7 @@ from relayd.version import __version__
 
 
 class CampaignRow(NamedTuple):
-    """A campaign as it is kept."""
+    """A campaign as it is stored."""
 
     id: int
     options: dict[str, Any]
@@ -53,7 +53,7 @@ class StoredCampaign:
         ]
 
     def plan(self, stage: str, tasks: Sequence[ProbeTask]) -> list[Probe]:
-        """Keep the tasks of a stage."""
+        """Store the tasks of a stage."""
         with self._database.transaction():
             return [
                 Probe(
@@ -69,7 +69,7 @@ class StoredCampaign:
             ]
 
     def record(self, outcomes: Sequence[ProbeOutcome]) -> None:
-        """Keep samples together with the fact that their probes are done: all or nothing.
+        """Store samples and mark their probes as done: all or nothing.
 
         After an error it may be called again with the same and more: what turns out to be stored
         already is not stored, or paid for, twice.
@@ -156,11 +156,11 @@ class Campaigns:
 
     @property
     def controller(self) -> str:
-        """The name by which hosts know what this store has left on them."""
+        """The name that marks what this store has started on hosts."""
         return str(self._database.row("SELECT name FROM controller")[0])
 
     def begin(self, options: Mapping[str, Any]) -> StoredCampaign:
-        """Keep a new campaign."""
+        """Store a new campaign."""
         text = json.dumps(dict(options), sort_keys=True)
         started_at_s = time.time()
         with self._database.transaction():
@@ -182,7 +182,7 @@ class Campaigns:
 
     @contextmanager
     def under_way(self) -> Iterator[None]:
-        """Let everybody know that the newest campaign is being run, for as long as it is."""
+        """Hold the lock that shows other processes that the newest campaign is running."""
         with self._database.leader_lock("campaign") as lock:
             lock.acquire()
             yield

@@ -1,4 +1,4 @@
-"""What continuous probing has spent today, so that a day's budget holds whatever is killed."""
+"""What continuous probing has spent today. A day's budget holds even if a process is killed."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ class Spending:
         return float(row[0])
 
     def sent_gb(self, day: str) -> float:
-        """Return what was sent on a day, as far as it is settled."""
+        """Return how much was sent on a day, without open reservations."""
         row = self._database.row(
             "SELECT coalesce(sum(sent_gb), 0) FROM watch_spending WHERE day = ?", (day,)
         )
         return float(row[0])
 
     def reserve(self, day: str, kind: Kind, usd: float, budget_usd: float) -> bool:
-        """Set money aside unless the day's budget does not allow it."""
+        """Reserve an amount if the day's budget allows it."""
         with self._database.transaction():
             if self.committed_usd(day) + usd > budget_usd:
                 return False
@@ -60,7 +60,7 @@ class Spending:
         return True
 
     def settle(self, day: str, kind: Kind, reserved_usd: float, usd: float, sent_gb: float) -> None:
-        """Turn a reservation into what was really spent."""
+        """Replace a reservation by what was actually spent."""
         with self._database.transaction():
             self._database.change(
                 "UPDATE watch_spending SET reserved_usd = reserved_usd - ?, "

@@ -1,4 +1,4 @@
-"""Changes of level that were found, each told once, until throughput was measured again."""
+"""Lasting changes of level, each recorded once, open until throughput was measured again."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class LevelShifts:
         self._database = database
 
     def add(self, shift: LinkShift) -> bool:
-        """Keep a change, in the caller's transaction; returns whether it is news.
+        """Record a change, in the caller's transaction; return whether it is new.
 
         As samples arrive, an old change is found again at about its old place: what begins
         before the last change was found is not a new one.
@@ -81,7 +81,7 @@ class LevelShifts:
         return [LinkShift(*row) for row in rows]
 
     def close(self, src: str, dst: str) -> None:
-        """Note that throughput of a link was measured again, or tried to be."""
+        """Record that a probe measured throughput of a link again, or tried to."""
         self._database.change(
             "UPDATE level_shifts SET measured_again_at_s = ? WHERE measured_again_at_s IS NULL "
             "AND src_id = ? AND dst_id = ?",

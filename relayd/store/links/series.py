@@ -1,4 +1,4 @@
-"""All that was ever measured of a link as a series: samples, and what old ones were made into."""
+"""Everything measured on a link as a series: samples, and summaries of old ones."""
 
 from __future__ import annotations
 

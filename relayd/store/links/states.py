@@ -33,7 +33,7 @@ _UPSERT = (
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A link's health as it is kept, and until when it is to be believed."""
+    """A link's health as it is stored, and until when it is valid."""
 
     src: str
     dst: str
@@ -54,7 +54,7 @@ class LinkStates:
         self._database = database
 
     def now(self, now_s: float) -> dict[Pair, LinkState]:
-        """Return the links that are not as usual, unless they were last seen too long ago."""
+        """Return the links that are down or degraded, without states that have expired."""
         rows = self._database.rows(f"{_SELECT} WHERE valid_until_s >= ?", (now_s,))
         return {
             (src, dst): LinkState(src, dst, condition, utc_text(since_s), *figures)
@@ -62,7 +62,7 @@ class LinkStates:
         }
 
     def kept(self) -> list[Kept]:
-        """Return what a watcher goes on from."""
+        """Return the health of links that a watcher resumes from."""
         return [
             Kept(row[0], row[1], json.loads(row[9]), row[8]) for row in self._database.rows(_SELECT)
         ]
@@ -70,7 +70,7 @@ class LinkStates:
     def keep(
         self, healths: Mapping[Pair, LinkHealth], usual: Iterable[Pair], until_s: float
     ) -> None:
-        """Keep some links' health and forget others, in the caller's transaction.
+        """Store the health of some links and remove that of others, in the caller's transaction.
 
         Parameters
         ----------
@@ -106,5 +106,5 @@ class LinkStates:
             )
 
     def forget_before(self, at_s: float) -> None:
-        """Forget states that were to be believed until some time ago: nobody watches these."""
+        """Remove states that have expired: no watcher refreshes them."""
         self._database.change("DELETE FROM link_states WHERE valid_until_s < ?", (at_s,))

@@ -1,4 +1,4 @@
-"""Opening a store on a PostgreSQL server: look before touching, as with files."""
+"""Opens a store on a PostgreSQL server. Checks it before any change, as with files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the store's way of writing values in SQL to that of the driver."""
+"""Translates placeholders of values in SQL to those of the driver."""
 
 from __future__ import annotations
 

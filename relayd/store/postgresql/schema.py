@@ -53,7 +53,7 @@ def version(database: PostgresqlDatabase) -> int:
 
 
 def upgrade(database: PostgresqlDatabase) -> None:
-    """Bring a database to :data:`SCHEMA_VERSION`: all of the way, or not at all."""
+    """Bring a database to :data:`SCHEMA_VERSION` in one transaction."""
     if version(database) == SCHEMA_VERSION:
         return
     with database.upgrading():

@@ -38,7 +38,7 @@ _COUNT = (
 def sample_page(
     database: Database, src: str, dst: str, metric: Metric | None, *, after_id: int, limit: int
 ) -> list[StoredSample]:
-    """Return the samples of a link that arrived after one of them, the first first.
+    """Return the samples of a link that arrived after one of them, in order of arrival.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def sample_page(
 def newest_samples(
     database: Database, src: str, dst: str, metric: Metric, *, through: int, limit: int
 ) -> tuple[list[StoredSample], int]:
-    """Return the newest samples of a link and metric, the oldest of them first and how many it has.
+    """Return the newest samples of a link and metric, oldest first, and how many it has.
 
     Parameters
     ----------

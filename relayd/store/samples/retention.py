@@ -1,4 +1,4 @@
-"""Making old samples small: an hour or a day of them becomes one row, and no total changes.
+"""Summarises old samples: an hour or a day of them becomes one row, and no total changes.
 
 What estimates rest on always stays, however old: of each link and metric the newest samples, as
 many as changes of level are looked for in, which is more than estimates take. So a snapshot made
@@ -102,7 +102,7 @@ def compact(
     files_too: bool = False,
     now_s: float | None = None,
 ) -> Compacted:
-    """Make samples older than a time span small.
+    """Summarise samples older than a time span.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def compact(
 
 
 def summaries_of(store: Store, src: str, dst: str, metric: str | None = None) -> list[Summary]:
-    """Return what is left of a pair's old samples, the oldest first."""
+    """Return the summaries of a pair's old samples, the oldest first."""
     rows = store.database.rows(
         "SELECT src.name, dst.name, metrics.name, begin_s, period_s, samples, total, least, p10, "
         "median, p90, most FROM sample_summaries "
@@ -163,7 +163,7 @@ def summaries_of(store: Store, src: str, dst: str, metric: str | None = None) ->
 
 
 def vm_votes(store: Store) -> Iterator[tuple[str, str, str, str, str, int]]:
-    """Yield metric, source, destination, VM types of both, and how many samples were made small.
+    """Yield metric, source, destination, VM types of both, and how many samples were summarised.
 
     Estimates count which VM type most samples of a region name; these still have their vote.
     """

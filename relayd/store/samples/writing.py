@@ -76,7 +76,7 @@ class SampleWriter:
         }
 
     def add(self, samples: Sequence[Sample]) -> int:
-        """Add samples; returns how many of them were new.
+        """Add samples; return how many of them were new.
 
         Raises
         ------
@@ -205,7 +205,7 @@ class SampleWriter:
 def _digest(
     detail: str, address: AddressKind | None, new_level: bool, intervals: int | None
 ) -> int:
-    """Return what tells samples apart whose other values agree; 0 where nothing more is said."""
+    """Return a number that differs where samples differ in these values alone; 0 without any."""
     _refuse_nul(detail)
     if address or new_level or intervals:
         detail += f"\n{address} {new_level} {intervals}"
@@ -216,6 +216,6 @@ def _digest(
 
 
 def _refuse_nul(*texts: str) -> None:
-    """Raise for a character that PostgreSQL has no room for; a store may move from one to other."""
+    """Raise for U+0000, which PostgreSQL cannot store: a store may move between engines."""
     if any("\0" in text for text in texts):
         raise UnicodeError("a text holds the character U+0000")

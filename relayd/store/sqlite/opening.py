@@ -1,4 +1,4 @@
-"""Opening the file of a store: look before touching, and never overwrite what is not ours."""
+"""Opens the file of a store. Checks it before any change, and never overwrites a foreign file."""
 
 from __future__ import annotations
 
@@ -229,7 +229,7 @@ def _mark_as_ours(database: SqliteDatabase, target: Path) -> None:
 
 
 def _use_wal(connection: sqlite3.Connection, named: Path, timeout_s: float) -> None:
-    """Let readers go on while one process writes (write-ahead log)."""
+    """Use a write-ahead log: readers continue while one process writes."""
     # SQLite does not wait by itself here when two processes create the same store.
     deadline = time.monotonic() + timeout_s
     while True:
