@@ -143,9 +143,13 @@ def estimate_as_json(estimate: Estimate) -> dict[str, Any]:
 
 
 def origin_as_json(origin: Origin) -> dict[str, Any]:
-    """Return an origin as JSON types, without what there is none of."""
+    """Return an origin as JSON types, without keys that would be null or count nothing."""
     named: Iterable[tuple[str, Any]] = zip(Origin._fields, origin, strict=True)
-    found = {name: value for name, value in named if value}
+    found = {
+        name: value
+        for name, value in named
+        if value is not None and (value != 0 or name.endswith("_s"))
+    }
     if origin.figures is not None:
         found["figures"] = figures_as_json(origin.figures)
     return found

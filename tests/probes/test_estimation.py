@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from planner.model.estimate import AddressKind
 from planner.model.link import Link
 from planner.model.network import Network, Snapshot
 from planner.model.throughput import (
@@ -400,3 +401,38 @@ def test_aggregates_held_out_are_predicted_better_than_by_the_law_alone() -> Non
     middle = {name: sorted(values)[len(values) // 2] for name, values in errors.items()}
     assert middle["learned"] < 0.85 * middle["law"]
     assert sum(inside) / len(inside) > 0.8
+
+
+# ---- origins -----------------------------------------------------------------------------------
+
+
+def test_an_origin_counts_its_samples_and_tells_their_times_and_addresses() -> None:
+    kinds: list[AddressKind] = ["private", "private", "public"]
+    pings = [
+        sample(100.0 + n, "rtt_ms", at_s=WHEN_S + n)._replace(address=kind)
+        for n, kind in enumerate(kinds)
+    ]
+    found = link_of(*pings).rtt_ms.origin
+    assert found[:6] == ("measured", "median-of-samples", 3, 1, WHEN_S + 2, WHEN_S)
+    assert found.address == "both"
+    assert link_of(*pings[:2]).rtt_ms.origin.address == "private"
+    assert link_of(pings[0], sample(101.0, "rtt_ms")).rtt_ms.origin.address is None
+    back = estimated(*pings).link(DST, SRC).rtt_ms
+    assert back.origin == found._replace(kind="inferred", method="opposite-direction")
+    assert back.samples == 0
+
+
+def test_the_origin_of_an_inference_counts_the_links_behind_it() -> None:
+    ends = [("aws:us-east-1", "aws:sa-east-1"), ("aws:eu-west-1", "aws:ap-south-1")]
+    tests = [
+        sample(4800.0 + n, "aggregate_mbps", src, dst, connections=64, at_s=WHEN_S + n)
+        for n, (src, dst) in enumerate(ends)
+    ]
+    network = estimated(*tests, *tests[:1])
+    measured = network.link(*ends[0]).aggregate_gbps.origin
+    assert measured.figures is not None
+    assert (measured.samples, measured.links, measured.figures.connections) == (2, 1, 64)
+    shifted = network.link("aws:us-west-2", "aws:eu-central-1").aggregate_gbps.origin
+    assert (shifted.kind, shifted.method) == ("inferred", "shifted-law")
+    assert (shifted.samples, shifted.links) == (3, 2)
+    assert (shifted.newest_s, shifted.oldest_s) == (WHEN_S + 1, WHEN_S)
