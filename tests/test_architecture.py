@@ -187,13 +187,6 @@ def test_the_planner_does_no_io_and_keeps_no_time() -> None:
         assert not called & {"open", "print", "input", "exec", "eval", "__import__"}, module
 
 
-def test_the_lab_stands_alone() -> None:
-    for module, imported in import_graph().items():
-        if module.startswith("probes.lab"):
-            others = {name for name in imported if name.startswith("probes.")}
-            assert all(name.startswith("probes.lab") for name in others), module
-
-
 # ---- the tree ---------------------------------------------------------------------------------
 
 
