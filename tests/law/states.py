@@ -26,6 +26,7 @@ country = "CH"
 continent = "EU"
 latitude_deg = 46.9
 longitude_deg = 7.4
+baseline = true
 
 [[vm_type]]
 id = "lab:box"

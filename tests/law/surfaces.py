@@ -14,6 +14,7 @@ import relayd
 from planner.fields.kinds import ByPlace, Flag
 from planner.fields.specified import Field, Specified, fields_of
 from planner.model.errors import RelaydError
+from planner.model.network import Network
 from relayd.__main__ import main
 from relayd.client.asynchronous import AsyncWan
 from relayd.client.blocking import RemoteWan
@@ -39,6 +40,7 @@ class Surfaces(NamedTuple):
     """All surfaces on one state of knowledge, by name."""
 
     by_name: dict[str, Surface]
+    networks: dict[str, Network]
 
 
 class Problem(NamedTuple):
@@ -96,7 +98,8 @@ def surfaces_on(state: State, folder: Path) -> Iterator[Surfaces]:
                 "HTTP": lambda question, body: _http(service, question, body),
                 "command on a store": command("--db", str(state.db), *catalogues),
                 "command on a service": command("--db", service.url),
-            }
+            },
+            {"library": memory.network, "client": remote.network, "mirror": mirror.network},
         )
 
 

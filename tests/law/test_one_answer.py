@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from relayd.catalogue.loading import load_catalogue
 from relayd.cli.wording import worded
 from relayd.questions.registry import QUESTIONS, Question
 from tests.law.states import DST, REGIONS, RELAY, SRC, STATES, State
@@ -111,6 +112,19 @@ def test_all_surfaces_re_plan_alike(surfaces: Surfaces, asked: str) -> None:
     plan = json.loads(the_answer(surfaces, BY_NAME[name], body))
     progress: dict[str, Any] = {"plan": plan, "moved_gb": 20, "elapsed_s": 300}
     the_answer(surfaces, BY_NAME["replan"], progress)
+
+
+def test_all_surfaces_rest_on_one_network(surfaces: Surfaces, state: State) -> None:
+    network = surfaces.networks["library"]
+    for name, other in surfaces.networks.items():
+        assert other == network, name
+        assert list(other.sites) == list(network.sites)
+    catalogue = load_catalogue(state.catalogues)
+    regions = [region.id for region in catalogue.regions.values() if region.baseline]
+    assert set(regions) <= set(network.sites)
+    measured = REGIONS if network.snapshot.source != "baseline" else ()
+    for src in regions:
+        assert set(network.links[src]) >= {*regions, *measured} - {src}
 
 
 def test_what_runs_have_shown_decides_everywhere(
