@@ -25,6 +25,6 @@ class EventSeen(ResponseModel):
 
     id: int
     at_s: float = Field(description="Seconds since 1970 (UTC).")
-    kind: str = Field(description="Also the event's name: `snapshot`, `campaign`, `link`, ...")
+    kind: str = Field(description="Also the event's name: `snapshot`, `campaign`, `leg`, ...")
     subject: str = Field(description="What it is about: a snapshot's id, `src>dst`, ...")
     detail: dict[str, Any]

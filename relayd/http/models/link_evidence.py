@@ -110,7 +110,7 @@ class LinkEventSeen(ResponseModel):
     at_s: float = Field(
         description="Seconds since 1970 (UTC); of a change of level: of its first sample."
     )
-    kind: EventKind = Field(description="`shift`: a change of level; `link`: of its condition.")
+    kind: EventKind = Field(description="`shift`: a change of level; `leg`: of its condition.")
     found_at_s: float | None = Field(description="When the sample was measured that settled it.")
     metric: str | None
     before: float | None = Field(description="Level, in the metric's unit.")

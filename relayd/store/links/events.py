@@ -50,7 +50,7 @@ class LinkEvent:
     ----------
     at_s : float
         Of a change: when the first sample of the new level was measured.
-    kind : {"shift", "link"}
+    kind : {"shift", "leg"}
         A change of level, or of the link's condition.
     number : int
         Tells those of one time apart; negative for changes of level.

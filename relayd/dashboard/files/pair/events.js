@@ -22,7 +22,7 @@ export function marks(events, metric, found, width) {
   const room = (LABEL_PX / Math.max(width, 200)) * (last - first);
   const taken = Array(LEVELS).fill(-Infinity);
   return numbered(events)
-    .filter((event) => (event.kind === "link" || event.metric === metric) && event.at_s >= first && event.at_s <= last)
+    .filter((event) => (event.kind === "leg" || event.metric === metric) && event.at_s >= first && event.at_s <= last)
     .map((event) => {
       const level = taken.findIndex((until) => until <= event.at_s);
       if (level >= 0) taken[level] = event.at_s + room;
@@ -34,10 +34,10 @@ function change(event) {
   if (!(event.before > 0)) return "";
   return `${event.after >= event.before ? "+" : "−"}${figure(Math.abs(event.after / event.before - 1) * 100)} %`;
 }
-const brief = (event) => (event.kind === "link" ? event.condition : change(event));
+const brief = (event) => (event.kind === "leg" ? event.condition : change(event));
 
 function said(event) {
-  if (event.kind === "link") return `${event.condition_before ?? "?"} → ${event.condition}${event.reason ? `: ${event.reason}` : ""}`;
+  if (event.kind === "leg") return `${event.condition_before ?? "?"} → ${event.condition}${event.reason ? `: ${event.reason}` : ""}`;
   const about = metricOf(event.metric);
   const by = change(event);
   return `${about.name}: ${figure(event.before * about.scale)} → ${about.shown(event.after * about.scale)}${by && ` (${by})`}`;
