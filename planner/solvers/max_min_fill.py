@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import isfinite
+
 import numpy as np
 
 from planner.model.shared_resources import Floats, SiteResources
@@ -41,6 +43,8 @@ def fill(resources: SiteResources, paths_gbit: Floats, time_s: float) -> Floats:
         with np.errstate(divide="ignore", invalid="ignore"):
             room = np.where(growth > FULL * resources.row_vms, slack / growth, np.inf)
         step = max(0.0, float(room.min()))
+        if not isfinite(step):
+            break  # what still grows loads no VM to speak of
         speed[growing] += step
         slack = slack - step * growth
         full = room <= step * (1 + FULL) + FULL

@@ -69,7 +69,7 @@ def regions_between(
 
 def _of_links(links: Iterable[Link], now: Network, now_s: float) -> Iterator[EstimateChange]:
     for old in links:
-        new = now.links.get(old.src, {}).get(old.dst)
+        new = now.usual.get(old.src, {}).get(old.dst)
         if new is not None:
             yield from _moved(old, new, old.src, old.dst, LINK_FIGURES, now_s)
 

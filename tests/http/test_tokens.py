@@ -50,7 +50,7 @@ def test_every_route_with_data_needs_its_scope(store: Path) -> None:
     with served(store, environment=QUICK) as service:
         for route in ROUTES:
             path = route.path.replace("{src}", "us-east").replace("{dst}", "sa")
-            path = path.replace("{id}", "1").replace("{name}", "base.css")
+            path = path.replace("{id}", "1").replace("{folder}/{name}", "shared/base.css")
             body: dict[str, object] | None = {} if route.method == "POST" else None
             bare = service.ask(route.method, path, body)
             if route.scope is None:

@@ -78,7 +78,7 @@ def test_rules_say_where_not_to_reduce() -> None:
 def test_tasks_are_placed_from_a_file_and_from_python(tmp_path: Path, relayd: Relayd) -> None:
     (tmp_path / "tasks.json").write_text(json.dumps(TASKS))
     out = relayd("place", "tasks", tmp_path / "tasks.json").out
-    assert "proven" in out
+    assert "Proven" in out
     assert "map-us, join" in out
     found = json.loads(relayd("place", "tasks", tmp_path / "tasks.json", "--json").out)
     assert found["assignment"] == {"map-us": "us", "map-eu": "eu", "join": "us"}

@@ -19,7 +19,9 @@ _FILE_ROWS = 24_000
 _HEAD = """\
 import sys
 from probes.samples import Sample
-from relayd.store import ingest, open_store, sqlite
+from relayd.store import open_store
+from relayd.store.samples import ingest
+from relayd.store.sqlite import database as sqlite
 from relayd.store.samples.ingest import Batch, append
 
 def rows(file, count):

@@ -156,7 +156,7 @@ def test_what_can_not_be_run_is_told_in_a_sentence(
         ([*verify, broken], "is not JSON"),
         ([*verify, tmp_path / "none.json"], "can't be read"),
         ([*verify], "--src and --dst"),
-        ([*pair, plan], "beside a plan"),
+        ([*pair, plan], "together with a plan"),
         ([*pair[:-1], "aws:eu-west-1"], "has no host in aws:eu-west-1"),
         ([*pair, "--seconds", "1"], "must be from 3 to 600"),
         ([*pair, "--max-gb", "0.001"], "GB and"),
