@@ -39,6 +39,25 @@ def stored(db: Path) -> list[float]:
         ]
 
 
+def test_what_has_a_column_may_come_in_the_detail_as_older_clients_send_it(store: Path) -> None:
+    typed: dict[str, Any] = {"address": "private", "new_level": True, "intervals": 9}
+    odd: dict[str, Any] = {"address": "both", "new_level": 1, "intervals": "many"}
+    batch = [
+        {**SAMPLE, "measured_at_s": 1.7e9 + number, **given}
+        for number, given in enumerate((typed, {"detail": typed}, {"detail": odd}))
+    ]
+    with served(store) as service:
+        assert service.ask("POST", "/v1/samples", lines(*batch), LINES).json["accepted"] == 3
+    with open_store(store, mode="read") as opened:
+        found = opened.samples.history("aws:us-east-1", "aws:sa-east-1", "rtt_ms")
+    said = [
+        (each.sample.address, each.sample.new_level, each.sample.intervals)
+        for each in sorted(found, key=lambda each: each.sample.measured_at_s)
+        if 0 <= each.sample.measured_at_s - 1.7e9 < 3
+    ]
+    assert said == [("private", True, 9), ("private", True, 9), (None, False, None)]
+
+
 def test_each_sample_is_kept_once_and_wrong_ones_are_told(store: Path) -> None:
     with served(store) as service:
         wrong: list[Any] = [
