@@ -266,7 +266,7 @@ def test_a_killed_watcher_goes_on_where_it_was(lab: Lab, db: Path) -> None:
     def down() -> bool:
         connection = sqlite3.connect(db)
         try:
-            query = "SELECT count(*) FROM leg_states WHERE condition = 'down'"
+            query = "SELECT count(*) FROM link_states WHERE condition = 'down'"
             return int(connection.execute(query).fetchone()[0]) == 2
         finally:
             connection.close()
