@@ -21,6 +21,9 @@ WAITING_SHARE = 0.1
 A lab that has two processors to itself stays below 0.07.
 """
 
+SLEEP_LATE_MS = 0.2
+"""A lab delays packets by sleeping: on a machine that wakes later it can't keep its times."""
+
 FAULTS = (sqlite3.Error, AttributeError, ImportError, LookupError, NameError, TypeError)
 """What no other work on the machine brings about."""
 
@@ -45,14 +48,30 @@ def judged_if_quiet() -> Iterator[None]:
             ),
             default=0.0,
         )
-        if share <= WAITING_SHARE and late_ms <= measuring.LATE_MS:
+        slept_late_ms = _sleep_lateness_ms()
+        if (
+            share <= WAITING_SHARE
+            and late_ms <= measuring.LATE_MS
+            and slept_late_ms <= SLEEP_LATE_MS
+        ):
             raise
         failure = " ".join(f"{type(error).__name__}: {error}".split())
         pytest.skip(
             f"the machine is too busy to judge: processes waited for a processor {share:.0%} of "
             f"the time (more than {WAITING_SHARE:.0%} is busy) and the lab passed packets on "
-            f"{late_ms:.2f} ms late (more than {measuring.LATE_MS:g} ms is busy); {failure:.200}"
+            f"{late_ms:.2f} ms late (more than {measuring.LATE_MS:g} ms is busy), and sleeps end "
+            f"{slept_late_ms:.2f} ms late (more than {SLEEP_LATE_MS:g} ms is slow); {failure:.200}"
         )
+
+
+def _sleep_lateness_ms() -> float:
+    """Return the 95th percentile of how late a sleep of a millisecond ends."""
+    late_ms = []
+    for _ in range(200):
+        begun_s = time.perf_counter()
+        time.sleep(1e-3)
+        late_ms.append((time.perf_counter() - begun_s) * 1e3 - 1)
+    return sorted(late_ms)[190]
 
 
 def _waited_s() -> float:
