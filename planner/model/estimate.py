@@ -69,6 +69,8 @@ class Figures(NamedTuple):
         The providers, cities or regions that it was taken between.
     vm_type : str | None
         Id of the VM type that it was taken from.
+    raised_from : Method | None
+        How the cap was made that was exceeded by what a link or a probe carried.
     note : str | None
         What the catalogue says about where it has the figure from; why a link is down; or, where
         the method is unknown, the sentence that was saved.
@@ -82,6 +84,7 @@ class Figures(NamedTuple):
     error: float | None = None
     between: tuple[str, str] | None = None
     vm_type: str | None = None
+    raised_from: Method | None = None
     note: str | None = None
 
 

@@ -188,7 +188,7 @@ class Provenance:
                 yield UsedSeries(site.region, site.region, metric)
             case "caps-of-vm-type":
                 for other in self._of_type(site):
-                    if getattr(other, quantity).origin.method == "cap-probe":
+                    if _before_raise(getattr(other, quantity).origin) == "cap-probe":
                         yield UsedSeries(other.region, other.region, metric)
             case "link-above-cap":
                 assert origin.figures is not None
@@ -211,6 +211,11 @@ class Provenance:
             most = most_calibrating_mbps(source, destination, link.rtt_ms, self._catalogue)
             if most is not None:
                 yield UsedSeries(link.src, link.dst, "per_flow_mbps", most)
+
+
+def _before_raise(origin: Origin) -> Method:
+    """Return how a cap was made before a link or a probe exceeded it."""
+    return (origin.figures and origin.figures.raised_from) or origin.method
 
 
 def _rule(estimate: Estimate) -> tuple[Kind, str, tuple[Quantity, ...]]:

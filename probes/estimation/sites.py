@@ -73,9 +73,11 @@ def most_carried(
 
 def _raised(cap: Estimate, *least: Estimate | None) -> Estimate:
     """Return a cap, or the last of what was carried that exceeds it."""
+    method = cap.origin.method
     for carried in least:
         if carried and carried.expected > cap.expected:
-            cap = carried
+            figures = (carried.origin.figures or Figures())._replace(raised_from=method)
+            cap = replace(carried, origin=carried.origin._replace(figures=figures))
     return cap
 
 

@@ -89,6 +89,20 @@ def test_without_all_other_samples_a_figure_is_the_same(
         assert (origins[quantity].kind == "samples") == (estimate.source == "measured")
 
 
+def test_a_probe_counts_for_its_type_even_where_a_link_exceeded_it() -> None:
+    probed, same_type = "aws:us-east-1", "aws:eu-west-1"
+    samples = [
+        Sample(probed, probed, "egress_cap_mbps", 5000.0, WHEN_S, "test", 64),
+        Sample(probed, "azure:eastus", "aggregate_mbps", 7000.0, WHEN_S, "test", 64),
+    ]
+    network = estimated(samples)
+    assert network.sites[probed].egress_gbps.origin.method == "link-above-cap"
+    found = Provenance(network, CATALOGUE).of(same_type, "azure:eastus")
+    (cap,) = [each for each in found if each.quantity == "egress_gbps"]
+    assert network.sites[same_type].egress_gbps.expected == 5.0
+    assert [(s.src, s.metric) for s in cap.series] == [(probed, "egress_cap_mbps")]
+
+
 @QUICKLY
 @given(samples=measured())
 def test_every_figure_has_an_origin_of_its_kind(samples: list[Sample]) -> None:
