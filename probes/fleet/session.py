@@ -194,10 +194,14 @@ class HostSession:
                     heartbeats.cancel()
             await running.stop()
 
-    async def end(self, lease: str = "") -> int:
-        """End what is left of one lease, or of all of this controller's on the host."""
+    async def end(self, lease: str = "") -> int | None:
+        """End what is left of one lease, or of all of this controller's on the host.
+
+        Returns how many processes were still there; None if the host did not confirm, in which
+        case the next contact ends them.
+        """
         if not self.is_open:
-            return 0  # at the next contact
+            return None
         # Also when this task is being cancelled: the host must not be left with a process.
         ending = asyncio.ensure_future(self._end(lease or self._leases))
         try:
@@ -207,14 +211,14 @@ class HostSession:
                 await asyncio.wait_for(ending, 3.0)
             raise
 
-    async def _end(self, lease: str) -> int:
+    async def _end(self, lease: str) -> int | None:
         try:
             async with self.guarded(5.0):
                 output = await self._run(end_leases(lease))
         except ProbeError:
-            return 0
+            return None
         text = output.stdout.strip()
-        return int(text) if text.isdigit() else 0
+        return int(text) if text.isdigit() else None
 
     async def change(self, sysctls: Mapping[str, str]) -> None:
         """Change settings of the system until this controller leaves the host, or connects again.
@@ -236,16 +240,15 @@ class HostSession:
 
     async def sweep(self) -> None:
         """End what an earlier run of this controller left on the host."""
-        self.leftovers += await self.end()
+        self.leftovers += await self.end() or 0
 
-    async def close(self) -> None:
-        """Leave nothing on the host and close the connection."""
-        if self.is_open:
-            with suppress(ProbeError):
-                await self.end()
+    async def close(self) -> bool:
+        """End what runs on the host and close the connection; return whether that is certain."""
+        swept = self.is_open and await self.end() is not None
         self._connection.close()
         with suppress(TimeoutError, OSError, asyncssh.Error):
             await asyncio.wait_for(self._connection.wait_closed(), 2.0)
+        return swept
 
     def abort(self) -> None:
         """Drop the connection of a host that does not answer."""
@@ -277,6 +280,8 @@ class HostSession:
         )
         await process.wait_closed()
         status = process.returncode
+        if status is None and not self.is_open:
+            raise asyncssh.ConnectionLost("it was closed before the command ended")
         return Output(-1 if status is None else status, stdout, stderr)
 
     async def _read(self, reader: asyncssh.SSHReader[bytes]) -> bytes:

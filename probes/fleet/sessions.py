@@ -1,7 +1,7 @@
 """The SSH connections to a fleet: one a host, made at first use.
 
-A connection that is lost is made anew at the next use; what the lost one left running on its host
-is ended first.
+A connection that is lost is made anew at the next use, and what the lost one left running on its
+host is ended first; where there is no next use, that happens at the end.
 """
 
 from __future__ import annotations
@@ -48,6 +48,8 @@ class Sessions:
         self._timeouts = timeouts or Timeouts()
         self._making = asyncio.Semaphore(at_once)
         self._sessions: dict[str, HostSession] = {}
+        # Hosts on which a lost connection may have left something running.
+        self._unswept: set[str] = set()
         self._jumps: dict[str, asyncssh.SSHClientConnection] = {}
         self._locks: dict[str, asyncio.Lock] = {}
         self._on_contact = on_contact
@@ -65,12 +67,20 @@ class Sessions:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        await asyncio.gather(*(s.close() for s in self._sessions.values()), return_exceptions=True)
+        names = [*self._sessions, *(self._unswept - self._sessions.keys())]
+        await asyncio.gather(*map(self._leave, names), return_exceptions=True)
         for jump in self._jumps.values():
             jump.close()
         for jump in self._jumps.values():
             with suppress(TimeoutError, OSError, asyncssh.Error):
                 await asyncio.wait_for(jump.wait_closed(), 2.0)
+
+    async def _leave(self, name: str) -> None:
+        """Close the connection to a host; where it is lost, connect once more to clean up."""
+        session = self._sessions.pop(name, None)
+        if session is None or not await session.close():
+            again = await self.session(name)
+            await again.close()
 
     async def session(self, name: str) -> HostSession:
         """Return the session with a host, connecting if none is open.
@@ -85,6 +95,9 @@ class Sessions:
             if found is not None and found.is_open:
                 return found
             host = self.fleet[name]
+            # A host that can't be reached now is not waited for a second time at the end.
+            self._unswept.discard(name)
+            self._sessions.pop(name, None)
             tunnel = await self._jump(host.jump) if host.jump else None
             async with self._making:
                 connection = await connect(host, self._timeouts, tunnel)
@@ -105,6 +118,7 @@ class Sessions:
         """Drop the connection to a host that does not answer, to make a new one at next use."""
         if session := self._sessions.pop(name, None):
             session.abort()
+            self._unswept.add(name)
 
     async def _jump(self, name: str) -> asyncssh.SSHClientConnection:
         async with self._locks.setdefault(f"jump {name}", asyncio.Lock()):

@@ -289,6 +289,30 @@ def test_a_lost_connection_is_made_anew(fleet: Fixture) -> None:
     assert asyncio.run(main()) == b"back\n"
 
 
+@pytest.mark.parametrize("noticed", [True, False])
+def test_what_a_lost_connection_left_is_ended_at_the_end(fleet: Fixture, noticed: bool) -> None:
+    members, _ = fleet
+    name = _REGIONS[0]
+
+    async def main() -> None:
+        async with Sessions(members, owner("test"), timeouts=_BRIEF) as sessions:
+            session = await sessions.session(name)
+            tool = ["sh", "-c", "trap '' HUP PIPE; sleep 616.25"]
+            running = asyncio.create_task(session.measure(tool, 900))
+            while not _runs("616.25"):
+                await asyncio.sleep(0.02)
+            if noticed:
+                sessions.forget(name)
+            else:
+                session.abort()
+            with pytest.raises(ProbeError, match="connection was lost"):
+                await running
+            assert _runs("616.25")
+
+    asyncio.run(main())
+    assert _gone("616.25")
+
+
 _OWN_TMP = """\
 mount -t tmpfs none /mnt
 mkdir -p "/mnt/$1"

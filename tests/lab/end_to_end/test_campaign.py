@@ -184,13 +184,13 @@ def test_a_campaign_survives_everything(lab_of: Callable[..., Lab], tmp_path: Pa
     assert all({src, dst} & bad for src, dst, _ in failed)
     kept = _acknowledged(db)
     assert second <= kept
-    assert not [r for r in names if r not in bad and left_on(lab, r)]
+    assert not {r: left for r in names if r not in bad and (left := left_on(lab, r))}
 
     lab.clear()
     code, report = probe(lab, db, "--resume")
     assert (code, report["failed"]) == (0, [])
     assert kept <= _acknowledged(db)
-    assert not [region for region in names if left_on(lab, region)]
+    assert not {region: left for region in names if (left := left_on(lab, region))}
     for metric in ("rtt_ms", "per_flow_mbps"):
         found = _samples(db, metric)
         assert set(found) == set(pairs)
