@@ -13,7 +13,6 @@ import platform
 import struct
 from pathlib import Path
 
-CLONE_NEWNS = 0x0002_0000
 CLONE_NEWUSER = 0x1000_0000
 CLONE_NEWNET = 0x4000_0000
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from planner.model.errors import FormatError, InputError
@@ -166,21 +166,6 @@ class Topology:
         if link is None or link.window_kb is None:
             return whole_segments(self.sites[site].window_bytes)
         return whole_segments(round(link.window_kb * 1000))
-
-    def with_sites(self, regions: Sequence[str]) -> Topology:
-        """Return the part of the lab that has only these sites, in this order."""
-        kept = [self.index(region) for region in regions]
-        place = {old: new for new, old in enumerate(kept)}
-        return replace(
-            self,
-            sites=tuple(self.sites[i] for i in kept),
-            rtt_ms=tuple(tuple(self.rtt_ms[i][j] for j in kept) for i in kept),
-            links={
-                (place[i], place[j]): link
-                for (i, j), link in self.links.items()
-                if i in place and j in place
-            },
-        )
 
     def to_json(self) -> str:
         """Write it as JSON, for another process to read."""

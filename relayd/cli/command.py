@@ -28,6 +28,12 @@ def command(commands: Any, name: str, handler: str, help_text: str) -> argparse.
     )
     parser.set_defaults(run=late(handler))
     parser.add_argument("--json", action="store_true", help="print JSON")
+    add_data_options(parser)
+    return parser
+
+
+def add_data_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that name the store and further catalogue files."""
     parser.add_argument(
         "--db",
         metavar="FILE|URL",
@@ -40,7 +46,6 @@ def command(commands: Any, name: str, handler: str, help_text: str) -> argparse.
         default=[],
         help="a catalogue file of your own; may be repeated",
     )
-    return parser
 
 
 def worth(goal: Any) -> None:

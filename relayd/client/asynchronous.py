@@ -26,8 +26,6 @@ from relayd.questions.registry import question_of
 from relayd.store.events import Event
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from relayd.sources.matrices import Matrix, MatrixMetric
 
 BATCH = 1000
@@ -72,12 +70,7 @@ class AsyncWan(AskingAsync):
         """Open nothing yet: connections are made when first used."""
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Close the connections."""
         await self.close()
 

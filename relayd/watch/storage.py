@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from types import TracebackType
 from typing import TypeVar
 
 from planner.model.errors import StoreError
@@ -58,12 +57,7 @@ class StoreThread:
     async def __aenter__(self) -> StoreThread:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         try:
             await self._in_thread(self._close)
         finally:

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from planner.transfer.request import TransferRequest
-from relayd.cli.command import command, group, late
+from relayd.cli.command import add_data_options, command, group, late
 from relayd.cli.questions.asking import add_options
 
 
@@ -34,8 +34,22 @@ def add_measuring_commands(commands: Any) -> None:
     _lab(commands)
 
 
-def _fleet(parser: argparse.ArgumentParser) -> None:
+def _fleet_file(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--fleet", metavar="FILE", help="the fleet file (default: RELAYD_FLEET)")
+
+
+def _pairs(what: Any) -> None:
+    what.add_argument(
+        "--pairs",
+        metavar="SRC>DST",
+        action="append",
+        default=[],
+        help="only these; `*` is every host; repeatable",
+    )
+
+
+def _fleet(parser: argparse.ArgumentParser) -> None:
+    _fleet_file(parser)
     parser.add_argument("--yes", action="store_true", help="answer yes to all questions")
 
 
@@ -56,13 +70,7 @@ def _fleet_check(parser: argparse.ArgumentParser) -> None:
 def _probe(parser: argparse.ArgumentParser) -> None:
     _fleet(parser)
     what = parser.add_argument_group("what to measure")
-    what.add_argument(
-        "--pairs",
-        metavar="SRC>DST",
-        action="append",
-        default=[],
-        help="only these; `*` is every host; repeatable",
-    )
+    _pairs(what)
     what.add_argument(
         "--phases", metavar="LIST", help="of rtt,per-flow,aggregate,caps (default all)"
     )
@@ -131,18 +139,12 @@ def _verify(parser: argparse.ArgumentParser) -> None:
 
 
 def _watch(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--fleet", metavar="FILE", help="the fleet file (default: RELAYD_FLEET)")
+    _fleet_file(parser)
     what = parser.add_argument_group("what to watch")
     what.add_argument(
         "--interval", metavar="TIME", help="time within which to notice an outage (default 30s)"
     )
-    what.add_argument(
-        "--pairs",
-        metavar="SRC>DST",
-        action="append",
-        default=[],
-        help="only these; `*` is every host; repeatable",
-    )
+    _pairs(what)
     what.add_argument(
         "--hold",
         metavar="N",
@@ -191,18 +193,7 @@ def _lab(commands: Any) -> None:
     up.add_argument(
         "--from-store", action="store_true", help="emulate what was measured instead of a profile"
     )
-    up.add_argument(
-        "--db",
-        metavar="FILE|URL",
-        help="the store: a file, or postgresql://USER@HOST/DATABASE (default: a per-user file)",
-    )
-    up.add_argument(
-        "--catalogue",
-        metavar="FILE",
-        action="append",
-        default=[],
-        help="a catalogue file of your own; may be repeated",
-    )
+    add_data_options(up)
     _lab_action(actions, "status", "status", "show the labs that run, or one of them")
     run = _lab_action(actions, "exec", "execute", "run a command in a region")
     run.add_argument("region", help="region id, such as aws:us-east-1")

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from math import floor, inf
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from planner.model.errors import InputError
 from probes.estimation.current_samples import MOST_JUDGED
@@ -50,7 +50,7 @@ class Compacted:
     Attributes
     ----------
     samples : int
-        How many were made small.
+        How many were summarised.
     summaries : int
         Into how many rows.
     kept : int
@@ -60,38 +60,6 @@ class Compacted:
     samples: int
     summaries: int
     kept: int
-
-
-class Summary(NamedTuple):
-    """Old samples of one link, metric and way of measuring, over one period.
-
-    Attributes
-    ----------
-    begin_s, period_s : float
-        Seconds since 1970 (UTC), and length.
-    samples : int
-        How many.
-    total, least, p10, median, p90, most : float
-        Of their values, in the metric's unit.
-    """
-
-    src: str
-    dst: str
-    metric: str
-    begin_s: float
-    period_s: float
-    samples: int
-    total: float
-    least: float
-    p10: float
-    median: float
-    p90: float
-    most: float
-
-    @property
-    def mean(self) -> float:
-        """Of the values."""
-        return self.total / self.samples
 
 
 def compact(
@@ -146,20 +114,6 @@ def compact(
         "SELECT count(*) FROM samples WHERE measured_at_s < ?", (before_s,)
     )
     return Compacted(samples, summaries, int(left))
-
-
-def summaries_of(store: Store, src: str, dst: str, metric: str | None = None) -> list[Summary]:
-    """Return the summaries of a pair's old samples, the oldest first."""
-    rows = store.database.rows(
-        "SELECT src.name, dst.name, metrics.name, begin_s, period_s, samples, total, least, p10, "
-        "median, p90, most FROM sample_summaries "
-        "JOIN regions AS src ON src.id = src_id JOIN regions AS dst ON dst.id = dst_id "
-        "JOIN metrics ON metrics.id = metric_id "
-        "WHERE src.name = ? AND dst.name = ? AND (metrics.name = ? OR ? = '') "
-        "ORDER BY metrics.name, begin_s, compaction_id",
-        (src, dst, metric or "", metric or ""),
-    )
-    return [Summary(*row) for row in rows]
 
 
 def vm_votes(store: Store) -> Iterator[tuple[str, str, str, str, str, int]]:
