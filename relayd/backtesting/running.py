@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import inf
 from pathlib import Path
-from typing import Literal
+from typing import Any, ParamSpec, Protocol
 
 import numpy as np
 
-from planner.fields.shared import (
-    DEFAULT_CONNECTIONS,
-    DEFAULT_MARGIN,
-    DEFAULT_TIME_VALUE_USD_PER_H,
-    DEFAULT_VM_START_S,
-    DEFAULT_VOLUME_GB,
-)
 from planner.model.aliases import resolve_many
 from planner.model.baseline import baseline_rtt_ms, flow_cap_gbps
 from planner.model.catalogue import Catalogue
@@ -33,6 +26,7 @@ from probes.estimation.round_trips import RTT_OF_NO_PLACE
 from probes.samples import Metric
 from relayd.backtesting.engine import replay_all
 from relayd.backtesting.history import ReplayHistory, ReplaySpan
+from relayd.backtesting.request import BacktestRequest
 from relayd.backtesting.result import (
     FEWEST_DECISIONS,
     Backtest,
@@ -45,28 +39,35 @@ from relayd.settings import load_settings
 from relayd.store import Store, default_path, open_store, parse_location
 from relayd.times import utc_text
 
-DEFAULT_STEP_S = 1800.0
 MOST_STEPS = 1_000_000
 FEWEST_REGIONS = 3
 
-BacktestObjective = Literal["value", "time", "cost"]
+P = ParamSpec("P")
 
 
+class _Signature(Protocol[P]):
+    """What :func:`backtest` takes: beside what it names, the fields of a request."""
+
+    def __call__(
+        self,
+        db: str | Path | None = None,
+        dask: str | None = None,
+        catalogues: Sequence[str | Path] = (),
+        *values: P.args,
+        **asked: P.kwargs,
+    ) -> Backtest: ...
+
+
+def _asking(_: Callable[P, BacktestRequest]) -> Callable[[Any], _Signature[P]]:
+    return lambda function: function
+
+
+@_asking(BacktestRequest)
 def backtest(
     db: str | Path | None = None,
-    *,
-    since_s: float | None = None,
-    until_s: float | None = None,
-    step_s: float = DEFAULT_STEP_S,
-    volume_gb: float = DEFAULT_VOLUME_GB,
-    connections: int = DEFAULT_CONNECTIONS,
-    pairs: Sequence[str] = (),
-    objective: BacktestObjective = "value",
-    time_value_usd_per_h: float = DEFAULT_TIME_VALUE_USD_PER_H,
-    margin: float = DEFAULT_MARGIN,
-    vm_start_s: float = DEFAULT_VM_START_S,
     dask: str | None = None,
     catalogues: Sequence[str | Path] = (),
+    **asked: Any,
 ) -> Backtest:
     """Replay stored history: what relayd would have recommended, and what that would have achieved.
 
@@ -74,19 +75,12 @@ def backtest(
     ----------
     db : str or Path, optional
         A store, as :func:`relayd.open` takes it.
-    since_s, until_s : float, optional
-        Replay only this span, seconds since 1970; what was measured before is known.
-    step_s : float
-        How often everything is decided anew. What was measured within a step is its truth.
-    volume_gb, connections, objective, time_value_usd_per_h, margin, vm_start_s
-        Of every transfer; see :class:`planner.transfer.request.TransferRequest`.
-    pairs : sequence of str
-        Only these, as ``SRC>DST``: each end a region, an alias, a provider or another rule such as
-        ``country:DE``. All without any.
     dask : str, optional
         Address of the scheduler of a Dask cluster to compute on; the answer is the same.
     catalogues : sequence of str or Path
         Catalogue files of one's own.
+    **asked
+        Fields of :class:`relayd.backtesting.request.BacktestRequest`.
 
     Raises
     ------
@@ -95,76 +89,42 @@ def backtest(
     DataError
         If there is too little to conclude from.
     """
+    return replayed(BacktestRequest(**asked), db, dask, catalogues)
+
+
+def replayed(
+    request: BacktestRequest,
+    db: str | Path | None,
+    dask: str | None,
+    catalogues: Sequence[str | Path],
+) -> Backtest:
+    """Replay what a request asks for; see :func:`backtest`."""
     settings = load_settings()
     catalogue = load_catalogue((*settings.catalogues, *(Path(name) for name in catalogues)))
-    with open_store(
-        parse_location(db) if db else settings.db or default_path(), mode="read"
-    ) as store:
-        return backtest_store(
-            store,
-            catalogue,
-            since_s=since_s,
-            until_s=until_s,
-            step_s=step_s,
-            volume_gb=volume_gb,
-            connections=connections,
-            pairs=pairs,
-            objective=objective,
-            time_value_usd_per_h=time_value_usd_per_h,
-            margin=margin,
-            vm_start_s=vm_start_s,
-            dask=dask,
-        )
+    location = parse_location(db) if db else settings.db or default_path()
+    with open_store(location, mode="read") as store:
+        return backtest_store(store, catalogue, request, dask)
 
 
 def backtest_store(
-    store: Store,
-    catalogue: Catalogue,
-    *,
-    since_s: float | None,
-    until_s: float | None,
-    step_s: float,
-    volume_gb: float,
-    connections: int,
-    pairs: Sequence[str],
-    objective: BacktestObjective,
-    time_value_usd_per_h: float,
-    margin: float,
-    vm_start_s: float,
-    dask: str | None,
+    store: Store, catalogue: Catalogue, request: BacktestRequest, dask: str | None
 ) -> Backtest:
     """Replay the history of a store that is open; see :func:`backtest`."""
-    if objective not in ("value", "time", "cost"):
-        raise InputError("objective", "must be value, time or cost", value=objective)
-    # Checks all figures of a transfer, whatever its ends.
-    request = TransferRequest(
-        "from",
-        "to",
-        volume_gb=volume_gb,
-        objective=objective,
-        connections=connections,
-        time_value_usd_per_h=time_value_usd_per_h,
-        margin=margin,
-        vm_start_s=vm_start_s,
-    )
-    if not 1 <= step_s < inf:
-        raise InputError("step", "must be at least a second", value=f"{step_s:g} s")
-    if since_s is not None and until_s is not None and not since_s < until_s:
-        raise InputError("until", "is not after since", value=utc_text(until_s))
+    connections, step_s = request.connections, request.step_s
     metric: Metric = "per_flow_mbps" if connections == 1 else "aggregate_mbps"
     history = ReplayHistory(store, catalogue, metric)
     require(f"regions with {metric} samples", len(history.regions), FEWEST_REGIONS)
     _check_connections(history, connections)
-    span = history.span(step_s, since_s, until_s)
+    span = history.span(step_s, request.since_s, request.until_s)
     if span.steps > MOST_STEPS:
         raise InputError(
-            "step",
+            "step_s",
             f"makes {span.steps:,} steps of the history, and {MOST_STEPS:,} are the most",
             value=f"{step_s:g} s",
             remedy="Take longer steps, or a shorter span.",
         )
-    judged = _judged(history, catalogue, pairs)
-    scene, providers = _scene(history, catalogue, request, judged)
+    judged = _judged(history, catalogue, request.pairs)
+    scene, providers = _scene(history, catalogue, request.transfer, judged)
     if not (judged & np.isfinite(scene.terms.egress_usd)).any():
         raise DataError(
             "The catalogue has no egress price for any of these pairs, so nothing can be "
@@ -182,10 +142,10 @@ def backtest_store(
         regions=len(history.regions),
         metric=metric,
         connections=connections,
-        volume_gb=volume_gb,
-        objective=objective,
-        time_value_usd_per_h=time_value_usd_per_h,
-        margin=margin,
+        volume_gb=request.volume_gb,
+        objective=request.objective,
+        time_value_usd_per_h=request.time_value_usd_per_h,
+        margin=request.margin,
         total=total,
         by_providers=_by_providers(tally, scene, span, providers),
         warnings=tuple(_warnings(history, scene, total)),

@@ -48,16 +48,6 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def worth(goal: Any) -> None:
-    """Add what an hour and a surely gained share are worth to a group of options."""
-    goal.add_argument(
-        "--time-value", metavar="USD/H", help="what an hour is worth (default 20usd/h)"
-    )
-    goal.add_argument(
-        "--margin", metavar="SHARE", help="what a relay must surely gain (default 0.1)"
-    )
-
-
 def group(commands: Any, name: str, help_text: str, title: str, metavar: str) -> Any:
     """Add a command that has commands of its own; returns what those are added to."""
     parser = commands.add_parser(

@@ -27,7 +27,7 @@ from probes.estimation.current_samples import add_current
 from probes.samples import Sample
 from relayd.__main__ import main
 from relayd.backtesting import engine
-from relayd.backtesting.running import BacktestObjective
+from relayd.backtesting.request import BacktestObjective
 from relayd.catalogue.loading import load_catalogue
 from relayd.store import open_store
 from relayd.store.samples.ingest import append

@@ -3,24 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from planner.model.units import (
-    duration_text,
-    gbps_text,
-    parse_duration_s,
-    parse_time_value_usd_per_h,
-    parse_volume_gb,
-    usd_text,
-    volume_text,
-)
+from planner.model.units import duration_text, gbps_text, usd_text, volume_text
+from relayd.backtesting.request import BacktestRequest
 from relayd.cli import text
-from relayd.cli.options import number, whole_number
-from relayd.cli.questions.asking import one_thread
+from relayd.cli.questions.asking import one_thread, request_from
 from relayd.cli.text import filled, notes_block
-from relayd.settings import load_settings
-from relayd.times import seconds_of
 
 if TYPE_CHECKING:
     from relayd.backtesting.result import Backtest, PairsResult, StrategyResult
@@ -44,34 +33,10 @@ def run(options: argparse.Namespace) -> int:
 def ask(options: argparse.Namespace) -> Backtest:
     """Turn the options into a replay, and run it."""
     # Only now: NumPy reads how many threads it may use when it is first imported.
-    from relayd.backtesting.running import backtest
+    from relayd.backtesting.running import replayed
 
-    settings = load_settings()
-    given: dict[str, Any] = {}
-    for name, written, option, read in (
-        ("since_s", options.since, "--since", _time_s),
-        ("until_s", options.until, "--until", _time_s),
-        ("step_s", options.step, "--step", parse_duration_s),
-        ("volume_gb", options.volume, "--volume", parse_volume_gb),
-        (
-            "time_value_usd_per_h",
-            options.time_value or settings.time_value,
-            "--time-value",
-            parse_time_value_usd_per_h,
-        ),
-        ("margin", options.margin or settings.margin, "--margin", number),
-        ("connections", options.connections or settings.connections, "--connections", whole_number),
-    ):
-        if written is not None:
-            given[name] = read(written, option)
-    return backtest(
-        options.db,
-        pairs=options.pairs,
-        objective=options.objective,
-        dask=options.dask,
-        catalogues=options.catalogue,
-        **given,
-    )
+    request = request_from(options, BacktestRequest)
+    return replayed(request, options.db, options.dask, options.catalogue)
 
 
 def human(found: Backtest) -> str:
@@ -190,11 +155,3 @@ def percent(share: float | None) -> str:
         return "-"
     percent = int(share * 1000) / 10 if 0.999 < share < 1 else share * 100
     return f"{percent:.1f} %"
-
-
-def _time_s(written: str, option: str) -> float:
-    """Read a time: ISO 8601 (UTC without a zone), or how long ago."""
-    try:
-        return seconds_of(written)
-    except ValueError:
-        return time.time() - parse_duration_s(written, option)

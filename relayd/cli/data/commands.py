@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from relayd.cli.command import command, group, worth
+from relayd.backtesting.request import BacktestRequest
+from relayd.cli.command import command, group
+from relayd.cli.questions.asking import add_options
 
 # Kept here, so that `--help` and completion need none of the modules that define them.
 FORMATS = ("iperf3", "ping", "nuttcp", "skyplane-throughput", "skyplane-latency", "csv")
 METRICS = ("per-flow", "aggregate", "rtt", "fee", "relay-gain", "loss", "age")
-REPLAYED = ("value", "time", "cost")
 
 
 def add_data_commands(commands: Any) -> None:
@@ -103,29 +104,7 @@ def _compact(parser: argparse.ArgumentParser) -> None:
 
 
 def _backtest(parser: argparse.ArgumentParser) -> None:
-    span = parser.add_argument_group("history")
-    span.add_argument("--since", metavar="TIME", help="ISO 8601, or how long ago, such as 30d")
-    span.add_argument("--until", metavar="TIME", help="the same")
-    span.add_argument("--step", metavar="TIME", help="between decisions (default 30m)")
-    span.add_argument(
-        "--pairs",
-        metavar="SRC>DST",
-        action="append",
-        default=[],
-        help="only these; each end a region, alias or provider, such as 'azure>aws'; repeatable",
-    )
-    span.add_argument(
+    add_options(parser, BacktestRequest)
+    parser.add_argument(
         "--dask", metavar="ADDRESS", help="compute on a running Dask cluster (its scheduler)"
     )
-    goal = parser.add_argument_group("every transfer")
-    goal.add_argument("--volume", metavar="SIZE", help="such as 500GB (default 100GB)")
-    goal.add_argument(
-        "--connections", metavar="N", help="TCP connections a VM; 1 rests on single flows"
-    )
-    goal.add_argument(
-        "--objective",
-        choices=REPLAYED,
-        default="value",
-        help="value: cost plus time (default); time or cost alone",
-    )
-    worth(goal)

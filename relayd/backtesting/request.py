@@ -1,0 +1,103 @@
+"""What is to be replayed, and what every transfer of it is like."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import KW_ONLY
+from typing import Literal, TypeAlias
+
+from planner.fields.kinds import Names, OneOf
+from planner.fields.quantities import MOST_FIGURE, Duration, Quantity
+from planner.fields.specified import (
+    Field,
+    Figure,
+    Limit,
+    Several,
+    Specified,
+    Whole,
+    field,
+    specified,
+)
+from planner.model.errors import InputError
+from planner.model.units import parse_duration_s
+from planner.transfer.request import TransferRequest
+from relayd.times import seconds_of, utc_text
+
+DEFAULT_STEP_S = 1800.0
+
+BacktestObjective: TypeAlias = Literal["value", "time", "cost"]
+
+
+class Moment(Quantity):
+    """A time in seconds since 1970; as text ISO 8601 (UTC without a zone), or how long ago."""
+
+    name, unit, metavar = "moment", "s", "TIME"
+
+    def __init__(self) -> None:
+        super().__init__(-MOST_FIGURE)
+
+    def parse(self, text: str, field: str) -> float:
+        """Read a time such as ``2026-09-01T08:00`` or ``30d``."""
+        try:
+            return seconds_of(text)
+        except ValueError:
+            return time.time() - parse_duration_s(text, field)
+
+
+@specified
+class BacktestRequest(Specified):
+    """A replay of stored history."""
+
+    _: KW_ONLY
+    since_s: Limit = field(
+        Moment(),
+        "Replay only from then on; what was measured before is known. ISO 8601, or how long ago.",
+        default=None,
+        example="30d",
+        group="history",
+    )
+    until_s: Limit = field(Moment(), "Replay only until then.", default=None, group="history")
+    step_s: Figure = field(
+        Duration(1.0),
+        "How often everything is decided anew; what was measured within a step is its truth.",
+        default=DEFAULT_STEP_S,
+        example="30min",
+        group="history",
+    )
+    pairs: Several = field(
+        Names("pairs", "SRC>DST"),
+        "Only these; each end a region, an alias, a provider or another rule (country:DE).",
+        default=(),
+        example="'azure>aws'",
+        group="history",
+    )
+    volume_gb: Figure = TransferRequest.volume_gb
+    connections: Whole = TransferRequest.connections
+    objective: Field[BacktestObjective, BacktestObjective] = field(
+        OneOf({"value": "least cost plus time", "time": "least time", "cost": "least cost"}),
+        "What every transfer aims at.",
+        default="value",
+        group="goal",
+        label="Aim",
+    )
+    time_value_usd_per_h: Figure = TransferRequest.time_value_usd_per_h
+    margin: Figure = TransferRequest.margin
+    vm_start_s: Figure = TransferRequest.vm_start_s
+
+    def _check(self) -> None:
+        if self.since_s is not None and self.until_s is not None and self.since_s >= self.until_s:
+            raise InputError("until_s", "is not after since", value=utc_text(self.until_s))
+
+    @property
+    def transfer(self) -> TransferRequest:
+        """Every transfer, but for its ends."""
+        return TransferRequest(
+            "from",
+            "to",
+            volume_gb=self.volume_gb,
+            connections=self.connections,
+            objective=self.objective,
+            time_value_usd_per_h=self.time_value_usd_per_h,
+            margin=self.margin,
+            vm_start_s=self.vm_start_s,
+        )
