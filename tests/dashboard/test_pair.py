@@ -16,7 +16,7 @@ from tests.http.running import Served, eventually, served
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-PATIENCE_MS = 30_000
+TIMEOUT_MS = 30_000
 GRID = ("azure:eastus", "aws:sa-east-1")
 
 
@@ -144,7 +144,7 @@ def walk_through_history(shown: Page, weeks: Served) -> None:
     events: Any = weeks.get(f"/v1/links/{SRC}/{DST}/events").json["events"]
     told = history.locator("table", has_text="Change").locator("tbody tr")
     assert len(events) == 6
-    expect(told).to_have_count(6, timeout=PATIENCE_MS)
+    expect(told).to_have_count(6, timeout=TIMEOUT_MS)
     assert "no reply to 12 packets" in told.nth(4).inner_text()
     shown.locator("#distribution").get_by_text("Half of the samples").wait_for()
     shown.get_by_role("radio", name="Cumulative share").check(force=True)
@@ -153,7 +153,7 @@ def walk_through_history(shown: Page, weeks: Served) -> None:
     shown.get_by_role("radio", name="One flow").check(force=True)
     shown.get_by_text("112 samples").wait_for()
     assert "metric=per_flow_mbps" in shown.url
-    expect(history.locator("svg .mark-symbol path")).to_have_count(112, timeout=PATIENCE_MS)
+    expect(history.locator("svg .mark-symbol path")).to_have_count(112, timeout=TIMEOUT_MS)
     shown.locator("#history select").select_option("7d")
     shown.get_by_text("29 samples").wait_for()
     assert "range=7d" in shown.url

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 ROOT = Path(__file__).resolve().parents[2]
 REGIONS = ("aws:us-east-1", "aws:sa-east-1", "azure:eastus", "gcp:us-east1")
-PATIENCE_S = 60.0
+TIMEOUT_S = 60.0
 
 
 class Answer(NamedTuple):
@@ -87,7 +87,7 @@ class Served:
         self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
     ) -> Answer:
         """Ask once, over a connection of its own."""
-        connection = http.client.HTTPConnection(self.host, self.port, timeout=PATIENCE_S)
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=TIMEOUT_S)
         sent = dict(headers or {})
         if body is not None and not isinstance(body, bytes):
             body = json.dumps(body).encode()
@@ -111,7 +111,7 @@ class Served:
         """End it as a service manager does; returns its exit code."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-        code = self.process.wait(PATIENCE_S)
+        code = self.process.wait(TIMEOUT_S)
         assert self.process.stdout
         self.process.stdout.close()
         return code
@@ -119,7 +119,7 @@ class Served:
     def kill(self) -> None:
         """End it as a loss of power does."""
         self.process.kill()
-        self.process.wait(PATIENCE_S)
+        self.process.wait(TIMEOUT_S)
         assert self.process.stdout
         self.process.stdout.close()
 
@@ -177,9 +177,9 @@ def run(*words: str, db: Path | str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def eventually(found: Any, patience_s: float = PATIENCE_S) -> Any:
+def eventually(found: Any, timeout_s: float = TIMEOUT_S) -> Any:
     """Return what a function finds as soon as it is something."""
-    deadline_s = time.monotonic() + patience_s
+    deadline_s = time.monotonic() + timeout_s
     while not (value := found()):
         assert time.monotonic() < deadline_s, "it did not happen"
         time.sleep(0.05)

@@ -167,8 +167,8 @@ def test_a_slow_sender_is_let_go(store: object, service: Served, tmp_path: objec
     from tests.http.running import served
 
     assert isinstance(store, Path)
-    patience = {"RELAYD_SERVE_READ_TIMEOUT_S": "0.5", "RELAYD_SERVE_IDLE_TIMEOUT_S": "1"}
-    with served(store, environment=patience) as hurried:
+    timeouts = {"RELAYD_SERVE_READ_TIMEOUT_S": "0.5", "RELAYD_SERVE_IDLE_TIMEOUT_S": "1"}
+    with served(store, environment=timeouts) as hurried:
         head = (
             b"POST /v1/plans HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
             b"Content-Length: 28\r\n\r\n"

@@ -34,7 +34,7 @@ async def get_fleet(context: RequestContext) -> web.Response:
     if path is not None:
         try:
             fleet = await asyncio.to_thread(fleet_of, path)
-        except ProblemError as error:  # the rest is worth telling all the same
+        except ProblemError as error:  # the rest is answered all the same
             problem = str(error)
     watch = service.watcher.status() or {}
     caps, states = await service.store.read(

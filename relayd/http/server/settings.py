@@ -99,7 +99,7 @@ class ServiceSettings:
     watch_webhook : str
         Address to notify of links that fail and recover, signed with ``RELAYD_WEBHOOK_SECRET``.
     watch_retain_s : float
-        Age at which samples are made small; 0 for never.
+        Age at which samples are summarised; 0 for never.
     """
 
     host: str = "127.0.0.1"

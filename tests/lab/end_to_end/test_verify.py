@@ -108,11 +108,11 @@ class Bench:
         assert done.returncode == 0, done.stderr
         return db
 
-    def plan(self, db: Path, src: str, dst: str, **wishes: Any) -> Plan:
+    def plan(self, db: Path, src: str, dst: str, **more: Any) -> Plan:
         """Plan on a store, over regions that have hosts."""
         wan = relayd.open(db)
         away = [name for name in wan.known_regions() if name not in REGIONS]
-        return wan.plan(src, dst, objective="time", connections=CONNECTIONS, avoid=away, **wishes)
+        return wan.plan(src, dst, objective="time", connections=CONNECTIONS, avoid=away, **more)
 
     def words(self, db: Path, *plans: Plan) -> list[str | Path]:
         """Return the command line that verifies plans."""

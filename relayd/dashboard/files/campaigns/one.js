@@ -128,13 +128,13 @@ function spent(campaign, progress) {
 }
 
 function asked(campaign) {
-  const wish = campaign.options.wish ?? {};
-  const pairs = wish.pairs ?? [];
+  const spec = campaign.options.wish ?? {};
+  const pairs = spec.pairs ?? [];
   return facts([
     ["By", startedBy(campaign)],
     ["Measures", phasesOf(campaign)],
-    ["Pairs", pairs.length ? pairsList(pairs, 6) : wish.thorough ? "all" : "those that matter most"],
-    ["Connections", `at most ${wish.connections ?? UNKNOWN} a probe`],
+    ["Pairs", pairs.length ? pairsList(pairs, 6) : spec.thorough ? "all" : "those that matter most"],
+    ["Connections", `at most ${spec.connections ?? UNKNOWN} a probe`],
     ["Tool", campaign.options.method?.tool ?? campaign.options.tool ?? UNKNOWN],
   ]);
 }
