@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import resource
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from types import TracebackType
 
@@ -31,6 +31,9 @@ class Sessions:
         How many connections may be in the making at a time.
     sysctls : mapping
         Settings that hosts are to have for as long as they are connected to.
+    visited : collection of str
+        Hosts where an earlier run of this controller, which may have been killed, was at work. What
+        it left there is ended at first contact, at the end of this run at the latest.
     """
 
     def __init__(
@@ -42,14 +45,14 @@ class Sessions:
         timeouts: Timeouts | None = None,
         on_contact: Callable[[str, int], None] | None = None,
         sysctls: Mapping[str, str] = {},
+        visited: Collection[str] = (),
     ) -> None:
         self.fleet = fleet
         self._owner = owner
         self._timeouts = timeouts or Timeouts()
         self._making = asyncio.Semaphore(at_once)
         self._sessions: dict[str, HostSession] = {}
-        # Hosts on which a lost connection may have left something running.
-        self._unswept: set[str] = set()
+        self._unswept = set(visited)
         self._jumps: dict[str, asyncssh.SSHClientConnection] = {}
         self._locks: dict[str, asyncio.Lock] = {}
         self._on_contact = on_contact

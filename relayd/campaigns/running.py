@@ -188,6 +188,7 @@ class CampaignRunner:
             timeouts=timeouts,
             on_contact=note_leftovers(on_note),
             sysctls=method.sysctls,
+            visited=frozenset().union(*(probe.task.hosts for probe in campaign.probes())),
         ) as sessions:
             engine = Engine(
                 sessions,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import pickle
 import signal
 import socket
 import subprocess
@@ -243,21 +244,23 @@ with open(sys.argv[1], "rb") as file:
 """
 
 
-def test_what_a_killed_controller_left_is_ended_at_the_next_contact(
-    fleet: Fixture, tmp_path: Path
-) -> None:
-    import pickle
-
-    members, _ = fleet
-    name, other = _REGIONS
+def _left_by_a_killed_controller(members: Fleet, tmp_path: Path) -> None:
     (tmp_path / "fleet").write_bytes(pickle.dumps(members))
-    command = [sys.executable, "-c", _KILLED, str(tmp_path / "fleet"), name]
+    command = [sys.executable, "-c", _KILLED, str(tmp_path / "fleet"), _REGIONS[0]]
     controller = subprocess.Popen(command, cwd=_ROOT)
     assert _seen("614.25")
     controller.kill()
     controller.wait()
     time.sleep(0.3)
     assert _runs("614.25")  # a killed controller ends nothing
+
+
+def test_what_a_killed_controller_left_is_ended_at_the_next_contact(
+    fleet: Fixture, tmp_path: Path
+) -> None:
+    members, _ = fleet
+    name, other = _REGIONS
+    _left_by_a_killed_controller(members, tmp_path)
 
     async def contact(owner: str, host: str) -> int:
         async with Sessions(members, owner) as sessions:
@@ -287,6 +290,20 @@ def test_a_lost_connection_is_made_anew(fleet: Fixture) -> None:
             return (await (await sessions.session(name)).ask(["echo", "back"])).stdout
 
     assert asyncio.run(main()) == b"back\n"
+
+
+def test_a_host_that_an_earlier_run_visited_is_cleaned_up_without_being_used(
+    fleet: Fixture, tmp_path: Path
+) -> None:
+    members, _ = fleet
+    _left_by_a_killed_controller(members, tmp_path)
+
+    async def use_another() -> None:
+        async with Sessions(members, "owner", visited=_REGIONS) as sessions:
+            await sessions.session(_REGIONS[1])
+
+    asyncio.run(use_another())
+    assert _gone("614.25")
 
 
 @pytest.mark.parametrize("noticed", [True, False])
