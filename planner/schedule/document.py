@@ -42,7 +42,7 @@ def schedule_from(document: Any, field: str = "existing") -> SchedulePlan:
         admitted=verdicts.count("admitted"),
         refused=verdicts.count("refused"),
         best_effort=verdicts.count("best effort"),
-        volume_gb=sum(t.volume_gb for t in transfers if t.verdict != "refused"),
+        volume_gb=sum((t.volume_gb for t in transfers if t.verdict != "refused"), 0.0),
         relayed_share=0.0,
         cost_usd=Cost.of(0.0, 0.0),
         bound_usd=0.0,
