@@ -4,6 +4,9 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 WORKERS ?= auto
 
+# Tests start hundreds of processes, and each would compile what it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 
 help:  ## Show this list
