@@ -75,9 +75,7 @@ def _verified(draw: st.DrawFn) -> dict[tuple[str, str], Verified]:
 
 @st.composite
 def _measured(draw: st.DrawFn, estimate: Estimate) -> Estimate:
-    """Return an estimate as it may be measured: with an origin of any kind, or nothing known."""
-    if draw(st.integers(0, 9)) == 0:
-        return Estimate(inf, inf, inf, Origin("baseline", "vm-type-unknown"))
+    """Return an estimate as it may be measured: with an origin of any kind."""
     origin = Origin(
         draw(st.sampled_from(["measured", "inferred"])),
         "median-of-samples",
@@ -92,6 +90,14 @@ def _measured(draw: st.DrawFn, estimate: Estimate) -> Estimate:
 
 
 @st.composite
+def _capped(draw: st.DrawFn, estimate: Estimate) -> Estimate:
+    """Return an estimate of a rate, which may have no known limit."""
+    if draw(st.integers(0, 9)) == 0:
+        return Estimate(inf, inf, inf, Origin("baseline", "vm-type-unknown"))
+    return draw(_measured(estimate))
+
+
+@st.composite
 def known_networks(draw: st.DrawFn) -> Network:
     """Return a network with whatever a network may hold."""
     network = draw(networks())
@@ -102,7 +108,7 @@ def known_networks(draw: st.DrawFn) -> Network:
                 dst,
                 draw(_measured(link.rtt_ms)),
                 link.per_flow_mbps,
-                draw(_measured(link.aggregate_gbps)),
+                draw(_capped(link.aggregate_gbps)),
                 draw(st.none() | st.floats(0, 100)),
             )
             for dst, link in row.items()
