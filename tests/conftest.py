@@ -25,6 +25,7 @@ _MARKERS_BY_PLACE = {
     "dashboard": {"browser", "service"},
     "examples": {"engines"},
     "http": {"service"},
+    "probes/test_importers_live.py": {"service"},
     "probes/test_many_hosts.py": {"service"},
     "relayd/test_store_durability.py": {"service"},
 }

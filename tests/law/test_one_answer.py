@@ -13,7 +13,7 @@ import pytest
 from relayd.catalogue.loading import load_catalogue
 from relayd.cli.wording import worded
 from relayd.questions.registry import QUESTIONS, Question
-from tests.law.states import DST, REGIONS, RELAY, SRC, STATES, State
+from tests.law.states import DST, REGIONS, RELAY, SRC, STATES, State, fresh
 from tests.law.surfaces import Body, Said, Surfaces, problem_of, surfaces_on
 
 BY_NAME = {question.name: question for question in QUESTIONS}
@@ -76,7 +76,14 @@ def own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="module", params=STATES, ids=lambda make: make.__name__)
+# One state is enough while working: each is a store and a service.
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(make, id=make.__name__, marks=() if make is fresh else pytest.mark.thorough)
+        for make in STATES
+    ],
+)
 def state(
     request: pytest.FixtureRequest, own_folders: None, tmp_path_factory: pytest.TempPathFactory
 ) -> State:
@@ -255,7 +262,7 @@ WRONG: dict[str, tuple[str, Body, str, str | None]] = {
 }
 
 
-@pytest.mark.parametrize("state", [STATES[1]], indirect=True, ids=["fresh"])
+@pytest.mark.parametrize("state", [fresh], indirect=True, ids=["fresh"])
 @pytest.mark.parametrize("wrong", WRONG)
 def test_all_surfaces_raise_one_error(surfaces: Surfaces, wrong: str) -> None:
     name, body, kind, field = WRONG[wrong]

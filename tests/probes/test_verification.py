@@ -242,6 +242,7 @@ def _answer(port: int, from_address: str) -> bytes:
         return b""
 
 
+@pytest.mark.service
 @pytest.mark.parametrize("program", ["haproxy", "socat"])
 def test_a_relay_serves_its_peer_and_nobody_else(program: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -266,6 +267,7 @@ def test_a_relay_serves_its_peer_and_nobody_else(program: str) -> None:
         thread.join(5)
 
 
+@pytest.mark.service
 @pytest.mark.parametrize("how", ["closed", "silent"])
 def test_a_tethered_process_ends_with_its_controller(how: str) -> None:
     lease = remote.leases_of("test of tethers", how) + "1"

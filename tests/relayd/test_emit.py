@@ -326,6 +326,7 @@ def test_variables_can_be_sourced(wan: Wan, tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.service
 def test_an_iperf3_trial_runs_here(wan: Wan, tmp_path: Path) -> None:
     """The direct plan on loopback; relays move data in tests/lab/end_to_end/test_emit.py."""
     if shutil.which("iperf3") is None:

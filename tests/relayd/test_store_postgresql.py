@@ -423,6 +423,7 @@ def test_a_commit_whose_answer_is_lost_is_asked_after(
             assert store.samples.counts().samples == (5 if arrives else 0)
 
 
+@pytest.mark.postgresql
 def test_a_commit_of_somebody_else_does_not_pass_for_one_that_a_crash_has_undone() -> None:
     with running_server() as server:
         spot = PostgresqlSpot(server)
@@ -483,6 +484,7 @@ with open_store(sys.argv[1], mode="write", busy_timeout_s=60) as store:
 """
 
 
+@pytest.mark.postgresql
 def test_a_server_that_crashes_under_load_loses_no_acknowledged_sample() -> None:
     with running_server() as server:
         spot = PostgresqlSpot(server)

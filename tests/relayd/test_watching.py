@@ -319,6 +319,7 @@ def _fleet(folder: Path) -> Fleet:
     return Fleet(hosts)
 
 
+@pytest.mark.service
 def test_one_watches_and_another_takes_over_when_it_is_killed(db: Path, tmp_path: Path) -> None:
     code = (
         "import asyncio, sys\n"
