@@ -20,7 +20,7 @@ from planner.shuffle.recommendation import recommend_shuffle
 from planner.shuffle.request import ShuffleRequest
 from planner.solvers.column_generation import PathColumns, least_time
 from planner.solvers.path_program import route_over_all_paths
-from relayd.sources.matrix_threads import one_matrix_thread
+from relayd.questions.matrix_threads import one_matrix_thread
 from tests.planner.grid import january_grid
 
 Demands = Callable[[np.random.Generator, int], Floats]

@@ -56,7 +56,7 @@ _HOME = {
     "FormatError": "planner.model.errors",
     "InfeasibleError": "planner.model.errors",
     "InputError": "planner.model.errors",
-    "Matrix": "relayd.sources.matrices",
+    "Matrix": "relayd.tables.matrices",
     "Network": "planner.model.network",
     "Plan": "planner.transfer.plan",
     "ReducePlacement": "planner.placement.plan",

@@ -12,7 +12,7 @@ from planner.model.errors import FormatError
 from planner.model.network import Snapshot
 
 if TYPE_CHECKING:
-    from relayd.sources.matrices import Matrix
+    from relayd.tables.matrices import Matrix
 
 T = TypeVar("T")
 
@@ -92,7 +92,7 @@ def matrix_of(document: Mapping[str, Any]) -> Matrix:
     """Return a matrix with NaN where the document has null."""
     import numpy as np
 
-    from relayd.sources.matrices import Matrix
+    from relayd.tables.matrices import Matrix
 
     values = np.array(
         [[np.nan if value is None else value for value in row] for row in document["values"]],

@@ -26,7 +26,7 @@ from relayd.questions.registry import question_of
 from relayd.store.events import Event
 
 if TYPE_CHECKING:
-    from relayd.sources.matrices import Matrix, MatrixMetric
+    from relayd.tables.matrices import Matrix, MatrixMetric
 
 BATCH = 1000
 """Requests that go into one call of the service at most."""

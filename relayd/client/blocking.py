@@ -16,8 +16,8 @@ from relayd.client.asynchronous import AsyncWan
 from relayd.client.connection import TIMEOUT_S
 from relayd.client.errors import ServiceError
 from relayd.questions.methods import Asking
-from relayd.sources.link_table import LinkTable
 from relayd.store.events import Event
+from relayd.tables.link_table import LinkTable
 
 T = TypeVar("T")
 P = ParamSpec("P")

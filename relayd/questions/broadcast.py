@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from planner.broadcast.plan import BroadcastPlan
 from planner.broadcast.recommendation import recommend_broadcast
 from planner.broadcast.request import BroadcastRequest
 from planner.model.errors import InputError
+from relayd.questions.network_view import NetworkView
 from relayd.questions.resolving import by_regions, prices, vm_types
 
-if TYPE_CHECKING:
-    from relayd.sources.wan import Wan
 
-
-def plan_broadcast(wan: Wan, request: BroadcastRequest) -> BroadcastPlan:
+def plan_broadcast(wan: NetworkView, request: BroadcastRequest) -> BroadcastPlan:
     """Answer a :class:`~planner.broadcast.request.BroadcastRequest` with names of regions."""
     source = wan.resolve(request.src, "src")
     provider = source.region_id.partition(":")[0]

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from planner.model.errors import InputError
 from planner.placement.plan import ReducePlacement, TaskPlacement
 from planner.placement.reduce import recommend_reduce
 from planner.placement.request import ReduceRequest, TasksRequest
 from planner.placement.tasks import recommend_tasks
+from relayd.questions.network_view import NetworkView
 from relayd.questions.resolving import by_regions, forbidden, prices, vm_types
 
-if TYPE_CHECKING:
-    from relayd.sources.wan import Wan
 
-
-def place_reduce(wan: Wan, request: ReduceRequest) -> ReducePlacement:
+def place_reduce(wan: NetworkView, request: ReduceRequest) -> ReducePlacement:
     """Answer a :class:`~planner.placement.request.ReduceRequest` with names of regions."""
     found = {name: wan.resolve(name, "input_gb") for name in request.input_gb}
     reducers = {name: wan.resolve(name, "reduce_in") for name in request.reduce_in}
@@ -46,7 +43,7 @@ def place_reduce(wan: Wan, request: ReduceRequest) -> ReducePlacement:
     )
 
 
-def place_tasks(wan: Wan, request: TasksRequest) -> TaskPlacement:
+def place_tasks(wan: NetworkView, request: TasksRequest) -> TaskPlacement:
     """Answer a :class:`~planner.placement.request.TasksRequest` with names of regions."""
     found = [wan.resolve(vm.region, f"vms {vm.id}, region") for vm in request.machines]
     machines = [

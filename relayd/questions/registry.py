@@ -63,7 +63,7 @@ class Question:
 
     @cached_property
     def solve(self) -> Callable[[Any, Any], Answer]:
-        """What answers a request on a :class:`~relayd.sources.wan.Wan`."""
+        """What answers a request on a :class:`~relayd.questions.network_view.NetworkView`."""
         return cast("Callable[[Any, Any], Answer]", _load(self.solve_at))
 
 

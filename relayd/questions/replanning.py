@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from planner.replanning.plan import Replan
 from planner.replanning.progress import in_progress
 from planner.replanning.recommendation import replan
 from planner.replanning.request import ReplanRequest
+from relayd.questions.network_view import NetworkView
 from relayd.questions.resolving import prices, vm_types
 
-if TYPE_CHECKING:
-    from relayd.sources.wan import Wan
 
-
-def replan_in_progress(wan: Wan, request: ReplanRequest) -> Replan:
+def replan_in_progress(wan: NetworkView, request: ReplanRequest) -> Replan:
     """Answer a :class:`~planner.replanning.request.ReplanRequest` with names of regions."""
     if isinstance(request.moved_gb, Mapping):
         moved = {

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from planner.fields.shared import PricedRequest, RelayingRequest
 from planner.model.aliases import permitted, resolve_many
 from planner.model.errors import InputError
 from planner.model.network import Network
 from planner.model.pricing import CataloguePrices
-
-if TYPE_CHECKING:
-    from relayd.sources.wan import Wan
+from relayd.questions.network_view import NetworkView
 
 
-def by_regions(wan: Wan, request: RelayingRequest, ends: Mapping[str, str]) -> dict[str, Any]:
+def by_regions(
+    wan: NetworkView, request: RelayingRequest, ends: Mapping[str, str]
+) -> dict[str, Any]:
     """Return the fields that every question shares, with regions in place of names and rules.
 
     Parameters
     ----------
-    wan : Wan
+    wan : NetworkView
     request : RelayingRequest
     ends : mapping
         Name of a field, for errors, to the region in it.
@@ -29,7 +29,9 @@ def by_regions(wan: Wan, request: RelayingRequest, ends: Mapping[str, str]) -> d
     return {"vms_in": vms_in, "avoid": sorted(forbidden(wan, request, ends)), "allow": ()}
 
 
-def forbidden(wan: Wan, request: RelayingRequest, ends: Mapping[str, str]) -> frozenset[str]:
+def forbidden(
+    wan: NetworkView, request: RelayingRequest, ends: Mapping[str, str]
+) -> frozenset[str]:
     """Return the regions that must not relay.
 
     Raises
@@ -53,12 +55,12 @@ def forbidden(wan: Wan, request: RelayingRequest, ends: Mapping[str, str]) -> fr
     return frozenset(known) - may_relay - set(ends.values())
 
 
-def prices(wan: Wan, network: Network, request: PricedRequest) -> CataloguePrices:
+def prices(wan: NetworkView, network: Network, request: PricedRequest) -> CataloguePrices:
     """Return the catalogue's prices at the tiers that this month has reached."""
     return CataloguePrices(wan.catalogue, network, request.month_to_date_gb)
 
 
-def vm_types(wan: Wan, request: PricedRequest) -> dict[str, str]:
+def vm_types(wan: NetworkView, request: PricedRequest) -> dict[str, str]:
     """Return region or provider to a VM type's id in the catalogue.
 
     Raises

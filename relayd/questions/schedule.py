@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from planner.model.errors import InputError
 from planner.schedule.plan import SchedulePlan
 from planner.schedule.recommendation import recommend_schedule
 from planner.schedule.request import ScheduleRequest
+from relayd.questions.network_view import NetworkView
 from relayd.questions.resolving import by_regions, prices, vm_types
 
-if TYPE_CHECKING:
-    from relayd.sources.wan import Wan
 
-
-def plan_schedule(wan: Wan, request: ScheduleRequest) -> SchedulePlan:
+def plan_schedule(wan: NetworkView, request: ScheduleRequest) -> SchedulePlan:
     """Answer a :class:`~planner.schedule.request.ScheduleRequest` with names of regions."""
     names = dict.fromkeys(name for t in request.transfers for name in (t.src, t.dst))
     found = {name: wan.resolve(name, "transfers") for name in names}

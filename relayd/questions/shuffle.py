@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from planner.fields.demands import demands_gb
 from planner.shuffle.plan import ShufflePlan
 from planner.shuffle.recommendation import recommend_shuffle
 from planner.shuffle.request import ShuffleRequest
+from relayd.questions.matrix_threads import one_matrix_thread
+from relayd.questions.network_view import NetworkView
 from relayd.questions.resolving import by_regions, prices, vm_types
-from relayd.sources.matrix_threads import one_matrix_thread
-
-if TYPE_CHECKING:
-    from relayd.sources.wan import Wan
 
 
-def plan_shuffle(wan: Wan, request: ShuffleRequest) -> ShufflePlan:
+def plan_shuffle(wan: NetworkView, request: ShuffleRequest) -> ShufflePlan:
     """Answer a :class:`~planner.shuffle.request.ShuffleRequest` with names of regions."""
     found = {name: wan.resolve(name, "demands") for name in request.ends}
     # Two names may mean one region; what it sends itself needs no WAN.

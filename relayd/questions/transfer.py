@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from planner.model.errors import DataError, InputError
 from planner.model.link import Link
 from planner.transfer.plan import Plan
 from planner.transfer.recommendation import recommend
 from planner.transfer.request import TransferRequest
+from relayd.questions.network_view import NetworkView
 from relayd.questions.resolving import by_regions, prices, vm_types
 
-if TYPE_CHECKING:
-    from relayd.sources.wan import Wan
 
-
-def plan_transfer(wan: Wan, request: TransferRequest) -> Plan:
+def plan_transfer(wan: NetworkView, request: TransferRequest) -> Plan:
     """Answer a :class:`~planner.transfer.request.TransferRequest` with names of regions."""
     source, target, notes = wan.resolve_pair(request.src, request.dst)
     if source == target:

@@ -18,9 +18,9 @@ from planner.model.link_states import LinkState, Pair
 from planner.model.network import Network, Snapshot
 from relayd.questions.methods import Asking
 from relayd.questions.registry import question_of
-from relayd.sources.link_table import LinkTable
-from relayd.sources.matrices import MATRIX_METRICS, Matrix, MatrixMetric, matrix_of
 from relayd.sources.source import Source
+from relayd.tables.link_table import LinkTable
+from relayd.tables.matrices import MATRIX_METRICS, Matrix, MatrixMetric, matrix_of
 
 MOST_PARTS_READ = 2
 MOST_DERIVED_KEPT = 16

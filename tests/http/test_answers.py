@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import relayd
-from relayd.sources.matrices import MATRIX_METRICS, MatrixMetric
+from relayd.tables.matrices import MATRIX_METRICS, MatrixMetric
 from tests.http.running import REGIONS, Served
 from tests.properties import examples
 

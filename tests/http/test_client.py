@@ -30,9 +30,9 @@ from probes.samples import Sample
 from relayd.__main__ import main
 from relayd.client.asynchronous import AsyncWan
 from relayd.client.blocking import Loop, RemoteWan
-from relayd.sources.matrices import MATRIX_METRICS
 from relayd.sources.mirror import MirroredWan
 from relayd.sources.wan import Wan
+from relayd.tables.matrices import MATRIX_METRICS
 from tests.http.running import ROOT, Served, eventually, served
 
 GRID = """\

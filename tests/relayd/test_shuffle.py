@@ -11,7 +11,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import relayd as library
-from relayd.sources.matrix_threads import one_matrix_thread
+from relayd.questions.matrix_threads import one_matrix_thread
 from tests.relayd.conftest import Outcome
 
 Relayd = Callable[..., Outcome]

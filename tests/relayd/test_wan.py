@@ -12,7 +12,7 @@ import pytest
 import relayd
 from planner.transfer.plan import Plan
 from relayd.__main__ import main
-from relayd.sources.matrices import Matrix
+from relayd.tables.matrices import Matrix
 
 GRID = """\
 src,dst,rtt_ms,aggregate_gbps,per_flow_mbps,connections,measured_at

@@ -15,7 +15,7 @@ from relayd.cli import text
 from relayd.cli.options import wan_of, whole_number
 
 if TYPE_CHECKING:
-    from relayd.sources.matrices import Matrix
+    from relayd.tables.matrices import Matrix
 
 
 def regions(options: argparse.Namespace) -> int:

@@ -14,7 +14,7 @@ from planner.model.network import Network, Snapshot
 from planner.model.notebook import html_table, shortened
 from planner.model.pricing import CataloguePrices
 from planner.model.units import MBPS_PER_GBPS
-from relayd.sources.link_table import imported_pandas
+from relayd.tables.link_table import imported_pandas
 
 if TYPE_CHECKING:
     import numpy as np
