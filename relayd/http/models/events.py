@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pydantic import Field
 
-from relayd.http.models.common import RequestModel, ResponseModel
+from relayd.http.models.common import RequestModel
 
 
 class EventsQuery(RequestModel):
@@ -18,13 +16,3 @@ class EventsQuery(RequestModel):
         le=2**62,
         description="Id of the last event seen, where Last-Event-ID can't be sent.",
     )
-
-
-class EventSeen(ResponseModel):
-    """The `data` of one event."""
-
-    id: int
-    at_s: float = Field(description="Seconds since 1970 (UTC).")
-    kind: str = Field(description="Also the event's name: `snapshot`, `campaign`, `leg`, ...")
-    subject: str = Field(description="What it is about: a snapshot's id, `src>dst`, ...")
-    detail: dict[str, Any]

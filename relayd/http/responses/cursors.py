@@ -4,13 +4,35 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Callable
+from typing import TypeVar
 
 from planner.model.errors import InputError
+
+T = TypeVar("T")
 
 
 def cursor(*parts: str | int) -> str:
     """Return a cursor for the last entry of a page."""
     return base64.urlsafe_b64encode("\n".join(str(part) for part in parts).encode()).decode()
+
+
+def page_of(
+    found: list[T], limit: int, end_of: Callable[[T], tuple[str | int, ...]]
+) -> tuple[list[T], str | None]:
+    """Return a page, and its cursor if more was found than the page holds.
+
+    Parameters
+    ----------
+    found : list
+        One entry more than the page, if there are as many.
+    limit : int
+        Entries of the page.
+    end_of : callable
+        The parts of the cursor of an entry.
+    """
+    page = found[:limit]
+    return page, cursor(*end_of(page[-1])) if len(found) > limit else None
 
 
 def position(text: str | None, parts: int) -> list[str] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any
 
@@ -30,6 +31,13 @@ def json_response(
     if cache:
         headers[hdrs.CACHE_CONTROL] = cache
     return web.Response(body=body, status=status, headers=headers)
+
+
+def document_response(
+    snapshot: Snapshot, content: Mapping[str, Any], *, status: int = 200
+) -> web.Response:
+    """Return a JSON document that names its snapshot, in the document and in the headers."""
+    return json_response(encoded({"snapshot": snapshot, **content}), snapshot, status=status)
 
 
 def encoded(value: Any) -> bytes:

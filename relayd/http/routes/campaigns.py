@@ -9,8 +9,8 @@ from aiohttp import hdrs, web
 from relayd.http.campaigns.forecasting import forecast
 from relayd.http.models.campaigns import CampaignAnswer, CampaignRequest, Campaigns, ForecastAnswer
 from relayd.http.models.common import Page
-from relayd.http.responses.cursors import cursor, whole_position
-from relayd.http.responses.json_responses import encoded, json_response
+from relayd.http.responses.cursors import page_of, whole_position
+from relayd.http.responses.json_responses import document_response
 from relayd.http.responses.problems import ProblemError
 from relayd.http.route import RequestContext, Route
 from relayd.http.server.service import Service
@@ -31,15 +31,12 @@ async def list_campaigns(context: RequestContext) -> web.Response:
             running(store),
         )
     )
-    more = len(rows) > query.limit
-    rows = rows[: query.limit]
+    page, next_cursor = page_of(rows, query.limit, lambda row: (row.id,))
     ours = _at_work(service, at_work)
-    content = {
-        "snapshot": service.current.snapshot,
-        "campaigns": [_seen(row, ours) for row in rows],
-        "next_cursor": cursor(rows[-1].id) if more else None,
-    }
-    return json_response(encoded(content), service.current.snapshot)
+    return document_response(
+        service.current.snapshot,
+        {"campaigns": [_seen(row, ours) for row in page], "next_cursor": next_cursor},
+    )
 
 
 async def get_campaign(context: RequestContext) -> web.Response:
@@ -66,8 +63,7 @@ async def post_campaign_forecast(context: RequestContext) -> web.Response:
     found = await service.workers.ask(
         service.current.version, forecast, fleet, service.store.path, context.body.model_dump()
     )
-    content = {"snapshot": service.current.snapshot, **found}
-    return json_response(encoded(content), service.current.snapshot)
+    return document_response(service.current.snapshot, found)
 
 
 async def _answer(service: Service, number: int, status: int) -> web.Response:
@@ -75,9 +71,8 @@ async def _answer(service: Service, number: int, status: int) -> web.Response:
     if found is None:
         raise _unknown(str(number))
     row, at_work, details = found
-    seen = _seen(row, _at_work(service, at_work))
-    content = {"snapshot": service.current.snapshot, "campaign": seen, **details}
-    response = json_response(encoded(content), service.current.snapshot, status=status)
+    content = {"campaign": _seen(row, _at_work(service, at_work)), **details}
+    response = document_response(service.current.snapshot, content, status=status)
     if status == 202:
         response.headers[hdrs.LOCATION] = f"/v1/campaigns/{number}"
     return response

@@ -14,7 +14,7 @@ from planner.model.errors import InputError
 from planner.model.network import Network
 from relayd.http.models.changes import Changes, ChangesQuery
 from relayd.http.responses.cursors import cursor, whole_position
-from relayd.http.responses.json_responses import encoded, json_response
+from relayd.http.responses.json_responses import document_response
 from relayd.http.route import RequestContext, Route
 from relayd.http.routes.snapshots import snapshot_seen
 from relayd.snapshots.changes import EstimateChange, changes, regions_between
@@ -35,7 +35,6 @@ async def get_changes(context: RequestContext) -> web.Response:
     page = wanted[start : start + query.limit]
     more = start + len(page) < len(wanted)
     content = {
-        "snapshot": current.snapshot,
         "since_s": since_s,
         **found,
         "changes": [_change(each) for each in page],
@@ -43,7 +42,7 @@ async def get_changes(context: RequestContext) -> web.Response:
         "total_by_source": Counter(each.after.source for each in every),
         "next_cursor": cursor(start + len(page)) if more else None,
     }
-    return json_response(encoded(content), current.snapshot)
+    return document_response(current.snapshot, content)
 
 
 def _read(store: Store, now: Network, since_s: float, now_s: float) -> dict[str, Any]:

@@ -81,9 +81,9 @@ ROUTES = (
         get_events,
         "Stream events (server-sent events)",
         "read",
-        "New snapshots, progress of campaigns, links that fail and recover; each `data` is an "
-        "EventSeen. Begins with what comes next; with `Last-Event-ID` or `after`, with what came "
-        "after that one.",
+        "New snapshots, progress of campaigns, links that fail and recover; each `data` has "
+        "`id`, `at_s`, `kind`, `subject` and `detail`. Begins with what comes next; with "
+        "`Last-Event-ID` or `after`, with what came after that one.",
         query=EventsQuery,
         media_type=EVENT_STREAM,
         statuses=(422,),

@@ -14,7 +14,7 @@ from planner.model.document import site_as_json
 from relayd.campaigns.caps import cap_json, measured_caps
 from relayd.http.campaigns.fleet_file import fleet_of
 from relayd.http.models.fleet import FleetAnswer, Sites
-from relayd.http.responses.json_responses import encoded, json_response, tagged_response
+from relayd.http.responses.json_responses import document_response, encoded, tagged_response
 from relayd.http.responses.problems import ProblemError
 from relayd.http.route import RequestContext, Route
 from relayd.http.server.current_state import Current
@@ -47,7 +47,6 @@ async def get_fleet(context: RequestContext) -> web.Response:
     if not why_not and not service.access.may(context.request, "probe"):
         why_not = "This needs a token with the scope 'probe'."
     content = {
-        "snapshot": current.snapshot,
         "configured": path is not None,
         "problem": problem,
         "hosts": [_host(host, watch) for host in fleet],
@@ -56,7 +55,7 @@ async def get_fleet(context: RequestContext) -> web.Response:
         "may_start_campaigns": not why_not,
         "why_not": why_not,
     }
-    return json_response(encoded(content), current.snapshot)
+    return document_response(current.snapshot, content)
 
 
 def _host(host: Host, watch: Mapping[str, Any]) -> dict[str, Any]:

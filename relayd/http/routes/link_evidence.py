@@ -19,19 +19,20 @@ from relayd.http.models.link_evidence import (
     LinkSummary,
     SummaryQuery,
 )
-from relayd.http.responses.cursors import cursor, position
-from relayd.http.responses.json_responses import encoded, json_response
+from relayd.http.responses.cursors import page_of, position
+from relayd.http.responses.json_responses import document_response, encoded, json_response
 from relayd.http.responses.problems import ProblemError
 from relayd.http.route import RequestContext, Route
 from relayd.snapshots.link_evidence import FigureEvidence, SeriesEvidence, evidence_of
 from relayd.store.links.events import NEWEST, LinkEvent, Position, link_events
 from relayd.store.opening import Store
+from relayd.store.samples.reading import StoredSample
 
 
 async def get_link_summary(context: RequestContext) -> web.Response:
     """Sum up the samples of a link over time."""
     service, query = context.service, context.query
-    src, dst = _pair(context)
+    src, dst = pair_of(context)
     if None not in (query.since_s, query.until_s) and query.until_s < query.since_s:
         raise InputError(
             "until_s", "is before since_s", value=query.until_s, remedy="Swap the two."
@@ -90,19 +91,16 @@ def _summary(store: Store, snapshot: Snapshot, src: str, dst: str, query: Summar
 async def get_link_events(context: RequestContext) -> web.Response:
     """List what happened to a link, the newest first."""
     service, query = context.service, context.query
-    src, dst = _pair(context)
+    src, dst = pair_of(context)
     after = _event_position(query.cursor)
     found = await service.store.read(
         lambda store: link_events(store.database, src, dst, after=after, limit=query.limit + 1)
     )
-    more = len(found) > query.limit
-    found = found[: query.limit]
-    content = {
-        "snapshot": service.current.snapshot,
-        "events": [_event(event) for event in found],
-        "next_cursor": cursor(repr(found[-1].at_s), found[-1].number) if more else None,
-    }
-    return json_response(encoded(content), service.current.snapshot)
+    page, next_cursor = page_of(found, query.limit, lambda event: (repr(event.at_s), event.number))
+    return document_response(
+        service.current.snapshot,
+        {"events": [_event(event) for event in page], "next_cursor": next_cursor},
+    )
 
 
 def _event(found: LinkEvent) -> dict[str, Any]:
@@ -124,7 +122,7 @@ def _event_position(text: str | None) -> Position:
 async def get_link_evidence(context: RequestContext) -> web.Response:
     """Return the evidence of each figure of a link."""
     service, current = context.service, context.service.current
-    src, dst = _pair(context)
+    src, dst = pair_of(context)
     try:
         found = await service.store.read(
             lambda store: evidence_of(store, current.network, current.catalogue, src, dst)
@@ -133,13 +131,9 @@ async def get_link_evidence(context: RequestContext) -> web.Response:
         raise ProblemError(404, "data", str(error)) from None
     except InputError as error:  # the snapshot was pruned; the service takes up the newest soon
         raise ProblemError(503, "unavailable", str(error), headers={"Retry-After": "2"}) from None
-    content = {
-        "snapshot": current.snapshot,
-        "src": src,
-        "dst": dst,
-        "evidence": [_evidence(each) for each in found],
-    }
-    return json_response(encoded(content), current.snapshot)
+    return document_response(
+        current.snapshot, {"src": src, "dst": dst, "evidence": [_evidence(each) for each in found]}
+    )
 
 
 def _evidence(found: FigureEvidence) -> dict[str, Any]:
@@ -161,13 +155,15 @@ def _series(used: SeriesEvidence) -> dict[str, Any]:
         "src": used.series.src,
         "dst": used.series.dst,
         "metric": used.series.metric,
-        "samples": [
-            {"id": stored.id, "batch_id": stored.batch_id, **stored.sample._asdict()}
-            for stored in used.samples
-        ],
+        "samples": [sample_as_json(stored) for stored in used.samples],
         "left_out": used.left_out,
         "was_read": used.was_read,
     }
+
+
+def sample_as_json(stored: StoredSample) -> dict[str, Any]:
+    """Return a sample with its numbers in the store."""
+    return {"id": stored.id, "batch_id": stored.batch_id, **stored.sample._asdict()}
 
 
 def finite_as_json(estimate: Estimate | None) -> dict[str, Any] | None:
@@ -177,7 +173,8 @@ def finite_as_json(estimate: Estimate | None) -> dict[str, Any] | None:
     return estimate_as_json(estimate)
 
 
-def _pair(context: RequestContext) -> tuple[str, str]:
+def pair_of(context: RequestContext) -> tuple[str, str]:
+    """Return the regions that the path names."""
     src, dst, _ = context.service.current.wan.resolve_pair(
         context.request.match_info["src"], context.request.match_info["dst"]
     )

@@ -24,11 +24,11 @@ from relayd.http.models.network import (
     MatrixAnswer,
     MatrixQuery,
 )
-from relayd.http.responses.cursors import cursor, position, whole_position
-from relayd.http.responses.json_responses import encoded, json_response, tagged_response
+from relayd.http.responses.cursors import page_of, position, whole_position
+from relayd.http.responses.json_responses import document_response, encoded, tagged_response
 from relayd.http.responses.problems import ProblemError
 from relayd.http.route import RequestContext, Route
-from relayd.http.routes.link_evidence import finite_as_json
+from relayd.http.routes.link_evidence import finite_as_json, pair_of, sample_as_json
 from relayd.http.server.current_state import Current
 from relayd.sources.wan import Wan
 from relayd.store.samples.pages import sample_page
@@ -56,12 +56,11 @@ async def get_links(context: RequestContext) -> web.Response:
         page.append(link)
         if len(page) > query.limit:
             break
-    more = len(page) > query.limit
-    page = page[: query.limit]
+    page, next_cursor = page_of(page, query.limit, _ends)
     content = {
         "snapshot": current.snapshot,
         "links": [link_as_json(link) for link in page],
-        "next_cursor": cursor(page[-1].src, page[-1].dst) if more else None,
+        "next_cursor": next_cursor,
     }
     return tagged_response(context.request, encoded(content), current.snapshot)
 
@@ -88,23 +87,18 @@ async def get_link(context: RequestContext) -> web.Response:
 async def get_link_history(context: RequestContext) -> web.Response:
     """List the samples of a link in the order in which they arrived."""
     service, query = context.service, context.query
-    src, dst = _pair(context)
+    src, dst = pair_of(context)
     after = whole_position(query.cursor)
     rows = await service.store.read(
         lambda store: sample_page(
             store.database, src, dst, query.metric, after_id=after, limit=query.limit + 1
         )
     )
-    more = len(rows) > query.limit
-    rows = rows[: query.limit]
-    content = {
-        "snapshot": service.current.snapshot,
-        "samples": [
-            {"id": row.id, "batch_id": row.batch_id, **row.sample._asdict()} for row in rows
-        ],
-        "next_cursor": cursor(rows[-1].id) if more else None,
-    }
-    return json_response(encoded(content), service.current.snapshot)
+    page, next_cursor = page_of(rows, query.limit, lambda row: (row.id,))
+    return document_response(
+        service.current.snapshot,
+        {"samples": [sample_as_json(row) for row in page], "next_cursor": next_cursor},
+    )
 
 
 async def get_matrix(context: RequestContext) -> web.Response:
@@ -150,15 +144,8 @@ def matrix_bytes(
     )
 
 
-def _pair(context: RequestContext) -> tuple[str, str]:
-    src, dst, _ = context.service.current.wan.resolve_pair(
-        context.request.match_info["src"], context.request.match_info["dst"]
-    )
-    return src, dst
-
-
 def _link(context: RequestContext) -> Link:
-    src, dst = _pair(context)
+    src, dst = pair_of(context)
     try:
         return context.service.current.wan.network.link(src, dst)
     except DataError as error:

@@ -8,7 +8,7 @@ from aiohttp import hdrs, web
 
 from planner.model.errors import StoreError
 from relayd.http.models.operations import Health, Readiness, Watch
-from relayd.http.responses.json_responses import encoded, json_response
+from relayd.http.responses.json_responses import document_response, encoded, json_response
 from relayd.http.responses.problems import ProblemError
 from relayd.http.route import RequestContext, Route
 
@@ -38,19 +38,17 @@ async def get_readyz(context: RequestContext) -> web.Response:
     content = {
         "status": "not ready" if reasons else "ready",
         "reasons": reasons,
-        "snapshot": current.snapshot,
         "snapshot_age_s": age_s,
         "checked_at_s": time.time(),
         "watch": service.watcher.health(),
     }
-    return json_response(encoded(content), current.snapshot, status=503 if reasons else 200)
+    return document_response(current.snapshot, content, status=503 if reasons else 200)
 
 
 async def get_watch(context: RequestContext) -> web.Response:
     """Return the watcher's status, with hosts and money."""
-    current = context.service.current
-    content = {"snapshot": current.snapshot, "watch": context.service.watcher.status()}
-    return json_response(encoded(content), current.snapshot)
+    service = context.service
+    return document_response(service.current.snapshot, {"watch": service.watcher.status()})
 
 
 async def get_metrics(context: RequestContext) -> web.Response:

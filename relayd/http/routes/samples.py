@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from relayd.http.middleware.json_documents import read_json
 from relayd.http.middleware.reading import check_media_type, read_bytes, read_parts
 from relayd.http.models.samples import IngestAnswer, SampleGiven, SamplesGiven
-from relayd.http.responses.json_responses import JSON, encoded, json_response
+from relayd.http.responses.json_responses import JSON, document_response
 from relayd.http.responses.problems import ProblemError, invalid
 from relayd.http.route import NDJSON, RequestContext, Route
 from relayd.http.routes.sample_rows import SampleRows
@@ -40,14 +40,13 @@ async def post_samples(context: RequestContext) -> web.Response:
             rejections=rows.rejections,
         )
     content = {
-        "snapshot": service.current.snapshot,
         "accepted": accepted,
         "duplicates": duplicates,
         "rejected": rows.rejected,
         "rejections": rows.rejections,
         "batch_id": batch_id,
     }
-    return json_response(encoded(content), service.current.snapshot)
+    return document_response(service.current.snapshot, content)
 
 
 async def _rows(context: RequestContext) -> SampleRows:

@@ -11,8 +11,8 @@ from planner.model.document import document_of
 from planner.model.errors import InputError
 from relayd.http.models.common import Page
 from relayd.http.models.network import Graph, Snapshots
-from relayd.http.responses.cursors import cursor, position
-from relayd.http.responses.json_responses import encoded, json_response, tagged_response
+from relayd.http.responses.cursors import page_of, position
+from relayd.http.responses.json_responses import document_response, encoded, tagged_response
 from relayd.http.route import RequestContext, Route
 from relayd.http.server.current_state import Current
 from relayd.sources.stored import snapshot_of
@@ -36,14 +36,11 @@ async def list_snapshots(context: RequestContext) -> web.Response:
         if after[0] not in ids:
             raise InputError("cursor", "is of a snapshot that was pruned", value=query.cursor)
         rows = rows[ids.index(after[0]) + 1 :]
-    more = len(rows) > query.limit
-    rows = rows[: query.limit]
-    content = {
-        "snapshot": service.current.snapshot,
-        "snapshots": [snapshot_seen(row) for row in rows],
-        "next_cursor": cursor(rows[-1].id) if more else None,
-    }
-    return json_response(encoded(content), service.current.snapshot)
+    page, next_cursor = page_of(rows, query.limit, lambda row: (row.id,))
+    return document_response(
+        service.current.snapshot,
+        {"snapshots": [snapshot_seen(row) for row in page], "next_cursor": next_cursor},
+    )
 
 
 def _graph(current: Current) -> bytes:
