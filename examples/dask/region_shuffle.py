@@ -2,8 +2,7 @@
 
 Every region is a Dask worker of its own, which carries the region's id as a resource. Map tasks ask
 for the resource of the region that holds their data. Where the reduce tasks run is decided by a
-scheduler plugin, from the shares that relayd's view of the network gives
-(:mod:`examples.reduce_placement`).
+scheduler plugin, from the fractions that :meth:`relayd.Wan.place_reduce` gives.
 """
 
 from __future__ import annotations
@@ -19,15 +18,9 @@ from distributed import Client, Scheduler, SpecCluster, Worker, get_worker
 from distributed.diagnostics.plugin import SchedulerPlugin
 
 import relayd
-from examples.reduce_placement import Placement, place_reduce
+from examples.words import BUCKETS, DATA, buckets, durations, place
+from planner.placement.plan import ReducePlacement
 
-BUCKETS = 60
-GB_PER_WORD = 0.01  # as if every word stood for as much
-DATA = {
-    "azure:eastus": ["tiger", "elm", "oak", "gnu", "ant", "yew"] * 700,
-    "aws:us-east-1": ["oak", "bee", "fir", "cat", "dog", "ash"] * 100,
-    "aws:ap-northeast-1": ["cat", "emu", "fox", "owl", "rat", "bat"] * 50,
-}
 LOCAL = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
 
 
@@ -63,7 +56,7 @@ class Outcome:
 
     counts: Counter[str]
     region_of_bucket: dict[int, str]
-    placement: Placement
+    placement: ReducePlacement
 
 
 def split(words: Sequence[str]) -> dict[int, Counter[str]]:
@@ -90,8 +83,7 @@ def merge(parts: Sequence[Counter[str]]) -> tuple[str, Counter[str]]:
 
 def count_words(data: Mapping[str, Sequence[str]], wan: relayd.Wan) -> Outcome:
     """Count the words of all regions, reduced where relayd's figures say."""
-    sizes_gb = {region: len(words) * GB_PER_WORD for region, words in data.items()}
-    placement = place_reduce(wan, sizes_gb)
+    placement = place(wan, data)
     workers = {
         region: {"cls": Worker, "options": {"resources": {region: 1}, "nthreads": 1, **LOCAL}}
         for region in data
@@ -101,7 +93,7 @@ def count_words(data: Mapping[str, Sequence[str]], wan: relayd.Wan) -> Outcome:
         SpecCluster(workers=workers, scheduler=scheduler, silence_logs=logging.ERROR) as cluster,
         Client(cluster) as client,
     ):
-        client.register_plugin(ReduceWhere(placement.buckets(BUCKETS)))
+        client.register_plugin(ReduceWhere(buckets(placement.fractions)))
         mapped = {
             region: client.submit(split, words, key=f"map-{region}", resources={region: 1})
             for region, words in data.items()
@@ -128,12 +120,10 @@ def report(outcome: Outcome) -> str:
     where = list(outcome.region_of_bucket.values())
     lines = [
         f"{region}: {share:.0%} of the keys, {where.count(region)} of {BUCKETS} buckets"
-        for region, share in placement.shares.items()
+        for region, share in placement.fractions.items()
     ]
-    plan, evenly = placement.plan.duration_s, placement.evenly.duration_s
-    lines.append(f"shuffle: {plan:.0f} s; evenly: {evenly:.0f} s")
     words = ", ".join(f"{word} {count}" for word, count in outcome.counts.most_common(3))
-    return "\n".join([*lines, f"most frequent: {words}"])
+    return "\n".join([*lines, durations(placement), f"most frequent: {words}"])
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Counts words that lie in several regions: ``python -m examples.pyspark.region_shuffle``.
 
 Spark decides what a reduce task gets by the partition function. Here the function gives every
-region a range of partitions as wide as the share of keys that relayd's view of the network gives
-it (:mod:`examples.reduce_placement`), instead of an equal one.
+region a range of partitions as wide as the fraction of keys that :meth:`relayd.Wan.place_reduce`
+gives it, instead of an equal one.
 """
 
 from __future__ import annotations
@@ -17,15 +17,8 @@ from zlib import crc32
 from pyspark.sql import SparkSession
 
 import relayd
-from examples.reduce_placement import Placement, place_reduce
-
-BUCKETS = 60
-GB_PER_WORD = 0.01  # as if every word stood for as much
-DATA = {
-    "azure:eastus": ["tiger", "elm", "oak", "gnu", "ant", "yew"] * 700,
-    "aws:us-east-1": ["oak", "bee", "fir", "cat", "dog", "ash"] * 100,
-    "aws:ap-northeast-1": ["cat", "emu", "fox", "owl", "rat", "bat"] * 50,
-}
+from examples.words import DATA, buckets, durations, place
+from planner.placement.plan import ReducePlacement
 
 
 @dataclass(frozen=True)
@@ -34,7 +27,7 @@ class Outcome:
 
     counts: Counter[str]
     words_of_region: dict[str, set[str]]
-    placement: Placement
+    placement: ReducePlacement
 
 
 def partition_function(
@@ -52,8 +45,7 @@ def partition_function(
 
 def count_words(data: Mapping[str, Sequence[str]], wan: relayd.Wan) -> Outcome:
     """Count the words of all regions, one reduce partition per region."""
-    sizes_gb = {region: len(words) * GB_PER_WORD for region, words in data.items()}
-    placement = place_reduce(wan, sizes_gb)
+    placement = place(wan, data)
     regions = list(data)
     # Workers run the same Python, whatever `python3` is on the path.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
@@ -68,7 +60,7 @@ def count_words(data: Mapping[str, Sequence[str]], wan: relayd.Wan) -> Outcome:
     try:
         context = spark.sparkContext
         words = context.union([context.parallelize(data[region], 1) for region in regions])
-        partition = partition_function(placement.buckets(BUCKETS), regions)
+        partition = partition_function(buckets(placement.fractions), regions)
         counted = words.map(lambda word: (word, 1)).reduceByKey(
             lambda a, b: a + b, len(regions), partition
         )
@@ -87,13 +79,11 @@ def count_words(data: Mapping[str, Sequence[str]], wan: relayd.Wan) -> Outcome:
 
 def report(outcome: Outcome) -> str:
     """Return what was decided, for people."""
-    placement = outcome.placement
-    lines = [
-        f"{region}: {share:.0%} of the keys: {', '.join(sorted(outcome.words_of_region[region]))}"
-        for region, share in placement.shares.items()
-    ]
-    plan, evenly = placement.plan.duration_s, placement.evenly.duration_s
-    return "\n".join([*lines, f"shuffle: {plan:.0f} s; evenly: {evenly:.0f} s"])
+    lines = []
+    for region, share in outcome.placement.fractions.items():
+        words = ", ".join(sorted(outcome.words_of_region[region])) or "none"
+        lines.append(f"{region}: {share:.0%} of the keys: {words}")
+    return "\n".join([*lines, durations(outcome.placement)])
 
 
 if __name__ == "__main__":

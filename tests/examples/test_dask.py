@@ -14,10 +14,10 @@ def test_words_are_counted_and_reduced_where_relayd_says(tmp_path: Path) -> None
     pytest.importorskip("distributed", reason="needs distributed (the examples group)")
     script = (
         "import json, relayd\n"
-        "from examples.dask.region_shuffle import DATA, count_words, report\n"
+        "from examples.dask.region_shuffle import DATA, buckets, count_words, report\n"
         "outcome = count_words(DATA, relayd.open())\n"
         "print('RESULT', json.dumps([outcome.counts, outcome.region_of_bucket,\n"
-        "      outcome.placement.buckets(len(outcome.region_of_bucket)), DATA, report(outcome)]))\n"
+        "      buckets(outcome.placement.fractions), DATA, report(outcome)]))\n"
     )
     counts, region_of_bucket, wanted, data, told = result_of(script, tmp_path)
     assert counts == Counter(word for words in data.values() for word in words)

@@ -18,11 +18,11 @@ def test_words_are_counted_in_partitions_as_relayd_says(tmp_path: Path) -> None:
     script = (
         "import json, relayd\n"
         "from zlib import crc32\n"
-        "from examples.pyspark.region_shuffle import BUCKETS, DATA, count_words, report\n"
+        "from examples.pyspark.region_shuffle import DATA, buckets, count_words, report\n"
         "outcome = count_words(DATA, relayd.open())\n"
-        "buckets = outcome.placement.buckets(BUCKETS)\n"
+        "region_of = buckets(outcome.placement.fractions)\n"
         "held = {r: sorted(words) for r, words in outcome.words_of_region.items()}\n"
-        "where = {w: buckets[crc32(w.encode()) % BUCKETS] for w in outcome.counts}\n"
+        "where = {w: region_of[crc32(w.encode()) % len(region_of)] for w in outcome.counts}\n"
         "print('RESULT', json.dumps([outcome.counts, held, where, DATA, report(outcome)]))\n"
     )
     counts, held, where, data, told = result_of(script, tmp_path)
