@@ -11,11 +11,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import relayd
 from benchmarks.achieved import achieved
-from benchmarks.lab_check import Check, quantile
+from benchmarks.lab_check import Check, checked_on_lab, quantile
 from planner.model import backbone
 from planner.model.catalogue import Catalogue
 from planner.model.errors import RelaydError
@@ -280,27 +277,18 @@ def main() -> int:
     parser.add_argument("--parallel", type=int, default=8, help="bandwidth probes at once")
     parser.add_argument("--docs", metavar="FILE", help="put the table between the marks there")
     options = parser.parse_args()
-    print(f"{platform.system()} {platform.release()}, {os.cpu_count()} processors\n")
-    check = Check()
     profile = load_profile(built_in_folder() / f"lab-{options.profile}.toml")
     topology = topology_of(
         profile, load_catalogue(), backbone.rtt_ms, regions=options.regions, scale=options.scale
     )
-    lab = Lab(f"check-campaign-{os.getpid()}")
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        try:
-            lab.up(topology, ends_with_caller=True)
-            fit = run("fleet", "check", "--fleet", str(lab.fleet_file), allowed=(0, 5))
-            check.note("hosts tested by fleet check", len(fit["hosts"]), "")
-            check_forecasts(check, lab.fleet_file, folder, len(topology.sites))
-            check_campaign(check, lab, folder, parallel=options.parallel)
-        except RelaydError as error:
-            print(f"campaign-check: {error}", file=sys.stderr)
-            return 1
-        finally:
-            lab.down()
-    return check.finished(options.docs, "campaign-check")
+
+    def measure(check: Check, lab: Lab, folder: Path) -> None:
+        fit = run("fleet", "check", "--fleet", str(lab.fleet_file), allowed=(0, 5))
+        check.note("hosts tested by fleet check", len(fit["hosts"]), "")
+        check_forecasts(check, lab.fleet_file, folder, len(topology.sites))
+        check_campaign(check, lab, folder, parallel=options.parallel)
+
+    return checked_on_lab("campaign", topology, options.docs, measure)
 
 
 if __name__ == "__main__":

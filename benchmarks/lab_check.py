@@ -12,6 +12,7 @@ import json
 import os
 import platform
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -96,6 +97,35 @@ def _write_table(path: Path, mark: str, findings: Sequence[Finding]) -> None:
     table = "| what | promised | found |\n|---|---|---|\n"
     table += "".join(f"| {f.what.strip()} | {f.promised} | {f.found} |\n" for f in findings)
     path.write_text(f"{head}<!-- {mark} -->\n{table}<!-- /{mark} -->{tail}")
+
+
+def checked_on_lab(
+    name: str, topology: Topology, docs: str | None, measure: Callable[[Check, Lab, Path], None]
+) -> int:
+    """Bring a lab up and measure it, print what was found, and return the exit code.
+
+    Parameters
+    ----------
+    name : str
+        Of the check, such as ``campaign``.
+    topology : Topology
+    docs : str | None
+        A document whose marks get the table.
+    measure : callable
+        Takes the check, the lab and a folder that is removed at the end.
+    """
+    print(f"{platform.system()} {platform.release()}, {os.cpu_count()} processors\n")
+    check, lab = Check(), Lab(f"check-{name}-{os.getpid()}")
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            lab.up(topology, ends_with_caller=True)
+            measure(check, lab, Path(folder))
+        except RelaydError as error:
+            print(f"{name}-check: {error}", file=sys.stderr)
+            return 1
+        finally:
+            lab.down()
+    return check.finished(docs, f"{name}-check")
 
 
 def forty() -> Topology:

@@ -10,11 +10,8 @@ promise is not held. ``--docs FILE`` puts the table between the marks in a docum
 from __future__ import annotations
 
 import argparse
-import os
-import platform
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from itertools import permutations
 from pathlib import Path
@@ -25,8 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import relayd
 from benchmarks.campaign_check import run
-from benchmarks.lab_check import Check, quantile
-from planner.model.errors import RelaydError
+from benchmarks.lab_check import Check, checked_on_lab, quantile
 from planner.model.predictions import PlanPrediction, predicted
 from planner.transfer.plan import Plan
 from probes.lab.behaviours import LinkBehaviour
@@ -190,42 +186,33 @@ def main() -> int:
     parser.add_argument("--each", type=int, default=7, help="plans of each kind")
     parser.add_argument("--docs", metavar="FILE", help="put the table between the marks there")
     options = parser.parse_args()
-    print(f"{platform.system()} {platform.release()}, {os.cpu_count()} processors\n")
-    check = Check()
-    lab = Lab(f"check-verify-{os.getpid()}")
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+
+    def verify(check: Check, lab: Lab, folder: Path) -> None:
         db = folder / "store.db"
-        try:
-            lab.up(topology(), ends_with_caller=True)
-            one, every = fleets(lab, folder)
-            measure(one, db)
-            plans = plans_of_all_kinds(relayd.open(db), options.each)
-            files = [folder / f"{number}.json" for number in range(len(plans))]
-            for file, plan in zip(files, plans, strict=True):
-                file.write_text(plan.model_dump_json())
-            with lateness_of(lab) as lateness:
-                answer = run(
-                    "verify",
-                    *map(str, files),
-                    "--fleet",
-                    str(every),
-                    "--db",
-                    str(db),
-                    "--yes",
-                    "--seconds",
-                    str(SECONDS),
-                    allowed=(0, 1, 5),
-                )
-            check_plans(check, plans, answer)
-            check.at_most("processes and files left on hosts", left_on(lab), 0, "")
-            check.note("lateness of the lab meanwhile, p95", lateness.p95_ms or 0, "ms")
-        except RelaydError as error:
-            print(f"verify-check: {error}", file=sys.stderr)
-            return 1
-        finally:
-            lab.down()
-    return check.finished(options.docs, "verify-check")
+        one, every = fleets(lab, folder)
+        measure(one, db)
+        plans = plans_of_all_kinds(relayd.open(db), options.each)
+        files = [folder / f"{number}.json" for number in range(len(plans))]
+        for file, plan in zip(files, plans, strict=True):
+            file.write_text(plan.model_dump_json())
+        with lateness_of(lab) as lateness:
+            answer = run(
+                "verify",
+                *map(str, files),
+                "--fleet",
+                str(every),
+                "--db",
+                str(db),
+                "--yes",
+                "--seconds",
+                str(SECONDS),
+                allowed=(0, 1, 5),
+            )
+        check_plans(check, plans, answer)
+        check.at_most("processes and files left on hosts", left_on(lab), 0, "")
+        check.note("lateness of the lab meanwhile, p95", lateness.p95_ms or 0, "ms")
+
+    return checked_on_lab("verify", topology(), options.docs, verify)
 
 
 if __name__ == "__main__":
