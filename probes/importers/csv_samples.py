@@ -193,10 +193,9 @@ def _row(
         return NO_TIME
     connections, duration_s = options.connections, options.duration_s
     if written := cell("connections"):
-        count = limits.number(written)
-        if count is None or not 1 <= count <= limits.MAX_CONNECTIONS or count != int(count):
+        connections = limits.connections(written)
+        if connections is None:
             return BAD_CONNECTIONS
-        connections = int(count)
     if written := cell("duration"):
         duration_s = limits.number(written)
         if duration_s is not None:

@@ -30,6 +30,14 @@ def number(cell: str) -> float | None:
         return None
 
 
+def connections(cell: str) -> int | None:
+    """Read a number of TCP connections; None where it is none."""
+    count = number(cell)
+    if count is None or not 1 <= count <= MAX_CONNECTIONS or count != int(count):
+        return None
+    return int(count)
+
+
 def fault(metric: Metric, value: float | None, column: str) -> str:
     """Why a figure can't be a measurement of this metric; ``""`` if it can.
 

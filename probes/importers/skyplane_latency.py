@@ -20,6 +20,7 @@ from probes.importers.endpoints import Endpoints
 from probes.importers.options import ImportedRow, ImportOptions
 from probes.importers.skyplane_throughput import (
     BAD_REGION,
+    ENDS,
     SAME_REGION,
     TOOL,
     columns_at,
@@ -27,18 +28,7 @@ from probes.importers.skyplane_throughput import (
 )
 from probes.samples import Sample, Skipped
 
-COLUMNS = (
-    "src_region",
-    "src_tier",
-    "src_instance_class",
-    "dst_region",
-    "dst_tier",
-    "dst_instance_class",
-    "min_rtt",
-    "avg_rtt",
-    "max_rtt",
-    "mdev_rtt",
-)
+COLUMNS = (*ENDS, "min_rtt", "avg_rtt", "max_rtt", "mdev_rtt")
 
 WIDE_SPREAD = "contaminated: max - min is over max(3 ms, 3 %) in a row from GCP"
 REPEATED = "contaminated: repeats another destination's figures in a row from GCP"

@@ -21,18 +21,15 @@ from probes.importers.options import ImportedRow, ImportOptions
 from probes.samples import Sample, Skipped
 
 TOOL = "skyplane"
-COLUMNS = (
+ENDS = (
     "src_region",
     "src_tier",
     "src_instance_class",
     "dst_region",
     "dst_tier",
     "dst_instance_class",
-    "iperf3_connections",
-    "iperf3_runtime",
-    "throughput_received",
-    "success",
 )
+COLUMNS = (*ENDS, "iperf3_connections", "iperf3_runtime", "throughput_received", "success")
 
 FAILED = "the test failed (success is not True)"
 BAD_REGION = "src_region or dst_region is not provider:region"
@@ -159,10 +156,7 @@ def _setting(connections: str, runtime: str) -> tuple[int | None, float | None]:
     duration_s = limits.number(runtime)
     if duration_s is not None and not 0 < duration_s <= limits.MAX_DURATION_S:
         duration_s = None
-    count = limits.number(connections)
-    if count is None or not 1 <= count <= limits.MAX_CONNECTIONS or count != int(count):
-        return None, duration_s
-    return int(count), duration_s
+    return limits.connections(connections), duration_s
 
 
 def _fault(cell: str) -> str:
