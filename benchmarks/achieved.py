@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
 from statistics import fmean
+from typing import Any
 
 from planner.model.estimate import Estimate, exactly
+from planner.model.link import LINK_FIGURES, SITE_FIGURES, Link, Site
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.units import duration_s
@@ -83,29 +85,20 @@ def achieved(
 
 def exact(network: Network) -> Network:
     """Return a network whose expected figures are certain."""
+    return with_estimates(network, lambda _, estimate: exactly(estimate.expected))
 
-    def sure(estimate: Estimate) -> Estimate:
-        return exactly(estimate.expected)
+
+def with_estimates(network: Network, changed: Callable[[str, Estimate], Estimate]) -> Network:
+    """Return a network with other estimates, each made from its name and the one that was."""
+
+    def all_of(names: Sequence[str], of: Site | Link) -> dict[str, Any]:
+        return {name: changed(name, getattr(of, name)) for name in names}
 
     sites = {
-        name: replace(
-            site,
-            egress_gbps=sure(site.egress_gbps),
-            ingress_gbps=sure(site.ingress_gbps),
-            window_mb=sure(site.window_mb),
-        )
-        for name, site in network.sites.items()
+        name: replace(site, **all_of(SITE_FIGURES, site)) for name, site in network.sites.items()
     }
     links = {
-        src: {
-            dst: replace(
-                link,
-                rtt_ms=sure(link.rtt_ms),
-                per_flow_mbps=sure(link.per_flow_mbps),
-                aggregate_gbps=sure(link.aggregate_gbps),
-            )
-            for dst, link in row.items()
-        }
+        src: {dst: replace(link, **all_of(LINK_FIGURES, link)) for dst, link in row.items()}
         for src, row in network.links.items()
     }
     return network.with_(sites=sites, links=links)

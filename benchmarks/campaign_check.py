@@ -22,7 +22,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import relayd
-from benchmarks.achieved import achieved
+from benchmarks.achieved import achieved, with_estimates
 from benchmarks.lab_check import Check, checked_on_lab, quantile
 from planner.model import backbone
 from planner.model.catalogue import Catalogue
@@ -89,7 +89,9 @@ def true_network(topology: Topology) -> Network:
 def unscaled(network: Network, regions: Sequence[str], scale: float) -> Network:
     """Return what was measured of a lab in the rates that it stands for."""
 
-    def larger(estimate: Estimate) -> Estimate:
+    def larger(name: str, estimate: Estimate) -> Estimate:
+        if name == "rtt_ms":
+            return estimate
         return replace(
             estimate,
             low=estimate.low / scale,
@@ -97,28 +99,12 @@ def unscaled(network: Network, regions: Sequence[str], scale: float) -> Network:
             high=estimate.high / scale,
         )
 
-    part = network.with_(restricted_to=regions)
-    sites = {
-        name: replace(
-            site,
-            egress_gbps=larger(site.egress_gbps),
-            ingress_gbps=larger(site.ingress_gbps),
-            window_mb=larger(site.window_mb),
-        )
-        for name, site in sorted(part.sites.items())
-    }
-    links = {
-        src: {
-            dst: replace(
-                link,
-                per_flow_mbps=larger(link.per_flow_mbps),
-                aggregate_gbps=larger(link.aggregate_gbps),
-            )
-            for dst, link in row.items()
-        }
-        for src, row in part.links.items()
-    }
-    return part.with_(sites=sites, links=links)
+    return with_estimates(network.with_(restricted_to=regions), larger)
+
+
+def probed(fleet: Path, db: Path, *words: str) -> Any:
+    """Run a campaign, and return its answer."""
+    return run("probe", "--fleet", str(fleet), "--db", str(db), "--yes", *words)
 
 
 def check_forecasts(check: Check, fleet: Path, folder: Path, regions: int) -> None:
@@ -203,13 +189,9 @@ def check_campaign(
     regions = sorted(site.region for site in topology.sites)
     fleet, db = lab.fleet_file, folder / "store.db"
     with lateness_of(lab) as lateness:
-        report = run(
-            "probe",
-            "--fleet",
-            str(fleet),
-            "--db",
-            str(db),
-            "--yes",
+        report = probed(
+            fleet,
+            db,
             "--connections",
             str(connections),
             "--aggregate-time",

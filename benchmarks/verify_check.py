@@ -21,7 +21,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import relayd
-from benchmarks.campaign_check import run
+from benchmarks.campaign_check import probed, run
 from benchmarks.lab_check import Check, checked_on_lab, quantile
 from planner.model.predictions import PlanPrediction, predicted
 from planner.transfer.plan import Plan
@@ -115,13 +115,9 @@ def plans_of_all_kinds(wan: Wan, each: int) -> list[Plan]:
 
 def measure(fleet: Path, db: Path) -> None:
     """Measure all links, as a campaign does: nothing of relays."""
-    run(
-        "probe",
-        "--fleet",
-        str(fleet),
-        "--db",
-        str(db),
-        "--yes",
+    probed(
+        fleet,
+        db,
         "--thorough",
         "--phases",
         "rtt,per-flow,aggregate",
