@@ -51,7 +51,7 @@ tools:  ## Install the programs that tests drive (iperf3, sshd, ...), where it m
 # Tests are marked by what they need (tests/conftest.py). Those that measure on a lab have the machine
 # to themselves; all others share it.
 PYTEST := $(BIN)/python -m pytest
-PARALLEL := --numprocesses $(WORKERS) --dist worksteal
+PARALLEL = --numprocesses $(WORKERS) --maxprocesses 8 --dist worksteal
 
 quick: dev  ## Pass the tests that need no lab, server, browser or engine
 	$(PYTEST) -m 'not (lab or service or browser or postgresql or engines or thorough)' \
@@ -60,6 +60,8 @@ quick: dev  ## Pass the tests that need no lab, server, browser or engine
 test:  ## Pass all tests
 	@$(MAKE) --no-print-directory --keep-going test-parallel test-lab
 
+# Half of its time, a test that starts processes waits for them.
+test-parallel: WORKERS = $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 test-parallel: engines tools  ## Pass all tests that can share the machine
 	$(PYTEST) -m 'not alone' $(PARALLEL)
 
