@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY
-from math import inf
 from typing import Literal, TypeAlias
 
-from planner.fields.kinds import Flag, Names, OneOf, Region
-from planner.fields.quantities import LEAST_FIGURE, Duration, MoneyPerHour, Volume
+from planner.fields.kinds import Names, OneOf, Region
 from planner.fields.shared import (
-    DEFAULT_TIME_VALUE_USD_PER_H,
-    DEFAULT_VOLUME_GB,
     RelayingRequest,
+    deadline_field,
+    frontier_field,
+    hour_usd,
     margin_field,
+    objective_field,
+    time_value_field,
+    volume_field,
 )
 from planner.fields.specified import Field, Figure, Limit, Several, Switch, Text, field, specified
 from planner.model.errors import InputError
@@ -42,42 +44,18 @@ class BroadcastRequest(RelayingRequest):
         label="To",
     )
     _: KW_ONLY
-    volume_gb: Figure = field(
-        Volume(),
-        "Volume of one copy, in GB (10^9 bytes).",
-        default=DEFAULT_VOLUME_GB,
-        example="50GB",
-        group="broadcast",
-    )
-    objective: Field[BroadcastObjective, BroadcastObjective] = field(
-        OneOf(
-            {
-                "value": "least cost plus time",
-                "time": "the last destination has everything as soon as possible",
-                "cost": "least cost",
-            }
-        ),
-        "What to aim at; value weighs cost against time at what an hour is worth.",
+    volume_gb: Figure = volume_field("Volume of one copy", example="50GB", group="broadcast")
+    objective: Field[BroadcastObjective, BroadcastObjective] = objective_field(
+        {
+            "value": "least cost plus time",
+            "time": "the last destination has everything as soon as possible",
+            "cost": "least cost",
+        },
         default="value",
-        group="goal",
-        label="Aim",
     )
-    time_value_usd_per_h: Figure = field(
-        MoneyPerHour(infinite=True),
-        "What an hour is worth: 0 asks for least cost, inf for least time.",
-        default=DEFAULT_TIME_VALUE_USD_PER_H,
-        example="20usd/h",
-        group="goal",
-        label="An hour is worth",
-    )
+    time_value_usd_per_h: Figure = time_value_field()
     margin: Figure = margin_field()
-    deadline_s: Limit = field(
-        Duration(LEAST_FIGURE),
-        "When the last destination must have everything.",
-        default=None,
-        example="2h",
-        group="goal",
-    )
+    deadline_s: Limit = deadline_field("When the last destination must have everything.")
     relays: Field[Forwarding, Forwarding] = field(
         OneOf(
             {"any": "any region forwards copies", "ends": "destinations alone", "none": "nobody"}
@@ -86,13 +64,7 @@ class BroadcastRequest(RelayingRequest):
         default="any",
         group="VMs and relays",
     )
-    frontier: Switch = field(
-        Flag(),
-        "Add the cost-time frontier.",
-        default=False,
-        group="answer",
-        label="Cost-time frontier",
-    )
+    frontier: Switch = frontier_field()
 
     def _check(self) -> None:
         for region in self.destinations:
@@ -119,4 +91,4 @@ class BroadcastRequest(RelayingRequest):
     @property
     def hour_usd(self) -> float:
         """What an hour is worth under the objective: infinity for time, 0 for cost."""
-        return {"time": inf, "cost": 0.0}.get(self.objective, self.time_value_usd_per_h)
+        return hour_usd(self.objective, self.time_value_usd_per_h)

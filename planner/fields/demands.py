@@ -50,19 +50,29 @@ class Pairs(Kind[Any]):
 
     def to_json(self, value: Mapping[Pair, float]) -> list[dict[str, Any]]:
         """Return one object for each pair."""
-        return [{"src": src, "dst": dst, "volume_gb": gb} for (src, dst), gb in value.items()]
+        return pair_rows(value)
 
     def schema(self) -> dict[str, Any]:
         """Return the schema of a list of pairs."""
-        name = Region().schema()
-        row = {
-            "type": "object",
-            "title": self.title,
-            "properties": {"src": name, "dst": name, "volume_gb": Volume(0.0).schema()},
-            "required": ["src", "dst", "volume_gb"],
-            "additionalProperties": False,
-        }
+        row = pair_row_schema(self.title)
         return {"type": "array", "items": row, "minItems": self.least, "maxItems": MOST_DEMANDS}
+
+
+def pair_rows(volumes: Mapping[Pair, float]) -> list[dict[str, Any]]:
+    """Return volumes as JSON has them: one object for each pair."""
+    return [{"src": src, "dst": dst, "volume_gb": gb} for (src, dst), gb in volumes.items()]
+
+
+def pair_row_schema(title: str) -> dict[str, Any]:
+    """Return the schema of a pair's object."""
+    name = Region().schema()
+    return {
+        "type": "object",
+        "title": title,
+        "properties": {"src": name, "dst": name, "volume_gb": Volume(0.0).schema()},
+        "required": ["src", "dst", "volume_gb"],
+        "additionalProperties": False,
+    }
 
 
 def demands_gb(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
-from planner.fields.kinds import Kind
+from planner.fields.kinds import Kind, check_count
 from planner.fields.specified import Field, Specified, fields_of, schema_of
 from planner.model.errors import InputError
 
@@ -21,8 +21,10 @@ class Items(Kind[tuple[S, ...]]):
         A specified class.
     least, most : int
         How many.
-    numbered : str, optional
-        A field of an item that is its number in the list, with this prefix, where it is missing.
+    identity : str
+        The field of an item that no two share.
+    prefix : str
+        Of an item's number in the list, which is its identity where that is missing.
     """
 
     name, metavar = "items", "FILE"
@@ -46,9 +48,7 @@ class Items(Kind[tuple[S, ...]]):
             item if isinstance(item, self.of) else self._item(item, number, field)
             for number, item in enumerate(value, 1)
         )
-        if not self.least <= len(items) <= self.most:
-            bound = f"at least {self.least}" if len(items) < self.least else f"at most {self.most}"
-            raise InputError(field, f"must be {bound}", value=len(items))
+        check_count(len(items), self.least, self.most, field)
         seen: set[object] = set()
         for item in items:
             identity = getattr(item, self.identity)

@@ -215,9 +215,7 @@ class Names(Kind[tuple[str, ...]]):
         if isinstance(value, Mapping | bytes) or not isinstance(value, Iterable):
             raise InputError(field, "must be a list of names", value=value)
         names = tuple(read_name(item, field) for item in value)
-        if not self.least <= len(names) <= self.most:
-            bound = f"at least {self.least}" if len(names) < self.least else f"at most {self.most}"
-            raise InputError(field, f"must be {bound}", value=len(names))
+        check_count(len(names), self.least, self.most, field)
         return names
 
     def read_words(self, words: Sequence[str], field: str) -> tuple[str, ...]:
@@ -350,6 +348,13 @@ class AnswerDocument(Kind[Any]):
     def schema(self) -> dict[str, Any]:
         """Return the schema of any object."""
         return {"type": "object"}
+
+
+def check_count(count: int, least: int, most: int, field: str) -> None:
+    """Refuse fewer or more of something than are allowed."""
+    if not least <= count <= most:
+        bound = f"at least {least}" if count < least else f"at most {most}"
+        raise InputError(field, f"must be {bound}", value=count)
 
 
 def read_name(value: Any, field: str) -> str:

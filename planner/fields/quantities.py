@@ -45,7 +45,8 @@ class Quantity(Kind[float]):
     ) -> None:
         self.least, self.most, self.infinite = least, most, infinite
 
-    def parse(self, text: str, field: str) -> float:
+    @staticmethod
+    def parse(text: str, field: str) -> float:
         """Read a number with its unit."""
         try:
             return float(text[:-1]) / 100 if text.endswith("%") else float(text)
@@ -124,13 +125,10 @@ class Volume(Quantity):
 
     name, unit, metavar = "volume", "GB", "SIZE"
     units = "MB|GB|TB|MiB|GiB|TiB"
+    parse = staticmethod(parse_volume_gb)
 
     def __init__(self, least: float = LEAST_FIGURE, most: float = MOST_VOLUME_GB) -> None:
         super().__init__(least, most)
-
-    def parse(self, text: str, field: str) -> float:
-        """Read a volume such as ``500GB``."""
-        return parse_volume_gb(text, field)
 
 
 class Duration(Quantity):
@@ -138,10 +136,7 @@ class Duration(Quantity):
 
     name, unit, metavar = "duration", "s", "TIME"
     units = "ms|s|min|h|d"
-
-    def parse(self, text: str, field: str) -> float:
-        """Read a duration such as ``2h``."""
-        return parse_duration_s(text, field)
+    parse = staticmethod(parse_duration_s)
 
 
 class Money(Quantity):
@@ -149,10 +144,7 @@ class Money(Quantity):
 
     name, unit, metavar = "money", "USD", "USD"
     units = "usd|USD"
-
-    def parse(self, text: str, field: str) -> float:
-        """Read an amount such as ``20usd``."""
-        return parse_money_usd(text, field)
+    parse = staticmethod(parse_money_usd)
 
 
 class MoneyPerHour(Quantity):
@@ -160,10 +152,7 @@ class MoneyPerHour(Quantity):
 
     name, unit, metavar = "money_per_hour", "USD/h", "USD/H"
     units = "usd/h|USD/h"
-
-    def parse(self, text: str, field: str) -> float:
-        """Read an hour's worth such as ``20usd/h``."""
-        return parse_time_value_usd_per_h(text, field)
+    parse = staticmethod(parse_time_value_usd_per_h)
 
 
 class Rate(Quantity):
@@ -171,10 +160,7 @@ class Rate(Quantity):
 
     name, unit, metavar = "rate", "Gbit/s", "RATE"
     units = "mbps|gbps|tbps|Mbit/s|Gbit/s|Tbit/s"
-
-    def parse(self, text: str, field: str) -> float:
-        """Read a rate such as ``8gbps``."""
-        return parse_rate_gbps(text, field)
+    parse = staticmethod(parse_rate_gbps)
 
 
 class Proportion(Quantity):

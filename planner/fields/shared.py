@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import KW_ONLY
 from functools import cached_property
-from typing import Any
+from math import inf
+from typing import Any, Literal, TypeAlias
 
-from planner.fields.kinds import ByPlace, Count, Name, Names
-from planner.fields.quantities import Duration, Proportion, Volume
+from planner.fields.kinds import ByPlace, Count, Flag, Name, Names, OneOf
+from planner.fields.quantities import LEAST_FIGURE, Duration, MoneyPerHour, Proportion, Volume
 from planner.fields.specified import (
     CountsByPlace,
     Figure,
@@ -28,12 +30,75 @@ DEFAULT_VM_START_S = 60.0
 DEFAULT_VOLUME_GB = 100.0
 MOST_CONNECTIONS = 65_535
 MOST_MARGIN = 99.0
-MOST_RULES = 1000
 MOST_VMS = 1000
 
 VMS = "VMs and relays"
 PRICES = "prices and VMs"
+RelaysOfMany: TypeAlias = Literal["any", "none"]
+
 RULE_KINDS = ("provider:", "country:", "continent:")
+
+
+def volume_field(what: str, *, example: str, group: str) -> Any:
+    """Declare the volume that is moved."""
+    return field(
+        Volume(),
+        f"{what}, in GB (10^9 bytes).",
+        default=DEFAULT_VOLUME_GB,
+        example=example,
+        group=group,
+    )
+
+
+def objective_field(meanings: Mapping[str, str], *, default: str = "time") -> Any:
+    """Declare what to aim at: one of several words, each with its meaning."""
+    weighed = "; value weighs cost against time at what an hour is worth" * ("value" in meanings)
+    return field(
+        OneOf(meanings), f"What to aim at{weighed}.", default=default, group="goal", label="Aim"
+    )
+
+
+def time_value_field() -> Any:
+    """Declare what an hour is worth, for the objective that weighs cost against time."""
+    return field(
+        MoneyPerHour(infinite=True),
+        "What an hour is worth: 0 asks for least cost, inf for least time.",
+        default=DEFAULT_TIME_VALUE_USD_PER_H,
+        example="20usd/h",
+        group="goal",
+        label="An hour is worth",
+    )
+
+
+def hour_usd(objective: str, time_value_usd_per_h: float) -> float:
+    """Return what an hour is worth under an objective: infinity for time, 0 for cost."""
+    return {"time": inf, "cost": 0.0}.get(objective, time_value_usd_per_h)
+
+
+def deadline_field(meaning: str, *, group: str = "goal") -> Any:
+    """Declare the latest end."""
+    return field(Duration(LEAST_FIGURE), meaning, default=None, example="2h", group=group)
+
+
+def relays_of_many_field() -> Any:
+    """Declare whether many transfers may be relayed."""
+    return field(
+        OneOf({"any": "as many as help", "none": "none"}),
+        "Whether to relay; `avoid` and `allow` say which regions may.",
+        default="any",
+        group=VMS,
+    )
+
+
+def frontier_field() -> Any:
+    """Declare whether to add the frontier."""
+    return field(
+        Flag(),
+        "Add the cost-time frontier.",
+        default=False,
+        group="answer",
+        label="Cost-time frontier",
+    )
 
 
 def margin_field(*, deprecated: bool = False) -> Any:

@@ -16,13 +16,15 @@ line, HTTP schema, client and documentation are made from :func:`fields_of`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import (
     TYPE_CHECKING,
     Any,
     ClassVar,
     Generic,
+    Never,
+    ParamSpec,
     Self,
     TypeAlias,
     TypeVar,
@@ -36,6 +38,7 @@ from planner.model.errors import InputError
 In = TypeVar("In", contravariant=True)
 Out = TypeVar("Out", covariant=True)
 S = TypeVar("S", bound="Specified")
+P = ParamSpec("P")
 
 REQUIRED: Any = object()
 """The default of a field that has none."""
@@ -64,8 +67,9 @@ class Field(Generic[In, Out]):
     example : str | None
         A value as a person writes it.
     option : str | None
-        On the command line: ``--volume``, or a bare name for a positional argument. Fields that
-        share an option are read together. None if the command line does not have the field.
+        On the command line: ``--volume``, or a bare name for a positional argument; if declared
+        as ``""``, it follows from the name. Fields that share an option are read together. None if
+        the command line does not have the field.
     label, group : str
         Of the field in a form, and of the part of the form.
     aliases : tuple of str
@@ -110,8 +114,8 @@ class Field(Generic[In, Out]):
 
     if TYPE_CHECKING:
         # Attributes are in the instance's dictionary. These tell type checkers what a constructor
-        # takes, and what an attribute is.
-        def __set__(self, obj: object, value: In) -> None: ...
+        # takes, what an attribute is, and that none is set afterwards: no object is of type Never.
+        def __set__(self, obj: Never, value: In) -> None: ...
 
         @overload
         def __get__(self, obj: None, owner: type) -> Self: ...
@@ -189,32 +193,12 @@ FiguresByPlace: TypeAlias = Field[Mapping[str, float] | Mapping[str, str], Mappi
 NamesByPlace: TypeAlias = Field[Mapping[str, str], Mapping[str, str]]
 
 
-def field(
-    kind: Kind[Any],
-    help: str,  # noqa: A002
-    *,
-    default: Any = REQUIRED,
-    example: str | None = None,
-    group: str = "",
-    label: str | None = None,
-    key: str | None = None,
-    option: str | None = "",
-    aliases: tuple[str, ...] = (),
-    deprecated: bool = False,
-) -> Any:
-    """Declare a field; see :class:`Field`. ``option=""`` derives the option from the name."""
-    return Field(
-        kind,
-        help,
-        default=default,
-        example=example,
-        group=group,
-        label=label,
-        key=key,
-        option=option,
-        aliases=aliases,
-        deprecated=deprecated,
-    )
+def _as_any(make: Callable[P, object]) -> Callable[P, Any]:
+    return make
+
+
+field = _as_any(Field)
+"""Declares a field, with what :class:`Field` takes, as the type that its attribute is declared."""
 
 
 class Specified:

@@ -10,7 +10,13 @@ from planner.fields.demands import Pair, Pairs, demands_gb
 from planner.fields.items import Items
 from planner.fields.kinds import ByPlace, Kind, Name, Names, OneOf, Region
 from planner.fields.quantities import LEAST_FIGURE, Duration, Money, Number, Proportion, Volume
-from planner.fields.shared import RelayingRequest, VmRequest, margin_field
+from planner.fields.shared import (
+    RelayingRequest,
+    VmRequest,
+    deadline_field,
+    margin_field,
+    objective_field,
+)
 from planner.fields.specified import (
     Field,
     Figure,
@@ -92,23 +98,13 @@ class ReduceRequest(RelayingRequest):
         default="hose",
         group="goal",
     )
-    objective: Field[PlacementObjective, PlacementObjective] = field(
-        OneOf({"time": "the shuffle ends as soon as possible", "cost": "least egress fees"}),
-        "What to aim at.",
-        default="time",
-        group="goal",
-        label="Aim",
+    objective: Field[PlacementObjective, PlacementObjective] = objective_field(
+        {"time": "the shuffle ends as soon as possible", "cost": "least egress fees"}
     )
     budget_usd: Limit = field(
         Money(), "Most to spend on egress fees.", default=None, example="20usd", group="goal"
     )
-    deadline_s: Limit = field(
-        Duration(LEAST_FIGURE),
-        "Latest end of the shuffle.",
-        default=None,
-        example="2h",
-        group="goal",
-    )
+    deadline_s: Limit = deadline_field("Latest end of the shuffle.")
     reduce_in: Several = field(
         Names("regions", "REGION"),
         "Regions that may reduce; those with input if none are named.",

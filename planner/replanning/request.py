@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY
 from typing import Any, TypeAlias
 
-from planner.fields.demands import Pair
-from planner.fields.kinds import AnswerDocument, Count, Kind, Region, assignments
+from planner.fields.demands import Pair, pair_row_schema, pair_rows
+from planner.fields.kinds import AnswerDocument, Count, Kind, assignments
 from planner.fields.quantities import Duration, Volume
 from planner.fields.shared import PricedRequest
 from planner.fields.specified import Field, Figure, Whole, field, specified
@@ -55,21 +55,12 @@ class MovedVolume(Kind[Moved]):
 
     def to_json(self, value: Moved) -> Any:
         """Return GB, or one object for each pair."""
-        if not isinstance(value, Mapping):
-            return value
-        return [{"src": src, "dst": dst, "volume_gb": gb} for (src, dst), gb in value.items()]
+        return pair_rows(value) if isinstance(value, Mapping) else value
 
     def schema(self) -> dict[str, Any]:
         """Return the schema of a volume, or of a list of pairs."""
-        name, volume = Region().schema(), self._volume.schema()
-        row = {
-            "type": "object",
-            "title": "Moved",
-            "properties": {"src": name, "dst": name, "volume_gb": volume},
-            "required": ["src", "dst", "volume_gb"],
-            "additionalProperties": False,
-        }
-        return {"anyOf": [*volume["anyOf"], {"type": "array", "items": row}]}
+        pairs = {"type": "array", "items": pair_row_schema("Moved")}
+        return {"anyOf": [*self._volume.schema()["anyOf"], pairs]}
 
 
 def _row(row: Any, field: str) -> tuple[Any, Any]:

@@ -9,13 +9,12 @@ from typing import Any, Literal, TypeAlias
 from planner.fields.items import Items
 from planner.fields.kinds import AnswerDocument, Count, OneOf
 from planner.fields.quantities import Duration
-from planner.fields.shared import RelayingRequest, margin_field
+from planner.fields.shared import RelayingRequest, RelaysOfMany, margin_field, relays_of_many_field
 from planner.fields.specified import Field, Figure, Limit, Whole, field, specified
 from planner.model.errors import InputError
 from planner.schedule.document import schedule_from
 from planner.schedule.plan import SchedulePlan
 from planner.schedule.timed_transfer import MOST_S, TimedTransfer
-from planner.shuffle.request import RelaysOfMany, relays_of_many
 
 RatesBound: TypeAlias = Literal["expected", "low"]
 
@@ -74,7 +73,7 @@ class ScheduleRequest(RelayingRequest):
         example="10",
         group="schedule",
     )
-    relays: Field[RelaysOfMany, RelaysOfMany] = relays_of_many()
+    relays: Field[RelaysOfMany, RelaysOfMany] = relays_of_many_field()
     margin: Figure = margin_field(deprecated=True)
 
     def _check(self) -> None:

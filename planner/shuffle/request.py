@@ -6,23 +6,19 @@ from dataclasses import KW_ONLY
 from typing import Any, Literal, TypeAlias
 
 from planner.fields.demands import Pair, Pairs, demands_gb
-from planner.fields.kinds import Flag, Names, OneOf
-from planner.fields.quantities import LEAST_FIGURE, Duration
-from planner.fields.shared import RelayingRequest, margin_field
+from planner.fields.kinds import Names
+from planner.fields.shared import (
+    RelayingRequest,
+    RelaysOfMany,
+    deadline_field,
+    frontier_field,
+    margin_field,
+    objective_field,
+    relays_of_many_field,
+)
 from planner.fields.specified import Field, Figure, Limit, Several, Switch, field, specified
 
 ShuffleObjective: TypeAlias = Literal["time", "cost"]
-RelaysOfMany: TypeAlias = Literal["any", "none"]
-
-
-def relays_of_many() -> Any:
-    """Declare whether many transfers may be relayed."""
-    return field(
-        OneOf({"any": "as many as help", "none": "none"}),
-        "Whether to relay; `avoid` and `allow` say which regions may.",
-        default="any",
-        group="VMs and relays",
-    )
 
 
 @specified
@@ -45,29 +41,13 @@ class ShuffleRequest(RelayingRequest):
         group="shuffle",
         option=None,
     )
-    objective: Field[ShuffleObjective, ShuffleObjective] = field(
-        OneOf({"time": "the last pair ends as soon as possible", "cost": "least cost"}),
-        "What to aim at.",
-        default="time",
-        group="goal",
-        label="Aim",
+    objective: Field[ShuffleObjective, ShuffleObjective] = objective_field(
+        {"time": "the last pair ends as soon as possible", "cost": "least cost"}
     )
     margin: Figure = margin_field()
-    deadline_s: Limit = field(
-        Duration(LEAST_FIGURE),
-        "Latest end of the last pair.",
-        default=None,
-        example="2h",
-        group="goal",
-    )
-    relays: Field[RelaysOfMany, RelaysOfMany] = relays_of_many()
-    frontier: Switch = field(
-        Flag(),
-        "Add the cost-time frontier.",
-        default=False,
-        group="answer",
-        label="Cost-time frontier",
-    )
+    deadline_s: Limit = deadline_field("Latest end of the last pair.")
+    relays: Field[RelaysOfMany, RelaysOfMany] = relays_of_many_field()
+    frontier: Switch = frontier_field()
 
     def _check(self) -> None:
         # A matrix needs its names; where they are not needed, they are no part of the question.

@@ -6,13 +6,17 @@ from dataclasses import KW_ONLY
 from math import inf
 from typing import Literal, TypeAlias
 
-from planner.fields.kinds import Count, Flag, OneOf, Region
-from planner.fields.quantities import LEAST_FIGURE, Duration, Money, MoneyPerHour, Rate, Volume
+from planner.fields.kinds import Count, Region
+from planner.fields.quantities import LEAST_FIGURE, Duration, Money, Rate
 from planner.fields.shared import (
-    DEFAULT_TIME_VALUE_USD_PER_H,
-    DEFAULT_VOLUME_GB,
     RelayingRequest,
+    deadline_field,
+    frontier_field,
+    hour_usd,
     margin_field,
+    objective_field,
+    time_value_field,
+    volume_field,
 )
 from planner.fields.specified import Field, Figure, Limit, Switch, Text, Whole, field, specified
 from planner.model.errors import InputError
@@ -46,35 +50,17 @@ class TransferRequest(RelayingRequest):
         label="To",
     )
     _: KW_ONLY
-    volume_gb: Figure = field(
-        Volume(),
-        "Volume to move, in GB (10^9 bytes).",
-        default=DEFAULT_VOLUME_GB,
-        example="500GB",
-        group="transfer",
-    )
-    objective: Field[Objective, Objective] = field(
-        OneOf(
-            {
-                "value": "least cost plus time",
-                "time": "least time",
-                "cost": "least cost",
-                "latency": "least round-trip time",
-            }
-        ),
-        "What to aim at; value weighs cost against time at what an hour is worth.",
+    volume_gb: Figure = volume_field("Volume to move", example="500GB", group="transfer")
+    objective: Field[Objective, Objective] = objective_field(
+        {
+            "value": "least cost plus time",
+            "time": "least time",
+            "cost": "least cost",
+            "latency": "least round-trip time",
+        },
         default="value",
-        group="goal",
-        label="Aim",
     )
-    time_value_usd_per_h: Figure = field(
-        MoneyPerHour(infinite=True),
-        "What an hour is worth: 0 asks for least cost, inf for least time.",
-        default=DEFAULT_TIME_VALUE_USD_PER_H,
-        example="20usd/h",
-        group="goal",
-        label="An hour is worth",
-    )
+    time_value_usd_per_h: Figure = time_value_field()
     margin: Figure = margin_field()
     budget_usd: Limit = field(
         Money(LEAST_FIGURE),
@@ -83,9 +69,7 @@ class TransferRequest(RelayingRequest):
         example="20usd",
         group="limits",
     )
-    deadline_s: Limit = field(
-        Duration(LEAST_FIGURE), "Latest end, from now.", default=None, example="2h", group="limits"
-    )
+    deadline_s: Limit = deadline_field("Latest end, from now.", group="limits")
     min_throughput_gbps: Limit = field(
         Rate(LEAST_FIGURE),
         "Least rate.",
@@ -109,13 +93,7 @@ class TransferRequest(RelayingRequest):
         example="none",
         group="limits",
     )
-    frontier: Switch = field(
-        Flag(),
-        "Add the cost-time frontier.",
-        default=False,
-        group="answer",
-        label="Cost-time frontier",
-    )
+    frontier: Switch = frontier_field()
     candidates: Whole = field(
         Count(1, MOST_CANDIDATES),
         "Most single relays to compare: the best and its alternatives.",
@@ -139,9 +117,7 @@ class TransferRequest(RelayingRequest):
     @property
     def hour_usd(self) -> float:
         """What an hour is worth under the objective: infinity for time, 0 for cost."""
-        if self.objective == "time":
-            return inf
-        return 0.0 if self.objective == "cost" else self.time_value_usd_per_h
+        return hour_usd(self.objective, self.time_value_usd_per_h)
 
     def least_rate_gbps(self, ramp_up_s: float = 0.0) -> float:
         """Return the rate that the limits demand; infinity if the deadline cannot be met."""

@@ -161,7 +161,7 @@ def test_what_is_wrong_is_named(given_: dict[str, Any], field_: str, words: str)
 
 def test_a_request_does_not_change() -> None:
     with pytest.raises(FrozenInstanceError):
-        TransferRequest("a", "b").connections = 3
+        TransferRequest("a", "b").connections = 3  # type: ignore[arg-type]
 
 
 def test_rules_are_not_taken_for_regions() -> None:
