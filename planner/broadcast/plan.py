@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from planner.model.answer import Advice, Answer, Bottleneck, Cost
-from planner.model.network import Snapshot
+from planner.model.answer import Advice, Bottleneck, Cost, Recommendation
 from planner.model.notebook import Table
 from planner.model.units import gbps_text
 
@@ -92,7 +91,7 @@ class BroadcastPoint:
 
 
 @dataclass(frozen=True, slots=True)
-class BroadcastPlan(Answer):
+class BroadcastPlan(Recommendation):
     """A recommendation for one volume to several destinations.
 
     Attributes
@@ -122,8 +121,6 @@ class BroadcastPlan(Answer):
         the bounds.
     """
 
-    plan_id: str
-    snapshot: Snapshot
     request: dict[str, Any]
     verdict: BroadcastVerdict
     reason: str

@@ -12,13 +12,14 @@ from math import isfinite
 from operator import attrgetter
 from typing import Any, Literal, TypeVar
 
+from planner.model.network import Snapshot
 from planner.model.notebook import Table, escaped, html_table
 
 ID_DIGITS = 12
 # The newest format that writes equal values as equal bytes: later ones refer to objects.
 MARSHAL_VERSION = 2
 
-A = TypeVar("A", bound="Answer")
+A = TypeVar("A", bound="Recommendation")
 
 
 class Answer:
@@ -45,6 +46,14 @@ class Answer:
 
     def _table(self) -> Table:
         raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class Recommendation(Answer):
+    """An answer to a question, on a snapshot; see :func:`identified` for its id."""
+
+    plan_id: str
+    snapshot: Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +107,26 @@ class OneMoreVm:
     saved_s: float
 
 
+@dataclass(frozen=True, slots=True)
+class PathShare:
+    """One path of a plan and what it carries.
+
+    Attributes
+    ----------
+    regions : tuple of str
+        Two for direct, three through a relay.
+    share : float
+        Of the volume between its ends.
+    connections : int
+        TCP connections on each link, over all VMs.
+    """
+
+    regions: tuple[str, ...]
+    throughput_gbps: float
+    share: float
+    connections: int
+
+
 def identified(answer: A, *evidence: object, without: Collection[str] = ()) -> A:
     """Give an answer an id of all that it says, so that no two share one, and return it.
 
@@ -106,7 +135,7 @@ def identified(answer: A, *evidence: object, without: Collection[str] = ()) -> A
 
     Parameters
     ----------
-    answer : Answer
+    answer : Recommendation
         A new one, which gets its ``plan_id``.
     *evidence
         What the fields that are left out rest on.
@@ -114,7 +143,7 @@ def identified(answer: A, *evidence: object, without: Collection[str] = ()) -> A
         Fields that change with the clock, such as sentences that say how old a measurement is.
     """
     out = {"plan_id", *without}
-    shown = [_plain(getattr(answer, f.name)) for f in fields(answer) if f.name not in out]  # type: ignore[arg-type]
+    shown = [_plain(getattr(answer, f.name)) for f in fields(answer) if f.name not in out]
     content = marshal.dumps([*shown, *map(_plain, evidence)], MARSHAL_VERSION)
     # Nobody has seen the answer yet, and a copy would cost a third of all this.
     object.__setattr__(answer, "plan_id", blake2b(content, digest_size=ID_DIGITS // 2).hexdigest())

@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from planner.model.answer import Answer, Bottleneck, Cost, OneMoreVm
-from planner.model.network import Snapshot
+from planner.model.answer import Bottleneck, Cost, OneMoreVm, Recommendation
 from planner.model.notebook import Table
 from planner.placement.request import Links
 
@@ -42,7 +41,7 @@ class ReduceOption:
 
 
 @dataclass(frozen=True, slots=True)
-class ReducePlacement(Answer):
+class ReducePlacement(Recommendation):
     """The fractions of a reduce stage for each region.
 
     Attributes
@@ -57,8 +56,6 @@ class ReducePlacement(Answer):
         Side by side: both assumptions, and what is done without a plan.
     """
 
-    plan_id: str
-    snapshot: Snapshot
     request: dict[str, Any]
     reason: str
     links: Links
@@ -114,7 +111,7 @@ class MachineLoad:
 
 
 @dataclass(frozen=True, slots=True)
-class TaskPlacement(Answer):
+class TaskPlacement(Recommendation):
     """A VM for each task.
 
     Attributes
@@ -133,8 +130,6 @@ class TaskPlacement(Answer):
         What crosses between VMs, and what stays inside one.
     """
 
-    plan_id: str
-    snapshot: Snapshot
     request: dict[str, Any]
     reason: str
     assignment: dict[str, str]

@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from planner.model.answer import Answer, Bounded, Cost
-from planner.model.network import Snapshot
+from planner.model.answer import Bounded, Cost, Recommendation
 from planner.model.notebook import Table
 
 ReplanVerdict: TypeAlias = Literal["keep", "change"]
@@ -59,7 +58,7 @@ class ChangeCost:
 
 
 @dataclass(frozen=True, slots=True)
-class Replan(Answer):
+class Replan(Recommendation):
     """A recommendation for a plan in progress.
 
     Attributes
@@ -84,8 +83,6 @@ class Replan(Answer):
         The best other plan for what is left, as :meth:`model_dump` gives it.
     """
 
-    plan_id: str
-    snapshot: Snapshot
     planned_on: str
     kind: PlanKind
     verdict: ReplanVerdict

@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from planner.model.answer import Answer, Cost
-from planner.model.network import Snapshot
+from planner.model.answer import Cost, Recommendation
 from planner.model.notebook import Table
 
 ScheduleVerdict: TypeAlias = Literal["admitted", "refused", "best effort"]
@@ -139,7 +138,7 @@ class Busy:
 
 
 @dataclass(frozen=True, slots=True)
-class SchedulePlan(Answer):
+class SchedulePlan(Recommendation):
     """Transfers admitted or refused, and when each sends.
 
     Attributes
@@ -158,8 +157,6 @@ class SchedulePlan(Answer):
         Region to the most VMs that are in use at a time.
     """
 
-    plan_id: str
-    snapshot: Snapshot
     request: dict[str, Any]
     reason: str
     now_s: float

@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from planner.model.answer import Answer, Bottleneck, Cost, OneMoreVm
-from planner.model.network import Snapshot
+from planner.model.answer import Bottleneck, Cost, OneMoreVm, PathShare, Recommendation
 from planner.model.notebook import Table
 from planner.model.units import gbps_text
 
@@ -18,23 +17,9 @@ ShuffleVerdict: TypeAlias = Literal["direct", "relayed"]
 
 
 @dataclass(frozen=True, slots=True)
-class ShufflePath:
-    """One path of a pair and what it carries.
+class ShufflePath(PathShare):
+    """One path of a pair and what it carries."""
 
-    Attributes
-    ----------
-    regions : tuple of str
-        Two for direct, three through a relay.
-    share : float
-        Of the pair's volume.
-    connections : int
-        TCP connections on each link, over all VMs.
-    """
-
-    regions: tuple[str, ...]
-    throughput_gbps: float
-    share: float
-    connections: int
     egress_usd_per_gb: float
 
 
@@ -69,7 +54,7 @@ class ShufflePoint:
 
 
 @dataclass(frozen=True, slots=True)
-class ShufflePlan(Answer):
+class ShufflePlan(Recommendation):
     """A recommendation for many transfers that run side by side.
 
     Attributes
@@ -91,8 +76,6 @@ class ShufflePlan(Answer):
         The best rates without relays.
     """
 
-    plan_id: str
-    snapshot: Snapshot
     request: dict[str, Any]
     verdict: ShuffleVerdict
     reason: str

@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from planner.model.answer import Advice, Answer, Bottleneck, Cost
-from planner.model.network import Snapshot
+from planner.model.answer import Advice, Bottleneck, Cost, PathShare, Recommendation
 from planner.model.notebook import Table
 from planner.model.units import gbps_text
 
@@ -18,25 +17,15 @@ Verdict: TypeAlias = Literal["direct", "relay", "split"]
 
 
 @dataclass(frozen=True, slots=True)
-class PathPlan:
+class PathPlan(PathShare):
     """One path of a plan and what it carries.
 
     Attributes
     ----------
-    regions : tuple of str
-        Two for direct, three through a relay.
-    share : float
-        Of the volume.
-    connections : int
-        TCP connections on each link, over all VMs.
     bottleneck : str
         The constraint that binds the path.
     """
 
-    regions: tuple[str, ...]
-    throughput_gbps: float
-    share: float
-    connections: int
     rtt_ms: float
     egress_usd_per_gb: float
     bottleneck: str
@@ -120,11 +109,9 @@ class FrontierPoint:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan(Answer):
+class Plan(Recommendation):
     """A recommendation; see the module's docstring for its stability."""
 
-    plan_id: str
-    snapshot: Snapshot
     request: dict[str, Any]
     verdict: Verdict
     reason: str
