@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import replace
-from math import ceil, inf
+from math import ceil
 
 import numpy as np
 
@@ -15,12 +15,11 @@ from planner.model.answer import Advice, Bottleneck
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.units import MBPS_PER_GBPS, gbps_text
+from planner.model.vm_limits import bottlenecks_of_rows, links_that_take_turns
+from planner.transfer.advice import LEAST_SAVED_BY_VM_S, WORTH_ADVISING, to_measure
 
 BINDING = 1e-3
-WORTH_ADVISING = 1.05  # do not advise what gains less than five percent
-LEAST_SAVED_BY_VM_S = 5.0  # starting a VM to save less is not worthwhile
 SITES_SHOWN = 2
-PROBE_S = 10.0
 TERMS = {"time": "time", "cost": "cost"}
 
 
@@ -43,7 +42,7 @@ class BroadcastAdviser:
 
     def reason(self) -> str:
         """Return why this plan and no other, in plain sentences."""
-        region, kind = fullest_row(self.problem, self.chosen)
+        kind, region = fullest_row(self.problem, self.chosen)
         limit = f"The bottleneck is {kind} at {region}."
         star, chosen, decision = self.decider.search.star, self.chosen, self.decision
         who = self._who(chosen)
@@ -91,15 +90,9 @@ class BroadcastAdviser:
         """Return the rows that decide the duration, and what more VMs there save at most."""
         levels = row_levels_s(self.problem, self.chosen)
         resources = self.problem.resources
-        full = np.nonzero(levels >= levels.max() * (1 - BINDING))[0].tolist()
-        found = []
-        for row in full:
-            kind, site = resources.row(row)
-            worth = float(levels[row] / max(self.chosen.vms[site], 1.0))
-            found.append(
-                Bottleneck(kind, self.problem.regions[site], worth, "s per VM, at the margin")
-            )
-        return tuple(sorted(found, key=lambda b: -b.gain_per_unit))
+        vms = np.maximum(self.chosen.vms[resources.rows % resources.count], 1.0)
+        worth = np.where(levels >= levels.max() * (1 - BINDING), levels / vms, 0.0)
+        return bottlenecks_of_rows(resources, self.problem.regions, worth)
 
     def advice(self) -> tuple[Advice, ...]:
         """Return what would help, the cheapest remedy first."""
@@ -175,20 +168,10 @@ class BroadcastAdviser:
         src, dst = max(dict.fromkeys(named), key=lambda pair: self._relative_width(*pair))
         if self._relative_width(src, dst) <= 0:
             return []
-        rate = self.network.link(src, dst).rate_gbps(self.request.connections)
-        volume_gb = rate * PROBE_S / 8
-        return [
-            Advice(
-                f"Measure {src} -> {dst}",
-                f"the widest bounds in this decision; {volume_gb:.1f} GB in {PROBE_S:.0f} s "
-                "would tighten it",
-                volume_gb * self.prices.egress_usd_per_gb(src, dst, volume_gb),
-            )
-        ]
+        return [to_measure(src, dst, self.network, self.prices, self.request.connections)]
 
     def _relative_width(self, src: str, dst: str) -> float:
-        estimate = self.network.link(src, dst).aggregate_gbps
-        return (estimate.high - estimate.low) / estimate.expected if estimate.expected else inf
+        return self.network.link(src, dst).aggregate_gbps.relative_width
 
     # ---- how sure ----------------------------------------------------------------------------
 
@@ -205,18 +188,11 @@ class BroadcastAdviser:
 
     def warnings(self) -> tuple[str, ...]:
         """Return what the rates assume."""
-        chosen, found = self.chosen, []
-        used = chosen.links_gbit > 0
-        partners = np.maximum(used.sum(axis=0), used.sum(axis=1)) / np.maximum(chosen.vms, 1)
-        busiest = int(partners.argmax())
-        if partners[busiest] > self.request.connections:
-            found.append(
-                f"a VM at {self.problem.regions[busiest]} has {partners[busiest]:.0f} links and "
-                f"only {self.request.connections} connections; the rates hold if links take turns"
-            )
+        chosen = self.chosen
+        found = links_that_take_turns(
+            self.problem.regions, chosen.links_gbit, chosen.vms, self.request.connections
+        )
         if self.request.relays != "none" and self.decision.gap > 0.01:
-            found.append(
-                f"the best plan known is proven only to within {self.decision.gap:.0%} of the "
-                "optimum"
-            )
-        return tuple(found)
+            known = f"the best plan known is proven only to within {self.decision.gap:.0%}"
+            found += (f"{known} of the optimum",)
+        return found

@@ -203,10 +203,10 @@ def best_of(candidates: Sequence[BroadcastCandidate]) -> BroadcastCandidate:
 
 
 def fullest_row(problem: BroadcastProblem, candidate: BroadcastCandidate) -> tuple[str, str]:
-    """Return the region and the kind of the row that decides a candidate's time."""
+    """Return the kind and the region of the row that decides a candidate's time."""
     levels = row_levels_s(problem, candidate)
     kind, site = problem.resources.row(int(levels.argmax()))
-    return problem.regions[site], kind
+    return kind, problem.regions[site]
 
 
 def row_levels_s(problem: BroadcastProblem, candidate: BroadcastCandidate) -> Floats:

@@ -13,7 +13,8 @@ from planner.broadcast.packing import Packing
 from planner.broadcast.problem import BroadcastProblem
 from planner.broadcast.request import BroadcastRequest
 from planner.broadcast.search import Search
-from planner.model.errors import DataError, InfeasibleError
+from planner.model.errors import DataError
+from planner.model.vm_limits import too_late
 from planner.solvers.steiner import closure
 
 
@@ -131,11 +132,8 @@ class BroadcastDecider:
         fastest = self.search.least_duration() if self.request.relays != "none" else optimum
         if not self._late(fastest):
             return
-        region, kind = fullest_row(self.problem, fastest)
-        raise InfeasibleError(
-            f"the deadline of {self.request.deadline_s:.0f} s is below the "
-            f"{fastest.duration_s:.0f} s that these VMs need (the limit is {kind} at {region})",
-            f"Allow at least {fastest.duration_s:.0f} s, or raise `vms` there.",
+        raise too_late(
+            self.request.deadline_s or inf, fastest.duration_s, *fullest_row(self.problem, fastest)
         )
 
     def relays(self, candidate: BroadcastCandidate) -> tuple[str, ...]:

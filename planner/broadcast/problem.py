@@ -9,7 +9,7 @@ from math import inf
 import numpy as np
 
 from planner.broadcast.request import BroadcastRequest
-from planner.model.errors import DataError, InputError
+from planner.model.errors import DataError, no_path
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.shared_resources import Floats, SiteResources
@@ -97,13 +97,7 @@ def broadcast_problem(
         If a destination can't be reached over links whose rates and fees are known.
     """
     for name, region in (("src", request.src), *(("dst", r) for r in request.destinations)):
-        if region not in network.sites:
-            raise InputError(
-                name,
-                "is not part of the network",
-                value=region,
-                remedy="Measure it, import measurements, or add it to a catalogue file.",
-            )
+        network.check_region(region, name)
     ends = set(request.ends)
     regions = tuple(
         r
@@ -169,7 +163,4 @@ def _refuse_unreachable(
         reached |= known[reached].any(axis=0)
     for region, position in positions.items():
         if not reached[position]:
-            raise DataError(
-                f"Nothing is known of any path from {request.src} to {region} under these rules. "
-                "Measure or import one of its links."
-            )
+            raise no_path(request.src, region)

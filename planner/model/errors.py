@@ -118,6 +118,14 @@ class DataError(RelaydError):
     exit_code = 4
 
 
+def no_path(src: str, dst: str) -> DataError:
+    """Return the error that no path is known between two regions."""
+    return DataError(
+        f"Nothing is known of any path from {src} to {dst} under these rules. Measure or import "
+        "one of its links."
+    )
+
+
 def _shown(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 80 else text[:77] + "..."

@@ -188,6 +188,11 @@ class Estimate:
         return self.origin.kind
 
     @property
+    def relative_width(self) -> float:
+        """How far apart its bounds are, over what is expected."""
+        return (self.high - self.low) / self.expected if self.expected else inf
+
+    @property
     def samples(self) -> int:
         """How many samples of this very quantity it rests on."""
         return self.origin.samples if self.origin.kind == "measured" else 0

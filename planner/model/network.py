@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from planner.model.errors import DataError
+from planner.model.errors import DataError, InputError
 from planner.model.estimate import Bound
 from planner.model.link import Link, Site
 from planner.model.link_states import LinkState, Pair
@@ -88,6 +88,24 @@ class Network:
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what is worked out when first asked for."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def check_region(self, region: str, field: str, *, names: str = "") -> None:
+        """Refuse a region that the network lacks.
+
+        Parameters
+        ----------
+        region, field : str
+            The field that names it, for the error.
+        names : str
+            How, such as ``names a region that``, where the field is not the region itself.
+        """
+        if region not in self.sites:
+            raise InputError(
+                field,
+                f"{names} is not part of the network".strip(),
+                value=region,
+                remedy="Measure it, import measurements, or add it to a catalogue file.",
+            )
 
     def with_(
         self,

@@ -26,6 +26,7 @@ from planner.model.pricing import Prices
 from planner.model.shared_resources import Floats, SiteResources
 from planner.model.throughput import ramp_up_s
 from planner.model.units import BITS_PER_BYTE, S_PER_H
+from planner.model.vm_limits import bottlenecks_of_rows, vms_by_region
 from planner.placement.plan import ReduceOption, ReducePlacement
 from planner.placement.request import Links, ReduceRequest
 from planner.shuffle.problem import shuffle_problem
@@ -35,6 +36,7 @@ from planner.solvers.linear_solver import new_solver
 ROOM = 1e-9
 # A fraction below this is the rounding of a solver.
 NOTHING = 1e-9
+BOTTLENECKS_SHOWN = 5
 BINDING = 1e-3
 MORE_VMS_SHOWN = 3
 
@@ -69,13 +71,7 @@ class _Reduce:
         volumes = {region: gb for region, gb in request.shuffle_gb.items() if gb > 0}
         wanted = request.reduce_in or tuple(request.input_gb)
         for region in (*volumes, *wanted):
-            if region not in network.sites:
-                raise InputError(
-                    "input_gb",
-                    "names a region that is not part of the network",
-                    value=region,
-                    remedy="Measure it, import measurements, or add it to a catalogue file.",
-                )
+            network.check_region(region, "input_gb", names="names a region that")
         reachable = [
             region
             for region in wanted
@@ -305,13 +301,7 @@ class _Reduce:
             moved_gb=made.moved_gb,
             shuffle_gb=float(self.volumes.sum()) / BITS_PER_BYTE,
             cost_usd=made.cost_usd,
-            vms={
-                region: int(count)
-                for region, count, used in zip(
-                    self.regions, self.resources.vms.tolist(), part.tolist(), strict=True
-                )
-                if used
-            },
+            vms=vms_by_region(self.regions, part * self.resources.vms),
             options=tuple(options),
             bottlenecks=bottlenecks,
             one_more_vm=self._one_more_vm(made, bottlenecks),
@@ -360,16 +350,9 @@ class _Reduce:
         else:
             worth = np.zeros(len(loads))
             worth[loads.argmax()] = loads.max() / self.resources.row_vms[loads.argmax()]
-        found = []
-        for row in np.argsort(-worth, kind="stable")[:5].tolist():
-            if worth[row] > BINDING * loads.max() / len(loads):
-                kind, site = self.resources.row(row)
-                found.append(
-                    Bottleneck(
-                        kind, self.regions[site], float(worth[row]), "s per VM, at the margin"
-                    )
-                )
-        return tuple(found)
+        least_s = BINDING * loads.max() / len(loads)
+        found = bottlenecks_of_rows(self.resources, self.regions, worth, least_s)
+        return found[:BOTTLENECKS_SHOWN]
 
     def _one_more_vm(
         self, made: ReduceOption, bottlenecks: tuple[Bottleneck, ...]

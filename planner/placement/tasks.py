@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from planner.model.answer import Cost, identified
-from planner.model.errors import DataError, InfeasibleError, InputError
+from planner.model.errors import DataError, InfeasibleError
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.shared_resources import Floats, SiteResources
@@ -50,13 +50,7 @@ class _Tasks:
         self.request, self.network = request, network
         machines = request.machines
         for machine in machines:
-            if machine.region not in network.sites:
-                raise InputError(
-                    f"vm {machine.id}, region",
-                    "is not part of the network",
-                    value=machine.region,
-                    remedy="Measure it, import measurements, or add it to a catalogue file.",
-                )
+            network.check_region(machine.region, f"vm {machine.id}, region")
         sites = [network.sites[machine.region] for machine in machines]
         egress = np.array([site.egress_gbps.expected for site in sites])
         ingress = np.array([site.ingress_gbps.expected for site in sites])

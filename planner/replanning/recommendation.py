@@ -19,7 +19,7 @@ from math import inf
 
 from planner.broadcast.recommendation import recommend_broadcast
 from planner.model.answer import Answer, Bounded
-from planner.model.errors import DataError, InfeasibleError, InputError
+from planner.model.errors import DataError, InfeasibleError
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.units import S_PER_H, gbps_text
@@ -66,13 +66,7 @@ def replan(request: ReplanRequest, network: Network, prices: Prices) -> Replan:
     """
     progress = in_progress(request)
     for region in progress.workload.regions:
-        if region not in network.sites:
-            raise InputError(
-                "plan",
-                "names a region that is not part of the network",
-                value=region,
-                remedy="Measure it, import measurements, or add it to a catalogue file.",
-            )
+        network.check_region(region, "plan", names="names a region that")
     return _Replanner(progress, network, prices, request.changes).answer()
 
 

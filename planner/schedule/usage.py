@@ -10,6 +10,7 @@ import numpy as np
 from planner.model.answer import Cost
 from planner.model.shared_resources import Floats, SiteResources
 from planner.model.units import S_PER_H
+from planner.model.vm_limits import vms_by_region
 from planner.schedule.plan import Busy, PathRate, Period
 from planner.schedule.request import ScheduleRequest
 from planner.shuffle.problem import ShuffleProblem
@@ -81,12 +82,7 @@ class Usage:
 
     def most_vms(self) -> dict[str, int]:
         """Return the most VMs at a time by region, of those that take part."""
-        most = self.site_vms().max(axis=0, initial=0.0)
-        return {
-            region: int(count)
-            for region, count in zip(self._problem.regions, most.tolist(), strict=True)
-            if count
-        }
+        return vms_by_region(self._problem.regions, self.site_vms().max(axis=0, initial=0.0))
 
     def cost(self) -> Cost:
         """Return fees and VMs: as many as each period needs, started anew whenever more are."""

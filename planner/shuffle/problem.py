@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.model.errors import DataError, InputError
+from planner.model.errors import DataError, no_path
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.shared_resources import Floats, SiteResources
@@ -53,13 +53,7 @@ def shuffle_problem(request: ShuffleRequest, network: Network, prices: Prices) -
         If nothing is known of any permitted path of a pair, or no fee of its direct link.
     """
     for region in request.ends:
-        if region not in network.sites:
-            raise InputError(
-                "demands",
-                "name a region that is not part of the network",
-                value=region,
-                remedy="Measure it, import measurements, or add it to a catalogue file.",
-            )
+        network.check_region(region, "demands", names="name a region that")
     ends = set(request.ends)
     may_relay = request.relays == "any"
     # Nothing else takes part, so nothing else is looked at.
@@ -120,7 +114,4 @@ def _refuse_unreachable(
     for src, dst in request.demands_gb:
         i, j = index[src], index[dst]
         if not (known[i, j] or one_hop[i, j]):
-            raise DataError(
-                f"Nothing is known of any path from {src} to {dst} under these rules. Measure or "
-                "import one of its links."
-            )
+            raise no_path(src, dst)

@@ -8,18 +8,23 @@ speeds up pairs that no other pair holds back (:func:`planner.solvers.max_min_fi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from planner.model.answer import Bottleneck, Cost, OneMoreVm, identified
-from planner.model.errors import DataError, InfeasibleError
+from planner.model.errors import DataError
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.shared_resources import Floats, links_of
 from planner.model.throughput import ramp_up_s
 from planner.model.units import BITS_PER_BYTE, S_PER_H
+from planner.model.vm_limits import (
+    bottlenecks_of_rows,
+    links_that_take_turns,
+    too_late,
+    vms_by_region,
+)
 from planner.shuffle.plan import Comparison, PairPlan, ShufflePath, ShufflePlan, ShufflePoint
 from planner.shuffle.problem import ShuffleProblem, shuffle_problem
 from planner.shuffle.request import ShuffleRequest
@@ -46,6 +51,7 @@ FEES_ROUNDS = 2
 MORE_VMS_SHOWN = 3
 MORE_VMS_GAP = 5e-3
 BINDING = 1e-3
+BOTTLENECKS_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -243,12 +249,7 @@ class _Shuffle:
         deadline_s = self.request.deadline_s
         if deadline_s is None or candidate.duration_s <= deadline_s:
             return
-        site = self._row_names(candidate)[0]
-        raise InfeasibleError(
-            f"the deadline of {deadline_s:.0f} s is below the {candidate.duration_s:.0f} s that "
-            f"these VMs need (the limit is {site[1]} at {site[0]})",
-            f"Allow at least {candidate.duration_s:.0f} s, or raise `vms` there.",
-        )
+        raise too_late(deadline_s, candidate.duration_s, *self._fullest_row(candidate))
 
     def _points(self) -> list[ShuffleCandidate]:
         """Return candidates from the fastest to the cheapest, none beaten in time and cost."""
@@ -290,7 +291,7 @@ class _Shuffle:
             relayed_share=max(0.0, relayed_share),
             cost_usd=chosen.cost,
             pairs=self._pairs(chosen),
-            vms=self._vms(chosen),
+            vms=vms_by_region(self.problem.regions, chosen.vms),
             gain=equal.duration_s / chosen.duration_s if equal.duration_s else None,
             gain_low=gain_low if relayed else 1.0 if self.direct else None,
             equal_share=equal,
@@ -300,13 +301,16 @@ class _Shuffle:
             ),
             bottlenecks=self._bottlenecks(chosen),
             one_more_vm=self._one_more_vm(chosen),
-            warnings=notes + self._warnings(chosen),
+            warnings=notes
+            + links_that_take_turns(
+                self.problem.regions, chosen.links_gbit, chosen.vms, self.request.connections
+            ),
             frontier=self._frontier() if self.request.frontier else (),
         )
         return identified(plan)
 
     def _reason(self, chosen: ShuffleCandidate, gain_low: float | None) -> str:
-        region, kind = self._row_names(chosen)[0]
+        kind, region = self._fullest_row(chosen)
         limit = f"The bottleneck is {kind} at {region}."
         if self.direct is None:
             return f"Some pairs have no direct link, so they are relayed. {limit}"
@@ -368,19 +372,11 @@ class _Shuffle:
             for (a, b), own in paths.items()
         )
 
-    def _vms(self, chosen: ShuffleCandidate) -> dict[str, int]:
-        return {
-            region: int(count)
-            for region, count in zip(self.problem.regions, chosen.vms.tolist(), strict=True)
-            if count
-        }
-
-    def _row_names(self, chosen: ShuffleCandidate) -> Sequence[tuple[str, str]]:
-        """Return sites and kinds of rows, the most loaded first."""
+    def _fullest_row(self, chosen: ShuffleCandidate) -> tuple[str, str]:
+        """Return the kind and the region of the most loaded row."""
         levels = self.resources.loads(chosen.links_gbit) / self.resources.row_vms
-        rows = np.argsort(-levels, kind="stable")
-        named = (self.resources.row(int(row)) for row in rows)
-        return [(self.problem.regions[site], kind) for kind, site in named]
+        kind, site = self.resources.row(int(levels.argmax()))
+        return kind, self.problem.regions[site]
 
     def _bottlenecks(self, chosen: ShuffleCandidate) -> tuple[Bottleneck, ...]:
         """Return the rows that decide the duration, the most valuable first."""
@@ -392,19 +388,9 @@ class _Shuffle:
         else:
             fullest = int(levels.argmax())
             worth[fullest] = levels[fullest] / resources.row_vms[fullest]
-        found = []
-        for row in np.argsort(-worth, kind="stable")[:5].tolist():
-            if worth[row] > BINDING * chosen.transfer_s / len(levels):
-                kind, site = resources.row(row)
-                found.append(
-                    Bottleneck(
-                        kind,
-                        self.problem.regions[site],
-                        float(worth[row]),
-                        "s per VM, at the margin",
-                    )
-                )
-        return tuple(found)
+        least_s = BINDING * chosen.transfer_s / len(levels)
+        found = bottlenecks_of_rows(resources, self.problem.regions, worth, least_s)
+        return found[:BOTTLENECKS_SHOWN]
 
     def _one_more_vm(self, chosen: ShuffleCandidate) -> tuple[OneMoreVm, ...]:
         """Return what one more VM at each of the tightest sites saves at least."""
@@ -428,17 +414,6 @@ class _Shuffle:
                 found.append(OneMoreVm(self.problem.regions[site], time_s + overhead_s, saved_s))
         return tuple(sorted(found, key=lambda more: -more.saved_s))
 
-    def _warnings(self, chosen: ShuffleCandidate) -> tuple[str, ...]:
-        links = chosen.links_gbit > 0
-        partners = np.maximum(links.sum(axis=0), links.sum(axis=1)) / np.maximum(chosen.vms, 1)
-        busiest = int(partners.argmax())
-        if partners[busiest] <= self.request.connections:
-            return ()
-        return (
-            f"a VM at {self.problem.regions[busiest]} has {partners[busiest]:.0f} links and only "
-            f"{self.request.connections} connections; the rates hold if links take turns",
-        )
-
     def _frontier(self) -> tuple[ShufflePoint, ...]:
         if self.request.relays == "none":
             points = [self.direct] if self.direct else []
@@ -449,7 +424,7 @@ class _Shuffle:
                 point.duration_s,
                 point.cost,
                 max(0.0, float(point.links_gbit.sum() / self.volumes.sum()) - 1),
-                self._vms(point),
+                vms_by_region(self.problem.regions, point.vms),
             )
             for point in points
         )

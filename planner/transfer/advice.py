@@ -6,8 +6,10 @@ from math import ceil, inf
 
 from planner.model.answer import Advice
 from planner.model.catalogue import Catalogue
+from planner.model.network import Network
+from planner.model.pricing import Prices
 from planner.model.throughput import MBIT_PER_MB
-from planner.model.units import MBPS_PER_GBPS, S_PER_H, gbps_text
+from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS, S_PER_H, gbps_text
 from planner.transfer.bottlenecks import Bottlenecks
 from planner.transfer.decision import Decider, Decision
 from planner.transfer.problem import End, TransferProblem
@@ -187,19 +189,16 @@ class Adviser:
         pairs = [(src, dst)]
         for relay in decision.optimum.relays:
             pairs += [(src, self.regions[relay]), (self.regions[relay], dst)]
-        widest = max(pairs, key=lambda pair: self._relative_width(*pair))
-        rate = self.network.link(*widest).rate_gbps(self.request.connections)
-        volume_gb = rate * PROBE_S / 8
-        cost = volume_gb * self.decider.prices.egress_usd_per_gb(*widest, volume_gb)
-        return [
-            Advice(
-                f"Measure {widest[0]} -> {widest[1]}",
-                f"the widest bounds in this decision; {volume_gb:.1f} GB in {PROBE_S:.0f} s "
-                "would tighten it",
-                cost,
-            )
-        ]
+        widest = max(pairs, key=lambda pair: self.bottlenecks.deciding(*pair).relative_width)
+        return [to_measure(*widest, self.network, self.decider.prices, self.request.connections)]
 
-    def _relative_width(self, src: str, dst: str) -> float:
-        estimate = self.bottlenecks.deciding(src, dst)
-        return (estimate.high - estimate.low) / estimate.expected if estimate.expected else inf
+
+def to_measure(src: str, dst: str, network: Network, prices: Prices, connections: int) -> Advice:
+    """Return the advice to measure the link whose bounds decide most."""
+    volume_gb = network.link(src, dst).rate_gbps(connections) * PROBE_S / BITS_PER_BYTE
+    return Advice(
+        f"Measure {src} -> {dst}",
+        f"the widest bounds in this decision; {volume_gb:.1f} GB in {PROBE_S:.0f} s would tighten "
+        "it",
+        volume_gb * prices.egress_usd_per_gb(src, dst, volume_gb),
+    )

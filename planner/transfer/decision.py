@@ -13,7 +13,7 @@ from math import inf
 from typing import TypeAlias
 
 from planner.model.answer import Bounded
-from planner.model.errors import DataError, InfeasibleError
+from planner.model.errors import InfeasibleError, no_path
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.transfer.allocation import EQUAL, Allocation
@@ -90,10 +90,7 @@ class Decider(OptionEvaluator):
                     "anything",
                     "Permit more relays, or wait until it is back.",
                 )
-            raise DataError(
-                f"Nothing is known of any path from {self.request.src} to {self.request.dst} "
-                "under these rules. Measure or import one of its links."
-            )
+            raise no_path(self.request.src, self.request.dst)
         direct = self._direct_option()
         if self.request.objective == "latency":
             return self._least_latency(direct)

@@ -21,7 +21,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
-from planner.model.errors import InputError
 from planner.model.network import Network
 from planner.model.pricing import Prices, relayed_usd_per_gb, site_vms_usd_per_h
 from planner.model.units import BITS_PER_BYTE, S_PER_H
@@ -122,13 +121,7 @@ def transfer_problem(request: TransferRequest, network: Network, prices: Prices)
     """
     src, dst = request.src, request.dst
     for field, region in (("src", src), ("dst", dst)):
-        if region not in network.sites:
-            raise InputError(
-                field,
-                "is not part of the network",
-                value=region,
-                remedy="Measure it, import measurements, or add it to a catalogue file.",
-            )
+        network.check_region(region, field)
     egress_caps, ingress_caps = network.caps()
     index = network.index
     volume_gb = request.volume_gb
