@@ -11,10 +11,10 @@ from planner.transfer.frontier import cost_time_frontier
 from planner.transfer.optimum import fastest, least_cost, least_value
 from planner.transfer.problem import TransferProblem
 from planner.transfer.recommendation import recommend
-from planner.transfer.reference import least_cost_reference
 from planner.transfer.request import TransferRequest
 from planner.transfer.single_path import greatest_rate_gbps
 from tests.planner.grid import Grid
+from tests.planner.reference import least_cost_reference
 
 REQUESTS = 2000
 FEWER = 200

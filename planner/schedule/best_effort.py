@@ -1,8 +1,7 @@
 """Schedules transfers without a deadline in the capacity that promised ones leave, early first.
 
-At every moment the higher priority goes first; equals share alike (max-min fairness by progressive
-filling, Bertsekas and Gallager, *Data Networks*, 6.5.2). Each keeps to its cheapest path, and is
-never held back while there is room on that. As one ends, the others share anew.
+At every moment the higher priority goes first; equals share alike. Each keeps to its cheapest path,
+and is never held back while there is room on that. As one ends, the others share anew.
 """
 
 from __future__ import annotations
@@ -13,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.model.shared_resources import Floats
+from planner.schedule.filling import filled, worthwhile
 
 DONE = 1e-9
-FULL = 1e-9
 
 
 @dataclass(frozen=True)
@@ -99,19 +98,7 @@ def _rates(
 ) -> Floats:
     """Return rates by priority, and by progressive filling within one."""
     rates = np.zeros(len(matrix))
-    room = np.maximum(room, 0.0)
-    # What is next to full is full: rates near nothing would last for ever.
-    room = np.where(room <= FULL * row_vms, 0.0, room)
+    room = worthwhile(room, row_vms)
     for priority in sorted(set(priorities[active].tolist()), reverse=True):
-        growing = active & (priorities == priority)
-        while growing.any():
-            growth = matrix[growing].sum(axis=0)
-            used = growth > 0
-            steps = np.divide(room, growth, out=np.full_like(room, np.inf), where=used)
-            step = float(steps.min())
-            rates[growing] += step
-            room = np.maximum(0.0, room - step * growth)
-            full = used & (steps <= step * (1 + FULL) + 1e-15)
-            room[full] = 0.0
-            growing &= ~(matrix[:, full] > 0).any(axis=1)
+        rates, room = filled(rates, matrix, active & (priorities == priority), room)
     return rates

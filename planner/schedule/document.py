@@ -76,20 +76,13 @@ def _transfer(entry: Any, where: str) -> TransferSchedule:
     periods = tuple(_period(item, f"{where}, period {at}") for at, item in enumerate(listed, 1))
     end_s = max((period.end_s for period in periods), default=None)
     return TransferSchedule(
-        asked.id,
-        asked.src,
-        asked.dst,
-        asked.volume_gb,
-        asked.start_s,
-        asked.deadline_s,
-        asked.priority,
-        asked.value_usd,
-        entry["verdict"],
-        end_s,
-        asked.deadline_s - end_s if asked.deadline_s is not None and end_s is not None else None,
-        0.0,
-        periods,
-        None,
+        **TimedTransfer.figures_of(asked),
+        verdict=entry["verdict"],
+        end_s=end_s,
+        slack_s=None if asked.deadline_s is None or end_s is None else asked.deadline_s - end_s,
+        egress_usd=0.0,
+        periods=periods,
+        remedies=None,
     )
 
 

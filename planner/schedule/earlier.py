@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from planner.model.shared_resources import Floats
+from planner.schedule.filling import filled, worthwhile
 
-FULL = 1e-9
 DONE = 1e-9
 
 
@@ -58,19 +58,5 @@ def sped_up(
 
 def _sped_up(loads: Floats, row_vms: Floats, growing: np.ndarray) -> Floats:
     """Return by how much each can be sped up together."""
-    factor = np.ones(len(loads))
-    room = row_vms - loads.sum(axis=0)
-    room = np.where(room <= FULL * row_vms, 0.0, room)
-    growing = growing & ~(loads[:, room <= 0] > 0).any(axis=1)
-    while growing.any():
-        growth = loads[growing].sum(axis=0)
-        steps = np.divide(room, growth, out=np.full_like(room, np.inf), where=growth > 0)
-        step = float(steps.min())
-        if not np.isfinite(step):
-            break
-        factor[growing] += step
-        room = np.maximum(0.0, room - step * growth)
-        full = (growth > 0) & (steps <= step * (1 + FULL) + 1e-15)
-        room[full] = 0.0
-        growing &= ~(loads[:, full] > 0).any(axis=1)
-    return factor
+    room = worthwhile(row_vms - loads.sum(axis=0), row_vms)
+    return filled(np.ones(len(loads)), loads, growing, room)[0]

@@ -72,18 +72,6 @@ class ScheduleProgress:
             if transfer.verdict == "refused" or left_gb <= NOTHING_LEFT * transfer.volume_gb:
                 done.append(replace(transfer, periods=before, egress_usd=0.0))
             else:
-                pending.append(Pending(_asked(transfer), left_gb, known=True))
+                asked = TimedTransfer(**TimedTransfer.figures_of(transfer))
+                pending.append(Pending(asked, left_gb, known=True))
         return cls(tuple(order), past, tuple(pending), tuple(done))
-
-
-def _asked(transfer: TransferSchedule) -> TimedTransfer:
-    return TimedTransfer(
-        transfer.id,
-        transfer.src,
-        transfer.dst,
-        transfer.volume_gb,
-        transfer.start_s,
-        transfer.deadline_s,
-        transfer.priority,
-        transfer.value_usd,
-    )

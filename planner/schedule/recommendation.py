@@ -29,6 +29,7 @@ from planner.schedule.program import ScheduleProgram
 from planner.schedule.progress import ScheduleProgress
 from planner.schedule.remedies import remedies
 from planner.schedule.request import ScheduleRequest
+from planner.schedule.timed_transfer import TimedTransfer
 from planner.schedule.usage import Sending, Usage
 
 FEES_ROOM = 1e-9
@@ -243,7 +244,7 @@ class _Schedule:
             best_effort=verdicts.count("best effort"),
             volume_gb=sum((transfer.volume_gb for transfer in sent), 0.0),
             relayed_share=self.usage.relayed_share() if self.usage else 0.0,
-            cost_usd=self.usage.cost() if self.usage else _no_cost(),
+            cost_usd=self.usage.cost() if self.usage else Cost.of(0.0, 0.0),
             bound_usd=self.bound_usd,
             value_usd=sum((t.value_usd or 0.0 for t in transfers if t.verdict == "admitted"), 0.0),
             transfers=transfers,
@@ -266,20 +267,13 @@ class _Schedule:
         if end_s is not None and transfer.deadline_s is not None:
             slack_s = max(0.0, transfer.deadline_s - end_s)
         return TransferSchedule(
-            transfer.id,
-            transfer.src,
-            transfer.dst,
-            transfer.volume_gb,
-            transfer.start_s,
-            transfer.deadline_s,
-            transfer.priority,
-            transfer.value_usd,
-            "refused" if refused else "admitted" if timed else "best effort",
-            end_s,
-            slack_s,
-            egress_usd,
-            periods,
-            self._remedies(number, item),
+            **TimedTransfer.figures_of(transfer),
+            verdict="refused" if refused else "admitted" if timed else "best effort",
+            end_s=end_s,
+            slack_s=slack_s,
+            egress_usd=egress_usd,
+            periods=periods,
+            remedies=self._remedies(number, item),
         )
 
     def _remedies(self, number: int, item: Pending) -> Remedies | None:
@@ -323,7 +317,3 @@ def _reason(transfers: Sequence[TransferSchedule]) -> str:
         f"{len(timed) - len(refused)} of {len(timed)} deadlines can be met together. No schedule "
         f"on these VMs also meets that of {names} without breaking one of higher priority."
     )
-
-
-def _no_cost() -> Cost:
-    return Cost.of(0.0, 0.0)

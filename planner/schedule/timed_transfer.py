@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from planner.fields.kinds import Count, Name, Region
 from planner.fields.quantities import Duration, Money, Volume
-from planner.fields.specified import Field, Figure, Limit, Specified, Text, field, specified
+from planner.fields.specified import (
+    Field,
+    Figure,
+    Limit,
+    Specified,
+    Text,
+    field,
+    fields_of,
+    specified,
+)
 from planner.model.errors import InputError
 
 # A century: more is a slip of the unit.
@@ -57,6 +68,11 @@ class TimedTransfer(Specified):
                 value=self.deadline_s,
                 remedy="Both count from the schedule's time 0.",
             )
+
+    @classmethod
+    def figures_of(cls, transfer: object) -> dict[str, Any]:
+        """Return what was asked of a transfer, from what has the same attributes."""
+        return {name: getattr(transfer, name) for name in fields_of(cls)}
 
     @property
     def usd_per_gb(self) -> float:

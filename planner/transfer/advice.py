@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import ceil, inf
 
 from planner.model.answer import Advice
@@ -12,7 +13,6 @@ from planner.model.throughput import MBIT_PER_MB
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS, S_PER_H, gbps_text
 from planner.transfer.bottlenecks import Bottlenecks
 from planner.transfer.decision import Decider, Decision
-from planner.transfer.problem import End, TransferProblem
 from planner.transfer.single_path import best_on_path
 
 WORTH_ADVISING = 1.05  # do not advise what gains less than five percent
@@ -90,14 +90,12 @@ class Adviser:
         transfer, direct = self.decision.transfer, self.decision.direct
         if direct is None:
             return []
-        src, dst, used = transfer.src, transfer.dst, direct.allocation
-        more = TransferProblem(
-            transfer.volume_gb,
-            End(src.cap_gbps, src.vm_usd_per_h, used.src_vms + 1),
-            End(dst.cap_gbps, dst.vm_usd_per_h, used.dst_vms + 1),
-            transfer.direct,
-            (),
-            transfer.vm_start_s,
+        used = direct.allocation
+        more = replace(
+            transfer,
+            src=replace(transfer.src, quota=used.src_vms + 1),
+            dst=replace(transfer.dst, quota=used.dst_vms + 1),
+            relays=(),
         )
         faster = best_on_path(more, None, time_value_usd_per_h=inf)
         if faster is None or faster.rate_gbps < direct.allocation.rate_gbps * WORTH_ADVISING:

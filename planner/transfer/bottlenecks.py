@@ -9,7 +9,6 @@ from planner.model.estimate import Estimate
 from planner.model.units import MBPS_PER_GBPS, gbps_text
 from planner.transfer.decision import Decider, Decision
 from planner.transfer.optimum import rate_duals
-from planner.transfer.problem import TransferProblem
 
 MARGINAL = 1e-6
 
@@ -74,17 +73,16 @@ class Bottlenecks:
             region = {"egress cap": src, "ingress cap": dst}.get(what, f"{src} -> {dst}")
             return (Bottleneck(what, region, rate, "Gbit/s per VM"),)
         whole = decision.transfer
-        used = TransferProblem(
-            whole.volume_gb,
-            replace(whole.src, quota=allocation.src_vms),
-            replace(whole.dst, quota=allocation.dst_vms),
-            whole.direct if allocation.direct_gbps else None,
-            [
+        used = replace(
+            whole,
+            src=replace(whole.src, quota=allocation.src_vms),
+            dst=replace(whole.dst, quota=allocation.dst_vms),
+            direct=whole.direct if allocation.direct_gbps else None,
+            relays=[
                 replace(relay, quota=allocation.relay_vms[relay.region])
                 for relay in whole.relays
                 if relay.region in allocation.relay_vms
             ],
-            whole.vm_start_s,
         )
         limits = rate_duals(used)
         found = [

@@ -8,7 +8,7 @@ cost, or cost plus the value of time.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import TypeAlias
 
@@ -102,18 +102,8 @@ class Decider(OptionEvaluator):
         chosen = optimum
         if gain and direct and gain.low < 1 + self.request.margin:
             chosen = direct
-        listed = (single_relays + self._further_relays())[: self.candidates]
-        return Decision(
-            self.request,
-            transfer,
-            chosen,
-            direct,
-            listed[0] if listed else None,
-            listed[1:],
-            optimum,
-            gain,
-            direct or self._fastest_direct(),
-        )
+        listed = single_relays + self._further_relays()
+        return self._decision(chosen, direct, listed, optimum, gain)
 
     def _least_latency(self, direct: Option | None) -> Decision:
         """Decide by round-trip time: a relay must gain both relatively and absolutely."""
@@ -138,7 +128,17 @@ class Decider(OptionEvaluator):
                 if gain.low >= 1 + self.request.margin and saved_ms >= LEAST_LATENCY_GAIN_MS:
                     chosen = optimum
         further = self._options(relays[DEFAULT_CANDIDATES : self.candidates])
-        listed = (options + further)[: self.candidates]
+        return self._decision(chosen, direct, options + further, optimum, gain)
+
+    def _decision(
+        self,
+        chosen: Option,
+        direct: Option | None,
+        relays: list[Option],
+        optimum: Option,
+        gain: Bounded | None,
+    ) -> Decision:
+        listed = relays[: self.candidates]
         return Decision(
             self.request,
             self.transfer,
@@ -228,10 +228,7 @@ class Decider(OptionEvaluator):
 
     def _beside(self, relay: Relay) -> Option | None:
         """Return the best plan over the direct path and one relay."""
-        whole = self.transfer
-        part = TransferProblem(
-            whole.volume_gb, whole.src, whole.dst, whole.direct, [relay], whole.vm_start_s
-        )
+        part = replace(self.transfer, relays=[relay])
         return self._best(lambda rate: self._anywhere(part, rate))
 
     def _relay_option(self, relay: Relay) -> Option | None:

@@ -20,10 +20,10 @@ from planner.transfer.optimum import (
     rate_duals,
 )
 from planner.transfer.problem import Direct, End, Relay, TransferProblem
-from planner.transfer.reference import least_cost_reference
 from tests.planner import independent
 from tests.planner.grid import january_grid
 from tests.planner.independent import near, same_cost
+from tests.planner.reference import least_cost_reference
 from tests.planner.strategies import patient, transfers
 from tests.properties import examples
 

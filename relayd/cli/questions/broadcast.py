@@ -9,8 +9,14 @@ from planner.broadcast.request import BroadcastRequest
 from planner.model.answer import Cost
 from planner.model.units import duration_text, gbps_text, usd_text, volume_text
 from relayd.cli import text
-from relayd.cli.options import wan_of
-from relayd.cli.questions.asking import one_thread, request_from
+from relayd.cli.questions.blocks import (
+    advice_block,
+    ask_and_print,
+    bounds_text,
+    headed,
+    snapshot_text,
+    vms_text,
+)
 from relayd.cli.text import filled, notes_block
 
 SHOWN_TREES = 3
@@ -23,10 +29,9 @@ VERDICTS = {
 
 def run(options: argparse.Namespace) -> int:
     """Answer one request."""
-    one_thread()
-    plan = wan_of(options).ask(request_from(options, BroadcastRequest))
-    print(plan.model_dump_json(indent=2) if options.json else human(plan, all_trees=options.trees))
-    return 0
+    return ask_and_print(
+        options, BroadcastRequest, lambda plan: human(plan, all_trees=options.trees)
+    )
 
 
 def human(plan: BroadcastPlan, *, all_trees: bool = False) -> str:
@@ -37,11 +42,11 @@ def human(plan: BroadcastPlan, *, all_trees: bool = False) -> str:
         f"{volume_text(plan.volume_gb)} each"
     )
     blocks = [
-        text.styled(VERDICTS[plan.verdict].format(len(plan.trees)), text.BOLD) + f"\n{head}",
+        headed(VERDICTS[plan.verdict].format(len(plan.trees)), head),
         filled(plan.reason),
         _comparison(plan),
         _trees(plan, all_trees=all_trees),
-        filled("VMs: " + ", ".join(f"{n} at {region}" for region, n in plan.vms.items()) + "."),
+        filled(f"VMs: {vms_text(plan.vms)}."),
     ]
     if plan.frontier:
         rows = [
@@ -55,21 +60,10 @@ def human(plan: BroadcastPlan, *, all_trees: bool = False) -> str:
             for point in plan.frontier
         ]
         blocks.append(text.table(("frontier", "$ total", "trees", "VMs", "relays"), rows))
-    if plan.advice:
-        lines = []
-        for advice in plan.advice:
-            sign = "+" if advice.cost_usd > 0 else "-" if advice.cost_usd < 0 else ""
-            cost = f"{sign}${usd_text(abs(advice.cost_usd))}" if advice.cost_usd else "free"
-            lines.append(filled(f"- {advice.action}: {advice.effect} ({cost})", indent="  "))
-        blocks.append("\n".join([text.styled("What would help", text.BOLD), *lines]))
-    snapshot = plan.snapshot
-    blocks.append(
-        filled(
-            f"{plan.confidence} Within the bounds of the estimates: "
-            f"{duration_text(plan.duration_s_low)} to {duration_text(plan.duration_s_high)}. "
-            f"{_proof(plan)} Snapshot {snapshot.id} ({snapshot.source}), as of {snapshot.as_of}."
-        )
-    )
+    blocks += advice_block(plan.advice)
+    bounds = bounds_text(plan.duration_s_low, plan.duration_s_high)
+    sure = f"{plan.confidence} {bounds} {_proof(plan)}"
+    blocks.append(filled(f"{sure} Snapshot {snapshot_text(plan.snapshot)}"))
     blocks += notes_block(plan.warnings)
     return "\n\n".join(blocks)
 

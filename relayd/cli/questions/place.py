@@ -8,17 +8,20 @@ from planner.model.units import duration_text, usd_text, volume_text
 from planner.placement.plan import ReducePlacement, TaskPlacement
 from planner.placement.request import ReduceRequest, TasksRequest
 from relayd.cli import text
-from relayd.cli.options import wan_of
-from relayd.cli.questions.asking import one_thread, request_from
+from relayd.cli.questions.blocks import (
+    ask_and_print,
+    bounds_text,
+    headed,
+    more_vms_block,
+    snapshot_text,
+    vms_text,
+)
 from relayd.cli.text import filled, notes_block
 
 
 def reduce(options: argparse.Namespace) -> int:
     """Say where to reduce."""
-    one_thread()
-    placement = wan_of(options).ask(request_from(options, ReduceRequest))
-    print(placement.model_dump_json(indent=2) if options.json else reduce_text(placement))
-    return 0
+    return ask_and_print(options, ReduceRequest, reduce_text)
 
 
 def reduce_text(placement: ReducePlacement) -> str:
@@ -38,43 +41,22 @@ def reduce_text(placement: ReducePlacement) -> str:
         ("egress, USD", *(usd_text(option.cost_usd.egress) for option in placement.options)),
         ("total, USD", *(usd_text(option.cost_usd.total) for option in placement.options)),
     ]
-    table = text.table(("", *columns), rows)
+    planned = f"planned with {placement.links} links"
+    bounds = bounds_text(placement.duration_s_low, placement.duration_s_high)
     blocks = [
-        text.styled(head, text.BOLD)
-        + f"\n{volume_text(placement.shuffle_gb)} to shuffle, planned with {placement.links} links",
+        headed(head, f"{volume_text(placement.shuffle_gb)} to shuffle, {planned}"),
         filled(placement.reason),
-        table,
-        filled(
-            "VMs: " + ", ".join(f"{n} at {region}" for region, n in placement.vms.items()) + "."
-        ),
+        text.table(("", *columns), rows),
+        filled(f"VMs: {vms_text(placement.vms)}."),
+        *more_vms_block(placement.one_more_vm, "{} sooner"),
+        filled(f"{bounds} Snapshot {snapshot_text(placement.snapshot)}"),
     ]
-    if placement.one_more_vm:
-        lines = [
-            filled(
-                f"- One more VM at {more.region}: {duration_text(more.duration_s)} in all, "
-                f"{duration_text(more.saved_s)} sooner",
-                indent="  ",
-            )
-            for more in placement.one_more_vm
-        ]
-        blocks.append("\n".join([text.styled("What would help", text.BOLD), *lines]))
-    snapshot = placement.snapshot
-    blocks.append(
-        filled(
-            f"Within the bounds of the estimates: {duration_text(placement.duration_s_low)} to "
-            f"{duration_text(placement.duration_s_high)}. Snapshot {snapshot.id} "
-            f"({snapshot.source}), as of {snapshot.as_of}."
-        )
-    )
     return "\n\n".join([*blocks, *notes_block(placement.warnings)])
 
 
 def tasks(options: argparse.Namespace) -> int:
     """Say on which VM to run which task."""
-    one_thread()
-    placement = wan_of(options).ask(request_from(options, TasksRequest))
-    print(placement.model_dump_json(indent=2) if options.json else tasks_text(placement))
-    return 0
+    return ask_and_print(options, TasksRequest, tasks_text)
 
 
 def tasks_text(placement: TaskPlacement) -> str:
@@ -93,7 +75,7 @@ def tasks_text(placement: TaskPlacement) -> str:
         for vm in placement.vms
     ]
     header = ("VM", "region", "CPUs", "sends", "receives", "busy", "limit", "tasks")
-    cost, snapshot = placement.cost_usd, placement.snapshot
+    cost = placement.cost_usd
     blocks = [
         text.styled(f"All exchanged in {duration_text(placement.duration_s)}.", text.BOLD),
         filled(placement.reason),
@@ -103,6 +85,6 @@ def tasks_text(placement: TaskPlacement) -> str:
             f"between VMs, {volume_text(placement.local_gb) if placement.local_gb else 'nothing'} "
             f"stays inside one. {usd_text(cost.egress)} USD egress and {usd_text(cost.vm)} USD VMs."
         ),
-        filled(f"Snapshot {snapshot.id} ({snapshot.source}), as of {snapshot.as_of}."),
+        filled(f"Snapshot {snapshot_text(placement.snapshot)}"),
     ]
     return "\n\n".join([*blocks, *notes_block(placement.warnings)])

@@ -14,6 +14,7 @@ from planner.transfer.request import TransferRequest
 from relayd.cli import text
 from relayd.cli.options import wan_of, whole_number
 from relayd.cli.questions.asking import request_from
+from relayd.cli.questions.blocks import advice_block, headed, snapshot_text, vms_text
 from relayd.cli.text import filled, notes_block
 from relayd.sources.wan import Wan
 
@@ -59,8 +60,10 @@ def human(plan: Plan, *, volume_assumed: bool = False, listed: bool = False) -> 
     request = plan.request
     assumed = " (assumed; say --volume)" if volume_assumed else ""
     blocks = [
-        text.styled(_verdict(plan), text.BOLD)
-        + f"\n{request['src']} -> {request['dst']}, {volume_text(request['volume_gb'])}{assumed}",
+        headed(
+            _verdict(plan),
+            f"{request['src']} -> {request['dst']}, {volume_text(request['volume_gb'])}{assumed}",
+        ),
         filled(plan.reason),
         _comparison(plan),
     ]
@@ -71,10 +74,8 @@ def human(plan: Plan, *, volume_assumed: bool = False, listed: bool = False) -> 
         blocks.append(_candidates([plan.best_relay, *plan.alternatives]))
     if plan.frontier:
         blocks.append(_frontier(plan))
-    if plan.advice:
-        blocks.append(text.styled("What would help", text.BOLD) + "\n" + "\n".join(_advice(plan)))
-    sure = f"{plan.confidence} Snapshot {plan.snapshot.id} ({plan.snapshot.source}), as of "
-    blocks.append(filled(sure + f"{plan.snapshot.as_of}."))
+    blocks += advice_block(plan.advice)
+    blocks.append(filled(f"{plan.confidence} Snapshot {snapshot_text(plan.snapshot)}"))
     blocks += notes_block(plan.warnings)
     return "\n\n".join(blocks)
 
@@ -153,9 +154,8 @@ def _paths(plan: Plan) -> str:
 
 
 def _machines(plan: Plan) -> str:
-    vms = ", ".join(f"{count} at {region}" for region, count in plan.vms.items())
     connections = max(path.connections for path in plan.paths)
-    lines = f"VMs: {vms}. Connections: {connections}"
+    lines = f"VMs: {vms_text(plan.vms)}. Connections: {connections}"
     lines += " a path at most." if len(plan.paths) > 1 else "."
     if plan.bottlenecks:
         binding = plan.bottlenecks[0]
@@ -196,12 +196,3 @@ def _frontier(plan: Plan) -> str:
         for point in plan.frontier
     ]
     return text.table(("frontier", "Gbit/s", "time", "$ total", "VMs"), rows)
-
-
-def _advice(plan: Plan) -> list[str]:
-    lines = []
-    for advice in plan.advice:
-        sign = "+" if advice.cost_usd > 0 else "-" if advice.cost_usd < 0 else ""
-        cost = f"{sign}${usd_text(abs(advice.cost_usd))}" if advice.cost_usd else "free"
-        lines.append(filled(f"- {advice.action}: {advice.effect} ({cost})", indent="  "))
-    return lines

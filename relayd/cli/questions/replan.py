@@ -9,17 +9,13 @@ from planner.model.units import duration_text, gbps_text, usd_text, volume_text
 from planner.replanning.plan import Continuation, Replan
 from planner.replanning.request import ReplanRequest
 from relayd.cli import text
-from relayd.cli.options import wan_of
-from relayd.cli.questions.asking import one_thread, request_from
+from relayd.cli.questions.blocks import ask_and_print, headed, snapshot_text, vms_text
 from relayd.cli.text import filled, notes_block
 
 
 def run(options: argparse.Namespace) -> int:
     """Answer one request."""
-    one_thread()
-    answer = wan_of(options).ask(request_from(options, ReplanRequest))
-    print(answer.model_dump_json(indent=2) if options.json else human(answer))
-    return 0
+    return ask_and_print(options, ReplanRequest, human)
 
 
 def human(answer: Replan) -> str:
@@ -35,18 +31,13 @@ def human(answer: Replan) -> str:
         f"{answer.kind} {answer.plan_id}, {volume_text(answer.remaining_gb)} left after "
         f"{duration_text(answer.elapsed_s)}{rate}"
     )
-    blocks = [text.styled(verdict, text.BOLD) + f"\n{head}", filled(answer.reason), _ways(answer)]
+    blocks = [headed(verdict, head), filled(answer.reason), _ways(answer)]
     if answer.cost_of_change:
         blocks.append(filled(_cost_of_change(answer)))
     if answer.verdict == "change":
         blocks.append(filled("--json has the new plan, under `plan`."))
-    snapshot = answer.snapshot
-    blocks.append(
-        filled(
-            f"Planned on snapshot {answer.planned_on}; now snapshot {snapshot.id} "
-            f"({snapshot.source}), as of {snapshot.as_of}."
-        )
-    )
+    now = snapshot_text(answer.snapshot)
+    blocks.append(filled(f"Planned on snapshot {answer.planned_on}; now snapshot {now}"))
     blocks += notes_block(answer.warnings)
     return "\n\n".join(blocks)
 
@@ -75,11 +66,10 @@ def _cost_of_change(answer: Replan) -> str:
     assert gain is not None
     parts = []
     if change.vms_to_start:
-        vms = ", ".join(f"{n} at {region}" for region, n in change.vms_to_start.items())
+        vms = vms_text(change.vms_to_start)
         parts.append(f"start {vms} ({duration_text(change.wait_s)}, the old plan goes on)")
     if change.vms_to_stop:
-        vms = ", ".join(f"{n} at {region}" for region, n in change.vms_to_stop.items())
-        parts.append(f"stop {vms}")
+        parts.append(f"stop {vms_text(change.vms_to_stop)}")
     if change.ramp_up_s:
         parts.append(f"{duration_text(change.ramp_up_s)} to get new paths up to speed")
     what = "; ".join(parts) if parts else "nothing to start or to wait for"

@@ -8,8 +8,13 @@ from planner.model.units import duration_text, gbps_text, usd_text, volume_text
 from planner.schedule.plan import SchedulePlan, TransferSchedule
 from planner.schedule.request import ScheduleRequest
 from relayd.cli import text
-from relayd.cli.options import wan_of
-from relayd.cli.questions.asking import one_thread, request_from
+from relayd.cli.questions.blocks import (
+    ask_and_print,
+    listed_block,
+    path_text,
+    snapshot_text,
+    vms_text,
+)
 from relayd.cli.text import filled, notes_block
 
 BAR = 40
@@ -18,10 +23,9 @@ SENDING, WAITING, OUTSIDE = "#", "-", " "
 
 def run(options: argparse.Namespace) -> int:
     """Answer one request."""
-    one_thread()
-    plan = wan_of(options).ask(request_from(options, ScheduleRequest))
-    print(plan.model_dump_json(indent=2) if options.json else human(plan, periods=options.periods))
-    return 0
+    return ask_and_print(
+        options, ScheduleRequest, lambda plan: human(plan, periods=options.periods)
+    )
 
 
 def human(plan: SchedulePlan, *, periods: bool = False) -> str:
@@ -35,18 +39,16 @@ def human(plan: SchedulePlan, *, periods: bool = False) -> str:
         filled(
             f"Cost from {duration_text(plan.now_s)} on: {usd_text(cost.egress)} USD egress and "
             f"{usd_text(cost.vm)} USD VMs. {plan.relayed_share:.0%} is relayed. VMs at most: "
-            + (", ".join(f"{n} at {region}" for region, n in plan.vms.items()) or "none")
-            + "."
+            f"{vms_text(plan.vms) or 'none'}."
         )
     )
-    if would_do := _what_would_do(plan):
-        blocks.append(would_do)
+    refused = [transfer for transfer in plan.transfers if transfer.remedies]
+    blocks += listed_block("What would do", [f"{t.id}: {_remedies(t)}" for t in refused])
     low = plan.request["rates"] == "low"
-    snapshot = plan.snapshot
     blocks.append(
         filled(
             f"Promises rest on {'the low bounds of' if low else 'what is expected of'} links and "
-            f"caps. Snapshot {snapshot.id} ({snapshot.source}), as of {snapshot.as_of}."
+            f"caps. Snapshot {snapshot_text(plan.snapshot)}"
         )
     )
     blocks += notes_block(plan.warnings)
@@ -101,8 +103,7 @@ def _periods(plan: SchedulePlan) -> str:
     for transfer in plan.transfers:
         for period in transfer.periods:
             paths = ", ".join(
-                ("direct" if len(path.regions) == 2 else f"via {path.regions[1]}")
-                + f" {gbps_text(path.throughput_gbps)}"
+                f"{path_text(path.regions)} {gbps_text(path.throughput_gbps)}"
                 for path in period.paths
             )
             rows.append(
@@ -116,15 +117,6 @@ def _periods(plan: SchedulePlan) -> str:
                 )
             )
     return text.table(("transfer", "from", "to", "Gbit/s", "connections", "paths"), rows)
-
-
-def _what_would_do(plan: SchedulePlan) -> str:
-    lines = []
-    for transfer in plan.transfers:
-        if transfer.remedies:
-            found = _remedies(transfer)
-            lines.append(filled(f"- {transfer.id}: {found}", indent="  "))
-    return "\n".join([text.styled("What would do", text.BOLD), *lines]) if lines else ""
 
 
 def _remedies(transfer: TransferSchedule) -> str:

@@ -8,8 +8,15 @@ from planner.model.units import duration_text, gbps_text, usd_text, volume_text
 from planner.shuffle.plan import Comparison, ShufflePlan
 from planner.shuffle.request import ShuffleRequest
 from relayd.cli import text
-from relayd.cli.options import wan_of
-from relayd.cli.questions.asking import one_thread, request_from
+from relayd.cli.questions.blocks import (
+    ask_and_print,
+    bounds_text,
+    headed,
+    more_vms_block,
+    path_text,
+    snapshot_text,
+    vms_text,
+)
 from relayd.cli.text import filled, notes_block
 
 SHOWN_PAIRS = 8
@@ -17,10 +24,7 @@ SHOWN_PAIRS = 8
 
 def run(options: argparse.Namespace) -> int:
     """Answer one request."""
-    one_thread()
-    plan = wan_of(options).ask(request_from(options, ShuffleRequest))
-    print(plan.model_dump_json(indent=2) if options.json else human(plan, all_pairs=options.pairs))
-    return 0
+    return ask_and_print(options, ShuffleRequest, lambda plan: human(plan, all_pairs=options.pairs))
 
 
 def human(plan: ShufflePlan, *, all_pairs: bool = False) -> str:
@@ -33,11 +37,11 @@ def human(plan: ShufflePlan, *, all_pairs: bool = False) -> str:
     senders = {pair.src for pair in plan.pairs} | {pair.dst for pair in plan.pairs}
     head = f"{len(plan.pairs)} pairs among {len(senders)} regions, {volume_text(plan.volume_gb)}"
     blocks = [
-        text.styled(verdict, text.BOLD) + f"\n{head}",
+        headed(verdict, head),
         filled(plan.reason),
         _comparison(plan),
         _pairs(plan, all_pairs=all_pairs),
-        filled("VMs: " + ", ".join(f"{n} at {region}" for region, n in plan.vms.items()) + "."),
+        filled(f"VMs: {vms_text(plan.vms)}."),
     ]
     if plan.frontier:
         rows = [
@@ -50,24 +54,9 @@ def human(plan: ShufflePlan, *, all_pairs: bool = False) -> str:
             for point in plan.frontier
         ]
         blocks.append(text.table(("frontier", "$ total", "relayed", "VMs"), rows))
-    if plan.one_more_vm:
-        lines = [
-            filled(
-                f"- One more VM at {more.region}: {duration_text(more.duration_s)} in all, at "
-                f"least {duration_text(more.saved_s)} sooner",
-                indent="  ",
-            )
-            for more in plan.one_more_vm
-        ]
-        blocks.append("\n".join([text.styled("What would help", text.BOLD), *lines]))
-    snapshot = plan.snapshot
-    blocks.append(
-        filled(
-            f"Within the bounds of the estimates: {duration_text(plan.duration_s_low)} to "
-            f"{duration_text(plan.duration_s_high)}. Snapshot {snapshot.id} ({snapshot.source}), "
-            f"as of {snapshot.as_of}."
-        )
-    )
+    blocks += more_vms_block(plan.one_more_vm, "at least {} sooner")
+    bounds = bounds_text(plan.duration_s_low, plan.duration_s_high)
+    blocks.append(filled(f"{bounds} Snapshot {snapshot_text(plan.snapshot)}"))
     blocks += notes_block(plan.warnings)
     return "\n\n".join(blocks)
 
@@ -103,8 +92,7 @@ def _pairs(plan: ShufflePlan, *, all_pairs: bool) -> str:
     rows = []
     for pair in shown:
         paths = ", ".join(
-            ("direct" if len(path.regions) == 2 else f"via {path.regions[1]}")
-            + (f" {path.share:.0%}" if len(pair.paths) > 1 else "")
+            path_text(path.regions) + (f" {path.share:.0%}" if len(pair.paths) > 1 else "")
             for path in pair.paths
         )
         rows.append(

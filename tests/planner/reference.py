@@ -1,9 +1,7 @@
 """The transfer problem as a model to read, solved by OR-Tools (CBC).
 
 It states what :mod:`planner.transfer.problem` says in formulas, line by line, and shares no code
-with :mod:`planner.transfer.optimum`, which answers the same question some thirty times faster;
-tests hold the two equal. It is also the engine for variants that the fast path does not cover, such
-as a greatest number of relays.
+with :mod:`planner.transfer.optimum`, which answers the same question some thirty times faster.
 """
 
 from __future__ import annotations
@@ -39,7 +37,7 @@ def least_cost_reference(
     """
     if rate_gbps <= 0:
         return None
-    R = rate_gbps  # noqa: N806 - as in the formulas
+    R = rate_gbps  # as in the formulas
     src, dst, relays = transfer.src, transfer.dst, transfer.relays
     direct = transfer.direct if transfer.direct and transfer.direct.pair_gbps > 0 else None
     hours = transfer.gbps_h / R + transfer.vm_start_s / S_PER_H

@@ -1,0 +1,78 @@
+"""What the commands that ask questions print: an answer as JSON, and the text that many share."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from planner.fields.specified import Specified
+from planner.model.answer import Advice, OneMoreVm
+from planner.model.network import Snapshot
+from planner.model.units import duration_text, usd_text
+from relayd.cli import text
+from relayd.cli.options import wan_of
+from relayd.cli.questions.asking import one_thread, request_from
+from relayd.cli.text import filled
+
+
+def ask_and_print(
+    options: argparse.Namespace, request: type[Specified], human: Callable[[Any], str]
+) -> int:
+    """Ask what the options say, and print the answer: as JSON, or as text for people."""
+    one_thread()
+    answer = wan_of(options).ask(request_from(options, request))
+    print(answer.model_dump_json(indent=2) if options.json else human(answer))
+    return 0
+
+
+def headed(verdict: str, rest: str) -> str:
+    """Return an answer's first block: the verdict in bold, and the rest below."""
+    return text.styled(verdict, text.BOLD) + f"\n{rest}"
+
+
+def vms_text(vms: Mapping[str, int]) -> str:
+    """Return VMs such as ``2 at aws:us-east-1, 1 at aws:sa-east-1``."""
+    return ", ".join(f"{count} at {region}" for region, count in vms.items())
+
+
+def path_text(regions: tuple[str, ...]) -> str:
+    """Return how a path of two or three regions leads: ``direct``, or ``via`` its relay."""
+    return "direct" if len(regions) == 2 else f"via {regions[1]}"
+
+
+def bounds_text(low_s: float, high_s: float) -> str:
+    """Return the bounds of a duration, as a sentence."""
+    bounds = f"{duration_text(low_s)} to {duration_text(high_s)}"
+    return f"Within the bounds of the estimates: {bounds}."
+
+
+def snapshot_text(snapshot: Snapshot) -> str:
+    """Return what an answer rests on: the snapshot's id, source and time."""
+    return f"{snapshot.id} ({snapshot.source}), as of {snapshot.as_of}."
+
+
+def advice_block(advice: Iterable[Advice]) -> list[str]:
+    """Return the block of remedies with what they cost; none where there are none."""
+    lines = []
+    for one in advice:
+        sign = "+" if one.cost_usd > 0 else "-"
+        cost = f"{sign}${usd_text(abs(one.cost_usd))}" if one.cost_usd else "free"
+        lines.append(f"{one.action}: {one.effect} ({cost})")
+    return listed_block("What would help", lines)
+
+
+def more_vms_block(found: Iterable[OneMoreVm], sooner: str) -> list[str]:
+    """Return the block of what one more VM brings; `sooner` has a place for the time saved."""
+    lines = [
+        f"One more VM at {more.region}: {duration_text(more.duration_s)} in all, "
+        + sooner.format(duration_text(more.saved_s))
+        for more in found
+    ]
+    return listed_block("What would help", lines)
+
+
+def listed_block(title: str, lines: Iterable[str]) -> list[str]:
+    """Return the block of a list under a title; none where the list is empty."""
+    listed = [filled(f"- {line}", indent="  ") for line in lines]
+    return ["\n".join([text.styled(title, text.BOLD), *listed])] if listed else []
