@@ -1,8 +1,4 @@
-"""A broadcast's plan: which trees carry which share, who forwards, until when, and what it costs.
-
-The same object from the library and the command line (``--json``). Keys may be added, never
-renamed or removed.
-"""
+"""A broadcast's plan: which trees carry which share, who forwards, until when, and for how much."""
 
 from __future__ import annotations
 

@@ -57,11 +57,11 @@ def recommend_broadcast(
     adviser = BroadcastAdviser(decider, decision, network, prices)
     low_s, high_s = decider.evaluate.range_s(chosen)
     rate = problem.volume_gbit / chosen.transfer_s
-    search, described = decider.search, request.described()
+    search = decider.search
     plan = BroadcastPlan(
         plan_id="",
         snapshot=network.snapshot,
-        request=described,
+        request=request.described(),
         verdict=builder.verdict(chosen),
         reason=adviser.reason(),
         throughput_gbps=rate,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
 from typing import Any, TypeAlias
 
-from planner.fields.kinds import Kind, Region
+from planner.fields.kinds import Kind, Region, list_schema, object_schema
 from planner.fields.quantities import MOST_VOLUME_GB, Volume
 from planner.model.errors import InputError
 from planner.model.units import parse_volume_gb
@@ -54,8 +54,7 @@ class Pairs(Kind[Any]):
 
     def schema(self) -> dict[str, Any]:
         """Return the schema of a list of pairs."""
-        row = pair_row_schema(self.title)
-        return {"type": "array", "items": row, "minItems": self.least, "maxItems": MOST_DEMANDS}
+        return list_schema(pair_row_schema(self.title), self.least, MOST_DEMANDS)
 
 
 def pair_rows(volumes: Mapping[Pair, float]) -> list[dict[str, Any]]:
@@ -66,13 +65,8 @@ def pair_rows(volumes: Mapping[Pair, float]) -> list[dict[str, Any]]:
 def pair_row_schema(title: str) -> dict[str, Any]:
     """Return the schema of a pair's object."""
     name = Region().schema()
-    return {
-        "type": "object",
-        "title": title,
-        "properties": {"src": name, "dst": name, "volume_gb": Volume(0.0).schema()},
-        "required": ["src", "dst", "volume_gb"],
-        "additionalProperties": False,
-    }
+    properties = {"src": name, "dst": name, "volume_gb": Volume(0.0).schema()}
+    return object_schema(title, properties, properties)
 
 
 def demands_gb(

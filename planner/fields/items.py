@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
-from planner.fields.kinds import Kind, check_count
+from planner.fields.kinds import Kind, check_count, list_schema
 from planner.fields.specified import Field, Specified, fields_of, schema_of
 from planner.model.errors import InputError
 
@@ -86,12 +86,7 @@ class Items(Kind[tuple[S, ...]]):
 
     def schema(self) -> dict[str, Any]:
         """Return the schema of a list of objects."""
-        return {
-            "type": "array",
-            "items": schema_of(self.of),
-            "minItems": self.least,
-            "maxItems": self.most,
-        }
+        return list_schema(schema_of(self.of), self.least, self.most)
 
     def described(self) -> dict[str, Any]:
         """Return the fields of an item."""

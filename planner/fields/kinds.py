@@ -232,12 +232,7 @@ class Names(Kind[tuple[str, ...]]):
 
     def schema(self) -> dict[str, Any]:
         """Return the schema of a list."""
-        return {
-            "type": "array",
-            "items": Region().schema(),
-            "minItems": self.least,
-            "maxItems": self.most,
-        }
+        return list_schema(Region().schema(), self.least, self.most)
 
 
 class Name(Region):
@@ -348,6 +343,25 @@ class AnswerDocument(Kind[Any]):
     def schema(self) -> dict[str, Any]:
         """Return the schema of any object."""
         return {"type": "object"}
+
+
+def list_schema(items: dict[str, Any], least: int, most: int) -> dict[str, Any]:
+    """Return the schema of a list."""
+    return {"type": "array", "items": items, "minItems": least, "maxItems": most}
+
+
+def object_schema(
+    title: str, properties: dict[str, Any], required: Iterable[str], **more: Any
+) -> dict[str, Any]:
+    """Return the schema of an object that knows no other keys."""
+    return {
+        "type": "object",
+        "title": title,
+        **more,
+        "properties": properties,
+        "required": list(required),
+        "additionalProperties": False,
+    }
 
 
 def check_count(count: int, least: int, most: int, field: str) -> None:

@@ -32,7 +32,7 @@ from typing import (
     overload,
 )
 
-from planner.fields.kinds import Kind
+from planner.fields.kinds import Kind, object_schema
 from planner.model.errors import InputError
 
 In = TypeVar("In", contravariant=True)
@@ -332,14 +332,12 @@ def unknown_field(given: str, known: Mapping[str, Field[Any, Any]]) -> InputErro
 def schema_of(request: type[Specified]) -> dict[str, Any]:
     """Return the JSON schema of a specified class: an object that knows no other keys."""
     known = fields_of(request).values()
-    return {
-        "type": "object",
-        "title": request.__name__,
-        "description": (request.__doc__ or "").partition("\n")[0],
-        "properties": {field.key: field.schema() for field in known},
-        "required": [field.key for field in known if field.required],
-        "additionalProperties": False,
-    }
+    return object_schema(
+        request.__name__,
+        {field.key: field.schema() for field in known},
+        [field.key for field in known if field.required],
+        description=(request.__doc__ or "").partition("\n")[0],
+    )
 
 
 def description_of(request: type[Specified]) -> list[dict[str, Any]]:

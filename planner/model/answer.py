@@ -50,7 +50,11 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Recommendation(Answer):
-    """An answer to a question, on a snapshot; see :func:`identified` for its id."""
+    """An answer to a question, on a snapshot; see :func:`identified` for its id.
+
+    The same object from the library, the command line (``--json``) and the HTTP service. Keys may
+    be added, never renamed or removed.
+    """
 
     plan_id: str
     snapshot: Snapshot

@@ -1,8 +1,4 @@
-"""Placements: where to reduce, and on which VM to run which task.
-
-The same objects from the library and the command line (``--json``). Keys may be added, never
-renamed or removed.
-"""
+"""Placements: where to reduce, and on which VM to run which task."""
 
 from __future__ import annotations
 

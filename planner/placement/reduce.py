@@ -284,13 +284,12 @@ class _Reduce:
         options += self._without_a_plan()
         made = options[0]
         transfers, ramp_s = self._transfers(chosen.fractions), self._ramp_s(chosen.fractions)
-        described = request.described()
         part = self._takes_part(chosen.fractions)
         bottlenecks = self._bottlenecks(chosen, transfers)
         plan = ReducePlacement(
             plan_id="",
             snapshot=self.network.snapshot,
-            request=described,
+            request=request.described(),
             reason=self._reason(options, bottlenecks),
             links=request.links,
             fractions=made.fractions,

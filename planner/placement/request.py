@@ -8,7 +8,16 @@ from typing import Any, Literal, TypeAlias
 
 from planner.fields.demands import Pair, Pairs, demands_gb
 from planner.fields.items import Items
-from planner.fields.kinds import ByPlace, Kind, Name, Names, OneOf, Region
+from planner.fields.kinds import (
+    ByPlace,
+    Kind,
+    Name,
+    Names,
+    OneOf,
+    Region,
+    list_schema,
+    object_schema,
+)
 from planner.fields.quantities import LEAST_FIGURE, Duration, Money, Number, Proportion, Volume
 from planner.fields.shared import (
     RelayingRequest,
@@ -158,14 +167,8 @@ class Tasks(Kind[dict[str, float]]):
 
     def schema(self) -> dict[str, Any]:
         """Return the schema of a list of tasks, or of an object of CPUs by task."""
-        task = {
-            "type": "object",
-            "title": "Task",
-            "properties": {"id": Name().schema(), "cpus": self._cpus.schema() | {"default": 1.0}},
-            "required": ["id"],
-            "additionalProperties": False,
-        }
-        listed = {"type": "array", "items": task, "minItems": 1, "maxItems": MOST_TASKS}
+        properties = {"id": Name().schema(), "cpus": self._cpus.schema() | {"default": 1.0}}
+        listed = list_schema(object_schema("Task", properties, ["id"]), 1, MOST_TASKS)
         by_name = {
             "type": "object",
             "additionalProperties": self._cpus.schema(),

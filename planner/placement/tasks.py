@@ -209,13 +209,12 @@ class _Tasks:
         used = np.isin(np.arange(len(problem.slots)), where)
         hours = (time_s + ramp_s + request.vm_start_s) / S_PER_H
         proven = bool(time_s <= bound_s * (1 + 1e-5) + ROUNDING)
-        described = request.described()
         names = [machine.id for machine in request.machines]
         moved = float(links.sum()) / BITS_PER_BYTE
         plan = TaskPlacement(
             plan_id="",
             snapshot=self.network.snapshot,
-            request=described,
+            request=request.described(),
             reason=self._reason(time_s, bound_s, greedy_s, proven=proven),
             assignment={
                 task: names[place] for task, place in zip(self.names, where.tolist(), strict=True)

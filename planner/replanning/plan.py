@@ -1,8 +1,4 @@
-"""What to do with a plan in progress: keep it or change it, and what each takes and costs.
-
-The same object from the library and the command line (``--json``). Keys may be added, never
-renamed or removed.
-"""
+"""What to do with a plan in progress: keep it or change it, and what each takes and costs."""
 
 from __future__ import annotations
 

@@ -213,8 +213,6 @@ def without_limits(request: AnyRequest) -> AnyRequest:
         return replace(
             request, objective="time", deadline_s=None, budget_usd=None, min_throughput_gbps=None
         )
-    if isinstance(request, ShuffleRequest):
-        return replace(request, objective="time", deadline_s=None)
     return replace(request, objective="time", deadline_s=None)
 
 

@@ -1,8 +1,4 @@
-"""A schedule: which transfers are admitted, and at what rate each sends when and over what.
-
-The same object from the library and the command line (``--json``). Keys may be added, never
-renamed or removed.
-"""
+"""A schedule: which transfers are admitted, and at what rate each sends when and over what."""
 
 from __future__ import annotations
 

@@ -230,12 +230,11 @@ class _Schedule:
             sorted([*self.progress.done, *made], key=lambda t: order.get(t.id, len(order)))
         )
         verdicts = [transfer.verdict for transfer in transfers]
-        described = self.request.described()
         sent = [transfer for transfer in transfers if transfer.verdict != "refused"]
         plan = SchedulePlan(
             plan_id="",
             snapshot=network.snapshot,
-            request=described,
+            request=self.request.described(),
             reason=_reason(transfers),
             now_s=self.now_s,
             end_s=max((transfer.end_s or 0.0 for transfer in sent), default=self.now_s),

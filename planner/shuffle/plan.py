@@ -1,8 +1,4 @@
-"""A shuffle's plan: how fast each pair sends, over which paths, until when, and what it costs.
-
-The same object from the library and the command line (``--json``). Keys may be added, never
-renamed or removed.
-"""
+"""A shuffle's plan: how fast each pair sends, over which paths, until when, and what it costs."""
 
 from __future__ import annotations
 

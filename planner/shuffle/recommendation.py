@@ -274,12 +274,11 @@ class _Shuffle:
         low_s, high_s = self._range_s(chosen)
         equal = self._equal_share()
         bound_s = self._fast.bound if self._fast else chosen.transfer_s
-        described = self.request.described()
         relayed_share = float(chosen.links_gbit.sum() / self.volumes.sum()) - 1
         plan = ShufflePlan(
             plan_id="",
             snapshot=network.snapshot,
-            request=described,
+            request=self.request.described(),
             verdict="relayed" if relayed else "direct",
             reason=self._reason(chosen, gain_low),
             duration_s=chosen.duration_s,

@@ -1,8 +1,4 @@
-"""A plan: what to do, why, and what each alternative would give and cost.
-
-The same object from the library, the command line (``--json``) and the HTTP service. Keys may
-be added, never renamed or removed.
-"""
+"""A plan: what to do, why, and what each alternative would give and cost."""
 
 from __future__ import annotations
 
@@ -110,7 +106,7 @@ class FrontierPoint:
 
 @dataclass(frozen=True, slots=True)
 class Plan(Recommendation):
-    """A recommendation; see the module's docstring for its stability."""
+    """A recommendation for one transfer."""
 
     request: dict[str, Any]
     verdict: Verdict

@@ -56,11 +56,10 @@ def recommend(
     low = decider.rate_at(allocation, "low")
     high = decider.rate_at(allocation, "high")
     builder = _PlanBuilder(decider, decision.fastest_direct)
-    described = request.described()
     plan = Plan(
         plan_id="",
         snapshot=network.snapshot,
-        request=described,
+        request=request.described(),
         verdict=verdict_of(allocation),
         reason=explanation.reason(),
         throughput_gbps=allocation.rate_gbps,

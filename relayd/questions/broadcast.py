@@ -9,7 +9,7 @@ from planner.broadcast.recommendation import recommend_broadcast
 from planner.broadcast.request import BroadcastRequest
 from planner.model.errors import InputError
 from relayd.questions.network_view import NetworkView
-from relayd.questions.resolving import by_regions, prices, vm_types
+from relayd.questions.resolving import by_regions, notes_of, prices, vm_types
 
 
 def plan_broadcast(wan: NetworkView, request: BroadcastRequest) -> BroadcastPlan:
@@ -39,8 +39,5 @@ def plan_broadcast(wan: NetworkView, request: BroadcastRequest) -> BroadcastPlan
     )
     network = wan.network_of(resolved.ends, vm_types(wan, request))
     return recommend_broadcast(
-        resolved,
-        network,
-        prices(wan, network, request),
-        notes=tuple(resolution.note for resolution in (source, *found) if resolution.note),
+        resolved, network, prices(wan, network, request), notes=notes_of((source, *found))
     )

@@ -10,7 +10,7 @@ from planner.placement.reduce import recommend_reduce
 from planner.placement.request import ReduceRequest, TasksRequest
 from planner.placement.tasks import recommend_tasks
 from relayd.questions.network_view import NetworkView
-from relayd.questions.resolving import by_regions, forbidden, prices, vm_types
+from relayd.questions.resolving import by_regions, forbidden, notes_of, prices, vm_types
 
 
 def place_reduce(wan: NetworkView, request: ReduceRequest) -> ReducePlacement:
@@ -39,7 +39,7 @@ def place_reduce(wan: NetworkView, request: ReduceRequest) -> ReducePlacement:
         resolved,
         network,
         prices(wan, network, request),
-        notes=tuple(r.note for r in (*found.values(), *reducers.values()) if r.note),
+        notes=notes_of((*found.values(), *reducers.values())),
     )
 
 
@@ -53,5 +53,5 @@ def place_tasks(wan: NetworkView, request: TasksRequest) -> TaskPlacement:
     resolved = replace(request, machines=machines)
     regions = tuple(dict.fromkeys(machine.region for machine in machines))
     network = wan.network_of(regions, vm_types(wan, request))
-    notes = tuple(dict.fromkeys(resolution.note for resolution in found if resolution.note))
+    notes = tuple(dict.fromkeys(notes_of(found)))
     return recommend_tasks(resolved, network, prices(wan, network, request), notes=notes)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from planner.fields.shared import PricedRequest, RelayingRequest
-from planner.model.aliases import permitted, resolve_many
+from planner.model.aliases import Resolution, permitted, resolve_many
 from planner.model.errors import InputError
 from planner.model.network import Network
 from planner.model.pricing import CataloguePrices
@@ -53,6 +53,11 @@ def forbidden(
                 remedy="Rules bind relays and both ends: change the rule or the end.",
             )
     return frozenset(known) - may_relay - set(ends.values())
+
+
+def notes_of(found: Iterable[Resolution]) -> tuple[str, ...]:
+    """Return what was understood from names, where that is worth saying."""
+    return tuple(resolution.note for resolution in found if resolution.note)
 
 
 def prices(wan: NetworkView, network: Network, request: PricedRequest) -> CataloguePrices:

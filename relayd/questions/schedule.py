@@ -9,7 +9,7 @@ from planner.schedule.plan import SchedulePlan
 from planner.schedule.recommendation import recommend_schedule
 from planner.schedule.request import ScheduleRequest
 from relayd.questions.network_view import NetworkView
-from relayd.questions.resolving import by_regions, prices, vm_types
+from relayd.questions.resolving import by_regions, notes_of, prices, vm_types
 
 
 def plan_schedule(wan: NetworkView, request: ScheduleRequest) -> SchedulePlan:
@@ -33,8 +33,5 @@ def plan_schedule(wan: NetworkView, request: ScheduleRequest) -> SchedulePlan:
     resolved = replace(request, transfers=transfers, **by_regions(wan, request, ends))
     network = wan.network_of(tuple(dict.fromkeys(ends.values())), vm_types(wan, request))
     return recommend_schedule(
-        resolved,
-        network,
-        prices(wan, network, request),
-        notes=tuple(resolution.note for resolution in found.values() if resolution.note),
+        resolved, network, prices(wan, network, request), notes=notes_of(found.values())
     )

@@ -10,7 +10,7 @@ from planner.shuffle.recommendation import recommend_shuffle
 from planner.shuffle.request import ShuffleRequest
 from relayd.questions.matrix_threads import one_matrix_thread
 from relayd.questions.network_view import NetworkView
-from relayd.questions.resolving import by_regions, prices, vm_types
+from relayd.questions.resolving import by_regions, notes_of, prices, vm_types
 
 
 def plan_shuffle(wan: NetworkView, request: ShuffleRequest) -> ShufflePlan:
@@ -26,14 +26,16 @@ def plan_shuffle(wan: NetworkView, request: ShuffleRequest) -> ShufflePlan:
     ends = {f"demands ({name})": resolution.region_id for name, resolution in found.items()}
     resolved = replace(request, demands_gb=demands, **by_regions(wan, request, ends))
     network = wan.network_of(resolved.ends, vm_types(wan, request))
-    notes = [resolution.note for resolution in found.values() if resolution.note]
     # What is down carries nothing, so it is on no path; that should not go unsaid.
-    notes += [
+    down = [
         f"{state}; plans will change once it is back."
         for pair, state in network.states.items()
         if pair in demands
     ]
     with one_matrix_thread():
         return recommend_shuffle(
-            resolved, network, prices(wan, network, request), notes=tuple(notes)
+            resolved,
+            network,
+            prices(wan, network, request),
+            notes=(*notes_of(found.values()), *down),
         )

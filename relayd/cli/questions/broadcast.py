@@ -9,14 +9,7 @@ from planner.broadcast.request import BroadcastRequest
 from planner.model.answer import Cost
 from planner.model.units import duration_text, gbps_text, usd_text, volume_text
 from relayd.cli import text
-from relayd.cli.questions.blocks import (
-    advice_block,
-    ask_and_print,
-    bounds_text,
-    headed,
-    snapshot_text,
-    vms_text,
-)
+from relayd.cli.questions import printing
 from relayd.cli.text import filled, notes_block
 
 SHOWN_TREES = 3
@@ -29,7 +22,7 @@ VERDICTS = {
 
 def run(options: argparse.Namespace) -> int:
     """Answer one request."""
-    return ask_and_print(
+    return printing.ask_and_print(
         options, BroadcastRequest, lambda plan: human(plan, all_trees=options.trees)
     )
 
@@ -42,11 +35,11 @@ def human(plan: BroadcastPlan, *, all_trees: bool = False) -> str:
         f"{volume_text(plan.volume_gb)} each"
     )
     blocks = [
-        headed(VERDICTS[plan.verdict].format(len(plan.trees)), head),
+        printing.headed(VERDICTS[plan.verdict].format(len(plan.trees)), head),
         filled(plan.reason),
         _comparison(plan),
         _trees(plan, all_trees=all_trees),
-        filled(f"VMs: {vms_text(plan.vms)}."),
+        filled(f"VMs: {printing.vms_text(plan.vms)}."),
     ]
     if plan.frontier:
         rows = [
@@ -60,10 +53,10 @@ def human(plan: BroadcastPlan, *, all_trees: bool = False) -> str:
             for point in plan.frontier
         ]
         blocks.append(text.table(("frontier", "$ total", "trees", "VMs", "relays"), rows))
-    blocks += advice_block(plan.advice)
-    bounds = bounds_text(plan.duration_s_low, plan.duration_s_high)
+    blocks += printing.advice_block(plan.advice)
+    bounds = printing.bounds_text(plan.duration_s_low, plan.duration_s_high)
     sure = f"{plan.confidence} {bounds} {_proof(plan)}"
-    blocks.append(filled(f"{sure} Snapshot {snapshot_text(plan.snapshot)}"))
+    blocks.append(filled(f"{sure} Snapshot {printing.snapshot_text(plan.snapshot)}"))
     blocks += notes_block(plan.warnings)
     return "\n\n".join(blocks)
 

@@ -8,20 +8,13 @@ from planner.model.units import duration_text, usd_text, volume_text
 from planner.placement.plan import ReducePlacement, TaskPlacement
 from planner.placement.request import ReduceRequest, TasksRequest
 from relayd.cli import text
-from relayd.cli.questions.blocks import (
-    ask_and_print,
-    bounds_text,
-    headed,
-    more_vms_block,
-    snapshot_text,
-    vms_text,
-)
+from relayd.cli.questions import printing
 from relayd.cli.text import filled, notes_block
 
 
 def reduce(options: argparse.Namespace) -> int:
     """Say where to reduce."""
-    return ask_and_print(options, ReduceRequest, reduce_text)
+    return printing.ask_and_print(options, ReduceRequest, reduce_text)
 
 
 def reduce_text(placement: ReducePlacement) -> str:
@@ -42,21 +35,21 @@ def reduce_text(placement: ReducePlacement) -> str:
         ("total, USD", *(usd_text(option.cost_usd.total) for option in placement.options)),
     ]
     planned = f"planned with {placement.links} links"
-    bounds = bounds_text(placement.duration_s_low, placement.duration_s_high)
+    bounds = printing.bounds_text(placement.duration_s_low, placement.duration_s_high)
     blocks = [
-        headed(head, f"{volume_text(placement.shuffle_gb)} to shuffle, {planned}"),
+        printing.headed(head, f"{volume_text(placement.shuffle_gb)} to shuffle, {planned}"),
         filled(placement.reason),
         text.table(("", *columns), rows),
-        filled(f"VMs: {vms_text(placement.vms)}."),
-        *more_vms_block(placement.one_more_vm, "{} sooner"),
-        filled(f"{bounds} Snapshot {snapshot_text(placement.snapshot)}"),
+        filled(f"VMs: {printing.vms_text(placement.vms)}."),
+        *printing.more_vms_block(placement.one_more_vm, "{} sooner"),
+        filled(f"{bounds} Snapshot {printing.snapshot_text(placement.snapshot)}"),
     ]
     return "\n\n".join([*blocks, *notes_block(placement.warnings)])
 
 
 def tasks(options: argparse.Namespace) -> int:
     """Say on which VM to run which task."""
-    return ask_and_print(options, TasksRequest, tasks_text)
+    return printing.ask_and_print(options, TasksRequest, tasks_text)
 
 
 def tasks_text(placement: TaskPlacement) -> str:
@@ -85,6 +78,6 @@ def tasks_text(placement: TaskPlacement) -> str:
             f"between VMs, {volume_text(placement.local_gb) if placement.local_gb else 'nothing'} "
             f"stays inside one. {usd_text(cost.egress)} USD egress and {usd_text(cost.vm)} USD VMs."
         ),
-        filled(f"Snapshot {snapshot_text(placement.snapshot)}"),
+        filled(f"Snapshot {printing.snapshot_text(placement.snapshot)}"),
     ]
     return "\n\n".join([*blocks, *notes_block(placement.warnings)])

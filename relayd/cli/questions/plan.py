@@ -13,8 +13,8 @@ from planner.transfer.plan import Plan, RelayOption
 from planner.transfer.request import TransferRequest
 from relayd.cli import text
 from relayd.cli.options import wan_of, whole_number
+from relayd.cli.questions import printing
 from relayd.cli.questions.asking import request_from
-from relayd.cli.questions.blocks import advice_block, headed, snapshot_text, vms_text
 from relayd.cli.text import filled, notes_block
 from relayd.sources.wan import Wan
 
@@ -60,7 +60,7 @@ def human(plan: Plan, *, volume_assumed: bool = False, listed: bool = False) -> 
     request = plan.request
     assumed = " (assumed; say --volume)" if volume_assumed else ""
     blocks = [
-        headed(
+        printing.headed(
             _verdict(plan),
             f"{request['src']} -> {request['dst']}, {volume_text(request['volume_gb'])}{assumed}",
         ),
@@ -74,8 +74,8 @@ def human(plan: Plan, *, volume_assumed: bool = False, listed: bool = False) -> 
         blocks.append(_candidates([plan.best_relay, *plan.alternatives]))
     if plan.frontier:
         blocks.append(_frontier(plan))
-    blocks += advice_block(plan.advice)
-    blocks.append(filled(f"{plan.confidence} Snapshot {snapshot_text(plan.snapshot)}"))
+    blocks += printing.advice_block(plan.advice)
+    blocks.append(filled(f"{plan.confidence} Snapshot {printing.snapshot_text(plan.snapshot)}"))
     blocks += notes_block(plan.warnings)
     return "\n\n".join(blocks)
 
@@ -155,7 +155,7 @@ def _paths(plan: Plan) -> str:
 
 def _machines(plan: Plan) -> str:
     connections = max(path.connections for path in plan.paths)
-    lines = f"VMs: {vms_text(plan.vms)}. Connections: {connections}"
+    lines = f"VMs: {printing.vms_text(plan.vms)}. Connections: {connections}"
     lines += " a path at most." if len(plan.paths) > 1 else "."
     if plan.bottlenecks:
         binding = plan.bottlenecks[0]

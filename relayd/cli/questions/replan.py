@@ -9,13 +9,13 @@ from planner.model.units import duration_text, gbps_text, usd_text, volume_text
 from planner.replanning.plan import Continuation, Replan
 from planner.replanning.request import ReplanRequest
 from relayd.cli import text
-from relayd.cli.questions.blocks import ask_and_print, headed, snapshot_text, vms_text
+from relayd.cli.questions import printing
 from relayd.cli.text import filled, notes_block
 
 
 def run(options: argparse.Namespace) -> int:
     """Answer one request."""
-    return ask_and_print(options, ReplanRequest, human)
+    return printing.ask_and_print(options, ReplanRequest, human)
 
 
 def human(answer: Replan) -> str:
@@ -31,12 +31,12 @@ def human(answer: Replan) -> str:
         f"{answer.kind} {answer.plan_id}, {volume_text(answer.remaining_gb)} left after "
         f"{duration_text(answer.elapsed_s)}{rate}"
     )
-    blocks = [headed(verdict, head), filled(answer.reason), _ways(answer)]
+    blocks = [printing.headed(verdict, head), filled(answer.reason), _ways(answer)]
     if answer.cost_of_change:
         blocks.append(filled(_cost_of_change(answer)))
     if answer.verdict == "change":
         blocks.append(filled("--json has the new plan, under `plan`."))
-    now = snapshot_text(answer.snapshot)
+    now = printing.snapshot_text(answer.snapshot)
     blocks.append(filled(f"Planned on snapshot {answer.planned_on}; now snapshot {now}"))
     blocks += notes_block(answer.warnings)
     return "\n\n".join(blocks)
@@ -66,10 +66,10 @@ def _cost_of_change(answer: Replan) -> str:
     assert gain is not None
     parts = []
     if change.vms_to_start:
-        vms = vms_text(change.vms_to_start)
+        vms = printing.vms_text(change.vms_to_start)
         parts.append(f"start {vms} ({duration_text(change.wait_s)}, the old plan goes on)")
     if change.vms_to_stop:
-        parts.append(f"stop {vms_text(change.vms_to_stop)}")
+        parts.append(f"stop {printing.vms_text(change.vms_to_stop)}")
     if change.ramp_up_s:
         parts.append(f"{duration_text(change.ramp_up_s)} to get new paths up to speed")
     what = "; ".join(parts) if parts else "nothing to start or to wait for"

@@ -8,13 +8,7 @@ from planner.model.units import duration_text, gbps_text, usd_text, volume_text
 from planner.schedule.plan import SchedulePlan, TransferSchedule
 from planner.schedule.request import ScheduleRequest
 from relayd.cli import text
-from relayd.cli.questions.blocks import (
-    ask_and_print,
-    listed_block,
-    path_text,
-    snapshot_text,
-    vms_text,
-)
+from relayd.cli.questions import printing
 from relayd.cli.text import filled, notes_block
 
 BAR = 40
@@ -23,7 +17,7 @@ SENDING, WAITING, OUTSIDE = "#", "-", " "
 
 def run(options: argparse.Namespace) -> int:
     """Answer one request."""
-    return ask_and_print(
+    return printing.ask_and_print(
         options, ScheduleRequest, lambda plan: human(plan, periods=options.periods)
     )
 
@@ -39,16 +33,16 @@ def human(plan: SchedulePlan, *, periods: bool = False) -> str:
         filled(
             f"Cost from {duration_text(plan.now_s)} on: {usd_text(cost.egress)} USD egress and "
             f"{usd_text(cost.vm)} USD VMs. {plan.relayed_share:.0%} is relayed. VMs at most: "
-            f"{vms_text(plan.vms) or 'none'}."
+            f"{printing.vms_text(plan.vms) or 'none'}."
         )
     )
     refused = [transfer for transfer in plan.transfers if transfer.remedies]
-    blocks += listed_block("What would do", [f"{t.id}: {_remedies(t)}" for t in refused])
+    blocks += printing.listed_block("What would do", [f"{t.id}: {_remedies(t)}" for t in refused])
     low = plan.request["rates"] == "low"
     blocks.append(
         filled(
             f"Promises rest on {'the low bounds of' if low else 'what is expected of'} links and "
-            f"caps. Snapshot {snapshot_text(plan.snapshot)}"
+            f"caps. Snapshot {printing.snapshot_text(plan.snapshot)}"
         )
     )
     blocks += notes_block(plan.warnings)
@@ -103,7 +97,7 @@ def _periods(plan: SchedulePlan) -> str:
     for transfer in plan.transfers:
         for period in transfer.periods:
             paths = ", ".join(
-                f"{path_text(path.regions)} {gbps_text(path.throughput_gbps)}"
+                f"{printing.path_text(path.regions)} {gbps_text(path.throughput_gbps)}"
                 for path in period.paths
             )
             rows.append(

@@ -8,15 +8,7 @@ from planner.model.units import duration_text, gbps_text, usd_text, volume_text
 from planner.shuffle.plan import Comparison, ShufflePlan
 from planner.shuffle.request import ShuffleRequest
 from relayd.cli import text
-from relayd.cli.questions.blocks import (
-    ask_and_print,
-    bounds_text,
-    headed,
-    more_vms_block,
-    path_text,
-    snapshot_text,
-    vms_text,
-)
+from relayd.cli.questions import printing
 from relayd.cli.text import filled, notes_block
 
 SHOWN_PAIRS = 8
@@ -24,7 +16,9 @@ SHOWN_PAIRS = 8
 
 def run(options: argparse.Namespace) -> int:
     """Answer one request."""
-    return ask_and_print(options, ShuffleRequest, lambda plan: human(plan, all_pairs=options.pairs))
+    return printing.ask_and_print(
+        options, ShuffleRequest, lambda plan: human(plan, all_pairs=options.pairs)
+    )
 
 
 def human(plan: ShufflePlan, *, all_pairs: bool = False) -> str:
@@ -37,11 +31,11 @@ def human(plan: ShufflePlan, *, all_pairs: bool = False) -> str:
     senders = {pair.src for pair in plan.pairs} | {pair.dst for pair in plan.pairs}
     head = f"{len(plan.pairs)} pairs among {len(senders)} regions, {volume_text(plan.volume_gb)}"
     blocks = [
-        headed(verdict, head),
+        printing.headed(verdict, head),
         filled(plan.reason),
         _comparison(plan),
         _pairs(plan, all_pairs=all_pairs),
-        filled(f"VMs: {vms_text(plan.vms)}."),
+        filled(f"VMs: {printing.vms_text(plan.vms)}."),
     ]
     if plan.frontier:
         rows = [
@@ -54,9 +48,9 @@ def human(plan: ShufflePlan, *, all_pairs: bool = False) -> str:
             for point in plan.frontier
         ]
         blocks.append(text.table(("frontier", "$ total", "relayed", "VMs"), rows))
-    blocks += more_vms_block(plan.one_more_vm, "at least {} sooner")
-    bounds = bounds_text(plan.duration_s_low, plan.duration_s_high)
-    blocks.append(filled(f"{bounds} Snapshot {snapshot_text(plan.snapshot)}"))
+    blocks += printing.more_vms_block(plan.one_more_vm, "at least {} sooner")
+    bounds = printing.bounds_text(plan.duration_s_low, plan.duration_s_high)
+    blocks.append(filled(f"{bounds} Snapshot {printing.snapshot_text(plan.snapshot)}"))
     blocks += notes_block(plan.warnings)
     return "\n\n".join(blocks)
 
@@ -92,7 +86,7 @@ def _pairs(plan: ShufflePlan, *, all_pairs: bool) -> str:
     rows = []
     for pair in shown:
         paths = ", ".join(
-            path_text(path.regions) + (f" {path.share:.0%}" if len(pair.paths) > 1 else "")
+            printing.path_text(path.regions) + (f" {path.share:.0%}" if len(pair.paths) > 1 else "")
             for path in pair.paths
         )
         rows.append(
