@@ -6,7 +6,8 @@ import asyncio
 import time
 
 from relayd.store import Store
-from relayd.store.campaigns.spending import Spending, day_of
+from relayd.store.campaigns.spending import Spending
+from relayd.times import utc_date
 from relayd.watch.storage import StoreThread
 
 
@@ -47,7 +48,7 @@ class LivenessBudget:
             return await self._spend(usd, sent_gb)
 
     async def _spend(self, usd: float, sent_gb: float) -> bool:
-        today = day_of(time.time())
+        today = utc_date(time.time())
         if today != self._day or self._spent_usd + usd > self._reserved_usd:
             await self.settle()
             if self._refused_day == today:
@@ -75,7 +76,7 @@ class LivenessBudget:
     @property
     def empty(self) -> bool:
         """Whether today's budget is used up."""
-        return self._refused_day == day_of(time.time())
+        return self._refused_day == utc_date(time.time())
 
     async def settle(self) -> None:
         """Return the unspent part of the reservation."""

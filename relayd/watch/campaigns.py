@@ -18,10 +18,11 @@ from probes.fleet.hosts import Fleet
 from relayd.campaigns.events import SUBJECT
 from relayd.store import Store
 from relayd.store.campaigns.log import Campaigns
-from relayd.store.campaigns.spending import Spending, day_of
+from relayd.store.campaigns.spending import Spending
 from relayd.store.events import Events
 from relayd.store.links.level_shifts import LevelShifts
 from relayd.store.metadata import Metadata
+from relayd.times import utc_date
 from relayd.watch.campaign_thread import STARTED_BY, CampaignThread, DueCampaign
 from relayd.watch.settings import DAY_S, WatchOptions, day_left_s
 from relayd.watch.storage import StoreThread
@@ -75,7 +76,7 @@ class CampaignScheduler:
         due = await self.storage.do(lambda store: self._due(store, now_s))
         if due is None:
             return
-        day = day_of(now_s)
+        day = utc_date(now_s)
         reserved_usd = await self.storage.do(lambda store: self._reserved(store, day, now_s))
         if reserved_usd > 0:
             await self._run(due, day, reserved_usd)

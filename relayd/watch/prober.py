@@ -14,10 +14,10 @@ from probes.fleet.sessions import Sessions
 from probes.liveness.probing import ProbeParameters, parameters_for
 from relayd.campaigns.inputs import MeasuredFleet
 from relayd.store import Store
-from relayd.store.campaigns.spending import Spending, day_of
+from relayd.store.campaigns.spending import Spending
 from relayd.store.events import Events
 from relayd.store.links.states import LinkStates
-from relayd.times import utc_text
+from relayd.times import utc_date, utc_text
 from relayd.watch.budget import LivenessBudget
 from relayd.watch.campaigns import CampaignScheduler
 from relayd.watch.links import WatchedLinks
@@ -290,7 +290,7 @@ class ActiveProber:
 
 
 def _spent_today(store: Store) -> tuple[float, float]:
-    spending, today = Spending(store.database), day_of(time.time())
+    spending, today = Spending(store.database), utc_date(time.time())
     return spending.committed_usd(today), spending.sent_gb(today)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -24,6 +24,14 @@ class ResponseModel(BaseModel):
     """Base of responses; keys may be added, never renamed or removed."""
 
     model_config = ConfigDict(frozen=True)
+
+
+def attributes_as(model: type[ResponseModel], source: object, **others: Any) -> dict[str, Any]:
+    """Return the fields of a model: those not given are attributes of the source."""
+    return {
+        name: others[name] if name in others else getattr(source, name)
+        for name in model.model_fields
+    }
 
 
 class Page(RequestModel):

@@ -12,7 +12,8 @@ from aiohttp import web
 from planner.model.document import estimate_as_json
 from planner.model.errors import InputError
 from planner.model.network import Network
-from relayd.http.models.changes import Changes, ChangesQuery
+from relayd.http.models.changes import Changes, ChangeSeen, ChangesQuery
+from relayd.http.models.common import attributes_as
 from relayd.http.responses.cursors import cursor, whole_position
 from relayd.http.responses.json_responses import document_response
 from relayd.http.route import RequestContext, Route
@@ -67,14 +68,8 @@ def _read(store: Store, now: Network, since_s: float, now_s: float) -> dict[str,
 
 
 def _change(found: EstimateChange) -> dict[str, object]:
-    return {
-        "src": found.src,
-        "dst": found.dst,
-        "metric": found.metric,
-        "before": estimate_as_json(found.before),
-        "after": estimate_as_json(found.after),
-        "ratio": found.ratio,
-    }
+    before, after = estimate_as_json(found.before), estimate_as_json(found.after)
+    return attributes_as(ChangeSeen, found, before=before, after=after)
 
 
 def _seen(row: SnapshotRow | None) -> dict[str, object] | None:

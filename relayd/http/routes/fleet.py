@@ -13,7 +13,8 @@ from planner.model.catalogue import Catalogue
 from planner.model.document import site_as_json
 from relayd.campaigns.caps import cap_json, measured_caps
 from relayd.http.campaigns.fleet_file import fleet_of
-from relayd.http.models.fleet import FleetAnswer, Sites
+from relayd.http.models.common import attributes_as
+from relayd.http.models.fleet import FleetAnswer, FleetHost, ReferenceCaps, Sites
 from relayd.http.responses.json_responses import document_response, encoded, tagged_response
 from relayd.http.responses.problems import ProblemError
 from relayd.http.route import RequestContext, Route
@@ -60,14 +61,12 @@ async def get_fleet(context: RequestContext) -> web.Response:
 
 def _host(host: Host, watch: Mapping[str, Any]) -> dict[str, Any]:
     """Return a host without what logging in takes; the watcher speaks of regions."""
-    return {
-        "name": host.name,
-        "region": host.region,
-        "zone": host.zone,
-        "vm_type": host.vm_type,
-        "unreachable": watch.get("unreachable", {}).get(host.region),
-        "remedy": watch.get("remedies", {}).get(host.region) or None,
-    }
+    return attributes_as(
+        FleetHost,
+        host,
+        unreachable=watch.get("unreachable", {}).get(host.region),
+        remedy=watch.get("remedies", {}).get(host.region) or None,
+    )
 
 
 async def get_sites(context: RequestContext) -> web.Response:
@@ -87,15 +86,7 @@ def _sites(current: Current) -> bytes:
 
 def _reference(catalogue: Catalogue, vm_type: str) -> dict[str, object] | None:
     known = catalogue.vm_types.get(vm_type)
-    if known is None:
-        return None
-    return {
-        "egress_gbps": known.egress_gbps,
-        "ingress_gbps": known.ingress_gbps,
-        "window_mb": known.window_mb,
-        "burstable": known.burstable,
-        "source": known.source,
-    }
+    return None if known is None else attributes_as(ReferenceCaps, known)
 
 
 ROUTES = (

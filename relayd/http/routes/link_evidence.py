@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from math import inf
 from typing import Any
 
@@ -12,8 +11,12 @@ from planner.model.document import estimate_as_json
 from planner.model.errors import DataError, InputError
 from planner.model.estimate import Estimate
 from planner.model.network import Snapshot
+from relayd.http.models.common import attributes_as
 from relayd.http.models.link_evidence import (
+    Evidence,
+    EvidenceSeries,
     LinkEvents,
+    LinkEventSeen,
     LinkEventsQuery,
     LinkEvidence,
     LinkSummary,
@@ -24,7 +27,7 @@ from relayd.http.responses.json_responses import document_response, encoded, jso
 from relayd.http.responses.problems import ProblemError
 from relayd.http.route import RequestContext, Route
 from relayd.snapshots.link_evidence import FigureEvidence, SeriesEvidence, evidence_of
-from relayd.store.links.events import NEWEST, LinkEvent, Position, link_events
+from relayd.store.links.events import NEWEST, Position, link_events
 from relayd.store.opening import Store
 from relayd.store.samples.reading import StoredSample
 
@@ -99,14 +102,11 @@ async def get_link_events(context: RequestContext) -> web.Response:
     page, next_cursor = page_of(found, query.limit, lambda event: (repr(event.at_s), event.number))
     return document_response(
         service.current.snapshot,
-        {"events": [_event(event) for event in page], "next_cursor": next_cursor},
+        {
+            "events": [attributes_as(LinkEventSeen, event) for event in page],
+            "next_cursor": next_cursor,
+        },
     )
-
-
-def _event(found: LinkEvent) -> dict[str, Any]:
-    said = asdict(found)
-    del said["number"]  # of use to cursors alone
-    return said
 
 
 def _event_position(text: str | None) -> Position:
@@ -137,28 +137,23 @@ async def get_link_evidence(context: RequestContext) -> web.Response:
 
 
 def _evidence(found: FigureEvidence) -> dict[str, Any]:
-    origin = found.origin
-    return {
-        "quantity": origin.quantity,
-        "region": origin.region,
-        "estimate": finite_as_json(origin.estimate),
-        "kind": origin.kind,
-        "rule": origin.rule,
-        "rests_on": origin.rests_on,
-        "series": [_series(used) for used in found.used],
-        "further": found.further,
-    }
+    return attributes_as(
+        Evidence,
+        found.origin,
+        estimate=finite_as_json(found.origin.estimate),
+        series=[_series(used) for used in found.used],
+        further=found.further,
+    )
 
 
 def _series(used: SeriesEvidence) -> dict[str, Any]:
-    return {
-        "src": used.series.src,
-        "dst": used.series.dst,
-        "metric": used.series.metric,
-        "samples": [sample_as_json(stored) for stored in used.samples],
-        "left_out": used.left_out,
-        "was_read": used.was_read,
-    }
+    return attributes_as(
+        EvidenceSeries,
+        used.series,
+        samples=[sample_as_json(stored) for stored in used.samples],
+        left_out=used.left_out,
+        was_read=used.was_read,
+    )
 
 
 def sample_as_json(stored: StoredSample) -> dict[str, Any]:

@@ -15,7 +15,9 @@ from planner.model.errors import DataError
 from planner.model.link import Link, Site
 from planner.model.pricing import CataloguePrices
 from probes.analysis.geodesic import GLASS, propagation
+from relayd.http.models.common import attributes_as
 from relayd.http.models.network import (
+    Caps,
     History,
     HistoryQuery,
     LinkAnswer,
@@ -132,16 +134,7 @@ def matrix_bytes(
     if digits:
         # By way of text: a power of ten times a whole number would show a binary fraction's end.
         values = [[float(f"{value:.{digits}g}") for value in row] for row in values.tolist()]
-    return encoded(
-        {
-            "snapshot": found.snapshot,
-            "metric": found.metric,
-            "unit": found.unit,
-            "regions": found.regions,
-            "values": values,
-            "sources": found.sources,
-        }
-    )
+    return encoded(attributes_as(MatrixAnswer, found, values=values))
 
 
 def _link(context: RequestContext) -> Link:
@@ -153,13 +146,13 @@ def _link(context: RequestContext) -> Link:
 
 
 def _caps(site: Site) -> dict[str, Any]:
-    return {
-        "region": site.region,
-        "vm_type": site.vm_type,
-        "egress_gbps": finite_as_json(site.egress_gbps),
-        "ingress_gbps": finite_as_json(site.ingress_gbps),
-        "window_mb": estimate_as_json(site.window_mb),
-    }
+    return attributes_as(
+        Caps,
+        site,
+        egress_gbps=finite_as_json(site.egress_gbps),
+        ingress_gbps=finite_as_json(site.ingress_gbps),
+        window_mb=estimate_as_json(site.window_mb),
+    )
 
 
 def _usd_per_gb(current: Current, link: Link) -> float | None:

@@ -7,7 +7,8 @@ from typing import Any
 from aiohttp import web
 
 from planner.fields.specified import description_of
-from relayd.http.models.questions import Questions
+from relayd.http.models.common import attributes_as
+from relayd.http.models.questions import Questions, QuestionSeen
 from relayd.http.responses.json_responses import encoded, json_response, tagged_response
 from relayd.http.route import RequestContext, Route
 from relayd.http.routes.plans import answer_bytes
@@ -30,15 +31,7 @@ async def get_questions(context: RequestContext) -> web.Response:
 
 
 def _described(question: Question) -> dict[str, Any]:
-    return {
-        "name": question.name,
-        "method": question.method,
-        "path": question.path,
-        "command": question.command,
-        "summary": question.summary,
-        "example": question.example,
-        "fields": description_of(question.request),
-    }
+    return attributes_as(QuestionSeen, question, fields=description_of(question.request))
 
 
 _MORE = {"schedule": "A transfer that can't be admitted is part of the answer, not an error."}

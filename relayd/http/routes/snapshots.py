@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import asdict
 
 from aiohttp import web
 
 from planner.model.document import document_of
 from planner.model.errors import InputError
-from relayd.http.models.common import Page
-from relayd.http.models.network import Graph, Snapshots
+from relayd.http.models.common import Page, attributes_as
+from relayd.http.models.network import Graph, Snapshots, SnapshotSeen
 from relayd.http.responses.cursors import page_of, position
 from relayd.http.responses.json_responses import document_response, encoded, tagged_response
 from relayd.http.route import RequestContext, Route
@@ -49,14 +48,7 @@ def _graph(current: Current) -> bytes:
 
 def snapshot_seen(row: SnapshotRow) -> dict[str, object]:
     """Return a snapshot without its links and sites, as lists show it."""
-    return {
-        **{key: value for key, value in asdict(snapshot_of(row)).items() if key != "source"},
-        "created_at_s": row.created_at_s,
-        "source": row.source,
-        "samples_through": row.samples_through,
-        "links": row.links,
-        "sites": row.sites,
-    }
+    return attributes_as(SnapshotSeen, row, as_of=snapshot_of(row).as_of)
 
 
 ROUTES = (

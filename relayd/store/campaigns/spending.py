@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Literal, TypeAlias
 
 from relayd.store.database import Database
 
 Kind: TypeAlias = Literal["liveness", "campaign"]
-
-
-def day_of(at_s: float) -> str:
-    """Return the UTC day of a time."""
-    return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%d")
 
 
 class Spending:

@@ -31,9 +31,10 @@ from probes.samples import Sample
 from relayd.catalogue.loading import load_catalogue
 from relayd.snapshots.building import make_snapshot
 from relayd.store import open_store
-from relayd.store.campaigns.spending import Spending, day_of
+from relayd.store.campaigns.spending import Spending
 from relayd.store.events import Event, Events
 from relayd.store.samples.ingest import append
+from relayd.times import utc_date
 from relayd.watch.settings import WatchOptions
 from relayd.watch.watcher import Watcher
 from relayd.watch.webhook import SIGNATURE, Webhook
@@ -99,7 +100,7 @@ def _links(db: Path) -> list[Event]:
 
 def _committed_usd(db: Path) -> float:
     with open_store(db, mode="read") as store:
-        return Spending(store.database).committed_usd(day_of(time.time()))
+        return Spending(store.database).committed_usd(utc_date(time.time()))
 
 
 async def _until(what: Callable[[], Any], limit_s: float = 60.0) -> Any:
