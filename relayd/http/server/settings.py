@@ -13,11 +13,12 @@ from typing import Any
 
 from planner.model.errors import InputError
 from planner.model.units import parse_duration_s
-from relayd.watch.settings import QuietHours, WatchOptions
+from relayd.watch.settings import LEAST_INTERVAL_S, MOST_INTERVAL_S, QuietHours, WatchOptions
 from relayd.watch.webhook import Webhook
 
 PREFIX = "RELAYD_SERVE_"
 TABLE = "serve"
+_WATCH = WatchOptions(0.0)  # its defaults are those of the service
 _RANGES: dict[str, tuple[float, float]] = {
     "port": (0, 65_535),
     "workers": (0, 256),
@@ -36,7 +37,7 @@ _RANGES: dict[str, tuple[float, float]] = {
     "refresh_s": (0.05, 3600),
     "snapshot_every_s": (0, 1e9),
     "watch_daily_budget_usd": (0, 1e9),
-    "watch_interval_s": (2, 3600),
+    "watch_interval_s": (LEAST_INTERVAL_S, MOST_INTERVAL_S),
     "watch_campaign_every_s": (0, 1e10),
     "watch_retain_s": (0, 1e10),
 }
@@ -127,11 +128,11 @@ class ServiceSettings:
     access_log: bool = True
     fleet: Path | None = None
     watch_daily_budget_usd: float = 0.0
-    watch_interval_s: float = 30.0
-    watch_campaign_every_s: float = 604_800.0
+    watch_interval_s: float = _WATCH.interval_s
+    watch_campaign_every_s: float = _WATCH.campaign_every_s
     watch_quiet_hours: str = ""
     watch_webhook: str = ""
-    watch_retain_s: float = 7_776_000.0
+    watch_retain_s: float = _WATCH.retain_s
 
     def problems(self) -> list[InputError]:
         """Return all that is wrong with the settings, the gravest first."""
