@@ -14,8 +14,8 @@ from relayd.http.responses.cursors import page_of, position
 from relayd.http.responses.json_responses import document_response, encoded, tagged_response
 from relayd.http.route import RequestContext, Route
 from relayd.http.server.current_state import Current
-from relayd.sources.stored import snapshot_of
 from relayd.store import SnapshotRow
+from relayd.times import utc_text
 
 
 async def get_current_snapshot(context: RequestContext) -> web.Response:
@@ -48,7 +48,7 @@ def _graph(current: Current) -> bytes:
 
 def snapshot_seen(row: SnapshotRow) -> dict[str, object]:
     """Return a snapshot without its links and sites, as lists show it."""
-    return attributes_as(SnapshotSeen, row, as_of=snapshot_of(row).as_of)
+    return attributes_as(SnapshotSeen, row, as_of=utc_text(row.as_of_s))
 
 
 ROUTES = (
