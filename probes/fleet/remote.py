@@ -41,6 +41,20 @@ put() { # value, file under /proc/sys
 }
 started() { set -- ${1##*) }; [ "$1" = Z ] || echo "${20}"; }
 read -r boot < /proc/sys/kernel/random/boot_id
+# $1 file in the folder, $2 its line. Whoever leaves the folder empty removes it, also just now.
+keep() {
+    tries=0
+    until mkdir "$dir" 2>/dev/null; usable && { printf '%s\\n' "$2" > "$1"; } 2>/dev/null; do
+        tries=$((tries + 1))
+        [ "$tries" -lt 20 ] && continue
+        if usable; then
+            rm -f "$1"; echo "relayd: $1 can't be written" >&2
+        else
+            echo "relayd: $dir is not a folder of this user" >&2
+        fi
+        exit 121
+    done
+}
 """
 
 # $1 name of the lease, $2 limit in seconds, the rest: the command. The shell becomes the command,
@@ -48,13 +62,10 @@ read -r boot < /proc/sys/kernel/random/boot_id
 _BEGIN = (
     _FOLDER
     + """\
-mkdir "$dir" 2>/dev/null
-usable || { echo "relayd: $dir is not a folder of this user" >&2; exit 121; }
 lease=$dir/$1 limit=$2
 shift 2
 start=$(started "$(cat /proc/$$/stat)")
-printf '%s %s %s %s\\n' "$$" "$start" "$boot" "$(($(date +%s) + limit + 60))" > "$lease" || {
-    echo "relayd: $lease can't be written" >&2; rm -f "$lease"; exit 121; }
+keep "$lease" "$$ $start $boot $(($(date +%s) + limit + 60))"
 LC_ALL=C PATH=$PATH:/usr/sbin:/sbin RELAYD_LEASE=$lease
 export LC_ALL PATH RELAYD_LEASE
 exec timeout -k 2 "$limit" "$@"
@@ -138,12 +149,10 @@ echo "$ended"
 _CHANGE = (
     _FOLDER
     + """\
-mkdir "$dir" 2>/dev/null
-usable || { echo "relayd: $dir is not a folder of this user" >&2; exit 121; }
 record=$dir/.settings-$1
 shift
 for other in "$dir"/.settings-*; do
-    [ -f "$other" ] || continue
+    usable && [ -f "$other" ] || continue
     read -r of file before ours < "$other"
     [ "$of" = "$boot" ] || { rm -f "$other"; continue; }
     echo "another campaign has changed $file of this host" >&2; exit 1
@@ -157,11 +166,11 @@ while [ "$#" -ge 2 ]; do
     *[!0-9]*) [ "$before" != "$ours" ] || continue ;;
     *) [ "$before" -lt "$ours" ] || continue ;;
     esac
-    changes="$changes$boot $file $before $ours
-"
+    changes="$changes${changes:+
+}$boot $file $before $ours"
 done
 [ "$changes" ] || exit 0
-printf %s "$changes" > "$record" || { echo "relayd: $record can't be written" >&2; exit 121; }
+keep "$record" "$changes"
 while read -r of file before ours; do
     put "$ours" "$file" && [ "$(cat "$file")" = "$ours" ] || {
         echo "$file can't be set to $ours" >&2; exit 1; }

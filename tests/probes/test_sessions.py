@@ -20,6 +20,7 @@ import pytest
 from probes.fleet.failures import ProbeError
 from probes.fleet.hosts import Fleet, Host
 from probes.fleet.login import Timeouts, connect
+from probes.fleet.remote import leased
 from probes.fleet.sessions import Sessions
 from probes.fleet.trust import offered_keys, store_key
 from tests.probes.machines import Machine, machines, make_key, need, owner
@@ -361,3 +362,16 @@ def test_a_folder_that_leads_elsewhere_is_not_written_to(fleet: Fixture, tmp_pat
     with pytest.raises(ProbeError, match="no file can be written"):
         asyncio.run(main())
     assert not list(elsewhere.iterdir())
+
+
+def test_a_folder_that_another_session_has_just_removed_is_made_again() -> None:
+    removing = 'while :; do rmdir "$1" 2>/dev/null; done'
+    folder = f"/tmp/relayd-{os.geteuid()}"
+    with subprocess.Popen(["sh", "-c", removing, "sh", folder]) as another:
+        try:
+            for number in range(20):
+                lease = f"test-{os.getpid()}-{number}"
+                done = subprocess.run(leased(lease, 30, ["sh", "-c", 'rm "$RELAYD_LEASE"']))
+                assert done.returncode == 0
+        finally:
+            another.kill()
