@@ -35,6 +35,8 @@ PidFile none
 PrintMotd no
 PrintLastLog no
 LogLevel ERROR
+# A shell that sshd starts reads ~/.bashrc, and what a developer has there takes long.
+SetEnv HOME={folder}
 """
 
 
