@@ -52,10 +52,10 @@ def volume_field(what: str, *, example: str, group: str) -> Any:
 
 def objective_field(meanings: Mapping[str, str], *, default: str = "time") -> Any:
     """Declare what to aim at: one of several words, each with its meaning."""
-    weighed = "; value weighs cost against time at what an hour is worth" * ("value" in meanings)
-    return field(
-        OneOf(meanings), f"What to aim at{weighed}.", default=default, group="goal", label="Aim"
-    )
+    help_text = "What to aim at"
+    if "value" in meanings:
+        help_text += "; value weighs cost against time at what an hour is worth"
+    return field(OneOf(meanings), f"{help_text}.", default=default, group="goal", label="Aim")
 
 
 def time_value_field() -> Any:
