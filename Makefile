@@ -60,13 +60,13 @@ quick: dev  ## Pass the tests that need no lab, server, browser or engine
 test:  ## Pass all tests
 	@$(MAKE) --no-print-directory --keep-going test-parallel test-lab
 
-# Half of its time, a test that starts processes waits for them.
-test-parallel: WORKERS = $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
+# Most of its time, a test that starts processes waits for them.
+test-parallel: WORKERS = $(shell expr 3 \* $$(getconf _NPROCESSORS_ONLN))
 test-parallel: engines tools  ## Pass all tests that can share the machine
-	$(PYTEST) -m 'not alone' $(PARALLEL)
+	$(PYTEST) -m 'not alone' $(PARALLEL) --durations 20
 
 test-lab: dev tools  ## Pass the tests that measure on a lab (needs root)
-	$(PYTEST) -m alone
+	$(PYTEST) -m alone --durations 20
 
 lint: dev  ## Style and types
 	$(BIN)/ruff format --check .

@@ -20,6 +20,7 @@ UNLUCKY_SHARE = 0.85  # of the VM type's cap, reached by none of a VM's links
 LINKS_TO_JUDGE_A_VM = 3
 WORTH_A_CHANGE = 1.5  # of VM type
 PROBE_S = 10.0
+MOST_MORE_VMS = 7
 LEAST_SAVED_BY_VM_S = 5.0  # starting a VM to save less is not worthwhile
 
 
@@ -87,32 +88,43 @@ class Adviser:
         ]
 
     def _more_vms(self) -> list[Advice]:
-        transfer, direct = self.decision.transfer, self.decision.direct
+        """Advise the fewest more VMs that make the direct path faster than the plan."""
+        transfer, direct, chosen = (
+            self.decision.transfer,
+            self.decision.direct,
+            self.decision.chosen,
+        )
         if direct is None:
             return []
         used = direct.allocation
-        more = replace(
-            transfer,
-            src=replace(transfer.src, quota=used.src_vms + 1),
-            dst=replace(transfer.dst, quota=used.dst_vms + 1),
-            relays=(),
-        )
-        faster = best_on_path(more, None, time_value_usd_per_h=inf)
-        if faster is None or faster.rate_gbps < direct.allocation.rate_gbps * WORTH_ADVISING:
-            return []
-        saved_s = direct.duration_s - self.decider.option(faster).duration_s
-        if saved_s < LEAST_SAVED_BY_VM_S:
+        for added in range(1, MOST_MORE_VMS + 1):
+            more = replace(
+                transfer,
+                src=replace(transfer.src, quota=used.src_vms + added),
+                dst=replace(transfer.dst, quota=used.dst_vms + added),
+                relays=(),
+            )
+            faster = best_on_path(more, None, time_value_usd_per_h=inf)
+            if faster is None:
+                return []
+            saved_s = chosen.duration_s - self.decider.option(faster).duration_s
+            if (
+                saved_s >= LEAST_SAVED_BY_VM_S
+                and faster.rate_gbps >= chosen.allocation.rate_gbps * WORTH_ADVISING
+            ):
+                break
+        else:
             return []
         grown = []
-        if faster.src_vms > direct.allocation.src_vms:
+        if faster.src_vms > used.src_vms:
             grown.append(f"{faster.src_vms} VMs at {self.request.src}")
-        if faster.dst_vms > direct.allocation.dst_vms:
+        if faster.dst_vms > used.dst_vms:
             grown.append(f"{faster.dst_vms} VMs at {self.request.dst}")
         return [
             Advice(
                 f"Use {' and '.join(grown)}, direct",
                 f"{gbps_text(faster.rate_gbps)} Gbit/s, {saved_s:.0f} s sooner",
-                faster.cost_usd - direct.allocation.cost_usd,
+                faster.cost_usd - chosen.allocation.cost_usd,
             )
         ]
 

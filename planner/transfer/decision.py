@@ -94,7 +94,10 @@ class Decider(OptionEvaluator):
         direct = self._direct_option()
         if self.request.objective == "latency":
             return self._least_latency(direct)
-        single_relays = self._single_relays()
+        single_relays, further = self._single_relays(), self._further_relays()
+        if not single_relays:  # where the fastest don't meet the limits, cheaper ones may
+            single_relays = sorted(self._options(transfer.relays), key=lambda one: one.value_usd)
+            further = []
         optimum = self._optimum(direct, single_relays)
         if optimum is None:
             raise why_infeasible(self.request, self._optimum_of)
@@ -102,8 +105,7 @@ class Decider(OptionEvaluator):
         chosen = optimum
         if gain and direct and gain.low < 1 + self.request.margin:
             chosen = direct
-        listed = single_relays + self._further_relays()
-        return self._decision(chosen, direct, listed, optimum, gain)
+        return self._decision(chosen, direct, single_relays + further, optimum, gain)
 
     def _least_latency(self, direct: Option | None) -> Decision:
         """Decide by round-trip time: a relay must gain both relatively and absolutely."""
@@ -166,6 +168,13 @@ class Decider(OptionEvaluator):
     def _single_relays(self) -> list[Option]:
         """Return the few best single relays, each carrying everything, best first."""
         return self._options(self._ranked(DEFAULT_CANDIDATES))
+
+    def cheapest_relay(self) -> Option | None:
+        """Return the cheapest single relay that meets all limits but the budget."""
+        request = replace(self.request, objective="cost", budget_usd=None)
+        other = Decider(request, self.network, self.prices)
+        options = other._options(other.transfer.relays)
+        return min(options, key=lambda option: option.allocation.cost_usd, default=None)
 
     def _further_relays(self) -> list[Option]:
         """Return further relays to list, which do not affect the decision."""

@@ -8,6 +8,7 @@ from planner.model.catalogue import Catalogue
 from planner.model.estimate import SECONDS_PER_DAY
 from planner.model.units import gbps_text
 from planner.model.verification import Verified
+from planner.transfer.allocation import EQUAL
 from planner.transfer.bottlenecks import Bottlenecks
 from planner.transfer.decision import Decider, Decision
 from planner.transfer.options import Option
@@ -68,7 +69,7 @@ class Explanation:
         if self.request.relays == "none":
             return "Only the direct path was asked for."
         if best is None:
-            return "No relay path is known or permitted."
+            return self._why_no_relay()
         if self.request.objective == "latency":
             (relay,) = best.relays
             return (
@@ -80,8 +81,9 @@ class Explanation:
         ratio = best.allocation.cost_usd / max(direct.allocation.cost_usd, 1e-12)
         via = self.regions[best.relays[0]]
         if gain <= HARDLY_FASTER:
+            faster = "faster" if gain <= 1 + EQUAL else "much faster"
             return (
-                f"{self._limit_of_direct()} No relay is faster: the best, {via}, carries "
+                f"{self._limit_of_direct()} No relay is {faster}: the best, {via}, carries "
                 f"{gain:.2f}x and costs {ratio:.1f}x."
             )
         if self.request.hour_usd == inf:
@@ -99,6 +101,19 @@ class Explanation:
             f"{ratio:.1f}x, {worth}."
         )
 
+    def _why_no_relay(self) -> str:
+        """Return why not one relay can carry everything."""
+        if not self.decision.transfer.relays:
+            return "No relay path is known or permitted."
+        cheapest = self.decider.cheapest_relay()
+        if cheapest is None:
+            return f"No relay can meet {self._limits()}."
+        (relay,) = cheapest.relays
+        return (
+            f"No relay is within the budget of {self.request.budget_usd:g} USD: the cheapest, "
+            f"{self.regions[relay]}, costs {cheapest.allocation.cost_usd:.4g} USD."
+        )
+
     def _why_relay(self, chosen: Option, direct: Option) -> str:
         if self.request.objective == "latency":
             (relay,) = chosen.relays
@@ -107,7 +122,9 @@ class Explanation:
                 f"direct takes {self.decider.path_rtt_ms(None):.0f} ms."
             )
         gain = self.decision.gain
-        sure = f" (at least {gain.low:.2f}x better in {self._terms()})" if gain else ""
+        sure = ""
+        if gain and gain.low < inf:  # infinite over a plan that costs nothing
+            sure = f" (at least {gain.low:.2f}x better in {self._terms()})"
         ratio = chosen.allocation.cost_usd / max(direct.allocation.cost_usd, 1e-12)
         return (
             f"{self._through(chosen)} carries {gbps_text(chosen.allocation.rate_gbps)} Gbit/s "
@@ -119,16 +136,19 @@ class Explanation:
         transfer = self.decision.transfer
         if transfer.direct is None:
             return "Nothing is known of the direct path."
-        limits = []
-        if self.request.min_throughput_gbps:
-            limits.append(f"{self.request.min_throughput_gbps:g} Gbit/s")
-        if self.request.deadline_s:
-            limits.append(f"the deadline of {self.request.deadline_s:g} s")
-        if self.request.budget_usd:
-            limits.append(f"the budget of {self.request.budget_usd:g} USD")
         most = best_on_path(transfer, None, time_value_usd_per_h=inf)
         reached = f" ({gbps_text(most.rate_gbps)} Gbit/s at most)" if most else ""
-        return f"The direct path cannot meet {' and '.join(limits)}{reached}."
+        return f"The direct path cannot meet {self._limits()}{reached}."
+
+    def _limits(self) -> str:
+        request, limits = self.request, []
+        if request.min_throughput_gbps:
+            limits.append(f"{request.min_throughput_gbps:g} Gbit/s")
+        if request.deadline_s:
+            limits.append(f"the deadline of {request.deadline_s:g} s")
+        if request.budget_usd:
+            limits.append(f"the budget of {request.budget_usd:g} USD")
+        return " and ".join(limits)
 
     def _through(self, option: Option) -> str:
         names = [self.regions[relay] for relay in option.relays]

@@ -52,11 +52,6 @@ class Lateness:
 
     p95_ms: float | None = None
 
-    @property
-    def is_disturbed(self) -> bool:
-        """Whether the emulator was too late for the measurement to count."""
-        return self.p95_ms is not None and self.p95_ms > LATE_MS
-
 
 @contextmanager
 def lateness_of(lab: Lab) -> Iterator[Lateness]:
@@ -67,8 +62,15 @@ def lateness_of(lab: Lab) -> Iterator[Lateness]:
     watched.p95_ms = lateness_quantile_ms(before, lab.status()["lateness"]["counts"], 0.95)
 
 
-def undisturbed(lab: Lab, measure: Callable[[], T], attempts: int = 4) -> T:
+def undisturbed(
+    lab: Lab, measure: Callable[[], T], attempts: int = 4, late_ms: float = LATE_MS
+) -> T:
     """Measure until the emulator was on time meanwhile.
+
+    Parameters
+    ----------
+    late_ms : float
+        The most that the 95th percentile of lateness may be.
 
     Raises
     ------
@@ -78,7 +80,7 @@ def undisturbed(lab: Lab, measure: Callable[[], T], attempts: int = 4) -> T:
     for _ in range(attempts):
         with lateness_of(lab) as lateness:
             result = measure()
-        if not lateness.is_disturbed:
+        if lateness.p95_ms is None or lateness.p95_ms <= late_ms:
             return result
     raise DisturbedError(
         f"The machine is too busy to measure on: the lab passed packets on up to "

@@ -14,7 +14,7 @@ import pytest
 from probes.lab.controller import Lab
 from probes.lab.measuring import Transfer, echo_rtts_ms, goodputs_mbps, iperf3_reports, rates_mbps
 from probes.lab.topology import GOODPUT_SHARE
-from tests.lab.quiet import at_best, undisturbed
+from tests.lab.quiet import rtt_error_at_best, undisturbed
 from tests.lab.shapes import star
 
 pytestmark = pytest.mark.alone
@@ -40,7 +40,7 @@ def rtt_errors_ms(lab: Lab, pairs: list[tuple[int, int]], rounds: int) -> list[f
 
 def test_round_trip_times_are_as_configured(lab: Lab) -> None:
     pairs = [(i, j) for i in range(len(RTTS_MS) + 1) for j in range(len(RTTS_MS) + 1) if i != j]
-    assert at_best(lab, lambda: p95(rtt_errors_ms(lab, pairs, 8)), 0.3) <= 0.3
+    assert rtt_error_at_best(lab, lambda: p95(rtt_errors_ms(lab, pairs, 8)), 0.3) <= 0.3
 
 
 def test_round_trip_times_hold_under_load(lab: Lab) -> None:
@@ -54,7 +54,7 @@ def test_round_trip_times_hold_under_load(lab: Lab) -> None:
             assert sum(rates.result()) > 150
         return p95(errors)
 
-    assert at_best(lab, measure, 0.6) <= 0.6
+    assert rtt_error_at_best(lab, measure, 0.6) <= 0.6
 
 
 def test_one_flow_carries_window_over_rtt_until_a_cap(lab: Lab) -> None:

@@ -97,12 +97,11 @@ def test_advice_is_sorted_and_more_vms_bring_what_they_promise(
         return
     match, effect, cost_usd = advice
     assert plan.direct.vms
-    assert plan.direct.cost_usd
-    assert plan.direct.duration_s
     vms = dict(plan.direct.vms)
     for text in filter(None, match.groups()):
         count, region = text.split(" VMs at ")
-        assert int(count) == vms[region] + 1
+        more = int(count) - vms[region]
+        assert 1 <= more <= (1 if plan.verdict == "direct" else 7)
         vms[region] = int(count)
     free = replace(
         request,
@@ -117,9 +116,9 @@ def test_advice_is_sorted_and_more_vms_bring_what_they_promise(
     stated = re.fullmatch(r"(\S+) Gbit/s, (\d+) s sooner", effect)
     assert stated
     assert gbps_text(again.throughput_gbps) == stated[1]
-    assert abs(plan.direct.duration_s - again.duration_s - float(stated[2])) <= 0.51
-    assert again.throughput_gbps >= 1.049 * plan.throughput_gbps or plan.verdict != "direct"
-    assert again.cost_usd.total - plan.direct.cost_usd.total == near(cost_usd, 1e-5)
+    assert abs(plan.duration_s - again.duration_s - float(stated[2])) <= 0.51
+    assert again.throughput_gbps >= 1.049 * plan.throughput_gbps
+    assert again.cost_usd.total - plan.cost_usd.total == near(cost_usd, 1e-5)
 
 
 @patient

@@ -28,6 +28,22 @@ def planned(request: TransferRequest, network: Network, price_list: FlatPrices) 
         raise
 
 
+def relay_costs_usd(
+    request: TransferRequest, network: Network, price_list: FlatPrices
+) -> dict[str, float]:
+    """Return what one relay alone costs at least, whatever the budget, by relay."""
+    costs_usd = {}
+    for region in REGIONS[1:-1] if request.relays in {"any", "one"} else [request.relays]:
+        alone = replace(request, objective="cost", budget_usd=None, relays=region)
+        try:
+            best = recommend(alone, network, price_list).best_relay
+        except (InfeasibleError, DataError):
+            continue
+        if best:
+            costs_usd[region] = best.cost_usd.total
+    return costs_usd
+
+
 def links_of(plan: Plan) -> set[tuple[str, str]]:
     return {
         pair for path in plan.paths for pair in zip(path.regions, path.regions[1:], strict=False)
@@ -53,24 +69,36 @@ def test_a_reason_says_what_follows_from_the_figures(
     named = {region for region in REGIONS[1:-1] if region in reason}
     assert named <= relays | {one.relay for one in plan.alternatives} | (
         {best.relay} if best else set()
-    ) | ({region for region in REGIONS if "may be" in reason})
+    ) | ({region for region in REGIONS if "may be" in reason or "the cheapest" in reason})
     if relays:
         assert relays <= named
 
     assert ("Only the direct path was asked for" in reason) == (
         request.relays == "none" and plan.verdict == "direct"
     )
+    problem = transfer_problem(request, network, price_list)
     if "No relay path is known or permitted" in reason:
+        assert not problem.relays
+    if match := re.search(
+        r"No relay is within the budget of \S+ USD: the cheapest, (\S+),", reason
+    ):
         assert best is None
-        # Unless limits rule it out, no relay is a way at all.
-        problem = transfer_problem(request, network, price_list)
-        assert not problem.relays or any(limits)
-    if match := re.search(r"No relay is faster: the best, (\S+), carries ([\d.]+)x", reason):
+        costs_usd = relay_costs_usd(request, network, price_list)
+        assert costs_usd[match[1]] <= min(costs_usd.values()) * (1 + 1e-9)
+        assert request.budget_usd
+        assert costs_usd[match[1]] > request.budget_usd * (1 - 1e-9)
+    if "No relay can meet" in reason:
+        assert best is None
+        assert problem.relays
+        assert any(limits)
+    if match := re.search(
+        r"No relay is (much )?faster: the best, (\S+), carries ([\d.]+)x", reason
+    ):
         assert best
-        assert best.relay == match[1]
+        assert best.relay == match[2]
         assert direct_gbps
-        assert best.throughput_gbps <= direct_gbps * 1.0501
-        assert is_said(match[2], best.throughput_gbps / direct_gbps, 2)
+        assert best.throughput_gbps <= direct_gbps * (1.0501 if match[1] else 1.0001)
+        assert is_said(match[3], best.throughput_gbps / direct_gbps, 2)
     if match := re.search(r"The best relay, (\S+), carries ([\d.]+)x but costs ([\d.]+)x", reason):
         assert best
         assert direct_gbps
@@ -95,8 +123,11 @@ def test_a_reason_says_what_follows_from_the_figures(
         assert float(match[1]) < 1 + request.margin + 0.0051
     if plan.verdict != "direct" and plan.direct.feasible and request.objective != "latency":
         # At the margin or above, surely.
-        (least,) = re.findall(r"at least ([\d.]+)x better", reason)
-        assert float(least) >= 1 + request.margin - 0.0051
+        least = re.search(r"at least ([\d.]+)x better", reason)
+        if least is None:  # infinitely better
+            assert plan.cost_usd.total == 0
+        else:
+            assert float(least[1]) >= 1 + request.margin - 0.0051
 
 
 @patient
