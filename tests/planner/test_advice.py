@@ -101,7 +101,7 @@ def test_advice_is_sorted_and_more_vms_bring_what_they_promise(
     for text in filter(None, match.groups()):
         count, region = text.split(" VMs at ")
         more = int(count) - vms[region]
-        assert 1 <= more <= (1 if plan.verdict == "direct" else 7)
+        assert 1 <= more <= 7
         vms[region] = int(count)
     free = replace(
         request,
