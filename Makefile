@@ -60,8 +60,8 @@ quick: dev  ## Pass the tests that need no lab, server, browser or engine
 test:  ## Pass all tests
 	@$(MAKE) --no-print-directory --keep-going test-parallel test-lab
 
-# Most of its time, a test that starts processes waits for them.
-test-parallel: WORKERS = $(shell expr 3 \* $$(getconf _NPROCESSORS_ONLN))
+# Half of its time, a test that starts processes waits for them.
+test-parallel: WORKERS = $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 test-parallel: engines tools  ## Pass all tests that can share the machine
 	$(PYTEST) -m 'not alone' $(PARALLEL) --durations 20
 

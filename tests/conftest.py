@@ -38,8 +38,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         for marker in sorted(_markers_of(item)):
             item.add_marker(marker)
-    # A campaign on a lab takes minutes, and mostly waits: other tests run meanwhile.
-    items.sort(key=lambda item: item.get_closest_marker("lab") is None)
 
 
 def _markers_of(item: pytest.Item) -> set[str]:
