@@ -110,7 +110,9 @@ class Decider(OptionEvaluator):
     def _least_latency(self, direct: Option | None) -> Decision:
         """Decide by round-trip time: a relay must gain both relatively and absolutely."""
         relays = sorted(self.transfer.relays, key=lambda r: (self.path_rtt_ms(r.region), r.region))
-        options = self._options(relays[:DEFAULT_CANDIDATES])
+        # Where the nearest relays don't meet the limits, others may.
+        nearest = relays[: max(DEFAULT_CANDIDATES, self.candidates)]
+        options = self._options(nearest) or self._options(relays)
         if direct is None and not options:
             raise why_infeasible(self.request, self._optimum_of)
         optimum = chosen = direct or options[0]
@@ -129,8 +131,7 @@ class Decider(OptionEvaluator):
                 )
                 if gain.low >= 1 + self.request.margin and saved_ms >= LEAST_LATENCY_GAIN_MS:
                     chosen = optimum
-        further = self._options(relays[DEFAULT_CANDIDATES : self.candidates])
-        return self._decision(chosen, direct, options + further, optimum, gain)
+        return self._decision(chosen, direct, options, optimum, gain)
 
     def _decision(
         self,

@@ -357,6 +357,33 @@ def test_latency_needs_a_relative_and_an_absolute_gain() -> None:
     assert plan(20.0, 50.0).verdict == "direct"
 
 
+@pytest.mark.parametrize("objective", ["latency", "value"])
+@pytest.mark.parametrize("candidates", [1, 6, 20])
+def test_a_relay_within_the_budget_is_found_behind_dearer_and_better_ones(
+    objective: str, candidates: int
+) -> None:
+    names = ["x:a", "x:b", *(f"x:r{number}" for number in range(8))]
+    rtt_ms, gbps, usd_per_gb = np.full((10, 10), 500.0), np.ones((10, 10)), np.ones((10, 10))
+    np.fill_diagonal(rtt_ms, 0.0)
+    for relay in range(2, 10):
+        rtt_ms[0, relay] = rtt_ms[relay, 1] = 50.0 + relay
+        gbps[0, relay] = gbps[relay, 1] = 3.0 - 0.1 * relay
+    usd_per_gb[0, 1] = usd_per_gb[9, 1] = 0.0
+    network = Network.from_matrices(names, gbps, rtt_ms=rtt_ms)
+    request = TransferRequest(
+        "x:a",
+        "x:b",
+        objective=objective,
+        budget_usd=150.0,
+        candidates=candidates,
+        relays="one",  # type: ignore[arg-type]
+    )
+    plan = recommend(request, network, FlatPrices(names, usd_per_gb, 0.0))
+    assert plan.best_relay
+    assert plan.best_relay.relay == "x:r7"
+    assert plan.best_relay.cost_usd.total == near(100.0)
+
+
 FREE_REGIONS = ("x:a", "x:b", "x:c")
 
 
