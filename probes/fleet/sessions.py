@@ -70,6 +70,7 @@ class Sessions:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._sysctls = {}  # a host that is only visited to clean up keeps its settings
         names = [*self._sessions, *(self._unswept - self._sessions.keys())]
         await asyncio.gather(*map(self._leave, names), return_exceptions=True)
         for jump in self._jumps.values():
@@ -82,7 +83,8 @@ class Sessions:
         """Close the connection to a host; where it is lost, connect once more to clean up."""
         session = self._sessions.pop(name, None)
         if session is None or not await session.close():
-            again = await self.session(name)
+            async with asyncio.timeout(self._timeouts.connect_s):
+                again = await self.session(name)
             await again.close()
 
     async def session(self, name: str) -> HostSession:

@@ -101,7 +101,7 @@ def rtt_error_at_best(
     """Return the first error of round-trip times within a limit, else the least of all attempts.
 
     For tails of distributions, which other work on the machine can only make longer. A packet is
-    passed on twice in a round trip, so an attempt counts where the lab was late by half the limit.
+    passed on twice in a round trip: an attempt counts if the lab is late by half the limit at most.
     """
     least_ms = undisturbed(lab, measure_ms, limit_ms / 2)
     while least_ms > limit_ms and (attempts := attempts - 1):
