@@ -73,7 +73,7 @@ class Explanation:
         if self.request.objective == "latency":
             (relay,) = best.relays
             return (
-                f"No relay lowers the round-trip time: the nearest path, via "
+                f"{self._no_relay()} lowers the round-trip time: the nearest path, via "
                 f"{self.regions[relay]}, takes {self.decider.path_rtt_ms(relay):.0f} ms against "
                 f"{self.decider.path_rtt_ms(None):.0f} ms."
             )
@@ -83,8 +83,8 @@ class Explanation:
         if gain <= HARDLY_FASTER:
             faster = "faster" if gain <= 1 + EQUAL else "much faster"
             return (
-                f"{self._limit_of_direct()} No relay is {faster}: the best, {via}, carries "
-                f"{gain:.2f}x and costs {ratio:.1f}x."
+                f"{self._limit_of_direct()} {self._no_relay()} is {faster}: the best, {via}, "
+                f"carries {gain:.2f}x and costs {ratio:.1f}x."
             )
         if self.request.hour_usd == inf:
             return (
@@ -100,6 +100,11 @@ class Explanation:
             f"{self._limit_of_direct()} The best relay, {via}, carries {gain:.2f}x but costs "
             f"{ratio:.1f}x, {worth}."
         )
+
+    def _no_relay(self) -> str:
+        """Return ``No relay``, and of which relays that is said: those within the limits."""
+        limits = self._limits()
+        return f"No relay that meets {limits}" if limits else "No relay"
 
     def _why_no_relay(self) -> str:
         """Return why not one relay can carry everything."""

@@ -92,7 +92,7 @@ def test_a_reason_says_what_follows_from_the_figures(
         assert problem.relays
         assert any(limits)
     if match := re.search(
-        r"No relay is (much )?faster: the best, (\S+), carries ([\d.]+)x", reason
+        r"No relay (?:that meets .+ )?is (much )?faster: the best, (\S+), carries ([\d.]+)x", reason
     ):
         assert best
         assert best.relay == match[2]

@@ -20,7 +20,7 @@ from planner.model.pricing import FlatPrices, Prices
 from planner.transfer.plan import Plan
 from planner.transfer.problem import transfer_problem
 from planner.transfer.recommendation import recommend
-from planner.transfer.request import TransferRequest
+from planner.transfer.request import Objective, TransferRequest
 from tests.planner import independent
 from tests.planner.grid import january_grid
 from tests.planner.independent import below, near
@@ -360,7 +360,7 @@ def test_latency_needs_a_relative_and_an_absolute_gain() -> None:
 @pytest.mark.parametrize("objective", ["latency", "value"])
 @pytest.mark.parametrize("candidates", [1, 6, 20])
 def test_a_relay_within_the_budget_is_found_behind_dearer_and_better_ones(
-    objective: str, candidates: int
+    objective: Objective, candidates: int
 ) -> None:
     names = ["x:a", "x:b", *(f"x:r{number}" for number in range(8))]
     rtt_ms, gbps, usd_per_gb = np.full((10, 10), 500.0), np.ones((10, 10)), np.ones((10, 10))
@@ -371,12 +371,7 @@ def test_a_relay_within_the_budget_is_found_behind_dearer_and_better_ones(
     usd_per_gb[0, 1] = usd_per_gb[9, 1] = 0.0
     network = Network.from_matrices(names, gbps, rtt_ms=rtt_ms)
     request = TransferRequest(
-        "x:a",
-        "x:b",
-        objective=objective,
-        budget_usd=150.0,
-        candidates=candidates,
-        relays="one",  # type: ignore[arg-type]
+        "x:a", "x:b", objective=objective, budget_usd=150.0, candidates=candidates, relays="one"
     )
     plan = recommend(request, network, FlatPrices(names, usd_per_gb, 0.0))
     assert plan.best_relay
