@@ -29,6 +29,9 @@ from probes.fleet.remote import (
 MOST_OUTPUT_BYTES = 32 * 2**20
 # OpenSSH lets a connection have ten channels (MaxSessions); some are kept for ending processes.
 CHANNELS = 8
+REOPEN_S = (0.05, 0.1, 0.2, 0.4, 0.8)
+"""Pauses before a refused channel is asked for again. A server that reads the end of some channels
+and requests for new ones at once counts both, and so refuses what there is room for."""
 START_S = 10.0
 """Within which a server must listen or end."""
 HEARTBEAT_S, SILENCE_S = 2.0, 10
@@ -271,6 +274,13 @@ class HostSession:
 
     async def _process(self, line: str, *, tether: bool) -> asyncssh.SSHClientProcess[bytes]:
         stdin = asyncssh.PIPE if tether else asyncssh.DEVNULL
+        for pause_s in REOPEN_S:
+            try:
+                return await self._connection.create_process(line, encoding=None, stdin=stdin)
+            except asyncssh.ChannelOpenError:
+                if not self.is_open:
+                    raise
+                await asyncio.sleep(pause_s)
         return await self._connection.create_process(line, encoding=None, stdin=stdin)
 
     async def collected(self, process: asyncssh.SSHClientProcess[bytes]) -> Output:

@@ -51,6 +51,10 @@ def _runs(word: str) -> list[int]:
     return found
 
 
+def _name(pid: int) -> str:
+    return Path(f"/proc/{pid}/comm").read_text().strip()
+
+
 def _gone(word: str, within_s: float = 10.0) -> bool:
     deadline = time.monotonic() + within_s
     while _runs(word) and time.monotonic() < deadline:
@@ -88,6 +92,34 @@ def test_one_connection_serves_many_commands(fleet: Fixture) -> None:
             return set(await asyncio.gather(*(port() for _ in range(30))))
 
     assert len(asyncio.run(main())) == 1
+
+
+def test_a_busy_host_that_counts_ended_commands_still_runs_the_next(fleet: Fixture) -> None:
+    # A server that is halted for moments reads the ends of several channels together with the
+    # requests for new ones: it counts both, and allows ten.
+    machine = fleet[1][_REGIONS[0]]
+
+    async def main() -> list[int]:
+        async with Sessions(fleet[0], owner("test")) as sessions:
+            session = await sessions.session(_REGIONS[0])
+            servers = [pid for pid in machine.everyone() if _name(pid) == "sshd"]
+
+            async def halt() -> None:
+                while True:
+                    for number, pause_s in ((signal.SIGSTOP, 0.03), (signal.SIGCONT, 0.003)):
+                        for pid in servers:
+                            os.kill(pid, number)
+                        await asyncio.sleep(pause_s)
+
+            halting = asyncio.create_task(halt())
+            try:
+                outputs = await asyncio.gather(*(session.ask(["true"]) for _ in range(200)))
+            finally:
+                halting.cancel()
+                machine.signal(signal.SIGCONT)
+            return [output.status for output in outputs]
+
+    assert asyncio.run(main()) == [0] * 200
 
 
 def test_keys_are_trusted_only_when_stored_and_never_when_changed(
