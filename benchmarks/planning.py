@@ -14,7 +14,7 @@ from planner.transfer.recommendation import recommend
 from planner.transfer.request import TransferRequest
 from planner.transfer.single_path import greatest_rate_gbps
 from tests.planner.grid import Grid
-from tests.planner.reference import least_cost_reference
+from tests.planner.transfer.reference import least_cost_reference
 
 REQUESTS = 2000
 FEWER = 200

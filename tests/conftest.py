@@ -30,7 +30,7 @@ _MARKERS_BY_PLACE = {
     "relayd/test_store_durability.py": {"service"},
 }
 _MARKERS_BY_FIXTURE = {"machine": "lab", "postgresql_server": "postgresql"}
-_MARKERS_BY_HELPER = {"tests.http.running": "service", "tests.probes.machines": "service"}
+_MARKERS_BY_HELPER = {"tests.http.running": "service", "tests.probes.fleet.machines": "service"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -11,8 +11,8 @@ on each relay path, and integer numbers of VMs ``n``::
 
     cost = D sum_p (x_p / R) fee_p + sum_v n_v price_v (T + t_start),    T = 8 D / R
 
-:mod:`planner.transfer.optimum` solves it; `tests/planner/reference.py` states it through OR-Tools,
-in a form to read and to test against.
+:mod:`planner.transfer.optimum` solves it; `tests/planner/transfer/reference.py` states it through
+OR-Tools, in a form to read and to test against.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from tests.dashboard.browser import Watched, watched
 from tests.dashboard.conftest import QUICK
 from tests.dashboard.fleets import GCP, SA, US, fleet_file, store_with_history
 from tests.http.running import Served, eventually, run, served
-from tests.probes.machines import machines, need
+from tests.probes.fleet.machines import machines, need
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

@@ -20,7 +20,7 @@ from tests.dashboard.conftest import QUICK
 from tests.dashboard.fleets import EU, GCP, SA, US, fleet_file, store_with_history
 from tests.http.running import Served, eventually, served
 from tests.http.test_fleet import rates
-from tests.probes.machines import machines, need
+from tests.probes.fleet.machines import machines, need
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

@@ -10,7 +10,7 @@ import pytest
 
 from relayd.__main__ import main
 from tests.postgresql import PostgresqlServer
-from tests.relayd.engines import PostgresqlSpot, Spot, SqliteSpot
+from tests.relayd.store.engines import PostgresqlSpot, Spot, SqliteSpot
 
 
 class Outcome(NamedTuple):

@@ -31,7 +31,7 @@ from relayd.backtesting.request import BacktestObjective
 from relayd.catalogue.loading import load_catalogue
 from relayd.store import open_store
 from relayd.store.samples.ingest import append
-from tests.relayd.engines import PostgresqlSpot
+from tests.relayd.store.engines import PostgresqlSpot
 
 REGIONS = ("aws:us-east-1", "aws:sa-east-1", "azure:westeurope", "gcp:us-east1", "gcp:asia-east1")
 START_S = 1_788_220_800.0  # midnight UTC

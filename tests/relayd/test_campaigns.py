@@ -33,9 +33,9 @@ from relayd.store import Store, open_store
 from relayd.store.campaigns.details import failures, last_event, stages
 from relayd.store.campaigns.log import Campaigns
 from relayd.store.events import Events
-from tests.probes.machines import Machine, machines, need, owner
-from tests.relayd.engines import PostgresqlSpot, Spot
-from tests.relayd.proxy import Proxy
+from tests.probes.fleet.machines import Machine, machines, need, owner
+from tests.relayd.store.engines import PostgresqlSpot, Spot
+from tests.relayd.store.proxy import Proxy
 
 _ROOT = Path(__file__).parents[2]
 _PING = ProbeTask("rtt", (("aws:us-east-1", "gcp:us-east1"),), 0, 1.0)

@@ -16,7 +16,7 @@ from relayd.watch import watcher as watching
 from relayd.watch.settings import WatchOptions
 from relayd.watch.watcher import Watcher
 from tests.postgresql import running_server
-from tests.relayd.engines import PostgresqlSpot
+from tests.relayd.store.engines import PostgresqlSpot
 
 _PAIR = ("aws:us-east-1", "aws:sa-east-1")
 _END_OFFICES = (

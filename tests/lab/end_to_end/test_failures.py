@@ -11,7 +11,7 @@ import pytest
 from probes.lab.controller import Lab
 from probes.lab.topology import GOODPUT_SHARE, Site, Topology
 from tests.lab.end_to_end.campaigns import in_site, kept, left_on, probe, relayd
-from tests.probes.machines import make_key
+from tests.probes.fleet.machines import make_key
 
 _REGIONS = tuple(
     f"aws:{name}"

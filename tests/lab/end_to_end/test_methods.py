@@ -14,7 +14,7 @@ import pytest
 from probes.lab.controller import Lab
 from probes.lab.topology import GOODPUT_SHARE, Site, Topology, private_address, public_address
 from tests.lab.end_to_end.campaigns import RELAYD, ROOT, in_site, kept, left_on, probe, relayd
-from tests.probes.machines import need
+from tests.probes.fleet.machines import need
 
 _REGIONS = (
     "aws:us-east-1",

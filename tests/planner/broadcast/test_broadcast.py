@@ -1,0 +1,390 @@
+"""Broadcasts against independent solvers, brute force, known answers and their own constraints."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import get_args
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner.broadcast.packing import Trees, least_time
+from planner.broadcast.plan import BroadcastOption, BroadcastPlan
+from planner.broadcast.problem import broadcast_problem
+from planner.broadcast.recommendation import recommend_broadcast
+from planner.broadcast.request import BroadcastObjective, BroadcastRequest
+from planner.model.errors import DataError, InfeasibleError, InputError
+from planner.model.estimate import Estimate, Origin
+from planner.model.link import Link
+from planner.model.network import Network
+from planner.model.pricing import FlatPrices
+from planner.solvers.steiner import near_trees
+from tests.planner.broadcast.broadcasts import (
+    Instance,
+    instance,
+    least_cost_of_trees,
+    least_fees_of_a_tree,
+    least_time_of_flows,
+    least_time_of_trees,
+    loads,
+)
+from tests.planner.grid import january_grid
+from tests.planner.solvers.test_steiner import every_tree
+from tests.planner.transfer.strategies import patient
+from tests.properties import examples
+
+WITHIN = 0.01
+VOLUME_GBIT = 800.0
+OBJECTIVES: tuple[BroadcastObjective, ...] = get_args(BroadcastObjective)
+
+
+def solve(given: Instance, objective: BroadcastObjective, **further: object) -> BroadcastPlan:
+    return recommend_broadcast(given.request(objective, **further), given.network(), given.prices())
+
+
+def all_trees(given: Instance) -> list[tuple[tuple[int, int], ...]]:
+    return every_tree(given.rate > 0, 0, list(range(1, 1 + given.destinations)))
+
+
+def links_gbit(plan: BroadcastPlan, given: Instance) -> np.ndarray:
+    links = np.zeros_like(given.rate)
+    for tree in plan.trees:
+        for link in tree.legs:
+            position = given.regions.index(link.src), given.regions.index(link.dst)
+            links[position] += tree.share * VOLUME_GBIT
+    return links
+
+
+def check(plan: BroadcastPlan, given: Instance) -> None:
+    """Assert that every tree reaches everyone, that VMs suffice, and that the cost adds up."""
+    assert sum(tree.share for tree in plan.trees) == pytest.approx(1.0)
+    goal = {"r0", *plan.request["destinations"]}
+    for tree in plan.trees:
+        assert tree.share > 0
+        assert tree.throughput_gbps == pytest.approx(tree.share * plan.throughput_gbps)
+        reached = ["r0"]
+        for link in tree.legs:
+            assert link.src in reached
+            reached.append(link.dst)
+        assert len(reached) == len(set(reached))
+        assert goal <= set(reached)
+        assert set(tree.relays) == set(reached) - goal
+        assert all(
+            link.throughput_gbps == pytest.approx(tree.throughput_gbps) for link in tree.legs
+        )
+    links = links_gbit(plan, given)
+    transfer_s = VOLUME_GBIT / plan.throughput_gbps
+    rows, sites = loads(given, links)
+    vms = np.array([plan.vms.get(region, 0) for region in given.regions])
+    assert (rows <= vms[sites] * transfer_s * (1 + 1e-6)).all()
+    assert (vms <= given.vms).all()
+    assert plan.duration_s == pytest.approx(max(d.duration_s for d in plan.destinations))
+    assert plan.duration_s_low <= plan.duration_s <= plan.duration_s_high
+    egress_usd = float((links * given.fees).sum()) / 8
+    hours = (plan.duration_s + plan.request["vm_start_s"]) / 3600
+    assert plan.cost_usd.egress == pytest.approx(egress_usd)
+    assert plan.cost_usd.vm == pytest.approx(float(vms @ np.array(given.vm_usd)) * hours)
+    assert plan.bound_s <= plan.duration_s * (1 + 1e-6)
+    assert plan.bound_usd <= plan.cost_usd.total * (1 + 1e-6)
+
+
+def value(plan: BroadcastPlan | BroadcastOption, objective: BroadcastObjective) -> float:
+    if objective == "time":
+        return plan.duration_s
+    hour_usd = 20.0 if objective == "value" else 0.0
+    return plan.cost_usd.total + hour_usd * plan.duration_s / 3600
+
+
+# ---- against other solvers -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(examples(40)))
+def test_least_time_is_that_of_all_trees_together(seed: int) -> None:
+    drawn = instance(seed, 5, 2 + seed % 3)
+    least_s = least_time_of_trees(drawn, all_trees(drawn), VOLUME_GBIT)
+    plan = solve(drawn, "time")
+    check(plan, drawn)
+    ramp_s = plan.duration_s - VOLUME_GBIT / plan.throughput_gbps
+    assert least_s <= (plan.duration_s - ramp_s) * (1 + 1e-6)
+    assert plan.duration_s <= (least_s + ramp_s) * (1 + WITHIN)
+    assert plan.bound_s <= (least_s + ramp_s) * (1 + 1e-6)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("seed", range(24))
+def test_least_cost_is_that_of_all_trees_and_durations(seed: int) -> None:
+    hour_usd = [0.0, 20.0][seed // 2 % 2]
+    drawn = instance(seed, 5, 2 + seed % 3, most_vms=1 + seed % 2)
+    objective: BroadcastObjective = "value" if hour_usd else "cost"
+    plan = solve(drawn, objective)
+    check(plan, drawn)
+    trees = all_trees(drawn)
+    quickest_s = least_time_of_trees(drawn, trees, VOLUME_GBIT)
+    times_s = np.geomspace(quickest_s * (1 + 1e-6), 8 * quickest_s, 60).tolist()
+    least = least_cost_of_trees(drawn, trees, VOLUME_GBIT, times_s, hour_usd)
+    found = value(plan, objective)
+    assert found <= least * (1 + WITHIN + plan.gap)
+    if plan.gap <= WITHIN:
+        assert found <= least * (1 + WITHIN)
+    # What is proven is not above what there is.
+    assert found / (1 + plan.gap) <= least * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("seed", range(examples(40)))
+def test_packings_are_as_fast_as_flows_to_every_destination(seed: int) -> None:
+    n = 6 + seed % 4
+    everyone = seed % 2 == 0
+    drawn = instance(seed, n, n - 1 if everyone else 2 + seed % 3)
+    request, network = drawn.request(), drawn.network()
+    problem = broadcast_problem(request, network, drawn.prices())
+    trees = Trees(problem)
+    for arcs in near_trees(problem.usd_per_gbit, problem.root, problem.terminals):
+        trees.add(arcs)
+    found = least_time(trees)
+    flows_s = least_time_of_flows(drawn, VOLUME_GBIT)
+    assert flows_s <= found.objective * (1 + 1e-6)
+    assert found.bound <= found.objective * (1 + 1e-9)
+    assert found.objective <= found.bound * (1 + 1e-3)
+    if everyone:  # Edmonds: no better than trees
+        assert found.objective <= flows_s * (1 + 2e-3)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_with_loose_caps_the_cheapest_tree_is_a_steiner_tree(seed: int) -> None:
+    drawn = replace(instance(seed, 10, 3 + seed % 2), vm_usd=[0.0] * 10)
+    plan = solve(drawn, "cost")
+    check(plan, drawn)
+    assert plan.cost_usd.total == pytest.approx(least_fees_of_a_tree(drawn, VOLUME_GBIT), rel=1e-6)
+    assert plan.gap <= 1e-6
+    assert plan.verdict in {"direct", "tree"}
+
+
+# ---- known answers -------------------------------------------------------------------------------
+
+
+def line(egress_gbps: float = 5.0, sites: int = 4) -> Instance:
+    """Every link at 5 Gbit/s and 0.02 USD per GB."""
+    return Instance(
+        np.full((sites, sites), 5.0),
+        np.full(sites, egress_gbps),
+        np.full(sites, 5.0),
+        [1] * sites,
+        np.full((sites, sites), 0.02),
+        [0.0] * sites,
+        sites - 1,
+    )
+
+
+def test_a_chain_is_as_fast_as_one_copy() -> None:
+    plan = solve(line(), "time")
+    assert plan.throughput_gbps == pytest.approx(5.0, rel=WITHIN)
+    assert plan.direct is not None
+    assert plan.direct.duration_s == pytest.approx(480.0, rel=1e-3)
+    assert plan.gain == pytest.approx(3.0, rel=WITHIN)
+    assert plan.verdict in {"tree", "trees"}
+    assert plan.cost_usd.egress == pytest.approx(6.0)
+
+
+def test_destinations_that_send_slowly_share_the_forwarding() -> None:
+    # The source can send one copy at 5 Gbit/s; each destination may send on at 2.5. The three then
+    # have 12.5 Gbit/s to fill three copies with: 12.5 / 3 each.
+    drawn = replace(line(), egress=np.array([5.0, 2.5, 2.5, 2.5]))
+    plan = solve(drawn, "time")
+    check(plan, drawn)
+    assert plan.throughput_gbps == pytest.approx(12.5 / 3, rel=WITHIN)
+    assert plan.verdict == "trees"
+
+
+def test_a_dear_exit_is_paid_once() -> None:
+    drawn = line()
+    fees = np.full((4, 4), 0.01)
+    fees[0] = 0.1
+    plan = solve(replace(drawn, fees=fees), "cost")
+    assert plan.cost_usd.egress == pytest.approx(100 * (0.1 + 2 * 0.01))
+    assert plan.direct is not None
+    assert plan.direct.cost_usd.egress == pytest.approx(30.0)
+
+
+def test_one_destination_is_a_transfer() -> None:
+    plan = solve(line(sites=2), "time")
+    assert plan.verdict == "direct"
+    assert plan.duration_s == pytest.approx(160.0, rel=1e-3)
+    assert plan.best_relay is None
+
+
+def test_small_volumes_go_direct_when_round_trips_decide() -> None:
+    drawn = replace(line(), rtt_ms=100.0)
+    request = replace(drawn.request("time"), volume_gb=0.05)
+    plan = recommend_broadcast(request, drawn.network(), drawn.prices())
+    assert plan.verdict == "direct"
+
+
+def test_relays_must_surely_gain_the_margin() -> None:
+    drawn = line()
+    network = drawn.network()
+
+    def doubtful(link: Link) -> Link:
+        rate = link.aggregate_gbps.expected
+        return replace(
+            link, aggregate_gbps=Estimate(rate * 0.25, rate, rate * 4.0, Origin("inferred"))
+        )
+
+    unsure = Network(
+        network.sites,
+        {a: {b: doubtful(link) for b, link in row.items()} for a, row in network.links.items()},
+    )
+    request = drawn.request("time", margin=0.1)
+    sure_plan = recommend_broadcast(request, network, drawn.prices())
+    plan = recommend_broadcast(request, unsure, drawn.prices())
+    assert sure_plan.verdict != "direct"
+    assert plan.verdict == "direct"
+    assert plan.gain is not None
+    assert plan.gain > 2.9
+    assert plan.gain_low is not None
+    assert plan.gain_low < 1.1
+    assert plan.optimum is not None
+    assert any(advice.action.startswith("Measure") for advice in plan.advice)
+
+
+def test_destinations_forward_where_a_relay_gains_too_little() -> None:
+    drawn = line(sites=5)
+    drawn = replace(drawn, egress=np.array([5.0, 2.5, 2.5, 2.5, 5.0]), destinations=3)
+    relayed = solve(drawn, "time")
+    assert "r4" in relayed.vms
+    assert relayed.throughput_gbps > 1.1 * 12.5 / 3
+    plan = solve(drawn, "time", margin=0.5)
+    check(plan, drawn)
+    assert set(plan.vms) == {"r0", "r1", "r2", "r3"}
+    assert plan.throughput_gbps == pytest.approx(12.5 / 3, rel=WITHIN)
+    assert plan.optimum is not None
+    assert plan.optimum.duration_s == pytest.approx(relayed.duration_s, rel=1e-6)
+
+
+def test_deadlines_are_kept_or_refused() -> None:
+    drawn = line()
+    with pytest.raises(InfeasibleError, match="Allow at least 160 s"):
+        solve(drawn, "cost", deadline_s=100.0)
+    late = solve(drawn, "cost", margin=5.0)
+    assert late.verdict == "direct"
+    kept = solve(drawn, "cost", margin=5.0, deadline_s=200.0)
+    assert kept.duration_s <= 200.0
+    assert kept.verdict != "direct"
+    with pytest.raises(InfeasibleError):
+        solve(drawn, "time", relays="none", deadline_s=200.0)
+
+
+def test_who_may_forward_is_obeyed() -> None:
+    drawn = replace(instance(5, 8, 3, most_vms=1), rate=np.full((8, 8), 2.0))
+    drawn.rate[0, 7] = drawn.rate[7, :] = 20.0
+    drawn.rate[7, 7] = 0.0
+    any_region = solve(drawn, "time")
+    assert "r7" in any_region.vms
+    ends = solve(drawn, "time", relays="ends")
+    assert set(ends.vms) == {"r0", "r1", "r2", "r3"}
+    assert ends.verdict != "direct"
+    assert "r7" not in solve(drawn, "time", avoid=["r7"]).vms
+    assert solve(drawn, "time", relays="none").verdict == "direct"
+    check(ends, drawn)
+
+
+def test_links_that_are_not_known_are_not_used() -> None:
+    drawn = line()
+    drawn.rate[0, 2:] = 0.0
+    plan = solve(drawn, "value")
+    check(plan, drawn)
+    assert plan.direct is None
+    assert plan.gain is None
+    drawn.rate[1, 2:] = 0.0
+    with pytest.raises(DataError, match="r0 to r2"):
+        solve(drawn, "value")
+    with pytest.raises(DataError):
+        solve(replace(line(), rate=drawn.rate), "value", relays="none")
+
+
+@pytest.mark.parametrize(
+    ("further", "words"),
+    [
+        ({"destinations": ()}, "at least 1"),
+        ({"destinations": ("r1", "r1")}, "twice"),
+        ({"destinations": ("r0",)}, "source itself"),
+        ({"destinations": ("nowhere",)}, "not part of the network"),
+        ({"volume_gb": float("nan")}, "volume"),
+        ({"objective": "latency"}, "objective"),
+        ({"relays": "r3"}, "relays"),
+        ({"connections": 0}, "connections"),
+        ({"deadline_s": -1.0}, "deadline"),
+    ],
+)
+def test_wrong_requests_are_named(further: dict[str, object], words: str) -> None:
+    drawn = line()
+    asked = drawn.request("value")
+    with pytest.raises(InputError, match=words):
+        recommend_broadcast(
+            replace(asked, **further),  # type: ignore[arg-type]
+            drawn.network(),
+            drawn.prices(),
+        )
+
+
+# ---- properties ----------------------------------------------------------------------------------
+
+
+@settings(patient, max_examples=examples(40))
+@given(
+    seed=st.integers(0, 10**6),
+    n=st.integers(3, 9),
+    objective=st.sampled_from(OBJECTIVES),
+    stretch=st.sampled_from([None, 1.0, 1.3, 3.0]),
+)
+def test_every_plan_keeps_its_promises(
+    seed: int, n: int, objective: BroadcastObjective, stretch: float | None
+) -> None:
+    drawn = replace(instance(seed, n, 1 + seed % min(5, n - 1)), rtt_ms=1.0 + seed % 50)
+    deadline_s = None
+    if stretch:
+        deadline_s = stretch * solve(drawn, "time").duration_s
+    plan = solve(drawn, objective, deadline_s=deadline_s)
+    check(plan, drawn)
+    assert plan.duration_s <= (deadline_s or float("inf")) * (1 + 1e-9)
+    for plain in (plan.direct, plan.best_relay):
+        if plain and plain.duration_s <= (deadline_s or float("inf")):
+            assert value(plan, objective) <= value(plain, objective) * (1 + 1e-9)
+    again = solve(drawn, objective, deadline_s=deadline_s)
+    assert again.model_dump_json() == plan.model_dump_json()
+
+
+# ---- the measured grid ---------------------------------------------------------------------------
+
+
+def ten_of_the_grid(seed: int, objective: BroadcastObjective) -> BroadcastRequest:
+    regions = january_grid().regions
+    chosen = np.random.default_rng(seed).choice(len(regions), 11, replace=False)
+    src, *destinations = (regions[i] for i in chosen)
+    return BroadcastRequest(
+        src, tuple(destinations), volume_gb=500.0, objective=objective, margin=0.0
+    )
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("seed", "objective"), [(0, "value"), (1, "value"), (1, "cost"), (2, "time")]
+)
+def test_ten_of_the_measured_grid(seed: int, objective: BroadcastObjective) -> None:
+    grid = january_grid()
+    request = ten_of_the_grid(seed, objective)
+    plan = recommend_broadcast(request, grid.network(), grid.prices())
+    assert plan.gap <= 2 * WITHIN
+    for plain in (plan.direct, plan.best_relay):
+        assert plain is not None
+        assert value(plan, objective) <= value(plain, objective) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_with_free_vms_and_time_to_spare_one_tree_of_least_fees_is_proven(seed: int) -> None:
+    grid = january_grid()
+    free = FlatPrices(grid.regions, grid.matrix(grid.usd_per_gb, max(grid.usd_per_gb.values())))
+    cheapest = recommend_broadcast(ten_of_the_grid(seed, "cost"), grid.network(), free)
+    assert cheapest.gap <= 1e-6
+    assert len(cheapest.trees) == 1

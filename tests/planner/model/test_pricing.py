@@ -1,0 +1,138 @@
+"""Tiers: the mean price is the integral of the price list over the volume."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import inf
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from planner.model.catalogue import EgressPrice, Tier
+from planner.model.errors import DataError, InputError
+from planner.model.network import Network
+from planner.model.pricing import (
+    CataloguePrices,
+    FlatPrices,
+    average_usd_per_gb,
+    relayed_usd_per_gb,
+    site_vms_usd_per_h,
+)
+from relayd.catalogue.loading import load_catalogue
+from tests.planner.transfer.strategies import patient
+
+
+@st.composite
+def tier_lists(draw: st.DrawFn) -> tuple[Tier, ...]:
+    ends = sorted(draw(st.sets(st.integers(1, 500), max_size=4)))
+    return tuple(Tier(draw(st.integers(0, 20)) / 100, float(end)) for end in (*ends, inf))
+
+
+@patient
+@given(tier_lists(), st.integers(1, 600), st.integers(0, 600))
+def test_mean_price_is_the_integral(tiers: tuple[Tier, ...], volume: int, so_far: int) -> None:
+    # Ends are whole GB, so the price of each GB is that of its middle.
+    middles = np.arange(so_far, so_far + volume) + 0.5
+    ends = [tier.up_to_gb for tier in tiers]
+    fees = np.array([tier.usd_per_gb for tier in tiers])[np.searchsorted(ends, middles)]
+    assert average_usd_per_gb(tiers, volume, so_far) == pytest.approx(fees.mean())
+
+
+@patient
+@given(tier_lists(), st.floats(1e-6, 1e6), st.floats(0, 1e6))
+def test_splitting_a_transfer_changes_no_bill(
+    tiers: tuple[Tier, ...], volume: float, so_far: float
+) -> None:
+    half = volume / 2
+    whole = volume * average_usd_per_gb(tiers, volume, so_far)
+    parts = half * average_usd_per_gb(tiers, half, so_far)
+    parts += half * average_usd_per_gb(tiers, half, so_far + half)
+    assert parts == pytest.approx(whole, rel=1e-6, abs=1e-9)
+    cheapest, dearest = min(t.usd_per_gb for t in tiers), max(t.usd_per_gb for t in tiers)
+    assert cheapest - 1e-12 <= whole / volume <= dearest + 1e-12
+
+
+def test_billing_so_far_counts_for_its_provider_alone() -> None:
+    catalogue = load_catalogue()
+    regions = ["aws:us-east-1", "azure:eastus", "gcp:us-east1"]
+    network = Network.from_matrices(regions, np.ones((3, 3)))
+    first = CataloguePrices(catalogue, network)
+    later = CataloguePrices(catalogue, network, {"aws": 200_000.0})
+    aws_out = ("aws:us-east-1", "gcp:us-east1", 100.0)
+    azure_out = ("azure:eastus", "gcp:us-east1", 100.0)
+    assert later.egress_usd_per_gb(*aws_out) < first.egress_usd_per_gb(*aws_out)
+    assert later.egress_usd_per_gb(*azure_out) == first.egress_usd_per_gb(*azure_out)
+    anywhere = CataloguePrices(catalogue, network, {"*": 200_000.0})
+    assert anywhere.egress_usd_per_gb(*azure_out) < first.egress_usd_per_gb(*azure_out)
+
+
+@patient
+@given(st.lists(st.floats(0.1, 1e6), min_size=1, max_size=5), st.data())
+def test_answers_do_not_depend_on_what_was_asked_before(
+    volumes: list[float], data: st.DataObject
+) -> None:
+    catalogue = load_catalogue()
+    regions = ["aws:us-east-1", "gcp:us-east1"]
+    network = Network.from_matrices(regions, np.ones((2, 2)))
+    kept = CataloguePrices(catalogue, network)
+    tiers = catalogue.egress_price(regions[0], regions[1]).tiers
+    assume(len(tiers) > 1)
+    for volume in [*volumes, *data.draw(st.permutations(volumes))]:
+        expected = average_usd_per_gb(tiers, volume)
+        assert kept.egress_usd_per_gb(regions[0], regions[1], volume) == expected
+
+
+# One of each kind of price list, and a site that no list covers.
+PRICED = (
+    "aws:us-east-1",
+    "aws:sa-east-1",
+    "azure:eastus",
+    "azure:westeurope",
+    "gcp:us-east1",
+    "gcp:asia-east2",
+    "own:rack",
+)
+# And one that two providers have in common: the month still counts for each by itself.
+SHARED = EgressPrice("shared", ("aws:*", "gcp:*"), ("*",), (Tier(0.1, 1000.0), Tier(0.05, inf)))
+BILLED = st.dictionaries(st.sampled_from(["aws", "azure", "gcp", "*"]), st.floats(0, 1e6))
+
+
+@patient
+@given(
+    st.booleans(),
+    st.permutations(PRICED),
+    st.lists(st.tuples(st.floats(1e-6, 1e6), BILLED), min_size=1, max_size=3),
+)
+def test_rows_hold_what_each_pair_costs(
+    sharing: bool, regions: list[str], asked: list[tuple[float, dict[str, float]]]
+) -> None:
+    catalogue = load_catalogue()
+    if sharing:
+        catalogue = replace(catalogue, egress_prices=(*catalogue.egress_prices, SHARED))
+    network = Network.from_matrices(regions, np.ones((len(regions), len(regions))))
+    src, dst = regions[:2]
+    for volume_gb, billed in asked:  # one network, several months: nothing may leak
+        price_list = CataloguePrices(catalogue, network, billed)
+        found = relayed_usd_per_gb(price_list, network, src, dst, volume_gb)
+        for region, fee in zip(network.sites, found, strict=True):
+            try:
+                first = price_list.egress_usd_per_gb(src, region, volume_gb)
+                second = price_list.egress_usd_per_gb(region, dst, volume_gb)
+            except DataError:
+                assert fee == inf
+            else:
+                assert fee == first + second
+        hourly = [price_list.vm_usd_per_h(region) for region in network.sites]
+        assert site_vms_usd_per_h(price_list, network) == hourly
+
+
+def test_flat_prices_by_pair_and_region() -> None:
+    fees = np.array([[0.0, 0.01], [0.02, 0.0]])
+    stated = FlatPrices(["a", "b"], fees, {"a": 1.5})
+    assert stated.egress_usd_per_gb("b", "a", 5.0) == 0.02
+    assert stated.vm_usd_per_h("a") == 1.5
+    assert stated.vm_usd_per_h("b") == 0.0
+    with pytest.raises(InputError, match=r"egress_usd_per_gb: must have shape \(2, 2\)"):
+        FlatPrices(["a", "b"], np.zeros((3, 3)))

@@ -1,0 +1,330 @@
+"""Schedules: equal to an independent program, within caps at every moment, promises kept."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner.model.errors import InputError
+from planner.model.network import Network
+from planner.model.pricing import FlatPrices
+from planner.schedule.document import schedule_from
+from planner.schedule.plan import SchedulePlan
+from planner.schedule.recommendation import recommend_schedule
+from planner.schedule.request import ScheduleRequest
+from planner.schedule.timed_transfer import TimedTransfer
+from tests.planner.schedule.schedules import Full, World, assert_kept, transfers, world
+from tests.properties import examples
+
+WITHIN = 1e-5
+
+
+@pytest.mark.parametrize("seed", range(examples(120)))
+def test_admission_and_fees_are_those_of_a_program_over_all_slots_and_paths(seed: int) -> None:
+    of = world(seed)
+    asked = transfers(of, seed, 4 + seed % 7, [0.3, 1.0, 2.0][seed % 3])
+    full = Full(of, asked)
+    plan = of.schedule(*asked, explain=1)
+    assert_kept(of, plan)
+    admitted = {n for n, t in enumerate(plan.transfers) if t.verdict == "admitted"}
+    assert admitted == full.admitted()
+    if admitted:
+        least_usd = full.least_fees(admitted)
+        assert plan.cost_usd.egress == pytest.approx(least_usd, rel=WITHIN)
+        assert plan.bound_usd <= least_usd * (1 + 1e-7)
+        assert plan.bound_usd == pytest.approx(least_usd, rel=1e-3)
+    refused = next((t for t in plan.transfers if t.remedies), None)
+    if refused and refused.remedies:
+        number = plan.transfers.index(refused)
+        most_gb = full.most_moved_gbit(admitted, number) / 8
+        assert refused.remedies.volume_gb == pytest.approx(most_gb, rel=WITHIN, abs=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(examples(40)))
+def test_remedies_do_when_applied_and_less_would_not(seed: int) -> None:
+    of = world(seed)
+    asked = transfers(of, seed, 6, 2.0)
+    plan = of.schedule(*asked)
+    before = {t.id for t in plan.transfers if t.verdict == "admitted"}
+    for number, refused in enumerate(plan.transfers):
+        remedies = refused.remedies
+        if remedies is None:
+            continue
+
+        def admits(at: int, more: dict[str, int] | None = None, **change: float) -> bool:
+            changed = [*asked]
+            changed[at] = replace(asked[at], **change)  # type: ignore[arg-type]
+            if more:  # others that are refused would take them, if they go first
+                changed = [t for t in changed if t.id in before or t.id == asked[at].id]
+            again = of.with_vms(more or {}).schedule(*changed, explain=0)
+            kept = {t.id for t in again.transfers if t.verdict == "admitted"}
+            return {*before, asked[at].id} <= kept
+
+        assert admits(number, deadline_s=remedies.deadline_s)
+        assert not admits(number, deadline_s=remedies.deadline_s - 1.01)
+        if remedies.volume_gb > 0:
+            assert admits(number, volume_gb=remedies.volume_gb)
+            assert not admits(number, volume_gb=remedies.volume_gb * 1.001)
+        assert remedies.more_vms is not None
+        assert admits(number, remedies.more_vms.vms)
+        assert 1 <= remedies.more_vms.at_least <= sum(remedies.more_vms.vms.values())
+
+
+# ---- known answers -------------------------------------------------------------------------
+
+PAIR = [[0.0, 4.0], [4.0, 0.0]]
+DETOUR = [[0.0, 1.0, 5.0], [1.0, 0.0, 5.0], [5.0, 5.0, 0.0]]
+
+
+def of_rates(gbps: list[list[float]], vms: int = 1) -> World:
+    rate = np.array(gbps, dtype=float)
+    n = len(rate)
+    most = np.full(n, rate.max())
+    return World(rate, most, most, np.full(n, vms), np.full((n, n), 0.02), np.ones(n, dtype=bool))
+
+
+def transfer(name: str, volume_gb: float, **more: Any) -> TimedTransfer:
+    return TimedTransfer(name, "r00", "r01", volume_gb, **more)
+
+
+def test_one_transfer_is_a_division_and_sent_at_once() -> None:
+    of = of_rates(PAIR)
+    plan = of.schedule(transfer("a", 100, deadline_s=86400.0))
+    (found,) = plan.transfers
+    assert found.verdict == "admitted"
+    assert found.end_s == pytest.approx(200)
+    assert found.slack_s == pytest.approx(86200)
+    assert [p.throughput_gbps for p in found.periods] == pytest.approx([4.0])
+    assert plan.cost_usd.egress == pytest.approx(2.0)
+    assert plan.cost_usd.vm == pytest.approx(2 * (200 + 60) / 3600)
+
+
+def test_a_later_start_waits_and_the_more_urgent_goes_first() -> None:
+    of = of_rates(PAIR)
+    plan = of.schedule(
+        transfer("long", 100, deadline_s=400.0),
+        transfer("urgent", 50, start_s=50.0, deadline_s=160.0),
+    )
+    assert_kept(of, plan)
+    assert plan.admitted == 2
+    assert plan.transfer("urgent").periods[0].start_s >= 50
+    assert plan.end_s == pytest.approx(300)
+
+
+def test_a_deadline_buys_just_enough_relaying() -> None:
+    of = of_rates(DETOUR)
+    # x direct: x + (1 - x) / 5 of the 800 s that direct takes.
+    for deadline_s, direct in ((900.0, 1.0), (500.0, (500 / 800 - 0.2) / 0.8), (160.0, 0.0)):
+        plan = of.schedule(transfer("a", 100, deadline_s=deadline_s))
+        assert plan.cost_usd.egress == pytest.approx(2 * (direct + 2 * (1 - direct)), rel=1e-4)
+        assert plan.relayed_share == pytest.approx(1 - direct, abs=1e-4)
+
+
+def test_what_is_refused_says_what_would_do() -> None:
+    of = of_rates(PAIR)
+    plan = of.schedule(
+        transfer("first", 75, deadline_s=200.0, priority=1),
+        transfer("second", 100, deadline_s=200.0),
+    )
+    assert plan.transfer("first").verdict == "admitted"
+    remedies = plan.transfer("second").remedies
+    assert remedies is not None
+    assert remedies.volume_gb == pytest.approx(25, rel=1e-5)
+    assert remedies.deadline_s == 350
+    assert remedies.more_vms is not None
+    assert remedies.more_vms.vms == {"r00": 1, "r01": 1}
+    assert "second" in plan.reason
+
+
+def test_of_equals_what_is_worth_more_a_gb_goes_first() -> None:
+    of = of_rates(PAIR)
+    poor = transfer("poor", 100, deadline_s=200.0, value_usd=50.0)
+    rich = transfer("rich", 50, deadline_s=200.0, value_usd=40.0)
+    plan = of.schedule(poor, rich)
+    assert plan.transfer("rich").verdict == "admitted"
+    assert plan.transfer("poor").verdict == "refused"
+    assert plan.value_usd == 40
+    plan = of.schedule(replace(poor, priority=1, value_usd=1.0), rich)
+    assert plan.transfer("poor").verdict == "admitted"
+    assert any("worth 1.00 USD" in warning for warning in plan.warnings)
+
+
+def test_best_effort_takes_what_is_left_and_never_waits_while_there_is_room() -> None:
+    of = of_rates([[0.0, 4.0, 4.0], [4.0, 0.0, 4.0], [4.0, 4.0, 0.0]])
+    plan = of.schedule(
+        transfer("timed", 100, deadline_s=200.0),
+        transfer("high", 50, priority=2),
+        transfer("low", 50, priority=1),
+        TimedTransfer("elsewhere", "r02", "r00", 50),
+    )
+    assert_kept(of, plan)
+    ends = {t.id: t.end_s for t in plan.transfers}
+    assert ends == {
+        "timed": pytest.approx(200),
+        "high": pytest.approx(300),
+        "low": pytest.approx(400),
+        "elsewhere": pytest.approx(100),
+    }
+    # Whole numbers are as good as others.
+    whole = of.schedule(transfer("a", 50, start_s=1), existing=plan, now_s=500)
+    assert whole.transfer("a").end_s == pytest.approx(600)
+    equals = of.schedule(transfer("a", 50), transfer("b", 100))
+    assert [t.end_s for t in equals.transfers] == pytest.approx([200, 300])
+
+
+def test_getting_up_to_speed_is_part_of_the_window() -> None:
+    names = ["a", "b"]
+    network = Network.from_matrices(names, np.array(PAIR), rtt_ms=100.0)
+    prices = FlatPrices(names, 0.02, 1.0)
+    just = TimedTransfer("x", "a", "b", 100, deadline_s=200.9)
+    plan = recommend_schedule(ScheduleRequest((just,)), network, prices)
+    assert plan.transfers[0].end_s == pytest.approx(200.85)
+    late = replace(just, deadline_s=200.8)
+    (refused,) = recommend_schedule(ScheduleRequest((late,)), network, prices).transfers
+    assert refused.remedies is not None
+    assert refused.remedies.deadline_s == 201
+    soon = replace(just, deadline_s=0.5)
+    (hopeless,) = recommend_schedule(ScheduleRequest((soon,)), network, prices).transfers
+    assert hopeless.remedies is not None
+    assert (hopeless.remedies.volume_gb, hopeless.remedies.more_vms) == (0.0, None)
+    assert hopeless.remedies.deadline_s == 201
+
+
+# ---- schedules in progress -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_schedule_in_progress_takes_more_without_breaking_a_promise(seed: int) -> None:
+    of = world(seed)
+    asked = transfers(of, seed, 9, 0.8)
+    early, late = asked[:5], asked[5:]
+    plan = of.schedule(*early, transfer("rest", 500) if of.rate[0, 1] else early[0])
+    now_s = 1200.0
+    # A new one of the highest priority still comes after what was promised.
+    later = [replace(t, priority=9) for t in late]
+    stored = schedule_from(json.loads(plan.model_dump_json()))
+    again = of.schedule(*later, existing=stored, now_s=now_s)
+    assert_kept(of, again)
+    for before in plan.transfers:
+        if before.verdict == "refused":
+            continue
+        after = again.transfer(before.id)
+        assert after.verdict == before.verdict
+        past = [p for p in before.periods if p.start_s < now_s]
+        for was, stays in zip(past, after.periods, strict=False):
+            assert stays.start_s == was.start_s
+            assert stays.throughput_gbps == was.throughput_gbps
+    assert again.model_dump("json")["now_s"] == now_s
+    nothing_new = of.schedule(existing=plan, now_s=0.0)
+    assert nothing_new.admitted == plan.admitted
+
+
+def test_ids_of_a_schedule_in_progress_are_taken_and_time_does_not_go_back() -> None:
+    of = of_rates(PAIR)
+    plan = of.schedule(transfer("a", 100, deadline_s=500.0), transfer("b", 9999, deadline_s=500.0))
+    with pytest.raises(InputError, match="schedule in progress has"):
+        of.schedule(transfer("a", 1), existing=plan, now_s=10.0)
+    again = of.schedule(transfer("b", 10, deadline_s=500.0), existing=plan, now_s=10.0)
+    assert again.transfer("b").verdict == "admitted"  # what was refused may be asked for again
+    with pytest.raises(InputError, match="before the schedule"):
+        of.schedule(transfer("c", 1), existing=again, now_s=5.0)
+
+
+def test_a_promise_that_the_network_breaks_is_told() -> None:
+    of = of_rates(PAIR)
+    plan = of.schedule(transfer("a", 100, deadline_s=200.0))
+    slower = replace(of, rate=of.rate / 2, egress=of.egress / 2, ingress=of.ingress / 2)
+    again = slower.schedule(existing=plan, now_s=100.0)
+    assert again.transfer("a").verdict == "refused"
+    assert "admitted before" in again.warnings[0]
+    remedies = again.transfer("a").remedies
+    assert remedies is not None
+    assert remedies.volume_gb == pytest.approx(75, rel=1e-5)  # 50 are there, 25 more can be
+    assert remedies.deadline_s == 300
+
+
+# ---- properties ----------------------------------------------------------------------------
+
+
+@settings(max_examples=examples(40), deadline=None)
+@given(st.integers(0, 10_000), st.sampled_from([1e-6, 1.0, 1e5]), st.integers(1, 8))
+def test_promises_hold_whatever_is_asked(seed: int, scale: float, count: int) -> None:
+    of = world(seed)
+    asked = [
+        replace(
+            t,
+            volume_gb=min(1e9, t.volume_gb * scale) or 1e-9,
+            deadline_s=None if n % 4 == 3 else t.deadline_s,
+        )
+        for n, t in enumerate(transfers(of, seed, count, 1.0))
+    ]
+    plan = of.schedule(*asked, explain=2)
+    assert_kept(of, plan)
+    assert [t.id for t in plan.transfers] == [t.id for t in asked]
+    stated = json.loads(plan.model_dump_json())
+    assert schedule_from(stated).transfers[0].id == asked[0].id
+    assert plan.bound_usd <= plan.cost_usd.egress * (1 + 1e-6)
+
+
+@settings(max_examples=examples(25), deadline=None)
+@given(st.integers(0, 10_000), st.integers(0, 2))
+def test_one_more_vm_never_makes_it_worse(seed: int, where: int) -> None:
+    of = world(seed)
+    asked = transfers(of, seed, 6, 1.5)
+    order = sorted(range(6), key=lambda n: (-asked[n].priority, asked[n].deadline_s or 0.0, n))
+
+    def by_turn(plan: SchedulePlan) -> list[bool]:
+        return [plan.transfers[n].verdict == "admitted" for n in order]
+
+    before = of.schedule(*asked, explain=0)
+    after = of.with_vms({of.names[where]: 1}).schedule(*asked, explain=0)
+    assert by_turn(after) >= by_turn(before)
+    if by_turn(after) == by_turn(before):
+        assert after.cost_usd.egress <= before.cost_usd.egress * (1 + 1e-6)
+
+
+# ---- input ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ({"src": "a", "dst": "b"}, "volume_gb"),
+        ({"src": "a", "dst": "a", "volume": 1}, "source itself"),
+        ({"src": "a", "dst": "b", "volume": "3 parsecs"}, "unknown unit"),
+        ({"src": "a", "dst": "b", "volume": 1, "deadline": "1h", "start": "2h"}, "after the start"),
+        ({"src": "a", "dst": "b", "volume": 1, "color": 1}, "unknown field"),
+        ({"src": "a", "dst": "b", "volume": 1, "gb": 1}, "twice"),
+        ({"src": "a", "dst": "b", "volume": 1, "priority": 1.5}, "whole number"),
+        ({"src": "a", "dst": "b", "volume": -1}, "above 0"),
+        ({"src": "a", "dst": "b", "volume": float("inf")}, "finite"),
+    ],
+)
+def test_wrong_transfers_are_named(entry: dict[str, object], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        ScheduleRequest([entry])
+
+
+def test_units_names_and_gaps_are_understood() -> None:
+    rows = [
+        {
+            "name": "n",
+            "src": "a",
+            "dst": "b",
+            "volume": "1.5TB",
+            "deadline": "2h",
+            "start": "",
+            "priority": "3",
+            "value": float("nan"),
+        }
+    ]
+    (found,) = ScheduleRequest(rows).transfers
+    assert found == TimedTransfer("n", "a", "b", 1500.0, 0.0, 7200.0, 3, None)
+    with pytest.raises(InputError, match="id twice"):
+        ScheduleRequest((found, found))

@@ -1,0 +1,209 @@
+"""Asking again with an advice applied gives what it promised."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from planner.model.catalogue import Catalogue
+from planner.model.errors import DataError, InfeasibleError
+from planner.model.estimate import Estimate, Origin, exactly
+from planner.model.link import Link, Site
+from planner.model.network import Network
+from planner.model.pricing import FlatPrices
+from planner.model.units import gbps_text
+from planner.transfer.plan import Plan
+from planner.transfer.recommendation import recommend
+from planner.transfer.request import TransferRequest
+from relayd.catalogue.loading import load_catalogue
+from tests.planner.independent import near
+from tests.planner.transfer.strategies import networks, patient, prices, requests
+
+CATALOGUE: Catalogue = load_catalogue()
+A, B = "a", "b"
+
+
+def found(plan: Plan, pattern: str) -> tuple[re.Match[str], str, float] | None:
+    """Return the first advice of a kind: its figures, its effect and its cost."""
+    for advice in plan.advice:
+        if match := re.match(pattern, advice.action):
+            return match, advice.effect, advice.cost_usd
+    return None
+
+
+@patient
+@given(
+    st.floats(0.5, 10),
+    st.floats(5, 500),
+    st.floats(1, 300),
+    st.floats(0.5, 10),
+    st.sampled_from([1, 4, 16, 64]),
+)
+def test_more_connections_or_a_larger_window_carry_what_is_promised(
+    path_gbps: float, flow_mbps: float, rtt_ms: float, cap_gbps: float, connections: int
+) -> None:
+    network = Network.from_matrices(
+        [A, B],
+        np.full((2, 2), path_gbps),
+        rtt_ms=rtt_ms,
+        per_flow_mbps=np.full((2, 2), flow_mbps),
+        egress_gbps=[cap_gbps, 99.0],
+        ingress_gbps=[99.0, 99.0],
+    )
+    request = TransferRequest(A, B, volume_gb=10, connections=connections, vms=1)
+    price_list = FlatPrices([A, B], 0.02, 1.0)
+
+    def carried_gbps(count: int) -> float:
+        return recommend(replace(request, connections=count), network, price_list).throughput_gbps
+
+    plan = recommend(request, network, price_list)
+    most_gbps = carried_gbps(65_535)
+    advice = found(plan, r"Open (\d+) connections a VM instead of (\d+)$")
+    if most_gbps < plan.throughput_gbps * 1.049:
+        assert advice is None
+    if advice is None:
+        assert most_gbps < plan.throughput_gbps * 1.051
+        return
+    match, effect, cost_usd = advice
+    count = int(match[1])
+    assert int(match[2]) == connections
+    assert effect.startswith(f"{gbps_text(most_gbps)} instead of {gbps_text(plan.throughput_gbps)}")
+    assert cost_usd == 0
+    assert carried_gbps(count) == near(most_gbps)
+    assert carried_gbps(count - 1) < most_gbps * (1 + 1e-9)
+    window = found(plan, r"Or raise the TCP receive window at b to ([\d.]+) MB")
+    assert window
+    bytes_per_rtt = most_gbps * 1e9 / 8 * rtt_ms / 1000
+    assert abs(float(window[0][1]) - bytes_per_rtt / connections / 1e6) <= 0.0501
+
+
+@patient
+@given(requests(), networks(), prices())
+def test_advice_is_sorted_and_more_vms_bring_what_they_promise(
+    request: TransferRequest, network: Network, price_list: FlatPrices
+) -> None:
+    try:
+        plan = recommend(request, network, price_list)
+    except (InfeasibleError, DataError):
+        assume(False)
+    assert [a.cost_usd for a in plan.advice] == sorted(a.cost_usd for a in plan.advice)
+    advice = found(plan, r"Use (\d+ VMs at \S+?)(?: and (\d+ VMs at \S+?))?, direct$")
+    if advice is None:
+        return
+    match, effect, cost_usd = advice
+    assert plan.direct.vms
+    vms = dict(plan.direct.vms)
+    for text in filter(None, match.groups()):
+        count, region = text.split(" VMs at ")
+        more = int(count) - vms[region]
+        assert 1 <= more <= 7
+        vms[region] = int(count)
+    free = replace(
+        request,
+        budget_usd=None,
+        deadline_s=None,
+        min_throughput_gbps=None,
+        relays="none",
+        objective="time",
+        vms_in=vms,
+    )
+    again = recommend(free, network, price_list)
+    stated = re.fullmatch(r"(\S+) Gbit/s, (\d+) s sooner", effect)
+    assert stated
+    assert gbps_text(again.throughput_gbps) == stated[1]
+    assert abs(plan.duration_s - again.duration_s - float(stated[2])) <= 0.51
+    assert again.throughput_gbps >= 1.049 * plan.throughput_gbps
+    assert again.cost_usd.total - plan.cost_usd.total == near(cost_usd, 1e-5)
+
+
+@patient
+@given(requests(), networks(), prices())
+def test_what_to_measure_has_the_widest_bounds(
+    request: TransferRequest, network: Network, price_list: FlatPrices
+) -> None:
+    try:
+        plan = recommend(request, network, price_list)
+    except (InfeasibleError, DataError):
+        assume(False)
+    advice = found(plan, r"Measure (\S+) -> (\S+)$")
+    if advice is None:
+        return
+    pair = (advice[0][1], advice[0][2])
+    assert pair[0] == request.src or pair[1] == request.dst
+
+    def width(src: str, dst: str) -> float:
+        link = network.link(src, dst)
+        flows_gbps = request.connections * link.per_flow_mbps.expected / 1000
+        estimate = (
+            link.per_flow_mbps if flows_gbps < link.aggregate_gbps.expected else link.aggregate_gbps
+        )
+        return (estimate.high - estimate.low) / estimate.expected
+
+    assert width(*pair) > 0
+    assert width(*pair) >= width(request.src, request.dst)
+    match = re.search(r"([\d.]+) GB in 10 s", advice[1])
+    assert match
+    measured_gb = network.link(*pair).rate_gbps(request.connections) * 10 / 8
+    assert abs(float(match[1]) - measured_gb) <= 0.0501
+    fee = price_list.egress_usd_per_gb(*pair, measured_gb)
+    assert advice[2] == near(measured_gb * fee)
+
+
+TYPE = min(
+    (vm for vm in CATALOGUE.vm_types.values() if vm.provider == "aws"),
+    key=lambda vm: vm.egress_gbps,
+)
+
+
+def star(shares_of_cap: list[float], kind: str) -> Network:
+    """Return a network whose links from the first region reach shares of its VM type's cap."""
+    names = [f"aws:r{i}" for i in range(len(shares_of_cap) + 1)]
+    sites = {
+        name: Site(name, TYPE.id, exactly(TYPE.egress_gbps), exactly(99.0), exactly(3.0))
+        for name in names
+    }
+    links: dict[str, dict[str, Link]] = {name: {} for name in names}
+    for name, share in zip(names[1:], shares_of_cap, strict=True):
+        gbps = share * TYPE.egress_gbps
+        rate = Estimate(gbps, gbps, gbps, Origin(kind))  # type: ignore[arg-type]
+        links[names[0]][name] = Link(names[0], name, exactly(50.0), exactly(1e4), rate)
+    return Network(sites, links)
+
+
+def advised(network: Network) -> list[str]:
+    names = list(network.sites)
+    request = TransferRequest(names[0], names[1], volume_gb=500, vms=1)
+    plan = recommend(request, network, FlatPrices(names, 0.02, 1.0), catalogue=CATALOGUE)
+    return [advice.action for advice in plan.advice]
+
+
+@pytest.mark.parametrize(
+    ("shares", "kind", "is_unlucky"),
+    [
+        ([0.5, 0.6, 0.7], "measured", True),
+        ([0.5, 0.6, 0.9], "measured", False),  # one link shows that the VM can
+        ([0.5, 0.6], "measured", False),  # too few to judge
+        ([0.5, 0.6, 0.7], "baseline", False),  # says nothing of this VM
+    ],
+)
+def test_a_vm_below_its_type_on_every_measured_link_is_to_be_recreated(
+    shares: list[float], kind: str, is_unlucky: bool
+) -> None:
+    assert ("Recreate the VM at aws:r0" in advised(star(shares, kind))) == is_unlucky
+
+
+def test_where_a_cap_binds_the_cheapest_larger_type_is_named() -> None:
+    (action,) = [one for one in advised(star([5.0], "measured")) if one.startswith("Use aws:")]
+    larger = [
+        vm
+        for vm in CATALOGUE.vm_types.values()
+        if vm.provider == "aws" and not vm.burstable and vm.egress_gbps >= 1.5 * TYPE.egress_gbps
+    ]
+    cheapest = min(larger, key=lambda vm: vm.price_usd_per_h)
+    assert action == f"Use {cheapest.id} instead of {TYPE.id} at aws:r0"
+    assert not [one for one in advised(star([0.5], "measured")) if one.startswith("Use aws:")]

@@ -1,0 +1,139 @@
+"""What is said to limit a link or a plan is what limits it, by SciPy's HiGHS."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from planner.model.errors import DataError, InfeasibleError
+from planner.model.network import Network
+from planner.model.pricing import FlatPrices
+from planner.transfer.bottlenecks import Bottlenecks
+from planner.transfer.decision import Decider
+from planner.transfer.plan import Plan
+from planner.transfer.problem import TransferProblem, transfer_problem
+from planner.transfer.recommendation import recommend
+from planner.transfer.request import TransferRequest
+from tests.planner.independent import most_rate_gbps, near
+from tests.planner.transfer.strategies import REGIONS, networks, patient, prices, requests
+
+STEP = 1e-3
+"""Of a VM."""
+
+
+def limits_of(network: Network, src: str, dst: str, connections: int) -> dict[str, float]:
+    """Return what one VM pair can carry at most by each of its limits."""
+    link = network.link(src, dst)
+    return {
+        "path": link.aggregate_gbps.expected,
+        "connections": connections * link.per_flow_mbps.expected / 1000,
+        "egress cap": network.sites[src].egress_gbps.expected,
+        "ingress cap": network.sites[dst].ingress_gbps.expected,
+    }
+
+
+@patient
+@given(networks(), prices(), st.sampled_from([1, 4, 64]))
+def test_a_link_carries_the_least_of_its_limits(
+    network: Network, price_list: FlatPrices, connections: int
+) -> None:
+    request = TransferRequest(REGIONS[0], REGIONS[-1], volume_gb=1, connections=connections)
+    bottlenecks = Bottlenecks(Decider(request, network, price_list))
+    for src, there in network.links.items():
+        for dst, link in there.items():
+            limits = limits_of(network, src, dst, connections)
+            rate_gbps, what = bottlenecks.binding(src, dst)
+            assert rate_gbps == near(min(limits.values()), 3e-6)
+            assert limits[what] == near(rate_gbps, 3e-6)
+            rests_on_flow = limits["connections"] < limits["path"]
+            expected = link.per_flow_mbps if rests_on_flow else link.aggregate_gbps
+            assert bottlenecks.deciding(src, dst) is expected
+
+
+def in_use(
+    plan: Plan, request: TransferRequest, network: Network, price_list: FlatPrices
+) -> TransferProblem:
+    """Return the transfer over a plan's paths and VMs alone."""
+    whole = transfer_problem(request, network, price_list)
+    regions = list(network.sites)
+    return replace(
+        whole,
+        src=replace(whole.src, quota=plan.vms[request.src]),
+        dst=replace(whole.dst, quota=plan.vms[request.dst]),
+        direct=whole.direct if any(len(path.regions) == 2 for path in plan.paths) else None,
+        relays=[
+            replace(relay, quota=plan.vms[regions[relay.region]])
+            for relay in whole.relays
+            if regions[relay.region] in plan.vms
+        ],
+    )
+
+
+@patient
+@given(requests(), networks(), prices())
+def test_one_more_unit_brings_what_is_said_and_no_other_limit_binds(
+    request: TransferRequest, network: Network, price_list: FlatPrices
+) -> None:
+    try:
+        plan = recommend(request, network, price_list)
+    except (InfeasibleError, DataError):
+        assume(False)
+    if plan.verdict == "direct":
+        (found,) = plan.bottlenecks
+        limits = limits_of(network, request.src, request.dst, request.connections)
+        gain = limits[found.constraint]
+        if found.constraint == "connections":
+            gain /= request.connections
+        assert found.gain_per_unit == near(gain, 3e-6)
+        assert gain <= min(limits.values()) * (1 + 3e-6)
+        return
+    problem = in_use(plan, request, network, price_list)
+    ends = {request.src: "src", request.dst: "dst"}
+    said = dict.fromkeys(["src connections", "dst connections", "src cap", "dst cap"], 0.0)
+    said |= {str(relay.region): 0.0 for relay in problem.relays}
+    regions = list(network.sites)
+    for found in plan.bottlenecks:
+        if found.constraint == "relay VM":
+            name = str(regions.index(found.region))
+        else:
+            name = f"{ends[found.region]} {found.constraint.split()[-1]}"
+        assert said[name] == 0.0
+        said[name] = found.gain_per_unit
+    assert any(said.values())
+    rate_gbps = most_rate_gbps(problem)
+    slack_gbps = 1e-7 * rate_gbps
+    for name, gain in said.items():
+        # The rate is concave in what there is: a step up brings no more, one down costs no less.
+        up = most_rate_gbps(problem, {name: STEP}) - rate_gbps
+        down = rate_gbps - most_rate_gbps(problem, {name: -STEP})
+        assert up <= gain * STEP * (1 + 1e-6) + slack_gbps, name
+        assert down >= gain * STEP * (1 - 1e-6) - slack_gbps, name
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ("egress", "egress cap of a"),
+        ("ingress", "ingress cap of b"),
+        ("flow", "64 connections a -> b"),
+        ("path", "path a -> b"),
+    ],
+)
+def test_a_path_names_its_narrowest_link(changed: str, words: str) -> None:
+    small = 2.0
+    gbps = np.full((2, 2), small if changed == "path" else 9.0)
+    network = Network.from_matrices(
+        ["a", "b"],
+        gbps,
+        per_flow_mbps=np.full((2, 2), small / 64 * 1000 if changed == "flow" else 900.0),
+        egress_gbps=[small if changed == "egress" else 8.0, 8.0],
+        ingress_gbps=[8.0, small if changed == "ingress" else 8.0],
+    )
+    request = TransferRequest("a", "b", volume_gb=100.0)
+    plan = recommend(request, network, FlatPrices(["a", "b"], 0.02, 1.0))
+    assert plan.paths[0].bottleneck.startswith(words)
+    assert "2.00 Gbit/s a VM" in plan.paths[0].bottleneck

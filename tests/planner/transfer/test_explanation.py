@@ -1,0 +1,173 @@
+"""Reasons are true: their figures are the plan's, and what they claim follows from it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from math import inf
+
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from planner.model.errors import DataError, InfeasibleError
+from planner.model.network import Network
+from planner.model.pricing import FlatPrices
+from planner.model.units import gbps_text
+from planner.transfer.plan import Plan
+from planner.transfer.problem import transfer_problem
+from planner.transfer.recommendation import recommend
+from planner.transfer.request import TransferRequest
+from tests.planner.transfer.strategies import REGIONS, networks, patient, prices, requests
+
+
+def planned(request: TransferRequest, network: Network, price_list: FlatPrices) -> Plan:
+    try:
+        return recommend(request, network, price_list, now_s=1e9)
+    except (InfeasibleError, DataError):
+        assume(False)
+        raise
+
+
+def relay_costs_usd(
+    request: TransferRequest, network: Network, price_list: FlatPrices
+) -> dict[str, float]:
+    """Return what one relay alone costs at least, whatever the budget, by relay."""
+    costs_usd = {}
+    for region in REGIONS[1:-1] if request.relays in {"any", "one"} else [request.relays]:
+        alone = replace(request, objective="cost", budget_usd=None, relays=region)
+        try:
+            best = recommend(alone, network, price_list).best_relay
+        except (InfeasibleError, DataError):
+            continue
+        if best:
+            costs_usd[region] = best.cost_usd.total
+    return costs_usd
+
+
+def links_of(plan: Plan) -> set[tuple[str, str]]:
+    return {
+        pair for path in plan.paths for pair in zip(path.regions, path.regions[1:], strict=False)
+    }
+
+
+def is_said(text: str, value: float, digits: int) -> bool:
+    """Whether a printed figure is a value's, but for its last digit."""
+    return bool(abs(float(text) - value) <= 0.51 * 10**-digits)
+
+
+@patient
+@given(requests(), networks(), prices())
+def test_a_reason_says_what_follows_from_the_figures(
+    request: TransferRequest, network: Network, price_list: FlatPrices
+) -> None:
+    plan = planned(request, network, price_list)
+    reason, best = plan.reason, plan.best_relay
+    direct_gbps = plan.direct.throughput_gbps
+    relays = {region for path in plan.paths for region in path.regions[1:-1]}
+    limits = (request.budget_usd, request.deadline_s, request.min_throughput_gbps)
+
+    named = {region for region in REGIONS[1:-1] if region in reason}
+    assert named <= relays | {one.relay for one in plan.alternatives} | (
+        {best.relay} if best else set()
+    ) | ({region for region in REGIONS if "may be" in reason or "the cheapest" in reason})
+    if relays:
+        assert relays <= named
+
+    assert ("Only the direct path was asked for" in reason) == (
+        request.relays == "none" and plan.verdict == "direct"
+    )
+    problem = transfer_problem(request, network, price_list)
+    if "No relay path is known or permitted" in reason:
+        assert not problem.relays
+    if match := re.search(
+        r"No relay is within the budget of \S+ USD: the cheapest, (\S+),", reason
+    ):
+        assert best is None
+        costs_usd = relay_costs_usd(request, network, price_list)
+        assert costs_usd[match[1]] <= min(costs_usd.values()) * (1 + 1e-9)
+        assert request.budget_usd
+        assert costs_usd[match[1]] > request.budget_usd * (1 - 1e-9)
+    if "No relay can meet" in reason:
+        assert best is None
+        assert problem.relays
+        assert any(limits)
+    if match := re.search(
+        r"No relay (?:that meets .+ )?is (much )?faster: the best, (\S+), carries ([\d.]+)x", reason
+    ):
+        assert best
+        assert best.relay == match[2]
+        assert direct_gbps
+        assert best.throughput_gbps <= direct_gbps * (1.0501 if match[1] else 1.0001)
+        assert is_said(match[3], best.throughput_gbps / direct_gbps, 2)
+    if match := re.search(r"The best relay, (\S+), carries ([\d.]+)x but costs ([\d.]+)x", reason):
+        assert best
+        assert direct_gbps
+        assert plan.direct.cost_usd
+        assert is_said(match[2], best.throughput_gbps / direct_gbps, 2)
+        if plan.direct.cost_usd.total > 1e-9:
+            ratio = best.cost_usd.total / plan.direct.cost_usd.total
+            assert abs(float(match[3]) / ratio - 1) < 0.5 or is_said(match[3], ratio, 1)
+        assert request.hour_usd < inf
+    if match := re.search(r"carries (\S+) Gbit/s where direct carries (\S+?)( |,)", reason):
+        assert plan.verdict != "direct"
+        assert direct_gbps
+        assert match[1] == gbps_text(plan.throughput_gbps)
+        assert match[2] == gbps_text(direct_gbps)
+    if "cannot meet" in reason:
+        assert not plan.direct.feasible
+        assert any(limits)
+    if "Nothing is known of the direct path" in reason:
+        assert plan.direct.throughput_gbps is None
+    if match := re.search(r"the bounds say ([\d.]+)x to ([\d.]+)x", reason):
+        assert plan.verdict == "direct"
+        assert float(match[1]) < 1 + request.margin + 0.0051
+    if plan.verdict != "direct" and plan.direct.feasible and request.objective != "latency":
+        # At the margin or above, surely.
+        least = re.search(r"at least ([\d.]+)x better", reason)
+        if least is None:  # infinitely better
+            assert plan.cost_usd.total == 0
+        else:
+            assert float(least[1]) >= 1 + request.margin - 0.0051
+
+
+@patient
+@given(requests(), networks(), prices())
+def test_confidence_counts_every_link_in_use(
+    request: TransferRequest, network: Network, price_list: FlatPrices
+) -> None:
+    plan = planned(request, network, price_list)
+    counts = {
+        kind: int(number)
+        for number, kind in re.findall(
+            r"(\d+) (measured|inferred|baseline) links?", plan.confidence
+        )
+    }
+    assert sum(counts.values()) == len(links_of(plan))
+    low, high = gbps_text(plan.throughput_gbps_low), gbps_text(plan.throughput_gbps_high)
+    assert f"{low} to {high} Gbit/s" in plan.confidence
+    assert ("baseline figures come from models" in plan.confidence) == ("baseline" in counts)
+
+
+@patient
+@given(requests(), networks(), prices(), st.data())
+def test_loss_is_said_of_links_in_use_and_of_no_other(
+    request: TransferRequest, network: Network, price_list: FlatPrices, data: st.DataObject
+) -> None:
+    losses = {
+        (src, dst): data.draw(st.sampled_from([None, 0.0, 0.5, 1.0, 3.0]))
+        for src, there in network.links.items()
+        for dst in there
+    }
+    lossy = network.with_(
+        links={
+            src: {dst: replace(link, loss_pct=losses[src, dst]) for dst, link in there.items()}
+            for src, there in network.links.items()
+        }
+    )
+    plan = planned(request, lossy, price_list)
+    said = {
+        (match[1], match[2])
+        for warning in plan.warnings
+        if (match := re.match(r"(\S+) -> (\S+) loses", warning))
+    }
+    assert said == {pair for pair in links_of(plan) if (losses[pair] or 0.0) >= 1.0}

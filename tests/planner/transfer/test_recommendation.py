@@ -1,0 +1,399 @@
+"""What is recommended keeps every limit and promise, whatever was asked on whatever network."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from math import inf
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from planner.model.errors import DataError, InfeasibleError
+from planner.model.estimate import Estimate, exactly
+from planner.model.link import Link, Site
+from planner.model.network import Network
+from planner.model.pricing import FlatPrices, Prices
+from planner.transfer.plan import Plan
+from planner.transfer.problem import transfer_problem
+from planner.transfer.recommendation import recommend
+from planner.transfer.request import Objective, TransferRequest
+from tests.planner import independent
+from tests.planner.grid import january_grid
+from tests.planner.independent import below, near
+from tests.planner.transfer.strategies import networks, patient, prices, requests
+
+
+def assert_sound(
+    plan: Plan, request: TransferRequest, network: Network, price_list: Prices
+) -> None:
+    """Check a plan against the request's limits and the network's figures."""
+    stated = json.loads(plan.model_dump_json(), parse_constant=pytest.fail)
+    assert stated["verdict"] in {"direct", "relay", "split"}
+    # Money, time and rates are what such things can be.
+    for cost in (plan.cost_usd, plan.direct.cost_usd):
+        if cost:
+            assert cost.egress >= 0
+            assert cost.vm >= 0
+            assert cost.total == near(cost.egress + cost.vm)
+    assert below(plan.throughput_gbps_low, plan.throughput_gbps)
+    assert below(plan.throughput_gbps, plan.throughput_gbps_high)
+    assert plan.throughput_gbps > 0
+    assert plan.duration_s >= 8 * request.volume_gb / plan.throughput_gbps * (1 - 1e-9)
+    # Paths add up.
+    assert sum(path.share for path in plan.paths) == near(1.0)
+    assert sum(path.throughput_gbps for path in plan.paths) == near(plan.throughput_gbps)
+    # Rules.
+    relays = [path.regions[1] for path in plan.paths if len(path.regions) == 3]
+    ends = (request.src, request.dst)
+    assert not set(relays) & (request.forbidden | set(ends))
+    assert all((path.regions[0], path.regions[-1]) == ends for path in plan.paths)
+    if request.relays == "none":
+        assert not relays
+        assert plan.best_relay is None
+    elif request.relays == "one":
+        assert len(relays) <= 1
+    elif request.relays != "any":
+        assert set(relays) <= {request.relays}
+    if request.connections < 8:
+        assert len(plan.paths) == 1
+    assert (plan.verdict == "direct") == (not relays)
+    # Limits.
+    assert all(count <= request.quota(region) for region, count in plan.vms.items())
+    assert below(plan.cost_usd.total, request.budget_usd or inf)
+    assert below(plan.duration_s, request.deadline_s or inf)
+    assert below(request.min_throughput_gbps or 0.0, plan.throughput_gbps)
+    # What VMs and links carry (the hose model), from the network's own figures.
+    out_use = in_use = 0.0
+    for path in plan.paths:
+        for link in zip(path.regions, path.regions[1:], strict=False):
+            pair_gbps = network.link(*link).rate_gbps(request.connections)
+            out_use += path.throughput_gbps / pair_gbps if link[0] == request.src else 0.0
+            in_use += path.throughput_gbps / pair_gbps if link[1] == request.dst else 0.0
+            vms = min(plan.vms[end] for end in link) if len(path.regions) == 2 else inf
+            assert below(path.throughput_gbps, pair_gbps * vms)
+        for relay in path.regions[1:-1]:
+            site = network.sites[relay]
+            caps = min(site.ingress_gbps.expected, site.egress_gbps.expected)
+            assert below(path.throughput_gbps, caps * plan.vms[relay])
+    assert below(out_use, plan.vms[request.src])
+    assert below(in_use, plan.vms[request.dst])
+    sends, receives = network.sites[request.src], network.sites[request.dst]
+    assert below(plan.throughput_gbps, sends.egress_gbps.expected * plan.vms[request.src])
+    assert below(plan.throughput_gbps, receives.ingress_gbps.expected * plan.vms[request.dst])
+    # A relay only where its low bound surely beats the margin, or direct can't do it.
+    if relays and plan.direct.feasible and request.objective == "time":
+        assert plan.direct.duration_s is not None
+        assert plan.duration_s * (1 + request.margin) <= plan.direct.duration_s * (1 + 1e-6)
+    # Fees, recomputed.
+    egress = sum(
+        path.share * request.volume_gb * price_list.egress_usd_per_gb(*link, request.volume_gb)
+        for path in plan.paths
+        for link in zip(path.regions, path.regions[1:], strict=False)
+    )
+    assert plan.cost_usd.egress == near(egress)
+
+
+def assert_names_the_limit(error: InfeasibleError, request: TransferRequest) -> None:
+    named = {
+        "budget": request.budget_usd,
+        "deadline": request.deadline_s,
+        "Gbit/s is above": request.min_throughput_gbps,
+    }
+    assert any(word in error.limit and limit for word, limit in named.items()), error
+
+
+@patient
+@given(requests(), networks(), prices())
+def test_every_plan_is_sound(
+    request: TransferRequest, network: Network, price_list: FlatPrices
+) -> None:
+    try:
+        plan = recommend(request, network, price_list, now_s=1e9)
+    except InfeasibleError as error:
+        if not (request.budget_usd or request.deadline_s or request.min_throughput_gbps):
+            raise  # without limits, something is always possible
+        assert_names_the_limit(error, request)
+        return
+    except DataError:
+        problem = transfer_problem(request, network, price_list)
+        assert problem.direct is None
+        return
+    assert_sound(plan, request, network, price_list)
+
+
+@patient
+@given(requests(), networks(), prices())
+def test_the_frontier_of_a_plan_is_sound(
+    request: TransferRequest, network: Network, price_list: FlatPrices
+) -> None:
+    free = replace(
+        request, frontier=True, budget_usd=None, deadline_s=None, min_throughput_gbps=None
+    )
+    try:
+        plan = recommend(free, network, price_list)
+    except DataError:
+        return
+    json.loads(plan.model_dump_json(), parse_constant=pytest.fail)
+    assert plan.frontier
+    for point in plan.frontier:
+        assert not set(point.relays) & free.forbidden
+        assert all(count <= free.quota(region) for region, count in point.vms.items())
+
+
+@patient
+@given(requests(), networks(), prices())
+def test_the_same_question_has_the_same_answer(
+    request: TransferRequest, network: Network, price_list: FlatPrices
+) -> None:
+    def ask() -> object:
+        try:
+            return recommend(request, network, price_list).model_dump_json()
+        except (InfeasibleError, DataError) as error:
+            return str(error)
+
+    assert ask() == ask()
+
+
+@patient
+@given(requests(), networks(), prices())
+def test_how_many_relays_are_compared_decides_nothing(
+    request: TransferRequest, network: Network, price_list: FlatPrices
+) -> None:
+    try:
+        few, usual, many = (
+            recommend(replace(request, candidates=n), network, price_list) for n in (1, 6, 100)
+        )
+    except (InfeasibleError, DataError):
+        return
+    assert few.alternatives == ()
+    assert many.alternatives[: len(usual.alternatives)] == usual.alternatives
+    for plan in (few, many):
+        if plan.best_relay == usual.best_relay:
+            assert replace(
+                plan, alternatives=usual.alternatives, plan_id="", request={}
+            ) == replace(usual, plan_id="", request={})
+
+
+# ---- infeasible, and what would do -----------------------------------------------------------
+
+
+# What may be used: splits, one relay, direct alone; or too few connections to divide.
+PERMITTED = st.sampled_from([("any", 64), ("any", 4), ("one", 64), ("none", 64)])
+
+
+def most_rate_gbps(request: TransferRequest, network: Network, price_list: Prices) -> float:
+    """Return the greatest rate over all that the request permits, or give the example up."""
+    whole = transfer_problem(request, network, price_list)
+    if request.relays == "any" and request.may_split:
+        most = independent.most_rate_gbps(whole)
+    else:  # one relay, beside direct only where connections divide
+        parts = [replace(whole, relays=[])]
+        for relay in whole.relays:
+            beside = whole.direct if request.may_split else None
+            parts.append(replace(whole, direct=beside, relays=[relay]))
+        most = max(map(independent.most_rate_gbps, parts))
+    assume(most > 0.01)
+    return most
+
+
+@patient
+@given(networks(), prices(), PERMITTED, st.floats(1.01, 5.0), st.integers(1, 3), st.booleans())
+def test_the_remedy_for_a_rate_out_of_reach_does(
+    network: Network,
+    price_list: FlatPrices,
+    permitted: tuple[str, int],
+    factor: float,
+    vms: int,
+    lower: bool,
+) -> None:
+    request = TransferRequest(
+        "aws:a", "gcp:f", volume_gb=10.0, vms=vms, relays=permitted[0], connections=permitted[1]
+    )
+    most = most_rate_gbps(request, network, price_list)
+    asked = replace(request, min_throughput_gbps=most * factor)
+    with pytest.raises(InfeasibleError, match="above the") as caught:
+        recommend(asked, network, price_list)
+    remedy = re.search(r"at most ([\d.]+) Gbit/s, or raise `vms` to (\d+)", str(caught.value))
+    assert remedy
+    recommend(
+        replace(asked, min_throughput_gbps=float(remedy[1]))
+        if lower
+        else replace(asked, vms=int(remedy[2])),
+        network,
+        price_list,
+    )
+
+
+@patient
+@given(networks(), prices(), PERMITTED, st.floats(0.1, 0.8))
+def test_the_remedy_for_a_budget_too_small_does(
+    network: Network, price_list: FlatPrices, permitted: tuple[str, int], share: float
+) -> None:
+    request = TransferRequest(
+        "aws:a",
+        "gcp:f",
+        volume_gb=100.0,
+        objective="cost",
+        relays=permitted[0],
+        connections=permitted[1],
+    )
+    try:
+        plan = recommend(request, network, price_list)
+    except DataError:
+        return
+    assume(plan.cost_usd.total > 0.05)
+    asked = replace(request, budget_usd=plan.cost_usd.total * share)
+    try:
+        recommend(asked, network, price_list)
+    except InfeasibleError as error:
+        remedy = re.search(r"budget of .* Raise the budget to ([\d.]+) USD", str(error))
+        if not remedy:
+            raise
+        recommend(replace(asked, budget_usd=float(remedy[1])), network, price_list)
+
+
+@patient
+@given(networks(), prices(), PERMITTED, st.floats(0.05, 0.9))
+def test_the_remedy_for_a_deadline_too_near_does(
+    network: Network, price_list: FlatPrices, permitted: tuple[str, int], share: float
+) -> None:
+    request = TransferRequest(
+        "aws:a", "gcp:f", volume_gb=100.0, relays=permitted[0], connections=permitted[1]
+    )
+    most = most_rate_gbps(request, network, price_list)
+    asked = replace(request, deadline_s=share * 800 / most)
+    with pytest.raises(InfeasibleError, match="deadline") as caught:
+        recommend(asked, network, price_list)
+    remedy = re.search(r"Allow at least (\d+) s", caught.value.remedy)
+    assert remedy
+    recommend(replace(asked, deadline_s=float(remedy[1])), network, price_list)
+
+
+# ---- modes -----------------------------------------------------------------------------------
+
+
+def three_regions(
+    direct: Estimate, link: Estimate, rtt_ms: float = 10.0, flow_mbps: float | None = None
+) -> Network:
+    """Return a, b and c, of which c is a relay between a and b."""
+    names = ("x:a", "x:b", "x:c")
+    cap = exactly(100.0)
+    sites = {name: Site(name, "", cap, cap, exactly(3.0)) for name in names}
+    links: dict[str, dict[str, Link]] = {name: {} for name in names}
+    for src in names:
+        for dst in names:
+            if src != dst:
+                rate = direct if {src, dst} == {"x:a", "x:b"} else link
+                flow = exactly(flow_mbps or rate.expected * 1000)
+                links[src][dst] = Link(src, dst, exactly(rtt_ms), flow, rate)
+    return Network(sites, links)
+
+
+FREE = FlatPrices(("x:a", "x:b", "x:c"))
+
+
+@pytest.mark.parametrize(
+    ("low", "margin", "verdict"),
+    [(2.0, 0.1, "relay"), (1.09, 0.1, "direct"), (1.2, 0.1, "relay"), (1.2, 0.3, "direct")],
+)
+def test_a_relay_must_surely_beat_the_margin(low: float, margin: float, verdict: str) -> None:
+    network = three_regions(exactly(1.0), Estimate(low, 2.0, 3.0))
+    request = TransferRequest(
+        "x:a", "x:b", volume_gb=1000.0, objective="time", margin=margin, relays="x:c", connections=4
+    )
+    plan = recommend(request, network, FREE)
+    assert plan.verdict == verdict
+    assert plan.best_relay is not None
+    assert plan.best_relay.gain == near(2.0)
+    assert plan.best_relay.gain_low == near(low)
+    chosen = plan.direct if verdict == "direct" else plan.best_relay
+    assert chosen.throughput_gbps_low == plan.throughput_gbps_low
+    assert chosen.throughput_gbps_high == plan.throughput_gbps_high
+    assert chosen.connections == plan.paths[0].connections
+    assert chosen.vms == plan.vms
+    if verdict == "direct":  # and then it says what would settle it
+        assert any(advice.action.startswith("Measure") for advice in plan.advice)
+
+
+def test_the_margin_does_not_stand_in_the_way_of_what_direct_cannot_do() -> None:
+    network = three_regions(exactly(1.0), Estimate(0.5, 2.0, 3.0))
+    request = TransferRequest("x:a", "x:b", volume_gb=1000.0, min_throughput_gbps=1.5)
+    plan = recommend(request, network, FREE)
+    assert plan.verdict != "direct"
+    assert not plan.direct.feasible
+
+
+@pytest.mark.parametrize("objective", ["value", "time"])
+def test_small_transfers_stay_direct(objective: str) -> None:
+    """Getting up to speed over two links costs more than a faster path saves."""
+    network = three_regions(exactly(1.0), exactly(2.0), rtt_ms=100.0)
+    small = TransferRequest("x:a", "x:b", volume_gb=0.05, objective=objective)  # type: ignore[arg-type]
+    assert recommend(small, network, FREE).verdict == "direct"
+    large = replace(small, volume_gb=1000.0)
+    assert recommend(large, network, FREE).verdict != "direct"
+
+
+def test_one_connection_means_one_flow() -> None:
+    network = three_regions(exactly(5.0), exactly(5.0), flow_mbps=100.0)
+    request = TransferRequest("x:a", "x:b", connections=1, vms=1)
+    plan = recommend(request, network, FREE)
+    assert plan.throughput_gbps == near(0.1)
+    assert sum(path.connections for path in plan.paths) == 1
+
+
+def test_latency_needs_a_relative_and_an_absolute_gain() -> None:
+    def plan(direct_ms: float, link_ms: float) -> Plan:
+        rtt = np.array([[0, direct_ms, link_ms], [direct_ms, 0, link_ms], [link_ms, link_ms, 0]])
+        network = Network.from_matrices(FREE_REGIONS, np.ones((3, 3)), rtt_ms=rtt)
+        return recommend(TransferRequest("x:a", "x:b", objective="latency"), network, FREE)
+
+    assert plan(200.0, 50.0).verdict == "relay"
+    assert plan(200.0, 95.0).verdict == "direct"  # 5 % and 9 ms
+    assert plan(20.0, 7.0).verdict == "direct"  # 25 %, but 5 ms
+    assert plan(20.0, 50.0).verdict == "direct"
+
+
+@pytest.mark.parametrize("objective", ["latency", "value"])
+@pytest.mark.parametrize("candidates", [1, 6, 20])
+def test_a_relay_within_the_budget_is_found_behind_dearer_and_better_ones(
+    objective: Objective, candidates: int
+) -> None:
+    names = ["x:a", "x:b", *(f"x:r{number}" for number in range(8))]
+    rtt_ms, gbps, usd_per_gb = np.full((10, 10), 500.0), np.ones((10, 10)), np.ones((10, 10))
+    np.fill_diagonal(rtt_ms, 0.0)
+    for relay in range(2, 10):
+        rtt_ms[0, relay] = rtt_ms[relay, 1] = 50.0 + relay
+        gbps[0, relay] = gbps[relay, 1] = 3.0 - 0.1 * relay
+    usd_per_gb[0, 1] = usd_per_gb[9, 1] = 0.0
+    network = Network.from_matrices(names, gbps, rtt_ms=rtt_ms)
+    request = TransferRequest(
+        "x:a", "x:b", objective=objective, budget_usd=150.0, candidates=candidates, relays="one"
+    )
+    plan = recommend(request, network, FlatPrices(names, usd_per_gb, 0.0))
+    assert plan.best_relay
+    assert plan.best_relay.relay == "x:r7"
+    assert plan.best_relay.cost_usd.total == near(100.0)
+
+
+FREE_REGIONS = ("x:a", "x:b", "x:c")
+
+
+# ---- on measured figures ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("vms", [1, 4])
+def test_january_grid_plans_are_sound(vms: int) -> None:
+    grid = january_grid()
+    network, price_list = grid.network(), grid.prices()
+    verdicts = set()
+    for src, dst in grid.random_pairs(40, seed=vms):
+        for objective in ("value", "time", "cost"):
+            request = TransferRequest(src, dst, volume_gb=500.0, vms=vms, objective=objective)
+            plan = recommend(request, network, price_list)
+            assert_sound(plan, request, network, price_list)
+            verdicts.add(plan.verdict)
+    assert len(verdicts) >= 2

@@ -1,0 +1,409 @@
+"""Sessions with real sshds: trust, silence, loss, and nothing left running."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import pickle
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from probes.fleet.failures import ProbeError
+from probes.fleet.hosts import Fleet, Host
+from probes.fleet.login import Timeouts, connect
+from probes.fleet.remote import leased
+from probes.fleet.sessions import Sessions
+from probes.fleet.trust import offered_keys, store_key
+from tests.probes.fleet.machines import Machine, machines, make_key, need, owner
+
+_ROOT = Path(__file__).parents[3]
+_BRIEF = Timeouts(connect_s=3, login_s=2, keepalive_s=0.5, keepalives=2, command_s=3)
+_REGIONS = ["aws:us-east-1", "gcp:us-east1"]
+Fixture = tuple[Fleet, dict[str, Machine]]
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Iterator[Fixture]:
+    with machines(tmp_path, _REGIONS) as found:
+        yield found
+
+
+def _runs(word: str) -> list[int]:
+    """Processes that have a word among their arguments."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                arguments = (entry / "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if word.encode() in arguments:
+                found.append(int(entry.name))
+    return found
+
+
+def _name(pid: int) -> str:
+    return Path(f"/proc/{pid}/comm").read_text().strip()
+
+
+def _gone(word: str, within_s: float = 10.0) -> bool:
+    deadline = time.monotonic() + within_s
+    while _runs(word) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return not _runs(word)
+
+
+def _seen(word: str, within_s: float = 10.0) -> bool:
+    deadline = time.monotonic() + within_s
+    while not _runs(word) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return bool(_runs(word))
+
+
+def test_arguments_arrive_as_they_are(fleet: Fixture) -> None:
+    words = ["a b", "$(id)", "'", '"', ";", "`x`", "\n", "*", "-n", "é", "\\"]
+
+    async def main() -> bytes:
+        async with Sessions(fleet[0], owner("test")) as sessions:
+            session = await sessions.session(_REGIONS[0])
+            return (await session.ask(["printf", "%s\\0", *words])).stdout
+
+    assert asyncio.run(main()).decode().split("\0")[:-1] == words
+
+
+def test_one_connection_serves_many_commands(fleet: Fixture) -> None:
+    async def main() -> set[str]:
+        async with Sessions(fleet[0], owner("test")) as sessions:
+
+            async def port() -> str:
+                session = await sessions.session(_REGIONS[0])
+                said = await session.ask(["sh", "-c", "echo $SSH_CLIENT"])
+                return said.stdout.decode().split()[1]
+
+            return set(await asyncio.gather(*(port() for _ in range(30))))
+
+    assert len(asyncio.run(main())) == 1
+
+
+def test_a_busy_host_that_counts_ended_commands_still_runs_the_next(fleet: Fixture) -> None:
+    # A server that is halted for moments reads the ends of several channels together with the
+    # requests for new ones: it counts both, and allows ten.
+    machine = fleet[1][_REGIONS[0]]
+
+    async def main() -> list[int]:
+        async with Sessions(fleet[0], owner("test")) as sessions:
+            session = await sessions.session(_REGIONS[0])
+            servers = [pid for pid in machine.everyone() if _name(pid) == "sshd"]
+
+            async def halt() -> None:
+                while True:
+                    for number, pause_s in ((signal.SIGSTOP, 0.03), (signal.SIGCONT, 0.003)):
+                        for pid in servers:
+                            os.kill(pid, number)
+                        await asyncio.sleep(pause_s)
+
+            halting = asyncio.create_task(halt())
+            try:
+                outputs = await asyncio.gather(*(session.ask(["true"]) for _ in range(200)))
+            finally:
+                halting.cancel()
+                machine.signal(signal.SIGCONT)
+            return [output.status for output in outputs]
+
+    assert asyncio.run(main()) == [0] * 200
+
+
+def test_keys_are_trusted_only_when_stored_and_never_when_changed(
+    fleet: Fixture, tmp_path: Path
+) -> None:
+    members, found = fleet
+    name = _REGIONS[0]
+    host = replace(members[name], known_hosts=tmp_path / "own" / "known_hosts")
+    alone = Fleet({name: host})
+
+    async def login() -> None:
+        async with Sessions(alone, owner("test"), timeouts=_BRIEF) as sessions:
+            await sessions.session(name)
+
+    with pytest.raises(ProbeError, match="host key is not in") as unknown:
+        asyncio.run(login())
+    assert unknown.value.lasting
+
+    async def trust() -> None:
+        offers = await offered_keys(alone, [host])
+        store_key(host, offers[name])
+
+    asyncio.run(trust())
+    asyncio.run(login())
+    assert host.known_hosts.stat().st_mode & 0o777 == 0o600
+
+    machine = found[name]
+    machine.stop()
+    for file in ("host_key", "host_key.pub"):
+        (machine.folder / file).unlink()
+    make_key(machine.folder / "host_key")
+    machine.start()
+    with pytest.raises(ProbeError, match="not the one on record"):
+        asyncio.run(login())
+    assert asyncio.run(offered_keys(alone, [host])) == {}
+
+
+def test_a_refused_login_and_a_closed_port_say_so(fleet: Fixture, tmp_path: Path) -> None:
+    members, found = fleet
+    first, second = (members[name] for name in _REGIONS)
+    make_key(tmp_path / "stranger")
+    strange = Fleet({first.name: replace(first, key=tmp_path / "stranger"), second.name: second})
+    found[second.name].stop()
+
+    async def login(name: str) -> None:
+        async with Sessions(strange, owner("test"), timeouts=_BRIEF) as sessions:
+            await sessions.session(name)
+
+    with pytest.raises(ProbeError, match="was refused") as refused:
+        asyncio.run(login(first.name))
+    assert refused.value.cause == "login"
+    with pytest.raises(ProbeError, match="no SSH connection") as closed:
+        asyncio.run(login(second.name))
+    assert closed.value.cause == "unreachable"
+
+
+def test_a_cancellation_is_never_lost_in_connecting(tmp_path: Path) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+    (tmp_path / "known").touch()
+    host = Host("a", "aws:us-east-1", "127.0.0.1", port, "nobody", None, tmp_path / "known")
+
+    async def story() -> set[bool]:
+        ends = set()
+        for turns in range(60):  # cancelled at every step on the way, also with the refusal
+            task = asyncio.create_task(connect(host, _BRIEF, None))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            was_running = task.cancel()
+            await asyncio.wait([task])
+            assert task.cancelled() is was_running
+            ends.add(was_running)
+            if not was_running:
+                assert isinstance(task.exception(), ProbeError)
+        return ends
+
+    assert asyncio.run(story()) == {True, False}
+
+
+def test_a_jump_host_leads_to_a_host(fleet: Fixture) -> None:
+    members, _ = fleet
+    first, second = (members[name] for name in _REGIONS)
+    behind = Fleet({second.name: replace(second, jump="gate")}, jumps={"gate": first})
+
+    async def main() -> str:
+        async with Sessions(behind, owner("test")) as sessions:
+            session = await sessions.session(second.name)
+            return (await session.ask(["sh", "-c", "echo $SSH_CONNECTION"])).stdout.decode()
+
+    assert asyncio.run(main()).split()[3] == str(second.port)
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_host_that_hangs_is_given_up(fleet: Fixture, when: str) -> None:
+    members, found = fleet
+    name = _REGIONS[0]
+
+    async def main() -> ProbeError:
+        async with Sessions(members, owner("test"), timeouts=_BRIEF) as sessions:
+            if when == "after":
+                await sessions.session(name)
+            found[name].signal(signal.SIGSTOP)
+            try:
+                session = await sessions.session(name)
+                await session.measure(["sleep", "1"], 1.0)
+            except ProbeError as error:
+                return error
+            raise AssertionError("it answered")
+
+    error = asyncio.run(asyncio.wait_for(main(), 60))
+    assert error.cause == "unreachable"
+    assert error.host == name
+
+
+def test_a_tool_ends_with_its_limit_its_cancellation_and_its_block(fleet: Fixture) -> None:
+    async def main() -> None:
+        async with Sessions(fleet[0], owner("test")) as sessions:
+            session = await sessions.session(_REGIONS[0])
+            with pytest.raises(ProbeError, match="had not ended after 1 s"):
+                await session.measure(["sleep", "611.25"], 1.0)
+            assert _gone("611.25")
+            task = asyncio.create_task(session.measure(["sleep", "612.25"], 60.0))
+            while not _runs("612.25"):
+                await asyncio.sleep(0.02)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert _gone("612.25")
+            with contextlib.suppress(RuntimeError):
+                async with session.server(["sleep", "613.25"], 60.0):
+                    while not _runs("613.25"):
+                        await asyncio.sleep(0.02)
+                    raise RuntimeError
+            assert _gone("613.25")
+            with pytest.raises(ProbeError, match="is not there") as missing:
+                await session.measure(["no-such-tool"], 5.0)
+            assert missing.value.cause == "missing-tool"
+
+    asyncio.run(main())
+
+
+_KILLED = """\
+import asyncio, pickle, sys
+from probes.fleet.sessions import Sessions
+
+async def main(fleet, name):
+    async with Sessions(fleet, "owner") as sessions:
+        session = await sessions.session(name)
+        # A tool that outlives its channel and pays no heed to a hang-up.
+        await session.measure(["sh", "-c", "trap '' HUP PIPE; sleep 614.25; sleep 615.25"], 900)
+
+with open(sys.argv[1], "rb") as file:
+    asyncio.run(main(pickle.load(file), sys.argv[2]))
+"""
+
+
+def _left_by_a_killed_controller(members: Fleet, tmp_path: Path) -> None:
+    (tmp_path / "fleet").write_bytes(pickle.dumps(members))
+    command = [sys.executable, "-c", _KILLED, str(tmp_path / "fleet"), _REGIONS[0]]
+    controller = subprocess.Popen(command, cwd=_ROOT)
+    assert _seen("614.25")
+    controller.kill()
+    controller.wait()
+    time.sleep(0.3)
+    assert _runs("614.25")  # a killed controller ends nothing
+
+
+def test_what_a_killed_controller_left_is_ended_at_the_next_contact(
+    fleet: Fixture, tmp_path: Path
+) -> None:
+    members, _ = fleet
+    name, other = _REGIONS
+    _left_by_a_killed_controller(members, tmp_path)
+
+    async def contact(owner: str, host: str) -> int:
+        async with Sessions(members, owner) as sessions:
+            return (await sessions.session(host)).leftovers
+
+    # Of another controller, and of another host of the fleet on the same machine: not ours to end.
+    assert asyncio.run(contact("stranger", name)) == 0
+    assert asyncio.run(contact("owner", other)) == 0
+    assert _runs("614.25")
+    assert asyncio.run(contact("owner", name)) == 1
+    assert _gone("614.25")
+    assert not _runs("615.25")
+    assert asyncio.run(contact("owner", name)) == 0
+
+
+def test_a_lost_connection_is_made_anew(fleet: Fixture) -> None:
+    members, found = fleet
+    name = _REGIONS[0]
+
+    async def main() -> bytes:
+        async with Sessions(members, owner("test"), timeouts=_BRIEF) as sessions:
+            session = await sessions.session(name)
+            found[name].stop()
+            with pytest.raises(ProbeError, match=r"connection was lost|did not answer"):
+                await session.ask(["true"])
+            found[name].start()
+            return (await (await sessions.session(name)).ask(["echo", "back"])).stdout
+
+    assert asyncio.run(main()) == b"back\n"
+
+
+def test_a_host_that_an_earlier_run_visited_is_cleaned_up_without_being_used(
+    fleet: Fixture, tmp_path: Path
+) -> None:
+    members, _ = fleet
+    _left_by_a_killed_controller(members, tmp_path)
+
+    async def use_another() -> None:
+        async with Sessions(members, "owner", visited=_REGIONS) as sessions:
+            await sessions.session(_REGIONS[1])
+
+    asyncio.run(use_another())
+    assert _gone("614.25")
+
+
+@pytest.mark.parametrize("noticed", [True, False])
+def test_what_a_lost_connection_left_is_ended_at_the_end(fleet: Fixture, noticed: bool) -> None:
+    members, _ = fleet
+    name = _REGIONS[0]
+
+    async def main() -> None:
+        async with Sessions(members, owner("test"), timeouts=_BRIEF) as sessions:
+            session = await sessions.session(name)
+            tool = ["sh", "-c", "trap '' HUP PIPE; sleep 616.25"]
+            running = asyncio.create_task(session.measure(tool, 900))
+            while not _runs("616.25"):
+                await asyncio.sleep(0.02)
+            if noticed:
+                sessions.forget(name)
+            else:
+                session.abort()
+            with pytest.raises(ProbeError, match="connection was lost"):
+                await running
+            assert _runs("616.25")
+
+    asyncio.run(main())
+    assert _gone("616.25")
+
+
+_OWN_TMP = """\
+mount -t tmpfs none /mnt
+mkdir -p "/mnt/$1"
+mount --rbind "/tmp/$1" "/mnt/$1"
+ln -s "$2" "/mnt/relayd-$(id -u)"
+mount --rbind /mnt /tmp
+shift 2
+exec "$@"
+"""
+
+
+def test_a_folder_that_leads_elsewhere_is_not_written_to(fleet: Fixture, tmp_path: Path) -> None:
+    need("unshare")
+    if os.geteuid() != 0:
+        pytest.skip("a /tmp of its own needs root")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    members, found = fleet
+    machine = found[_REGIONS[0]]
+    machine.stop()
+    ours = tmp_path.relative_to("/tmp").parts[0]
+    machine.start("unshare", "--mount", "sh", "-ec", _OWN_TMP, "sh", ours, str(elsewhere))
+
+    async def main() -> None:
+        async with Sessions(members, owner("test")) as sessions:
+            session = await sessions.session(_REGIONS[0])
+            await session.measure(["true"], 5.0)
+
+    with pytest.raises(ProbeError, match="no file can be written"):
+        asyncio.run(main())
+    assert not list(elsewhere.iterdir())
+
+
+def test_a_folder_that_another_session_has_just_removed_is_made_again() -> None:
+    removing = 'while :; do rmdir "$1" 2>/dev/null; done'
+    folder = f"/tmp/relayd-{os.geteuid()}"
+    with subprocess.Popen(["sh", "-c", removing, "sh", folder]) as another:
+        try:
+            for number in range(20):
+                lease = f"test-{os.getpid()}-{number}"
+                done = subprocess.run(leased(lease, 30, ["sh", "-c", 'rm "$RELAYD_LEASE"']))
+                assert done.returncode == 0
+        finally:
+            another.kill()

@@ -1,0 +1,190 @@
+"""Whole-file trouble: every reader, fed with anything, ends in a clear error or sound samples."""
+
+from __future__ import annotations
+
+import io
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.model.errors import FormatError, InputError, RelaydError
+from probes.importers import FORMATS, ImportedRow, read
+from probes.importers.text import MAX_LINE_CHARS
+from probes.samples import Sample, Skipped
+from tests.probes.importers.reading import FIXTURES, OPTIONS, outcomes, patient
+from tests.probes.importers.test_importers_skyplane import HEADER, LATENCY_HEADER, row, rtt_row
+
+WHOLE: dict[str, list[bytes]] = {
+    name: [path.read_bytes() for path in sorted((FIXTURES / name).glob(pattern))]
+    for name, pattern in (("iperf3", "*.json"), ("ping", "*.txt"), ("nuttcp", "*.txt"))
+}
+WHOLE["skyplane-throughput"] = [(HEADER + row() * 3).encode()]
+WHOLE["skyplane-latency"] = [(LATENCY_HEADER + rtt_row("aws:us-west-2", "1", "2", "3")).encode()]
+WHOLE["csv"] = [
+    b'src,dst,rtt_ms,measured_at\r\naws:a,gcp:b,12.5,2022-01-15\r\n"aws:a","gcp:c",9,\n'
+]
+
+_formats = st.sampled_from(FORMATS)
+
+
+def check(format_name: str, content: bytes) -> None:
+    """Read to the end; anything but sound outcomes or an error of ours fails the test."""
+    message = ""
+    found: list[ImportedRow] = []
+    try:
+        found = outcomes(format_name, content, connections=1)
+    except RelaydError as error:
+        message = str(error)
+    if message:
+        assert OPTIONS.name in message
+        assert len(message) < 600
+    lines = content.count(b"\n") + 1
+    for outcome in found:
+        if isinstance(outcome, Sample):
+            assert math.isfinite(outcome.value)
+            assert outcome.value >= 0
+            assert outcome.src != outcome.dst
+        else:
+            assert 1 <= outcome.row <= lines
+            assert outcome.reason
+
+
+def test_every_format_reads_its_own_whole_files() -> None:
+    for format_name in FORMATS:
+        for content in WHOLE[format_name]:
+            if b"Interval" not in content:
+                assert outcomes(format_name, content, connections=1)
+
+
+@patient
+@given(_formats, st.binary(max_size=2000))
+def test_arbitrary_bytes(format_name: str, content: bytes) -> None:
+    check(format_name, content)
+
+
+@patient
+@given(_formats, st.text(st.sampled_from('{}[]",:\n0123456789.eE-+ %/=()srcdtMBmpi'), max_size=500))
+def test_arbitrary_text_of_the_characters_that_matter(format_name: str, content: str) -> None:
+    check(format_name, content.encode())
+
+
+@patient
+@given(_formats, st.data())
+def test_whole_files_with_pieces_cut_swapped_and_overwritten(
+    format_name: str, data: st.DataObject
+) -> None:
+    content = bytearray(data.draw(st.sampled_from(WHOLE[format_name])))
+    for _ in range(data.draw(st.integers(1, 4))):
+        start = data.draw(st.integers(0, len(content)))
+        end = data.draw(st.integers(start, min(len(content), start + 200)))
+        other = data.draw(st.sampled_from(WHOLE[data.draw(_formats)]))
+        piece = other[:100] if data.draw(st.booleans()) else data.draw(st.binary(max_size=9))
+        content[start:end] = piece
+    check(format_name, bytes(content))
+
+
+@patient
+@given(st.sampled_from([n for n in FORMATS if n != "iperf3"]), st.integers(1, 4000))
+def test_how_the_bytes_arrive_does_not_matter(format_name: str, size: int) -> None:
+    class Trickle(io.BytesIO):
+        def read(self, _size: int | None = -1) -> bytes:
+            return super().read(size)
+
+    for content in WHOLE[format_name]:
+        expected = outcomes(format_name, content, connections=1)
+        found = list(read(format_name, Trickle(content), replace(OPTIONS, connections=1)))
+        assert found == expected
+
+
+@pytest.mark.parametrize("format_name", FORMATS)
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is empty"),
+        (b"\x1f\x8b\x08\x00garbage", "compressed with gzip"),
+        (b"PK\x03\x04xlsx", "spreadsheet"),
+        ("src,dst,rtt_ms\n".encode("utf-16"), "UTF-16"),
+        (b"SQLite format 3\0", "SQLite database"),
+        (b"a,b\nx\0y\n", "line 2 holds a NUL byte"),
+        (b"a,b\nx,\xe9\n", r"is not UTF-8 \(byte 0xe9\)|not the beginning|lacks the column"),
+        (b"src_region,dst_region,throughput_received,avg_rtt,x" + b"x" * (1 << 21), "longer than|"),
+    ],
+)
+def test_what_is_no_text_is_refused(format_name: str, content: bytes, message: str) -> None:
+    with pytest.raises(FormatError, match=message):
+        outcomes(format_name, content)
+
+
+@pytest.mark.parametrize("format_name", [n for n in FORMATS if n != "iperf3"])
+def test_a_line_without_end_is_refused_long_before_it_fills_the_memory(format_name: str) -> None:
+    class Endless(io.BytesIO):
+        given = 0
+
+        def read(self, size: int | None = -1) -> bytes:
+            assert size is not None
+            assert size > 0
+            self.given += size
+            return b"x" * size
+
+    stream = Endless()
+    with pytest.raises(FormatError, match="longer than"):
+        list(read(format_name, stream, OPTIONS))
+    assert stream.given < 2 * MAX_LINE_CHARS
+
+
+@pytest.mark.parametrize("wanted", FORMATS)
+@pytest.mark.parametrize("actual", FORMATS)
+def test_the_wrong_format_named_gets_the_command_that_fits(wanted: str, actual: str) -> None:
+    if wanted == actual:
+        return
+    for content in WHOLE[actual]:
+        with pytest.raises(FormatError, match=f"Use `relayd import {actual}`"):
+            outcomes(wanted, content)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ((FIXTURES / "iperf3" / "not_json.txt").read_bytes(), "Run iperf3 with -J"),
+        (b"\r\nPinging 192.0.2.7 with 32 bytes of data:\r\n", "ping on Windows"),
+        (b"src,dest,src_tier,dest_tier,cost\naws:a,aws:b,P,P,0.02\n", "price file"),
+    ],
+)
+@pytest.mark.parametrize("format_name", FORMATS)
+def test_files_that_no_importer_reads_are_known_all_the_same(
+    format_name: str, content: bytes, message: str
+) -> None:
+    with pytest.raises(FormatError, match=message):
+        outcomes(format_name, content)
+
+
+def test_an_unknown_format_and_an_unreadable_stream_are_input_errors(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="Choose one of iperf3, ping"):
+        read("iperf", io.BytesIO(b""), OPTIONS)
+
+    class Broken(io.BytesIO):
+        def read(self, _size: int | None = -1) -> bytes:
+            raise OSError(5, "Input/output error")
+
+    with pytest.raises(InputError, match="can't be read: Input/output error"):
+        list(read("csv", Broken(), OPTIONS))
+
+
+def test_reading_is_lazy() -> None:
+    class Watched(io.BytesIO):
+        taken = 0
+
+        def read(self, size: int | None = -1) -> bytes:
+            piece = super().read(size)
+            self.taken += len(piece)
+            return piece
+
+    stream = Watched((HEADER + row() * 20_000).encode())
+    found = read("skyplane-throughput", stream, OPTIONS)
+    assert stream.taken == 0
+    assert isinstance(next(found), Sample | Skipped)
+    assert stream.taken < len(stream.getvalue()) / 4

@@ -1,0 +1,59 @@
+"""docs/importing.md names every format, column and reason that the importers know."""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from probes.importers import FORMATS
+from probes.importers.csv_samples import FIGURES, OTHERS
+
+PAGE = (Path(__file__).parents[3] / "docs" / "importing.md").read_text()
+
+_WITH_REASONS = (
+    "csv_samples",
+    "csv_table",
+    "iperf3",
+    "iperf3_result",
+    "nuttcp",
+    "ping",
+    "skyplane_latency",
+    "skyplane_throughput",
+)
+
+
+def reasons(module: ModuleType) -> list[str]:
+    constants = (value for name, value in vars(module).items() if name.isupper())
+    return [value for value in constants if isinstance(value, str) and " " in value]
+
+
+def test_every_format_has_its_section_and_a_command() -> None:
+    for name in FORMATS:
+        assert f"\n## {name}\n" in PAGE
+        assert f"relayd import {name} " in PAGE
+    assert set(re.findall(r"relayd import ([a-z0-9-]+) ", PAGE)) == set(FORMATS)
+
+
+@pytest.mark.parametrize("name", _WITH_REASONS)
+def test_every_reason_for_skipping_a_row_is_there(name: str) -> None:
+    found = reasons(import_module(f"probes.importers.{name}"))
+    assert found
+    for reason in found:
+        assert f"| {reason} |" in PAGE
+
+
+def test_every_column_of_a_csv_file_is_there() -> None:
+    for column in (*FIGURES, *OTHERS):
+        assert f"`{column}`" in PAGE
+
+
+def test_the_csv_example_is_read_without_a_skipped_row() -> None:
+    from tests.probes.importers.reading import outcomes, samples
+
+    example = PAGE.partition("## csv\n\n```\n")[2].partition("```")[0]
+    assert len(outcomes("csv", example, measured_at_s=None)) == 3
+    assert len(samples("csv", example, measured_at_s=None)) == 3

@@ -1,0 +1,325 @@
+"""iperf3: captured outputs of the real tool (3.12, loopback), and each way they get damaged."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.model.errors import FormatError, InputError
+from probes.importers import iperf3, iperf3_result
+from probes.importers.steady import MIN_INTERVALS, Interval, steady_rate
+from probes.samples import Sample
+from tests.probes.importers.reading import FIXTURES, outcomes, patient, samples, skipped
+
+FOLDER = FIXTURES / "iperf3"
+ONE = (FOLDER / "one_stream.json").read_text()
+TWO = (FOLDER / "two_streams.json").read_text()
+
+
+def document(name: str) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((FOLDER / name).read_text())
+    return content
+
+
+def detail(sample: Sample) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(sample.detail)
+    return content
+
+
+def test_one_short_stream_gives_what_the_receiver_counted() -> None:
+    (sample,) = samples("iperf3", ONE)
+    received = document("one_stream.json")["end"]["sum_received"]
+    assert sample.metric == "per_flow_mbps"
+    assert sample.value == received["bits_per_second"] / 1e6
+    assert (sample.connections, sample.warmed_up) == (1, False)
+    assert sample.duration_s == received["seconds"]
+    assert sample.tool == "iperf3 3.12"
+    timestamp = document("one_stream.json")["start"]["timestamp"]["timesecs"]
+    assert sample.measured_at_s == timestamp
+    # The round-trip time under the test's own load is no path RTT: told, but not as a sample.
+    assert detail(sample)["mean_rtt_under_load_ms"] == pytest.approx(0.053)
+
+
+def test_several_streams_give_the_median_of_intervals_after_the_transient() -> None:
+    (sample,) = samples("iperf3", TWO)
+    rates = [
+        interval["sum"]["bits_per_second"] / 1e6
+        for interval in document("two_streams.json")["intervals"]
+    ]
+    assert (sample.metric, sample.connections, sample.warmed_up) == ("aggregate_mbps", 2, True)
+    assert sample.value == median(rates[1:])
+    assert sample.duration_s == pytest.approx(11, abs=0.01)
+
+
+def test_intervals_of_the_sender_count_only_while_both_sides_agree() -> None:
+    test = document("two_streams.json")
+    received = test["end"]["sum_received"]
+    received["bytes"] *= 0.8
+    received["bits_per_second"] *= 0.8
+    (sample,) = samples("iperf3", json.dumps(test))
+    assert sample.value == received["bits_per_second"] / 1e6
+    assert not sample.warmed_up
+
+
+def test_intervals_of_the_server_are_preferred() -> None:
+    (sample,) = samples("iperf3", FOLDER / "server_output.json")
+    rates = [
+        interval["sum"]["bits_per_second"] / 1e6
+        for interval in document("server_output.json")["server_output_json"]["intervals"]
+    ]
+    assert sample.value in rates
+    assert "at the receiver" in detail(sample)["steady"]
+    assert detail(sample)["transient_mbps"] > 1.4 * sample.value, "the first rate was half more"
+
+
+def test_omitted_seconds_mean_warmed_up() -> None:
+    (sample,) = samples("iperf3", FOLDER / "omit.json")
+    assert sample.warmed_up
+    assert sample.duration_s == pytest.approx(10, abs=0.01)
+
+
+def test_reverse_swaps_the_ends_because_data_flows_from_the_server() -> None:
+    (sample,) = samples("iperf3", FOLDER / "reverse.json", src_vm="client", dst_vm="server")
+    assert (sample.src, sample.src_zone, sample.src_vm) == ("gcp:us-east1", "b", "server")
+    assert (sample.dst, sample.dst_zone, sample.dst_vm) == ("aws:us-east-1", "", "client")
+    assert detail(sample)["reverse"] is True
+
+
+def test_both_directions_at_once_give_a_sample_each() -> None:
+    forth, back = samples("iperf3", FOLDER / "bidir.json")
+    end = document("bidir.json")["end"]
+    assert (forth.src, back.src) == ("aws:us-east-1", "gcp:us-east1")
+    assert forth.value == end["sum_received"]["bits_per_second"] / 1e6
+    assert back.value == end["sum_received_bidir_reverse"]["bits_per_second"] / 1e6
+
+
+@pytest.mark.parametrize("name", ["udp.json", "udp_reverse.json"])
+def test_udp_gives_the_rate_received_with_loss_and_jitter_at_that_rate(name: str) -> None:
+    (sample,) = samples("iperf3", FOLDER / name)
+    received = document(name)["end"]["sum_received"]
+    assert (sample.metric, sample.value) == ("udp_mbps", received["bits_per_second"] / 1e6)
+    assert detail(sample)["loss_at_this_rate_pct"] == 0
+    assert detail(sample)["jitter_ms"] == received["jitter_ms"]
+
+
+def test_old_versions_give_udp_only_at_the_sender_and_its_loss_is_taken_off() -> None:
+    test = document("udp.json")
+    del test["end"]["sum_received"]
+    test["end"]["sum"] |= {"bits_per_second": 80e6, "lost_percent": 25}
+    (sample,) = samples("iperf3", json.dumps(test))
+    assert sample.value == pytest.approx(60)
+
+
+def test_a_paced_test_is_no_measurement_of_the_path() -> None:
+    assert outcomes("iperf3", FOLDER / "paced.json") == [(1, iperf3_result.PACED)]
+    (sample,) = samples("iperf3", FOLDER / "paced.json", force=True)
+    assert detail(sample)["paced_at_mbps"] == 10.0
+    test = document("paced.json")
+    test["start"]["test_start"]["target_bitrate"] = 1e9  # far above: it did not hold back
+    assert samples("iperf3", json.dumps(test))
+
+
+def test_a_servers_file_gives_the_same_direction_and_its_sending_side_nothing() -> None:
+    (sample,) = samples("iperf3", FOLDER / "server_side.json", force=True)
+    assert (sample.src, sample.dst) == ("aws:us-east-1", "gcp:us-east1")
+    found = outcomes("iperf3", FOLDER / "server_side_reverse.json")
+    assert found == [(1, iperf3_result.NO_RECEIVER)]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "meaning"),
+    [
+        ("refused", "unable to connect to server: Connection refused", "start `iperf3 -s`"),
+        ("busy", "the server is busy running a test. try again later", "one test at a time"),
+        ("interrupted", "the client has terminated", "interrupted before the end"),
+    ],
+)
+def test_errors_in_the_output_are_told_with_their_meaning(
+    name: str, text: str, meaning: str
+) -> None:
+    ((line, reason),) = skipped("iperf3", FOLDER / f"{name}.json")
+    assert line == 1
+    assert text in reason
+    assert meaning in reason
+    assert not samples("iperf3", FOLDER / f"{name}.json")
+
+
+def test_documents_one_after_another_are_read_whether_pretty_or_one_a_line() -> None:
+    expected = samples("iperf3", ONE) + samples("iperf3", TWO)
+    lines = "".join(json.dumps(json.loads(text)) + "\n" for text in (ONE, TWO))
+    assert samples("iperf3", ONE + TWO) == expected
+    assert samples("iperf3", lines) == expected
+    assert (
+        samples("iperf3", "warning: UDP block size\n" + ONE + "iperf3: error - no error\n")
+        == (expected[:1])
+    )
+
+
+def test_the_same_test_written_twice_counts_once() -> None:
+    found = outcomes("iperf3", ONE + ONE)
+    assert isinstance(found[0], Sample)
+    assert found[1:] == [(ONE.count("\n") + 1, iperf3.SAME_TEST_AGAIN)]
+
+
+def test_a_document_that_another_interrupts_is_refused_with_both_lines() -> None:
+    cut = ONE[: len(ONE) // 2].rstrip() + "\n"
+    line = cut.count("\n") + 1
+    with pytest.raises(FormatError, match=f"line 1 is cut off by another one on line {line}"):
+        outcomes("iperf3", cut + TWO)
+
+
+def test_documents_run_together_on_a_line_are_refused() -> None:
+    with pytest.raises(FormatError, match="second document begins inside line"):
+        outcomes("iperf3", ONE.rstrip() + TWO)
+
+
+@patient
+@given(st.integers(1, len(ONE.rstrip()) - 1))
+def test_a_truncated_document_is_always_refused(length: int) -> None:
+    with pytest.raises(FormatError):
+        outcomes("iperf3", ONE[:length])
+
+
+def test_several_hosts_in_one_file_need_force() -> None:
+    other = document("two_streams.json")
+    other["start"]["connecting_to"]["host"] = "192.0.2.9"
+    content = ONE + json.dumps(other)
+    with pytest.raises(FormatError, match="several hosts"):
+        outcomes("iperf3", content)
+    assert len(samples("iperf3", content, force=True)) == 2
+
+
+def test_a_stream_of_events_is_put_together() -> None:
+    test = document("two_streams.json")
+    events = [
+        {"event": "start", "data": test["start"]},
+        *({"event": "interval", "data": interval} for interval in test["intervals"]),
+        {"event": "end", "data": test["end"]},
+    ]
+    lines = [json.dumps(event) + "\n" for event in events]
+    assert samples("iperf3", "".join(lines)) == samples("iperf3", TWO)
+    with pytest.raises(FormatError, match="has no end"):
+        outcomes("iperf3", "".join(lines[:-1]))
+    failed = json.dumps({"event": "error", "data": "the server is busy running a test"})
+    assert "one test at a time" in skipped("iperf3", lines[0] + failed)[0].reason
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("[1]\n", "not the beginning of a JSON object"),
+        ('{"a": 1}\n', "not of iperf3"),
+        ('{"start": {}, "end": {"x": NaN}}\n', "NaN, which is no JSON number"),
+        ('{"start": -nan}\n', "not valid JSON at line 1, column 11"),
+        ('{"start": ' + "[" * 100_000, "nests too deep"),
+        ('{"start": ' + "9" * 5000 + "}", "document of line 1 holds"),
+    ],
+)
+def test_json_that_is_not_of_iperf3_or_not_valid_is_refused(content: str, message: str) -> None:
+    with pytest.raises(FormatError, match=message):
+        outcomes("iperf3", content)
+
+
+def test_regions_must_be_stated_and_differ() -> None:
+    with pytest.raises(InputError, match="--src"):
+        outcomes("iperf3", ONE, src="")
+    with pytest.raises(InputError, match="same region"):
+        outcomes("iperf3", ONE, dst="aws:us-east-1")
+    with pytest.raises(InputError, match="not provider:region"):
+        outcomes("iperf3", ONE, dst="us-east")
+
+
+def _leaves(content: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    if isinstance(content, dict):
+        return [path, *(p for k, v in content.items() for p in _leaves(v, (*path, k)))]
+    if isinstance(content, list):
+        return [path, *(p for k, v in enumerate(content) for p in _leaves(v, (*path, k)))]
+    return [path]
+
+
+_PATHS = {
+    name: _leaves(document(name))[1:] for name in ("two_streams.json", "bidir.json", "udp.json")
+}
+_json = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**400), 10**400)
+    | st.text(max_size=9)
+    | st.floats(allow_nan=False, allow_infinity=False),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=4), inner),
+    max_leaves=4,
+)
+
+
+@patient
+@given(st.data(), st.sampled_from(sorted(_PATHS)))
+def test_any_value_anywhere_gives_a_sound_sample_a_reason_or_a_clear_error(
+    data: st.DataObject, name: str
+) -> None:
+    test = document(name)
+    for path in data.draw(st.lists(st.sampled_from(_PATHS[name]), max_size=3)):
+        target: Any = test
+        for key in path[:-1]:
+            if not isinstance(target, dict | list) or (
+                isinstance(target, list) != isinstance(key, int)
+            ):
+                break
+            try:
+                target = target[key]
+            except (KeyError, IndexError):
+                break
+        else:
+            if isinstance(target, dict) or (
+                isinstance(target, list) and path[-1] in range(len(target))
+            ):
+                target[path[-1]] = data.draw(_json)
+    try:
+        found = outcomes("iperf3", json.dumps(test))
+    except (InputError, FormatError):
+        return
+    for outcome in found:
+        if isinstance(outcome, Sample):
+            assert 0 < outcome.value <= 1e8
+            assert outcome.duration_s is not None
+            assert outcome.duration_s > 0
+
+
+_rates = st.floats(1, 1e5)
+
+
+@patient
+@given(_rates, st.lists(st.floats(0.95, 1.05), min_size=16, max_size=40), st.data())
+def test_the_steady_rate_ignores_any_transient_up_to_a_third(
+    rate: float, noise: list[float], data: st.DataObject
+) -> None:
+    lead = data.draw(st.integers(1, len(noise) // 3))
+    odd = st.floats(0, 0.5) | st.floats(1.5, 10)
+    transient = data.draw(st.lists(odd, min_size=lead, max_size=lead))
+    intervals = [Interval(1.0, rate * factor) for factor in (*transient, *noise)]
+    steady = steady_rate(intervals, warmed_up=False)
+    assert steady is not None
+    assert steady.intervals == len(noise)
+    assert 0.95 * rate <= steady.mbps <= 1.05 * rate
+
+
+@patient
+@given(st.lists(st.tuples(st.floats(0.01, 20), st.floats(0, 1e9)), max_size=30), st.booleans())
+def test_a_steady_rate_is_one_that_was_seen(
+    pairs: list[tuple[float, float]], warmed_up: bool
+) -> None:
+    steady = steady_rate([Interval(*pair) for pair in pairs], warmed_up=warmed_up)
+    if steady is not None:
+        rates = [rate for _, rate in pairs]
+        assert len(pairs) >= MIN_INTERVALS
+        assert min(rates) <= steady.mbps <= max(rates)
+
+
+def test_fixtures_say_nothing_of_where_they_were_made() -> None:
+    for path in Path(FOLDER).glob("*.json"):
+        assert json.loads(path.read_text())["start"].get("system_info", "Linux") == "Linux"

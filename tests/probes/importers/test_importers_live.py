@@ -1,0 +1,99 @@
+"""The tools themselves, run on loopback where they are installed."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.probes.importers.reading import outcomes, samples, skipped
+
+
+def tool(name: str) -> str:
+    path = shutil.which(name)
+    if path is None:
+        pytest.skip(f"needs {name}")
+    return path
+
+
+def run(*command: str) -> bytes:
+    return subprocess.run(command, capture_output=True, timeout=30, check=False).stdout
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def iperf3_port() -> Iterator[str]:
+    port = str(free_port())
+    command = (tool("iperf3"), "-s", "--forceflush", "-B", "127.0.0.1", "-p", port)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout
+        assert any("listening" in line for line in server.stdout)
+        yield port
+        server.terminate()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "metric", "connections", "src"),
+    [
+        (("-n", "20M"), "per_flow_mbps", 1, "aws:us-east-1"),
+        (("-n", "20M", "-P", "4", "-R"), "aggregate_mbps", 4, "gcp:us-east1"),
+        (("-t", "1", "-u", "-b", "5M"), "udp_mbps", 1, "aws:us-east-1"),
+    ],
+)
+def test_iperf3(
+    iperf3_port: str, arguments: tuple[str, ...], metric: str, connections: int, src: str
+) -> None:
+    before_s = time.time()
+    output = run(tool("iperf3"), "-c", "127.0.0.1", "-p", iperf3_port, "-J", *arguments)
+    (sample,) = samples("iperf3", output, measured_at_s=None)
+    assert (sample.metric, sample.connections, sample.src) == (metric, connections, src)
+    assert sample.tool.startswith("iperf3 3.")
+    assert abs(sample.measured_at_s - before_s) < 60
+
+
+def test_iperf3_that_finds_no_server_says_so_though_it_may_exit_0() -> None:
+    output = run(tool("iperf3"), "-c", "127.0.0.1", "-p", str(free_port()), "-J")
+    ((_, reason),) = skipped("iperf3", output)
+    assert "no iperf3 server listens there" in reason
+
+
+@pytest.mark.parametrize(
+    ("command", "name"), [(("ping", "-i", "0.2"), "iputils"), (("busybox", "ping"), "busybox")]
+)
+@pytest.mark.parametrize("quiet", [(), ("-q",)])
+def test_ping(command: tuple[str, ...], name: str, quiet: tuple[str, ...]) -> None:
+    output = run(tool(command[0]), *command[1:], *quiet, "-c", "3", "127.0.0.1")
+    if b" packet loss" not in output:
+        pytest.skip(f"{command[0]} may not ping here")
+    found = {sample.metric: sample for sample in samples("ping", output)}
+    assert found["loss_pct"].value == 0
+    assert 0 < found["rtt_ms"].value < 100
+    assert found["rtt_ms"].tool == f"ping {name}"
+
+
+@pytest.mark.parametrize("form", [(), ("-fparse",), ("-v",), ("-v", "-fparse")])
+def test_nuttcp(form: tuple[str, ...]) -> None:
+    program, control, data = tool("nuttcp"), str(free_port()), str(free_port())
+    ports = ("-P", control, "-p", data)
+    server = (program, "-S", "--nofork", *ports)
+    with subprocess.Popen(server, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        output = b""
+        for _ in range(40):
+            output = run(program, "-T1", *ports, *form, "127.0.0.1")
+            if output and b"classic" not in output:
+                break
+            time.sleep(0.1)
+        process.terminate()
+    (sample,) = samples("nuttcp", output, connections=1)
+    assert sample.metric == "per_flow_mbps"
+    assert sample.duration_s == pytest.approx(1, abs=0.5)
+    assert outcomes("nuttcp", output, connections=1) == [sample]

@@ -1,0 +1,265 @@
+"""Tools: what they are asked, what their real output means, and no failure passes for a figure."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from planner.model.errors import InputError
+from probes.fleet.failures import ProbeError
+from probes.fleet.hosts import Fleet, Host
+from probes.fleet.session import Output
+from probes.fleet.sessions import Sessions
+from probes.tools.interface import Result, Test, Tool
+from probes.tools.iperf3 import Iperf3
+from probes.tools.nuttcp import Nuttcp
+from probes.tools.ping import Ping
+from probes.tools.running import Ports, make_test, prepared, run
+from probes.tools.tcp_connect import TcpConnect
+from probes.tools.traceroute import Traceroute
+from tests.probes.fleet.machines import machines, need, owner
+
+_SRC, _DST = "aws:us-east-1", "gcp:us-east1"
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    with machines(tmp_path_factory.mktemp("fleet"), [_SRC, _DST]) as (found, _):
+        yield found
+
+
+def _measure(fleet: Fleet, tool: Tool, **changes: object) -> Result:
+    async def main() -> Result:
+        async with Sessions(fleet, owner("tools")) as sessions:
+            test = replace(make_test(fleet, tool, _SRC, _DST), **changes)  # type: ignore[arg-type]
+            return await run(sessions, Ports(), tool, test)
+
+    return asyncio.run(main())
+
+
+@pytest.mark.parametrize(("connections", "metric"), [(1, "per_flow_mbps"), (7, "aggregate_mbps")])
+def test_iperf3_measures_from_source_to_destination(
+    fleet: Fleet, connections: int, metric: str
+) -> None:
+    need("iperf3")
+    result = _measure(fleet, Iperf3(), connections=connections, duration_s=2.0, omit_s=1.0)
+    (sample,) = result.samples
+    assert (sample.src, sample.dst, sample.metric) == (_SRC, _DST, metric)
+    assert (sample.connections, sample.warmed_up) == (connections, True)
+    assert len(result.intervals) == 2
+    # Three seconds were sent, of which the last two count.
+    assert result.sent_gb * 8e3 > 2 * sample.value * 0.5
+    assert abs(sum(i.mbps for i in result.intervals) / 2 / sample.value - 1) < 0.2
+
+
+def test_iperf3_measures_udp_when_asked(fleet: Fleet) -> None:
+    need("iperf3")
+    # On loopback, answers come from 127.0.0.1 whichever of its addresses was asked.
+    hosts = {h.name: replace(h, public_address="127.0.0.1") for h in fleet}
+    result = _measure(Fleet(hosts), Iperf3(), duration_s=2.0, udp_mbps=20.0)
+    (sample,) = result.samples
+    assert sample.metric == "udp_mbps"
+    assert 10 < sample.value < 30
+    assert "loss_at_this_rate_pct" in json.loads(sample.detail)
+
+
+@pytest.mark.parametrize(("connections", "metric"), [(1, "per_flow_mbps"), (3, "aggregate_mbps")])
+def test_nuttcp_measures_from_source_to_destination(
+    fleet: Fleet, connections: int, metric: str
+) -> None:
+    need("nuttcp")
+    result = _measure(fleet, Nuttcp(), connections=connections, duration_s=2.0)
+    (sample,) = result.samples
+    assert (sample.src, sample.dst, sample.metric) == (_SRC, _DST, metric)
+    assert sample.connections == connections
+    assert result.sent_gb > 0
+
+
+def test_ping_and_handshakes_agree_on_loopback(fleet: Fleet) -> None:
+    need("ping", "python3", "traceroute")
+    pinged = {s.metric: s.value for s in _measure(fleet, Ping(), duration_s=1.0).samples}
+    shaken = {s.metric: s.value for s in _measure(fleet, TcpConnect(), duration_s=1.0).samples}
+    assert set(pinged) == {"rtt_ms", "jitter_ms", "loss_pct"}
+    assert set(shaken) == {"rtt_ms", "jitter_ms"}
+    assert pinged["loss_pct"] == 0
+    assert 0 < pinged["rtt_ms"] < 5
+    assert 0 < shaken["rtt_ms"] < 5
+    assert _measure(fleet, Traceroute()).detail == {"hops": 1, "path": ["127.0.1.2"]}
+
+
+def test_a_port_that_someone_else_holds_is_passed_over(fleet: Fleet) -> None:
+    need("iperf3")
+    tool = Iperf3()
+
+    async def main() -> list[int]:
+        async with Sessions(fleet, owner("tools")) as sessions:
+            test = make_test(fleet, tool, _SRC, _DST)
+            # Two controllers that know nothing of each other.
+            async with (
+                prepared(sessions, Ports(), tool, test) as first,
+                prepared(sessions, Ports(), tool, test) as second,
+            ):
+                return [first.port, second.port]
+
+    first, second = asyncio.run(main())
+    assert second == first + 1
+
+
+def test_no_free_port_is_an_error_that_says_so(fleet: Fleet) -> None:
+    need("iperf3")
+    narrow = {h.name: replace(h, last_port=h.first_port) for h in fleet}
+    tool, ports = Iperf3(), Ports()
+
+    async def main() -> None:
+        async with Sessions(Fleet(narrow), owner("tools")) as sessions:
+            test = make_test(Fleet(narrow), tool, _SRC, _DST)
+            async with prepared(sessions, ports, tool, test), prepared(sessions, ports, tool, test):
+                pass
+
+    with pytest.raises(ProbeError, match="no 1 free ports") as busy:
+        asyncio.run(main())
+    assert busy.value.cause == "busy"
+
+
+# ---- output that is not a measurement ----------------------------------------------------------
+
+
+def _host(name: str, number: int) -> Host:
+    return Host(
+        name,
+        name,
+        f"192.0.2.{number}",
+        22,
+        "u",
+        None,
+        Path("known_hosts"),
+        public_address=f"192.0.2.{number}",
+    )
+
+
+_FLEET = Fleet({name: _host(name, n) for n, name in enumerate((_SRC, _DST), start=1)})
+_PING_SILENT = b"""\
+PING 192.0.2.2 (192.0.2.2) 56(84) bytes of data.
+
+--- 192.0.2.2 ping statistics ---
+1 packets transmitted, 0 received, 100% packet loss, time 0ms
+
+PING 192.0.2.2 (192.0.2.2) 56(84) bytes of data.
+
+--- 192.0.2.2 ping statistics ---
+10 packets transmitted, 0 received, 100% packet loss, time 1800ms
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("tool", "output", "cause", "words"),
+    [
+        (
+            Iperf3(),
+            Output(
+                0,
+                b'{"start": {}, "error": "error - the server is busy running a test'
+                b' try again later"}',
+                b"",
+            ),
+            "busy",
+            "one test at a time",
+        ),
+        (
+            Iperf3(),
+            Output(
+                0,
+                b'{"start": {}, "error": "unable to connect to server: Connection timed out"}',
+                b"",
+            ),
+            "filtered",
+            "firewall",
+        ),
+        (
+            Iperf3(),
+            Output(1, b"", b"iperf3: parameter error - too many streams"),
+            "tool",
+            "too many",
+        ),
+        (Iperf3(), Output(0, b'{"start": {"test_start": {"num_str', b""), "output", "cut off"),
+        (Iperf3(), Output(0, b"", b""), "tool", "silently"),
+        (
+            Iperf3(),
+            Output(
+                0,
+                b'{"start": {"test_start": {"num_streams": 1}, "timestamp":'
+                b' {"timesecs": 1700000000}}, "intervals": [], "end": {}}',
+                b"",
+            ),
+            "tool",
+            "receiver",
+        ),
+        (
+            Nuttcp(),
+            Output(1, b"", b"nuttcp-t: v6.1.2: Error: connect: Connection refused"),
+            "busy",
+            "refused",
+        ),
+        (Nuttcp(), Output(0, b"\n", b""), "tool", "silently"),
+        (Ping(), Output(1, _PING_SILENT, b""), "filtered", "filters ICMP"),
+        (Ping(), Output(127, b"", b"sh: 2: ping: not found"), "missing-tool", "not found"),
+        (TcpConnect(), Output(0, b"timeout\ntimeout\n", b""), "filtered", "neither ping"),
+        (TcpConnect(), Output(0, b"0.2\n", b""), "tool", "too few"),
+        (Traceroute(), Output(1, b"", b"traceroute: bad address"), "tool", "bad address"),
+    ],
+)
+def test_a_failure_is_no_figure(tool: Tool, output: Output, cause: str, words: str) -> None:
+    test = replace(make_test(_FLEET, tool, _SRC, _DST), port=5201)
+    with pytest.raises(ProbeError, match=words) as failed:
+        tool.read(output, test, 1.7e9)
+    assert failed.value.cause == cause
+
+
+def test_the_first_ping_is_set_apart_and_figures_keep_microseconds() -> None:
+    output = _PING_SILENT.replace(
+        b"1 packets transmitted, 0 received, 100%", b"1 packets transmitted, 1 received, 0%"
+    )
+    output = output.replace(
+        b"10 packets transmitted, 0 received, 100% packet loss, time 1800ms\n",
+        b"10 packets transmitted, 9 received, 10% packet loss, time 1800ms\n"
+        b"rtt min/avg/max/mdev = 203.117/203.482/204.020/0.311 ms\n",
+    )
+    test = make_test(_FLEET, Ping(), _SRC, _DST)
+    result = Ping().read(Output(0, output, b""), test, 1.7e9)
+    assert {s.metric: s.value for s in result.samples} == {
+        "loss_pct": 10.0,
+        "rtt_ms": 203.482,
+        "jitter_ms": 0.311,
+    }
+    assert {s.measured_at_s for s in result.samples} == {1.7e9}
+
+
+def test_a_route_that_ends_before_its_destination_has_no_number_of_hops() -> None:
+    head = b"traceroute to 192.0.2.2 (192.0.2.2), 40 hops max, 60 byte packets\n"
+    lines = b" 1  192.0.2.9  0.4 ms\n 2  *\n"
+    test = make_test(_FLEET, Traceroute(), _SRC, _DST)
+
+    def detail(output: bytes) -> dict[str, object]:
+        return Traceroute().read(Output(0, output, b""), test, 0.0).detail
+
+    arrived = detail(head + lines + b" 3  192.0.2.2  9.1 ms\n")
+    assert arrived == {"hops": 3, "path": ["192.0.2.9", None, "192.0.2.2"]}
+    assert detail(head + lines)["hops"] is None
+    assert detail(head + lines + b" 3  192.0.2.7  9.1 ms !X\n")["hops"] is None
+
+
+def test_only_what_a_tool_can_do_is_asked_of_it() -> None:
+    test: Test = make_test(_FLEET, Iperf3(), _SRC, _DST)
+    with pytest.raises(InputError, match="between 1 and 128"):
+        Iperf3().command(replace(test, connections=129))
+    with pytest.raises(InputError, match="one host at both ends"):
+        make_test(_FLEET, Iperf3(), _SRC, _SRC)
+    asked = Iperf3().command(replace(test, port=6001, connections=3, window_bytes=65536, omit_s=2))
+    assert asked[:5] == ["iperf3", "-c", "192.0.2.1", "-p", "6001"]
+    assert asked[-2:] == ["-w", "65536"]

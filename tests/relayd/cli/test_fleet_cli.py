@@ -1,0 +1,189 @@
+"""``relayd fleet check`` and the questions of ``relayd probe``, with real hosts."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from relayd.store import open_store
+from tests.probes.fleet.machines import Machine, machines, need
+
+_ROOT = Path(__file__).parents[3]
+_REGIONS = ["aws:us-east-1", "gcp:us-east1", "azure:eastus"]
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Iterator[tuple[Path, dict[str, Machine]]]:
+    """A fleet file, and the sshds by region."""
+    need("iperf3", "ping")
+    with machines(tmp_path, _REGIONS) as (members, found):
+        blocks = [
+            f"[[host]]\nregion = '{host.region}'\nhost = '{host.host}'\nport = {host.port}\n"
+            f"public_address = '{host.public_address}'\nkey = 'id'\nknown_hosts = 'known_hosts'\n"
+            f"probe_ports = [{host.first_port}, {host.last_port}]\n"
+            for host in members
+        ]
+        (tmp_path / "fleet.toml").write_text("\n".join(blocks))
+        yield tmp_path / "fleet.toml", found
+
+
+def _relayd(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "relayd", *map(str, words)],
+        cwd=_ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+def test_a_fleet_that_is_fit(fleet: tuple[Path, dict[str, Machine]]) -> None:
+    begun_s = time.monotonic()
+    done = _relayd("fleet", "check", "--fleet", fleet[0], "--json")
+    took_s = time.monotonic() - begun_s
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert (report["fit"], report["total"]) == (3, 3)
+    for host in report["hosts"]:
+        facts = host["facts"]
+        assert facts["probe_port_reachable"] is True
+        assert facts["tools"]["iperf3"][0].isdigit()
+        assert abs(facts["clock_offset_s"]) < took_s  # it is one clock: all else is delay
+        assert 0 <= facts["idle_share"] <= 1
+        assert facts["receive_window_bytes"] > 1000
+        assert facts["congestion_control"]
+
+
+def test_a_host_that_hangs_and_one_with_another_key_do_not_hide_the_third(
+    fleet: tuple[Path, dict[str, Machine]],
+) -> None:
+    path, found = fleet
+    known = path.parent / "known_hosts"
+    hanging, changed, well = (found[name] for name in _REGIONS)
+    hanging.signal(signal.SIGSTOP)
+    known.write_text(known.read_text().replace(changed.public_key, well.public_key))
+    done = _relayd("fleet", "check", "--fleet", path)
+    assert done.returncode == 5
+    assert "aws:us-east-1: error: no SSH login within" in done.stdout
+    assert "gcp:us-east1: error: its host key is not the one on record" in done.stdout
+    assert "1 of 3 hosts are fit" in done.stdout
+
+
+def test_new_keys_are_stored_only_with_a_consent(fleet: tuple[Path, dict[str, Machine]]) -> None:
+    path, found = fleet
+    known = path.parent / "known_hosts"
+    before = known.read_text()
+    known.write_text("".join(before.splitlines(keepends=True)[1:]))
+    done = _relayd("fleet", "check", "--fleet", path)
+    assert (done.returncode, "add --trust-new" in done.stderr) == (5, True)
+    done = _relayd("fleet", "check", "--fleet", path, "--trust-new")
+    assert done.returncode == 2
+    assert "needs a consent" in done.stderr
+    assert found[_REGIONS[0]].public_key not in known.read_text()
+    done = _relayd("fleet", "check", "--fleet", path, "--trust-new", "--yes")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert sorted(known.read_text().split("\n")) == sorted(before.split("\n"))
+
+
+def test_nothing_is_measured_without_a_consent(
+    fleet: tuple[Path, dict[str, Machine]], tmp_path: Path
+) -> None:
+    pair = ["--phases", "rtt", "--pairs", f"{_REGIONS[0]}>{_REGIONS[1]}"]
+    common = ["probe", "--fleet", str(fleet[0]), "--db", str(tmp_path / "store.db"), *pair]
+    forecast = _relayd(*common, "--dry-run", "--json")
+    assert forecast.returncode == 0, forecast.stderr
+    content = json.loads(forecast.stdout)
+    assert content["campaign"]["rounds"] == 1
+    assert content["all_pairs"]["rounds"] == 6
+    assert not (tmp_path / "store.db").exists()
+    refused = _relayd(*common)
+    assert refused.returncode == 2
+    assert "Add --yes" in refused.stderr
+    done = _relayd(*common, "--yes", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["done"] == 1
+    again = _relayd(*common, "--resume")
+    assert "Nothing to resume" in again.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_leaves_nothing_and_can_be_resumed(
+    fleet: tuple[Path, dict[str, Machine]], tmp_path: Path, number: signal.Signals
+) -> None:
+    common = ["--fleet", str(fleet[0]), "--db", str(tmp_path / "store.db"), "--json"]
+    spec = ["--phases", "rtt", "--pairs", "*>*", "--yes"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "relayd", "probe", *common, *spec],
+        cwd=_ROOT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=_interruptible,
+    ) as campaign:
+        while not _children(fleet[1], "ping"):
+            assert campaign.poll() is None
+        campaign.send_signal(number)
+        _, said = campaign.communicate(timeout=30)
+    assert campaign.returncode == 130
+    assert "--resume` goes on" in said
+    assert "Traceback" not in said
+    assert not _children(fleet[1], "ping")
+    done = _relayd("probe", *common, "--resume")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["failed"] == []
+    with open_store(tmp_path / "store.db", mode="read") as store:
+        found = [s for s in store.samples.samples_for_estimates() if s.metric == "rtt_ms"]
+    assert len(found) == len({(s.src, s.dst) for s in found}) == 6
+
+
+def _interruptible() -> None:
+    """A shell starts what runs in its background with interruptions ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def _children(hosts: dict[str, Machine], name: str) -> list[int]:
+    """Processes of this name that the sshds have begun."""
+    found = []
+    for machine in hosts.values():
+        for pid in machine.everyone():
+            with contextlib.suppress(OSError):
+                if Path(f"/proc/{pid}/comm").read_text().strip() == name:
+                    found.append(pid)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["--phases", "rtt,speed"], "names an unknown phase"),
+        (["--pairs", "aws:us-east-1"], "is not a pair"),
+        (["--pairs", "aws:us-east-1>aws:us-west-2"], "neither a host nor a region"),
+        (["--pairs", "aws:us-east-1>aws:us-east-1"], "no two different regions"),
+        (["--connections", "500"], "between 1 and 128"),
+        (["--flow-time", "1s"], "between 4s and 1h"),
+        (["--budget", "-3usd"], "is negative"),
+        (["--max-minutes", "soon"], "not a number of minutes"),
+        (["--parallel", "0"], "must be at least 1"),
+    ],
+)
+def test_a_wrong_wish_is_explained(
+    fleet: tuple[Path, dict[str, Machine]], tmp_path: Path, words: list[str], problem: str
+) -> None:
+    if words[0] != "--phases":
+        words = [*words, "--phases", "rtt"]
+    if words[0] != "--pairs":
+        words = [*words, "--pairs", f"{_REGIONS[0]}>{_REGIONS[1]}"]
+    done = _relayd("probe", "--fleet", fleet[0], "--db", tmp_path / "s.db", "--yes", *words)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert problem in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,105 @@
+"""One specification a question: command line, signature and schema have its fields, no others."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import json
+from pathlib import Path
+
+import pytest
+
+from planner.fields.specified import fields_of, schema_of
+from planner.model.errors import InputError
+from planner.transfer.request import TransferRequest
+from relayd.cli.questions.asking import add_options, request_from
+from relayd.cli.wording import worded
+from relayd.questions.registry import QUESTIONS, Question, question_of
+from relayd.sources.wan import Wan
+from tests.planner.model.test_fields import Wider
+
+each_question = pytest.mark.parametrize("question", QUESTIONS, ids=lambda one: one.name)
+
+
+def parser_of(question: Question) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser()
+    add_options(parser, question.request)
+    return parser
+
+
+@each_question
+def test_surfaces_have_the_fields_of_the_specification(question: Question) -> None:
+    fields = fields_of(question.request).values()
+    options = {
+        name
+        for action in parser_of(question)._actions
+        for name in (action.option_strings or [action.dest])
+        if name not in {"-h", "--help"}
+    }
+    assert options == {field.option for field in fields if field.option}
+    for field in fields:
+        assert field.option or field.deprecated or field.name == "regions"
+    signature = inspect.signature(getattr(Wan, question.method))
+    assert next(iter(signature.parameters)) == "self"
+    assert set(signature.parameters) - {"self"} == {field.name for field in fields}
+    assert set(schema_of(question.request)["properties"]) == {field.key for field in fields}
+    documentation = inspect.getdoc(getattr(Wan, question.method)) or ""
+    for field in fields:
+        assert f"\n{field.name} : " in documentation
+
+
+@each_question
+def test_examples_are_valid(question: Question) -> None:
+    request = question.request.from_json(question.example)
+    assert question_of(request) is question
+    json.dumps(request.to_json(), allow_nan=False)
+
+
+def test_one_more_field_is_on_the_command_line_and_in_help() -> None:
+    parser = argparse.ArgumentParser()
+    add_options(parser, Wider)
+    options = parser.parse_args(["--src", "a", "--dst", "b", "--shades-of-grey", "9"])
+    assert request_from(options, Wider).shades_of_grey == 9
+    assert "--shades-of-grey" in parser.format_help()
+    assert question_of(Wider("a", "b")).name == "transfer"
+
+
+def test_options_are_read_as_written_and_settings_fill_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "config.toml").write_text("vms = 3\nmargin = '20%'\n")
+    monkeypatch.setenv("RELAYD_CONFIG", str(tmp_path / "config.toml"))
+    parser = argparse.ArgumentParser()
+    add_options(parser, TransferRequest)
+
+    def asked(*words: str) -> TransferRequest:
+        return request_from(
+            parser.parse_args(["--src", "a", "--dst", "b", *words]), TransferRequest
+        )
+
+    assert asked("--vms", "c=2") == TransferRequest("a", "b", vms=3, vms_in={"c": 2}, margin=0.2)
+    assert asked("--vms", "5", "--margin", "0.3").vms == 5
+    many = asked(
+        "--avoid", "x", "--avoid", "y", "--month-to-date", "40TB", "--month-to-date", "aws=1TB"
+    )
+    assert many.avoid == ("x", "y")
+    assert many.month_to_date_gb == {"*": 40_000.0, "aws": 1000.0}
+    for words, field in (
+        (["--volume", "5"], "volume_gb"),
+        (["--vms", "c=d"], "vms_in c"),
+        (["--vm-type", "x"], "vm_types"),
+        (["--month-to-date", "1TB", "--month-to-date", "2TB"], "month_to_date_gb"),
+    ):
+        with pytest.raises(InputError) as caught:
+            asked(*words)
+        assert caught.value.field == field
+        assert worded(caught.value, TransferRequest).startswith(words[0])
+
+
+def test_errors_name_options_on_the_command_line_alone() -> None:
+    error = InputError("volume_gb", "is too much", remedy="Raise `vms` or lower `volume_gb`.")
+    assert worded(error, TransferRequest) == (
+        "--volume: is too much. Raise --vms or lower --volume."
+    )
+    assert worded(error, TransferRequest, {"volume_gb": "--size"}).startswith("--size: ")
+    assert worded(error, None) == str(error)

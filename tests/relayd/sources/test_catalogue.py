@@ -1,0 +1,501 @@
+"""The built-in catalogue, a user's files on top of it, and the cache."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import permutations
+from math import inf
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from planner.model.aliases import permitted, resolve
+from planner.model.catalogue import CONTINENTS, Catalogue, EgressPrice, Tier
+from planner.model.errors import CatalogueError, DataError, InputError
+from relayd.catalogue.loading import built_in_folder, load_catalogue
+from tests.properties import examples
+from tests.shared_data import shared
+
+DOCUMENTATION = Path(__file__).resolve().parents[3] / "docs" / "catalogue.md"
+_EXAMPLE = re.search(r"```toml\n(.*?)```", DOCUMENTATION.read_text("utf-8"), re.DOTALL)
+EXAMPLE = _EXAMPLE[1] if _EXAMPLE else ""
+VM_TYPE = """\
+[[vm_type]]
+id = "onprem:node"
+vcpus = 8
+egress_gbps = 10
+ingress_gbps = 10
+flow_gbps = 5
+window_mb = 3
+price_usd_per_h = 0
+"""
+EGRESS = '[[egress]]\nname = "mine"\nfrom = ["onprem:*"]\nto = ["*"]\n'
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("RELAYD_CACHE_DIR", str(folder))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def built_in(tmp_path_factory: pytest.TempPathFactory) -> Catalogue:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RELAYD_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        return load_catalogue()
+
+
+Write = Callable[..., list[Path]]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """Return a function that writes user files and returns their paths."""
+
+    def files(*contents: str | bytes) -> list[Path]:
+        paths = []
+        for number, content in enumerate(contents, 1):
+            path = tmp_path / f"user{number}.toml"
+            path.write_bytes(content if isinstance(content, bytes) else content.encode())
+            paths.append(path)
+        return paths
+
+    return files
+
+
+# --- the built-in tables ----------------------------------------------------------------------
+
+
+def test_forty_regions_are_planned_between_from_the_start(built_in: Catalogue) -> None:
+    baseline = [region for region in built_in.regions.values() if region.baseline]
+    assert Counter(region.provider for region in baseline) == {"aws": 11, "azure": 17, "gcp": 12}
+    for region in built_in.regions.values():
+        assert region.city
+        assert re.fullmatch("[A-Z]{2}", region.country)
+        assert region.continent in CONTINENTS
+        assert region.area
+        assert region.latitude_deg is not None
+        assert region.longitude_deg is not None
+
+
+def test_regions_are_where_the_shared_table_has_them(built_in: Catalogue) -> None:
+    with shared("regions.csv").open() as file:
+        rows = {r["region_id"]: r for r in csv.DictReader(file)}
+    ours = {i: r for i, r in rows.items() if r["provider"] in {"aws", "azure", "gcp"}}
+    assert set(ours) <= set(built_in.regions)
+    for region_id, row in ours.items():
+        region = built_in.regions[region_id]
+        assert (region.country, region.continent, region.area) == (
+            row["country"],
+            row["continent"],
+            row["area"],
+        )
+        assert region.latitude_deg == pytest.approx(float(row["lat_deg"]), abs=0.5)
+        assert region.longitude_deg == pytest.approx(float(row["lon_deg"]), abs=0.5)
+
+
+def test_every_region_of_the_measured_grid_is_described(built_in: Catalogue) -> None:
+    with shared("aggregate_2022-01.csv").open() as file:
+        measured = {row[end] for row in csv.DictReader(file) for end in ("src", "dst")}
+    assert len(measured) == 63
+    assert measured <= set(built_in.regions)
+
+
+@pytest.mark.parametrize(
+    ("alias", "rule"),
+    [
+        ("us", "country:US"),
+        ("ca", "country:CA"),
+        ("uk", "country:GB"),
+        ("jp", "country:JP"),
+        ("au", "country:AU"),
+        ("in", "country:IN"),
+        ("de", "country:DE"),
+        ("fr", "country:FR"),
+        ("eu", "continent:EU"),
+        ("sa", "continent:SAM"),
+        ("af", "continent:AF"),
+    ],
+)
+def test_an_alias_of_a_country_or_continent_leaves_nothing_out(
+    built_in: Catalogue, alias: str, rule: str
+) -> None:
+    assert set(built_in.aliases[alias]) == permitted(built_in, allow=[rule])
+
+
+def test_aliases_prefer_regions_of_the_baseline(built_in: Catalogue) -> None:
+    for members in built_in.aliases.values():
+        baseline = [built_in.regions[member].baseline for member in members]
+        assert baseline == sorted(baseline, reverse=True)
+        assert len(set(members)) == len(members)
+
+
+def test_default_vm_types_and_figures_of_the_papers(built_in: Catalogue) -> None:
+    assert built_in.vm_type("aws:us-east-1").id == "aws:m5.8xlarge"
+    assert built_in.vm_type("azure:eastus").egress_gbps == 16.0
+    assert built_in.vm_type("gcp:us-east1", {"gcp": "gcp:n1-standard-1"}).egress_gbps == 2.0
+    assert built_in.vm_types["aws:t2.micro"].egress_gbps == 0.43
+    assert all(vm_type.source and vm_type.flow_gbps > 0 for vm_type in built_in.vm_types.values())
+    with pytest.raises(InputError, match=r"Choose one of aws:m5.8xlarge, "):
+        built_in.vm_type("aws:us-east-1", {"aws": "aws:m9.huge"})
+    with pytest.raises(DataError, match=r"\[default_vm_types\] onprem"):
+        built_in.vm_type("onprem:lab")
+
+
+# --- egress prices ----------------------------------------------------------------------------
+
+NORTH_AMERICA = ("gcp:us-", "gcp:northamerica-")
+
+
+def _is_a_known_error_of_the_grid(src: str, dst: str) -> bool:
+    """The three exceptions that docs/catalogue.md explains."""
+    if src in {"gcp:asia-southeast1", "gcp:asia-southeast2"}:
+        return not dst.startswith("gcp:")
+    return src.startswith(NORTH_AMERICA) and dst.startswith(NORTH_AMERICA)
+
+
+def test_first_tiers_agree_with_the_price_grid_of_may_2022(built_in: Catalogue) -> None:
+    with shared("egress_usd_per_gb_2022-05.csv").open() as file:
+        rows = [(r["src"], r["dst"], float(r["egress_usd_per_gb"])) for r in csv.DictReader(file)]
+    differing = [
+        (src, dst)
+        for src, dst, usd in rows
+        if built_in.egress_price(src, dst).tiers[0].usd_per_gb != pytest.approx(usd, rel=0.01)
+    ]
+    assert len(rows) == 3906
+    assert 1 - len(differing) / len(rows) >= 0.97
+    assert [pair for pair in differing if not _is_a_known_error_of_the_grid(*pair)] == []
+
+
+def test_every_pair_of_regions_has_a_price_that_falls_with_volume(built_in: Catalogue) -> None:
+    for src, dst in permutations(built_in.regions, 2):
+        price = built_in.egress_price(src, dst)
+        usd = [tier.usd_per_gb for tier in price.tiers]
+        assert usd == sorted(usd, reverse=True)
+        assert 0.01 <= usd[-1] <= usd[0] <= 0.23
+        assert price.tiers[-1].up_to_gb == inf
+        assert "as of 20" in price.source
+
+
+def test_a_region_that_is_not_listed_costs_the_dearest_price(built_in: Catalogue) -> None:
+    for provider in ("aws", "azure"):
+        unlisted = f"{provider}:atlantis-1"
+        for dst in ("gcp:us-east1", f"{provider}:other-1"):
+            dearest = max(
+                built_in.egress_price(src, dst).tiers[0].usd_per_gb
+                for src in built_in.regions
+                if src.startswith(f"{provider}:")
+            )
+            assert built_in.egress_price(unlisted, dst).tiers[0].usd_per_gb == dearest
+    with pytest.raises(DataError, match=r"from onprem:lab to aws:us-east-1\. Add an `\[\[egress"):
+        built_in.egress_price("onprem:lab", "aws:us-east-1")
+
+
+def test_the_last_rule_that_matches_holds(built_in: Catalogue) -> None:
+    def rule(name: str, source: str, destination: str) -> EgressPrice:
+        return EgressPrice(name, (source,), (destination,), (Tier(0.0),))
+
+    rules = (
+        rule("all", "*", "*"),
+        rule("inside", "*", "same-provider"),
+        rule("continent", "aws:* & continent:EU", "same-provider & same-continent"),
+        rule("pattern", "*:us-*-2", "country:BR"),
+        rule("outside", "azure:westus", "other-provider"),
+    )
+    catalogue = replace(built_in, egress_prices=rules)
+    for src, dst, name in [
+        ("aws:us-east-1", "gcp:us-east1", "all"),
+        ("aws:us-east-1", "aws:eu-west-1", "inside"),
+        ("aws:eu-west-1", "aws:us-east-1", "inside"),
+        ("aws:eu-west-1", "aws:eu-central-1", "continent"),
+        ("gcp:europe-west1", "gcp:europe-west2", "inside"),
+        ("aws:us-west-2", "azure:brazilsouth", "pattern"),
+        ("aws:us-west-1", "azure:brazilsouth", "all"),
+        ("azure:westus", "gcp:us-east1", "outside"),
+        ("azure:westus", "azure:eastus", "inside"),
+        ("x:a", "x:b", "inside"),
+    ]:
+        assert catalogue.egress_price(src, dst).name == name, (src, dst)
+        assert catalogue.egress_price(src, dst).name == name, "asked again"
+
+
+# --- a user's files ---------------------------------------------------------------------------
+
+
+def test_the_documented_example_loads(tmp_path: Path, built_in: Catalogue) -> None:
+    path = tmp_path / "home.toml"
+    path.write_text(EXAMPLE, "utf-8")
+    catalogue = load_catalogue([path])
+    assert resolve("home", catalogue).region_id == "onprem:berlin"
+    assert catalogue.regions["onprem:berlin"].baseline
+    assert catalogue.vm_type("onprem:berlin").egress_gbps == 10.0
+    price = catalogue.egress_price("onprem:berlin", "aws:us-east-1")
+    assert price.tiers == (Tier(0.0, 50_000), Tier(0.004))
+    assert price.source == "contract with the carrier, as of 2024-01"
+    assert catalogue.egress_price("aws:eu-west-1", "onprem:berlin").tiers == (Tier(0.02),)
+    assert catalogue.egress_price("aws:us-east-1", "onprem:berlin").name == "aws-internet-us-ca-eu"
+    ours, theirs = built_in.vm_types["aws:m5.8xlarge"], catalogue.vm_types["aws:m5.8xlarge"]
+    assert theirs == replace(ours, price_usd_per_h=0.97, source=theirs.source)
+    assert theirs.source == f"{ours.source}; price_usd_per_h from home.toml"
+
+
+def test_a_rule_overridden_by_name_keeps_its_place(write: Write) -> None:
+    contract = '[[egress]]\nname = "aws-internet-us-ca-eu"\nusd_per_gb = 0.05\nsource = "contract"'
+    catalogue = load_catalogue(write(contract))
+    price = catalogue.egress_price("aws:eu-west-1", "gcp:us-east1")
+    assert (price.tiers, price.source) == ((Tier(0.05),), "contract")
+    assert catalogue.egress_price("aws:eu-west-1", "aws:us-east-1").tiers == (Tier(0.02),)
+
+
+def test_a_minimal_site_is_known_but_not_in_the_baseline(write: Write) -> None:
+    catalogue = load_catalogue(write('\ufeff[[region]]\r\nid = "onprem:lab"\r\n'))
+    assert not catalogue.regions["onprem:lab"].baseline
+
+
+NAMES = st.sampled_from(["aws:m5.8xlarge", "azure:F1", "onprem:node", "onprem:other"])
+FIGURES = st.fixed_dictionaries(
+    {
+        "vcpus": st.integers(1, 128),
+        **{
+            field: st.floats(1e-3, 100)
+            for field in ("egress_gbps", "ingress_gbps", "flow_gbps", "window_mb")
+        },
+        "price_usd_per_h": st.floats(0, 50),
+    }
+)
+
+
+@settings(max_examples=examples(20), deadline=None, suppress_health_check=list(HealthCheck))
+@given(entries=st.dictionaries(NAMES, FIGURES, max_size=4))
+def test_overrides_hold_and_touch_nothing_else(
+    entries: dict[str, dict[str, float]], write: Write, built_in: Catalogue
+) -> None:
+    lines: list[str] = []
+    for vm_type, figures in entries.items():
+        lines += ["[[vm_type]]", f'id = "{vm_type}"']
+        lines += [f"{field} = {value!r}" for field, value in figures.items()]
+    files = write("\n".join(lines))
+    first, second = load_catalogue(files), load_catalogue(files)
+    assert first == second
+    for vm_type, figures in entries.items():
+        assert all(getattr(first.vm_types[vm_type], f) == v for f, v in figures.items())
+    for vm_type, known in built_in.vm_types.items():
+        assert vm_type in entries or first.vm_types[vm_type] == known
+    assert first.egress_prices == built_in.egress_prices
+    assert (first.digest == built_in.digest) is False
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        # figures
+        (
+            '[[vm_type]]\nid = "aws:m5.8xlarge"\negress_gbps = -1',
+            "vm_type aws:m5.8xlarge, egress_gbps: must be greater than 0 (got -1). Write a figure",
+        ),
+        ('[[vm_type]]\nid = "aws:m5.8xlarge"\nwindow_mb = nan', "be a finite number (got nan)"),
+        ('[[vm_type]]\nid = "aws:m5.8xlarge"\nflow_gbps = inf', "must be a finite number"),
+        ('[[vm_type]]\nid = "aws:m5.8xlarge"\nflow_gbps = "5"', "must be a number (got '5')"),
+        ('[[vm_type]]\nid = "aws:m5.8xlarge"\nflow_gbps = true', "must be a number"),
+        ('[[vm_type]]\nid = "aws:m5.8xlarge"\nvcpus = 1.5', "must be a whole number"),
+        ('[[vm_type]]\nid = "aws:m5.8xlarge"\negress_gbps = 10_001', "1 Gbit/s is 1000 Mbit/s"),
+        # shape
+        (
+            '[[vm_type]]\nid = "aws:m5.8xlarge"\negres_gbps = 5',
+            "egres_gbps: is not a known field. The fields are id, vcpus, egress_gbps",
+        ),
+        (VM_TYPE.replace("vcpus = 8\n", ""), "vcpus: is missing. Add `vcpus = ...`."),
+        (VM_TYPE.replace("onprem:node", "node"), "id: must look like provider:name (got 'node')"),
+        ("[[vm_type]]\nvcpus = 1", "vm_type number 1, id: is missing"),
+        ("[vm_type]\nvcpus = 1", "vm_type: has the wrong shape. Write each one under its own"),
+        ("aliases = 1", "aliases: has the wrong shape. Write it as a table: `[aliases]`."),
+        ("[[vm_types]]", "vm_types: is not a part of a catalogue"),
+        (VM_TYPE + VM_TYPE, "vm_type onprem:node: is defined twice"),
+        # regions and aliases
+        ('[[region]]\nid = "onprem:a"\nlatitude_deg = 91\nlongitude_deg = 0', "not be above 90"),
+        ('[[region]]\nid = "onprem:a"\nlatitude_deg = 9', "longitude_deg: is missing. Give both"),
+        ('[[region]]\nid = "onprem:a"\nbaseline = true', "baseline: needs coordinates"),
+        ('[[region]]\nid = "onprem:a"\narea = "Mars"', "Use one of NAM, SAM, EU, AF, ME, IN,"),
+        ('[[region]]\nid = "onprem:a"\ncontinent = "NA"', "is not a known code (got 'NA')"),
+        ('[[region]]\nid = "onprem:a"\ncountry = "Germany"', "Use two capital letters"),
+        ('[[region]]\nid = "country:de"', "is a word of rules"),
+        ('[[region]]\nid = "onprem:eu"', "region onprem:eu: has the same name as alias eu"),
+        ('[aliases]\nhome = ["aws:us-east-11"]', "Did you mean aws:us-east-1?"),
+        ("[aliases]\nhome = []", "alias home: must not be empty"),
+        ('[aliases]\n"a:b" = ["aws:us-east-1"]', "alias a:b: is not a plain name"),
+        ('[default_vm_types]\naws = "aws:m9"', "names a vm_type that is not in the catalogue"),
+        # prices
+        (EGRESS, "tiers: and usd_per_gb are missing. Give a flat `usd_per_gb`, or `tiers`."),
+        (EGRESS + "usd_per_gb = 1\ntiers = [{usd_per_gb = 1}]", "are both given"),
+        (EGRESS + "usd_per_gb = -0.01", "usd_per_gb: must not be below 0"),
+        (EGRESS + "tiers = [{usd_per_gb = 1, up_to_gb = 9}]", "must end with one that has no end"),
+        (EGRESS + "tiers = [{usd_per_gb = 1}, {usd_per_gb = 2}]", "no end only in the last"),
+        (
+            EGRESS
+            + "tiers=[{usd_per_gb=1, up_to_gb=9}, {usd_per_gb=1, up_to_gb=9}, {usd_per_gb=0}]",
+            "must ascend in up_to_gb (got [9.0, 9.0])",
+        ),
+        (EGRESS + "tiers = [{usd_per_gb = 1, upto = 9}]", "number 1, upto: is not a known field"),
+        (EGRESS + 'usd_per_gb = 1\nas_of = "May"', 'Write "2022-05"'),
+        (EGRESS.replace('"*"', '"continent:NA"') + "usd_per_gb = 1", "to: is not a pattern"),
+        (EGRESS.replace("onprem:*", "same-provider") + "usd_per_gb = 1", "from: is not a pattern"),
+        (EGRESS.replace('"*"', '"aws:us-east-11"') + "usd_per_gb = 1", "Did you mean aws:us-east"),
+        # not TOML
+        ("[aliases]\nhome = \n", "line 2, column 8: is not valid TOML: invalid value (got 'home"),
+        ("[[region", "is not valid TOML"),
+        ("x = " + "[" * 5000, "is not valid TOML"),
+        ("x = " + "1" * 5000, "is not valid TOML"),
+        (b"[aliases]\n# caf\xe9", "line 2: is not UTF-8 text"),
+    ],
+)
+def test_a_wrong_file_is_told_by_entry_field_value_and_remedy(
+    content: str | bytes, said: str, write: Write
+) -> None:
+    with pytest.raises(CatalogueError) as caught:
+        load_catalogue(write(content))
+    message = str(caught.value)
+    assert said in message
+    assert "user1.toml" in message
+    assert "\n" not in message
+    assert len(message) < 1000
+
+
+SCALARS = st.sampled_from(
+    [
+        "0",
+        "-1",
+        "1e400",
+        "nan",
+        '""',
+        '"x"',
+        '"\\u0000"',
+        "true",
+        "[]",
+        "[[]]",
+        "{}",
+        "{a = 1}",
+        "1979-05-27",
+        "07:32:00",
+        "9223372036854775808",
+        '["aws:us-east-1"]',
+        '"*"',
+        '["&"]',
+    ]
+)
+LINES = re.findall(r"^\w+ = .*[^\[\n]$", EXAMPLE, re.MULTILINE)
+
+
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=list(HealthCheck))
+@given(line=st.sampled_from(LINES), scalar=SCALARS)
+def test_any_value_in_any_field_loads_or_is_a_clear_error(
+    line: str, scalar: str, write: Write
+) -> None:
+    files = write(EXAMPLE.replace(line, f"{line.partition(' = ')[0]} = {scalar}", 1))
+    try:
+        catalogue = load_catalogue(files)
+    except CatalogueError as error:
+        told = str(error)
+    else:
+        assert load_catalogue(files) == catalogue
+        return
+    assert "user1.toml" in told
+    assert "\n" not in told
+
+
+def test_several_faults_are_told_at_once_and_the_rest_counted(write: Write) -> None:
+    wrong = VM_TYPE.replace("10", "-10").replace("= 3", "= -3").replace("= 8", '= "8"')
+    with pytest.raises(CatalogueError) as caught:
+        load_catalogue(write(wrong))
+    message = str(caught.value)
+    assert "has 4 faults. (1) vm_type onprem:node, vcpus:" in message
+    assert "(3) vm_type onprem:node, ingress_gbps:" in message
+    assert message.endswith("And 1 more.")
+
+
+def test_two_files_that_contradict_each_other_are_both_named(write: Write) -> None:
+    with pytest.raises(CatalogueError) as caught:
+        load_catalogue(write(VM_TYPE, VM_TYPE.replace("vcpus = 8", "vcpus = 9")))
+    for part in ("user1.toml", "user2.toml", "vm_type onprem:node", "(vcpus)"):
+        assert part in str(caught.value)
+    same = load_catalogue(write(VM_TYPE, VM_TYPE))
+    assert same.vm_types["onprem:node"].vcpus == 8
+    assert load_catalogue(write(VM_TYPE) * 2).vm_types["onprem:node"].vcpus == 8
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    for path in (tmp_path / "missing.toml", tmp_path):
+        with pytest.raises(CatalogueError, match=f"{path}: can't be read"):
+            load_catalogue([path])
+
+
+# --- cache ------------------------------------------------------------------------------------
+
+
+def test_the_digest_is_of_the_content(write: Write, tmp_path: Path) -> None:
+    [path] = write(VM_TYPE)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    copy = elsewhere / path.name
+    copy.write_bytes(path.read_bytes())
+    first = load_catalogue([path])
+    assert load_catalogue([copy]) == first
+    path.write_text(VM_TYPE.replace("vcpus = 8", "vcpus = 9"))
+    changed = load_catalogue([path])
+    assert changed.vm_types["onprem:node"].vcpus == 9
+    assert changed.digest not in {first.digest, load_catalogue().digest}
+
+
+def test_a_cached_catalogue_equals_a_parsed_one(cache: Path, built_in: Catalogue) -> None:
+    parsed = load_catalogue()
+    [file] = cache.iterdir()
+    written = file.stat().st_mtime_ns
+    assert load_catalogue() == parsed == built_in
+    assert file.stat().st_mtime_ns == written
+
+
+def test_a_damaged_cache_is_never_believed(cache: Path, built_in: Catalogue) -> None:
+    load_catalogue()
+    [file] = cache.iterdir()
+    sound = file.read_bytes()
+    checksum, _, payload = sound.partition(b"\n")
+    assert json.loads(payload)["regions"]
+    for damaged in (
+        b"",
+        checksum,
+        payload,
+        sound[: len(sound) // 2],
+        sound.replace(b"0.138", b"0.001"),
+        checksum + b"\n{}",
+        b"\x00" * 100,
+    ):
+        file.write_bytes(damaged)
+        assert load_catalogue() == built_in
+        assert file.read_bytes() == sound, "written anew"
+
+
+def test_without_a_usable_cache_folder_the_files_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, built_in: Catalogue
+) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    for folder in (blocked, blocked / "below"):
+        monkeypatch.setenv("RELAYD_CACHE_DIR", str(folder))
+        assert load_catalogue() == built_in
+
+
+def test_old_caches_are_cleared_away(cache: Path, write: Write) -> None:
+    for vcpus in range(1, 12):
+        load_catalogue(write(VM_TYPE.replace("= 8", f"= {vcpus}")))
+    assert len(list(cache.iterdir())) <= 8
+
+
+def test_built_in_tables_are_complete() -> None:
+    assert (built_in_folder() / "egress-prices.toml").is_file()

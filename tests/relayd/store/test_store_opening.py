@@ -1,0 +1,501 @@
+"""Opening: only our own files, nothing overwritten, and an error that says what to do."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import shutil
+import socket
+import sqlite3
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import relayd.store.samples.reading  # noqa: F401 - before this process gives up the right to read it
+from planner.model.errors import StoreError
+from probes.samples import Sample
+from relayd.store import default_path, open_store
+from relayd.store.opening import Mode
+from relayd.store.samples.ingest import Batch, append, ingest
+from relayd.store.schema import APPLICATION_ID
+
+_MODES: tuple[Mode, ...] = ("read", "write", "create")
+_WRITING: tuple[Mode, ...] = ("write", "create")
+
+_NOBODY = 65534
+_ROOT = Path(__file__).parents[3]
+
+
+def _rows(count: int) -> list[Sample]:
+    return [
+        Sample("aws:a", f"gcp:{n % 9}", "rtt_ms", float(n), 1.6e9 + n, "ping", detail=f"{n:0200}")
+        for n in range(count)
+    ]
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    """A database with some samples, closed."""
+    path = tmp_path / "store" / "relayd.db"
+    with open_store(path, mode="create") as store:
+        ingest(store, Batch("a.csv", "csv"), _rows(1000))
+    return path
+
+
+def _refusal(path: Path, mode: Mode) -> str:
+    """Open and use a store that must be refused; return the error's text."""
+
+    def use() -> None:
+        with open_store(path, mode=mode) as store:
+            list(store.samples.samples_for_estimates())
+            append(store, _rows(3))
+
+    with pytest.raises(StoreError) as caught:
+        use()
+    error = caught.value
+    assert error.field == "--db"
+    assert error.value == str(path)
+    assert error.remedy
+    assert "\n" not in str(error)
+    return str(error)
+
+
+# --- What is not ours stays as it is ---
+
+
+def _text(path: Path) -> None:
+    path.write_text("src,dst,rtt_ms\naws:a,aws:b,3\n" * 100)
+
+
+def _zeros(path: Path) -> None:
+    path.write_bytes(bytes(8192))
+
+
+def _other_application(path: Path) -> None:
+    connection = sqlite3.connect(path)
+    connection.executescript("PRAGMA application_id = 252006674; CREATE TABLE samples (id);")
+    connection.close()
+
+
+def _nameless_application(path: Path) -> None:
+    connection = sqlite3.connect(path)
+    connection.executescript("PRAGMA user_version = 1; CREATE TABLE samples (id);")
+    connection.close()
+
+
+def _no_tables(path: Path) -> None:
+    connection = sqlite3.connect(path)
+    connection.executescript("CREATE TABLE passing (id); DROP TABLE passing;")
+    connection.close()
+
+
+def _other_with_a_log(path: Path) -> None:
+    """Another application's database as its crash left it: the newest rows are in the log."""
+    source = path.with_suffix(".source")
+    connection = sqlite3.connect(source)
+    connection.executescript(
+        "PRAGMA journal_mode = WAL; CREATE TABLE t (id); INSERT INTO t DEFAULT VALUES"
+    )
+    for suffix in ("", "-wal"):
+        shutil.copy(f"{source}{suffix}", f"{path}{suffix}")
+    connection.close()
+
+
+@pytest.mark.parametrize("mode", _MODES)
+@pytest.mark.parametrize(
+    "make",
+    [_text, _zeros, _other_application, _nameless_application, _no_tables, _other_with_a_log],
+)
+def test_a_file_that_is_not_ours(tmp_path: Path, make: Callable[[Path], None], mode: Mode) -> None:
+    path = tmp_path / "notes.db"
+    make(path)
+    before = _contents(tmp_path)
+    assert "is not a relayd database" in _refusal(path, mode)
+    assert _contents(tmp_path) == before
+
+
+def test_a_newer_schema(database: Path) -> None:
+    connection = sqlite3.connect(database)
+    connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    before = database.read_bytes()
+    for mode in _MODES:
+        assert "newer relayd" in _refusal(database, mode)
+    assert database.read_bytes() == before
+
+
+def test_a_truncated_database(database: Path) -> None:
+    whole = database.read_bytes()
+    for size in (50, 100, 1000, 4096, len(whole) // 2, len(whole) - 1):
+        database.write_bytes(whole[:size])
+        for mode in _MODES:
+            text = _refusal(database, mode)
+            assert "damaged" in text or "not a relayd database" in text
+        assert database.read_bytes() == whole[:size]
+
+
+def test_damage_anywhere_is_an_error_or_harmless_but_never_a_traceback(database: Path) -> None:
+    whole = database.read_bytes()
+    noise = random.Random(5)
+    refused = 0
+    for _ in range(60):
+        damaged = bytearray(whole)
+        at = noise.randrange(0, len(whole) - 512)
+        damaged[at : at + 512] = noise.randbytes(512)
+        database.write_bytes(damaged)
+        for side in ("-wal", "-shm"):
+            Path(f"{database}{side}").unlink(missing_ok=True)
+        try:
+            with open_store(database, mode="write") as store:
+                list(store.samples.samples_for_estimates())
+                append(store, _rows(3))
+        except StoreError:
+            refused += 1
+    assert refused > 30
+
+
+@pytest.mark.parametrize("mode", _MODES)
+def test_things_that_are_not_files(tmp_path: Path, mode: Mode) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    assert "is a folder" in _refusal(folder, mode)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    assert "not a regular file" in _refusal(pipe, mode)
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(tmp_path / "socket"))
+        assert "not a regular file" in _refusal(tmp_path / "socket", mode)
+    (tmp_path / "file").write_text("")
+    assert "can't be used" in _refusal(tmp_path / "file" / "relayd.db", mode)
+    assert "can't be used" in _refusal(tmp_path / "nul\0", mode)
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    assert "can't be used" in _refusal(tmp_path / "loop", mode)
+
+
+@pytest.mark.parametrize("mode", ["read", "write"])
+def test_missing_and_empty_files_are_made_databases_only_on_request(
+    tmp_path: Path, mode: Mode
+) -> None:
+    path = tmp_path / "new" / "relayd.db"
+    assert "does not exist" in _refusal(path, mode)
+    assert not path.parent.exists()
+    empty = tmp_path / "empty.db"
+    empty.touch()
+    assert "is an empty file" in _refusal(empty, mode)
+    assert empty.stat().st_size == 0
+    with open_store(empty, mode="create") as store:
+        append(store, _rows(3))
+    assert stat.S_IMODE(empty.stat().st_mode) == 0o600
+    with open_store(empty, mode="read") as store:
+        assert store.samples.counts().samples == 3
+
+
+# --- Creation ---
+
+
+def test_a_new_store_is_private(tmp_path: Path) -> None:
+    path = tmp_path / "one" / "two" / "relayd.db"
+    previous = os.umask(0)
+    try:
+        with open_store(path, mode="create") as store:
+            append(store, _rows(3))
+            with open_store(path, mode="read") as reader:
+                reader.samples.counts()
+                kept = sorted(path.parent.iterdir())
+                assert [file.name for file in kept] == [
+                    "relayd.db",
+                    "relayd.db-shm",
+                    "relayd.db-wal",
+                ]
+                assert {stat.S_IMODE(file.stat().st_mode) for file in kept} == {0o600}
+    finally:
+        os.umask(previous)
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert stat.S_IMODE(path.parent.parent.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize(
+    "name", ["a?mode=memory", "100%25.db", "#1", "ünï.db", os.fsdecode(b"\xff")]
+)
+def test_any_name_of_a_file_is_a_name(tmp_path: Path, name: str) -> None:
+    for mode in reversed(_WRITING):
+        with open_store(tmp_path / name, mode=mode) as store:
+            append(store, _rows(3))
+    with open_store(tmp_path / name, mode="read") as store:
+        assert store.samples.counts().samples == 3
+    assert {path.name.removesuffix("-wal").removesuffix("-shm") for path in tmp_path.iterdir()} == {
+        name
+    }
+
+
+def test_links_and_relative_paths_lead_to_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("link.db").symlink_to("real.db")
+    with open_store("link.db", mode="create") as store:
+        append(store, _rows(3))
+    assert stat.S_IMODE(Path("real.db").stat().st_mode) == 0o600
+    with open_store("real.db", mode="read") as store:
+        assert store.samples.counts().samples == 3
+
+
+def test_many_processes_create_one_store(tmp_path: Path) -> None:
+    code = (
+        "import sys\n"
+        "from probes.samples import Sample\n"
+        "from relayd.store import open_store\n"
+        "from relayd.store.samples.ingest import append\n"
+        "sys.stdin.readline()\n"
+        "with open_store(sys.argv[1], mode='create', busy_timeout_s=60) as store:\n"
+        "    append(store, [Sample('a', 'b', 'rtt_ms', float(sys.argv[2]), 0.0, 'ping')])\n"
+    )
+    path = tmp_path / "new" / "relayd.db"
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", code, str(path), str(number)], stdin=subprocess.PIPE, cwd=_ROOT
+        )
+        for number in range(6)
+    ]
+    for writer in writers:  # all at once
+        assert writer.stdin is not None
+        writer.stdin.write(b"\n")
+        writer.stdin.close()
+    assert [writer.wait() for writer in writers] == [0] * 6
+    with open_store(path, mode="read") as store:
+        assert store.samples.counts().samples == 6
+
+
+def test_the_default_is_in_the_data_folder_of_the_user(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    if sys.platform != "linux":
+        pytest.skip("the place is the system's own elsewhere")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    assert default_path() == tmp_path / "relayd" / "relayd.db"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_old_sqlite_is_named(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 36, 0))
+    assert "needs SQLite 3.37" in _refusal(database, "read")
+
+
+# --- Permissions, as a user whom they bind ---
+
+
+@contextmanager
+def _ordinary_user() -> Iterator[None]:
+    """Give up root's rights for a while; nothing to give up for others."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.setresuid(_NOBODY, _NOBODY, 0)
+    try:
+        yield
+    finally:
+        os.setresuid(0, 0, 0)
+
+
+@pytest.fixture
+def own_database() -> Iterator[Path]:
+    """A closed database, with its folder, of a user without special rights."""
+    folder = Path(tempfile.mkdtemp())  # the test's own folders are closed to others
+    path = folder / "store" / "relayd.db"
+    with open_store(path, mode="create") as store:
+        ingest(store, Batch("a.csv", "csv"), _rows(1000))
+    if os.geteuid() == 0:
+        for owned in (folder, path.parent, path):
+            os.chown(owned, _NOBODY, -1)
+    yield path
+    path.parent.chmod(0o700)
+    shutil.rmtree(folder)
+
+
+def test_reading_needs_no_right_to_write(own_database: Path) -> None:
+    folder = own_database.parent
+    before = _contents(folder)
+    own_database.chmod(0o400)
+    folder.chmod(0o500)
+    with _ordinary_user():
+        with open_store(own_database, mode="read") as store:
+            assert store.samples.counts().samples == 1000
+            assert len(list(store.samples.samples_for_estimates())) == 1000
+            assert store.snapshots.latest() is None
+        for mode in _WRITING:
+            assert "read-only" in _refusal(own_database, mode)
+    assert _contents(folder) == before
+
+
+def test_a_read_only_file_in_a_folder_of_ones_own(own_database: Path) -> None:
+    before = own_database.read_bytes()
+    own_database.chmod(0o400)
+    with _ordinary_user():
+        with open_store(own_database, mode="read") as store:
+            assert len(list(store.samples.samples_for_estimates())) == 1000
+        for mode in _WRITING:
+            assert "read-only" in _refusal(own_database, mode)
+    assert own_database.read_bytes() == before
+
+
+def test_no_permission(own_database: Path) -> None:
+    own_database.chmod(0)
+    with _ordinary_user():
+        for mode in _MODES:
+            assert "permission" in _refusal(own_database, mode)
+    own_database.parent.chmod(0)
+    with _ordinary_user():
+        for mode in _MODES:
+            assert "permission" in _refusal(own_database, mode)
+
+
+def test_changes_that_are_out_of_reach_are_not_passed_over(own_database: Path) -> None:
+    """A crash left changes in the log, and the log can't be used in a read-only folder."""
+    folder = own_database.parent
+    code = (
+        "import os, sys\n"
+        "from probes.samples import Sample\n"
+        "from relayd.store import open_store\n"
+        "from relayd.store.samples.ingest import append\n"
+        "store = open_store(sys.argv[1], mode='write')\n"
+        "append(store, [Sample('a', 'b', 'rtt_ms', 1.0, 0.0, 'ping')])\n"
+        "os._exit(0)\n"
+    )
+    subprocess.run([sys.executable, "-c", code, str(own_database)], check=True, cwd=_ROOT)
+    assert Path(f"{own_database}-wal").stat().st_size > 0
+    Path(f"{own_database}-shm").unlink()
+    for file in folder.iterdir():
+        file.chmod(0o444)
+    folder.chmod(0o555)
+    with _ordinary_user():
+        assert "-wal" in _refusal(own_database, "read")
+    folder.chmod(0o700)
+    with open_store(own_database, mode="read") as store:
+        assert store.samples.counts().samples == 1001
+
+
+# --- While in use ---
+
+
+def test_a_second_writer_waits_and_then_says_so(database: Path) -> None:
+    with open_store(database, mode="write") as first:
+        with (
+            open_store(database, mode="write", busy_timeout_s=0.1) as second,
+            first.database.transaction(),
+        ):
+            with pytest.raises(StoreError, match="written by another process"):
+                append(second, _rows(3))
+            with open_store(database, mode="read") as reader:
+                assert reader.samples.counts().samples == 1000
+        assert append(first, [_rows(1)[0]._replace(value=5.5)]).accepted == 1
+
+
+def test_a_store_opened_for_reading_takes_nothing(database: Path) -> None:
+    with open_store(database, mode="read") as store:
+        with pytest.raises(StoreError, match="read-only"):
+            append(store, _rows(3))
+        assert store.samples.counts().samples == 1000
+
+
+def test_looking_at_a_store_does_not_release_the_locks_of_a_writer(database: Path) -> None:
+    """POSIX drops all locks of a process on a file when it closes any descriptor of it."""
+    before = _locks(database)
+    with open_store(database, mode="write") as writer, writer.database.transaction():
+        held = _locks(database)
+        assert len(held) > len(before)
+        open_store(database, mode="read").close()
+        with pytest.raises(StoreError):
+            open_store(database.with_name("missing.db"), mode="read")
+        assert _locks(database) >= held
+
+
+def test_a_full_disk(tmp_path: Path) -> None:
+    """A real one: a file system of 3 MB, in a mount namespace of its own."""
+    code = (
+        "import sys\n"
+        "from planner.model.errors import StoreError\n"
+        "from probes.samples import Sample\n"
+        "from relayd.store import open_store\n"
+        "from relayd.store.samples.ingest import Batch, append\n"
+        "from relayd.store.samples.ingest import ingest\n"
+        "def rows(count, start):\n"
+        "    for n in range(start, start + count):\n"
+        "        yield Sample('a', 'b', 'rtt_ms', float(n), 0.0, 'ping', detail=f'{n:0500}')\n"
+        "with open_store(sys.argv[1], mode='create') as store:\n"
+        "    append(store, list(rows(500, 0)))\n"
+        "    try:\n"
+        "        ingest(store, Batch('big', 'csv'), rows(200_000, 1000))\n"
+        "    except StoreError as error:\n"
+        "        print(error)\n"
+        "    print(store.samples.counts().samples)\n"
+        "    print(store.database.row('PRAGMA integrity_check')[0])\n"
+        "with open_store(sys.argv[1], mode='read') as store:\n"
+        "    print(len(list(store.samples.samples_for_estimates())))\n"
+    )
+    inside = 'mount -t tmpfs -o size=3m tmpfs "$1" || exit 77; exec "$2" -c "$3" "$1/relayd.db"'
+    namespace = ["unshare", "-rm", "sh", "-c"]
+    if shutil.which("unshare") is None:
+        pytest.skip("needs unshare to make a small file system")
+    done = subprocess.run(
+        [*namespace, inside, "sh", str(tmp_path), sys.executable, code],
+        capture_output=True,
+        text=True,
+        cwd=_ROOT,
+        check=False,
+    )
+    if done.returncode == 77 or "unshare" in done.stderr:
+        pytest.skip(f"may not make a small file system here: {done.stderr.strip()}")
+    said, kept, integrity, read = done.stdout.splitlines()
+    assert re.search(r"^--db: can't grow: the disk is full .*Free some space", said)
+    assert (kept, integrity, read) == ("500", "ok", "500")
+
+
+def _contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def _locks(path: Path) -> set[str]:
+    """Return the locks that the kernel knows on a file and its companions."""
+    table = Path("/proc/locks")
+    if not table.exists():
+        pytest.skip("needs /proc/locks")
+    inodes = {
+        str(file.stat().st_ino)
+        for file in (path, Path(f"{path}-shm"), Path(f"{path}-wal"))
+        if file.exists()
+    }
+    return {
+        line.partition(": ")[2]
+        for line in table.read_text().splitlines()
+        if line.split()[5].rpartition(":")[2] in inodes
+    }
+
+
+def test_a_creation_killed_while_it_marks_the_file_is_taken_up_again(tmp_path: Path) -> None:
+    """The mark is in the file, and the journal that takes it back still lies beside it."""
+    marked, path = tmp_path / "marked.db", tmp_path / "relayd.db"
+    connection = sqlite3.connect(marked, isolation_level=None)
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.close()
+    # A journal of a first transaction: it says that the database was empty before.
+    growing = tmp_path / "growing.db"
+    connection = sqlite3.connect(growing, isolation_level=None)
+    connection.execute("PRAGMA cache_size = 1")
+    connection.execute("BEGIN IMMEDIATE")
+    connection.execute("CREATE TABLE t (x)")
+    for _ in range(200):
+        connection.execute("INSERT INTO t VALUES (zeroblob(3000))")
+    journal = Path(f"{growing}-journal").read_bytes()
+    connection.execute("ROLLBACK")
+    connection.close()
+    path.write_bytes(marked.read_bytes())
+    Path(f"{path}-journal").write_bytes(journal)
+    with open_store(path, mode="create") as store:
+        assert store.samples.counts().samples == 0

@@ -1,0 +1,601 @@
+"""PostgreSQL: opening only what is ours, secrets, and what happens when the connection breaks."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.model.errors import StoreError
+from probes.samples import Sample
+from relayd.store import Address, Store, open_store, parse_location, schema
+from relayd.store.events import Events
+from relayd.store.metadata import Metadata
+from relayd.store.postgresql import opening
+from relayd.store.postgresql.connecting import SINCE_CRASH
+from relayd.store.postgresql.database import PostgresqlDatabase
+from relayd.store.postgresql.schema import version
+from relayd.store.samples.ingest import append
+from tests.postgresql import PostgresqlServer, running_server
+from tests.relayd.conftest import Outcome
+from tests.relayd.store.engines import PostgresqlSpot
+from tests.relayd.store.proxy import Proxy
+
+_ROOT = Path(__file__).parents[3]
+_MODES = ("read", "write", "create")
+
+
+def _rows(count: int, at_s: float = 1.6e9) -> list[Sample]:
+    return [Sample("aws:a", f"gcp:{n % 9}", "rtt_ms", float(n), at_s, "ping") for n in range(count)]
+
+
+def _refusal(where: str, mode: str = "read", secret: str = "correct") -> str:
+    """Open a store that must be refused; return the error's text."""
+    with pytest.raises(StoreError) as caught:
+        open_store(where, mode=mode).close()  # type: ignore[arg-type]
+    error: BaseException | None = caught.value
+    assert isinstance(error, StoreError)
+    assert error.remedy
+    assert "\n" not in str(error)
+    text = str(error)
+    while error is not None:  # and nothing that a traceback would show
+        assert secret not in repr(error)
+        error = error.__cause__
+    return text
+
+
+@pytest.fixture
+def store(postgresql_spot: PostgresqlSpot) -> Iterator[Store]:
+    with open_store(postgresql_spot.where, mode="create") as opened:
+        yield opened
+
+
+# ---- secrets -----------------------------------------------------------------------------------
+
+
+@given(
+    st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=6),
+    st.sampled_from(
+        [
+            "postgresql://relayd:{}@host/db",
+            "postgresql://relayd:{}@host:5432/db?sslmode=require",
+            "postgresql://relayd:{}@a:1,b:2/db",
+            "postgresql://:{}@/db?host=/tmp",
+        ]
+    ),
+)
+def test_a_password_is_never_shown(noise: str, form: str) -> None:
+    secret = f"SECRET{noise}TERCES"
+    shown = parse_location(form.format(secret))
+    assert isinstance(shown, Address)
+    for text in (str(shown), repr(shown), f"{shown}", f"{shown!r}"):
+        assert "SECRET" not in text
+        assert "TERCES" not in text
+        assert "***" in text
+    assert shown.reveal() == form.format(secret)
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "postgresql://u:correct",
+        "postgresql://u:cor/rect@h/d",
+        "postgresql://u:a@b@correct@h/d",
+        "postgresql://h/d?nonsense=1&password=correct",
+        "postgresql://u:%zzcorrect@h/d",
+        "postgresql://h/d?password=correct&connect_timeout=soon",
+        "postgresql://u:5/correct@h/d",
+        "postgresql://u:5?correct@h/d",
+        "postgresql://u:5#correct@h/d",
+    ],
+)
+def test_an_address_that_can_not_be_read_keeps_its_password(where: str) -> None:
+    for part in ("cor", "rect"):
+        _refusal(where, secret=part)
+
+
+# ---- opening -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", _MODES)
+def test_a_server_that_does_not_let_us_in(postgresql_server: PostgresqlServer, mode: str) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        nobody = free.getsockname()[1]
+    refused = _refusal(f"postgresql://u:correct@127.0.0.1:{nobody}/d", mode)
+    assert "can't be connected to" in refused
+    right = postgresql_server.url("postgres", over="tcp")
+    wrong = right.replace("horse", "horses")
+    assert "password authentication failed" in _refusal(wrong, mode)
+    assert "does not exist" in _refusal(postgresql_server.url("nowhere", over="tcp"), mode)
+    required = postgresql_server.url("postgres", over="tcp", sslmode="require")
+    assert "SSL" in _refusal(required, mode)
+
+
+def test_only_addresses_of_postgresql_are_stores() -> None:
+    assert "address of mysql" in _refusal("mysql://u:correct@h/d")
+    assert "address of a service" in _refusal("http://u:correct@h/d")
+
+
+def test_a_missing_driver_is_named(tmp_path: Path) -> None:
+    code = (
+        "import sys\n"
+        "sys.modules['psycopg'] = None\n"
+        "from relayd.__main__ import main\n"
+        "sys.exit(main(['links', '--db', 'postgresql://u:correct@h/d']))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=_ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert "pip install 'relayd[postgresql]'" in done.stderr
+    assert "correct" not in done.stderr
+
+
+@pytest.mark.parametrize("mode", ["read", "write"])
+def test_an_empty_database_becomes_a_store_only_on_request(
+    postgresql_spot: PostgresqlSpot, mode: str
+) -> None:
+    assert "holds no relayd store yet" in _refusal(postgresql_spot.where, mode)
+    assert postgresql_spot.dump() == []
+    with open_store(postgresql_spot.where, mode="create") as store:
+        append(store, _rows(3))
+    with open_store(postgresql_spot.where, mode="read") as store:
+        assert store.samples.counts().samples == 3
+
+
+@pytest.mark.parametrize("mode", _MODES)
+def test_tables_of_others_are_left_alone(postgresql_spot: PostgresqlSpot, mode: str) -> None:
+    postgresql_spot.outsider("CREATE TABLE samples (id INTEGER)")
+    postgresql_spot.outsider("INSERT INTO samples VALUES (1)")
+    before = postgresql_spot.dump()
+    assert "something else than relayd's data" in _refusal(postgresql_spot.where, mode)
+    assert postgresql_spot.dump() == before
+
+
+def test_two_stores_in_one_database_in_schemas_of_their_own(
+    postgresql_spot: PostgresqlSpot,
+) -> None:
+    name = postgresql_spot.database
+    url = postgresql_spot.server.url
+    postgresql_spot.outsider('CREATE SCHEMA one; CREATE SCHEMA "Two"')
+    one = open_store(url(name, options="-c search_path=one"), mode="create")
+    two = open_store(url(name, options='-c search_path="Two"'), mode="create", busy_timeout_s=0.1)
+    with one, two:
+        with one.database.transaction():
+            append(two, _rows(3))  # is not kept waiting
+        assert (one.samples.counts().samples, two.samples.counts().samples) == (0, 3)
+    nowhere = url(name, options="-c search_path=nowhere")
+    assert "search_path" in _refusal(nowhere, "create")
+
+
+@pytest.mark.parametrize("mode", _MODES)
+def test_a_newer_schema(postgresql_spot: PostgresqlSpot, mode: str) -> None:
+    open_store(postgresql_spot.where, mode="create").close()
+    postgresql_spot.outsider("UPDATE relayd_schema SET version = 99")
+    assert "newer relayd" in _refusal(postgresql_spot.where, mode)
+
+
+_OF_VERSION_2 = [
+    "INSERT INTO regions (name) VALUES ('aws:a'), ('gcp:0')",
+    "INSERT INTO metrics (name) VALUES ('rtt_ms')",
+    "INSERT INTO setups (tool, src_zone, dst_zone, src_vm, dst_vm) VALUES ('ping', '', '', '', '')",
+    "INSERT INTO batches (name, format, options, relayd_version, imported_at_s, last_sample_id, "
+    "accepted, duplicates, skipped) VALUES ('live', 'live', '{}', '0', 1.6e9, 5, 5, 0, '{}')",
+    "INSERT INTO samples SELECT 1, 2, 1, 1.6e9 + n, n, 0, 0, 0, 1, 0, '', 1, n "
+    "FROM generate_series(1, 5) AS n",
+]
+
+
+def test_an_older_schema_is_upgraded_by_a_writer_or_left_as_it_is(
+    postgresql_spot: PostgresqlSpot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert opening.__name__  # imported before versions change below
+    later = schema.SCHEMA_VERSION
+    for module in ("relayd.store.schema", "relayd.store.postgresql.schema"):
+        monkeypatch.setattr(f"{module}.SCHEMA_VERSION", 2)
+    with monkeypatch.context() as older:
+        older.setattr("relayd.store.postgresql.opening.SCHEMA_VERSION", 2)
+        open_store(postgresql_spot.where, mode="create").close()
+    for statement in _OF_VERSION_2:
+        postgresql_spot.outsider(statement)
+    monkeypatch.setattr("relayd.store.postgresql.schema.SCHEMA_VERSION", later)
+    assert "older relayd" in _refusal(postgresql_spot.where, "read")
+    before = postgresql_spot.dump()
+    with monkeypatch.context() as broken:
+        broken.setattr(
+            "relayd.store.postgresql.schema.script",
+            lambda number, folder: schema.script(number, folder) + "SELECT * FROM nowhere;",
+        )
+        assert "nowhere" in _refusal(postgresql_spot.where, "write")
+    assert postgresql_spot.dump() == before
+    with open_store(postgresql_spot.where, mode="write") as store:
+        assert store.samples.counts().samples == 5
+        assert Events(store.database).add("snapshot", "s", {}) == 1
+
+
+def test_many_processes_create_one_store(postgresql_spot: PostgresqlSpot) -> None:
+    code = (
+        "import sys\n"
+        "from probes.samples import Sample\n"
+        "from relayd.store import open_store\n"
+        "from relayd.store.samples.ingest import append\n"
+        "sys.stdin.readline()\n"
+        "with open_store(sys.argv[1], mode='create', busy_timeout_s=60) as store:\n"
+        "    append(store, [Sample('a', 'b', 'rtt_ms', float(sys.argv[2]), 0.0, 'ping')])\n"
+    )
+    command = [sys.executable, "-c", code, postgresql_spot.where]
+    writers = [
+        subprocess.Popen([*command, str(number)], stdin=subprocess.PIPE, cwd=_ROOT)
+        for number in range(6)
+    ]
+    for writer in writers:
+        assert writer.stdin is not None
+        writer.stdin.write(b"\n")
+        writer.stdin.close()
+    assert [writer.wait() for writer in writers] == [0] * 6
+    with open_store(postgresql_spot.where, mode="read") as store:
+        assert store.samples.counts().samples == 6
+
+
+def test_a_store_laid_out_meanwhile_is_not_taken_for_anothers(
+    postgresql_spot: PostgresqlSpot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = parse_location(postgresql_spot.where)
+    assert isinstance(address, Address)
+    database = PostgresqlDatabase(address, busy_timeout_s=5.0, read_only=True)
+    read = database.rows
+
+    def and_then_another_is_first(sql: str, values: Sequence[object] = ()) -> list[Any]:
+        found = read(sql, values)
+        monkeypatch.setattr(database, "rows", read)
+        open_store(postgresql_spot.where, mode="create").close()
+        return found
+
+    monkeypatch.setattr(database, "rows", and_then_another_is_first)
+    assert version(database) == 0
+    assert version(database) == schema.SCHEMA_VERSION
+    database.close()
+
+
+# ---- reading and writing side by side ----------------------------------------------------------
+
+
+def test_a_store_opened_for_reading_takes_nothing(postgresql_spot: PostgresqlSpot) -> None:
+    open_store(postgresql_spot.where, mode="create").close()
+    with open_store(postgresql_spot.where, mode="read") as store:
+        with pytest.raises(StoreError, match="read-only"):
+            append(store, _rows(3))
+        with pytest.raises(StoreError, match="read-only"):
+            store.database.rows("INSERT INTO regions (name) VALUES ('x') RETURNING id")
+        assert store.samples.counts().samples == 0
+
+
+def test_writers_take_turns_so_that_ids_come_up_in_order(
+    store: Store, postgresql_spot: PostgresqlSpot
+) -> None:
+    events = Events(store.database)
+    with open_store(postgresql_spot.where, mode="write", busy_timeout_s=0.1) as second:
+        with store.database.transaction():
+            first_id = events.add("leg", "first", {})
+            # Were this let through, a reader would see its id first, and go on after it.
+            with pytest.raises(StoreError, match="written by another process"):
+                Events(second.database).add("leg", "second", {})
+            with pytest.raises(StoreError, match="written by another process"):
+                append(second, _rows(3))
+            assert Events(second.database).after(0) == []
+        assert Events(second.database).add("leg", "second", {}) > first_id
+        assert [event.subject for event in events.after(0)] == ["first", "second"]
+
+
+def test_rows_stream_while_other_statements_run(store: Store) -> None:
+    append(store, _rows(12_000))
+    streaming = store.samples.samples_for_estimates()
+    next(streaming)
+    append(store, [_rows(1)[0]._replace(value=0.5)])
+    another = store.samples.samples_for_estimates()
+    next(another)
+    assert sum(1 for _ in streaming) == 11_999
+    with store.database.transaction():
+        assert sum(1 for _ in store.samples.samples_for_estimates()) == 12_001
+    assert sum(1 for _ in another) == 12_000
+    left = store.samples.samples_for_estimates()
+    next(left)
+    left.close()  # type: ignore[attr-defined]
+
+
+def test_values_come_back_with_the_types_of_sqlite(store: Store) -> None:
+    append(store, [_rows(1)[0]._replace(warmed_up=True)])
+    row = store.database.row(
+        "SELECT sum(id), coalesce(sum(value), 0), avg(connections), :truth || '', "
+        "CAST(:nothing AS double precision), '50% :x ?' FROM samples GROUP BY src_id",
+        {"truth": "100% ?", "nothing": float("nan")},
+    )
+    assert row == (1, 0.0, 0.0, "100% ?", None, "50% :x ?")
+    assert [type(value) for value in row[:2]] == [int, float]
+
+
+# ---- when the connection breaks ----------------------------------------------------------------
+
+
+def _end_sessions(spot: PostgresqlSpot) -> None:
+    spot.outsider(
+        "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity "
+        "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    )
+
+
+def test_a_broken_connection_is_an_error_once(
+    store: Store, postgresql_spot: PostgresqlSpot
+) -> None:
+    calls: list[Callable[[], object]] = [
+        store.samples.counts,
+        lambda: append(store, _rows(9)),
+        lambda: list(store.samples.samples_for_estimates()),
+        lambda: Events(store.database).add("leg", "s", {}),
+    ]
+    for call in calls:
+        _end_sessions(postgresql_spot)
+        with pytest.raises(StoreError, match="the next attempt connects anew"):
+            call()
+        call()
+    assert store.samples.counts().samples == 9
+
+
+def test_a_stream_that_breaks_is_an_error_and_not_an_end(
+    store: Store, postgresql_spot: PostgresqlSpot
+) -> None:
+    append(store, _rows(12_000))
+    streaming = store.samples.samples_for_estimates()
+    next(streaming)
+    _end_sessions(postgresql_spot)
+    with pytest.raises(StoreError, match="the next attempt connects anew"):
+        list(streaming)
+    assert len(list(store.samples.samples_for_estimates())) == 12_000
+    left = store.samples.samples_for_estimates()
+    next(left)
+    store.close()
+    with pytest.raises(StoreError, match="is closed"):
+        store.samples.counts()
+    left.close()  # type: ignore[attr-defined]
+
+
+def test_nothing_of_a_broken_transaction_is_stored_also_by_who_goes_on(
+    store: Store, postgresql_spot: PostgresqlSpot
+) -> None:
+    events = Events(store.database)
+
+    def change() -> None:
+        with store.database.transaction():
+            events.add("leg", "before", {})
+            _end_sessions(postgresql_spot)
+            for _ in range(2):  # a new connection would make half a change of the rest
+                with pytest.raises(StoreError, match="Nothing was stored in part"):
+                    events.add("leg", "after", {})
+
+    with pytest.raises(StoreError, match="Nothing was stored in part"):
+        change()
+    assert events.after(0) == []
+
+
+def test_a_commit_after_a_failure_does_not_pass_for_one(store: Store) -> None:
+    events = Events(store.database)
+
+    def change() -> None:
+        with store.database.transaction():
+            events.add("leg", "fine", {})
+            with pytest.raises(store.database.refusals):
+                events.add("", "refused", {})
+
+    with pytest.raises(StoreError, match="none of it was stored"):
+        change()
+    assert events.after(0) == []
+
+
+@pytest.mark.parametrize("arrives", [True, False], ids=["arrived", "lost on the way"])
+def test_a_commit_whose_answer_is_lost_is_asked_after(
+    postgresql_spot: PostgresqlSpot, arrives: bool
+) -> None:
+    server = postgresql_spot.server
+    open_store(postgresql_spot.where, mode="create").close()
+    with Proxy(server.port) as proxy:
+        where = server.url(postgresql_spot.database, over="tcp", sslmode="disable").replace(
+            f":{server.port}/", f":{proxy.port}/"
+        )
+        with open_store(where, mode="write") as store:
+            proxy.cut_at(b"COMMIT\0", forward=arrives)
+            if arrives:
+                assert append(store, _rows(5)).accepted == 5
+            else:
+                with pytest.raises(StoreError, match="Nothing was stored in part"):
+                    append(store, _rows(5))
+            assert proxy.cuts == 1
+            assert store.samples.counts().samples == (5 if arrives else 0)
+
+
+@pytest.mark.postgresql
+def test_a_commit_of_somebody_else_does_not_pass_for_one_that_a_crash_has_undone() -> None:
+    with running_server() as server:
+        spot = PostgresqlSpot(server)
+        with open_store(spot.where, mode="create") as store:
+            database, metadata = store.database, Metadata(store.database)
+
+            def change() -> None:
+                with database.transaction():
+                    metadata.set("ours", 1.0)
+                    (ours,) = database.row("SELECT pg_current_xact_id()::text::bigint")
+                    server.crash()
+                    server.start()
+                    # What was not on disk never was: the number goes to somebody else.
+                    newest = -1
+                    while newest < ours:
+                        ((newest,),) = spot.outsider("SELECT pg_current_xact_id()::text::bigint")
+                    ((outcome,),) = spot.outsider(f"SELECT pg_xact_status('{ours}'::xid8)")
+                    assert outcome == "committed"
+
+            with pytest.raises(StoreError, match="Run this again"):
+                change()
+            assert metadata.get("ours") is None
+            metadata.set("ours", 2.0)
+            assert metadata.get("ours") == 2.0
+            # Only a crash does that: one that was shut down in order is believed.
+            database.rows("SELECT 1")
+            (before,) = database.row(SINCE_CRASH)
+            server.restart("fast")
+            with pytest.raises(StoreError):
+                database.rows("SELECT 1")
+            assert database.row(SINCE_CRASH) == (before,)
+
+
+_WRITER = """\
+import sys, time
+from planner.model.errors import StoreError
+from probes.samples import Sample
+from relayd.store import open_store
+from relayd.store.samples.ingest import append
+from relayd.store.metadata import Metadata
+from relayd.store.postgresql.connecting import SINCE_CRASH
+from relayd.store.postgresql.database import PostgresqlDatabase
+from relayd.store.postgresql.schema import version
+
+with open_store(sys.argv[1], mode="write", busy_timeout_s=60) as store:
+    group = int(sys.argv[2])
+    while True:
+        rows = [Sample("aws:a", f"gcp:{n}", "rtt_ms", float(n), float(group), "ping")
+                for n in range(7)]
+        try:
+            append(store, rows)
+        except StoreError as error:
+            print("error", type(error).__name__, error, flush=True)
+            time.sleep(0.05)
+        else:
+            print("stored", group, flush=True)
+            group += 1
+"""
+
+
+@pytest.mark.postgresql
+def test_a_server_that_crashes_under_load_loses_no_acknowledged_sample() -> None:
+    with running_server() as server:
+        spot = PostgresqlSpot(server)
+        open_store(spot.where, mode="create").close()
+        writers = [
+            subprocess.Popen(
+                [sys.executable, "-c", _WRITER, spot.where, str(number * 1_000_000)],
+                stdout=subprocess.PIPE,
+                text=True,
+                cwd=_ROOT,
+            )
+            for number in range(3)
+        ]
+        said: list[str] = []
+
+        def listen(until: str) -> None:
+            """Read what each writer says until one line begins so."""
+            for writer in writers:
+                assert writer.stdout is not None
+                while True:
+                    said.append(writer.stdout.readline())
+                    assert said[-1], "a writer has ended"
+                    if said[-1].startswith(until):
+                        break
+
+        try:
+            for _ in range(2):
+                listen("stored")
+                server.crash()
+                listen("error")
+                server.start()
+                listen("stored")
+        finally:
+            for writer in writers:
+                writer.send_signal(signal.SIGKILL)
+                said += writer.communicate()[0].splitlines(keepends=True)
+        promised = {float(line.split()[1]) for line in said if line.startswith("stored")}
+        assert all(line.split()[1] == "StoreError" for line in said if line.startswith("error"))
+        spot.check()
+        with open_store(spot.where, mode="read") as store:
+            sizes = dict(
+                store.database.rows("SELECT measured_at_s, count(*) FROM samples GROUP BY 1")
+            )
+        assert promised <= set(sizes)
+        assert set(sizes.values()) == {7}
+
+
+def test_a_writer_that_stops_inside_its_turn_keeps_others_waiting_no_longer_than_allowed(
+    postgresql_spot: PostgresqlSpot,
+) -> None:
+    code = (
+        "import os, signal, sys\n"
+        "from relayd.store import open_store\n"
+        "with open_store(sys.argv[1], mode='write') as store, store.database.transaction():\n"
+        "    print('writing', flush=True)\n"
+        "    os.kill(os.getpid(), signal.SIGSTOP)\n"
+    )
+    open_store(postgresql_spot.where, mode="create").close()
+    brief = postgresql_spot.server.url(
+        postgresql_spot.database, options="-c idle_in_transaction_session_timeout=500ms"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, brief],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=_ROOT,
+        stderr=subprocess.DEVNULL,
+    ) as stopped:
+        assert stopped.stdout is not None
+        assert stopped.stdout.readline() == "writing\n"
+        with open_store(postgresql_spot.where, mode="write", busy_timeout_s=60) as store:
+            assert append(store, _rows(3)).accepted == 3
+        os.kill(stopped.pid, signal.SIGKILL)
+
+
+# ---- as a user -----------------------------------------------------------------------------------
+
+
+def test_commands_settings_and_library_take_an_address(
+    postgresql_spot: PostgresqlSpot,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    relayd: Callable[..., Outcome],
+) -> None:
+    import relayd as library
+
+    url = postgresql_spot.server.url(postgresql_spot.database, over="tcp")
+    table = tmp_path / "measured.csv"
+    names = ["aws:us-east-1", "aws:sa-east-1", "azure:eastus"]
+    lines = [f"{a},{b},100,4000,64,60,2024-05-01T00:00Z" for a in names for b in names if a != b]
+    table.write_text(
+        "src,dst,rtt_ms,aggregate_mbps,connections,duration_s,measured_at\n" + "\n".join(lines)
+    )
+    imported = relayd("import", "csv", table, "--db", url)
+    assert imported.code == 0, imported.err
+    assert "correct" not in imported.out + imported.err
+    assert "relayd:***@127.0.0.1" in imported.out
+    question = ("plan", "--src", "us-east", "--dst", "aws:sa-east-1", "--json")
+    snapshots = [json.loads(relayd(*question, "--db", url).out)["snapshot"]["id"]]
+    monkeypatch.setenv("RELAYD_DB", url)
+    snapshots.append(json.loads(relayd(*question).out)["snapshot"]["id"])
+    monkeypatch.delenv("RELAYD_DB")
+    settings = tmp_path / "config.toml"
+    settings.write_text(f"db = {json.dumps(url)}\n")
+    monkeypatch.setenv("RELAYD_CONFIG", str(settings))
+    snapshots.append(json.loads(relayd(*question).out)["snapshot"]["id"])
+    monkeypatch.delenv("RELAYD_CONFIG")
+    wan = library.open(url)
+    snapshots.append(wan.snapshot.id)
+    assert len(set(snapshots)) == 1
+    assert snapshots[0] in imported.out
+    assert wan.plan("us-east", "aws:sa-east-1", volume_gb=500).throughput_gbps == pytest.approx(
+        4, rel=0.1
+    )

@@ -1,0 +1,292 @@
+"""Samples: each once, whole files or nothing, and back as they went in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from planner.model.errors import FormatError, InputError
+from probes.samples import Sample, Skipped
+from relayd.store import Store, open_store
+from relayd.store.samples.columns import read_columns, read_steady_tests
+from relayd.store.samples.ingest import Batch, append, content_digest, ingest
+from tests.properties import examples
+from tests.relayd.store.engines import Spot
+
+_A_FILE = Batch("a.csv", "csv", "0" * 64, {"force": False})
+
+
+def _sample(number: int, **fields: object) -> Sample:
+    plain = Sample(
+        src=f"aws:region-{number % 7}",
+        dst=f"gcp:region-{number % 5}",
+        metric="aggregate_mbps",
+        value=100.0 + number,
+        measured_at_s=1.64e9 + number,
+        tool="iperf3 3.12",
+        connections=64,
+        duration_s=10.0,
+    )
+    return plain._replace(**fields)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def store(spot: Spot) -> Iterator[Store]:
+    with open_store(spot.where, mode="create") as opened:
+        yield opened
+
+
+_finite = st.floats(0, 1e12)
+_text = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=9)
+_samples = st.builds(
+    Sample,
+    src=st.sampled_from(["aws:a", "aws:b", "azure:ü'; DROP TABLE samples"]),
+    dst=st.sampled_from(["aws:a", "gcp:c"]),
+    metric=st.sampled_from(["rtt_ms", "per_flow_mbps"]),
+    value=st.sampled_from([0.0, 1.5, 1e-300]) | _finite,
+    measured_at_s=st.sampled_from([0.0, 1.64e9]) | st.floats(-1e12, 1e12),
+    tool=st.sampled_from(["ping", "iperf3"]),
+    connections=st.none() | st.integers(1, 128),
+    duration_s=st.none() | st.floats(0.1, 1e6),
+    warmed_up=st.booleans(),
+    src_zone=st.sampled_from(["", "a"]),
+    dst_zone=_text,
+    src_vm=_text,
+    dst_vm=st.sampled_from(["", "m5.8xlarge"]),
+    detail=st.sampled_from(["", '{"tier":"PREMIUM"}', '{"tier":"STANDARD"}', "\x01 \u2028"]),
+    address=st.sampled_from([None, "public", "private"]),
+    new_level=st.booleans(),
+    intervals=st.sampled_from([None, 1, 60]),
+)
+
+
+@given(files=st.lists(st.lists(_samples, max_size=12), max_size=5))
+@settings(
+    max_examples=examples(25),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+def test_overlapping_files_make_a_set_of_samples(spot: Spot, files: list[list[Sample]]) -> None:
+    where = spot.another().where
+    known: set[Sample] = set()
+    with open_store(where, mode="create") as store:
+        for number, rows in enumerate(files):
+            report = ingest(store, Batch(f"{number}", "csv"), rows)
+            new = set(rows) - known
+            assert (report.accepted, report.duplicates) == (len(new), len(rows) - len(new))
+            known |= new
+    with open_store(where, mode="read") as store:
+        read = list(store.samples.samples_for_estimates())
+        assert len(read) == len(known) == store.samples.counts().samples
+        assert set(read) == known
+
+
+def test_a_file_twice_leaves_the_database_as_it_was(store: Store, spot: Spot) -> None:
+    rows = [_sample(number) for number in range(50)]
+    rows_and_skips: list[Sample | Skipped] = [*rows, Skipped(51, "no value"), rows[3]]
+    first = ingest(store, _A_FILE, rows_and_skips)
+    assert (first.accepted, first.duplicates, first.batch_id) == (50, 1, 1)
+    before = spot.dump()
+
+    again = ingest(store, _A_FILE, rows_and_skips)
+
+    assert (again.accepted, again.duplicates, again.batch_id) == (0, 51, None)
+    assert again.skipped == first.skipped
+    assert spot.dump() == before
+
+
+def test_a_grown_file_adds_its_new_rows(store: Store) -> None:
+    rows = [_sample(number) for number in range(30)]
+    ingest(store, _A_FILE, rows[:20])
+    report = ingest(store, _A_FILE._replace(digest="1" * 64), rows)
+    assert (report.accepted, report.duplicates) == (10, 20)
+    assert [batch.accepted for batch in store.samples.batches()] == [20, 10]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"value": 101.5},
+        {"measured_at_s": 1.64e9 + 0.5},
+        {"connections": None},
+        {"connections": 1},
+        {"duration_s": None},
+        {"warmed_up": True},
+        {"tool": "iperf3 3.16"},
+        {"src_zone": "b"},
+        {"dst_vm": "t3.nano"},
+        {"metric": "per_flow_mbps"},
+        {"detail": '{"tier":"STANDARD"}'},
+        {"address": "private"},
+        {"new_level": True},
+        {"intervals": 9},
+    ],
+    ids=lambda other: next(iter(other)),
+)
+def test_samples_that_differ_in_one_value_are_two(store: Store, other: dict[str, object]) -> None:
+    both = [_sample(0), _sample(0, **other)]
+    assert ingest(store, _A_FILE, both).accepted == 2
+    assert set(store.samples.samples_for_estimates()) == set(both)
+
+
+def test_an_importer_that_fails_midway_leaves_nothing(store: Store, spot: Spot) -> None:
+    ingest(store, _A_FILE, [_sample(1)])
+    before = spot.dump()
+
+    def damaged() -> Iterator[Sample]:
+        for number in range(2, 45_000):  # more than two chunks
+            yield _sample(number, src=f"new:{number % 100}")
+        raise FormatError("big.csv", "ends in the middle of a row")
+
+    with pytest.raises(FormatError):
+        ingest(store, _A_FILE, damaged())
+    assert spot.dump() == before
+    # And the connection is of use again.
+    assert ingest(store, _A_FILE, [_sample(2)]).accepted == 1
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"value": math.nan},
+        {"value": math.inf},
+        {"value": -1.0},
+        {"measured_at_s": math.nan},
+        {"measured_at_s": -math.inf},
+        {"connections": -1},
+        {"connections": 10**30},
+        {"duration_s": math.inf},
+        {"src": ""},
+        {"metric": "speed"},
+        {"value": "fast"},
+        {"detail": "\udcff"},
+        {"detail": "\0"},
+        {"src": "aws:\0"},
+        {"tool": "\0"},
+        {"tool": None},
+    ],
+    ids=str,
+)
+def test_what_no_measurement_can_be_is_refused(
+    store: Store, spot: Spot, wrong: dict[str, object]
+) -> None:
+    before = spot.dump()
+    with pytest.raises(InputError) as caught:
+        ingest(store, _A_FILE, [_sample(1), _sample(2), _sample(3, **wrong)])
+    assert "\n" not in str(caught.value)
+    assert spot.dump() == before
+
+
+def test_the_report_counts_reasons_and_shows_their_first_rows(store: Store) -> None:
+    rows: list[Sample | Skipped] = [_sample(1)]
+    rows += [Skipped(number, "failed test") for number in range(10, 30)]
+    rows += [Skipped(number, f"odd value {number}") for number in range(1000)]
+    seen: list[int] = []
+    report = ingest(store, _A_FILE, rows, progress=seen.append)
+
+    assert report.skipped["failed test"] == (20, (10, 11, 12, 13, 14))
+    assert len(report.skipped) <= 101
+    assert sum(rows.total for rows in report.skipped.values()) == 1020
+    assert seen[-1] == len(rows)
+
+
+def test_history_tells_where_each_sample_is_from(store: Store, spot: Spot, tmp_path: Path) -> None:
+    path = tmp_path / "one.csv"
+    path.write_text("content")
+    pair = {"src": "aws:a", "dst": "aws:b"}
+    late, early = _sample(9, **pair), _sample(4, **pair)
+    ingest(store, Batch("one.csv", "csv", content_digest(path), {"force": True}), [late])
+    through = store.samples.last_id()
+    append(store, [early, _sample(5)], "campaign 7")
+
+    history = store.samples.history("aws:a", "aws:b")
+
+    assert [stored.sample for stored in history] == [early, late]
+    batches = {batch.id: batch for batch in store.samples.batches()}
+    assert [batches[stored.batch_id].name for stored in history] == ["campaign 7", "one.csv"]
+    assert batches[1].digest is not None
+    assert len(batches[1].digest) == 64
+    assert batches[1].options == '{"force": true}'
+    known_then = store.samples.history("aws:a", "aws:b", through=through)
+    assert [stored.sample for stored in known_then] == [late]
+    spelled_out = spot.outsider(
+        "SELECT src, dst, metric, value, measured_at, batch FROM measurements WHERE src = 'aws:a'"
+    )
+    at = "2021-12-20 11:33:29"
+    assert ("aws:a", "aws:b", "aggregate_mbps", 109.0, at, "one.csv") in spelled_out
+
+
+def test_filters(store: Store) -> None:
+    rows = [_sample(number) for number in range(100)]
+    rows += [_sample(number, metric="rtt_ms") for number in range(100)]
+    ingest(store, _A_FILE, rows)
+    read = store.samples.samples_for_estimates
+
+    assert set(read(src="aws:region-1")) == {row for row in rows if row.src == "aws:region-1"}
+    assert set(read(dst="gcp:region-2")) == {row for row in rows if row.dst == "gcp:region-2"}
+    assert set(read(metric="rtt_ms")) == {row for row in rows if row.metric == "rtt_ms"}
+    since = 1.64e9 + 40
+    assert set(read(since_s=since)) == {row for row in rows if row.measured_at_s >= since}
+    assert not list(read(src="nowhere:else"))
+    in_order = [(s.src, s.dst, s.metric) for s in read()]
+    groups = [key for at, key in enumerate(in_order) if at == 0 or in_order[at - 1] != key]
+    assert len(groups) == len(set(groups))
+
+
+def test_nobody_can_change_a_sample(store: Store, spot: Spot) -> None:
+    ingest(store, _A_FILE, [_sample(1)])
+    statements = [
+        "UPDATE samples SET value = 1",
+        "DELETE FROM samples",
+        "DELETE FROM batches",
+        "UPDATE batches SET name = 'other.csv'",
+        "UPDATE regions SET name = 'aws:elsewhere' WHERE id = 1",
+    ]
+    if spot.engine == "postgresql":
+        statements += [
+            "TRUNCATE samples",
+            "TRUNCATE batches CASCADE",
+            "DELETE FROM regions",
+            "DELETE FROM metrics",
+            "DELETE FROM setups",
+        ]
+    for statement in statements:
+        with pytest.raises(spot.integrity_error, match="append-only"):
+            spot.outsider(statement)
+
+
+def test_a_sample_refers_to_rows_that_are_there(store: Store, spot: Spot) -> None:
+    ingest(store, _A_FILE, [_sample(1)])
+    good = [1, 2, 1, 5.0, 5.0, 1, 1.0, 0, 1, 0, "", 1, 99, None, 0, None]
+    for column in (0, 1, 2, 8, 11):
+        row: list[object] = list(good)
+        row[column] = 77
+        with pytest.raises(spot.integrity_error), store.database.transaction():
+            store.database.insert("samples", [row])
+    with store.database.transaction():
+        assert store.database.insert("samples", [good]) == 1
+
+
+def test_analyses_read_columns_and_details(store: Store) -> None:
+    plain = Sample("aws:a", "gcp:b", "aggregate_mbps", 5.0, 1e9, "t", 8, 10.0)
+    told = plain._replace(measured_at_s=2e9, warmed_up=True, detail='{"findings": []}', intervals=9)
+    named = plain._replace(measured_at_s=1.5e9, detail='{"other": "intervals"}')
+    odd = [
+        plain._replace(measured_at_s=t, detail=d, intervals=n)
+        for t, d, n in ((1.9e9, '["intervals"]', 3), (4e9, '"intervals" no', None))
+    ]
+    append(store, [plain, told, named, *odd, plain._replace(metric="per_flow_mbps")], "test")
+    columns = read_columns(store.database, "aggregate_mbps")
+    assert columns.rows["warmed_up"].tolist() == [False, False, False, True, False]
+    assert columns.rows["duration_s"].tolist() == [10.0] * 5
+    strange, found = read_steady_tests(store.database, "aggregate_mbps")
+    assert strange.detail == {}
+    assert (found.src, found.dst, found.at_s) == ("aws:a", "gcp:b", 2e9)
+    assert found.detail == {"findings": []}
+    assert not list(read_steady_tests(store.database, "aggregate_mbps", since_s=2.1e9))
+    assert not list(read_steady_tests(store.database, "per_flow_mbps"))

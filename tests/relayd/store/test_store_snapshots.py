@@ -1,0 +1,222 @@
+"""Snapshots: what was saved is what is read, for ever, or until it is pruned on purpose."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from planner.model.errors import InputError
+from planner.model.estimate import Estimate, Figures, Kind, Origin
+from planner.model.link import Link, Site
+from probes.samples import Sample
+from relayd.store import SnapshotRow, Store, open_store
+from relayd.store.samples.ingest import append
+from relayd.store.samples.newest import newest_samples
+from tests.relayd.store.engines import Spot
+
+MEASURED = Origin("measured")
+GUESSED = Origin("guessed")  # type: ignore[arg-type]
+_REGIONS = ["aws:a", "aws:b", "azure:c", "gcp:d", "own:e"]
+
+
+_FIGURES = Figures(
+    connections=64,
+    peers=3,
+    window_kind="inferred",
+    rtt_kind="measured",
+    held_to="vm-caps",
+    error=1 / 3,
+    between=("aws", "gcp"),
+    vm_type="aws:m5.8xlarge",
+    note="seen",
+)
+
+
+def _estimate(middle: float, kind: Kind = "measured") -> Estimate:
+    origin = Origin(kind, "window-over-rtt", 3, 2, 1.6e9, 1.5e9, "private", _FIGURES)
+    return Estimate(middle / 2, middle, math.inf, origin)
+
+
+def _links(scale: float = 1.0) -> list[Link]:
+    return [
+        Link(
+            src,
+            dst,
+            _estimate(scale * (10 * i + j)),
+            _estimate(scale * (100 + i - j), "inferred"),
+            Estimate(1.0, 2.0, 3.0, Origin("baseline", "backbone")),
+            0.25 if i < j else None,
+        )
+        for i, src in enumerate(_REGIONS)
+        for j, dst in enumerate(_REGIONS)
+        if i != j
+    ]
+
+
+def _sites() -> list[Site]:
+    # Not in the order of the names: the order is part of what is saved.
+    return [
+        Site(name, "m5.8xlarge", _estimate(5), _estimate(9, "inferred"), _estimate(3))
+        for name in reversed(_REGIONS)
+    ]
+
+
+def _by_ends(links: Iterable[Link]) -> list[Link]:
+    return sorted(links, key=lambda link: (link.src, link.dst))
+
+
+def _head(name: str = "s1") -> SnapshotRow:
+    return SnapshotRow(name, 1.64e9, 1.7e9, "mixed", "c0ffee", 42)
+
+
+@pytest.fixture
+def store(spot: Spot) -> Iterator[Store]:
+    with open_store(spot.where, mode="create") as opened:
+        yield opened
+
+
+def test_the_snapshot_of_a_time_is_the_newest_made_until_then(store: Store) -> None:
+    assert store.snapshots.oldest() is None
+    for day in (1, 2, 3):
+        head = _head(f"s{day}")._replace(created_at_s=86400.0 * day)
+        store.snapshots.save(head, _links(), _sites())
+    found = [store.snapshots.current_at(86400.0 * days) for days in (0.5, 1.0, 2.9, 9.0)]
+    assert [row and row.id for row in found] == [None, "s1", "s2", "s3"]
+    oldest = store.snapshots.oldest()
+    assert oldest
+    assert oldest.id == "s1"
+
+
+def test_what_was_saved_is_what_is_read(store: Store) -> None:
+    assert store.snapshots.latest() is None
+    saved = store.snapshots.save(_head(), _links(), _sites())
+
+    assert saved == _head()._replace(links=20, sites=5)
+    assert store.snapshots.latest() == store.snapshots.get("s1") == saved
+    assert _by_ends(store.snapshots.links("s1")) == _by_ends(_links())
+    assert store.snapshots.sites("s1") == _sites()
+
+
+@given(src=st.sampled_from([*_REGIONS, "no:where"]), dst=st.sampled_from([*_REGIONS, "no:where"]))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_links_between_are_those_out_of_the_source_and_into_the_destination(
+    store: Store, src: str, dst: str
+) -> None:
+    if store.snapshots.latest() is None:
+        store.snapshots.save(_head("other"), _links(2.0), _sites())
+        store.snapshots.save(_head(), _links(), _sites())
+    wanted = [link for link in _links() if link.src == src or link.dst == dst]
+    assert _by_ends(store.snapshots.links_between("s1", src, dst)) == _by_ends(wanted)
+
+
+def test_links_between_reads_through_indices_of_sqlite(tmp_path: Path) -> None:
+    from relayd.store import snapshots
+
+    store = open_store(tmp_path / "relayd.db", mode="create")
+    plan = store.database.rows(
+        "EXPLAIN QUERY PLAN " + store.snapshots._hinted(snapshots._LINKS_BETWEEN),
+        {"snapshot": 1, "src": 1, "dst": 2},
+    )
+    store.close()
+    steps = [step[3] for step in plan if " links " in step[3]]
+    assert len(steps) == 2
+    assert any("snapshot_key=? AND src_id=?" in step for step in steps)
+    assert any("snapshot_key=? AND dst_id=?" in step for step in steps)
+
+
+def test_the_newest_is_the_last_saved(store: Store) -> None:
+    for name in ("b", "c", "a"):
+        store.snapshots.save(_head(name), [], [])
+    assert [row.id for row in store.snapshots.list()] == ["a", "c", "b"]
+    newest = store.snapshots.latest()
+    assert newest is not None
+    assert newest.id == "a"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        replace(_links()[0], rtt_ms=Estimate(3.0, 2.0, 4.0, MEASURED)),
+        replace(_links()[0], rtt_ms=Estimate(1.0, math.nan, 4.0, MEASURED)),
+        replace(_links()[0], rtt_ms=Estimate(1.0, 2.0, math.nan, MEASURED)),
+        replace(_links()[0], aggregate_gbps=Estimate(1.0, 2.0, 4.0, GUESSED)),
+        _links()[1],  # twice
+    ],
+)
+def test_a_snapshot_with_a_wrong_link_is_not_saved_at_all(store: Store, wrong: Link) -> None:
+    with pytest.raises(InputError):
+        store.snapshots.save(_head(), [*_links()[1:], wrong], _sites())
+    assert store.snapshots.list() == []
+    assert store.snapshots.save(_head(), _links(), _sites()).links == 20
+
+
+def test_an_id_is_used_once(store: Store) -> None:
+    store.snapshots.save(_head(), _links(), _sites())
+    with pytest.raises(InputError, match="never changes"):
+        store.snapshots.save(_head(), [], [])
+    assert store.snapshots.get("s1").links == 20
+
+
+def test_nobody_can_change_a_snapshot(store: Store, spot: Spot) -> None:
+    store.snapshots.save(_head(), _links(), _sites())
+    statements = [
+        "UPDATE snapshots SET source = 'measured'",
+        "UPDATE links SET rtt_ms_low = 0",
+        "UPDATE sites SET vm_type = 't2.micro'",
+        "DELETE FROM links",
+        "DELETE FROM sites",
+        "DELETE FROM snapshots",
+        "INSERT INTO links SELECT * FROM links",
+        "INSERT INTO sites SELECT * FROM sites",
+    ]
+    if spot.engine == "postgresql":
+        statements += ["TRUNCATE links", "TRUNCATE sites", "TRUNCATE snapshots CASCADE"]
+    for statement in statements:
+        with pytest.raises(spot.integrity_error, match="immutable"):
+            spot.outsider(statement)
+
+
+def test_pruning_removes_the_oldest_and_remembers_their_names(store: Store) -> None:
+    for name in ("a", "b", "c", "d"):
+        store.snapshots.save(_head(name), _links(), _sites())
+
+    assert store.snapshots.prune(keep=2) == ["b", "a"]
+
+    assert [row.id for row in store.snapshots.list()] == ["d", "c"]
+    assert len(list(store.snapshots.links("c"))) == 20
+    assert store.database.row("SELECT count(*) FROM links")[0] == 40
+    for ask in (store.snapshots.get, store.snapshots.sites, store.snapshots.links):
+        with pytest.raises(InputError, match="was pruned on 2"):
+            ask("a")
+    with pytest.raises(InputError, match="never changes"):
+        store.snapshots.save(_head("a"), [], [])
+    with pytest.raises(InputError, match="at least 1"):
+        store.snapshots.prune(keep=0)
+    with pytest.raises(InputError, match="not in this store"):
+        store.snapshots.get("e")
+
+
+def test_what_was_measured_last_of_each_link_of_a_snapshot(store: Store) -> None:
+    store.snapshots.save(_head(), _links(), _sites())
+    links = [(src, dst) for src, dst in (("aws:a", "gcp:d"), ("gcp:d", "aws:a"))]
+    sent = [
+        Sample(src, dst, metric, 100.0 * at_s + number, at_s, "ping", 8)
+        for number, (src, dst) in enumerate(links)
+        for metric in ("rtt_ms", "aggregate_mbps", "loss_pct")
+        for at_s in (10.0, 20.0, 30.0, 40.0)
+    ]
+    append(store, [*sent, Sample("aws:a", "far:away", "rtt_ms", 1.0, 25.0, "ping")])
+    found = newest_samples(store.database, "s1", 10.0, 30.0)
+    assert sorted(found) == sorted(
+        (src, dst, metric, 3000.0 + number, 8)
+        for number, (src, dst) in enumerate(links)
+        for metric in ("rtt_ms", "aggregate_mbps")
+    )
+    assert newest_samples(store.database, "s1", 40.0, 50.0) == []
+    assert newest_samples(store.database, "gone", 0.0, 50.0) == []

@@ -1,0 +1,172 @@
+"""Verifications in the store and in plans, and what `relayd verify` says before it runs."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import relayd as library
+from probes.estimation.current_samples import since_last_changes
+from probes.samples import Sample
+from relayd.store import open_store
+from relayd.store.verifications import VerificationRow, Verifications
+from tests.relayd.conftest import Outcome
+from tests.relayd.store.engines import Spot
+
+Run = Callable[..., Outcome]
+SRC, DST, RELAY = "aws:us-east-1", "aws:sa-east-1", "azure:eastus"
+
+
+def _row(path: str, achieved: float, at_s: float, **fields: object) -> VerificationRow:
+    row = VerificationRow(
+        "p", "x", SRC, DST, "plan", "relay", path, 64, 1, True, 4.5, 5.0, 5.5, achieved, at_s
+    )
+    return row._replace(**fields)  # type: ignore[arg-type]
+
+
+def _sample(value: float, at_s: float) -> Sample:
+    return Sample(SRC, RELAY, "aggregate_mbps", value, at_s, "iperf3", 64, 5.0, True)
+
+
+def test_what_was_kept_comes_back_and_calibrates_plans(spot: Spot) -> None:
+    now_s = time.time()
+    way = f"{SRC}>{RELAY}>{DST}"
+    rows = [
+        _row("", 3.0, now_s - 9000),
+        _row(way, 3.0, now_s - 9000),
+        _row("", 4.9, now_s - 7200),
+        _row(way, 4.9, now_s - 7200),
+        _row("", 1.0, now_s - 60, run="direct"),
+        _row(f"{SRC}>{DST}", 1.0, now_s - 60),
+    ]
+    with open_store(spot.where, mode="create") as store:
+        kept = Verifications(store.database)
+        assert kept.by_pair() == {}
+        assert kept.record(rows, [_sample(4900.0, now_s)]) == 1
+        assert kept.list() == rows
+        (found,) = kept.by_pair().values()
+        assert store.samples.last_id() == 1
+    assert (found.src, found.dst, found.achieved_gbps, found.held) == (SRC, DST, 4.9, True)
+    (path,) = found.paths
+    assert (path.regions, path.connections, path.achieved_gbps) == ((SRC, RELAY, DST), 64, 4.9)
+
+
+def test_a_sample_is_kept_with_its_verification_or_not_at_all(spot: Spot) -> None:
+    with open_store(spot.where, mode="create") as store:
+        kept = Verifications(store.database)
+        with pytest.raises(spot.integrity_error):
+            kept.record([_row("", 3.0, 1.0, run="other")], [_sample(1.0, 1e9)])
+        assert kept.list() == []
+        assert store.samples.last_id() == 0
+
+
+def test_plans_tell_of_the_last_verification(spot: Spot, relayd: Run, tmp_path: Path) -> None:
+    table = tmp_path / "one.csv"
+    table.write_text(f"src,dst,aggregate_mbps,connections\n{SRC},{DST},4000,64\n")
+    assert relayd("import", "csv", table, "--db", spot.where).code == 0
+    words = ["plan", "--src", SRC, "--dst", DST, "--db", spot.where, "--json"]
+    before = json.loads(relayd(*words).out)
+    assert "verified" not in before["confidence"]
+    with open_store(spot.where, mode="write") as store:
+        Verifications(store.database).record([_row("", 2.0, time.time() - 7200)], [])
+    after = json.loads(relayd(*words).out)
+    assert after["confidence"].endswith("verified 2 h ago: 2.00 of 5.00 Gbit/s.")
+    assert any("verified 2 h ago" in warning for warning in after["warnings"])
+    assert after["plan_id"] != before["plan_id"]
+    assert after["throughput_gbps"] == before["throughput_gbps"]
+    assert library.open(spot.where).network.verified[SRC, DST].achieved_gbps == 2.0
+
+
+def test_samples_from_before_a_level_that_was_shown_no_longer_count() -> None:
+    series = [
+        _sample(5000.0, 1.0),
+        _sample(5100.0, 2.0),
+        _sample(3000.0, 3.0)._replace(new_level=True),
+        _sample(3050.0, 4.0)._replace(new_level=True),
+        _sample(3020.0, 5.0),
+    ]
+    old: list[Sample] = []
+    kept = list(since_last_changes(series, on_old=old.append))
+    assert [sample.value for sample in kept] == [3050.0, 3020.0]
+    assert len(old) == 3
+    assert list(since_last_changes(series[:2])) == series[:2]
+
+
+# ---- before anything runs ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Path:
+    file = tmp_path / "fleet.toml"
+    file.write_text(
+        "\n".join(
+            f'[[host]]\nregion = "{region}"\nhost = "192.0.2.{n}"\n'
+            for n, region in enumerate((SRC, DST, RELAY, RELAY), start=1)
+        )
+    )
+    return file
+
+
+def test_a_dry_run_says_what_would_run_and_cost(relayd: Run, fleet: Path, tmp_path: Path) -> None:
+    table, db = tmp_path / "few.csv", tmp_path / "few.db"
+    table.write_text(
+        f"src,dst,aggregate_mbps,connections\n{SRC},{DST},500,64\n{SRC},{RELAY},4000,64\n"
+        f"{RELAY},{DST},4000,64\n"
+    )
+    assert relayd("import", "csv", table, "--db", db).code == 0
+    words = ["verify", "--src", SRC, "--dst", DST, "--fleet", fleet, "--dry-run"]
+    shown = relayd(*words, "--db", db, "--objective", "time")
+    assert shown.code == 0, shown.err
+    assert f"plan: {SRC} -> {RELAY} -> {DST}" in shown.out
+    assert f"direct alone: {SRC} -> {DST}" in shown.out
+    assert "rechecks, if needed" in shown.out
+    content = json.loads(relayd(*words, "--json", "--max-gb", "4", "--seconds", "60").out)
+    assert content["plans"][0]["verdict"] == "direct"
+    runs = content["plans"][0]["runs"]
+    assert sum(run["volume_gb"] for run in runs) <= 4
+    assert runs[0]["egress_usd"] > 0
+    assert not (tmp_path / "data").exists()  # nothing was stored
+
+
+def test_more_vms_than_there_are_scale_the_prediction(
+    relayd: Run, fleet: Path, tmp_path: Path
+) -> None:
+    plan = tmp_path / "plan.json"
+    words = ["plan", "--src", SRC, "--dst", DST, "--relays", "none", "--objective", "time"]
+    plan.write_text(relayd(*words, "--vms", "4", "--json").out)
+    assert json.loads(plan.read_text())["vms"] == {SRC: 4, DST: 4}
+    shown = relayd("verify", plan, "--fleet", fleet, "--dry-run")
+    assert "Run with 25% of the plan's VMs (1 of 4 at aws:us-east-1" in shown.out
+
+
+def test_what_can_not_be_run_is_told_in_a_sentence(
+    relayd: Run, fleet: Path, tmp_path: Path
+) -> None:
+    plan, broken = tmp_path / "plan.json", tmp_path / "broken.json"
+    plan.write_text(relayd("plan", "--src", SRC, "--dst", "aws:eu-west-1", "--json").out)
+    broken.write_text("{")
+    verify = ["verify", "--fleet", fleet, "--dry-run"]
+    pair = [*verify, "--src", SRC, "--dst", DST]
+    for words, told in (
+        ([*verify, plan], "needs a VM in aws:eu-west-1"),
+        ([*verify, broken], "is not JSON"),
+        ([*verify, tmp_path / "none.json"], "can't be read"),
+        ([*verify], "--src and --dst"),
+        ([*pair, plan], "together with a plan"),
+        ([*pair[:-1], "aws:eu-west-1"], "has no host in aws:eu-west-1"),
+        ([*pair, "--seconds", "1"], "must be from 3 to 600"),
+        ([*pair, "--max-gb", "0.001"], "GB and"),
+        ([*pair, "--budget", "0.0001usd"], "is too little"),
+        (pair[:2] + pair[4:], "fleet"),
+    ):
+        found = relayd(*words)
+        assert (found.code, found.out) == (2, ""), words
+        assert told in found.err, found.err
+        assert "Traceback" not in found.err
+    # Consent is needed, and there is nobody to ask.
+    asked = relayd(*(word for word in pair if word != "--dry-run"))
+    assert (asked.code, "--yes" in asked.err) == (2, True)
