@@ -25,9 +25,9 @@ _MARKERS_BY_PLACE = {
     "dashboard": {"browser", "service"},
     "examples": {"engines"},
     "http": {"service"},
-    "probes/test_importers_live.py": {"service"},
-    "probes/test_many_hosts.py": {"service"},
-    "relayd/test_store_durability.py": {"service"},
+    "probes/importers/test_importers_live.py": {"service"},
+    "probes/fleet/test_many_hosts.py": {"service"},
+    "relayd/store/test_store_durability.py": {"service"},
 }
 _MARKERS_BY_FIXTURE = {"machine": "lab", "postgresql_server": "postgresql"}
 _MARKERS_BY_HELPER = {"tests.http.running": "service", "tests.probes.fleet.machines": "service"}
@@ -35,6 +35,8 @@ _MARKERS_BY_HELPER = {"tests.http.running": "service", "tests.probes.fleet.machi
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark each test by where it is, the fixtures it uses, and the helpers its module imports."""
+    moved = [place for place in _MARKERS_BY_PLACE if not (Path(__file__).parent / place).exists()]
+    assert not moved, f"no such place in tests/: {moved}"
     for item in items:
         for marker in sorted(_markers_of(item)):
             item.add_marker(marker)
