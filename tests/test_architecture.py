@@ -110,6 +110,7 @@ DEFERRED = {
         "relayd.store",
     },
     "relayd.http.routes.link_evidence": {"probes.analysis.binning", "relayd.store.links.series"},
+    "relayd.http.routes.links": {"probes.analysis.geodesic"},
     "relayd.http.server.snapshot_maker": {"relayd.snapshots.building", "relayd.store"},
     "relayd.http.server.watcher_supervisor": {
         "probes.fleet.file",

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 MOST_BARS = 60
-LEAST_FOR_SHAPE = 8
-"""Fewer samples have no distribution worth showing."""
 
 
 class TimeBin(NamedTuple):

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from itertools import count
 from math import isfinite
-from typing import Any
 
-from planner.model.errors import InputError
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from probes.campaign.budget import UNLIMITED, Allowance, frugal_allowance
 from probes.campaign.costing import all_pairs_tasks
 from probes.campaign.engine import Engine
 from probes.campaign.selection import cap_tasks, choose_links, per_flow_tasks, rtt_tasks
+from probes.campaign.specification import CampaignSpec
 from probes.campaign.state import CampaignLog, Probe, ProbeOutcome
 from probes.campaign.tasks import PHASES, Phase, ProbeTask
 from probes.fleet.hosts import Fleet
@@ -25,44 +24,6 @@ BATCH = 20
 BATCH_OF_HOST = 2
 RTT_S = 2.0
 ALL_AT_ONCE = 1_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class CampaignSpec:
-    """What a campaign measures.
-
-    Attributes
-    ----------
-    phases : tuple of Phase
-    pairs : tuple of (source host, destination host)
-        Only these; empty to let the campaign choose.
-    thorough : bool
-        All pairs, with one flow and with many.
-    connections : int
-        At most, of a probe.
-    flow_s, aggregate_s : float
-        Longest duration of a probe, warm-up included.
-    threshold : float
-        Expected regret at which to stop: share of throughput lost for lack of measurements.
-    """
-
-    phases: tuple[Phase, ...] = PHASES
-    pairs: tuple[tuple[str, str], ...] = ()
-    thorough: bool = False
-    connections: int = 64
-    flow_s: float = 10.0
-    aggregate_s: float = 5.0
-    threshold: float = 0.01
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the specification as plain values, to be kept with its campaign."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, content: dict[str, Any]) -> CampaignSpec:
-        """Return the specification that :meth:`to_json` was called on."""
-        pairs = tuple((src, dst) for src, dst in content["pairs"])
-        return cls(**{**content, "phases": tuple(content["phases"]), "pairs": pairs})
 
 
 @dataclass(frozen=True)
@@ -225,47 +186,6 @@ def allowance_of(
     region_of = {host: region for region, host in reversed(hosts.items())}
     tasks = _pairwise("aggregate", everything, region_of, network)
     return frugal_allowance(tasks, region_of, inputs.prices)
-
-
-def parse_pairs(words: Sequence[str], fleet: Fleet) -> tuple[tuple[str, str], ...]:
-    """Read ``SRC>DST`` pairs; a region means each of its hosts.
-
-    Raises
-    ------
-    InputError
-        If one is not a pair of hosts or regions of the fleet.
-    """
-    pairs: dict[tuple[str, str], None] = {}
-    for word in words:
-        source, arrow, destination = word.partition(">")
-        if not arrow:
-            raise InputError(
-                "--pairs",
-                "is not a pair",
-                value=word,
-                remedy="Write SRC>DST in quotes, such as 'aws:us-east-1>gcp:us-east1'.",
-            )
-        for src in _named(source.strip(), fleet):
-            for dst in _named(destination.strip(), fleet):
-                if fleet[src].region != fleet[dst].region:
-                    pairs[src, dst] = None
-    if words and not pairs:
-        raise InputError("--pairs", "names no two different regions", value=" ".join(words))
-    return tuple(pairs)
-
-
-def _named(name: str, fleet: Fleet) -> list[str]:
-    if name == "*":
-        return list(fleet.hosts)
-    found = [host.name for host in fleet if name in (host.name, host.region)]
-    if not found:
-        raise InputError(
-            "--pairs",
-            "names neither a host nor a region of the fleet",
-            value=name,
-            remedy="`*` means all of them.",
-        )
-    return found
 
 
 def _stages(spec: CampaignSpec) -> list[str]:

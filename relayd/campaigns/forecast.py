@@ -15,7 +15,8 @@ from probes.campaign.limits import CampaignLimits
 from probes.campaign.method import Method
 from probes.campaign.probing import AS_ASKED, task_s
 from probes.campaign.rounds import Round, schedule
-from probes.campaign.stages import ALL_AT_ONCE, CampaignSpec, allowance_of, stage_tasks
+from probes.campaign.specification import CampaignSpec
+from probes.campaign.stages import ALL_AT_ONCE, allowance_of, stage_tasks
 from probes.campaign.tasks import ProbeTask
 from relayd.campaigns.inputs import ROUND_GAP_S, MeasuredFleet
 

@@ -16,7 +16,8 @@ from probes.campaign.engine import Engine, StageProgress
 from probes.campaign.limits import CampaignLimits
 from probes.campaign.method import Method
 from probes.campaign.probing import Prober
-from probes.campaign.stages import CampaignResult, CampaignSpec, run_stages
+from probes.campaign.specification import CampaignSpec
+from probes.campaign.stages import CampaignResult, run_stages
 from probes.campaign.tasks import ProbeTask
 from probes.fleet.hosts import Fleet
 from probes.fleet.login import Timeouts

@@ -12,7 +12,7 @@ from planner.model.catalogue import Catalogue
 from probes.campaign.engine import StageProgress
 from probes.campaign.limits import CampaignLimits
 from probes.campaign.probing import AS_ASKED
-from probes.campaign.stages import CampaignSpec
+from probes.campaign.specification import CampaignSpec
 from probes.fleet.hosts import Fleet
 from relayd.campaigns.running import CampaignReport, CampaignRunner
 from relayd.store import Location, open_store

@@ -13,7 +13,7 @@ from typing import Any
 from planner.model.catalogue import Catalogue
 from planner.model.errors import RelaydError
 from probes.campaign.engine import StageProgress
-from probes.campaign.stages import CampaignSpec
+from probes.campaign.specification import CampaignSpec
 from probes.fleet.hosts import Fleet
 from relayd.campaigns.events import SUBJECT
 from relayd.store import Store

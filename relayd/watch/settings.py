@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from math import inf, isfinite
 
 from planner.model.errors import InputError
-from probes.campaign.stages import CampaignSpec
+from probes.campaign.specification import CampaignSpec
 from probes.liveness.link_health import HealthPolicy
 from relayd.watch.webhook import Webhook
 

@@ -10,7 +10,8 @@ import pytest
 
 from planner.model.baseline import baseline_network
 from probes.campaign.rounds import fewest_rounds
-from probes.campaign.stages import CampaignSpec, allowance_of
+from probes.campaign.specification import CampaignSpec
+from probes.campaign.stages import allowance_of
 from probes.fleet.hosts import Fleet, Host
 from relayd.campaigns.forecast import CampaignForecast, forecast_campaign
 from relayd.campaigns.inputs import MeasuredFleet

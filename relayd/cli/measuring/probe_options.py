@@ -11,7 +11,7 @@ from planner.model.errors import InputError
 from planner.model.units import parse_duration_s, parse_money_usd, parse_volume_gb
 from probes.campaign.limits import CampaignLimits
 from probes.campaign.method import Method
-from probes.campaign.stages import CampaignSpec, parse_pairs
+from probes.campaign.specification import CampaignSpec, parse_pairs
 from probes.campaign.tasks import PHASES
 from probes.fleet.hosts import Fleet
 from relayd.cli.measuring.fleet import agreed

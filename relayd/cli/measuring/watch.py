@@ -12,7 +12,7 @@ from math import inf
 from typing import Any
 
 from planner.model.units import parse_duration_s, parse_money_usd, usd_text
-from probes.campaign.stages import parse_pairs
+from probes.campaign.specification import parse_pairs
 from probes.fleet.file import load_fleet
 from probes.fleet.hosts import Fleet
 from relayd.cli.measuring.fleet import fleet_path

@@ -19,7 +19,7 @@ from typing import Any
 from planner.model.errors import InputError, RelaydError
 from probes.campaign.limits import CampaignLimits
 from probes.campaign.method import Method
-from probes.campaign.stages import CampaignSpec, parse_pairs
+from probes.campaign.specification import CampaignSpec, parse_pairs
 from probes.campaign.tasks import PHASES
 from probes.fleet.hosts import Fleet
 from relayd.campaigns.running import CampaignRunner

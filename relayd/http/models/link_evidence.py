@@ -5,7 +5,6 @@ from __future__ import annotations
 from pydantic import Field
 
 from planner.model.network import Snapshot
-from probes.analysis.binning import LEAST_FOR_SHAPE
 from probes.estimation.provenance import Kind, Quantity
 from probes.importers.limits import MAX_TIME_S
 from probes.samples import Metric
@@ -15,6 +14,8 @@ from relayd.store.links.events import EventKind
 
 MOST_BINS = 1000
 MOST_LISTED = 5000
+LEAST_FOR_SHAPE = 8
+"""Fewer samples have no distribution worth showing."""
 
 
 class SummaryQuery(RequestModel):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 from aiohttp import hdrs, web
@@ -19,7 +20,7 @@ HTML, JAVASCRIPT, CSS = "text/html", "text/javascript", "text/css"
 
 async def get_docs(context: RequestContext) -> web.Response:
     """Return the page."""
-    return _text(context.service.documentation, HTML)
+    return _text(await asyncio.to_thread(context.service.documentation), HTML)
 
 
 async def get_docs_script(context: RequestContext) -> web.Response:  # noqa: ARG001

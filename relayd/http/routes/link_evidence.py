@@ -13,6 +13,7 @@ from planner.model.estimate import Estimate
 from planner.model.network import Snapshot
 from relayd.http.models.common import attributes_as
 from relayd.http.models.link_evidence import (
+    LEAST_FOR_SHAPE,
     Evidence,
     EvidenceSeries,
     LinkEvents,
@@ -48,7 +49,7 @@ async def get_link_summary(context: RequestContext) -> web.Response:
 def _summary(store: Store, snapshot: Snapshot, src: str, dst: str, query: SummaryQuery) -> bytes:
     import numpy as np
 
-    from probes.analysis.binning import LEAST_FOR_SHAPE, bins, histogram, joined
+    from probes.analysis.binning import bins, histogram, joined
     from relayd.store.links.series import link_series, metrics_seen
 
     series = link_series(

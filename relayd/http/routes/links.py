@@ -14,7 +14,6 @@ from planner.model.document import estimate_as_json, link_as_json
 from planner.model.errors import DataError
 from planner.model.link import Link, Site
 from planner.model.pricing import CataloguePrices
-from probes.analysis.geodesic import GLASS, propagation
 from relayd.http.models.common import attributes_as
 from relayd.http.models.network import (
     Caps,
@@ -164,6 +163,8 @@ def _usd_per_gb(current: Current, link: Link) -> float | None:
 
 
 def _light(src: Region, dst: Region, link: Link) -> dict[str, Any] | None:
+    from probes.analysis.geodesic import GLASS, propagation
+
     found = propagation(src, dst, link.rtt_ms.expected)
     if found is None:
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 
 from aiohttp import hdrs, web
@@ -62,7 +63,7 @@ async def get_metrics(context: RequestContext) -> web.Response:
 async def get_openapi(context: RequestContext) -> web.Response:
     """Return the description of all of this."""
     return web.Response(
-        body=context.service.openapi,
+        body=await asyncio.to_thread(context.service.openapi),
         headers={hdrs.CONTENT_TYPE: "application/json", hdrs.CACHE_CONTROL: "no-cache"},
     )
 

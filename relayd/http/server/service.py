@@ -61,8 +61,8 @@ class Service:
         open_source: Callable[[], Source],
         log: Log,
         *,
-        openapi: bytes,
-        documentation: bytes,
+        openapi: Callable[[], bytes],
+        documentation: Callable[[], bytes],
     ) -> None:
         self.settings = settings
         self.log = log
@@ -70,6 +70,7 @@ class Service:
         self.access = Access(require=settings.require_tokens)
         self.limits = RateLimits(settings.requests_per_s, settings.burst)
         self.store = StoreAccess(db)
+        # Made when first asked for: it takes half as long as all the rest of starting.
         self.openapi, self.documentation = openapi, documentation
         self.is_stopping = False
         self.in_flight = 0

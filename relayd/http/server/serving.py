@@ -82,8 +82,8 @@ async def start(
         catalogues,
         opener(db, catalogues),
         log or Log(),
-        openapi=document(),
-        documentation=page(),
+        openapi=document,
+        documentation=page,
     )
     await service.begin()
     runner = web.AppRunner(

@@ -23,7 +23,7 @@ import pytest
 
 import relayd
 from planner.transfer.plan import Plan
-from probes.campaign.stages import CampaignSpec
+from probes.campaign.specification import CampaignSpec
 from probes.fleet.file import load_fleet
 from probes.lab.controller import Lab
 from probes.lab.topology import Site, Topology
