@@ -17,7 +17,7 @@ from planner.model import backbone
 from planner.model.catalogue import Catalogue, Region
 from planner.model.errors import DataError
 from planner.model.estimate import Estimate, Figures, Origin
-from planner.model.link import Link, Site
+from planner.model.link import Link, Site, limit_of
 from planner.model.link_states import Pair
 from planner.model.network import Network, Snapshot
 from planner.model.throughput import DEFAULT_WINDOW_MB, per_flow_mbps
@@ -28,6 +28,7 @@ AS_OF = "2022-05-01"
 WINDOW_ERROR = 0.33  # a receiver of the type, but with settings not seen: 3 MB +- a third
 CAP_ERROR = 0.06
 UNKNOWN_ERROR = 0.5
+LAW_CONNECTIONS = 64  # of the tests that the laws of aggregates were fitted to
 # Near regions are on the same continent, and there the laws are close to what was measured.
 CLASSES_MS = (20.0, 40.0)
 NO_CAP_KNOWN = Estimate(inf, inf, inf, Origin("baseline", "vm-type-unknown"))
@@ -191,8 +192,21 @@ def baseline_link(src: Site, dst: Site, catalogue: Catalogue) -> Link | None:
     aggregate = aggregate_estimate(src, dst, rtt_ms)
     if aggregate is None:
         return None
+    return _by_models(src, dst, rtt_ms, aggregate, catalogue)
+
+
+def _by_models(
+    src: Site,
+    dst: Site,
+    rtt_ms: Estimate,
+    aggregate: Estimate,
+    catalogue: Catalogue,
+    loss_pct: float | None = None,
+) -> Link:
+    """Return a link with what the receiver's window gives one flow, and what limits many."""
     flow = flow_estimate(dst.window_mb, rtt_ms, flow_cap_gbps(src, catalogue))
-    return Link(src.region, dst.region, rtt_ms, flow, aggregate)
+    limit = limit_of(aggregate, src, dst, flow.scaled(LAW_CONNECTIONS / MBPS_PER_GBPS))
+    return Link(src.region, dst.region, rtt_ms, flow, aggregate, loss_pct, limit)
 
 
 def flow_cap_gbps(src: Site, catalogue: Catalogue) -> float:
@@ -322,10 +336,9 @@ def with_vm_types(network: Network, catalogue: Catalogue, chosen: Mapping[str, s
                 continue
             aggregate = aggregate_estimate(sites[src], sites[dst], link.rtt_ms)
             if aggregate is not None:
-                flow = flow_estimate(
-                    sites[dst].window_mb, link.rtt_ms, flow_cap_gbps(sites[src], catalogue)
+                links[src][dst] = _by_models(
+                    sites[src], sites[dst], link.rtt_ms, aggregate, catalogue, link.loss_pct
                 )
-                links[src][dst] = Link(src, dst, link.rtt_ms, flow, aggregate, link.loss_pct)
     return network.with_(sites=sites, links=links, verified=_still_shown(network.verified, changed))
 
 

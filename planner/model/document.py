@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from planner.model.catalogue import Catalogue, Region
 from planner.model.errors import FormatError
 from planner.model.estimate import METHODS, Estimate, Figures, Origin
-from planner.model.link import LINK_FIGURES, SITE_FIGURES, Link, Site
+from planner.model.link import LIMITED_BY, LINK_FIGURES, SITE_FIGURES, LimitedBy, Link, Site
 from planner.model.link_states import LinkState
 from planner.model.network import Network, Snapshot
 from planner.model.verification import Verified, VerifiedPath
@@ -113,7 +113,21 @@ def _known(kind: type[T], row: Mapping[str, Any]) -> T:
 def link_of(row: Mapping[str, Any]) -> Link:
     """Return the link that :func:`link_as_json` made a row of."""
     rtt_ms, per_flow_mbps, aggregate_gbps = (_estimate_of(row[name]) for name in LINK_FIGURES)
-    return Link(row["src"], row["dst"], rtt_ms, per_flow_mbps, aggregate_gbps, row["loss_pct"])
+    return Link(
+        row["src"],
+        row["dst"],
+        rtt_ms,
+        per_flow_mbps,
+        aggregate_gbps,
+        row["loss_pct"],
+        _limit_of(row),
+    )
+
+
+def _limit_of(row: Mapping[str, Any]) -> LimitedBy:
+    """Return what limits a link, which other versions may not say or name otherwise."""
+    found = row.get("limited_by")
+    return found if found in LIMITED_BY else "unknown"
 
 
 def site_as_json(site: Site) -> dict[str, Any]:
@@ -125,7 +139,13 @@ def site_as_json(site: Site) -> dict[str, Any]:
 def link_as_json(link: Link) -> dict[str, Any]:
     """Return a link as JSON types."""
     figures = {name: estimate_as_json(getattr(link, name)) for name in LINK_FIGURES}
-    return {"src": link.src, "dst": link.dst, **figures, "loss_pct": link.loss_pct}
+    return {
+        "src": link.src,
+        "dst": link.dst,
+        **figures,
+        "loss_pct": link.loss_pct,
+        "limited_by": link.limited_by,
+    }
 
 
 def estimate_as_json(estimate: Estimate) -> dict[str, Any]:

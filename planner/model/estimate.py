@@ -197,6 +197,10 @@ class Estimate:
         """How many samples of this very quantity it rests on."""
         return self.origin.samples if self.origin.kind == "measured" else 0
 
+    def scaled(self, factor: float) -> Estimate:
+        """Return the estimate of so many times the quantity."""
+        return Estimate(self.low * factor, self.expected * factor, self.high * factor, self.origin)
+
     @property
     def measured_at_s(self) -> float | None:
         """Time from which its bounds widen, seconds since 1970 (UTC): that of the newest sample.

@@ -10,7 +10,7 @@ import numpy as np
 
 from planner.model.errors import InputError
 from planner.model.estimate import Estimate, exactly
-from planner.model.link import Link, Site
+from planner.model.link import Link, Site, limit_of
 from planner.model.units import MBPS_PER_GBPS
 
 if TYPE_CHECKING:
@@ -54,7 +54,8 @@ def parts_of_matrices(
                 dst,
                 exactly(float(rtt[i, j])),
                 exactly(float(flow[i, j])),
-                exactly(float(aggregate[i, j])),
+                rate := exactly(float(aggregate[i, j])),
+                limited_by=limit_of(rate, sites[src], sites[dst], None),
             )
             for j, dst in enumerate(regions)
             if i != j and aggregate[i, j] > 0
@@ -120,6 +121,7 @@ def digraph(sites: Iterable[Site], links: Iterable[Link], **attributes: str) -> 
             figures[f"{name}_source"] = estimate.source
         if link.loss_pct is not None:
             figures["loss_pct"] = link.loss_pct
+        figures["limited_by"] = link.limited_by
         graph.add_edge(link.src, link.dst, **figures)
     return graph
 

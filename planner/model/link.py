@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
 
 from planner.model.estimate import Bound, Estimate
 from planner.model.notebook import html_table
 from planner.model.units import MBPS_PER_GBPS
+
+LimitedBy: TypeAlias = Literal["vm", "window", "path", "unknown"]
+LIMITED_BY: tuple[LimitedBy, ...] = get_args(LimitedBy)
+AT_LIMIT = 0.93
+"""A rate above this share of a limit is at it: one test errs by 5 %, a VM's cap by 6 %."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +25,9 @@ class Link:
         Round-trip time; steady throughput of one flow; saturated throughput of one VM pair.
     loss_pct : float | None
         Packet loss, where measured.
+    limited_by : LimitedBy
+        What holds the aggregate where it is: the cap of a VM; the windows of its connections;
+        the path, as more connections were seen to bring nothing; or not known.
     """
 
     src: str
@@ -27,6 +36,7 @@ class Link:
     per_flow_mbps: Estimate
     aggregate_gbps: Estimate
     loss_pct: float | None = None
+    limited_by: LimitedBy = "unknown"
 
     def __repr__(self) -> str:
         """Describe the link in one line."""
@@ -50,6 +60,7 @@ class Link:
             self.per_flow_mbps.aged(now_s, since_s),
             self.aggregate_gbps.aged(now_s, since_s),
             self.loss_pct,
+            self.limited_by,
         )
 
     def rate_gbps(self, connections: int, bound: Bound = "expected") -> float:
@@ -90,6 +101,40 @@ class Site:
     def _repr_html_(self) -> str:
         rows = [_cells(name, getattr(self, name)) for name in SITE_FIGURES]
         return html_table(f"{self.region}, {self.vm_type}", ESTIMATE_CELLS, rows)
+
+
+def limit_of(
+    rate_gbps: Estimate,
+    source: Site,
+    destination: Site,
+    windows_gbps: Estimate | None,
+    *,
+    saturated: bool = False,
+) -> LimitedBy:
+    """Return what holds the rate of a VM pair where it is.
+
+    Parameters
+    ----------
+    rate_gbps : Estimate
+    source, destination : Site
+    windows_gbps : Estimate | None
+        What the windows of its connections allow over its round-trip time; None where it is not
+        known how many connections there were.
+    saturated : bool
+        Whether more connections were seen to bring nothing.
+    """
+    caps = (source.egress_gbps, destination.ingress_gbps)
+    if _is_at(rate_gbps, min(caps, key=lambda cap: cap.expected)):
+        return "vm"
+    if saturated:
+        return "path"
+    if windows_gbps is not None and _is_at(rate_gbps, windows_gbps):
+        return "window"
+    return "unknown"
+
+
+def _is_at(rate: Estimate, limit: Estimate) -> bool:
+    return rate.expected >= AT_LIMIT * limit.expected > 0 and rate.high >= limit.low
 
 
 ESTIMATE_CELLS = ("", "low", "expected", "high", "source", "samples")

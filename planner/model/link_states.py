@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from math import inf, sqrt
 from typing import Literal, TypeAlias
 
-from planner.model.estimate import Estimate, Figures, Origin, exactly
+from planner.model.estimate import Figures, Origin, exactly
 from planner.model.link import Link
 from planner.model.units import BITS_PER_BYTE, BITS_PER_MBIT, MS_PER_S
 
@@ -82,8 +82,8 @@ class LinkState:
         slowdown = 1.0
         if self.rtt_ms is not None and self.rtt_ms > 0:
             slowdown = min(1.0, rtt.expected / self.rtt_ms)
-            rtt = _scaled(rtt, self.rtt_ms / rtt.expected) if rtt.expected > 0 else rtt
-        flow = _scaled(link.per_flow_mbps, self.rate_share * slowdown)
+            rtt = rtt.scaled(self.rtt_ms / rtt.expected) if rtt.expected > 0 else rtt
+        flow = link.per_flow_mbps.scaled(self.rate_share * slowdown)
         most_mbps = loss_bound_mbps(self.loss_share, rtt.expected)
         flow = replace(
             flow,
@@ -96,7 +96,7 @@ class LinkState:
             link,
             rtt_ms=rtt,
             per_flow_mbps=flow,
-            aggregate_gbps=_scaled(link.aggregate_gbps, self.rate_share),
+            aggregate_gbps=link.aggregate_gbps.scaled(self.rate_share),
             loss_pct=link.loss_pct if loss_pct is None else loss_pct,
         )
 
@@ -116,12 +116,3 @@ def loss_bound_mbps(loss_share: float, rtt_ms: float) -> float:
         return inf
     bits_per_round = LOSS_CONSTANT * SEGMENT_BYTES * BITS_PER_BYTE / sqrt(min(loss_share, 1.0))
     return bits_per_round / max(rtt_ms / MS_PER_S, 1e-6) / BITS_PER_MBIT
-
-
-def _scaled(estimate: Estimate, factor: float) -> Estimate:
-    return replace(
-        estimate,
-        low=estimate.low * factor,
-        expected=estimate.expected * factor,
-        high=estimate.high * factor,
-    )

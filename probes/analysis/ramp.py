@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import exp, inf, log, sqrt
+from typing import Any
 
 from planner.model.errors import InputError
 
 # The flat part was reached if the line through the first points, drawn on, is this much above it.
 CLEARLY_BELOW_LINE = 1.15
+LEAST_GAIN = 0.05
+"""Connections that bring less are not worth adding: the flat part is reached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,7 @@ class Ramp:
 
 
 def next_connections(
-    measured_mbps: Mapping[int, float], *, most: int = 128, gain: float = 0.05
+    measured_mbps: Mapping[int, float], *, most: int = 128, gain: float = LEAST_GAIN
 ) -> int | None:
     """Return how many connections to try next, or None to stop.
 
@@ -58,10 +61,28 @@ def next_connections(
     if not measured_mbps:
         return 1
     latest = max(measured_mbps)
-    fewer = [mbps for count, mbps in measured_mbps.items() if count < latest]
-    if latest >= most or (fewer and measured_mbps[latest] < max(fewer) * (1 + gain)):
+    if latest >= most or saturates(measured_mbps, gain=gain):
         return None
     return min(2 * latest, most)
+
+
+def saturates(measured_mbps: Mapping[int, float], *, gain: float = LEAST_GAIN) -> bool:
+    """Whether the most connections brought less than ``gain`` over the best of fewer."""
+    latest = max(measured_mbps, default=0)
+    fewer = [mbps for count, mbps in measured_mbps.items() if count < latest]
+    return bool(fewer) and measured_mbps[latest] < max(fewer) * (1 + gain)
+
+
+def ramp_steps(detail: Mapping[str, Any]) -> dict[int, float]:
+    """Return the connections and Mbit/s of a ramp that a sample's detail tells of; else nothing."""
+    steps = detail.get("ramp")
+    if not isinstance(steps, dict):
+        return {}
+    return {
+        int(count): float(mbps)
+        for count, mbps in steps.items()
+        if str(count).isdecimal() and isinstance(mbps, int | float)
+    }
 
 
 def fit_ramp(measured_mbps: Mapping[int, float]) -> Ramp:

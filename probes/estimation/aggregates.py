@@ -19,8 +19,9 @@ from planner.model.estimate import Estimate, Figures, Method, Origin
 from planner.model.link import Site
 from planner.model.throughput import bundle_share_of_steady
 from planner.model.units import MBPS_PER_GBPS
+from probes.analysis.ramp import ramp_steps, saturates
 from probes.estimation.bounds import from_values, median, origin_of_many
-from probes.estimation.series import Pair, Samples, counted
+from probes.estimation.series import Pair, Samples, counted, taken_with
 
 # Relative error of one measurement with 64 connections, 90th percentile on the January 2022 grid.
 AGGREGATE_NOISE = 0.05
@@ -60,6 +61,27 @@ def measured_aggregates(
         figures = Figures(connections=most) if most else None
         found[pair] = from_values(values, AGGREGATE_NOISE, figures=figures)
     return found, connections
+
+
+def saturated_links(sites: Mapping[str, Site], samples: Samples) -> set[Pair]:
+    """Return the links of which a ramp has shown that more connections bring nothing.
+
+    The steps of a ramp are in the detail of its sample; samples with different numbers of
+    connections are steps, too.
+    """
+    found = set()
+    for pair, series in samples.of("aggregate_mbps").items():
+        steps: dict[int, list[float]] = defaultdict(list)
+        for sample in series.recent():
+            if taken_with(sample, sites):
+                if sample.connections:
+                    steps[sample.connections].append(sample.value)
+                if "ramp" in sample.detail:
+                    for count, mbps in ramp_steps(sample.read_detail()).items():
+                        steps[count].append(mbps)
+        if saturates({count: median(values) for count, values in steps.items()}):
+            found.add(pair)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

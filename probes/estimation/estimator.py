@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from math import inf
 
-from planner.model.baseline import baseline_site
+from planner.model.baseline import LAW_CONNECTIONS, baseline_site
 from planner.model.catalogue import Catalogue
 from planner.model.estimate import Estimate
-from planner.model.link import Link
+from planner.model.link import Link, limit_of
 from planner.model.network import Network, Snapshot
-from probes.estimation.aggregates import MeasuredLaw, measured_aggregates
-from probes.estimation.flows import aggregate_of_flow, inferred_flow, measured_flows
+from planner.model.units import MBPS_PER_GBPS
+from probes.estimation.aggregates import MeasuredLaw, measured_aggregates, saturated_links
+from probes.estimation.flows import aggregate_of_flow, flow_of_window, inferred_flow, measured_flows
 from probes.estimation.round_trips import RTT_OF_NO_PLACE, loss_pct, round_trips_ms
 from probes.estimation.series import Samples
 from probes.estimation.sites import with_caps, with_windows
@@ -70,6 +71,7 @@ class Estimator:
         sites = with_caps(typed, samples, aggregates, self._stated_gbps, rtts, catalogue)
         sites = with_windows(sites, samples, rtts, catalogue)
         law = MeasuredLaw(sites, typed, rtts, aggregates)
+        saturated = saturated_links(typed, samples)
         tested = {end for pair in flows for end in pair}
         links: dict[str, dict[str, Link]] = {}
         for src in names:
@@ -84,16 +86,25 @@ class Estimator:
                 aggregate = aggregates.get(pair) or law.aggregate(src, dst, rtt)
                 if aggregate is None and tested.isdisjoint(pair):
                     continue  # no VM type, no law: nothing to go by
-                flow = flows.get(pair) or inferred_flow(
-                    sites[src],
-                    sites[dst],
-                    rtt,
-                    aggregate or UNKNOWN,
-                    connections.get(pair),
-                    catalogue,
-                )
+                opened = connections.get(pair)
+                flow = flows.get(pair)
+                windows = flow or flow_of_window(sites[src], sites[dst], rtt, catalogue)
+                flow = flow or inferred_flow(windows, aggregate or UNKNOWN, opened)
+                together = None
+                if aggregate is not None and opened != 0:
+                    together = windows.scaled((opened or LAW_CONNECTIONS) / MBPS_PER_GBPS)
                 aggregate = aggregate or aggregate_of_flow(flow)
-                row[dst] = Link(src, dst, rtt, flow, aggregate, loss_pct(pair, samples))
+                row[dst] = Link(
+                    src,
+                    dst,
+                    rtt,
+                    flow,
+                    aggregate,
+                    loss_pct(pair, samples),
+                    limit_of(
+                        aggregate, sites[src], sites[dst], together, saturated=pair in saturated
+                    ),
+                )
             links[src] = row
         return Network(sites, links, snapshot)
 

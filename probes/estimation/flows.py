@@ -53,24 +53,17 @@ def aggregate_of_flow(flow_mbps: Estimate) -> Estimate:
     )
 
 
-def inferred_flow(
-    source: Site,
-    destination: Site,
-    rtt_ms: Estimate,
-    aggregate: Estimate,
-    connections: int | None,
-    catalogue: Catalogue,
+def flow_of_window(
+    source: Site, destination: Site, rtt_ms: Estimate, catalogue: Catalogue
 ) -> Estimate:
-    """Return one flow's throughput in Mbit/s from the window and from what many flows carried.
+    """Return one flow's throughput in Mbit/s from the receiver's window and the VMs' caps.
 
     Parameters
     ----------
     source, destination : Site
         With their windows calibrated.
-    rtt_ms, aggregate : Estimate
+    rtt_ms : Estimate
         Of the link.
-    connections : int | None
-        With which the aggregate was measured, if it was.
     catalogue : Catalogue
     """
     window = destination.window_mb
@@ -88,6 +81,21 @@ def inferred_flow(
             high=max(cap_mbps, min(estimate.high, cap_mbps * (1 + CAP_ERROR))),
             origin=_held_to("vm-caps", estimate.origin),
         )
+    return estimate
+
+
+def inferred_flow(estimate: Estimate, aggregate: Estimate, connections: int | None) -> Estimate:
+    """Return one flow's throughput in Mbit/s from the window and from what many flows carried.
+
+    Parameters
+    ----------
+    estimate : Estimate
+        By the receiver's window: :func:`flow_of_window`.
+    aggregate : Estimate
+        Of the link.
+    connections : int | None
+        With which the aggregate was measured, if it was.
+    """
     if aggregate.source != "measured":
         return estimate
     most_mbps = aggregate.expected * MBPS_PER_GBPS

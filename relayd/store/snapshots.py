@@ -39,9 +39,10 @@ _HINTS = {
     "postgresql": {"join": "JOIN", "by_destination": ""},
 }
 _LINKS_OF = (
-    f"SELECT src.name, dst.name, {_columns('links', LINK_FIGURES)}, links.loss_pct "  # noqa: S608
-    "FROM links {index} {join} regions AS src ON src.id = links.src_id "
-    "{join} regions AS dst ON dst.id = links.dst_id WHERE snapshot_key = :snapshot"
+    f"SELECT src.name, dst.name, {_columns('links', LINK_FIGURES)}, "  # noqa: S608
+    "links.loss_pct, links.limited_by FROM links {index} "
+    "{join} regions AS src ON src.id = links.src_id {join} regions AS dst "
+    "ON dst.id = links.dst_id WHERE snapshot_key = :snapshot"
 )
 _LINKS = _LINKS_OF.replace("{index}", "") + " ORDER BY src_id, dst_id"
 _LINKS_BETWEEN = (
@@ -143,6 +144,7 @@ class Snapshots:
                             *origins.columns(link.per_flow_mbps),
                             *origins.columns(link.aggregate_gbps),
                             link.loss_pct,
+                            link.limited_by,
                         )
                         for link in links
                     ],
@@ -301,7 +303,7 @@ class Snapshots:
                 _estimate(origins, *row[2:10]),
                 _estimate(origins, *row[10:18]),
                 _estimate(origins, *row[18:26]),
-                row[26],
+                *row[26:],
             )
 
     def _origins(self, key: int) -> dict[int, Origin]:

@@ -56,7 +56,7 @@ class LinkTable(Sequence[Link]):
     def to_frame(self) -> pd.DataFrame:
         """Return a row for each link (needs pandas, the extra ``relayd[pandas]``).
 
-        Columns are ``src``, ``dst`` and ``loss_pct``, and for each of ``rtt_ms``,
+        Columns are ``src``, ``dst``, ``loss_pct`` and ``limited_by``, and for each of ``rtt_ms``,
         ``per_flow_mbps`` and ``aggregate_gbps`` the expected value under this name, and ``_low``,
         ``_high``, ``_source``, ``_method``, ``_measured_at`` (UTC) and ``_samples`` after it.
         """
@@ -75,6 +75,7 @@ class LinkTable(Sequence[Link]):
             columns[f"{name}_measured_at"] = pandas.to_datetime(times_s, unit="s", utc=True)
             columns[f"{name}_samples"] = [estimate.samples for estimate in estimates]
         columns["loss_pct"] = pandas.Series([link.loss_pct for link in self], dtype="float64")
+        columns["limited_by"] = [link.limited_by for link in self]
         frame: pd.DataFrame = pandas.DataFrame(columns)
         return frame
 

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from planner.fields.shared import DEFAULT_CONNECTIONS, MOST_CONNECTIONS
 from planner.model.estimate import AddressKind, Kind
+from planner.model.link import LimitedBy
 from planner.model.link_states import LinkState
 from planner.model.network import Snapshot
 from planner.model.verification import Verified
@@ -50,6 +51,11 @@ class Link(ResponseModel):
     per_flow_mbps: Estimate
     aggregate_gbps: Estimate
     loss_pct: float | None
+    limited_by: LimitedBy = Field(
+        description="What holds the aggregate where it is: the cap of a VM (`vm`), the windows of "
+        "its connections (`window`), the path itself (`path`: more connections were seen to bring "
+        "nothing), or not known."
+    )
 
 
 class LinksQuery(Page):

@@ -99,7 +99,7 @@ def test_a_sentence_has_the_figures_of_its_method(method: Method, said: str) -> 
 
 @given(rtt=_estimates, flow=_estimates)
 def test_an_estimate_is_the_same_after_json(rtt: Estimate, flow: Estimate) -> None:
-    link = Link("a", "b", rtt, flow, exactly(3.0))
+    link = Link("a", "b", rtt, flow, exactly(3.0), limited_by="path")
     text = json.dumps(link_as_json(link), allow_nan=False)
     assert link_of(json.loads(text)) == link
 
@@ -115,6 +115,9 @@ def test_what_another_version_says_of_an_origin_is_kept_as_a_sentence() -> None:
         assert (found.origin.method, found.basis) == ("unknown", "a new way")
         assert (found.source, found.samples, found.measured_at_s) == ("measured", 3, 1.6e9)
     row["aggregate_gbps"]["origin"] = {"kind": "measured", "method": "stated", "of_tomorrow": 1}
+    for limit in (row.pop("limited_by"), "of-tomorrow", None):
+        row["limited_by"] = limit
+        assert link_of(row).limited_by == "unknown"
     assert link_of(row).aggregate_gbps.origin == Origin("measured", "stated")
 
 

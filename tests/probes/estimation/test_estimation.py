@@ -104,6 +104,38 @@ def test_many_connections_show_what_one_can_do_at_least() -> None:
     assert link.rate_gbps(64) == pytest.approx(9.6)
 
 
+@pytest.mark.parametrize(
+    ("mbps", "rtt_ms", "steps", "limit"),
+    [
+        (4900.0, 30.0, {}, "vm"),  # m5.8xlarge sends 5 Gbit/s
+        (4900.0, 30.0, {32: 4890.0, 64: 4900.0}, "vm"),
+        (3000.0, 30.0, {}, "unknown"),
+        (3000.0, 30.0, {16: 2000.0, 32: 2950.0, 64: 3000.0}, "path"),
+        (3000.0, 30.0, {16: 750.0, 32: 1500.0, 64: 3000.0}, "unknown"),
+        (3800.0, 400.0, {}, "window"),  # 64 windows of 3 MB: 3.84 Gbit/s
+        (3800.0, 400.0, {32: 3750.0, 64: 3800.0}, "path"),
+    ],
+)
+def test_what_limits_a_link_is_told_by_caps_ramps_and_windows(
+    mbps: float, rtt_ms: float, steps: dict[int, float], limit: str
+) -> None:
+    one = sample(mbps, "aggregate_mbps", connections=64)
+    if steps:
+        one = one.with_detail(ramp={str(count): step for count, step in steps.items()})
+    link = link_of(sample(rtt_ms, "rtt_ms"), one)
+    assert link.limited_by == limit
+    if steps and limit == "path":  # as samples of their own
+        apart = [sample(step, "aggregate_mbps", connections=k) for k, step in steps.items()]
+        assert link_of(sample(rtt_ms, "rtt_ms"), *apart).limited_by == limit
+
+
+def test_what_limits_a_link_without_measurements_follows_from_models() -> None:
+    network = estimated()
+    aws = network.link("aws:us-east-1", "aws:eu-west-1")
+    azure = network.link("azure:koreacentral", "aws:us-west-1")
+    assert (aws.limited_by, azure.limited_by) == ("vm", "unknown")
+
+
 def test_samples_of_another_vm_type_say_nothing_of_throughput() -> None:
     big = sample(4800.0, "aggregate_mbps", connections=64, src_vm="m5.8xlarge")
     votes = [big, big._replace(value=4810.0), big._replace(value=4790.0)]

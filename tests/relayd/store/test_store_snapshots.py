@@ -52,6 +52,7 @@ def _links(scale: float = 1.0) -> list[Link]:
             _estimate(scale * (100 + i - j), "inferred"),
             Estimate(1.0, 2.0, 3.0, Origin("baseline", "backbone")),
             0.25 if i < j else None,
+            "path" if i < j else "unknown",
         )
         for i, src in enumerate(_REGIONS)
         for j, dst in enumerate(_REGIONS)
