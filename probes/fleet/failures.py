@@ -62,6 +62,16 @@ class ProbeError(RelaydError):
         return self.cause in _OF_THE_HOST
 
 
+def missing_tool(host: str, tool: str) -> ProbeError:
+    """Return the error that a tool can't be run on a host."""
+    return ProbeError(
+        host,
+        "missing-tool",
+        f"{tool} is not there or can't be run",
+        "`relayd fleet check --install-tools` installs what is missing.",
+    )
+
+
 def first_of(group: BaseExceptionGroup[ProbeError]) -> ProbeError:
     """Return the first error of a group of tasks: those after it are mostly its consequences."""
     found: BaseException = group

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import asyncssh
 
-from probes.fleet.failures import ProbeError
+from probes.fleet.failures import ProbeError, missing_tool
 from probes.fleet.hosts import Host
 from probes.fleet.login import Timeouts, printable, reason_of
 from probes.fleet.remote import (
@@ -74,21 +74,24 @@ class RemoteProcess:
         self._lease = lease
         self._process = process
 
-    async def line_with(self, text: bytes) -> bool:
-        """Wait for a line of output that contains a text; False if the output ends without it."""
+    async def line_with(self, *texts: bytes) -> bytes:
+        """Return the next line of output that contains one of some texts; empty if none does."""
         async with self._session.guarded(START_S):
             for _ in range(100):
                 line = await self._process.stdout.readline()
-                if not line:
-                    return False
-                if text in line:
-                    return True
-        return False
+                if not line or any(text in line for text in texts):
+                    return line
+        return b""
 
     async def output(self) -> Output:
         """Wait for the end and return the output since."""
         async with self._session.guarded(START_S):
             return await self._session.collected(self._process)
+
+    async def ended(self) -> Output:
+        """End it, and return the output since."""
+        await self._session.end(self._lease)
+        return await self.output()
 
     async def stop(self, grace_s: float = 1.0) -> None:
         """Wait briefly for it to end by itself, then end it by its process id."""
@@ -333,12 +336,7 @@ class HostSession:
                 "Free some space in /tmp.",
             )
         if output.status in NOT_FOUND:
-            raise ProbeError(
-                self.host.name,
-                "missing-tool",
-                f"{tool} is not there or can't be run",
-                "`relayd fleet check --install-tools` installs what is missing.",
-            )
+            raise missing_tool(self.host.name, tool)
         if output.status in TIMED_OUT:
             raise ProbeError(
                 self.host.name, "timeout", f"{tool} had not ended after {limit_s:.0f} s"

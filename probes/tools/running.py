@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 
 from planner.model.errors import InputError
-from probes.fleet.failures import ProbeError
+from probes.fleet.failures import ProbeError, missing_tool
 from probes.fleet.hosts import Fleet, Host
 from probes.fleet.remote import wait_for_listener
 from probes.fleet.sessions import Sessions
@@ -61,23 +61,8 @@ def make_test(fleet: Fleet, tool: Tool, src: str, dst: str) -> Test:
 
 
 @asynccontextmanager
-async def prepared(
-    sessions: Sessions,
-    ports: Ports,
-    tool: Tool,
-    test: Test,
-    *,
-    lasting_s: float = 0.0,
-    tether: bool = False,
-) -> AsyncIterator[Test]:
+async def prepared(sessions: Sessions, ports: Ports, tool: Tool, test: Test) -> AsyncIterator[Test]:
     """Start the tool's server; yield the test with its port.
-
-    Parameters
-    ----------
-    lasting_s : float
-        Extra time that the server may run beyond its test.
-    tether : bool
-        Whether it ends soon after this process does, for whatever reason.
 
     Raises
     ------
@@ -87,7 +72,7 @@ async def prepared(
     server_host = test.src if tool.client_at_dst else test.dst
     session = await sessions.session(server_host.name)
     streams = test.connections + 1 if tool.name == "nuttcp" else 1
-    limit_s = tool.limit_s(test) + SERVER_MARGIN_S + lasting_s
+    limit_s = tool.limit_s(test) + SERVER_MARGIN_S
     avoid: set[int] = set()
     while True:
         async with AsyncExitStack() as stack:
@@ -95,10 +80,10 @@ async def prepared(
             ready = replace(test, port=port)
             command = tool.server(ready)
             assert command
-            server = session.server(command, limit_s, tether=tether)
+            server = session.server(command, limit_s)
             running = await stack.enter_async_context(server)
             if tool.ready_line():
-                up = await running.line_with(tool.ready_line())
+                up = bool(await running.line_with(tool.ready_line()))
             else:
                 up = (await session.ask(wait_for_listener(port))).status == 0
             if up:
@@ -106,12 +91,7 @@ async def prepared(
                 return
             output = await running.output()
             if output.status in (126, 127):
-                raise ProbeError(
-                    server_host.name,
-                    "missing-tool",
-                    f"{tool.name} is not there or can't be run",
-                    "`relayd fleet check --install-tools` installs what is missing.",
-                )
+                raise missing_tool(server_host.name, tool.name)
             problem = failure(server_host, tool.name, output.error_text)
             # The port belongs to another server: try the next.
             if problem.cause != "busy":
@@ -119,12 +99,12 @@ async def prepared(
         avoid.add(port)
 
 
-async def run_client(sessions: Sessions, tool: Tool, test: Test, *, tether: bool = False) -> Result:
+async def run_client(sessions: Sessions, tool: Tool, test: Test) -> Result:
     """Run the client of a test whose server listens, and read its output."""
     client = test.dst if tool.client_at_dst else test.src
     session = await sessions.session(client.name)
     began_s = time.time()
-    output = await session.measure(tool.command(test), tool.limit_s(test), tether=tether)
+    output = await session.measure(tool.command(test), tool.limit_s(test))
     return tool.read(output, test, began_s)
 
 

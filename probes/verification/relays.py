@@ -1,8 +1,8 @@
-"""A relay that splits TCP, on a host of the fleet: for one peer, on one port, while it is needed.
+"""A relay that splits TCP, on a host of the fleet: a port for each peer, while it is needed.
 
 HAProxy where it is there, else socat, which forks for each connection. It runs as the user that is
-logged in, needs no firewall, listens on an address of the host where that is known, and accepts
-connections from its one peer alone.
+logged in, needs no firewall, listens on an address of the host where that is known, and accepts on
+each port connections from one peer alone.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from probes.fleet.failures import ProbeError
 from probes.fleet.hosts import Fleet, Host
 from probes.fleet.session import HostSession
 from probes.fleet.sessions import Sessions
-from probes.tools.interface import failure
 from probes.tools.running import Ports
+from probes.tools.together import all_ready, servers
 
 READY = b"relaying"
 SPARE_CONNECTIONS = 8
@@ -28,18 +28,22 @@ PATH=$PATH:/usr/sbin:/sbin
 command -v haproxy || command -v socat || exit 127
 """
 
-# $1 port in hexadecimal, $2 the program's standard input, the rest: the program. Says when
-# something listens there, which is not to be somebody else's program.
+# $1 ports in hexadecimal, $2 the program's standard input, the rest: the program. Says when
+# something listens on all of them, which is not to be somebody else's program.
 _RELAY = """\
-listening() { cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | grep -q ":$port 0*:0000 0A "; }
-port=$1 config=$2
+listening() { cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | grep -q ":$1 0*:0000 0A "; }
+ports=$1 config=$2
 shift 2
-listening && { echo "address already in use" >&2; exit 1; }
+for port in $ports; do
+    listening "$port" && { echo "address already in use" >&2; exit 1; }
+done
 printf '%s' "$config" | "$@" &
 tries=0
-until listening; do
-    sleep 0.05; tries=$((tries + 1))
-    [ "$tries" -lt 100 ] || exit 1
+for port in $ports; do
+    until listening "$port"; do
+        sleep 0.05; tries=$((tries + 1))
+        [ "$tries" -lt 100 ] || exit 1
+    done
 done
 echo relaying
 wait
@@ -71,23 +75,49 @@ class Relaying:
     connections: int
 
 
-def haproxy_config(what: Relaying, limit_s: int) -> str:
+@dataclass(frozen=True, slots=True)
+class Forwarding:
+    """What passes a relay: from one host to another, which is the one that connects.
+
+    Attributes
+    ----------
+    src, dst : str
+        Hosts of the fleet. ``dst`` connects to the relay, and the relay to ``src``.
+    port : int
+        On which ``src`` listens.
+    connections : int
+        Most that there will be.
+    """
+
+    src: str
+    dst: str
+    port: int
+    connections: int
+
+
+def haproxy_config(listeners: Sequence[Relaying], limit_s: int) -> str:
     """Return HAProxy's configuration."""
-    server = f"{_bracketed(what.target)}:{what.target_port}"
+    most = sum(what.connections + SPARE_CONNECTIONS for what in listeners)
     # A side that is silent for all of the run is dead anyway.
-    return f"""\
+    head = f"""\
 global
-  maxconn {what.connections + SPARE_CONNECTIONS}
+  maxconn {most}
 defaults
   mode tcp
   timeout connect 10s
   timeout client {limit_s}s
   timeout server {limit_s}s
-listen relay
+"""
+    return head + "".join(
+        f"""\
+listen relay{what.port}
+  maxconn {what.connections + SPARE_CONNECTIONS}
   bind {_bracketed(what.listen) or _any(what)}:{what.port}
   tcp-request connection reject unless {{ src {" ".join(what.peers)} }}
-  server target {server}
+  server target {_bracketed(what.target)}:{what.target_port}
 """
+        for what in listeners
+    )
 
 
 def haproxy_command() -> list[str]:
@@ -106,34 +136,45 @@ def socat_command(what: Relaying) -> list[str]:
     return ["socat", listen, f"TCP:{_bracketed(what.target)}:{what.target_port}"]
 
 
+def relay_commands(
+    program: str, listeners: Sequence[Relaying], limit_s: int
+) -> list[tuple[str, ...]]:
+    """Return what is run side by side: one HAProxy for all, or a socat for each."""
+
+    def command(own: Sequence[Relaying], config: str, words: Sequence[str]) -> tuple[str, ...]:
+        ports = " ".join(f"{what.port:04X}" for what in own)
+        return ("sh", "-c", _RELAY, "relayd", ports, config, *words)
+
+    if program == "haproxy":
+        return [command(listeners, haproxy_config(listeners, limit_s), haproxy_command())]
+    return [command([what], "", socat_command(what)) for what in listeners]
+
+
 @asynccontextmanager
 async def relaying(
     sessions: Sessions,
     ports: Ports,
     relay: str,
-    src: str,
-    dst: str,
-    port: int,
-    connections: int,
+    what: Sequence[Forwarding],
+    avoid: set[int],
     limit_s: float,
-) -> AsyncIterator[tuple[str, int, str]]:
-    """Pass on what one host sends to another; the receiver is the one that connects.
+) -> AsyncIterator[tuple[str, list[tuple[str, int]]]]:
+    """Pass on what hosts send to others.
 
     Parameters
     ----------
-    relay, src, dst : str
-        Hosts of the fleet. ``dst`` connects to the relay, and the relay to ``src``.
-    port : int
-        On which ``src`` listens.
-    connections : int
-        Most that there will be.
+    relay : str
+        Host of the fleet.
+    what : sequence of Forwarding
+    avoid : set of int
+        Ports on which something listens there.
     limit_s : float
         After which the relay's host ends it, whoever is left.
 
     Yields
     ------
-    (str, int, str)
-        Address and port that ``dst`` is to connect to, and the program that relays.
+    (str, list of (str, int))
+        The program that relays, and the address and port that each ``dst`` is to connect to.
 
     Raises
     ------
@@ -141,29 +182,26 @@ async def relaying(
         If the host has neither program, or no port is free.
     """
     fleet, session = sessions.fleet, await sessions.session(relay)
-    program = await _program(session)
-    address = fleet.target(dst, relay)
-    own, peers = await _own(session, address), await _peers(session, fleet, relay, dst)
-    avoid: set[int] = set()
-    while True:
-        async with AsyncExitStack() as stack:
-            listen_port = await stack.enter_async_context(ports.several(fleet[relay], 1, avoid))
-            what = Relaying(own, listen_port, peers, fleet.target(relay, src), port, connections)
-            command, config = socat_command(what), ""
-            if program == "haproxy":
-                command, config = haproxy_command(), haproxy_config(what, round(limit_s))
-            script = ["sh", "-c", _RELAY, "relayd", f"{listen_port:04X}", config, *command]
-            running = await stack.enter_async_context(session.server(script, limit_s, tether=True))
-            if await running.line_with(READY):
-                try:
-                    yield address, listen_port, program
-                finally:
-                    await running.stop(grace_s=0.0)  # it never ends by itself
-                return
-            problem = failure(fleet[relay], program, (await running.output()).error_text)
-            if problem.cause != "busy":
-                raise problem
-        avoid.add(listen_port)
+    program, has = await _program(session), await _addresses(session)
+    listeners, reached = [], []
+    async with AsyncExitStack() as stack:
+        for one in what:
+            address = fleet.target(one.dst, relay)
+            # A cloud's public address is often known to the network alone.
+            own = next((a for a in (address, session.host.private_address) if a and a in has), "")
+            peers = await _peers(session, fleet, relay, one.dst)
+            port = await stack.enter_async_context(ports.several(fleet[relay], 1, avoid))
+            target = fleet.target(relay, one.src)
+            listeners.append(Relaying(own, port, peers, target, one.port, one.connections))
+            reached.append((address, port))
+        commands = relay_commands(program, listeners, round(limit_s))
+        command = servers(commands)
+        running = await stack.enter_async_context(session.server(command, limit_s, tether=True))
+        await all_ready(running, fleet[relay], program, READY, len(commands))
+        try:
+            yield program, reached
+        finally:
+            await running.stop(grace_s=0.0)  # it never ends by itself
 
 
 async def _program(session: HostSession) -> str:
@@ -179,19 +217,14 @@ async def _program(session: HostSession) -> str:
     return name
 
 
-async def _own(session: HostSession, address: str) -> str:
-    """Return the address if the host has it, else its private one, else none.
-
-    A cloud's public address is often known to the network alone.
-    """
+async def _addresses(session: HostSession) -> set[str]:
+    """Return the addresses that the host itself has."""
     output = await session.ask(["ip", "-o", "addr", "show"])
-    has = {
+    return {
         word.partition("/")[0]
         for line in output.stdout.decode(errors="replace").splitlines()
         for word in line.split()[3:4]
     }
-    wanted = (address, session.host.private_address)
-    return next((known for known in wanted if known and known in has), "")
 
 
 async def _peers(session: HostSession, fleet: Fleet, relay: str, dst: str) -> tuple[str, ...]:

@@ -28,8 +28,8 @@ ROOM = 1.25
 AROUND_S = 4.0
 """Time for logins, servers and relays before and after a run."""
 EXCHANGE_ROUND_TRIPS = 8
-# Each stream through a host is a channel of its SSH connection, of which it has eight.
 MOST_PAIRINGS = 7
+"""Most iperf3 of one path through one host: more would only be for a more even division."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,8 +182,7 @@ def runs_of(
         If even the shortest runs would exceed a limit; states what they need.
     """
     runs = [
-        _run(kind, prediction, hosts_by_region(fleet, prediction.vms), limits.measured_s)
-        for kind, prediction in predictions.items()
+        _run(kind, prediction, fleet, limits.measured_s) for kind, prediction in predictions.items()
     ]
     scale = _most_s(runs, limits, price)
     if scale is None:
@@ -234,9 +233,8 @@ def cost_usd(runs: Sequence[Run], price: Price, *, at_most: bool = False) -> flo
 # ---- inside ------------------------------------------------------------------------------------
 
 
-def _run(
-    kind: str, prediction: PlanPrediction, hosts: Mapping[str, Sequence[str]], measured_s: int
-) -> Run:
+def _run(kind: str, prediction: PlanPrediction, fleet: Fleet, measured_s: int) -> Run:
+    hosts = hosts_by_region(fleet, prediction.vms)
     # Paths that share VMs keep to their planned proportion: none gets more than its share of the
     # most that the plan may reach.
     together = len(prediction.paths) > 1
@@ -247,21 +245,24 @@ def _run(
         each = max(stream.connections for stream in streams)
         setup_s = (each + EXCHANGE_ROUND_TRIPS) * path.rtt_ms / MS_PER_S
         paths.append(PathRun(path, streams, most, setup_s))
-    _check_channels(paths)
+    _check_ports(paths, fleet)
     omit_s = _omit_s(prediction.paths) + together
     return Run(kind, prediction, tuple(paths), omit_s, measured_s)
 
 
-def _check_channels(paths: Sequence[PathRun]) -> None:
-    """Refuse what one host's SSH connection has too few channels for."""
-    through = Counter(host for path in paths for s in path.streams for host in s.hosts)
-    host, count = through.most_common(1)[0]
-    if count > MOST_PAIRINGS:
-        raise InputError(
-            "plan",
-            f"takes {count} iperf3 at a time on {host}, where {MOST_PAIRINGS} can run",
-            remedy="Plan with fewer relays (--relays one), --connections or --vms.",
-        )
+def _check_ports(paths: Sequence[PathRun], fleet: Fleet) -> None:
+    """Refuse what one host has too few probe ports for: senders and relays listen."""
+    listening = Counter(host for path in paths for s in path.streams for host in s.hosts[:-1])
+    for name, count in listening.items():
+        host = fleet[name]
+        ports = host.last_port - host.first_port + 1
+        if count > ports:
+            raise InputError(
+                "plan",
+                f"takes {count} probe ports on {name}, which has {ports}",
+                remedy="Widen `probe_ports` in the fleet file, or plan with fewer relays, "
+                "--connections or --vms.",
+            )
 
 
 def _beside_each_other(paths: Sequence[PathPrediction]) -> list[PathPrediction]:
@@ -284,7 +285,7 @@ def streams_of(path: PathPrediction, hosts: Sequence[Sequence[str]]) -> tuple[St
     Raises
     ------
     InputError
-        If that takes more SSH channels than a host's connection has.
+        If that takes too many iperf3 at a time on one host.
     """
     counts = [len(names) for names in hosts]
     number = lcm(*counts)

@@ -23,13 +23,7 @@ from probes.fleet import remote
 from probes.fleet.hosts import Fleet, Host
 from probes.samples import Sample
 from probes.verification.outcomes import PathOutcome, RunOutcome, in_doubt, judged, samples_of
-from probes.verification.relays import (
-    _RELAY,
-    Relaying,
-    haproxy_command,
-    haproxy_config,
-    socat_command,
-)
+from probes.verification.relays import Relaying, relay_commands
 from probes.verification.runs import (
     MOST_PAIRINGS,
     PathRun,
@@ -206,10 +200,7 @@ def _relaying(program: str, target_port: int) -> Iterator[int]:
         pytest.skip(f"needs {program}")
     port = _free_port()
     what = Relaying("127.0.0.1", port, ("127.0.0.2", "127.0.0.4"), "127.0.0.1", target_port, 4)
-    command, config = socat_command(what), ""
-    if program == "haproxy":
-        command, config = haproxy_command(), haproxy_config(what, 30)
-    script = ["sh", "-c", _RELAY, "relayd", f"{port:04X}", config, *command]
+    (script,) = relay_commands(program, [what], 30)
     with subprocess.Popen(
         ["env", "PATH=/usr/sbin:/usr/bin:/bin", "timeout", "30", *script],
         stdout=subprocess.PIPE,
