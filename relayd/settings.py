@@ -23,12 +23,15 @@ class Settings:
         The store, a file or a server; None for the default per-user file.
     catalogues : tuple of Path
         A user's own catalogue files.
+    fleet : Path | None
+        The user's fleet file: plans assume its VMs.
     time_value, margin, vms, connections : str | None
         Defaults for ``relayd plan``, written as on the command line.
     """
 
     db: Location | None = None
     catalogues: tuple[Path, ...] = ()
+    fleet: Path | None = None
     time_value: str | None = None
     margin: str | None = None
     vms: str | None = None
@@ -50,7 +53,7 @@ def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:
         If the file is malformed, has an unknown key, or was named and is missing.
     """
     from_file, path = _file_settings(environment)
-    known = {"db", "catalogues", *_SCALARS}
+    known = {"db", "catalogues", "fleet", *_SCALARS}
     for key, value in from_file.items():
         if key not in known:
             raise InputError(
@@ -73,12 +76,15 @@ def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:
         names = from_file.get("catalogues", [])
         assert isinstance(names, list)
         catalogues = tuple(folder / str(name) for name in names)
+    fleet = environment.get("RELAYD_FLEET") or None
+    if fleet is None and "fleet" in from_file:
+        fleet = str(folder / str(from_file["fleet"]))
     scalars = {
         name: environment.get(f"RELAYD_{name.upper()}")
         or (str(from_file[name]) if name in from_file else None)
         for name in _SCALARS
     }
-    return Settings(db, catalogues, **scalars)
+    return Settings(db, catalogues, Path(fleet) if fleet else None, **scalars)
 
 
 def _file_settings(environment: Mapping[str, str]) -> tuple[dict[str, object], Path | None]:

@@ -125,7 +125,11 @@ DEFERRED = {
         "relayd.client.connection",
         "relayd.sources.mirror",
     },
-    "relayd.sources.stored": {"relayd.store.links.states", "relayd.store.verifications"},
+    "relayd.sources.stored": {
+        "probes.fleet.file",
+        "relayd.store.links.states",
+        "relayd.store.verifications",
+    },
     "relayd.store.opening": {
         "relayd.store.postgresql.opening",
         "relayd.store.samples.reading",

@@ -325,7 +325,7 @@ def with_vm_types(network: Network, catalogue: Catalogue, chosen: Mapping[str, s
     for name, site in network.sites.items():
         wanted = chosen.get(name) or chosen.get(name.partition(":")[0])
         if wanted and wanted != site.vm_type:
-            sites[name] = baseline_site(name, catalogue, chosen)
+            sites[name] = replace(baseline_site(name, catalogue, chosen), vms=site.vms)
     changed = {name for name in sites if sites[name] is not network.sites[name]}
     links: dict[str, dict[str, Link]] = {}
     for src, row in network.usual.items():

@@ -70,12 +70,7 @@ def network_of(document: Mapping[str, Any]) -> Network:
         If it is not such a document.
     """
     try:
-        sites = {
-            row["region"]: Site(
-                row["region"], row["vm_type"], *(_estimate_of(row[name]) for name in SITE_FIGURES)
-            )
-            for row in document["sites"]
-        }
+        sites = {row["region"]: _site_of(row) for row in document["sites"]}
         links: dict[str, dict[str, Link]] = {region: {} for region in sites}
         for row in document["links"]:
             links[row["src"]][row["dst"]] = link_of(row)
@@ -95,6 +90,12 @@ def network_of(document: Mapping[str, Any]) -> Network:
             f"is not a graph of this version of relayd ({error!r})",
             remedy="Use the same version on both sides.",
         ) from None
+
+
+def _site_of(row: Mapping[str, Any]) -> Site:
+    egress_gbps, ingress_gbps, window_mb = (_estimate_of(row[name]) for name in SITE_FIGURES)
+    vms = row.get("vms")
+    return Site(row["region"], row["vm_type"], egress_gbps, ingress_gbps, window_mb, vms)
 
 
 def _verified_of(row: Mapping[str, Any]) -> Verified:
@@ -133,7 +134,7 @@ def _limit_of(row: Mapping[str, Any]) -> LimitedBy:
 def site_as_json(site: Site) -> dict[str, Any]:
     """Return a site as JSON types."""
     figures = {name: estimate_as_json(getattr(site, name)) for name in SITE_FIGURES}
-    return {"region": site.region, "vm_type": site.vm_type, **figures}
+    return {"region": site.region, "vm_type": site.vm_type, **figures, "vms": site.vms}
 
 
 def link_as_json(link: Link) -> dict[str, Any]:

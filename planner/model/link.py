@@ -82,6 +82,8 @@ class Site:
         Caps of one VM over all destinations together.
     window_mb : Estimate
         Effective TCP receive window of the VM.
+    vms : int | None
+        VMs that the user's fleet has there; None where any number can be started.
     """
 
     region: str
@@ -89,6 +91,7 @@ class Site:
     egress_gbps: Estimate
     ingress_gbps: Estimate
     window_mb: Estimate
+    vms: int | None = None
 
     def __repr__(self) -> str:
         """Describe the site in one line."""

@@ -8,7 +8,6 @@ from planner.model.catalogue import Catalogue
 from planner.model.link import Link
 from planner.model.network import Network, Snapshot
 from planner.model.pricing import CataloguePrices, Prices
-from planner.model.units import MBPS_PER_GBPS
 from probes.campaign.costing import CampaignCost, Meter, campaign_cost
 from probes.campaign.method import Method
 from probes.campaign.probing import warm_up_s
@@ -19,6 +18,7 @@ from probes.campaign.tasks import ProbeTask
 from probes.estimation import Estimator
 from probes.estimation.current_samples import add_current
 from probes.fleet.hosts import Fleet
+from probes.fleet.sites import fleet_sites
 from relayd.store import Store
 
 ROUND_GAP_S = 0.5
@@ -41,23 +41,15 @@ class MeasuredFleet:
         self.fleet = fleet
         self.catalogue = catalogue
         self._store = store
-        vm_types = {
-            host.region: f"{host.provider}:{host.vm_type.removeprefix('Standard_')}"
-            for host in fleet
-            if host.vm_type
-        }
-        self._vm_types = {
-            region: name for region, name in vm_types.items() if name in catalogue.vm_types
-        }
+        sites = fleet_sites(fleet, catalogue)
+        self._vm_types = {region: site.vm_type for region, site in sites.items() if site.vm_type}
         self._usd_per_gb = {
             host.region: host.egress_usd_per_gb
             for host in fleet
             if host.egress_usd_per_gb is not None
         }
         self._stated_gbps = {
-            host.region: (_gbps(host.egress_mbps), _gbps(host.ingress_mbps))
-            for host in fleet
-            if host.egress_mbps or host.ingress_mbps
+            region: (site.egress_gbps, site.ingress_gbps) for region, site in sites.items()
         }
 
     def network(self) -> Network:
@@ -141,7 +133,3 @@ class _OverriddenPrices:
 
     def vm_usd_per_h(self, region: str) -> float:
         return self._prices.vm_usd_per_h(region)
-
-
-def _gbps(mbps: float | None) -> float | None:
-    return None if mbps is None else mbps / MBPS_PER_GBPS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 
@@ -20,6 +21,8 @@ from relayd.store.location import SERVICE_SCHEMES
 def wan_of(options: argparse.Namespace) -> Wan:
     """Open the store and the catalogue that a command names, or a mirror of a service."""
     settings = load_settings()
+    if fleet := getattr(options, "fleet", None):
+        settings = replace(settings, fleet=Path(fleet))
     where = parse_location(options.db) if options.db else settings.db
     if isinstance(where, Address) and where.scheme in SERVICE_SCHEMES:
         return _copy_of(where.reveal(), options.catalogue)

@@ -115,4 +115,4 @@ def _open_service(
 def open_with(settings: Settings, db: Location | None, catalogues: Sequence[Path]) -> Wan:
     """Open with settings at hand; a store that is named must exist."""
     catalogue = load_catalogue((*settings.catalogues, *catalogues))
-    return Wan(StoreSource(catalogue, db or settings.db))
+    return Wan(StoreSource(catalogue, db or settings.db, settings.fleet))

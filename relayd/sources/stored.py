@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from planner.model.baseline import (
     baseline_network,
@@ -17,6 +18,7 @@ from planner.model.link import Link, Site
 from planner.model.link_states import LinkState, Pair
 from planner.model.network import Network, Snapshot
 from planner.model.verification import Verified
+from probes.fleet.sites import FleetSite, fleet_sites, with_fleet
 from relayd.store.location import Location
 from relayd.store.opening import Store, default_path, open_if_there, open_store
 from relayd.store.snapshots import SnapshotRow
@@ -33,10 +35,15 @@ class StoreSource:
     catalogue : Catalogue
     db : Location | None
         A store that must exist; None for the per-user store, which need not.
+    fleet : Path, optional
+        Fleet file whose VMs stand at their regions' sites.
     """
 
-    def __init__(self, catalogue: Catalogue, db: Location | None) -> None:
+    def __init__(
+        self, catalogue: Catalogue, db: Location | None, fleet: Path | None = None
+    ) -> None:
         self.catalogue = catalogue
+        self._fleet = fleet
         self._named = db is not None
         self._location = db or default_path()
         self._opened: _Opened | None = None
@@ -72,7 +79,8 @@ class StoreSource:
             network = Network(opened.stored_sites, links, opened.snapshot)
             # Regions that came to the catalogue after the snapshot was made.
             network = with_regions(network, self.catalogue, wanted, between)
-        return network.with_(link_states=opened.states, verified=opened.verified)
+        network = network.with_(link_states=opened.states, verified=opened.verified)
+        return with_fleet(network, self.catalogue, opened.fleet)
 
     def link_states(self) -> Mapping[Pair, LinkState]:
         """Return the links that are down or degraded, as they were when first asked."""
@@ -99,14 +107,16 @@ class StoreSource:
                 if self._named
                 else open_if_there(self._location)
             )
-            self._opened = _Opened(store, self.catalogue)
+            self._opened = _Opened(store, self.catalogue, _sites_of(self._fleet, self.catalogue))
         return self._opened
 
 
 class _Opened:
     """An open store with what was read of its newest snapshot."""
 
-    def __init__(self, store: Store | None, catalogue: Catalogue) -> None:
+    def __init__(
+        self, store: Store | None, catalogue: Catalogue, fleet: Mapping[str, FleetSite]
+    ) -> None:
         self.store = store
         self.row: SnapshotRow | None = store.snapshots.latest() if store else None
         self.snapshot = baseline_snapshot(catalogue)
@@ -116,11 +126,17 @@ class _Opened:
         if store and self.row:
             self.snapshot = snapshot_of(self.row)
             self.stored_sites = {site.region: site for site in store.snapshots.sites(self.row.id)}
-        self.sites = self.stored_sites | {
+        self.fleet = {
+            region: vms
+            for region, vms in fleet.items()
+            if region in self.stored_sites or region in catalogue.regions
+        }
+        sites = self.stored_sites | {
             name: baseline_site(name, catalogue)
-            for name in baseline_regions(catalogue)
+            for name in (*baseline_regions(catalogue), *self.fleet)
             if name not in self.stored_sites
         }
+        self.sites = with_fleet(Network(sites, {}), catalogue, self.fleet).sites
         self.read_states()
         # Usually there are none, and nothing more is loaded.
         if store and store.database.row("SELECT 1 FROM verifications LIMIT 1"):
@@ -135,6 +151,14 @@ class _Opened:
             from relayd.store.links.states import LinkStates
 
             self.states = LinkStates(self.store.database).now(time.time())
+
+
+def _sites_of(path: Path | None, catalogue: Catalogue) -> Mapping[str, FleetSite]:
+    if path is None:
+        return {}
+    from probes.fleet.file import load_fleet
+
+    return fleet_sites(load_fleet(path), catalogue)
 
 
 def snapshot_of(row: SnapshotRow) -> Snapshot:

@@ -18,6 +18,23 @@ HOUR_S = 3600.0
 DAY_S = 24 * HOUR_S
 SRC, DST, RELAY = "aws:us-east-1", "aws:sa-east-1", "azure:eastus"
 REGIONS = (SRC, DST, RELAY, "gcp:us-east1")
+OWN_FLEET = f"""\
+user = "probe"
+[[host]]
+name = "first"
+region = "{SRC}"
+host = "198.51.100.1"
+vm_type = "m4.16xlarge"
+[[host]]
+name = "second"
+region = "{SRC}"
+host = "198.51.100.2"
+vm_type = "m4.16xlarge"
+[[host]]
+region = "{RELAY}"
+host = "198.51.100.3"
+egress_mbps = 1500
+"""
 OWN_CATALOGUE = """\
 [[region]]
 id = "lab:home"
@@ -49,10 +66,11 @@ usd_per_gb = 0.001
 
 
 class State(NamedTuple):
-    """A store, with the user's own catalogue files."""
+    """A store, with the user's own catalogue files and fleet."""
 
     db: Path
     catalogues: tuple[Path, ...] = ()
+    fleet: Path | None = None
 
 
 def _store(folder: Path, measured_days_ago: float, sa_mbps: float = 2000.0) -> Path:
@@ -123,6 +141,13 @@ def own_catalogue(folder: Path) -> State:
     return State(_store(folder, 0.5), (file,))
 
 
+def own_fleet(folder: Path) -> State:
+    """The user has VMs of a type that was not measured, and one with a cap of its own."""
+    file = folder / "fleet.toml"
+    file.write_text(OWN_FLEET)
+    return State(_store(folder, 0.5), fleet=file)
+
+
 STATES: Sequence[Callable[[Path], State]] = (
     baseline,
     fresh,
@@ -130,4 +155,5 @@ STATES: Sequence[Callable[[Path], State]] = (
     verified,
     link_down,
     own_catalogue,
+    own_fleet,
 )

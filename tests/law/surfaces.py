@@ -10,6 +10,8 @@ from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
+
 import relayd
 from planner.fields.kinds import ByPlace, Flag
 from planner.fields.specified import Field, Specified, fields_of
@@ -68,7 +70,12 @@ def surfaces_on(state: State, folder: Path) -> Iterator[Surfaces]:
     """Open a state of knowledge in every way there is."""
     catalogues = [word for file in state.catalogues for word in ("--catalogue", str(file))]
     with ExitStack() as stack:
-        service = stack.enter_context(served(state.db, *catalogues))
+        fleet = ["--fleet", str(state.fleet)] if state.fleet else []
+        service = stack.enter_context(served(state.db, *catalogues, *fleet))
+        if state.fleet:
+            stack.enter_context(pytest.MonkeyPatch.context()).setenv(
+                "RELAYD_FLEET", str(state.fleet)
+            )
         local = relayd.open(state.db, catalogues=state.catalogues)
         stack.callback(local.close)
         memory = relayd.open(state.db, catalogues=state.catalogues)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
 import secrets
 import shlex
 import sys
@@ -41,16 +40,16 @@ def check(options: argparse.Namespace) -> int:
 
 
 def fleet_path(options: argparse.Namespace) -> Path:
-    """Return the fleet file that was named, here or in the environment."""
-    name = options.fleet or os.environ.get("RELAYD_FLEET")
-    if not name:
+    """Return the fleet file that was named, here or in the settings."""
+    path = Path(options.fleet) if options.fleet else load_settings().fleet
+    if path is None:
         raise InputError(
             "--fleet",
             "is needed",
             remedy="Name a fleet file, here or as RELAYD_FLEET; configs/fleet.example.toml shows "
             "one, and `relayd lab up` makes one.",
         )
-    return Path(name)
+    return path
 
 
 def agreed(question: str, options: argparse.Namespace, field: str) -> bool:

@@ -126,6 +126,8 @@ def _in_memory(catalogue: Catalogue, network: Network) -> Wan:
     return wan
 
 
-def opener(db: Location, catalogues: Sequence[Path]) -> Callable[[], Source]:
-    """Return what opens a store afresh."""
-    return lambda: StoreSource(load_catalogue(catalogues), db)
+def opener(
+    db: Location, catalogues: Sequence[Path], fleet: Path | None = None
+) -> Callable[[], Source]:
+    """Return what opens a store afresh, with a fleet's VMs at their sites."""
+    return lambda: StoreSource(load_catalogue(catalogues), db, fleet)

@@ -80,7 +80,7 @@ async def start(
         settings,
         db,
         catalogues,
-        opener(db, catalogues),
+        opener(db, catalogues, settings.fleet),
         log or Log(),
         openapi=document,
         documentation=page,

@@ -1,0 +1,110 @@
+"""The VMs that a user has in each region, as the sites that plans and forecasts assume."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from planner.model.baseline import CAP_ERROR, with_vm_types, within
+from planner.model.catalogue import Catalogue
+from planner.model.estimate import Estimate, Origin
+from planner.model.link import Link, Site
+from planner.model.network import Network
+from planner.model.units import MBPS_PER_GBPS
+from probes.fleet.hosts import Fleet, Host
+
+STATED = Origin("baseline", "fleet-file")
+
+
+@dataclass(frozen=True, slots=True)
+class FleetSite:
+    """The VMs of a fleet in one region.
+
+    Attributes
+    ----------
+    vms : int
+    vm_type : str
+        Id of the catalogue; ``""`` where it is not known.
+    egress_gbps, ingress_gbps : float | None
+        Caps of one VM, where its owner states them.
+    """
+
+    vms: int
+    vm_type: str = ""
+    egress_gbps: float | None = None
+    ingress_gbps: float | None = None
+
+
+def fleet_sites(fleet: Fleet, catalogue: Catalogue) -> dict[str, FleetSite]:
+    """Return the VMs of each region; where hosts of one differ, as the last in the file is."""
+    sites: dict[str, FleetSite] = {}
+    for host in fleet:
+        before = sites.get(host.region)
+        sites[host.region] = FleetSite(
+            1 + (before.vms if before else 0),
+            _vm_type(host, catalogue) or (before.vm_type if before else ""),
+            _gbps(host.egress_mbps) or (before.egress_gbps if before else None),
+            _gbps(host.ingress_mbps) or (before.ingress_gbps if before else None),
+        )
+    return sites
+
+
+def _vm_type(host: Host, catalogue: Catalogue) -> str:
+    """Return the id of a host's VM type in the catalogue; ``""`` where it has none."""
+    name = f"{host.provider}:{host.vm_type.removeprefix('Standard_')}"
+    return name if name in catalogue.vm_types else ""
+
+
+def _gbps(mbps: float | None) -> float | None:
+    return mbps / MBPS_PER_GBPS if mbps else None
+
+
+def with_fleet(network: Network, catalogue: Catalogue, fleet: Mapping[str, FleetSite]) -> Network:
+    """Return a network with a fleet's VMs at the sites where it has any.
+
+    What was measured with VMs of another type gives way to models. Stated caps hold until the caps
+    of those VMs are measured.
+
+    Parameters
+    ----------
+    network : Network
+    catalogue : Catalogue
+    fleet : mapping
+        Region to its VMs; regions that the network lacks are left out.
+    """
+    here = {region: vms for region, vms in fleet.items() if region in network.sites}
+    if not here:
+        return network
+    vm_types = {region: vms.vm_type for region, vms in here.items() if vms.vm_type}
+    network = with_vm_types(network, catalogue, vm_types)
+    sites = {**network.sites, **{name: _site(network.sites[name], here[name]) for name in here}}
+    links = {
+        src: {dst: _within_caps(link, sites[src], sites[dst]) for dst, link in row.items()}
+        for src, row in network.usual.items()
+    }
+    return network.with_(sites=sites, links=links)
+
+
+def _site(site: Site, vms: FleetSite) -> Site:
+    return replace(
+        site,
+        egress_gbps=_stated(site.egress_gbps, vms.egress_gbps),
+        ingress_gbps=_stated(site.ingress_gbps, vms.ingress_gbps),
+        vms=vms.vms,
+    )
+
+
+def _stated(cap_gbps: Estimate, stated_gbps: float | None) -> Estimate:
+    if stated_gbps is None or cap_gbps.source == "measured":
+        return cap_gbps
+    return within(stated_gbps, CAP_ERROR, STATED)
+
+
+def _within_caps(link: Link, src: Site, dst: Site) -> Link:
+    """Return a link whose rate, unless it was measured, is within the caps of its ends."""
+    rate = link.aggregate_gbps
+    cap = min(src.egress_gbps, dst.ingress_gbps, key=lambda cap: cap.expected)
+    if rate.source == "measured" or rate.expected <= cap.expected:
+        return link
+    low, high = min(rate.low, cap.low), min(rate.high, cap.high)
+    return replace(link, aggregate_gbps=Estimate(low, cap.expected, high, rate.origin))
