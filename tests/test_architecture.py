@@ -127,6 +127,7 @@ DEFERRED = {
     },
     "relayd.sources.stored": {
         "probes.fleet.file",
+        "probes.fleet.sites",
         "relayd.store.links.states",
         "relayd.store.verifications",
     },

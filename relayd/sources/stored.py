@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from planner.model.baseline import (
     baseline_network,
@@ -18,11 +19,13 @@ from planner.model.link import Link, Site
 from planner.model.link_states import LinkState, Pair
 from planner.model.network import Network, Snapshot
 from planner.model.verification import Verified
-from probes.fleet.sites import FleetSite, fleet_sites, with_fleet
 from relayd.store.location import Location
 from relayd.store.opening import Store, default_path, open_if_there, open_store
 from relayd.store.snapshots import SnapshotRow
 from relayd.times import utc_text
+
+if TYPE_CHECKING:
+    from probes.fleet.sites import FleetSite
 
 
 class StoreSource:
@@ -80,7 +83,7 @@ class StoreSource:
             # Regions that came to the catalogue after the snapshot was made.
             network = with_regions(network, self.catalogue, wanted, between)
         network = network.with_(link_states=opened.states, verified=opened.verified)
-        return with_fleet(network, self.catalogue, opened.fleet)
+        return _with_fleet(network, self.catalogue, opened.fleet)
 
     def link_states(self) -> Mapping[Pair, LinkState]:
         """Return the links that are down or degraded, as they were when first asked."""
@@ -136,7 +139,7 @@ class _Opened:
             for name in (*baseline_regions(catalogue), *self.fleet)
             if name not in self.stored_sites
         }
-        self.sites = with_fleet(Network(sites, {}), catalogue, self.fleet).sites
+        self.sites = _with_fleet(Network(sites, {}), catalogue, self.fleet).sites
         self.read_states()
         # Usually there are none, and nothing more is loaded.
         if store and store.database.row("SELECT 1 FROM verifications LIMIT 1"):
@@ -157,8 +160,17 @@ def _sites_of(path: Path | None, catalogue: Catalogue) -> Mapping[str, FleetSite
     if path is None:
         return {}
     from probes.fleet.file import load_fleet
+    from probes.fleet.sites import fleet_sites
 
     return fleet_sites(load_fleet(path), catalogue)
+
+
+def _with_fleet(network: Network, catalogue: Catalogue, fleet: Mapping[str, FleetSite]) -> Network:
+    if not fleet:  # as most often: nothing more is loaded
+        return network
+    from probes.fleet.sites import with_fleet
+
+    return with_fleet(network, catalogue, fleet)
 
 
 def snapshot_of(row: SnapshotRow) -> Snapshot:
