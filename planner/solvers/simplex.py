@@ -85,6 +85,31 @@ class BoxedSimplex:
         twin.upper = self.upper.copy()
         return twin
 
+    def add_row(self, row: Sequence[float], rhs: float, slack: float) -> None:
+        """Add a row ``row . x <= rhs``, to solve again from where the last solve ended.
+
+        Parameters
+        ----------
+        row : sequence of n floats
+        rhs : float
+        slack : float
+            Greatest difference of both sides.
+        """
+        added = [*row, 1.0]
+        self._rows = [[*other, 0.0] for other in self._rows]
+        for i, j in enumerate(self._basis):
+            if factor := added[j]:
+                added = [a - factor * b for a, b in zip(added, self._rows[i], strict=True)]
+                rhs -= factor * self._rhs[i]
+        self._rows.append(added)
+        self._rhs.append(rhs)
+        self._basis.append(len(row))
+        self._objective = [*self._objective, 0.0]
+        self._cost = [*self._cost, 0.0]
+        self._outside.append(0.0)
+        self.lower.append(0.0)
+        self.upper.append(slack)
+
     def drop(self, columns: set[int]) -> None:
         """Remove variables that are outside the basis and zero; the others move up."""
         kept = [j for j in range(len(self.lower)) if j not in columns]

@@ -77,19 +77,24 @@ def allocate(
     if relays is None:
         relays = [r for r in transfer.relays if r.region in relay_gbps] if relay_gbps else []
     rate = direct_gbps + sum(relay_gbps.values())
+    # Loads are in VMs: connections are added up, what limits a link alone is not.
     out_use = in_use = egress_usd_gbps = 0.0
+    out_load, in_load = rate / src.cap_gbps, rate / dst.cap_gbps
     if direct and direct_gbps:
-        out_use = in_use = direct_gbps / direct.pair_gbps
+        out_use = in_use = direct_gbps / direct.connections_gbps
+        load = direct_gbps / direct.pair_gbps
+        out_load, in_load = max(out_load, load), max(in_load, load)
         egress_usd_gbps = direct_gbps * direct.usd_per_gb
     for relay in relays:
         flow = relay_gbps[relay.region]
-        out_use += flow / relay.in_gbps
-        in_use += flow / relay.out_gbps
+        out_use += flow / relay.in_connections_gbps
+        in_use += flow / relay.out_connections_gbps
+        out_load = max(out_load, flow / relay.in_gbps)
+        in_load = max(in_load, flow / relay.out_gbps)
         egress_usd_gbps += flow * relay.usd_per_gb
-    out_use = max(out_use, rate / src.cap_gbps)
-    in_use = max(in_use, rate / dst.cap_gbps)
-    src_vms, dst_vms = whole_vms(out_use), whole_vms(in_use)
-    load = max(out_use / src_vms, in_use / dst_vms)
+    out_load, in_load = max(out_load, out_use), max(in_load, in_use)
+    src_vms, dst_vms = whole_vms(out_load), whole_vms(in_load)
+    load = max(out_load / src_vms, in_load / dst_vms)
     vm_usd_per_h = src_vms * src.vm_usd_per_h + dst_vms * dst.vm_usd_per_h
     relay_vms = {}
     for relay in relays:
@@ -114,37 +119,91 @@ def relevant_relays(
 
     The cheapest comes first.
 
-    A relay k dominates r if it is no dearer (fee and VM) and no slower (either link and VM). While
-    k has room, flow moves from r to k at no loss; so r is needed only once *all* that dominate it
-    are full, and if filling them already exhausts a connection budget or the rate, r is never
-    needed. The direct path has no quota of its own: domination by it is enough. Dropping whatever
-    is dominated by a single relay would lose optima.
+    A relay k dominates r if it is no dearer (fee and VM), forwards no less with one VM, and needs
+    no more connections on either link, where connections can bind at all. While k has room, flow
+    moves from r to k at no loss, by shares of a VM that k has in use or by whole VMs; as neither
+    link of k is slower than its VM, k then carries at least ``u_k min(n_s, n_d, N_k)``. The direct
+    path dominates in the same way, and carries ``P min(n_s, n_d)``. So r is never needed if all
+    that dominate it *together* carry the rate, or all that the caps of the ends let through,
+    whatever the numbers of VMs at the ends. Dropping whatever is dominated by a single path would
+    lose optima: each path has a limit of its own.
     """
+    src, dst, direct = transfer.src, transfer.dst, transfer.direct
     candidates = transfer.relays if relays is None else relays
-    direct = transfer.direct
-    src_quota, dst_quota = transfer.src.quota, transfer.dst.quota
-    direct_gbps = direct.pair_gbps if direct else 0.0
+    ordered = [r for r in candidates if r.vm_gbps > 0 and r.quota > 0]
+    ordered.sort(key=_cheapest_first)
+    src_scarce, dst_scarce = scarce_connections(transfer, ordered)
+    # With n VMs at the end that has fewer, caps let through at most `cap_gbps` n.
+    most_vms = max(1, min(src.quota, dst.quota))
+    cap_gbps = max(
+        min(src.cap_gbps, dst.cap_gbps * dst.quota), min(src.cap_gbps * src.quota, dst.cap_gbps)
+    )
+    least_vms = 1
+    if rate_limit_gbps < inf:
+        least_vms = min(
+            whole_vms(rate_limit_gbps / src.cap_gbps), whole_vms(rate_limit_gbps / dst.cap_gbps)
+        )
     direct_fee = direct.usd_per_gb if direct else inf
-    ordered = [
-        r
-        for r in candidates
-        if r.vm_gbps > 0
-        and r.quota > 0
-        and (direct_fee > r.usd_per_gb or direct_gbps < r.in_gbps or direct_gbps < r.out_gbps)
-    ]
-    ordered.sort(key=lambda r: (r.usd_per_gb, -r.in_gbps, -r.out_gbps, r.vm_usd_per_h, r.region))
+    direct_gbps = direct.pair_gbps if direct else 0.0
+    direct_connections_gbps = direct.connections_gbps if direct else 0.0
     kept: list[Relay] = []
     for r in ordered:
-        a, b, u, price = r.in_gbps, r.out_gbps, r.vm_gbps, r.vm_usd_per_h
-        src_use = dst_use = rate = 0.0
+        u, price = r.vm_gbps, r.vm_usd_per_h
+        a = r.in_connections_gbps if src_scarce else 0.0
+        b = r.out_connections_gbps if dst_scarce else 0.0
+        by_vm = by_rate = 0.0
+        if direct_fee <= r.usd_per_gb and direct_connections_gbps >= max(a, b):
+            by_vm, by_rate = direct_gbps, direct_gbps * least_vms
+            if by_vm >= cap_gbps or by_rate >= rate_limit_gbps:
+                continue
         for k in kept:
-            if k.in_gbps >= a and k.out_gbps >= b and k.vm_gbps >= u and k.vm_usd_per_h <= price:
-                full = k.quota * k.vm_gbps
-                src_use += full / k.in_gbps
-                dst_use += full / k.out_gbps
-                rate += full
-                if src_use >= src_quota or dst_use >= dst_quota or rate >= rate_limit_gbps:
+            if (
+                k.vm_gbps >= u
+                and k.vm_usd_per_h <= price
+                and k.in_connections_gbps >= a
+                and k.out_connections_gbps >= b
+            ):
+                by_vm += k.vm_gbps * min(1.0, k.quota / most_vms)
+                by_rate += k.vm_gbps * min(least_vms, k.quota)
+                if by_vm >= cap_gbps or by_rate >= rate_limit_gbps:
                     break
         else:
             kept.append(r)
     return kept
+
+
+def _cheapest_first(r: Relay) -> tuple[float, float, float, int]:
+    return r.usd_per_gb, -r.vm_gbps, r.vm_usd_per_h, r.region
+
+
+def scarce_connections(transfer: TransferProblem, relays: Sequence[Relay]) -> tuple[bool, bool]:
+    """Return whether connections can run out at the source, and at the destination.
+
+    They can't where on every path they carry as much as a VM's cap lets through.
+    """
+    direct = transfer.direct
+    direct_gbps = direct.connections_gbps if direct and direct.pair_gbps > 0 else inf
+    out_gbps = min([direct_gbps, *[relay.in_connections_gbps for relay in relays]])
+    in_gbps = min([direct_gbps, *[relay.out_connections_gbps for relay in relays]])
+    return out_gbps < transfer.src.cap_gbps, in_gbps < transfer.dst.cap_gbps
+
+
+def relay_limit_gbps(
+    relay: Relay, src_vms: int, dst_vms: int, relay_vms: float | None = None
+) -> float:
+    """Return what a relay path carries at most with these VMs; by default its quota."""
+    vms = relay.quota if relay_vms is None else relay_vms
+    return min(relay.in_gbps * src_vms, relay.out_gbps * dst_vms, relay.vm_gbps * vms)
+
+
+def rate_bound_gbps(transfer: TransferProblem, relays: Sequence[Relay]) -> float:
+    """Return a rate that nothing exceeds: the greatest, where connections cannot run out."""
+    src, dst, direct = transfer.src, transfer.dst, transfer.direct
+    paths_gbps = direct.pair_gbps * min(src.quota, dst.quota) if direct else 0.0
+    paths_gbps += sum([relay_limit_gbps(relay, src.quota, dst.quota) for relay in relays])
+    direct_gbps = direct.connections_gbps if direct else 0.0
+    most_out = max([direct_gbps, *[relay.in_connections_gbps for relay in relays]])
+    most_in = max([direct_gbps, *[relay.out_connections_gbps for relay in relays]])
+    return min(
+        paths_gbps, src.quota * min(src.cap_gbps, most_out), dst.quota * min(dst.cap_gbps, most_in)
+    )

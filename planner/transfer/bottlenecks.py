@@ -11,6 +11,7 @@ from planner.transfer.decision import Decider, Decision
 from planner.transfer.optimum import rate_duals
 
 MARGINAL = 1e-6
+PER_VM = "Gbit/s per VM"
 
 
 class Bottlenecks:
@@ -71,7 +72,7 @@ class Bottlenecks:
                 flow = self.network.link(src, dst).per_flow_mbps.expected / MBPS_PER_GBPS
                 return (Bottleneck(what, f"{src} -> {dst}", flow, "Gbit/s per connection"),)
             region = {"egress cap": src, "ingress cap": dst}.get(what, f"{src} -> {dst}")
-            return (Bottleneck(what, region, rate, "Gbit/s per VM"),)
+            return (Bottleneck(what, region, rate, PER_VM),)
         whole = decision.transfer
         used = replace(
             whole,
@@ -84,16 +85,25 @@ class Bottlenecks:
                 if relay.region in allocation.relay_vms
             ],
         )
-        limits = rate_duals(used)
+        limits, names = rate_duals(used), self.regions
         found = [
-            Bottleneck("connections", src, limits.src_connections_gbps, "Gbit/s per VM"),
-            Bottleneck("connections", dst, limits.dst_connections_gbps, "Gbit/s per VM"),
-            Bottleneck("egress cap", src, limits.src_cap_gbps, "Gbit/s per VM"),
-            Bottleneck("ingress cap", dst, limits.dst_cap_gbps, "Gbit/s per VM"),
+            Bottleneck("connections", src, limits.src_connections_gbps, PER_VM),
+            Bottleneck("connections", dst, limits.dst_connections_gbps, PER_VM),
+            Bottleneck("egress cap", src, limits.src_cap_gbps, PER_VM),
+            Bottleneck("ingress cap", dst, limits.dst_cap_gbps, PER_VM),
+            *([self._of_link(src, dst, limits.direct_gbps)] if limits.direct_gbps else []),
+            *(self._of_link(src, names[k], gain) for k, gain in limits.relay_in_gbps.items()),
+            *(self._of_link(names[k], dst, gain) for k, gain in limits.relay_out_gbps.items()),
             *(
-                Bottleneck("relay VM", self.regions[relay], gain, "Gbit/s per VM")
-                for relay, gain in (limits.relay_vm_gbps or {}).items()
+                Bottleneck("relay VM", names[k], gain, PER_VM)
+                for k, gain in limits.relay_vm_gbps.items()
             ),
         ]
         binding = [b for b in found if b.gain_per_unit > MARGINAL]
         return tuple(sorted(binding, key=lambda b: -b.gain_per_unit))
+
+    def _of_link(self, src: str, dst: str, gain: float) -> Bottleneck:
+        """Return the limit of one link: its path, or the connections of one VM on it."""
+        flows_decide = self.deciding(src, dst) is self.network.link(src, dst).per_flow_mbps
+        what = "connections" if flows_decide else "path"
+        return Bottleneck(what, f"{src} -> {dst}", gain, PER_VM)

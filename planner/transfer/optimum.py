@@ -7,13 +7,22 @@ in plain sight prove that no relay can pay; the others come from :mod:`planner.t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 
 from planner.model.units import S_PER_H
 from planner.solvers.simplex import BoxedSimplex
-from planner.transfer.allocation import EQUAL, Allocation, allocate, relevant_relays, whole_vms
-from planner.transfer.problem import Relay, TransferProblem
+from planner.transfer.allocation import (
+    EQUAL,
+    Allocation,
+    allocate,
+    rate_bound_gbps,
+    relay_limit_gbps,
+    relevant_relays,
+    scarce_connections,
+    whole_vms,
+)
+from planner.transfer.problem import Direct, Relay, TransferProblem
 from planner.transfer.single_path import best_on_path
 from planner.transfer.vm_search import BestValue, GreatestRate, LeastCost
 
@@ -63,7 +72,7 @@ def least_value(
     if not relays:
         return best
     relays = relevant_relays(transfer, relays=relays)
-    limit = _rate_bound_gbps(transfer, relays)
+    limit = rate_bound_gbps(transfer, relays)
     if limit <= 0 or at_least_gbps > limit * (1 + EQUAL):
         return best
     if best is None:  # something to start from: one relay alone, else whatever is fastest
@@ -98,14 +107,9 @@ def fastest(transfer: TransferProblem, *, budget_usd: float = inf) -> Allocation
 
 def most_rate_gbps(transfer: TransferProblem) -> float:
     """Return the greatest rate with every VM that the quotas allow; 0 if there is no path."""
-    direct = transfer.direct
-    if direct and all(
-        max(relay.in_gbps, relay.out_gbps) <= direct.pair_gbps for relay in transfer.relays
-    ):
-        src, dst = transfer.src, transfer.dst
-        pairs = min(src.quota, dst.quota)
-        return min(direct.pair_gbps * pairs, src.cap_gbps * src.quota, dst.cap_gbps * dst.quota)
-    return rate_duals(transfer).rate_gbps
+    if any(scarce_connections(transfer, transfer.relays)):
+        return rate_duals(transfer).rate_gbps
+    return rate_bound_gbps(transfer, transfer.relays)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +120,14 @@ class RateDuals:
     ----------
     rate_gbps : float
     src_connections_gbps, dst_connections_gbps : float
-        Gain from one more VM's connection budget (dual value of that row).
+        Gain from one more VM's connections (dual value of that row).
     src_cap_gbps, dst_cap_gbps : float
         Gain from one more VM's cap.
+    direct_gbps : float
+        Gain from the limit of one more VM pair on the direct link.
+    relay_in_gbps, relay_out_gbps : dict
+        Relay's region to the gain from the limit of one more VM pair on the link into it, and
+        on the link out of it.
     relay_vm_gbps : dict
         Relay's region to the gain from one more VM there.
     """
@@ -128,27 +137,40 @@ class RateDuals:
     dst_connections_gbps: float = 0.0
     src_cap_gbps: float = 0.0
     dst_cap_gbps: float = 0.0
-    relay_vm_gbps: dict[int, float] | None = None
+    direct_gbps: float = 0.0
+    relay_in_gbps: dict[int, float] = field(default_factory=dict)
+    relay_out_gbps: dict[int, float] = field(default_factory=dict)
+    relay_vm_gbps: dict[int, float] = field(default_factory=dict)
 
 
 def rate_duals(transfer: TransferProblem) -> RateDuals:
-    """Maximise the rate with all VMs in use: a linear program of four rows, with its duals."""
+    """Maximise the rate with all VMs in use: a linear program of four rows, with its duals.
+
+    Limits of links and of relay VMs are bounds of the flows. Where several limits bind alike, what
+    paths share is named before the limit of one, and a link before a relay's VM.
+    """
     src, dst, direct = transfer.src, transfer.dst, transfer.direct
-    relays = relevant_relays(transfer)
+    relays = [r for r in transfer.relays if r.vm_gbps > 0 and r.quota > 0]
     direct = direct if direct and direct.pair_gbps > 0 else None
     if src.quota < 1 or dst.quota < 1 or not (direct or relays):
         return RateDuals(0.0)
     # Flows are counted in a rate that bounds them all, to be of the size of the other figures.
-    unit_gbps = _rate_bound_gbps(transfer, relays)
-    out_use = [unit_gbps / relay.in_gbps for relay in relays]
-    in_use = [unit_gbps / relay.out_gbps for relay in relays]
-    upper = [relay.vm_gbps * relay.quota / unit_gbps for relay in relays]
+    unit_gbps = rate_bound_gbps(transfer, relays)
+    out_use = [unit_gbps / relay.in_connections_gbps for relay in relays]
+    in_use = [unit_gbps / relay.out_connections_gbps for relay in relays]
+    most = [relay_limit_gbps(relay, src.quota, dst.quota) for relay in relays]
     if direct:
-        out_use.append(unit_gbps / direct.pair_gbps)
-        in_use.append(unit_gbps / direct.pair_gbps)
-        # Loose: the rows limit it, and are to get the credit.
-        upper.append(2 * direct.pair_gbps * min(src.quota, dst.quota) / unit_gbps)
-    paths = len(upper)
+        out_use.append(unit_gbps / direct.connections_gbps)
+        in_use.append(unit_gbps / direct.connections_gbps)
+        most.append(direct.pair_gbps * min(src.quota, dst.quota))
+    paths = len(most)
+    caps_gbps = min(src.cap_gbps * src.quota, dst.cap_gbps * dst.quota)
+    upper = []
+    for gbps, out, into in zip(most, out_use, in_use, strict=True):
+        share = gbps / unit_gbps
+        shared = gbps >= caps_gbps or share * out >= src.quota or share * into >= dst.quota
+        # Loose where the rows limit it: they are to get the credit.
+        upper.append(2 * share if shared else share)
     # One row a resource, in units of VMs: use <= quota.
     rows = [out_use, in_use, [unit_gbps / src.cap_gbps] * paths, [unit_gbps / dst.cap_gbps] * paths]
     quotas = [float(src.quota), float(dst.quota)] * 2
@@ -163,29 +185,27 @@ def rate_duals(transfer: TransferProblem) -> RateDuals:
     if flows is None:  # no flow at all is always feasible
         raise ArithmeticError("the rate program has no solution")
     gains = [max(0.0, program.reduced_cost(paths + i)) * unit_gbps for i in range(4)]
-    return RateDuals(
+    found = RateDuals(
         sum(flows[:paths]) * unit_gbps,
         src_connections_gbps=gains[0],
         dst_connections_gbps=gains[1],
         src_cap_gbps=gains[2],
         dst_cap_gbps=gains[3],
-        relay_vm_gbps={
-            relay.region: gain
-            for j, relay in enumerate(relays)
-            if (gain := -program.reduced_cost(j) * relay.vm_gbps) > EQUAL
-        },
+        direct_gbps=max(0.0, -program.reduced_cost(paths - 1)) * direct.pair_gbps
+        if direct
+        else 0.0,
     )
-
-
-def _rate_bound_gbps(transfer: TransferProblem, relays: Sequence[Relay]) -> float:
-    """Return a rate that nothing exceeds, without solving for the greatest."""
-    src, dst, direct = transfer.src, transfer.dst, transfer.direct
-    pair = direct.pair_gbps if direct else 0.0
-    fastest_out = max([pair, *[relay.in_gbps for relay in relays]])
-    fastest_in = max([pair, *[relay.out_gbps for relay in relays]])
-    return min(
-        src.quota * min(src.cap_gbps, fastest_out), dst.quota * min(dst.cap_gbps, fastest_in)
-    )
+    for j, relay in enumerate(relays):
+        if (gain := -program.reduced_cost(j)) <= EQUAL:
+            continue
+        limit_gbps = most[j] * (1 + EQUAL)
+        if relay.in_gbps * src.quota <= limit_gbps:
+            found.relay_in_gbps[relay.region] = gain * relay.in_gbps
+        elif relay.out_gbps * dst.quota <= limit_gbps:
+            found.relay_out_gbps[relay.region] = gain * relay.out_gbps
+        else:
+            found.relay_vm_gbps[relay.region] = gain * relay.vm_gbps
+    return found
 
 
 def _that_can_pay(transfer: TransferProblem, value_usd: float, budget_usd: float) -> list[Relay]:
@@ -208,29 +228,42 @@ def _that_can_pay(transfer: TransferProblem, value_usd: float, budget_usd: float
 
 
 def _direct_if_unbeatable(transfer: TransferProblem, rate: float) -> Allocation | None:
-    """Return the direct allocation if nothing can beat it, which is the common case.
-
-    With a relay, an allocation needs at least one relay VM and, at the ends, the VMs for the
-    fastest links there are. If the direct path has the lowest fee and needs no dearer VMs than
-    that, it is optimal.
-    """
+    """Return the direct allocation if nothing can beat it, which is the common case."""
     direct, src, dst, relays = transfer.direct, transfer.src, transfer.dst, transfer.relays
     if direct is None or direct.pair_gbps <= 0:
         return None
-    pair, fee = direct.pair_gbps, direct.usd_per_gb
-    src_vms = whole_vms(rate / min(pair, src.cap_gbps))
-    dst_vms = whole_vms(rate / min(pair, dst.cap_gbps))
+    src_vms = whole_vms(rate / min(direct.pair_gbps, src.cap_gbps))
+    dst_vms = whole_vms(rate / min(direct.pair_gbps, dst.cap_gbps))
     if src_vms > src.quota or dst_vms > dst.quota:
         return None
-    if relays:
-        if min([relay.usd_per_gb for relay in relays]) < fee:
-            return None
-        fastest_in = max([relay.in_gbps for relay in relays])
-        fastest_out = max([relay.out_gbps for relay in relays])
-        least_src = whole_vms(rate / min(src.cap_gbps, max(pair, fastest_in)))
-        least_dst = whole_vms(rate / min(dst.cap_gbps, max(pair, fastest_out)))
-        saved_usd_per_h = (src_vms - least_src) * src.vm_usd_per_h
-        saved_usd_per_h += (dst_vms - least_dst) * dst.vm_usd_per_h
-        if saved_usd_per_h > min([relay.vm_usd_per_h for relay in relays]):
-            return None
+    if relays and _fewer_vms_may_pay(transfer, direct, rate, src_vms, dst_vms):
+        return None
     return allocate(transfer, rate, {})
+
+
+def _fewer_vms_may_pay(
+    transfer: TransferProblem, direct: Direct, rate: float, src_vms: int, dst_vms: int
+) -> bool:
+    """Whether relays may cost less than the VMs that the direct path needs at its ends.
+
+    With at most n VMs at one of the ends, the direct path carries ``P n``, and what is left goes
+    through relays: at the least fee, the greatest rate and the least price of any.
+    """
+    src, dst, relays = transfer.src, transfer.dst, transfer.relays
+    dearer_usd_per_gb = min([relay.usd_per_gb for relay in relays]) - direct.usd_per_gb
+    if dearer_usd_per_gb < 0:
+        return True
+    least_src, least_dst = whole_vms(rate / src.cap_gbps), whole_vms(rate / dst.cap_gbps)
+    relay_gbps = max([relay.vm_gbps for relay in relays])
+    if (least_src >= src_vms and least_dst >= dst_vms) or relay_gbps <= 0:
+        return False
+    relay_usd_per_h = min([relay.vm_usd_per_h for relay in relays])
+    hours = transfer.gbps_h / rate + transfer.vm_start_s / S_PER_H
+    for vms in range(min(least_src, least_dst), whole_vms(rate / direct.pair_gbps)):
+        rest_gbps = rate - vms * direct.pair_gbps
+        saved_usd_per_h = (src_vms - max(vms, least_src)) * src.vm_usd_per_h
+        saved_usd_per_h += (dst_vms - max(vms, least_dst)) * dst.vm_usd_per_h
+        saved_usd_per_h -= whole_vms(rest_gbps / relay_gbps) * relay_usd_per_h
+        if saved_usd_per_h * hours > dearer_usd_per_gb * transfer.volume_gb * rest_gbps / rate:
+            return True
+    return False

@@ -42,20 +42,33 @@ class Option:
 
 
 class _Figures(NamedTuple):
-    """Positions of both ends, and what the network carries from and to them at one bound."""
+    """Positions of both ends, and what the network carries from and to them at one bound.
+
+    Of one VM pair with all its connections, and of one connection.
+    """
 
     src: int
     dst: int
     out_of_gbps: list[float]
     into_gbps: list[float]
+    flow_out_of_gbps: list[float]
+    flow_into_gbps: list[float]
     egress_gbps: list[float]
     ingress_gbps: list[float]
 
     @classmethod
     def of(cls, request: TransferRequest, network: Network, bound: Bound) -> _Figures:
-        rates, position = network.rates(request.connections, bound), network.index
-        out_of, into = rates.out_of(request.src), rates.into(request.dst)
-        return cls(position[request.src], position[request.dst], out_of, into, *network.caps(bound))
+        src, dst, position = request.src, request.dst, network.index
+        rates, flows = network.rates(request.connections, bound), network.rates(1, bound)
+        return cls(
+            position[src],
+            position[dst],
+            rates.out_of(src),
+            rates.into(dst),
+            flows.out_of(src),
+            flows.into(dst),
+            *network.caps(bound),
+        )
 
 
 class OptionEvaluator:
@@ -113,26 +126,26 @@ class OptionEvaluator:
         figures = self._figures.get(bound)
         if figures is None:
             figures = self._figures[bound] = _Figures.of(self.request, self.network, bound)
-        src, dst, out_of, into, egress_gbps, ingress_gbps = figures
-        rate = allocation.rate_gbps
-        loads = [
-            rate / (egress_gbps[src] * allocation.src_vms),
-            rate / (ingress_gbps[dst] * allocation.dst_vms),
-        ]
-        out_use = in_use = 0.0
-        if allocation.direct_gbps:
-            pair_gbps = out_of[dst]
-            if pair_gbps <= 0:
+        src, dst, out_of, into, flow_out_of, flow_into, egress_gbps, ingress_gbps = figures
+        src_vms, dst_vms, rate = allocation.src_vms, allocation.dst_vms, allocation.rate_gbps
+        loads = [rate / (egress_gbps[src] * src_vms), rate / (ingress_gbps[dst] * dst_vms)]
+        out_connections = in_connections = 0.0
+        if flow := allocation.direct_gbps:
+            if out_of[dst] <= 0:
                 return 0.0
-            out_use = in_use = allocation.direct_gbps / pair_gbps
+            out_connections = in_connections = flow / flow_out_of[dst]
+            loads.append(flow / (out_of[dst] * min(src_vms, dst_vms)))
         for k, flow in allocation.relay_gbps.items():
             vm_gbps = min(out_of[k], into[k], ingress_gbps[k], egress_gbps[k])
             if vm_gbps <= 0:
                 return 0.0
-            out_use += flow / out_of[k]
-            in_use += flow / into[k]
+            out_connections += flow / flow_out_of[k]
+            in_connections += flow / flow_into[k]
+            loads.append(flow / (out_of[k] * src_vms))
+            loads.append(flow / (into[k] * dst_vms))
             loads.append(flow / (vm_gbps * allocation.relay_vms[k]))
-        loads += [out_use / allocation.src_vms, in_use / allocation.dst_vms]
+        each = self.request.connections
+        loads += [out_connections / (each * src_vms), in_connections / (each * dst_vms)]
         possible = rate / max(loads)
         # An optimum often leaves a little room; its bounds still enclose it.
         return min(rate, possible) if bound == "low" else max(rate, possible)

@@ -3,13 +3,20 @@
 For a source s, a destination d and relays r, with flows ``x_p`` in Gbit/s on the direct path and
 on each relay path, and integer numbers of VMs ``n``::
 
-    sum_p x_p = R                                        the rate
-    R <= E_s n_s,   R <= I_d n_d                         VM caps at the ends
-    sum_p x_p / A_sp <= n_s,   sum_p x_p / A_pd <= n_d   connection budgets at the ends
-    x_r <= u_r n_r,   u_r = min(A_sr, A_rd, I_r, E_r)    what one relay VM forwards
-    0 <= n_v <= N_v                                      quotas
+    sum_p x_p = R                                                the rate
+    R <= E_s n_s,   R <= I_d n_d                                 VM caps at the ends
+    sum_p x_p / (K f_sp) <= n_s,   sum_p x_p / (K f_pd) <= n_d   connections at the ends
+    x_sd <= P_sd n_s,   x_sd <= P_sd n_d                         limit of the direct path
+    x_r <= P_sr n_s,   x_r <= P_rd n_d                           limits of a relay's links
+    x_r <= u_r n_r,   u_r = min(P_sr, P_rd, I_r, E_r)            what one relay VM forwards
+    0 <= n_v <= N_v                                              quotas
 
     cost = D sum_p (x_p / R) fee_p + sum_v n_v price_v (T + t_start),    T = 8 D / R
+
+K is the number of connections of one VM, f the rate of one connection, and P what one VM pair
+reaches with K connections, ``min(A, K f)``. Paths share the VMs' connections and caps; the limit of
+a link is its own, so a slow path leaves the rest of its VMs to others. As ``P <= K f``, the
+connections of a relay VM suffice for what it forwards.
 
 :mod:`planner.transfer.optimum` solves it; `tests/planner/transfer/reference.py` states it through
 OR-Tools, in a form to read and to test against.
@@ -47,10 +54,21 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Direct:
-    """The direct path: rate of one VM pair, and egress fee."""
+    """The direct path.
+
+    Attributes
+    ----------
+    pair_gbps : float
+        What one VM pair reaches: ``P``.
+    usd_per_gb : float
+    connections_gbps : float
+        What the connections of one VM would carry if nothing else limited them: ``K f``, at
+        least `pair_gbps`.
+    """
 
     pair_gbps: float
     usd_per_gb: float
+    connections_gbps: float = inf
 
 
 # Not frozen: a plan makes one for each of some 70 regions, and freezing triples the time of that.
@@ -63,11 +81,14 @@ class Relay:
     region : int
         Identifies the relay; breaks ties.
     in_gbps, out_gbps : float
-        Rate of one VM pair on the first and the second link.
+        What one VM pair reaches on the first and the second link: ``P``.
     vm_gbps : float
         What one relay VM forwards: the least of both links and the VM's caps.
     usd_per_gb : float
         Egress fees of both links together.
+    in_connections_gbps, out_connections_gbps : float
+        What the connections of one VM would carry on the first and the second link if nothing
+        else limited them: ``K f``, at least `in_gbps` and `out_gbps`.
     """
 
     region: int
@@ -77,6 +98,8 @@ class Relay:
     usd_per_gb: float
     vm_usd_per_h: float
     quota: int
+    in_connections_gbps: float = inf
+    out_connections_gbps: float = inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +149,11 @@ def transfer_problem(request: TransferRequest, network: Network, prices: Prices)
     index = network.index
     volume_gb = request.volume_gb
     pair_gbps = network.rates(request.connections).out_of(src)[index[dst]]
-    direct = (
-        Direct(pair_gbps, prices.egress_usd_per_gb(src, dst, volume_gb)) if pair_gbps > 0 else None
-    )
+    direct = None
+    if pair_gbps > 0:
+        flow_gbps = network.rates(1).out_of(src)[index[dst]]
+        fee = prices.egress_usd_per_gb(src, dst, volume_gb)
+        direct = Direct(pair_gbps, fee, request.connections * flow_gbps)
     relays = _relays(request, network, prices) if request.relays != "none" else []
     return TransferProblem(
         volume_gb,
@@ -142,13 +167,15 @@ def transfer_problem(request: TransferRequest, network: Network, prices: Prices)
 
 def _relays(request: TransferRequest, network: Network, prices: Prices) -> list[Relay]:
     """Return the regions that may relay, whose links both carry something at a known price."""
-    src, dst = request.src, request.dst
-    rates = network.rates(request.connections)
+    src, dst, connections = request.src, request.dst, request.connections
+    rates, flows = network.rates(connections), network.rates(1)
     out_of, into = rates.out_of(src), rates.into(dst)
     figures = zip(
         network.sites,
         out_of,
         into,
+        flows.out_of(src),
+        flows.into(dst),
         map(min, out_of, into, network.forwarding_gbps),
         relayed_usd_per_gb(prices, network, src, dst, request.volume_gb),
         site_vms_usd_per_h(prices, network),
@@ -157,12 +184,24 @@ def _relays(request: TransferRequest, network: Network, prices: Prices) -> list[
     only = request.relays if request.relays not in {"any", "one"} else None
     forbidden, vms, vms_in = request.forbidden, request.vms, request.vms_in
     relays = []
-    for k, (region, in_gbps, out_gbps, vm_gbps, usd_per_gb, vm_usd_per_h) in enumerate(figures):
+    for k, figure in enumerate(figures):
+        region, in_gbps, out_gbps, in_flow, out_flow, vm_gbps, usd_per_gb, vm_usd_per_h = figure
         # What a link would cost may not be known: then it can't be recommended.
         if in_gbps <= 0 or out_gbps <= 0 or usd_per_gb == inf or region in forbidden:
             continue
         if only is not None and region != only:
             continue
-        quota = vms_in.get(region, vms) if vms_in else vms
-        relays.append(Relay(k, in_gbps, out_gbps, vm_gbps, usd_per_gb, vm_usd_per_h, quota))
+        relays.append(
+            Relay(
+                k,
+                in_gbps,
+                out_gbps,
+                vm_gbps,
+                usd_per_gb,
+                vm_usd_per_h,
+                vms_in.get(region, vms) if vms_in else vms,
+                connections * in_flow,
+                connections * out_flow,
+            )
+        )
     return relays

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from functools import cached_property
 from itertools import pairwise
+from math import ceil
 
 from planner.model.answer import Cost, identified
 from planner.model.catalogue import Catalogue
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.transfer.advice import Adviser
-from planner.transfer.allocation import Allocation
+from planner.transfer.allocation import EQUAL, Allocation
 from planner.transfer.bottlenecks import Bottlenecks
 from planner.transfer.decision import Decider
 from planner.transfer.explanation import Explanation
@@ -106,33 +107,64 @@ class _PlanBuilder:
         )
         if allocation.direct_gbps:
             flows.insert(0, (None, allocation.direct_gbps))
-        return tuple(self._path(relay, flow, allocation) for relay, flow in flows)
+        counts = self._path_connections(flows, allocation)
+        return tuple(
+            self._path(relay, flow, allocation, count)
+            for (relay, flow), count in zip(flows, counts, strict=True)
+        )
 
-    def _path(self, relay: int | None, flow_gbps: float, allocation: Allocation) -> PathPlan:
-        request, network = self.request, self.decider.network
-        names = [request.src, request.dst]
-        if relay is not None:
-            names.insert(1, self.regions[relay])
-        links = list(pairwise(names))
-        per_vm = [network.link(a, b).rate_gbps(request.connections) for a, b in links]
-        fees = sum(self.decider.prices.egress_usd_per_gb(a, b, request.volume_gb) for a, b in links)
-        # Each VM pair that is fully used opens all its connections; a share needs its share.
-        connections = max(1, round(request.connections * flow_gbps / min(per_vm)))
-        if len(allocation.relay_gbps) + bool(allocation.direct_gbps) == 1:
-            connections = self._connections(allocation)
+    def _path(
+        self, relay: int | None, flow_gbps: float, allocation: Allocation, connections: int
+    ) -> PathPlan:
+        links = self._links(relay)
+        volume_gb = self.request.volume_gb
         return PathPlan(
-            tuple(names),
+            tuple(self._regions_of(relay)),
             flow_gbps,
             flow_gbps / allocation.rate_gbps,
             connections,
             self.decider.path_rtt_ms(relay),
-            fees,
+            sum(self.decider.prices.egress_usd_per_gb(a, b, volume_gb) for a, b in links),
             self.bottlenecks.of_path(relay),
         )
 
+    def _regions_of(self, relay: int | None) -> list[str]:
+        between = [] if relay is None else [self.regions[relay]]
+        return [self.request.src, *between, self.request.dst]
+
+    def _links(self, relay: int | None) -> list[tuple[str, str]]:
+        return list(pairwise(self._regions_of(relay)))
+
+    def _path_connections(
+        self, flows: list[tuple[int | None, float]], allocation: Allocation
+    ) -> list[int]:
+        """Return how many connections each path opens on each of its links.
+
+        As many as its rate needs. Where links are slow, it may also be each connection that is:
+        as long as VMs have connections to spare, a path gets its share of those that its rate
+        was measured with.
+        """
+        if len(flows) == 1:
+            return [self._connections(allocation)]
+        each, network = self.request.connections, self.decider.network
+        needs, wishes = [], []
+        for relay, flow in flows:
+            links = [network.link(a, b) for a, b in self._links(relay)]
+            slowest_flow_gbps = min(link.rate_gbps(1) for link in links)
+            pair_gbps = min(link.rate_gbps(each) for link in links)
+            needs.append(ceil(flow / slowest_flow_gbps * (1 - EQUAL)))
+            wishes.append(max(0, round(each * flow / pair_gbps) - needs[-1]))
+        spare = each * min(allocation.src_vms, allocation.dst_vms) - sum(needs)
+        granted = min(1.0, max(0, spare) / (sum(wishes) or 1))
+        return [need + int(wish * granted) for need, wish in zip(needs, wishes, strict=True)]
+
     def _connections(self, allocation: Allocation) -> int:
-        """Return the connections of a plan over one path."""
-        return self.request.connections * max(allocation.src_vms, allocation.dst_vms)
+        """Return the connections of a plan over one path: all that the VMs of a link can open."""
+        src, dst = allocation.src_vms, allocation.dst_vms
+        pairs = min(src, dst)
+        for relay in allocation.relay_vms.values():
+            pairs = max(min(src, relay), min(relay, dst))
+        return self.request.connections * pairs
 
     def vms(self, allocation: Allocation) -> dict[str, int]:
         counts = {self.request.src: allocation.src_vms}

@@ -1,8 +1,10 @@
 """Branch and bound over the numbers of VMs of one transfer.
 
 :mod:`planner.transfer.problem` states the problem. Few integers matter (VMs at both ends and at
-about eight of sixty relays), and each node of the search is a linear program of three to six rows
-(:mod:`planner.solvers.simplex`).
+about eight of sixty relays), and each node of the search is a linear program of a few rows
+(:mod:`planner.solvers.simplex`). Limits of paths are bounds at the most VMs of a node, which are
+exact once the VMs at the ends are decided; until then, rows ``x <= P n`` are added where a solution
+breaks them, so that each node's bound is that of the whole program.
 
 All costs are multiplied by the rate R, which makes them linear::
 
@@ -20,20 +22,23 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count
 from math import floor, inf
+from operator import add
 from typing import TypeAlias
 
 from planner.model.units import S_PER_H
 from planner.solvers.simplex import BoxedSimplex
-from planner.transfer.allocation import EQUAL, Allocation, allocate, whole_vms
+from planner.transfer.allocation import EQUAL, Allocation, allocate, scarce_connections, whole_vms
 from planner.transfer.problem import Relay, TransferProblem
 
 NEGLIGIBLE = 5e-8
 """Shares of the rate below this are what the program's rounding left: the largest path takes them,
 well within :data:`~planner.transfer.allocation.ROUNDING`."""
 GAP = 1e-6  # relative: a hundredth of a cent on a hundred dollars
+BROKEN = 1e-7  # in VMs: beyond what the program's rounding leaves
 Range: TypeAlias = tuple[int, int]
 # In place of a relay's position.
 SOURCE, DESTINATION = -2, -1
+DIRECT = -1
 
 
 @dataclass(slots=True)
@@ -94,6 +99,8 @@ class _Search:
         self.full_rate_h = transfer.gbps_h / rate_gbps
         direct = transfer.direct
         self.direct = direct if direct and direct.pair_gbps > 0 else None
+        self.scarce = scarce_connections(transfer, relays)
+        self.limits: list[tuple[int, int]] = []  # links that had a row: path and end
         fees = [relay.usd_per_gb for relay in relays]
         if self.direct:
             fees.append(self.direct.usd_per_gb)
@@ -116,12 +123,12 @@ class _Search:
             return self.best
         least_gbps = self.least_share * self.rate_gbps
         pair = self.direct.pair_gbps if self.direct else 0.0
-        fastest_out = max([pair, *[relay.in_gbps for relay in self.relays]])
-        fastest_in = max([pair, *[relay.out_gbps for relay in self.relays]])
+        most_out = pair + sum([relay.in_gbps for relay in self.relays])
+        most_in = pair + sum([relay.out_gbps for relay in self.relays])
         fresh: list[_Node | None] = [
             self._node(
-                (whole_vms(least_gbps / min(src.cap_gbps, fastest_out)), src.quota),
-                (whole_vms(least_gbps / min(dst.cap_gbps, fastest_in)), dst.quota),
+                (whole_vms(least_gbps / min(src.cap_gbps, most_out)), src.quota),
+                (whole_vms(least_gbps / min(dst.cap_gbps, most_in)), dst.quota),
                 [(0, relay.quota) for relay in self.relays],
             )
         ]
@@ -129,7 +136,7 @@ class _Search:
         order = count()
         while True:
             for part in fresh:
-                solution = part.program.solve() if part else None
+                solution = self._solved(part) if part else None
                 if part is None or solution is None:
                     continue
                 bound = part.program.value(solution) + part.constant
@@ -192,11 +199,60 @@ class _Search:
         program, decided = self._program(src, dst, relays, share, decided_usd_per_h, worth)
         return _Node(src, dst, relays, program, decided + self._constant_usd(), share, worth)
 
+    def _solved(self, node: _Node) -> list[float] | None:
+        """Return the optimum of a node within the limits of all links; None if it has none."""
+        program, src_column, dst_column = node.program, self.src_column, self.dst_column
+        while (solution := program.solve()) is not None:
+            broken = []
+            src_open, dst_open = node.src[0] < node.src[1], node.dst[0] < node.dst[1]
+            if src_open or dst_open:
+                src_vms, dst_vms = solution[src_column], solution[dst_column]
+                flows = [share * self.rate_gbps for share in self._shares(solution)]
+                paths: list[tuple[int, float, float, float]] = []
+                if self.direct and flows[0]:
+                    pair = self.direct.pair_gbps
+                    paths.append((DIRECT, flows[0], pair, pair))
+                paths += [
+                    (k, flow, relay.in_gbps, relay.out_gbps)
+                    for k, (flow, relay) in enumerate(zip(flows[1:], self.relays, strict=True))
+                    if flow
+                ]
+                for k, flow, out_gbps, in_gbps in paths:
+                    if src_open and flow > (src_vms + BROKEN) * out_gbps:
+                        broken.append((k, SOURCE))
+                    if dst_open and flow > (dst_vms + BROKEN) * in_gbps:
+                        broken.append((k, DESTINATION))
+            if not broken:
+                return solution
+            for k, end in broken:
+                vms = node.src if end == SOURCE else node.dst
+                program.add_row(self._limit_row(k, end, len(program.lower)), 0.0, float(vms[1]))
+                if (k, end) not in self.limits:
+                    self.limits.append((k, end))
+        return None
+
+    def _shares(self, solution: list[float]) -> list[float]:
+        """Return what the direct path and each relay carry, in shares of the rate."""
+        relayed = solution[1 : self.src_column]
+        return [solution[0], *map(add, relayed[::2], relayed[1::2])]
+
+    def _limit_row(self, k: int, end: int, width: int) -> list[float]:
+        """Return the row ``x / P - n <= 0`` of a path's link at one end."""
+        row = [0.0] * width
+        if k == DIRECT:
+            assert self.direct is not None
+            row[0] = self.rate_gbps / self.direct.pair_gbps
+        else:
+            relay = self.relays[k]
+            pair_gbps = relay.in_gbps if end == SOURCE else relay.out_gbps
+            row[1 + 2 * k] = row[2 + 2 * k] = self.rate_gbps / pair_gbps
+        row[self.src_column if end == SOURCE else self.dst_column] = -1.0
+        return row
+
     def _rounded(self, solution: list[float]) -> Allocation | None:
         """Return a node's flows with whole VMs, if the quotas and the budget allow it."""
         transfer, rate = self.transfer, self.rate_gbps
-        shares = [solution[0]]
-        shares += [solution[1 + 2 * k] + solution[2 + 2 * k] for k in range(len(self.relays))]
+        shares = self._shares(solution)
         kept = [share if share > NEGLIGIBLE else 0.0 for share in shares]
         if not any(kept):
             return None
@@ -281,13 +337,22 @@ class _Search:
         constant = node.constant
         program.lower[self.src_column], program.upper[self.src_column] = src
         program.lower[self.dst_column], program.upper[self.dst_column] = dst
-        for k, (relay, was, now) in enumerate(zip(self.relays, node.relays, relays, strict=True)):
+        most = self._most_shares(src, dst, relays)
+        program.upper[: len(most)] = most
+        for relay, was, now in zip(self.relays, node.relays, relays, strict=True):
             if was != now:
-                one_vm = relay.vm_gbps / self.rate_gbps
-                program.upper[1 + 2 * k] = one_vm * now[0]
-                program.upper[2 + 2 * k] = one_vm * (now[1] - now[0])
                 constant += (now[0] - was[0]) * self._vm_usd(relay.vm_usd_per_h, 1.0)
         return _Node(src, dst, relays, program, constant, 1.0)
+
+    def _most_shares(self, src: Range, dst: Range, relays: list[Range]) -> list[float]:
+        """Return what the direct flow, and each relay's paid and further flow, are at most."""
+        rate = self.rate_gbps
+        most = [self.direct.pair_gbps * min(src[1], dst[1]) / rate if self.direct else 0.0]
+        for relay, (low, high) in zip(self.relays, relays, strict=True):
+            links_gbps = min(relay.in_gbps * src[1], relay.out_gbps * dst[1])
+            paid = min(relay.vm_gbps * low, links_gbps)
+            most += (paid / rate, (min(relay.vm_gbps * high, links_gbps) - paid) / rate)
+        return most
 
     def _vm_usd(self, usd_per_h: float, share: float) -> float:
         """Return the cost of one VM times the share of the rate, at that share."""
@@ -304,19 +369,12 @@ class _Search:
     ) -> tuple[BoxedSimplex, float]:
         """Return the program of a node, and the cost that its ranges have decided."""
         transfer, direct, rate = self.transfer, self.direct, self.rate_gbps
-        one_flow = rate / direct.pair_gbps if direct else 0.0
-        out_use, in_use = [one_flow], [one_flow]
         cost = [transfer.volume_gb * direct.usd_per_gb if direct else 0.0]
-        upper = [min(src[1], dst[1]) / one_flow if direct else 0.0]
         decided = 0.0
-        for relay, (low, high) in zip(self.relays, relays, strict=True):
-            out_use += (rate / relay.in_gbps,) * 2
-            in_use += (rate / relay.out_gbps,) * 2
+        for relay, (low, _) in zip(self.relays, relays, strict=True):
             vm_usd = self._vm_usd(relay.vm_usd_per_h, least_share)
-            one_vm = relay.vm_gbps / rate
             fee = transfer.volume_gb * relay.usd_per_gb
-            cost += (fee, fee + vm_usd / one_vm)
-            upper += (one_vm * low, one_vm * (high - low))
+            cost += (fee, fee + vm_usd / (relay.vm_gbps / rate))
             decided += low * vm_usd
         start_usd = 0.0
         if not self.fixed_rate:  # the envelope of the start-up term
@@ -328,14 +386,15 @@ class _Search:
             start_usd,
         )
 
-        flows = len(upper)
-        rows = [
-            [1.0] * flows + [0.0, 0.0, -1.0],
-            [*out_use, -1.0, 0.0, 0.0],
-            [*in_use, 0.0, -1.0, 0.0],
-        ]
-        rhs = [0.0, 0.0, 0.0]
-        slack = [0.0, float(src[1]), float(dst[1])]
+        most = self._most_shares(src, dst, relays)
+        flows = len(most)
+        rows = [[1.0] * flows + [0.0, 0.0, -1.0]]
+        rhs, slack = [0.0], [0.0]
+        for end, vms, scarce in zip((SOURCE, DESTINATION), (src, dst), self.scarce, strict=True):
+            if scarce:
+                rows.append(self._connections_row(end))
+                rhs.append(0.0)
+                slack.append(float(vms[1]))
         if not self.fixed_rate:  # with a fixed rate, these two are bounds on the VMs
             rows.append([0.0] * flows + [-1.0, 0.0, rate / transfer.src.cap_gbps])
             rows.append([0.0] * flows + [0.0, -1.0, rate / transfer.dst.cap_gbps])
@@ -359,9 +418,22 @@ class _Search:
             rhs,
             cost + [0.0] * height,
             [0.0] * flows + [float(src[0]), float(dst[0]), least_share] + [0.0] * height,
-            [*upper, float(src[1]), float(dst[1]), 1.0, *slack],
+            [*most, float(src[1]), float(dst[1]), 1.0, *slack],
         )
+        for k, end in self.limits:
+            vms = src if end == SOURCE else dst
+            if vms[0] < vms[1]:
+                program.add_row(self._limit_row(k, end, len(program.lower)), 0.0, float(vms[1]))
         return program, decided
+
+    def _connections_row(self, end: int) -> list[float]:
+        """Return the row of one end's connections: those in use, in VMs, less the VMs there."""
+        rate = self.rate_gbps
+        row = [rate / self.direct.connections_gbps if self.direct else 0.0]
+        for relay in self.relays:
+            out = end == SOURCE
+            row += (rate / (relay.in_connections_gbps if out else relay.out_connections_gbps),) * 2
+        return [*row, -float(end == SOURCE), -float(end == DESTINATION), 0.0]
 
 
 class LeastCost(_Search):

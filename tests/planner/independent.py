@@ -32,11 +32,20 @@ def least_cost_usd(transfer: TransferProblem, rate_gbps: float) -> float:
     for column, end in ((src, transfer.src), (dst, transfer.dst)):
         cost[column] = end.vm_usd_per_h * hours
         most[column] = end.quota
-    src_budget, dst_budget = np.zeros(size), np.zeros(size)
-    src_budget[src] = dst_budget[dst] = -1
+    src_connections, dst_connections = np.zeros(size), np.zeros(size)
+    src_connections[src] = dst_connections[dst] = -1
+
+    def limited(path: int, vms: int, one_vm_gbps: float) -> None:
+        row = np.zeros(size)
+        row[path], row[vms] = rate_gbps / one_vm_gbps, -1
+        rows.append(row)
+
     if transfer.direct and transfer.direct.pair_gbps > 0:
         cost[0] = transfer.volume_gb * transfer.direct.usd_per_gb
-        src_budget[0] = dst_budget[0] = rate_gbps / transfer.direct.pair_gbps
+        src_connections[0] = rate_gbps / transfer.direct.connections_gbps
+        dst_connections[0] = rate_gbps / transfer.direct.connections_gbps
+        limited(0, src, transfer.direct.pair_gbps)
+        limited(0, dst, transfer.direct.pair_gbps)
     else:
         most[0] = 0
     for k, relay in enumerate(relays):
@@ -44,11 +53,11 @@ def least_cost_usd(transfer: TransferProblem, rate_gbps: float) -> float:
         cost[path] = transfer.volume_gb * relay.usd_per_gb
         cost[vms] = relay.vm_usd_per_h * hours
         most[vms] = relay.quota
-        src_budget[path] = rate_gbps / relay.in_gbps
-        dst_budget[path] = rate_gbps / relay.out_gbps
-        forwards = np.zeros(size)
-        forwards[path], forwards[vms] = rate_gbps / relay.vm_gbps, -1
-        rows.append(forwards)
+        src_connections[path] = rate_gbps / relay.in_connections_gbps
+        dst_connections[path] = rate_gbps / relay.out_connections_gbps
+        limited(path, src, relay.in_gbps)
+        limited(path, dst, relay.out_gbps)
+        limited(path, vms, relay.vm_gbps)
     # As rows: HiGHS goes wrong on fractional bounds of integer variables.
     for column, end in ((src, transfer.src), (dst, transfer.dst)):
         cap = np.zeros(size)
@@ -60,7 +69,7 @@ def least_cost_usd(transfer: TransferProblem, rate_gbps: float) -> float:
     result = milp(
         cost / scale,
         constraints=[
-            LinearConstraint(np.array([src_budget, dst_budget, *rows]), -np.inf, 0),
+            LinearConstraint(np.array([src_connections, dst_connections, *rows]), -np.inf, 0),
             LinearConstraint(shares[None], 1, 1),
         ],
         bounds=Bounds(0, most),
@@ -79,29 +88,37 @@ def most_rate_gbps(transfer: TransferProblem, further: dict[str, float] | None =
     transfer : TransferProblem
     further : dict, optional
         How much more there is of a resource: ``src connections``, ``dst connections``,
-        ``src cap``, ``dst cap`` in VMs, or a relay's region (as text) in VMs.
+        ``src cap``, ``dst cap``, ``direct path``, ``path into R`` and ``path out of R`` of a
+        relay's region R, or R itself (as text), all in VMs.
     """
     more = further or {}
-    relays = transfer.relays
-    direct = transfer.direct.pair_gbps if transfer.direct else 0.0
-    unit = max([direct, *(r.in_gbps for r in relays), *(r.out_gbps for r in relays)])
+    relays, src, dst = transfer.relays, transfer.src, transfer.dst
+    direct = transfer.direct if transfer.direct and transfer.direct.pair_gbps > 0 else None
+    unit = max([0.0, *(r.in_gbps for r in relays), *(r.out_gbps for r in relays)])
+    unit = max(unit, direct.pair_gbps) if direct else unit
     if unit <= 0:
         return 0.0
-    inverse = unit / direct if direct > 0 else 0.0
     rows = [
-        [inverse, *(unit / r.in_gbps for r in relays)],
-        [inverse, *(unit / r.out_gbps for r in relays)],
-        [unit / transfer.src.cap_gbps] * (1 + len(relays)),
-        [unit / transfer.dst.cap_gbps] * (1 + len(relays)),
+        [unit / direct.connections_gbps if direct else 0.0],
+        [unit / direct.connections_gbps if direct else 0.0],
+        [unit / src.cap_gbps] * (1 + len(relays)),
+        [unit / dst.cap_gbps] * (1 + len(relays)),
     ]
+    rows[0] += [unit / r.in_connections_gbps for r in relays]
+    rows[1] += [unit / r.out_connections_gbps for r in relays]
     limits = [
-        transfer.src.quota + more.get("src connections", 0.0),
-        transfer.dst.quota + more.get("dst connections", 0.0),
-        transfer.src.quota + more.get("src cap", 0.0),
-        transfer.dst.quota + more.get("dst cap", 0.0),
+        src.quota + more.get("src connections", 0.0),
+        dst.quota + more.get("dst connections", 0.0),
+        src.quota + more.get("src cap", 0.0),
+        dst.quota + more.get("dst cap", 0.0),
     ]
-    bounds: list[tuple[float, float | None]] = [(0, None if direct > 0 else 0)]
-    bounds += [(0, r.vm_gbps * (r.quota + more.get(str(r.region), 0.0)) / unit) for r in relays]
+    pairs = min(src.quota, dst.quota) + more.get("direct path", 0.0)
+    bounds: list[tuple[float, float]] = [(0, direct.pair_gbps * pairs / unit if direct else 0)]
+    for r in relays:
+        into = r.in_gbps * (src.quota + more.get(f"path into {r.region}", 0.0))
+        out_of = r.out_gbps * (dst.quota + more.get(f"path out of {r.region}", 0.0))
+        passed = r.vm_gbps * (r.quota + more.get(str(r.region), 0.0))
+        bounds.append((0, min(into, out_of, passed) / unit))
     result = linprog(-np.ones(1 + len(relays)), A_ub=rows, b_ub=limits, bounds=bounds)
     assert result.status == 0, result.message
     return float(-result.fun * unit)
@@ -127,15 +144,21 @@ def check(transfer: TransferProblem, found: Allocation) -> None:
     egress_usd = 0.0
     if found.direct_gbps:
         assert transfer.direct is not None
-        direct_use = found.direct_gbps / transfer.direct.pair_gbps
+        direct_use = found.direct_gbps / transfer.direct.connections_gbps
+        assert below(found.direct_gbps, transfer.direct.pair_gbps * found.src_vms)
+        assert below(found.direct_gbps, transfer.direct.pair_gbps * found.dst_vms)
         egress_usd = found.direct_gbps / rate * transfer.direct.usd_per_gb * transfer.volume_gb
-    assert below(direct_use + sum(gbps / r.in_gbps for r, gbps in flows), found.src_vms)
-    assert below(direct_use + sum(gbps / r.out_gbps for r, gbps in flows), found.dst_vms)
+    out_use = direct_use + sum(gbps / r.in_connections_gbps for r, gbps in flows)
+    in_use = direct_use + sum(gbps / r.out_connections_gbps for r, gbps in flows)
+    assert below(out_use, found.src_vms)
+    assert below(in_use, found.dst_vms)
     hourly = found.src_vms * transfer.src.vm_usd_per_h + found.dst_vms * transfer.dst.vm_usd_per_h
     for relay, gbps in flows:
         vms = found.relay_vms[relay.region]
         assert vms <= relay.quota
         assert below(gbps, relay.vm_gbps * vms)
+        assert below(gbps, relay.in_gbps * found.src_vms)
+        assert below(gbps, relay.out_gbps * found.dst_vms)
         egress_usd += gbps / rate * relay.usd_per_gb * transfer.volume_gb
         hourly += vms * relay.vm_usd_per_h
     hours = 8 * transfer.volume_gb / rate / 3600

@@ -156,7 +156,7 @@ def test_fewer_vms_scale_everything_alike(have_src: int, have_dst: int) -> None:
 
 
 def test_a_document_that_is_none_is_refused() -> None:
-    good = _plan(_network(5.0, 6.0, 0.02)).model_dump("json")
+    good = _plan(_network(5.0, 6.0, 0.02), relays="r", connections=4).model_dump("json")
     assert predicted(good).verdict == "relay"
     path = good["paths"][0]
     changes: tuple[dict[str, Any], ...] = (

@@ -65,7 +65,9 @@ def flat(direct_gbps: float, other_gbps: float = 4.0) -> Floats:
 
 
 def transfer(net: Network, **further: Any) -> dict[str, Any]:
-    request = TransferRequest("a", "b", **{"objective": "time", "volume_gb": VOLUME_GB, **further})
+    # Too few connections to divide: each plan is over one path.
+    usual = {"objective": "time", "volume_gb": VOLUME_GB, "connections": 4}
+    request = TransferRequest("a", "b", **{**usual, **further})
     return recommend(request, net, PRICES).model_dump("json")
 
 
@@ -174,14 +176,15 @@ def test_a_deadline_about_to_be_missed_is_a_reason() -> None:
 
 
 def test_what_is_left_of_a_budget_binds_the_new_plan() -> None:
-    net, shifted = network(flat(5.0)), network(flat(0.5))
-    free = replan(transfer(net), 300.0, 480.0, shifted, PRICES)
+    net, shifted = network(flat(5.0), cap_gbps=5.0), network(flat(0.5), cap_gbps=5.0)
+    free = replan(transfer(net, connections=64), 300.0, 480.0, shifted, PRICES)
     assert free.plan is not None
     assert free.change is not None
     # Spent: 300 GB at 0.02, two VMs for nine minutes. Left: too little to relay everything.
     spent_usd = 300 * 0.02 + 2 * 540 / 3600
     assert free.change.cost_usd.total > 28.0
-    bound = replan(transfer(net, budget_usd=28.0 + spent_usd), 300.0, 480.0, shifted, PRICES)
+    limited = transfer(net, connections=64, budget_usd=28.0 + spent_usd)
+    bound = replan(limited, 300.0, 480.0, shifted, PRICES)
     assert bound.plan is not None
     assert bound.plan["request"]["budget_usd"] == pytest.approx(28.0, rel=1e-3)
     assert bound.plan["cost_usd"]["total"] <= 28.0 * (1 + 1e-3)

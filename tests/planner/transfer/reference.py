@@ -54,16 +54,21 @@ def least_cost_reference(
     model.Add(x_direct + total(x.values()) == 1)
     model.Add(n_src >= R / src.cap_gbps)
     model.Add(n_dst >= R / dst.cap_gbps)
-    use = x_direct * (R / direct.pair_gbps) if direct else 0
-    model.Add(use + total(x[r.region] * (R / r.in_gbps) for r in relays) <= n_src)
-    model.Add(use + total(x[r.region] * (R / r.out_gbps) for r in relays) <= n_dst)
+    used = x_direct * (R / direct.connections_gbps) if direct else 0
+    model.Add(used + total(x[r.region] * (R / r.in_connections_gbps) for r in relays) <= n_src)
+    model.Add(used + total(x[r.region] * (R / r.out_connections_gbps) for r in relays) <= n_dst)
+    if direct:
+        model.Add(x_direct * (R / direct.pair_gbps) <= n_src)
+        model.Add(x_direct * (R / direct.pair_gbps) <= n_dst)
     for r in relays:
+        model.Add(x[r.region] * (R / r.in_gbps) <= n_src)
+        model.Add(x[r.region] * (R / r.out_gbps) <= n_dst)
         model.Add(x[r.region] * (R / r.vm_gbps) <= n[r.region])
     if most_relays is not None:
-        used = {r.region: model.BoolVar(f"use {r.region}") for r in relays}
+        chosen = {r.region: model.BoolVar(f"use {r.region}") for r in relays}
         for r in relays:
-            model.Add(x[r.region] <= used[r.region])
-        model.Add(total(used.values()) <= most_relays)
+            model.Add(x[r.region] <= chosen[r.region])
+        model.Add(total(chosen.values()) <= most_relays)
 
     egress = total(x[r.region] * (transfer.volume_gb * r.usd_per_gb) for r in relays)
     if direct:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from math import inf
 from typing import get_args
 
 from hypothesis import HealthCheck, settings
@@ -27,6 +29,8 @@ RATES = st.sampled_from([0.5, 1.0, 2.0, 5.0, 10.0]) | st.floats(0.05, 20.0).map(
 FEES = st.sampled_from([0.0, 0.01, 0.02, 0.09]) | st.floats(0.0, 0.2).map(lambda usd: round(usd, 4))
 VM_PRICES = st.sampled_from([0.0, 0.1, 1.5]) | st.floats(0.0, 8.0).map(lambda usd: round(usd, 3))
 QUOTAS = st.integers(1, 4)
+# What a VM's connections carry over what its pair reaches.
+PLENTY = st.sampled_from([inf, inf, 1.0, 1.0, 1.2, 2.0, 5.0])
 SCALES = st.sampled_from([1.0, 1.0, 1.0, 1e-4, 1e3])
 VOLUMES = st.sampled_from([1.0, 100.0, 500.0, 1e-6, 1e6]) | st.floats(0.1, 1e4)
 
@@ -42,27 +46,29 @@ def transfers(draw: st.DrawFn, most_relays: int = 6) -> TransferProblem:
     def end() -> End:
         return End(rate(), draw(VM_PRICES), draw(QUOTAS))
 
-    direct = Direct(rate(), draw(FEES)) if draw(st.integers(0, 5)) else None
+    direct = None
+    if draw(st.integers(0, 5)):
+        pair_gbps = rate()
+        direct = Direct(pair_gbps, draw(FEES), pair_gbps * draw(PLENTY))
     relays = []
     for region in range(draw(st.integers(0 if direct else 1, most_relays))):
         in_gbps, out_gbps = rate(), rate()
         vm_gbps = min(in_gbps, out_gbps) * draw(st.sampled_from([1.0, 1.0, 0.5]))
         relays.append(
-            Relay(region, in_gbps, out_gbps, vm_gbps, draw(FEES), draw(VM_PRICES), draw(QUOTAS))
+            Relay(
+                region,
+                in_gbps,
+                out_gbps,
+                vm_gbps,
+                draw(FEES),
+                draw(VM_PRICES),
+                draw(QUOTAS),
+                in_gbps * draw(PLENTY),
+                out_gbps * draw(PLENTY),
+            )
         )
         if draw(st.integers(0, 4)) == 0:  # its equal
-            copy = relays[-1]
-            relays.append(
-                Relay(
-                    most_relays + region,
-                    copy.in_gbps,
-                    copy.out_gbps,
-                    copy.vm_gbps,
-                    copy.usd_per_gb,
-                    copy.vm_usd_per_h,
-                    draw(QUOTAS),
-                )
-            )
+            relays.append(replace(relays[-1], region=most_relays + region, quota=draw(QUOTAS)))
     start_s = draw(st.sampled_from([0.0, 60.0, 600.0]))
     return TransferProblem(draw(VOLUMES), end(), end(), direct, relays, start_s)
 

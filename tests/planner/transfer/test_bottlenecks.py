@@ -9,6 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from planner.model.answer import Bottleneck
 from planner.model.errors import DataError, InfeasibleError
 from planner.model.network import Network
 from planner.model.pricing import FlatPrices
@@ -73,6 +74,22 @@ def in_use(
     )
 
 
+def resource_of(found: Bottleneck, request: TransferRequest, regions: list[str]) -> str:
+    """Return the name that the independent program gives a bottleneck's resource."""
+    ends = {request.src: "src", request.dst: "dst"}
+    if found.constraint == "relay VM":
+        return str(regions.index(found.region))
+    if found.region in ends:
+        return f"{ends[found.region]} {found.constraint.split()[-1]}"
+    src, dst = found.region.split(" -> ")
+    if (src, dst) == (request.src, request.dst):
+        return "direct path"
+    if src == request.src:
+        return f"path into {regions.index(dst)}"
+    assert dst == request.dst
+    return f"path out of {regions.index(src)}"
+
+
 @patient
 @given(requests(), networks(), prices())
 def test_one_more_unit_brings_what_is_said_and_no_other_limit_binds(
@@ -92,17 +109,21 @@ def test_one_more_unit_brings_what_is_said_and_no_other_limit_binds(
         assert gain <= min(limits.values()) * (1 + 3e-6)
         return
     problem = in_use(plan, request, network, price_list)
-    ends = {request.src: "src", request.dst: "dst"}
     said = dict.fromkeys(["src connections", "dst connections", "src cap", "dst cap"], 0.0)
-    said |= {str(relay.region): 0.0 for relay in problem.relays}
+    said["direct path"] = 0.0
     regions = list(network.sites)
+    for relay in problem.relays:
+        for name in (str(relay.region), f"path into {relay.region}", f"path out of {relay.region}"):
+            said[name] = 0.0
     for found in plan.bottlenecks:
-        if found.constraint == "relay VM":
-            name = str(regions.index(found.region))
-        else:
-            name = f"{ends[found.region]} {found.constraint.split()[-1]}"
+        name = resource_of(found, request, regions)
         assert said[name] == 0.0
         said[name] = found.gain_per_unit
+        if found.constraint in {"path", "connections"} and "->" in found.region:
+            src, dst = found.region.split(" -> ")
+            limits = limits_of(network, src, dst, request.connections)
+            other = "path" if found.constraint == "connections" else "connections"
+            assert limits[found.constraint] <= limits[other] * (1 + 1e-9)
     assert any(said.values())
     rate_gbps = most_rate_gbps(problem)
     slack_gbps = 1e-7 * rate_gbps

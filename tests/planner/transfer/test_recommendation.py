@@ -67,20 +67,23 @@ def assert_sound(
     assert below(plan.duration_s, request.deadline_s or inf)
     assert below(request.min_throughput_gbps or 0.0, plan.throughput_gbps)
     # What VMs and links carry (the hose model), from the network's own figures.
-    out_use = in_use = 0.0
+    out_flows = in_flows = 0.0
     for path in plan.paths:
+        assert path.connections >= 1
         for link in zip(path.regions, path.regions[1:], strict=False):
             pair_gbps = network.link(*link).rate_gbps(request.connections)
-            out_use += path.throughput_gbps / pair_gbps if link[0] == request.src else 0.0
-            in_use += path.throughput_gbps / pair_gbps if link[1] == request.dst else 0.0
-            vms = min(plan.vms[end] for end in link) if len(path.regions) == 2 else inf
-            assert below(path.throughput_gbps, pair_gbps * vms)
+            flow_gbps = network.link(*link).rate_gbps(1)
+            needed = path.throughput_gbps / flow_gbps
+            assert below(needed, path.connections)
+            out_flows += needed if link[0] == request.src else 0.0
+            in_flows += needed if link[1] == request.dst else 0.0
+            assert below(path.throughput_gbps, pair_gbps * min(plan.vms[end] for end in link))
         for relay in path.regions[1:-1]:
             site = network.sites[relay]
             caps = min(site.ingress_gbps.expected, site.egress_gbps.expected)
             assert below(path.throughput_gbps, caps * plan.vms[relay])
-    assert below(out_use, plan.vms[request.src])
-    assert below(in_use, plan.vms[request.dst])
+    assert below(out_flows, request.connections * plan.vms[request.src])
+    assert below(in_flows, request.connections * plan.vms[request.dst])
     sends, receives = network.sites[request.src], network.sites[request.dst]
     assert below(plan.throughput_gbps, sends.egress_gbps.expected * plan.vms[request.src])
     assert below(plan.throughput_gbps, receives.ingress_gbps.expected * plan.vms[request.dst])

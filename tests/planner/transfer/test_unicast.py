@@ -82,8 +82,19 @@ def test_cost_equals_the_readable_model_on_the_january_grid() -> None:
 
 def test_what_rounding_leaves_is_no_path() -> None:
     # Measured in a lab: the program's solution had 4e-9 of the rate on the direct path.
+    # Connections are what all its links share there.
     relays = [
-        Relay(region, into_gbps, out_gbps, min(into_gbps, out_gbps), fee, vm_usd, quota)
+        Relay(
+            region,
+            into_gbps,
+            out_gbps,
+            min(into_gbps, out_gbps),
+            fee,
+            vm_usd,
+            quota,
+            into_gbps,
+            out_gbps,
+        )
         for region, into_gbps, out_gbps, fee, vm_usd, quota in (
             (3, 0.00392123875154486, 0.019294396155460202, 0.17, 1.536, 1),
             (4, 0.00404030108557742, 0.019455733281474978, 0.11, 1.536, 2),
@@ -97,7 +108,7 @@ def test_what_rounding_leaves_is_no_path() -> None:
         100.0,
         End(5.0, 1.536, 2),
         End(20.0, 1.5539, 1),
-        Direct(0.015452461009198825, 0.09),
+        Direct(0.015452461009198825, 0.09, 0.015452461009198825),
         relays,
         60.0,
     )
@@ -253,7 +264,7 @@ def test_plain_pairwise_dominance_would_lose_this_optimum() -> None:
         100.0, End(9, 1, 1), End(9, 1, 1), Direct(1.0, 0.02), [better, worse]
     )
     assert relevant_relays(transfer) == [better, worse]
-    found = least_cost(transfer, 3.0)
+    found = least_cost(transfer, 4.0)
     assert found is not None
     assert set(found.relay_gbps) == {0, 1}
 
@@ -266,18 +277,21 @@ def test_plain_pairwise_dominance_would_lose_this_optimum() -> None:
 def test_gains_are_what_a_little_more_of_a_resource_brings(transfer: TransferProblem) -> None:
     limits = rate_duals(transfer)
     assert limits.rate_gbps == near(independent.most_rate_gbps(transfer))
-    kept = replace(transfer, relays=relevant_relays(transfer))
     gains = {
         "src connections": limits.src_connections_gbps,
         "dst connections": limits.dst_connections_gbps,
         "src cap": limits.src_cap_gbps,
         "dst cap": limits.dst_cap_gbps,
-        **{str(r.region): (limits.relay_vm_gbps or {}).get(r.region, 0.0) for r in kept.relays},
+        "direct path": limits.direct_gbps,
     }
+    for r in transfer.relays:
+        gains[str(r.region)] = limits.relay_vm_gbps.get(r.region, 0.0)
+        gains[f"path into {r.region}"] = limits.relay_in_gbps.get(r.region, 0.0)
+        gains[f"path out of {r.region}"] = limits.relay_out_gbps.get(r.region, 0.0)
     step = 1e-4
     for resource, gain in gains.items():
-        up = independent.most_rate_gbps(kept, {resource: step}) - limits.rate_gbps
-        down = limits.rate_gbps - independent.most_rate_gbps(kept, {resource: -step})
+        up = independent.most_rate_gbps(transfer, {resource: step}) - limits.rate_gbps
+        down = limits.rate_gbps - independent.most_rate_gbps(transfer, {resource: -step})
         slack = 1e-6 * limits.rate_gbps / step
         # Between the one-sided derivatives; where they agree, it is the derivative.
         assert up / step - slack <= gain <= down / step + slack, resource
