@@ -19,13 +19,14 @@ MOST_CATALOGUES_KEPT = 8
 
 # The mean $/GB of a price list at what a source's provider has billed this month.
 Mean: TypeAlias = Callable[[tuple[Tier, ...], str], float]
+Pair: TypeAlias = tuple[str, str]
 
 
 class Prices(Protocol):
     """What the planner asks of a price list."""
 
     def egress_usd_per_gb(self, src: str, dst: str, volume_gb: float) -> float:
-        """Return the mean $/GB of a volume sent from one region to another."""
+        """Return the mean $/GB on a link whose meter counts this volume in all."""
 
     def vm_usd_per_h(self, region: str) -> float:
         """Return the price of one VM for an hour."""
@@ -61,6 +62,39 @@ def average_usd_per_gb(
     return min(max(cost / volume_gb, min(fees)), max(fees))
 
 
+def meter(src: str, dst: str) -> tuple[str, str]:
+    """Return what a link's volume is counted with, for tiers of fees.
+
+    Providers count by kind of traffic: between their own regions, and to the internet, which other
+    providers are part of. So a link is told by its source's provider and the kind.
+    """
+    provider = provider_of(src)
+    return provider, "regions" if provider_of(dst) == provider else "internet"
+
+
+def metered_usd_per_gb(prices: Prices, links_gb: Mapping[Pair, float]) -> dict[Pair, float]:
+    """Return the mean $/GB of every link where all carry their volumes in the same month.
+
+    Exact where all links of a meter have one price list. Where lists differ, each link is charged
+    as if its volume were spread evenly over what the meter counts.
+
+    Parameters
+    ----------
+    prices : Prices
+    links_gb : mapping
+        Source and destination to the volume sent, above 0.
+    """
+    counted_gb: dict[tuple[str, str], float] = {}
+    for pair, gb in links_gb.items():
+        counted_gb[meter(*pair)] = counted_gb.get(meter(*pair), 0.0) + gb
+    return {pair: prices.egress_usd_per_gb(*pair, counted_gb[meter(*pair)]) for pair in links_gb}
+
+
+def provider_of(region: str) -> str:
+    """Return the part of a region's id before the colon."""
+    return region.partition(":")[0]
+
+
 class FeeRow(NamedTuple):
     """Which price list holds for every site, in the network's order.
 
@@ -75,6 +109,10 @@ class FeeRow(NamedTuple):
 
     lists: list[tuple[tuple[Tier, ...], str]]
     position: list[int]
+
+    def tiers(self, site: int) -> tuple[Tier, ...]:
+        """Return the price list of one site, by its position."""
+        return self.lists[self.position[site]][0]
 
     def usd_per_gb(self, mean: Mean) -> list[float]:
         """Return the mean $/GB for every site; infinity where no price is known."""
@@ -115,7 +153,7 @@ class FeeRows:
             except DataError:
                 tiers = ()
             # What has been billed differs by the source's provider, which tells tiers apart.
-            key = (tiers, src.partition(":")[0])
+            key = (tiers, provider_of(src))
             if key not in known:
                 known[key] = len(lists)
                 lists.append((tiers, src))
@@ -143,8 +181,8 @@ class CataloguePrices:
     network : Network
         Says which VM type is used in a region.
     month_to_date_gb : mapping
-        Provider (or ``*`` for any) to the volume billed so far this month. The whole volume of
-        a transfer is taken to pass one meter at each link's source.
+        Provider (or ``*`` for any) to the volume that each of its meters has counted so far this
+        month.
     """
 
     def __init__(
@@ -170,8 +208,16 @@ class CataloguePrices:
         def mean(tiers: tuple[Tier, ...], source: str) -> float:
             return self._mean(tiers, source, volume_gb)
 
-        first, second = rows.out_of(src).usd_per_gb(mean), rows.into(dst).usd_per_gb(mean)
-        return [a + b for a, b in zip(first, second, strict=True)]
+        out_of, into = rows.out_of(src), rows.into(dst)
+        first, second = out_of.usd_per_gb(mean), into.usd_per_gb(mean)
+        fees = [a + b for a, b in zip(first, second, strict=True)]
+        if (provider := provider_of(src)) == provider_of(dst):
+            both_gb = 2 * volume_gb  # where the relay is the provider's, too, its meter counts both
+            for k, region in enumerate(self._network.sites):
+                a, b = out_of.tiers(k), into.tiers(k)
+                if len(a) * len(b) > 1 and provider_of(region) == provider:
+                    fees[k] = self._mean(a, src, both_gb) + self._mean(b, src, both_gb)
+        return fees
 
     def site_vms_usd_per_h(self) -> list[float]:
         """Return the price of one VM for an hour at every site."""
@@ -181,7 +227,7 @@ class CataloguePrices:
         if len(tiers) == 1:
             return tiers[0].usd_per_gb
         billed = self._month_to_date_gb
-        so_far = billed.get(src.partition(":")[0], billed.get("*", 0.0)) if billed else 0.0
+        so_far = billed.get(provider_of(src), billed.get("*", 0.0)) if billed else 0.0
         key = (id(tiers), volume_gb, so_far)
         if key not in self._averages:
             if len(self._averages) > 10_000:  # volumes differ from request to request
@@ -249,15 +295,19 @@ def relayed_usd_per_gb(
 ) -> list[float]:
     """Return the mean $/GB of both links through every site of a network, in its order.
 
-    Infinity where the price of a link is not known.
+    As :func:`metered_usd_per_gb` of one path that carries the whole volume. Infinity where the price of a link is not known.
     """
     if isinstance(prices, CataloguePrices) and prices.are_of(network):
         return prices.relayed_usd_per_gb(src, dst, volume_gb)
 
+    provider = provider_of(src) if provider_of(src) == provider_of(dst) else None
+
     def through(region: str) -> float:
+        # Between three regions of one provider, one meter counts both links.
+        counted_gb = 2 * volume_gb if provider_of(region) == provider else volume_gb
         try:
-            fee = prices.egress_usd_per_gb(src, region, volume_gb)
-            return fee + prices.egress_usd_per_gb(region, dst, volume_gb)
+            fee = prices.egress_usd_per_gb(src, region, counted_gb)
+            return fee + prices.egress_usd_per_gb(region, dst, counted_gb)
         except DataError:
             return inf
 

@@ -10,13 +10,14 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from planner.model.catalogue import EgressPrice, Tier
+from planner.model.catalogue import Catalogue, EgressPrice, Tier
 from planner.model.errors import DataError, InputError
 from planner.model.network import Network
 from planner.model.pricing import (
     CataloguePrices,
     FlatPrices,
     average_usd_per_gb,
+    metered_usd_per_gb,
     relayed_usd_per_gb,
     site_vms_usd_per_h,
 )
@@ -95,7 +96,8 @@ PRICED = (
     "own:rack",
 )
 # And one that two providers have in common: the month still counts for each by itself.
-SHARED = EgressPrice("shared", ("aws:*", "gcp:*"), ("*",), (Tier(0.1, 1000.0), Tier(0.05, inf)))
+TIERS = (Tier(0.1, 1000.0), Tier(0.05, inf))
+SHARED = EgressPrice("shared", ("aws:*", "gcp:*"), ("*",), TIERS)
 BILLED = st.dictionaries(st.sampled_from(["aws", "azure", "gcp", "*"]), st.floats(0, 1e6))
 
 
@@ -117,15 +119,66 @@ def test_rows_hold_what_each_pair_costs(
         price_list = CataloguePrices(catalogue, network, billed)
         found = relayed_usd_per_gb(price_list, network, src, dst, volume_gb)
         for region, fee in zip(network.sites, found, strict=True):
+            links_gb = {(src, region): volume_gb, (region, dst): volume_gb}
             try:
-                first = price_list.egress_usd_per_gb(src, region, volume_gb)
-                second = price_list.egress_usd_per_gb(region, dst, volume_gb)
+                expected = sum(metered_usd_per_gb(price_list, links_gb).values())
             except DataError:
-                assert fee == inf
-            else:
-                assert fee == first + second
+                expected = inf
+            assert fee == expected
         hourly = [price_list.vm_usd_per_h(region) for region in network.sites]
         assert site_vms_usd_per_h(price_list, network) == hourly
+
+
+def charged_by_the_gb(
+    catalogue: Catalogue, links_gb: dict[tuple[str, str], int], billed: dict[str, float]
+) -> float:
+    """Return the fees of whole GB, billed one by one, all links in turn."""
+    sent = {link: 0 for link in links_gb}
+    counted: dict[tuple[str, bool], float] = {}
+    usd = 0.0
+    for step in range(1, max(links_gb.values()) + 1):
+        for (src, dst), gb in links_gb.items():
+            due = round(gb * step / max(links_gb.values()))
+            while sent[src, dst] < due:
+                sent[src, dst] += 1
+                provider = src.split(":")[0]
+                key = (provider, provider == dst.split(":")[0])
+                before = counted.get(key, billed.get(provider, billed.get("*", 0.0)))
+                tiers = catalogue.egress_price(src, dst).tiers
+                usd += next(tier.usd_per_gb for tier in tiers if before < tier.up_to_gb)
+                counted[key] = before + 1
+    return usd
+
+
+LINKS = st.tuples(*[st.sampled_from(PRICED[:-1])] * 2).filter(lambda pair: pair[0] != pair[1])
+
+
+@patient
+@given(
+    st.booleans(),
+    st.dictionaries(LINKS, st.integers(1, 3000), min_size=1, max_size=4),
+    st.dictionaries(st.sampled_from(["aws", "gcp", "*"]), st.integers(0, 10_000).map(float)),
+)
+def test_links_are_charged_what_their_meters_count(
+    sharing: bool, links_gb: dict[tuple[str, str], int], billed: dict[str, float]
+) -> None:
+    catalogue = load_catalogue()
+    if sharing:
+        catalogue = replace(catalogue, egress_prices=(*catalogue.egress_prices, SHARED))
+    network = Network.from_matrices(PRICED, np.ones((len(PRICED), len(PRICED))))
+    fees = metered_usd_per_gb(CataloguePrices(catalogue, network, billed), links_gb)
+    usd = sum(gb * fees[link] for link, gb in links_gb.items())
+    # Where lists of a meter differ, a link's volume is spread evenly over what the meter counts.
+    assert usd == pytest.approx(charged_by_the_gb(catalogue, links_gb, billed), rel=5e-3, abs=1.0)
+
+
+def test_traffic_between_own_regions_lowers_no_fee_to_other_clouds() -> None:
+    network = Network.from_matrices(PRICED, np.ones((len(PRICED), len(PRICED))))
+    out, within = ("aws:us-east-1", "gcp:us-east1"), ("aws:us-east-1", "aws:sa-east-1")
+    fees = metered_usd_per_gb(
+        CataloguePrices(load_catalogue(), network), {out: 5000.0, within: 200_000.0}
+    )
+    assert 5000.0 * fees[out] == pytest.approx(450.0)
 
 
 def test_flat_prices_by_pair_and_region() -> None:
