@@ -9,6 +9,7 @@ from planner.model.answer import Cost, Recommendation
 from planner.model.notebook import Table
 
 ScheduleVerdict: TypeAlias = Literal["admitted", "refused", "best effort"]
+AdmissionObjective: TypeAlias = Literal["value", "number"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +117,29 @@ class TransferSchedule:
 
 
 @dataclass(frozen=True, slots=True)
+class AdmissionClass:
+    """Transfers with deadlines that were decided together, after those of higher classes.
+
+    Attributes
+    ----------
+    objective : AdmissionObjective
+        What was to be the greatest: the total value in USD, or the number of transfers, where none
+        of them has a value.
+    transfers, admitted : int
+        How many there are, and how many are admitted.
+    reached, bound : float
+        Of the objective: what is admitted, and what no choice beside the higher classes' exceeds.
+    """
+
+    priority: int
+    objective: AdmissionObjective
+    transfers: int
+    admitted: int
+    reached: float
+    bound: float
+
+
+@dataclass(frozen=True, slots=True)
 class Busy:
     """How full a region's VMs are until the schedule ends.
 
@@ -151,6 +175,9 @@ class SchedulePlan(Recommendation):
         What is admitted is worth.
     vms : dict
         Region to the most VMs that are in use at a time.
+    admission : tuple of AdmissionClass
+        In the order decided: what a schedule in progress promised, then by priority, and of equal
+        priorities those that have a value first.
     """
 
     request: dict[str, Any]
@@ -168,6 +195,7 @@ class SchedulePlan(Recommendation):
     transfers: tuple[TransferSchedule, ...]
     vms: dict[str, int]
     busiest: tuple[Busy, ...] = ()
+    admission: tuple[AdmissionClass, ...] = ()
     warnings: tuple[str, ...] = ()
 
     def transfer(self, transfer_id: str) -> TransferSchedule:

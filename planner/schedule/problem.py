@@ -14,8 +14,8 @@ from planner.model.pricing import Prices
 from planner.model.shared_resources import Floats, SiteResources
 from planner.model.throughput import ramp_up_s
 from planner.model.units import BITS_PER_BYTE
-from planner.schedule.program import Commodity
 from planner.schedule.request import ScheduleRequest
+from planner.schedule.slot_program import Commodity
 from planner.schedule.timed_transfer import TimedTransfer
 from planner.shuffle.problem import ShuffleProblem, shuffle_problem
 from planner.shuffle.request import ShuffleRequest

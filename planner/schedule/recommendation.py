@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import groupby
 
 import numpy as np
 
@@ -20,10 +21,10 @@ from planner.model.errors import InputError
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.units import BITS_PER_BYTE
-from planner.schedule.admission import admit
+from planner.schedule.admission import Contest, admit
 from planner.schedule.best_effort import Waiting, fill_what_is_left
 from planner.schedule.earlier import sped_up
-from planner.schedule.plan import Period, Remedies, SchedulePlan, TransferSchedule
+from planner.schedule.plan import AdmissionClass, Period, Remedies, SchedulePlan, TransferSchedule
 from planner.schedule.problem import Pending, ScheduleProblem, schedule_problem
 from planner.schedule.program import ScheduleProgram
 from planner.schedule.progress import ScheduleProgress
@@ -86,6 +87,7 @@ class _Schedule:
         self.timed = [n for n, item in enumerate(pending) if item.transfer.deadline_s is not None]
         self.untimed = [n for n, item in enumerate(pending) if item.transfer.deadline_s is None]
         self.admitted: set[int] = set()
+        self.admission: list[AdmissionClass] = []
         self.remedies: dict[int, Remedies] = {}
         self.sending: list[Sending] = []
         self.bound_usd = 0.0
@@ -108,7 +110,21 @@ class _Schedule:
         assert self.found
         program, regions = self.program, self.found.problem.regions
         order = sorted(range(len(self.timed)), key=self._rank)
-        admitted = admit(program, order)
+        admitted: set[int] = set()
+        for (_, priority, unvalued), members in groupby(order, key=lambda n: self._rank(n)[:3]):
+            worth = {n: 1.0 if unvalued else self._value_usd(n) for n in members}
+            choice = admit(program, Contest(worth))
+            admitted |= choice.admitted
+            self.admission.append(
+                AdmissionClass(
+                    priority=-priority,
+                    objective="number" if unvalued else "value",
+                    transfers=len(worth),
+                    admitted=len(choice.admitted),
+                    reached=choice.reached,
+                    bound=choice.bound,
+                )
+            )
         self.admitted = {self.timed[number] for number in admitted}
         refused = [number for number in order if number not in admitted]
         for number in refused[: self.request.explain]:
@@ -124,14 +140,21 @@ class _Schedule:
         for slot, of in sorted(rates.items()):
             self._send_in_slot(slot, of)
 
-    def _rank(self, number: int) -> tuple[bool, int, float, float, int]:
-        """Return the sort key of a transfer with a deadline in the order of admission."""
+    def _value_usd(self, number: int) -> float:
+        return self.pending[self.timed[number]].transfer.value_usd or 0.0
+
+    def _rank(self, number: int) -> tuple[bool, int, bool, float, float, int]:
+        """Return the sort key of a transfer with a deadline in the order of admission.
+
+        Those that agree in the first three are decided together.
+        """
         item = self.pending[self.timed[number]]
         transfer = item.transfer
         assert transfer.deadline_s is not None
         return (
             not item.known,
             -transfer.priority,
+            not transfer.value_usd,
             -transfer.usd_per_gb,
             transfer.deadline_s,
             number,
@@ -249,6 +272,7 @@ class _Schedule:
             transfers=transfers,
             vms=self.usage.most_vms() if self.usage else {},
             busiest=self.usage.busiest() if self.usage else (),
+            admission=tuple(self.admission),
             warnings=notes + self._warnings(made),
         )
         return identified(plan)
@@ -295,6 +319,12 @@ class _Schedule:
             for transfer in made
             if transfer.value_usd is not None and transfer.egress_usd > transfer.value_usd
         ]
+        found += [
+            f"admitted of priority {of.priority}: {_extent(of, of.reached)}. The search for more "
+            f"was cut short; more than {_extent(of, of.bound)} is not possible"
+            for of in self.admission
+            if of.bound > of.reached
+        ]
         unexplained = sum(t.verdict == "refused" and t.remedies is None for t in made)
         if unexplained:
             found.append(
@@ -314,5 +344,9 @@ def _reason(transfers: Sequence[TransferSchedule]) -> str:
     names = ", ".join(refused[:5]) + (", ..." if len(refused) > 5 else "")
     return (
         f"{len(timed) - len(refused)} of {len(timed)} deadlines can be met together. No schedule "
-        f"on these VMs also meets that of {names} without breaking one of higher priority."
+        f"on these VMs also meets that of {names} without breaking one of equal or higher priority."
     )
+
+
+def _extent(of: AdmissionClass, amount: float) -> str:
+    return f"{amount:,.2f} USD" if of.objective == "value" else f"{amount:.0f} transfers"

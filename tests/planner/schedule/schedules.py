@@ -1,12 +1,13 @@
 """Schedules once more, for tests: random instances, and models that share no solver.
 
-The full program over all slots and paths through SciPy's HiGHS, one transfer decided at a time; and
-a check of a schedule's periods against every cap at every moment.
+The full program over all slots and paths through SciPy's HiGHS, every set of transfers tried; and a
+check of a schedule's periods against every cap at every moment.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import combinations
 from math import inf
 
 import numpy as np
@@ -131,6 +132,20 @@ def transfers(of: World, seed: int, count: int, fill: float) -> list[TimedTransf
     return found
 
 
+def valued(of: list[TimedTransfer], seed: int) -> list[TimedTransfer]:
+    """Return the same with values: none, whole dollars, or any amount for most of them."""
+    random = np.random.default_rng(2000 + seed)
+    dollars = random.lognormal(3, 1, len(of))
+    if seed % 4 == 0:
+        return of
+    if seed % 4 == 1:
+        return [replace(t, value_usd=float(np.ceil(v))) for t, v in zip(of, dollars, strict=True)]
+    return [
+        replace(t, value_usd=float(v) if n % 4 else None)
+        for n, (t, v) in enumerate(zip(of, dollars, strict=True))
+    ]
+
+
 @dataclass
 class Full:
     """The whole program: every transfer, slot and path."""
@@ -196,16 +211,21 @@ class Full:
         cost = np.array([-1.0 if c[0] == number else 0.0 for c in self.columns])
         return -self.solve(cost, whole, number)
 
-    def admitted(self) -> set[int]:
-        found: set[int] = set()
-        order = sorted(
-            range(len(self.asked)),
-            key=lambda n: (-self.asked[n].priority, self.asked[n].deadline_s, n),
-        )
-        for number in order:
-            if self.most_moved_gbit(found, number) >= self.volumes[number] * (1 - 1e-6):
-                found.add(number)
-        return found
+    def best(self, before: set[int], worth: dict[int, float]) -> float:
+        """Return the most that transfers moved beside others are worth, by trying every set."""
+        sets = [
+            frozenset(some) for size in range(len(worth) + 1) for some in combinations(worth, size)
+        ]
+        sets.sort(key=lambda some: -sum(worth[number] for number in some))
+        too_much: list[frozenset[int]] = []
+        nothing = np.zeros(len(self.columns))
+        for some in sets:
+            if any(few <= some for few in too_much):
+                continue
+            if self.solve(nothing, before | some) < inf:
+                return sum(worth[number] for number in some)
+            too_much.append(some)
+        raise AssertionError("What was admitted before does not fit.")
 
     def least_fees(self, whole: set[int]) -> float:
         fees = []

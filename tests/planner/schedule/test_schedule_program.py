@@ -10,7 +10,8 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_matrix, hstack, vstack
 
 from planner.model.shared_resources import Floats, SiteResources
-from planner.schedule.program import WHOLE, Commodity, ScheduleProgram
+from planner.schedule.program import ScheduleProgram
+from planner.schedule.slot_program import WHOLE, Commodity
 from tests.planner.schedule.schedules import Full, world
 from tests.planner.schedule.schedules import transfers as random_transfers
 

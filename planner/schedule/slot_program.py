@@ -1,0 +1,408 @@
+"""Transfers with windows over shared VMs as one linear program over slots of time.
+
+Time is cut at every start and deadline. Between two cuts the same transfers may send, so constant
+rates lose nothing there, and the program is exact. A variable is the rate ``x`` of a transfer over
+a path in a slot of length ``L``; the rows are those of :mod:`planner.model.shared_resources` for
+every slot, and for a transfer of volume ``V`` the share that is moved::
+
+    sum_paths x * load_of_path <= VMs of the site         (for each slot and kind of row)
+    sum_slots,paths x * L / V = share
+
+Direct paths are there from the beginning. Relays are added where the prices of rows say that they
+pay (column generation, as in :mod:`planner.solvers.column_generation`); the last prices prove a
+bound. Solved by OR-Tools: GLOP, and CLP where GLOP fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from planner.model.errors import RelaydError
+from planner.model.shared_resources import Floats, SiteResources
+from planner.solvers.linear_solver import copied, new_solver
+
+PAYS = 1e-7
+# A share that is as good as one, and what is taken for one where solvers are at their limits.
+WHOLE = 1.0 - 1e-7
+NEARLY_WHOLE = 1.0 - 1e-6
+SLACK = 1e-9
+MOST_ROUNDS = 200
+MOST_COLUMNS_A_ROUND = 500
+PAYS_ENOUGH = 0.2
+BOUNDS = {"in": (1.0, 1.0), "wanted": (0.0, 1.0), "out": (0.0, 0.0)}
+
+
+@dataclass(frozen=True)
+class Commodity:
+    """A transfer as the program sees it.
+
+    Attributes
+    ----------
+    src, dst : int
+        Sites.
+    first, last : int
+        Slots in which it may send, both included; none if last is before first.
+    hops : array of int
+        Sites that may relay it.
+    direct : bool
+        Whether there is a direct link.
+    """
+
+    src: int
+    dst: int
+    volume_gbit: float
+    first: int
+    last: int
+    hops: np.ndarray
+    direct: bool
+
+
+@dataclass(frozen=True)
+class Stop:
+    """When to stop adding relays.
+
+    Attributes
+    ----------
+    enough : float, optional
+        An objective that is good enough.
+    settled_at : float, optional
+        Stop as soon as the bound is above this.
+    gap : float
+        Between objective and bound, at which to stop: a part of what the objective is above 0, or
+        above `settled_at`.
+    rounds : int
+        Most times to solve.
+    fees_row : int, optional
+        The row that limits fees.
+    """
+
+    enough: float | None = None
+    settled_at: float | None = None
+    gap: float = 0.0
+    rounds: int = MOST_ROUNDS
+    fees_row: int | None = None
+
+
+class SlotProgram:
+    """The linear program of a set of transfers, of which each is in, out, or wanted.
+
+    Parameters
+    ----------
+    resources : SiteResources
+    usd_per_gbit : array, shape (n, n)
+    cuts_s : array, length of slots + 1
+    commodities : sequence of Commodity
+        All out at first.
+    """
+
+    def __init__(
+        self,
+        resources: SiteResources,
+        usd_per_gbit: Floats,
+        cuts_s: Floats,
+        commodities: Sequence[Commodity],
+    ) -> None:
+        self._solver = new_solver("GLOP")
+        self._objective = self._solver.Objective()
+        self.resources, self.usd_per_gbit = resources, usd_per_gbit
+        self.cuts_s = cuts_s
+        self.lengths_s = np.diff(cuts_s).tolist()
+        self.middles_s = ((cuts_s[1:] + cuts_s[:-1]) / 2).tolist()
+        self.commodities = list(commodities)
+        self._paths: dict[tuple[int, int, int], tuple[dict[int, float], float]] = {}
+        self._all_variables: list[Any] = []
+        self._all_rows: list[Any] = []
+        self._columns: list[tuple[int, int, int, int]] = []  # commodity, slot, hop, variable
+        self._known: set[tuple[int, int, int]] = set()
+        self._rows: dict[tuple[int, int], int] = {}
+        self._fees_row: Any = None
+        self._split: tuple[int, int, int] | None = None
+        self._usd_scale = 1.0
+        self._goal: dict[int, float] = {}
+        self._weights = 0.0, 0.0
+        self._src = np.array([commodity.src for commodity in self.commodities], dtype=np.int64)
+        self._dst = np.array([commodity.dst for commodity in self.commodities], dtype=np.int64)
+        volumes = [commodity.volume_gbit for commodity in self.commodities]
+        self._volumes = np.array(volumes, dtype=float)
+        self._may_hop = np.zeros((len(self.commodities), resources.count), dtype=bool)
+        for number, commodity in enumerate(self.commodities):
+            self._may_hop[number, commodity.hops] = True
+        self._may_be_relayed = set(np.nonzero(self._may_hop.any(axis=1))[0].tolist())
+        self.more_vms = [self._variable(0.0) for _ in range(resources.count)]
+        self.shares = [self._variable(0.0) for _ in self.commodities]
+        self._share_rows = []
+        self._alive: list[set[int]] = [set() for _ in self.lengths_s]
+        for number, commodity in enumerate(self.commodities):
+            row = self._row(0.0, 0.0)
+            self._all_rows[row].SetCoefficient(self._all_variables[self.shares[number]], -1.0)
+            self._share_rows.append(row)
+            for slot in range(commodity.first, commodity.last + 1):
+                self._let_send(number, slot)
+        self._in: set[int] = set()  # or wanted
+        self._whole: set[int] = set()
+        self.values = np.zeros(0)
+        self.prices = np.zeros(0)
+        self.costs = np.zeros(0)
+        self.work = 0  # iterations of the solver, times rows
+
+    # ---- building ------------------------------------------------------------------------
+
+    def _variable(self, most: float) -> int:
+        self._all_variables.append(self._solver.NumVar(0.0, most, ""))
+        return len(self._all_variables) - 1
+
+    def _row(self, least: float, most: float) -> int:
+        self._all_rows.append(self._solver.Constraint(least, most))
+        return len(self._all_rows) - 1
+
+    def path(self, src: int, hop: int, dst: int) -> tuple[dict[int, float], float]:
+        """Return the loads of a Gbit/s by row, in VMs, and the fees of a Gbit."""
+        if (src, hop, dst) not in self._paths:
+            loads: dict[int, float] = {}
+            fees = 0.0
+            for u, v in [(src, dst)] if hop == dst else [(src, hop), (hop, dst)]:
+                fees += float(self.usd_per_gbit[u, v])
+                for row, load in self.resources.link_rows(u, v):
+                    loads[row] = loads.get(row, 0.0) + load
+            self._paths[src, hop, dst] = loads, fees
+        return self._paths[src, hop, dst]
+
+    def _row_of(self, slot: int, position: int) -> int:
+        """Return the row of a slot and of a site's limit, made when first needed."""
+        if (slot, position) not in self._rows:
+            site = self.resources.row(position)[1]
+            vms = float(self.resources.vms[site])
+            row = self._row(-self._solver.infinity(), vms)
+            self._all_rows[row].SetCoefficient(self._all_variables[self.more_vms[site]], -1.0)
+            self._rows[slot, position] = row
+            if self._split:
+                self._divide(slot, row, vms)
+        return self._rows[slot, position]
+
+    def _divide(self, slot: int, row: int, vms: float) -> None:
+        assert self._split
+        whole, extra, divided = self._split
+        held = self._all_variables[divided]
+        if slot == whole:
+            self._all_rows[row].SetCoefficient(held, vms)
+        elif slot == extra:
+            self._all_rows[row].SetCoefficient(held, -vms)
+            self._all_rows[row].SetUb(0.0)
+
+    def _let_send(self, number: int, slot: int) -> None:
+        self._alive[slot].add(number)
+        commodity = self.commodities[number]
+        if commodity.direct:
+            self._column(number, slot, commodity.dst)
+        elif len(commodity.hops):
+            inverse = self.resources.s_per_gbit
+            slow = np.maximum(
+                inverse[commodity.src, commodity.hops], inverse[commodity.hops, commodity.dst]
+            )
+            self._column(number, slot, int(commodity.hops[slow.argmin()]))
+
+    def _column(self, number: int, slot: int, hop: int) -> None:
+        if (number, slot, hop) in self._known:
+            return
+        self._known.add((number, slot, hop))
+        commodity = self.commodities[number]
+        loads, fees = self.path(commodity.src, hop, commodity.dst)
+        variable = self._variable(self._solver.infinity())
+        self._columns.append((number, slot, hop, variable))
+        self._weigh(number, slot, hop, variable)
+        held = self._all_variables[variable]
+        length_s = self.lengths_s[slot]
+        self._all_rows[self._share_rows[number]].SetCoefficient(
+            held, length_s / commodity.volume_gbit
+        )
+        for position, load in loads.items():
+            self._all_rows[self._row_of(slot, position)].SetCoefficient(held, load)
+        if self._fees_row is not None:
+            self._fees_row.SetCoefficient(held, fees * length_s / self._usd_scale)
+
+    # ---- who is in -----------------------------------------------------------------------
+
+    def put(self, numbers: Iterable[int], state: str) -> None:
+        """Make transfers `in` (moved whole), `wanted` (as far as it goes) or `out`."""
+        for number in numbers:
+            self._all_variables[self.shares[number]].SetBounds(*BOUNDS[state])
+            (self._in.discard if state == "out" else self._in.add)(number)
+            (self._whole.add if state == "in" else self._whole.discard)(number)
+
+    def let_send_until(self, number: int, last: int) -> None:
+        """Move the last slot of a transfer."""
+        first = self.commodities[number].first
+        for slot, alive in enumerate(self._alive):
+            if slot < first or slot > last:
+                alive.discard(number)
+            elif number not in alive:
+                self._let_send(number, slot)
+        for owner, slot, _, variable in self._columns:
+            if owner == number:
+                allowed = first <= slot <= last
+                most = self._solver.infinity() if allowed else 0.0
+                self._all_variables[variable].SetUb(most)
+
+    def _value(self, variable: int) -> float:
+        """Return a variable's last value; 0 if it came after the last solution."""
+        return float(self.values[variable]) if variable < len(self.values) else 0.0
+
+    # ---- solving -------------------------------------------------------------------------
+
+    def _fees_of(self, number: int, hop: int) -> float:
+        commodity = self.commodities[number]
+        return self.path(commodity.src, hop, commodity.dst)[1]
+
+    def _cheapest_usd_per_gbit(self, number: int) -> float:
+        commodity = self.commodities[number]
+        hops = [*([commodity.dst] if commodity.direct else []), *commodity.hops.tolist()]
+        return min((self._fees_of(number, hop) for hop in hops), default=0.0)
+
+    def _aim(self, coefficients: dict[int, float]) -> None:
+        self._goal, self._weights = coefficients, (0.0, 0.0)
+        self._objective.Clear()
+        for variable, coefficient in coefficients.items():
+            self._objective.SetCoefficient(self._all_variables[variable], coefficient)
+        self._objective.SetMinimization()
+
+    def _aim_at_columns(self, fees_weight: float, time_weight: float) -> None:
+        """Minimise fees, in USD, and the mean times of transfers, in seconds, so weighted."""
+        self._aim({})
+        self._weights = fees_weight, time_weight
+        for column in self._columns:
+            self._weigh(*column)
+
+    def _weigh(self, number: int, slot: int, hop: int, variable: int) -> None:
+        fees_weight, time_weight = self._weights
+        weight = self.lengths_s[slot] * (
+            fees_weight * self._fees_of(number, hop)
+            + time_weight * self.middles_s[slot] / self.commodities[number].volume_gbit
+        )
+        if weight:
+            self._objective.SetCoefficient(self._all_variables[variable], weight)
+
+    def _solve(self) -> float | None:
+        """Solve what there is; None if there is no solution."""
+        solver = self._solver
+        status = solver.Solve()
+        if status in {solver.OPTIMAL, solver.INFEASIBLE}:
+            variables, rows = self._all_variables, self._all_rows
+        else:
+            solver = copied(solver, "CLP")
+            status = solver.Solve()
+            variables, rows = solver.variables(), solver.constraints()
+        self.work += solver.iterations() * len(rows)
+        if status == solver.INFEASIBLE:
+            return None
+        if status != solver.OPTIMAL:
+            raise RelaydError("Two solvers failed on this schedule's linear program.")
+        self.values = np.array([variable.solution_value() for variable in variables])
+        self.prices = np.array([row.dual_value() for row in rows])
+        return float(solver.Objective().Value())
+
+    def _optimise(self, stop: Stop = Stop()) -> tuple[float, float]:
+        """Solve, adding relays while they pay; return the objective and a bound on it.
+
+        Raises
+        ------
+        RelaydError
+            If what is in does not fit.
+        """
+        found = self._attempt(stop)
+        if found is None:
+            raise RelaydError("What was admitted is not found to fit any more.")
+        return found
+
+    def _attempt(self, stop: Stop) -> tuple[float, float] | None:
+        """Do the same; None if what is in does not fit."""
+        value = below = 0.0
+        for _ in range(stop.rounds):
+            solved = self._solve()
+            if solved is None and self._make_room():
+                solved = self._solve()
+            if solved is None:
+                return None
+            value = solved
+            if stop.enough is not None and value <= stop.enough:
+                return value, value
+            limit = 0.0
+            if stop.fees_row is not None:
+                limit = float(self.prices[stop.fees_row]) / self._usd_scale
+            added, below = self._add_relays(self._weights[0] - limit, self._weights[1])
+            if not added or -below <= stop.gap * abs(value - (stop.settled_at or 0.0)):
+                break
+            if stop.settled_at is not None and value + below > stop.settled_at:
+                break
+        return value, value + below
+
+    def _make_room(self) -> bool:
+        """Add the relays without which what is in does not fit; return whether it does then.
+
+        The first phase of the simplex method: the greatest sum of shares. Shares that miss one by
+        no more than solvers do are taken for one from then on.
+        """
+        goal, weights = self._goal, self._weights
+        whole = [self.shares[number] for number in sorted(self._whole)]
+        for share in whole:
+            self._all_variables[share].SetLb(0.0)
+        self._aim(dict.fromkeys(whole, -1.0))
+        missing = 1.0 - NEARLY_WHOLE
+        self._optimise(Stop(enough=-float(len(whole)), settled_at=missing - len(whole)))
+        least = min((float(self.values[share]) for share in whole), default=1.0)
+        fits = least >= NEARLY_WHOLE
+        for share in whole:
+            self._all_variables[share].SetLb(least - SLACK if fits else 1.0)
+        if any(weights):
+            self._aim_at_columns(*weights)
+        else:
+            self._aim(goal)
+        return fits
+
+    def _add_relays(self, fees_weight: float, time_weight: float) -> tuple[int, float]:
+        """Add the relays that pay at the last prices; return how many, and what they could bring.
+
+        No solution is below the objective by more than the sum, over all transfers, of what the
+        best path pays for the whole of each. What the whole of each costs at these prices is then
+        in `costs`.
+        """
+        resources = self.resources
+        row_prices: dict[int, Floats] = {}
+        for (slot, position), row in self._rows.items():
+            if self.prices[row]:
+                if slot not in row_prices:
+                    row_prices[slot] = np.zeros(len(resources.rows))
+                row_prices[slot][position] = max(0.0, -self.prices[row])
+        free = resources.link_prices(np.zeros(len(resources.rows)))
+        share_prices = self.prices[self._share_rows]
+        best_of = np.zeros(len(self.commodities))
+        found: list[tuple[float, int, int, int]] = []
+        for slot, alive in enumerate(self._alive):
+            numbers = np.array(sorted(alive & self._in & self._may_be_relayed), dtype=np.int64)
+            if not len(numbers):
+                continue
+            links = resources.link_prices(row_prices[slot]) if slot in row_prices else free
+            src, dst, volumes = self._src[numbers], self._dst[numbers], self._volumes[numbers]
+            worth = (links[src] + links[:, dst].T) * (volumes / self.lengths_s[slot])[:, None]
+            if fees_weight:
+                fees = self.usd_per_gbit[src] + self.usd_per_gbit[:, dst].T
+                worth += fees_weight * volumes[:, None] * fees
+            worth[~self._may_hop[numbers]] = np.inf
+            hops = worth.argmin(axis=1)
+            least = worth[np.arange(len(numbers)), hops]
+            least += time_weight * self.middles_s[slot] - share_prices[numbers]
+            best_of[numbers] = np.minimum(best_of[numbers], least)
+            for at in np.nonzero(least < -PAYS)[0].tolist():
+                number, hop = int(numbers[at]), int(hops[at])
+                if (number, slot, hop) not in self._known:
+                    found.append((float(least[at]), number, slot, hop))
+        found.sort()
+        # Columns that pay little now mostly do not pay at the next prices, and slow the solver.
+        for worth_now, number, slot, hop in found[:MOST_COLUMNS_A_ROUND]:
+            if worth_now <= PAYS_ENOUGH * found[0][0]:
+                self._column(number, slot, hop)
+        self.costs = share_prices + best_of
+        return len(found), float(best_of.sum())
