@@ -190,6 +190,7 @@ class RelayingRequest(VmRequest):
         default=(),
         example="provider:azure",
         group=VMS,
+        aliases=("forbidden",),  # as answers state it, so that what was asked can be asked again
     )
     allow: Several = field(
         Names("rules", "RULE"),

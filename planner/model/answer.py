@@ -94,12 +94,34 @@ class Bottleneck:
 
 
 @dataclass(frozen=True, slots=True)
+class AdviceOutcome:
+    """What asking again gives, once an advice is taken."""
+
+    throughput_gbps: float
+    duration_s: float
+    cost_usd: Cost
+
+
+@dataclass(frozen=True, slots=True)
 class Advice:
-    """Something to do, its effect, and what it adds to the cost (negative: saves)."""
+    """Something to do, its effect, and what it adds to the cost (negative: saves).
+
+    Attributes
+    ----------
+    cost_usd : float
+        Beyond the cost of the plan that the advice comes with.
+    change : dict | None
+        The fields of the request to change; ``{**plan.request, **change}`` asks again. None where
+        the advice is about something else than the request, such as a host's settings.
+    outcome : AdviceOutcome | None
+        The answer to that question.
+    """
 
     action: str
     effect: str
     cost_usd: float
+    change: dict[str, Any] | None = None
+    outcome: AdviceOutcome | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -197,6 +197,10 @@ class CataloguePrices:
         """Return the mean $/GB at the tier that the month has reached."""
         return self._mean(self._catalogue.egress_price(src, dst).tiers, src, volume_gb)
 
+    def on(self, network: Network) -> CataloguePrices:
+        """Return the same prices for the VM types of another network's sites."""
+        return CataloguePrices(self._catalogue, network, self._month_to_date_gb)
+
     def are_of(self, network: Network) -> bool:
         """Whether the network is the one that they were made for: rows are laid out on it."""
         return network is self._network
@@ -288,6 +292,11 @@ class FlatPrices:
     def vm_usd_per_h(self, region: str) -> float:
         """Return the stated price; 0 for a region that was left out."""
         return self._vms.get(region, self._vm)
+
+
+def prices_on(prices: Prices, network: Network) -> Prices:
+    """Return prices for the VM types of another network's sites, where they depend on them."""
+    return prices.on(network) if isinstance(prices, CataloguePrices) else prices
 
 
 def relayed_usd_per_gb(

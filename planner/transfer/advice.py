@@ -1,19 +1,28 @@
-"""Remedies that cost less than a relay, the cheapest first."""
+"""Remedies that cost less than a relay, the cheapest first.
+
+A remedy is a change of the request. What it brings is the answer to the request so changed, over
+the direct path alone, and is compared with the chosen plan, whichever that is.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from math import ceil, inf
+from math import ceil
+from typing import Any
 
-from planner.model.answer import Advice
-from planner.model.catalogue import Catalogue
+from planner.fields.shared import MOST_CONNECTIONS, MOST_VMS
+from planner.model.answer import Advice, AdviceOutcome, Cost
+from planner.model.baseline import with_vm_types
+from planner.model.catalogue import Catalogue, VmType
 from planner.model.network import Network
-from planner.model.pricing import Prices
+from planner.model.pricing import Prices, prices_on
 from planner.model.throughput import MBIT_PER_MB
-from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS, S_PER_H, gbps_text
+from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS, gbps_text
 from planner.transfer.bottlenecks import Bottlenecks
 from planner.transfer.decision import Decider, Decision
-from planner.transfer.single_path import best_on_path
+from planner.transfer.options import Option
+from planner.transfer.single_path import greatest_rate_gbps
 
 WORTH_ADVISING = 1.05  # do not advise what gains less than five percent
 UNLUCKY_SHARE = 0.85  # of the VM type's cap, reached by none of a VM's links
@@ -49,6 +58,48 @@ class Adviser:
         found += self._measure()
         return tuple(sorted(found, key=lambda advice: advice.cost_usd))
 
+    # ---- asking again ------------------------------------------------------------------------
+
+    def _asked_again(
+        self,
+        change: Mapping[str, Any],
+        network: Network | None = None,
+        prices: Prices | None = None,
+    ) -> Option | None:
+        """Return the answer to the request with a change and without relays, if there is one."""
+        changed = replace(self.request, **{**change, "relays": "none"})
+        decider = Decider(changed, network or self.network, prices or self.decider.prices)
+        return decider.direct_option()
+
+    def _advice(self, action: str, change: dict[str, Any], option: Option) -> Advice:
+        allocation, chosen = option.allocation, self.decision.chosen
+        saved_s = chosen.duration_s - option.duration_s
+        when = f"{saved_s:.0f} s sooner" if saved_s >= 0 else f"{-saved_s:.0f} s later"
+        return Advice(
+            f"{action}, direct",
+            f"{gbps_text(allocation.rate_gbps)} Gbit/s, {when}",
+            allocation.cost_usd - chosen.allocation.cost_usd,
+            {**change, "relays": "none"},
+            AdviceOutcome(
+                allocation.rate_gbps,
+                option.duration_s,
+                Cost.of(allocation.egress_usd, allocation.vm_usd),
+            ),
+        )
+
+    def _is_worth_it(self, option: Option | None) -> bool:
+        """Whether an option is clearly faster than the plan, or as fast and clearly cheaper."""
+        if option is None:
+            return False
+        chosen = self.decision.chosen
+        rate, cost_usd = option.allocation.rate_gbps, option.allocation.cost_usd
+        if rate >= chosen.allocation.rate_gbps * WORTH_ADVISING:
+            return option.duration_s < chosen.duration_s
+        cheaper = cost_usd * WORTH_ADVISING <= chosen.allocation.cost_usd
+        return cheaper and rate * WORTH_ADVISING >= chosen.allocation.rate_gbps
+
+    # ---- remedies ----------------------------------------------------------------------------
+
     def _more_connections_or_window(self) -> list[Advice]:
         src, dst = self.request.src, self.request.dst
         link = self.network.link(src, dst)
@@ -62,106 +113,96 @@ class Adviser:
         )
         if possible < rate * WORTH_ADVISING:
             return []
+        found = []
+        now = self.request.connections
         flow_gbps = link.per_flow_mbps.expected / MBPS_PER_GBPS
-        connections = ceil(possible / flow_gbps)
-        window_mb = (
-            possible
-            * MBPS_PER_GBPS
-            / self.request.connections
-            * link.rtt_ms.expected
-            / 1000.0
-            / MBIT_PER_MB
-        )
-        effect = f"{gbps_text(possible)} instead of {gbps_text(rate)} Gbit/s a VM pair"
-        return [
-            Advice(
-                f"Open {connections} connections a VM instead of {self.request.connections}",
-                effect,
-                0.0,
-            ),
+        connections = min(ceil(possible / flow_gbps), MOST_CONNECTIONS)
+        more = self._asked_again({"connections": connections})
+        if more and self._is_worth_it(more):
+            action = f"Open {connections} connections a VM instead of {now}"
+            found.append(self._advice(action, {"connections": connections}, more))
+        window_mb = possible * MBPS_PER_GBPS / now * link.rtt_ms.expected / 1000.0 / MBIT_PER_MB
+        found.append(
             Advice(
                 f"Or raise the TCP receive window at {dst} to {window_mb:.1f} MB "
                 f"(net.ipv4.tcp_rmem)",
-                effect,
+                f"{gbps_text(possible)} instead of {gbps_text(rate)} Gbit/s a VM pair, direct",
                 0.0,
-            ),
-        ]
+            )
+        )
+        return found
 
     def _more_vms(self) -> list[Advice]:
         """Advise the fewest more VMs that make the direct path faster than the plan."""
-        transfer, direct, chosen = (
-            self.decision.transfer,
-            self.decision.direct,
-            self.decision.chosen,
-        )
+        request, chosen = self.request, self.decision.chosen
+        transfer, direct = self.decision.transfer, self.decision.direct
         if direct is None:
             return []
-        used = direct.allocation
+        src, dst = transfer.src, transfer.dst
         for added in range(1, MOST_MORE_VMS + 1):
+            src_vms, dst_vms = (min(end.quota + added, MOST_VMS) for end in (src, dst))
             more = replace(
-                transfer,
-                src=replace(transfer.src, quota=used.src_vms + added),
-                dst=replace(transfer.dst, quota=used.dst_vms + added),
-                relays=(),
+                transfer, src=replace(src, quota=src_vms), dst=replace(dst, quota=dst_vms)
             )
-            faster = best_on_path(more, None, time_value_usd_per_h=inf)
-            if faster is None:
-                return []
-            saved_s = chosen.duration_s - self.decider.option(faster).duration_s
+            most_gbps = greatest_rate_gbps(more, None)
+            if most_gbps < chosen.allocation.rate_gbps * WORTH_ADVISING:
+                continue
+            vms_in = {**request.vms_in, request.src: src_vms, request.dst: dst_vms}
+            faster = self._asked_again({"vms_in": vms_in})
             if (
-                saved_s >= LEAST_SAVED_BY_VM_S
-                and faster.rate_gbps >= chosen.allocation.rate_gbps * WORTH_ADVISING
+                faster
+                and self._is_worth_it(faster)
+                and chosen.duration_s - faster.duration_s >= LEAST_SAVED_BY_VM_S
             ):
                 break
         else:
             return []
-        grown = []
-        if faster.src_vms > used.src_vms:
-            grown.append(f"{faster.src_vms} VMs at {self.request.src}")
-        if faster.dst_vms > used.dst_vms:
-            grown.append(f"{faster.dst_vms} VMs at {self.request.dst}")
-        return [
-            Advice(
-                f"Use {' and '.join(grown)}, direct",
-                f"{gbps_text(faster.rate_gbps)} Gbit/s, {saved_s:.0f} s sooner",
-                faster.cost_usd - chosen.allocation.cost_usd,
+        grown = [
+            f"{vms} VMs at {region}"
+            for region, vms, before in (
+                (request.src, faster.allocation.src_vms, direct.allocation.src_vms),
+                (request.dst, faster.allocation.dst_vms, direct.allocation.dst_vms),
             )
+            if vms > before
         ]
+        if not grown:
+            return []
+        return [self._advice(f"Use {' and '.join(grown)}", {"vms_in": vms_in}, faster)]
 
     def _other_vm_type(self) -> list[Advice]:
-        if self.catalogue is None or self.decision.direct is None:
+        catalogue = self.catalogue
+        # With types that the request states, the network is no longer the one that was measured.
+        if catalogue is None or self.decision.direct is None or self.request.vm_types:
             return []
         src, dst = self.request.src, self.request.dst
         rate, what = self.bottlenecks.binding(src, dst)
         end = {"egress cap": src, "ingress cap": dst}.get(what)
         if end is None:
             return []
-        site = self.network.sites[end]
-        now = self.catalogue.vm_types.get(site.vm_type)
+        now = catalogue.vm_types.get(self.network.sites[end].vm_type)
         if now is None:
             return []
-        cap = "egress_gbps" if end == src else "ingress_gbps"
+
+        def cap_gbps(vm: VmType) -> float:
+            return vm.egress_gbps if end == src else vm.ingress_gbps
+
         larger = [
             vm
-            for vm in self.catalogue.vm_types.values()
+            for vm in catalogue.vm_types.values()
             if vm.provider == now.provider
             and not vm.burstable
-            and getattr(vm, cap) >= rate * WORTH_A_CHANGE
+            and cap_gbps(vm) >= rate * WORTH_A_CHANGE
         ]
         if not larger:
             return []
         vm = min(larger, key=lambda vm: vm.price_usd_per_h)
-        sooner = rate / min(getattr(vm, cap), inf)
-        hours = self.decision.direct.duration_s / S_PER_H
-        vms = self.decision.direct.allocation.src_vms
-        cost = vms * hours * (vm.price_usd_per_h * sooner - now.price_usd_per_h)
-        return [
-            Advice(
-                f"Use {vm.id} instead of {now.id} at {end}",
-                f"up to {gbps_text(getattr(vm, cap))} instead of {gbps_text(rate)} Gbit/s a VM",
-                cost,
-            )
-        ]
+        change = {"vm_types": {end: vm.id}}
+        ends = self.network.with_(restricted_to=(src, dst))
+        changed = with_vm_types(ends, catalogue, {end: vm.id})
+        faster = self._asked_again(change, changed, prices_on(self.decider.prices, changed))
+        if not faster or not self._is_worth_it(faster):
+            return []
+        return [self._advice(f"Use {vm.id} instead of {now.id} at {end}", change, faster)]
 
     def _unlucky_vm(self) -> list[Advice]:
         """Advise another VM if no measured link comes near the type's cap (GLOBECOM 2015, V)."""

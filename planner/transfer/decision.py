@@ -22,7 +22,13 @@ from planner.transfer.optimum import fastest, least_value
 from planner.transfer.options import Option, OptionEvaluator
 from planner.transfer.problem import Relay, TransferProblem
 from planner.transfer.request import DEFAULT_CANDIDATES, TransferRequest
-from planner.transfer.single_path import best_on_path, ranked_relays
+from planner.transfer.single_path import (
+    AS_FAST,
+    best_on_path,
+    greatest_rate_gbps,
+    greatest_rates_gbps,
+    ranked_relays,
+)
 
 # The least gain of one more relay: each is one more thing to run and to fail.
 SPLIT_GAIN = 0.01
@@ -91,7 +97,7 @@ class Decider(OptionEvaluator):
                     "Permit more relays, or wait until it is back.",
                 )
             raise no_path(self.request.src, self.request.dst)
-        direct = self._direct_option()
+        direct = self.direct_option()
         if self.request.objective == "latency":
             return self._least_latency(direct)
         single_relays, further = self._single_relays(), self._further_relays()
@@ -157,11 +163,12 @@ class Decider(OptionEvaluator):
     def _optimum_of(self, request: TransferRequest) -> Option | None:
         """Return the best plan that another request allows, whatever its bounds; None if none."""
         other = Decider(request, self.network, self.prices)
-        return other._optimum(other._direct_option(), other._single_relays())
+        return other._optimum(other.direct_option(), other._single_relays())
 
     # ---- options -----------------------------------------------------------------------------
 
-    def _direct_option(self) -> Option | None:
+    def direct_option(self) -> Option | None:
+        """Return the best plan over the direct path; None if it can't meet the limits."""
         if self.transfer.direct is None:
             return None
         return self._best(lambda rate: self._on_path(None, rate))
@@ -170,12 +177,24 @@ class Decider(OptionEvaluator):
         """Return the few best single relays, each carrying everything, best first."""
         return self._options(self._ranked(DEFAULT_CANDIDATES))
 
-    def cheapest_relay(self) -> Option | None:
-        """Return the cheapest single relay that meets all limits but the budget."""
-        request = replace(self.request, objective="cost", budget_usd=None)
-        other = Decider(request, self.network, self.prices)
-        options = other._options(other.transfer.relays)
-        return min(options, key=lambda option: option.allocation.cost_usd, default=None)
+    def fastest_relay(self) -> tuple[Relay, float]:
+        """Return the relay that carries most with all its VMs, and how often what direct does.
+
+        There are relays; of equals the cheapest comes first, then the nearest.
+        """
+        rates = greatest_rates_gbps(self.transfer)
+        most, rtt_ms = max(rates), self.relay_rtts_ms
+        relay = min(
+            (r for rate, r in zip(rates, self.transfer.relays, strict=True) if rate >= most),
+            key=lambda r: (r.usd_per_gb, rtt_ms[r.region], r.region),
+        )
+        direct_gbps = greatest_rate_gbps(self.transfer, None)
+        return relay, most / direct_gbps if direct_gbps else inf
+
+    def whatever_it_costs(self, relay: Relay) -> Option | None:
+        """Return the fastest plan through one relay that meets all limits but the budget."""
+        request = replace(self.request, objective="time", budget_usd=None)
+        return Decider(request, self.network, self.prices)._relay_option(relay)
 
     def _further_relays(self) -> list[Option]:
         """Return further relays to list, which do not affect the decision."""
@@ -187,6 +206,7 @@ class Decider(OptionEvaluator):
         return ranked_relays(
             self.transfer,
             most,
+            rtt_ms=self.relay_rtts_ms,
             at_least_gbps=self.request.least_rate_gbps(),
             by_price=self.request.hour_usd == 0,
         )
@@ -208,9 +228,8 @@ class Decider(OptionEvaluator):
             split = self._best(lambda rate: self._anywhere(transfer, rate))
             options += [split] if split else []
         best = None
-        for option in options:  # simpler plans come first
-            worth = SPLIT_GAIN if best and len(option.relays) > len(best.relays) > 0 else EQUAL
-            if best is None or option.value_usd < best.value_usd * (1 - worth):
+        for option in options:  # simpler plans come first, and of single relays the preferred one
+            if best is None or option.value_usd < best.value_usd * (1 - _least_gain(option, best)):
                 best = option
         return best
 
@@ -257,3 +276,12 @@ class Decider(OptionEvaluator):
                 return option
             ramp_s = option.ramp_up_s
         return option if option.duration_s <= (self.request.deadline_s or inf) else None
+
+
+def _least_gain(option: Option, over: Option) -> float:
+    """Return by how much an option must be better than a simpler one, or than its equal."""
+    if len(option.relays) > len(over.relays) > 0:
+        return SPLIT_GAIN
+    if option.is_one_relay and over.is_one_relay:
+        return AS_FAST
+    return EQUAL

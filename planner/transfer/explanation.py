@@ -65,59 +65,67 @@ class Explanation:
         return self._why_direct(direct)
 
     def _why_direct(self, direct: Option) -> str:
-        best = self.decision.best_relay
-        if self.request.relays == "none":
+        """Return why the direct path is best: no relay may, can, or pays."""
+        request, best = self.request, self.decision.best_relay
+        if request.relays == "none":
             return "Only the direct path was asked for."
-        if best is None:
-            return self._why_no_relay()
-        if self.request.objective == "latency":
-            (relay,) = best.relays
-            return (
-                f"{self._no_relay()} lowers the round-trip time: the nearest path, via "
-                f"{self.regions[relay]}, takes {self.decider.path_rtt_ms(relay):.0f} ms against "
-                f"{self.decider.path_rtt_ms(None):.0f} ms."
-            )
-        gain = best.allocation.rate_gbps / direct.allocation.rate_gbps
-        ratio = best.allocation.cost_usd / max(direct.allocation.cost_usd, 1e-12)
-        via = self.regions[best.relays[0]]
-        if gain <= HARDLY_FASTER:
-            faster = "faster" if gain <= 1 + EQUAL else "much faster"
-            return (
-                f"{self._limit_of_direct()} {self._no_relay()} is {faster}: the best, {via}, "
-                f"carries {gain:.2f}x and costs {ratio:.1f}x."
-            )
-        if self.request.hour_usd == inf:
-            return (
-                f"{self._limit_of_direct()} The best relay, {via}, carries {gain:.2f}x, but "
-                f"getting up to speed over two links takes longer than it saves."
-            )
-        worth = (
-            "which does not lower the cost"
-            if self.request.hour_usd == 0
-            else f"which does not pay at {self.request.hour_usd:g} USD an hour"
-        )
-        return (
-            f"{self._limit_of_direct()} The best relay, {via}, carries {gain:.2f}x but costs "
-            f"{ratio:.1f}x, {worth}."
-        )
-
-    def _no_relay(self) -> str:
-        """Return ``No relay``, and of which relays that is said: those within the limits."""
-        limits = self._limits()
-        return f"No relay that meets {limits}" if limits else "No relay"
-
-    def _why_no_relay(self) -> str:
-        """Return why not one relay can carry everything."""
         if not self.decision.transfer.relays:
             return "No relay path is known or permitted."
-        cheapest = self.decider.cheapest_relay()
-        if cheapest is None:
+        if request.objective == "latency" and best:
+            limits = self._limits()
+            return (
+                f"No relay{f' that meets {limits}' if limits else ''} lowers the round-trip time: "
+                f"the nearest path, via {self._via(best)}, takes "
+                f"{self.decider.path_rtt_ms(best.relays[0]):.0f} ms against "
+                f"{self.decider.path_rtt_ms(None):.0f} ms."
+            )
+        relay, most = self.decider.fastest_relay()
+        if best is None or (most > HARDLY_FASTER and _gain(best, direct) <= 1 + EQUAL):
+            fastest = self.decider.whatever_it_costs(relay)
+            if fastest is None:
+                return f"No relay can meet {self._limits()}."
+            most_usd = request.budget_usd or inf
+            if fastest.allocation.cost_usd > most_usd * (1 + EQUAL):
+                return self._too_dear(fastest, direct, most)
+        if best is None:
             return f"No relay can meet {self._limits()}."
-        (relay,) = cheapest.relays
-        return (
-            f"No relay is within the budget of {self.request.budget_usd:g} USD: the cheapest, "
-            f"{self.regions[relay]}, costs {cheapest.allocation.cost_usd:.4g} USD."
+        gain, ratio = _gain(best, direct), _cost_ratio(best, direct)
+        if max(gain, most) <= HARDLY_FASTER:
+            faster = "faster" if max(gain, most) <= 1 + EQUAL else "much faster"
+            return (
+                f"{self._limit_of_direct()} No relay is {faster}: the best, {self._via(best)}, "
+                f"carries {gain:.2f}x and costs {ratio:.1f}x."
+            )
+        limit, via = self._limit_of_direct(), self._via(best)
+        carries = f"{limit} The best relay, {via}, carries {gain:.2f}x"
+        if request.hour_usd == inf and gain > 1 + EQUAL:
+            return f"{carries}, but getting up to speed over two links takes longer than it saves."
+        worth = (
+            "which does not lower the cost"
+            if request.hour_usd == 0
+            else "which is no sooner"
+            if request.hour_usd == inf
+            else f"which does not pay at {request.hour_usd:g} USD an hour"
         )
+        return f"{carries} but costs {ratio:.1f}x, {worth}."
+
+    def _too_dear(self, fastest: Option, direct: Option, most: float) -> str:
+        """Return that the fastest relay is above the budget, or that it would be no faster."""
+        gain, cost_usd = _gain(fastest, direct), fastest.allocation.cost_usd
+        too_much = f"more than the budget of {self.request.budget_usd:g} USD"
+        if max(gain, most) <= 1 + EQUAL:
+            return (
+                f"{self._limit_of_direct()} No relay is faster: the best, {self._via(fastest)}, "
+                f"carries {gain:.2f}x and costs {_cost_ratio(fastest, direct):.1f}x."
+            )
+        return (
+            f"{self._limit_of_direct()} The fastest relay, {self._via(fastest)}, carries "
+            f"{gain:.2f}x but costs {cost_usd:.4g} USD, {too_much}."
+        )
+
+    def _via(self, option: Option) -> str:
+        """Return the region of a single relay."""
+        return self.regions[option.relays[0]]
 
     def _why_relay(self, chosen: Option, direct: Option) -> str:
         if self.request.objective == "latency":
@@ -130,7 +138,7 @@ class Explanation:
         sure = ""
         if gain and gain.low < inf:  # infinite over a plan that costs nothing
             sure = f" (at least {gain.low:.2f}x better in {self._terms()})"
-        ratio = chosen.allocation.cost_usd / max(direct.allocation.cost_usd, 1e-12)
+        ratio = _cost_ratio(chosen, direct)
         return (
             f"{self._through(chosen)} carries {gbps_text(chosen.allocation.rate_gbps)} Gbit/s "
             f"where direct carries {gbps_text(direct.allocation.rate_gbps)}{sure}, for "
@@ -289,6 +297,14 @@ class Explanation:
         for relay in allocation.relay_gbps:
             pairs += [(src, self.regions[relay]), (self.regions[relay], dst)]
         return pairs
+
+
+def _gain(option: Option, direct: Option) -> float:
+    return option.allocation.rate_gbps / direct.allocation.rate_gbps
+
+
+def _cost_ratio(option: Option, direct: Option) -> float:
+    return option.allocation.cost_usd / max(direct.allocation.cost_usd, 1e-12)
 
 
 def _age(days: float) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import inf
 from typing import NamedTuple
 
 from planner.model.answer import Bounded
 from planner.model.estimate import Bound
+from planner.model.link import Link
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.throughput import ramp_up_s
@@ -39,6 +41,11 @@ class Option:
     def relays(self) -> tuple[int, ...]:
         """Positions of the relays that it uses."""
         return tuple(sorted(self.allocation.relay_gbps))
+
+    @property
+    def is_one_relay(self) -> bool:
+        """Whether everything goes through a single relay."""
+        return len(self.allocation.relay_gbps) == 1 and not self.allocation.direct_gbps
 
 
 class _Figures(NamedTuple):
@@ -115,6 +122,19 @@ class OptionEvaluator:
             self._rtt_ms[relay, bound] = rtt_ms
         return rtt_ms
 
+    @cached_property
+    def relay_rtts_ms(self) -> list[float]:
+        """The round-trip time through each region; infinity where a link is missing."""
+        rows: dict[tuple[str, bool], list[float]] = self.network.kept.setdefault("rtt_ms", {})
+        src, dst, links = self.request.src, self.request.dst, self.network.links
+        if (src, True) not in rows:
+            row = links.get(src, {})
+            rows[src, True] = [_rtt_ms(row.get(region)) for region in self.regions]
+        if (dst, False) not in rows:
+            column = (links.get(region, {}).get(dst) for region in self.regions)
+            rows[dst, False] = [_rtt_ms(link) for link in column]
+        return [a + b for a, b in zip(rows[src, True], rows[dst, False], strict=True)]
+
     def path_ramp_up_s(self, relay: int | None) -> float:
         """Return the time that a path takes to get up to speed."""
         return ramp_up_s(self.path_rtt_ms(relay))
@@ -162,6 +182,10 @@ class OptionEvaluator:
             return times_better(better, self.option(over.allocation, other_rate))
 
         return Bounded(times_better(option, over), ratio("low", "high"), ratio("high", "low"))
+
+
+def _rtt_ms(link: Link | None) -> float:
+    return link.rtt_ms.expected if link else inf
 
 
 def times_better(option: Option, over: Option) -> float:

@@ -138,8 +138,8 @@ def test_what_runs_have_shown_decides_everywhere(
     surfaces: Surfaces, request: pytest.FixtureRequest
 ) -> None:
     """A relay that carried half of what was predicted is not recommended again."""
-    asked = {"src": SRC, "dst": DST, "objective": "time"}
-    other = {**asked, "vm_types": {"aws:ap-southeast-2": "aws:t2.micro"}}
+    asked = {"src": SRC, "dst": DST, "objective": "time", "relays": RELAY}
+    other = {**asked, "vm_types": {"aws:eu-west-1": "aws:t2.micro"}}
     transfer, elsewhere = (
         json.loads(the_answer(surfaces, BY_NAME["transfer"], body)) for body in (asked, other)
     )

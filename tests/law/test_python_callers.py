@@ -111,7 +111,7 @@ def test_a_failed_verification_is_part_of_what_a_plan_id_stands_for(
     """The relay carried half: its bounds fall, it is not recommended, and the plan's id is new."""
     network = wans["store"].network.with_(verified={})
     before = Wan(MemorySource(load_catalogue(), network))
-    shown, hoped = _transfer(wans["store"]), _transfer(before)
+    shown, hoped = (_transfer(wan, relays=RELAY) for wan in (wans["store"], before))
     assert (shown.verdict, hoped.verdict) == ("direct", "relay")
     assert shown.snapshot == hoped.snapshot
     assert shown.plan_id != hoped.plan_id
