@@ -304,7 +304,8 @@ def relayed_usd_per_gb(
 ) -> list[float]:
     """Return the mean $/GB of both links through every site of a network, in its order.
 
-    As :func:`metered_usd_per_gb` of one path that carries the whole volume. Infinity where the price of a link is not known.
+    As :func:`metered_usd_per_gb` of one path that carries the whole volume. Infinity where the
+    price of a link is not known.
     """
     if isinstance(prices, CataloguePrices) and prices.are_of(network):
         return prices.relayed_usd_per_gb(src, dst, volume_gb)

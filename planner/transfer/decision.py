@@ -248,11 +248,20 @@ class Decider(OptionEvaluator):
 
     def _anywhere(self, transfer: TransferProblem, rate: float) -> Allocation | None:
         hour_usd, budget_usd = self.request.hour_usd, self.request.budget_usd or inf
-        if hour_usd == inf:
-            best = fastest(transfer, budget_usd=budget_usd)
-            return best if best and best.rate_gbps >= rate * (1 - EQUAL) else None
-        return least_value(
-            transfer, time_value_usd_per_h=hour_usd, at_least_gbps=rate, budget_usd=budget_usd
+
+        def solve(at_fees: TransferProblem) -> Allocation | None:
+            if hour_usd == inf:
+                best = fastest(at_fees, budget_usd=budget_usd)
+                return best if best and best.rate_gbps >= rate * (1 - EQUAL) else None
+            return least_value(
+                at_fees, time_value_usd_per_h=hour_usd, at_least_gbps=rate, budget_usd=budget_usd
+            )
+
+        return self.fees.best(
+            transfer,
+            solve,
+            lambda found: (self.option(found).value_usd, found.cost_usd),
+            budget_usd,
         )
 
     def _beside(self, relay: Relay) -> Option | None:

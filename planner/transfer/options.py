@@ -15,6 +15,7 @@ from planner.model.pricing import Prices
 from planner.model.throughput import ramp_up_s
 from planner.model.units import S_PER_H, duration_s
 from planner.transfer.allocation import Allocation
+from planner.transfer.fees import MeteredFees
 from planner.transfer.problem import transfer_problem
 from planner.transfer.request import TransferRequest
 
@@ -86,6 +87,7 @@ class OptionEvaluator:
         self.network = network
         self.prices = prices
         self.transfer = transfer_problem(request, network, prices)
+        self.fees = MeteredFees(request, network, prices)
         self.regions = list(network.sites)
         self._rtt_ms: dict[tuple[int | None, Bound], float] = {}
         self._figures: dict[Bound, _Figures] = {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cached_property
-from itertools import pairwise
 from math import ceil
 
 from planner.model.answer import Cost, identified
@@ -108,32 +107,20 @@ class _PlanBuilder:
         if allocation.direct_gbps:
             flows.insert(0, (None, allocation.direct_gbps))
         counts = self._path_connections(flows, allocation)
+        fees = self.decider.fees.usd_per_gb(allocation)
+        between = {relay: () if relay is None else (self.regions[relay],) for relay, _ in flows}
         return tuple(
-            self._path(relay, flow, allocation, count)
-            for (relay, flow), count in zip(flows, counts, strict=True)
+            PathPlan(
+                (self.request.src, *between[relay], self.request.dst),
+                flow_gbps,
+                flow_gbps / allocation.rate_gbps,
+                connections,
+                self.decider.path_rtt_ms(relay),
+                fees[relay],
+                self.bottlenecks.of_path(relay),
+            )
+            for (relay, flow_gbps), connections in zip(flows, counts, strict=True)
         )
-
-    def _path(
-        self, relay: int | None, flow_gbps: float, allocation: Allocation, connections: int
-    ) -> PathPlan:
-        links = self._links(relay)
-        volume_gb = self.request.volume_gb
-        return PathPlan(
-            tuple(self._regions_of(relay)),
-            flow_gbps,
-            flow_gbps / allocation.rate_gbps,
-            connections,
-            self.decider.path_rtt_ms(relay),
-            sum(self.decider.prices.egress_usd_per_gb(a, b, volume_gb) for a, b in links),
-            self.bottlenecks.of_path(relay),
-        )
-
-    def _regions_of(self, relay: int | None) -> list[str]:
-        between = [] if relay is None else [self.regions[relay]]
-        return [self.request.src, *between, self.request.dst]
-
-    def _links(self, relay: int | None) -> list[tuple[str, str]]:
-        return list(pairwise(self._regions_of(relay)))
 
     def _path_connections(
         self, flows: list[tuple[int | None, float]], allocation: Allocation
@@ -149,7 +136,7 @@ class _PlanBuilder:
         each, network = self.request.connections, self.decider.network
         needs, wishes = [], []
         for relay, flow in flows:
-            links = [network.link(a, b) for a, b in self._links(relay)]
+            links = [network.link(a, b) for a, b in self.decider.fees.links(relay)]
             slowest_flow_gbps = min(link.rate_gbps(1) for link in links)
             pair_gbps = min(link.rate_gbps(each) for link in links)
             needs.append(ceil(flow / slowest_flow_gbps * (1 - EQUAL)))
@@ -226,7 +213,7 @@ class _PlanBuilder:
 
     def frontier(self) -> tuple[FrontierPoint, ...]:
         points = []
-        for allocation in cost_time_frontier(self.decider.transfer):
+        for allocation in cost_time_frontier(self.decider.transfer, fees=self.decider.fees):
             option = self.decider.option(allocation)
             points.append(
                 FrontierPoint(

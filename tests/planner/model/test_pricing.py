@@ -133,7 +133,7 @@ def charged_by_the_gb(
     catalogue: Catalogue, links_gb: dict[tuple[str, str], int], billed: dict[str, float]
 ) -> float:
     """Return the fees of whole GB, billed one by one, all links in turn."""
-    sent = {link: 0 for link in links_gb}
+    sent = dict.fromkeys(links_gb, 0)
     counted: dict[tuple[str, bool], float] = {}
     usd = 0.0
     for step in range(1, max(links_gb.values()) + 1):

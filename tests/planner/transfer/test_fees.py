@@ -1,0 +1,87 @@
+"""What a plan costs is what the meters of its links count."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from math import inf
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+
+from planner.model.catalogue import Catalogue, EgressPrice, Tier
+from planner.model.errors import DataError, InfeasibleError
+from planner.model.network import Network
+from planner.model.pricing import CataloguePrices
+from planner.transfer.decision import Decider
+from planner.transfer.frontier import cost_time_frontier
+from planner.transfer.plan import Plan
+from planner.transfer.recommendation import recommend
+from planner.transfer.request import TransferRequest
+from tests.planner.independent import below, near
+from tests.planner.transfer.strategies import networks, patient, requests
+
+INTERNET = (Tier(0.09, 50.0), Tier(0.085, 500.0), Tier(0.05, inf))
+PRICES = (
+    EgressPrice("aws", ("aws:*",), ("other-provider",), INTERNET),
+    EgressPrice("azure", ("azure:*",), ("other-provider",), INTERNET[1:]),
+    EgressPrice("gcp", ("gcp:*",), ("other-provider",), (Tier(0.12, 1e4), Tier(0.08, inf))),
+    EgressPrice("inside", ("*",), ("same-provider",), (Tier(0.03, 100.0), Tier(0.01, inf))),
+)
+CATALOGUE = Catalogue({}, {}, {}, {}, PRICES)
+
+
+def metered_usd(plan: Plan, volume_gb: float) -> float:
+    """Return a plan's fees: each meter's volume fills its tiers, and links share in proportion."""
+    meters: dict[tuple[str, bool], float] = {}
+    sent: list[tuple[tuple[str, bool], float]] = []
+    for path in plan.paths:
+        for src, dst in pairwise(path.regions):
+            provider, other = src.split(":")[0], dst.split(":")[0]
+            sent.append(((provider, provider == other), path.share * volume_gb))
+    for meter, gb in sent:
+        meters[meter] = meters.get(meter, 0.0) + gb
+    names = {"aws": 0, "azure": 1, "gcp": 2}
+    usd = 0.0
+    for (provider, inside), gb in meters.items():
+        floor = 0.0
+        for tier in PRICES[3 if inside else names[provider]].tiers:
+            usd += tier.usd_per_gb * max(0.0, min(gb, tier.up_to_gb) - floor)
+            floor = tier.up_to_gb
+    return usd
+
+
+@patient
+@given(requests(), networks())
+def test_a_plan_costs_what_its_shares_are_charged(
+    request: TransferRequest, network: Network
+) -> None:
+    prices = CataloguePrices(CATALOGUE, network)
+    try:
+        plan = recommend(request, network, prices)
+    except (InfeasibleError, DataError):
+        assume(False)
+    usd = metered_usd(plan, request.volume_gb)
+    assert plan.cost_usd.egress == near(usd)
+    by_path = sum(path.share * request.volume_gb * path.egress_usd_per_gb for path in plan.paths)
+    assert by_path == near(usd)
+    assert below(plan.cost_usd.total, request.budget_usd or inf)
+    decider = Decider(request, network, prices)
+    for point in cost_time_frontier(decider.transfer, points=4, fees=decider.fees):
+        assert point.egress_usd == near(decider.fees.charged(point).egress_usd)
+
+
+def test_a_small_share_is_charged_at_its_own_tier() -> None:
+    """The direct path is full; the rest goes through a cloud that counts only that rest."""
+    regions = ["aws:a", "gcp:f", "azure:r"]
+    rates = np.array([[0.0, 1.0, 9.0], [0.0, 0.0, 0.0], [0.0, 9.0, 0.0]])
+    network = Network.from_matrices(regions, rates)
+    request = TransferRequest(
+        "aws:a", "gcp:f", volume_gb=10_000, objective="cost", min_throughput_gbps=1.1, vms=1
+    )
+    plan = recommend(request, network, CataloguePrices(CATALOGUE, network))
+    through = 10_000 * 0.1 / 1.1
+    assert [round(path.share, 6) for path in plan.paths] == [0.909091, 0.090909]
+    from_aws = 50 * 0.09 + 450 * 0.085 + 9500 * 0.05
+    from_azure = 500 * 0.085 + (through - 500) * 0.05
+    assert plan.cost_usd.egress == pytest.approx(from_aws + from_azure)
