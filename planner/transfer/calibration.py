@@ -13,9 +13,8 @@ from math import sqrt
 from planner.model.estimate import DAYS_PER_YEAR, DRIFT_PER_SQRT_YEAR, SECONDS_PER_DAY, Estimate
 from planner.model.link import Link
 from planner.model.network import Network
-from planner.model.predictions import MEASURING_ERROR
 from planner.model.units import MBPS_PER_GBPS
-from planner.model.verification import Verified, VerifiedPath
+from planner.model.verification import MEASURING_ERROR, Verified, VerifiedPath
 
 COUNTS_FOR_S = 30 * SECONDS_PER_DAY
 """An older verification says no more than estimates do, which forget older samples too."""

@@ -124,6 +124,11 @@ class HostSession:
         """Whether the connection is open, as far as is known."""
         return not self._connection.is_closed()
 
+    async def lost(self) -> ProbeError:
+        """Wait until the connection is lost; return the error for that."""
+        await self._connection.wait_closed()
+        return ProbeError(self.host.name, "unreachable", "the connection was lost")
+
     async def ask(self, command: Sequence[str], timeout_s: float | None = None) -> Output:
         """Run a short command that ends by itself.
 

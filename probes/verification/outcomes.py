@@ -9,10 +9,11 @@ from math import inf
 from typing import Literal, TypeAlias
 
 from planner.model.link import Link
-from planner.model.predictions import RateRange
 from planner.model.units import MBPS_PER_GBPS
 from probes.samples import Sample
-from probes.verification.runs import PathRun, Run
+from probes.verification.full_limits import Limit, limits_of
+from probes.verification.predictions import RateRange
+from probes.verification.runs import LIMITS, MOST_RECHECKED, PathRun, Run
 
 LIMITED_SHARE = 0.97
 """A path that came this near to its rate limit could have carried more."""
@@ -81,6 +82,16 @@ class RunOutcome:
         """Whether the total is within the prediction."""
         return judged(self.achieved_gbps, self.run.prediction.rate)
 
+    def carried(self) -> dict[Limit, tuple[float, float]]:
+        """Return what was predicted and achieved of all paths of each VM and link together."""
+        found: dict[Limit, tuple[float, float]] = {}
+        for path in self.paths:
+            for limit in limits_of(path.run.path):
+                predicted, achieved = found.get(limit, (0.0, 0.0))
+                predicted += path.run.path.rate.expected_gbps
+                found[limit] = (predicted, achieved + path.achieved_gbps)
+        return found
+
     @property
     def measured_at_s(self) -> float:
         """When it began, seconds since 1970 (UTC)."""
@@ -96,21 +107,28 @@ def judged(achieved_gbps: float, predicted: RateRange) -> Judgement:
 
 
 def in_doubt(outcomes: Sequence[RunOutcome]) -> list[PathOutcome]:
-    """Return the paths outside of their bounds whose links should be rechecked.
+    """Return the paths outside of their bounds whose links should be rechecked, the worst first.
 
-    Not a direct path beside others, which also runs alone; nor a path that reached its rate limit.
+    Not a path beside others that also runs alone; nor a path that reached its rate limit.
     """
+    alone = {one.paths[0].run.path.regions for one in outcomes if len(one.paths) == 1}
     found: dict[tuple[str, ...], PathOutcome] = {}
     for outcome in outcomes:
+        if outcome.run.kind == LIMITS:
+            continue
         for path in outcome.paths:
             regions = path.run.path.regions
-            is_conclusive = len(regions) == 3 or len(outcome.paths) == 1
+            if len(outcome.paths) > 1 and regions in alone:
+                continue
             verdict = judged(path.achieved_gbps, path.run.path.rate)
-            if is_conclusive and (
-                verdict == "below" or (verdict == "above" and not path.is_rate_limited)
-            ):
+            if verdict == "below" or (verdict == "above" and not path.is_rate_limited):
                 found.setdefault(regions, path)
-    return list(found.values())
+
+    def ratio(path: PathOutcome) -> float:
+        ratio = path.achieved_gbps / path.run.path.rate.expected_gbps
+        return min(ratio, 1 / ratio) if ratio else 0.0
+
+    return sorted(found.values(), key=ratio)[:MOST_RECHECKED]
 
 
 def samples_of(

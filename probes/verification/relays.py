@@ -76,7 +76,7 @@ class Relaying:
 
 
 @dataclass(frozen=True, slots=True)
-class Forwarding:
+class RelayedStream:
     """What passes a relay: from one host to another, which is the one that connects.
 
     Attributes
@@ -155,7 +155,7 @@ async def relaying(
     sessions: Sessions,
     ports: Ports,
     relay: str,
-    what: Sequence[Forwarding],
+    what: Sequence[RelayedStream],
     avoid: set[int],
     limit_s: float,
 ) -> AsyncIterator[tuple[str, list[tuple[str, int]]]]:
@@ -165,7 +165,7 @@ async def relaying(
     ----------
     relay : str
         Host of the fleet.
-    what : sequence of Forwarding
+    what : sequence of RelayedStream
     avoid : set of int
         Ports on which something listens there.
     limit_s : float

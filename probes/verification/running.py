@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from math import inf
 from typing import TypeVar
@@ -25,7 +25,7 @@ from probes.tools.iperf3 import Iperf3
 from probes.tools.running import SERVER_MARGIN_S, Ports, make_test
 from probes.tools.together import all_ready, clients, outputs, servers
 from probes.verification.outcomes import PathOutcome, RunOutcome
-from probes.verification.relays import Forwarding, relaying
+from probes.verification.relays import RelayedStream, relaying
 from probes.verification.runs import PathRun, Run, Stream
 
 GETTING_READY_S = 60.0
@@ -73,7 +73,7 @@ async def run(sessions: Sessions, ports: Ports, what: Run) -> RunOutcome:
             await _serve(stack, sessions, ports, src, own, taken[src], limit_s)
         for relay, own in _by_host([flow for flow in flows if flow.is_relayed], 1).items():
             passing = [
-                Forwarding(
+                RelayedStream(
                     flow.stream.hosts[0],
                     flow.stream.hosts[2],
                     flow.test.port,
@@ -88,9 +88,10 @@ async def run(sessions: Sessions, ports: Ports, what: Run) -> RunOutcome:
                 flow.test = replace(flow.test, address=address, port=port)
         began_s = time.time()
         receivers = _by_host(flows, -1)
-        found = await _each(
-            receivers, lambda dst: _receive(sessions, dst, receivers[dst], longest_setup_s)
-        )
+        async with _watched(sessions, what.hosts):
+            found = await _each(
+                receivers, lambda dst: _receive(sessions, dst, receivers[dst], longest_setup_s)
+            )
     results = {id(flow): result for dst in receivers for flow, result in found[dst]}
     return RunOutcome(
         what,
@@ -118,6 +119,24 @@ async def _each(hosts: Iterable[str], ask: Callable[[str], Awaitable[T]]) -> dic
     except* ProbeError as failed:
         raise first_of(failed) from None
     return {host: task.result() for host, task in zip(names, tasks, strict=True)}
+
+
+@asynccontextmanager
+async def _watched(sessions: Sessions, hosts: Iterable[str]) -> AsyncIterator[None]:
+    """End what is in this block when the connection to a host is lost: its flows have ended too."""
+
+    async def watch(host: str) -> None:
+        session = await sessions.session(host)
+        raise await session.lost()
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(watch(host)) for host in hosts]
+            yield
+            for task in tasks:
+                task.cancel()
+    except* ProbeError as failed:
+        raise first_of(failed) from None
 
 
 def _by_host(flows: Sequence[_StreamTest], place: int) -> dict[str, list[_StreamTest]]:

@@ -9,10 +9,10 @@ from itertools import pairwise
 from math import ceil, inf, lcm
 
 from planner.model.errors import InputError
-from planner.model.predictions import PathPrediction, PlanPrediction
 from planner.model.units import BITS_PER_BYTE, MS_PER_S
 from probes.fleet.hosts import Fleet
 from probes.tools.iperf3 import MOST_STREAMS
+from probes.verification.predictions import PathPrediction, PlanPrediction
 
 # A window opens within about nine round trips, and many flows share the way up; behind a relay the
 # second link begins as the first does.
@@ -23,8 +23,14 @@ LEAST_MEASURED_S = 3
 MOST_MEASURED_S = 600
 RECHECK_S = 5
 """Measured time of a recheck of one link."""
+MOST_RECHECKED = 8
+"""Paths of a plan whose links are rechecked: those furthest from their predictions."""
 ROOM = 1.25
 """How far above its prediction a run may go, so that a prediction too low is noticed."""
+LEAST_GBPS = 1e-4
+"""Least rate of one of many paths: iperf3 writes whole segments, and below it few a second."""
+LIMITS = "limits"
+"""Kind of the run that shows whether what a plan fills is full: its paths may go further."""
 AROUND_S = 4.0
 """Time for logins, servers and relays before and after a run."""
 EXCHANGE_ROUND_TRIPS = 8
@@ -73,7 +79,8 @@ class Run:
     Attributes
     ----------
     kind : str
-        ``plan``, ``direct``, or ``apart`` for a recheck of one link.
+        ``plan``; ``direct``; ``limits``, in which the paths of a plan may carry more than planned;
+        or ``apart`` for a recheck of one link.
     prediction : PlanPrediction
     paths : tuple of PathRun
     omit_s, measured_s : int
@@ -235,13 +242,20 @@ def cost_usd(runs: Sequence[Run], price: Price, *, at_most: bool = False) -> flo
 
 def _run(kind: str, prediction: PlanPrediction, fleet: Fleet, measured_s: int) -> Run:
     hosts = hosts_by_region(fleet, prediction.vms)
-    # Paths that share VMs keep to their planned proportion: none gets more than its share of the
-    # most that the plan may reach.
     together = len(prediction.paths) > 1
+    of_plan = prediction.paths
+    if kind == LIMITS:
+        of_plan = tuple(replace(p, connections=ceil(ROOM * p.connections)) for p in of_plan)
     paths = []
-    for path in _beside_each_other(prediction.paths):
+    for path in of_plan if prediction.sets_rates else _beside_each_other(of_plan):
         streams = streams_of(path, [hosts[region] for region in path.regions])
-        most = path.rate.of_one_run().high_gbps if together else inf
+        most = inf
+        if prediction.sets_rates:
+            most = path.rate.expected_gbps * (ROOM if kind == LIMITS else 1.0)
+        elif together:
+            # Paths that share VMs keep to their planned proportion: none gets more than its share
+            # of the most that the plan may reach.
+            most = path.rate.of_one_run().high_gbps
         each = max(stream.connections for stream in streams)
         setup_s = (each + EXCHANGE_ROUND_TRIPS) * path.rtt_ms / MS_PER_S
         paths.append(PathRun(path, streams, most, setup_s))
@@ -265,7 +279,7 @@ def _check_ports(paths: Sequence[PathRun], fleet: Fleet) -> None:
             )
 
 
-def _beside_each_other(paths: Sequence[PathPrediction]) -> list[PathPrediction]:
+def _beside_each_other(paths: Sequence[PathPrediction]) -> Sequence[PathPrediction]:
     """Return paths with low bounds that allow for the others exceeding their shares."""
 
     def extra_gbps(path: PathPrediction) -> float:

@@ -11,7 +11,7 @@ from typing import Any
 from planner.model.errors import DataError, InfeasibleError, InputError
 from planner.model.link import Link
 from planner.model.network import Network
-from planner.model.predictions import PlanPrediction, predicted
+from planner.model.units import MBPS_PER_GBPS
 from probes.campaign.costing import Meter
 from probes.fleet.failures import ProbeError
 from probes.fleet.hosts import Fleet
@@ -19,9 +19,22 @@ from probes.fleet.login import Timeouts
 from probes.fleet.sessions import Sessions
 from probes.samples import Sample
 from probes.tools.running import Ports
-from probes.verification.outcomes import PathOutcome, RunOutcome, in_doubt, judged, samples_of
+from probes.verification.full_limits import FullLimit, filled_by
+from probes.verification.outcomes import (
+    Judgement,
+    PathOutcome,
+    RunOutcome,
+    in_doubt,
+    judged,
+    samples_of,
+)
+from probes.verification.plan_documents import predicted
+from probes.verification.predictions import PlanPrediction
 from probes.verification.running import run
 from probes.verification.runs import (
+    LEAST_GBPS,
+    LIMITS,
+    MOST_RECHECKED,
     Run,
     VerificationLimits,
     apart,
@@ -51,6 +64,8 @@ class VerificationJob:
         Estimates of the links now.
     limits : VerificationLimits
     notes : list of str
+    full : tuple of FullLimit
+        What the plan fills, with the VMs that the fleet has.
     """
 
     plan: PlanPrediction
@@ -58,6 +73,7 @@ class VerificationJob:
     network: Network
     limits: VerificationLimits
     notes: list[str]
+    full: tuple[FullLimit, ...] = ()
 
     @property
     def hosts(self) -> frozenset[str]:
@@ -72,13 +88,13 @@ class VerificationJob:
         """Return the most runs that are added where paths are not as predicted."""
         rechecks: dict[tuple[str, ...], list[Run]] = {}
         for one in self.runs:
-            for path in one.paths:
-                if len(path.path.regions) == 3 or len(one.paths) == 1:
-                    rate_gbps = path.path.rate.expected_gbps
-                    rechecks[path.path.regions] = apart(
-                        path, one.prediction, rate_gbps, self.limits.measured_s
-                    )
-        return [run for found in rechecks.values() for run in found]
+            for path in one.paths if one.kind != LIMITS else ():
+                rate_gbps = path.path.rate.expected_gbps
+                rechecks[path.path.regions] = apart(
+                    path, one.prediction, rate_gbps, self.limits.measured_s
+                )
+        most = sorted(rechecks.values(), key=lambda runs: -volume_gb(runs, at_most=True))
+        return [run for found in most[:MOST_RECHECKED] for run in found]
 
 
 @dataclass
@@ -106,18 +122,31 @@ class Verification:
         plan = self.job.plan
         state = "failed" if self.error else "as" if self.is_as_predicted else "not as"
         suffix = "" if self.error else " predicted"
-        return f"<Verification of {plan.plan_id}: {plan.src} -> {plan.dst} {state}{suffix}>"
+        return f"<Verification of {plan.plan_id}: {plan.title} {state}{suffix}>"
 
     @property
     def is_as_predicted(self) -> bool:
-        """Whether all runs carried what was predicted, in total and on each path."""
-        return all(
+        """Whether runs carried what was predicted, in total and on each path, and limits hold."""
+        runs_hold = all(
             outcome.judgement == "within"
             and all(
                 judged(path.achieved_gbps, path.run.path.rate) == "within" for path in outcome.paths
             )
             for outcome in self.outcomes
+            if outcome.run.kind != LIMITS
         )
+        return runs_hold and all(judgement != "above" for _, _, judgement in self.filled())
+
+    def filled(self) -> list[tuple[FullLimit, float, Judgement]]:
+        """Return what the plan fills, and what it carried when its paths were allowed more."""
+        found = []
+        for outcome in self.outcomes:
+            if outcome.run.kind == LIMITS:
+                carried = outcome.carried()
+                for full in self.job.full:
+                    _, gbps = carried[full.kind, full.regions]
+                    found.append((full, gbps, judged(gbps, full.rate)))
+        return found
 
     @property
     def sent(self) -> list[tuple[str, str, float]]:
@@ -157,10 +186,10 @@ class Verifier:
         Raises
         ------
         InputError
-            If the document is no transfer's plan, the fleet lacks a region of it, or the limits
-            do not allow the shortest runs.
+            If the document is no plan of a transfer, shuffle or broadcast, the fleet lacks a
+            region of it, or the limits do not allow the shortest runs.
         """
-        whole = predicted(plan)
+        whole = predicted(plan, self._rtt_ms)
         have = available(self._fleet)
         part = whole.with_vms(have)
         notes = []
@@ -175,12 +204,31 @@ class Verifier:
                 f"The plan rests on snapshot {whole.snapshot_id}; the newest is "
                 f"{self._wan.snapshot.id}."
             )
+        if part.sets_rates:
+            kept = part.at_least(LEAST_GBPS)
+            if slow := len(part.paths) - len(kept.paths):
+                share = 1 - kept.rate.expected_gbps / part.rate.expected_gbps
+                notes.append(
+                    f"{slow} {'path' if slow == 1 else 'paths'} of less than "
+                    f"{LEAST_GBPS * MBPS_PER_GBPS:g} Mbit/s, {share:.1%} of all, can't be measured "
+                    "and were left out."
+                )
+            part = kept
         predictions = {"plan": part}
-        if whole.verdict != "direct" and (direct := self._direct(plan, notes)):
-            predictions["direct"] = direct.with_vms(have)
+        full: tuple[FullLimit, ...] = ()
+        if whole.question == "transfer":
+            network = self._wan.network_between(whole.src, whole.dst)
+            if whole.verdict != "direct" and (direct := self._direct(plan, notes)):
+                predictions["direct"] = direct.with_vms(have)
+        else:
+            network = self._wan.network_of(tuple(whole.vms))
+            if full := filled_by(part, network):
+                predictions[LIMITS] = part
         runs = runs_of(predictions, self._fleet, limits, self.price)
-        network = self._wan.network_between(whole.src, whole.dst)
-        return VerificationJob(whole, runs, network, limits, notes)
+        return VerificationJob(whole, runs, network, limits, notes, full)
+
+    def _rtt_ms(self, src: str, dst: str) -> float:
+        return self._wan.network_between(src, dst).link(src, dst).rtt_ms.expected
 
     def _direct(self, plan: Mapping[str, Any], notes: list[str]) -> PlanPrediction | None:
         """Return what the direct path is expected to carry with the VMs of the request."""
@@ -207,7 +255,7 @@ class Verifier:
                 f"has no proper request: {type(fault).__name__} {fault}",
                 remedy="Give a document as `relayd plan --json` prints it.",
             ) from None
-        return predicted(found.model_dump("json"))
+        return predicted(found.model_dump("json"), self._rtt_ms)
 
     async def verify(
         self,
@@ -282,23 +330,42 @@ class Verifier:
         )
 
     def _keep(self, one: Verification, kept: Verifications) -> None:
-        one.samples = samples_of(one.outcomes, one.rechecks, one.job.link, one.job.plan.plan_id)
-        rows = [row for outcome in one.outcomes for row in _rows(outcome)]
-        if rows:
-            kept.record(rows, one.samples)
+        plan = one.job.plan
+        one.samples = samples_of(one.outcomes, one.rechecks, one.job.link, plan.plan_id)
+        rows = [
+            row for outcome in one.outcomes if outcome.run.kind != LIMITS for row in _rows(outcome)
+        ]
+        if not rows:
+            return
+        events = [_event_of_many(one)] if plan.sets_rates else []
+        kept.record(rows, one.samples, events)
+
+
+def _event_of_many(one: Verification) -> tuple[str, dict[str, object]]:
+    """Return the subject and the detail of the event of a shuffle or broadcast."""
+    plan, first = one.job.plan, one.outcomes[0]
+    detail = {
+        "plan_id": plan.plan_id,
+        "verdict": plan.verdict,
+        "expected_gbps": first.run.prediction.rate.expected_gbps,
+        "achieved_gbps": first.achieved_gbps,
+        "held": one.is_as_predicted,
+    }
+    return f"{plan.question} {plan.plan_id}", detail
 
 
 def _rows(outcome: RunOutcome) -> list[VerificationRow]:
-    plan, alone = outcome.run.prediction, len(outcome.paths) == 1
+    plan = outcome.run.prediction
+    alone = len(outcome.paths) == 1 and not plan.sets_rates
 
     def row(paths: Sequence[PathOutcome], name: str) -> VerificationRow:
         rate = plan.rate if not name else paths[0].run.path.rate
-        bounds = rate.of_one_run()
+        bounds, regions = rate.of_one_run(), paths[0].run.path.regions
         return VerificationRow(
             plan.plan_id,
             plan.snapshot_id,
-            plan.src,
-            plan.dst,
+            regions[0],
+            regions[-1],
             outcome.run.kind,
             plan.verdict,
             name,
@@ -312,10 +379,8 @@ def _rows(outcome: RunOutcome) -> list[VerificationRow]:
             outcome.measured_at_s,
         )
 
-    return [
-        row(outcome.paths, ""),
-        *(row([path], ">".join(path.run.path.regions)) for path in outcome.paths),
-    ]
+    whole = [] if plan.sets_rates else [row(outcome.paths, "")]
+    return whole + [row([path], ">".join(path.run.path.regions)) for path in outcome.paths]
 
 
 def _sent(path: PathOutcome) -> list[tuple[str, str, float]]:

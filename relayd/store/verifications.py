@@ -1,10 +1,14 @@
-"""Verifications in the store: what plans carried when they were run."""
+"""Verifications in the store: what plans carried when they were run.
+
+A transfer's plan has a row for all of its paths together and one for each; a shuffle and a
+broadcast have one for each path, between the ends of that path.
+"""
 
 from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from planner.model.link_states import Pair
@@ -36,7 +40,7 @@ class VerificationRow(NamedTuple):
     ----------
     run : {"plan", "direct"}
     path : str
-        Regions joined by ``>``; ``""`` for all paths of the run together.
+        Regions joined by ``>``; ``""`` for all paths of a transfer's run together.
     connections : int
         On each link, over all VMs.
     vm_pairs : int
@@ -78,10 +82,26 @@ class Verifications:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def record(self, rows: Sequence[VerificationRow], samples: Sequence[Sample]) -> int:
+    def record(
+        self,
+        rows: Sequence[VerificationRow],
+        samples: Sequence[Sample],
+        events: Sequence[tuple[str, Mapping[str, object]]] = (),
+    ) -> int:
         """Store a verification with the samples that follow from it: all or nothing.
 
-        Returns how many samples were new.
+        Parameters
+        ----------
+        rows : sequence of VerificationRow
+            Those of a transfer's plan as a whole become an event each.
+        samples : sequence of Sample
+        events : sequence of (str, mapping)
+            Further events: subject and detail.
+
+        Returns
+        -------
+        int
+            How many samples were new.
         """
         from relayd.store.samples.writing import SampleWriter
 
@@ -125,6 +145,8 @@ class Verifications:
                         "held": row.low_gbps <= row.achieved_gbps <= row.high_gbps,
                     }
                     Events(database).add("verification", f"{row.src}>{row.dst}", detail)
+            for subject, detail_of_many in events:
+                Events(database).add("verification", subject, detail_of_many)
         return accepted
 
     def list(self) -> list[VerificationRow]:

@@ -125,7 +125,8 @@ def _verify(parser: argparse.ArgumentParser) -> None:
         "plans",
         metavar="PLAN",
         nargs="*",
-        help="plans as `relayd plan --json` printed them, - reads one; or --src and --dst",
+        help="plans as `relayd plan`, `shuffle` or `broadcast` printed them with --json, - reads "
+        "one; or --src and --dst",
     )
     _fleet(parser)
     limits = parser.add_argument_group("limits of the verification")

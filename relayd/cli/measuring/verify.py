@@ -131,7 +131,7 @@ def _verify(
             if one.is_as_predicted
             else "not as predicted"
         )
-        note(f"{plan.src} -> {plan.dst} ({plan.verdict}): {state}")
+        note(f"{plan.title} ({plan.verdict}): {state}")
 
     async def interruptible() -> list[Verification]:
         cancelled_by_sigterm()

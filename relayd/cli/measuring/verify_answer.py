@@ -6,14 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from planner.model.network import Snapshot
-from planner.model.predictions import RateRange
 from planner.model.units import duration_text, gbps_text, usd_text, volume_text
+from probes.verification.full_limits import FullLimit
 from probes.verification.outcomes import Judgement, PathOutcome, RunOutcome, judged
-from probes.verification.runs import Run, cost_usd, volume_gb
+from probes.verification.predictions import PlanPrediction, RateRange
+from probes.verification.runs import LIMITS, Run, cost_usd, volume_gb
 from relayd.campaigns.verifying import Verification, VerificationJob, Verifier
 from relayd.cli import text
 
-KINDS = {"plan": "plan", "direct": "direct alone", "apart": "link alone"}
+KINDS = {"plan": "plan", "direct": "direct alone", LIMITS: "a quarter more", "apart": "link alone"}
+SHOWN_PATHS = 8
 WORDS: dict[Judgement, str] = {"within": "as predicted", "below": "BELOW", "above": "ABOVE"}
 
 
@@ -35,6 +37,8 @@ def forecast_text(jobs: Sequence[VerificationJob], verifier: Verifier) -> str:
 
 
 def _name(run: Run) -> str:
+    if len(run.paths) > 3:
+        return f"{KINDS[run.kind]}: {run.prediction.title}, {len(run.paths)} paths"
     paths = ", ".join(" -> ".join(path.path.regions) for path in run.paths)
     return f"{KINDS[run.kind]}: {paths}"
 
@@ -68,9 +72,7 @@ def forecast_json(jobs: Sequence[VerificationJob], verifier: Verifier) -> dict[s
         "plans": [
             {
                 "plan_id": job.plan.plan_id,
-                "src": job.plan.src,
-                "dst": job.plan.dst,
-                "verdict": job.plan.verdict,
+                **_asked(job.plan),
                 "runs": [
                     {
                         "run": run.kind,
@@ -89,6 +91,15 @@ def forecast_json(jobs: Sequence[VerificationJob], verifier: Verifier) -> dict[s
     }
 
 
+def _asked(plan: PlanPrediction) -> dict[str, Any]:
+    return {
+        "question": plan.question,
+        "src": plan.src or None,
+        "dst": plan.dst or None,
+        "verdict": plan.verdict,
+    }
+
+
 # ---- after -------------------------------------------------------------------------------------
 
 
@@ -97,8 +108,11 @@ def human(found: Sequence[Verification], verifier: Verifier, snapshot: Snapshot 
     blocks = []
     for one in found:
         plan = one.job.plan
-        head = f"{plan.src} -> {plan.dst}, {plan.verdict}, plan {plan.plan_id}"
-        rows = [row for outcome in one.outcomes for row in _rows(outcome)]
+        head = f"{plan.title}, {plan.verdict}, plan {plan.plan_id}"
+        rows = [
+            row for outcome in one.outcomes if outcome.run.kind != LIMITS for row in _rows(outcome)
+        ]
+        rows += _filled_rows(one)
         rows += [row for recheck in one.rechecks for row in _rows(recheck)]
         block = text.styled(head, text.BOLD)
         if rows:
@@ -132,7 +146,9 @@ def _rows(outcome: RunOutcome) -> list[tuple[str, ...]]:
                 outcome.achieved_gbps,
             )
         )
-    for path in outcome.paths:
+    furthest = sorted(outcome.paths, key=_error, reverse=True)
+    shown = outcome.paths if len(furthest) <= SHOWN_PATHS else furthest[:SHOWN_PATHS]
+    for path in shown:
         way = " -> ".join(path.run.path.regions)
         name = f"  {way}" if rows else f"{KINDS[outcome.run.kind]}: {way}"
         if outcome.run.kind == "apart":
@@ -140,7 +156,28 @@ def _rows(outcome: RunOutcome) -> list[tuple[str, ...]]:
         else:
             rate = path.run.path.rate
             rows.append(_row(name, path.run.path.connections, rate, path.achieved_gbps))
+    if hidden := len(outcome.paths) - len(shown):
+        rows.append((f"  {hidden} nearer to what was predicted", *[""] * 7))
     return rows
+
+
+def _error(path: PathOutcome) -> float:
+    return abs(path.achieved_gbps / path.run.path.rate.expected_gbps - 1)
+
+
+def _filled_rows(one: Verification) -> list[tuple[str, ...]]:
+    """Return a row for each limit that the plan fills, from the run that was allowed more."""
+    rows = []
+    for full, gbps, judgement in one.filled():
+        row = _row(f"full: {_limit_text(full)}", 0, full.rate, gbps)
+        rows.append((row[0], "", *row[2:-1], WORDS[judgement] if judgement != "below" else ""))
+    return rows
+
+
+def _limit_text(full: FullLimit) -> str:
+    if full.kind == "link":
+        return " -> ".join(full.regions)
+    return f"{full.kind} of {full.regions[0]}"
 
 
 def _row(name: str, connections: int, rate: RateRange, achieved_gbps: float) -> tuple[str, ...]:
@@ -182,13 +219,19 @@ def as_json(
             {
                 "plan_id": one.job.plan.plan_id,
                 "snapshot_id": one.job.plan.snapshot_id,
-                "src": one.job.plan.src,
-                "dst": one.job.plan.dst,
-                "verdict": one.job.plan.verdict,
+                **_asked(one.job.plan),
                 "vms": one.job.runs[0].prediction.vms,
                 "share_of_vms": one.job.runs[0].prediction.share,
                 "held": one.is_as_predicted and one.error is None,
                 "runs": [_run_json(outcome) for outcome in one.outcomes],
+                "full": [
+                    {
+                        "limit": full.kind,
+                        "regions": list(full.regions),
+                        **_compared(full.rate, gbps),
+                    }
+                    for full, gbps, _ in one.filled()
+                ],
                 "second_looks": [
                     {
                         "path": list(recheck.paths[0].run.path.regions),
@@ -232,6 +275,16 @@ def _run_json(outcome: RunOutcome) -> dict[str, Any]:
                 **_compared(path.run.path.rate, path.achieved_gbps),
             }
             for path in outcome.paths
+        ],
+        "vms": [
+            {
+                "region": regions[0],
+                "direction": "out" if kind == "egress cap" else "in",
+                "expected_gbps": expected_gbps,
+                "achieved_gbps": achieved_gbps,
+            }
+            for (kind, regions), (expected_gbps, achieved_gbps) in outcome.carried().items()
+            if kind != "link"
         ],
     }
 

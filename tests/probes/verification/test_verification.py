@@ -18,11 +18,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.model.errors import InputError
-from planner.model.predictions import PathPrediction, PlanPrediction, RateRange
 from probes.fleet import remote
 from probes.fleet.hosts import Fleet, Host
 from probes.samples import Sample
 from probes.verification.outcomes import PathOutcome, RunOutcome, in_doubt, judged, samples_of
+from probes.verification.predictions import PathPrediction, PlanPrediction, RateRange
 from probes.verification.relays import Relaying, relay_commands
 from probes.verification.runs import (
     MOST_PAIRINGS,

@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ import relayd as library
 from probes.estimation.current_samples import since_last_changes
 from probes.samples import Sample
 from relayd.store import open_store
+from relayd.store.events import Events
 from relayd.store.verifications import VerificationRow, Verifications
 from tests.relayd.conftest import Outcome
 from tests.relayd.store.engines import Spot
@@ -62,6 +64,21 @@ def test_a_sample_is_kept_with_its_verification_or_not_at_all(spot: Spot) -> Non
             kept.record([_row("", 3.0, 1.0, run="other")], [_sample(1.0, 1e9)])
         assert kept.list() == []
         assert store.samples.last_id() == 0
+
+
+def test_paths_of_a_shuffle_are_kept_and_calibrate_no_plan(spot: Spot) -> None:
+    rows = [
+        _row(f"{SRC}>{RELAY}>{DST}", 3.0, time.time(), alone=False),
+        _row(f"{SRC}>{RELAY}", 1.0, time.time(), dst=RELAY, alone=False),
+    ]
+    with open_store(spot.where, mode="create") as store:
+        kept = Verifications(store.database)
+        kept.record(rows, [], [("shuffle p", {"plan_id": "p", "held": False})])
+        assert kept.list() == rows
+        assert kept.by_pair() == {}
+        (event,) = Events(store.database).after(0)
+    assert (event.kind, event.subject) == ("verification", "shuffle p")
+    assert event.detail == {"plan_id": "p", "held": False}
 
 
 def test_plans_tell_of_the_last_verification(spot: Spot, relayd: Run, tmp_path: Path) -> None:
@@ -121,7 +138,8 @@ def test_a_dry_run_says_what_would_run_and_cost(relayd: Run, fleet: Path, tmp_pa
     words = ["verify", "--src", SRC, "--dst", DST, "--fleet", fleet, "--dry-run"]
     shown = relayd(*words, "--db", db, "--objective", "time")
     assert shown.code == 0, shown.err
-    assert f"plan: {SRC} -> {RELAY} -> {DST}" in shown.out
+    (planned,) = (line for line in shown.out.splitlines() if line.startswith("plan: "))
+    assert f"{SRC} -> {RELAY} -> {DST}" in planned
     assert f"direct alone: {SRC} -> {DST}" in shown.out
     assert "rechecks, if needed" in shown.out
     content = json.loads(relayd(*words, "--json", "--max-gb", "4", "--seconds", "60").out)
@@ -130,6 +148,42 @@ def test_a_dry_run_says_what_would_run_and_cost(relayd: Run, fleet: Path, tmp_pa
     assert sum(run["volume_gb"] for run in runs) <= 4
     assert runs[0]["egress_usd"] > 0
     assert not (tmp_path / "data").exists()  # nothing was stored
+
+
+@pytest.mark.parametrize("question", ["shuffle", "broadcast"])
+def test_a_dry_run_shows_all_paths_of_many_transfers_as_one_run(
+    relayd: Run, fleet: Path, tmp_path: Path, question: str
+) -> None:
+    table, db, plan = tmp_path / "few.csv", tmp_path / "few.db", tmp_path / "plan.json"
+    table.write_text(
+        f"src,dst,aggregate_mbps,connections\n{SRC},{DST},500,64\n{SRC},{RELAY},400,64\n"
+    )
+    assert relayd("import", "csv", table, "--db", db).code == 0
+    demands = tmp_path / "demands.csv"
+    demands.write_text(f"src,dst,volume_gb\n{SRC},{DST},100\n{SRC},{RELAY},100\n")
+    words: dict[str, list[object]] = {
+        "shuffle": ["shuffle", demands],
+        "broadcast": ["broadcast", "--src", SRC, "--dst", DST, "--dst", RELAY, "--volume", "100GB"],
+    }
+    asked = relayd(*words[question], "--relays", "none", "--db", db, "--json")
+    assert asked.code == 0, asked.err
+    plan.write_text(asked.out)
+    rates = [link["throughput_gbps"] for link in _links(json.loads(asked.out))]
+
+    verify = ["verify", plan, "--fleet", fleet, "--db", db, "--dry-run", "--seconds", "10"]
+    content = json.loads(relayd(*verify, "--json").out)["plans"][0]
+    assert content["question"] == question
+    as_planned = content["runs"][0]
+    assert {tuple(path) for path in as_planned["paths"]} == {(SRC, DST), (SRC, RELAY)}
+    seconds = 8 * as_planned["volume_gb"] / sum(rates)
+    assert 10 <= seconds <= 15  # what is measured, and the warm-up
+    assert [run["run"] for run in content["runs"][1:]] in ([], ["limits"])
+    assert "plan: aws:us-east-1 -> " in relayd(*verify).out
+
+
+def _links(plan: dict[str, Any]) -> list[dict[str, Any]]:
+    trees = [link for tree in plan.get("trees", ()) for link in tree["legs"]]
+    return trees or [path for pair in plan["pairs"] for path in pair["paths"]]
 
 
 def test_more_vms_than_there_are_scale_the_prediction(

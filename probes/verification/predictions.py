@@ -1,17 +1,17 @@
-"""What a plan predicts, as a whole and for each path, read from its JSON document."""
+"""What a plan predicts, as a whole and for each path."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from math import isfinite, sqrt
-from typing import Any
+from math import sqrt
+from typing import Literal, TypeAlias
 
 from planner.model.errors import InputError
+from planner.model.units import MBPS_PER_GBPS
+from planner.model.verification import MEASURING_ERROR
 
-MEASURING_ERROR = 0.05
-"""Relative error of one measurement with many connections, 90th percentile on the January 2022
-grid: bounds of what one run shows are no closer than that."""
+Question: TypeAlias = Literal["transfer", "shuffle", "broadcast"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +48,17 @@ class RateRange:
         return isinstance(gbps, float) and self.low_gbps <= gbps <= self.high_gbps
 
 
+def total(rates: Iterable[RateRange]) -> RateRange:
+    """Return the range of rates together, all of them low or high at once."""
+    lows, expected, highs = zip(
+        *((rate.low_gbps, rate.expected_gbps, rate.high_gbps) for rate in rates), strict=True
+    )
+    return RateRange(sum(lows), sum(expected), sum(highs))
+
+
 @dataclass(frozen=True, slots=True)
 class PathPrediction:
-    """One path of a plan.
+    """One path of a plan, or one link of a broadcast's trees.
 
     Attributes
     ----------
@@ -71,11 +79,12 @@ class PathPrediction:
 
 @dataclass(frozen=True, slots=True)
 class PlanPrediction:
-    """What a plan predicts, to be verified.
+    """What a plan predicts, to be verified: paths that carry so much at the same time.
 
     Attributes
     ----------
     plan_id, snapshot_id, src, dst, verdict : str
+        A shuffle has no ``src`` and ``dst``, a broadcast no ``dst``: they are empty.
     paths : tuple of PathPrediction
     vms : dict
         Region to number of VMs.
@@ -83,6 +92,8 @@ class PlanPrediction:
         Of all paths together.
     share : float
         Of the plan's VMs that this is for; rates and connections are in proportion.
+    question : {"transfer", "shuffle", "broadcast"}
+        What the plan answers.
     """
 
     plan_id: str
@@ -94,6 +105,40 @@ class PlanPrediction:
     vms: dict[str, int]
     rate: RateRange
     share: float = 1.0
+    question: Question = "transfer"
+
+    @property
+    def sets_rates(self) -> bool:
+        """Whether paths are to keep to their rates, which leave room for each other.
+
+        A transfer has VMs of its own: its rate is the most that they carry.
+        """
+        return self.question != "transfer"
+
+    @property
+    def title(self) -> str:
+        """What the plan is of, for messages."""
+        if self.question == "shuffle":
+            pairs = {(path.regions[0], path.regions[-1]) for path in self.paths}
+            return f"shuffle of {len(pairs)} {'pair' if len(pairs) == 1 else 'pairs'}"
+        if self.question == "broadcast":
+            return f"broadcast from {self.src}"
+        return f"{self.src} -> {self.dst}"
+
+    def at_least(self, gbps: float) -> PlanPrediction:
+        """Return the prediction without the paths that carry less.
+
+        Raises
+        ------
+        InputError
+            If all do.
+        """
+        paths = tuple(path for path in self.paths if path.rate.expected_gbps >= gbps)
+        if len(paths) == len(self.paths):
+            return self
+        if not paths:
+            raise InputError("plan", f"has no path of {gbps * MBPS_PER_GBPS:g} Mbit/s or more")
+        return replace(self, paths=paths, rate=total(path.rate for path in paths))
 
     def with_vms(self, available: Mapping[str, int]) -> PlanPrediction:
         """Return the prediction for the VMs that there are, at most those planned.
@@ -127,83 +172,3 @@ class PlanPrediction:
             for path in self.paths
         )
         return replace(self, paths=paths, vms=vms, rate=self.rate.scaled(share), share=share)
-
-
-def predicted(plan: Mapping[str, Any]) -> PlanPrediction:
-    """Return what the document of a transfer's plan predicts.
-
-    Raises
-    ------
-    InputError
-        If it is no such document.
-    """
-    try:
-        whole = RateRange(
-            _rate(plan, "throughput_gbps_low"),
-            _rate(plan, "throughput_gbps"),
-            _rate(plan, "throughput_gbps_high"),
-        )
-        request = plan["request"]
-        paths = tuple(
-            PathPrediction(
-                tuple(str(name) for name in path["regions"]),
-                int(path["connections"]),
-                float(path["rtt_ms"]),
-                whole.scaled(_rate(path, "throughput_gbps") / whole.expected_gbps),
-            )
-            for path in plan["paths"]
-        )
-        found = PlanPrediction(
-            str(plan["plan_id"]),
-            str(plan["snapshot"]["id"]),
-            str(request["src"]),
-            str(request["dst"]),
-            str(plan["verdict"]),
-            paths,
-            {str(region): int(count) for region, count in plan["vms"].items()},
-            whole,
-        )
-    except (KeyError, TypeError, ValueError, AttributeError, ZeroDivisionError) as fault:
-        raise InputError(
-            "plan",
-            f"is not the plan of a transfer: {type(fault).__name__} {fault}",
-            remedy="Give a plan or its JSON.",
-        ) from None
-    _check(found)
-    return found
-
-
-def _rate(content: Mapping[str, Any], name: str) -> float:
-    gbps = float(content[name])
-    if not (isfinite(gbps) and gbps >= 0):
-        raise ValueError(f"{name} is {gbps}")
-    return gbps
-
-
-def _check(found: PlanPrediction) -> None:
-    """Refuse a document that contradicts itself, as one that was edited by hand may."""
-    rate = found.rate
-    if not (rate.expected_gbps > 0 and rate.low_gbps <= rate.expected_gbps <= rate.high_gbps):
-        raise InputError("plan", "has a throughput outside of its bounds", value=rate.expected_gbps)
-    if not found.paths:
-        raise InputError("plan", "has no path")
-    for path in found.paths:
-        ends = (path.regions[:1], path.regions[-1:])
-        count = len(path.regions)
-        if (
-            count not in (2, 3)
-            or len(set(path.regions)) < count
-            or ends != ((found.src,), (found.dst,))
-        ):
-            raise InputError(
-                "plan",
-                f"has a path that does not lead from {found.src} to {found.dst} over at "
-                "most one relay",
-                value=" -> ".join(path.regions),
-            )
-        if path.connections < 1 or not 0 <= path.rtt_ms < float("inf"):
-            raise InputError("plan", "has a path without connections or round-trip time")
-        if missing := [name for name in path.regions if found.vms.get(name, 0) < 1]:
-            raise InputError("plan", f"has no VM in {missing[0]}, which is on a path")
-    if len({path.regions for path in found.paths}) < len(found.paths):
-        raise InputError("plan", "has a path twice")
