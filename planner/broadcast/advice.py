@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import replace
-from math import ceil
 
 import numpy as np
 
@@ -14,8 +13,14 @@ from planner.broadcast.packing import among
 from planner.model.answer import Advice, Bottleneck
 from planner.model.network import Network
 from planner.model.pricing import Prices
-from planner.model.units import MBPS_PER_GBPS, gbps_text
-from planner.model.vm_limits import bottlenecks_of_rows, links_that_take_turns
+from planner.model.shared_resources import Floats
+from planner.model.units import gbps_text
+from planner.model.vm_limits import (
+    bottlenecks_of_rows,
+    connections_by_region,
+    links_that_take_turns,
+    widenings,
+)
 from planner.transfer.advice import LEAST_SAVED_BY_VM_S, WORTH_ADVISING, to_measure
 
 BINDING = 1e-3
@@ -88,11 +93,14 @@ class BroadcastAdviser:
 
     def bottlenecks(self) -> tuple[Bottleneck, ...]:
         """Return the rows that decide the duration, and what more VMs there save at most."""
+        resources = replace(self.problem.resources, vms=np.maximum(self.chosen.vms, 1.0))
+        return bottlenecks_of_rows(resources, self.problem.regions, self._worth_s())
+
+    def _worth_s(self) -> Floats:
         levels = row_levels_s(self.problem, self.chosen)
         resources = self.problem.resources
-        vms = np.maximum(self.chosen.vms[resources.rows % resources.count], 1.0)
-        worth = np.where(levels >= levels.max() * (1 - BINDING), levels / vms, 0.0)
-        return bottlenecks_of_rows(resources, self.problem.regions, worth)
+        vms = np.maximum(self.chosen.vms[resources.row_sites], 1.0)
+        return np.where(levels >= levels.max() * (1 - BINDING), levels / vms, 0.0)
 
     def advice(self) -> tuple[Advice, ...]:
         """Return what would help, the cheapest remedy first."""
@@ -101,16 +109,15 @@ class BroadcastAdviser:
 
     def _more_connections(self) -> list[Advice]:
         problem, links = self.problem, self.chosen.links_gbit
-        wider = replace(problem.resources, rate_gbps=problem.saturated_gbps)
-        vms = np.maximum(self.chosen.vms[wider.rows % wider.count], 1.0)
-        time_s = float((wider.loads(links) / vms).max())
+        wider = replace(
+            problem.resources,
+            rate_gbps=problem.most_gbps,
+            connections_gbps=np.full_like(problem.most_gbps, np.inf),
+        )
+        time_s = wider.time_with_s(links, np.maximum(self.chosen.vms, 1.0))
         if self.chosen.transfer_s < time_s * WORTH_ADVISING:
             return []
-        needed = 0
-        for tail, head in zip(*(axis.tolist() for axis in np.nonzero(links)), strict=True):
-            link = self.network.link(problem.regions[tail], problem.regions[head])
-            flow_gbps = link.per_flow_mbps.expected / MBPS_PER_GBPS
-            needed = max(needed, ceil(link.aggregate_gbps.expected / flow_gbps))
+        needed = max(self._connections(time_s).values())
         if needed <= self.request.connections:
             return []
         saved_s = self.chosen.transfer_s - time_s
@@ -123,15 +130,27 @@ class BroadcastAdviser:
             )
         ]
 
+    def _connections(self, time_s: float) -> dict[str, int]:
+        return connections_by_region(
+            self.problem.resources,
+            self.problem.regions,
+            self.chosen.links_gbit / time_s,
+            self.chosen.vms,
+            self.request.connections,
+        )
+
+    def connections(self) -> dict[str, int]:
+        """Return by region how many connections a VM needs."""
+        return self._connections(self.chosen.transfer_s)
+
     def _more_vms(self) -> list[Advice]:
         """Advise one more VM at the tightest sites, with its least saving over known trees."""
         search, chosen = self.decider.search, self.chosen
-        sites = dict.fromkeys(b.region for b in self.bottlenecks())
+        resources = replace(self.problem.resources, vms=np.maximum(chosen.vms, 1.0))
+        places = widenings(resources, self.problem.regions, self._worth_s(), 0.0)
         found = []
-        for region in list(sites)[:SITES_SHOWN]:
-            site = self.problem.regions.index(region)
-            vms = np.maximum(chosen.vms, 1.0)
-            vms[site] += 1
+        for sites, place in list(places.items())[:SITES_SHOWN]:
+            vms = resources.with_vm_at(*sites).vms
             trees = copy(search.trees)
             trees.problem = replace(
                 self.problem, resources=replace(self.problem.resources, vms=vms)
@@ -149,9 +168,10 @@ class BroadcastAdviser:
                 saved_s >= LEAST_SAVED_BY_VM_S
                 and chosen.duration_s >= faster.duration_s * WORTH_ADVISING
             ):
+                where = f"each end of {place}" if len(sites) > 1 else place
                 found.append(
                     Advice(
-                        f"Use {vms[site]:.0f} VMs at {region}",
+                        f"Use {vms[sites[0]]:.0f} VMs at {where}",
                         f"at least {saved_s:.0f} s sooner",
                         faster.cost.total - chosen.cost.total,
                     )
@@ -188,10 +208,7 @@ class BroadcastAdviser:
 
     def warnings(self) -> tuple[str, ...]:
         """Return what the rates assume."""
-        chosen = self.chosen
-        found = links_that_take_turns(
-            self.problem.regions, chosen.links_gbit, chosen.vms, self.request.connections
-        )
+        found = links_that_take_turns(self.connections(), self.request.connections)
         if self.request.relays != "none" and self.decision.gap > 0.01:
             known = f"the best plan known is proven only to within {self.decision.gap:.0%}"
             found += (f"{known} of the optimum",)

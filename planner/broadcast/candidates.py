@@ -16,6 +16,7 @@ from planner.model.answer import Cost
 from planner.model.shared_resources import Floats
 from planner.model.throughput import ramp_up_s
 from planner.model.units import S_PER_H
+from planner.model.vm_limits import row_place
 from planner.solvers.steiner import Arcs, closure
 from planner.transfer.allocation import whole_vms
 
@@ -67,22 +68,16 @@ class Evaluator:
     def __init__(self, request: BroadcastRequest, problem: BroadcastProblem, trees: Trees) -> None:
         self.request, self.problem, self.trees = request, problem, trees
         resources = problem.resources
-        self.sites = resources.rows % resources.count
         self.ends = [problem.root, *problem.terminals]
         root, volume = problem.root, problem.volume_gbit
-        out_gbps = min(resources.egress_gbps[root], resources.rate_gbps[root].max())
-        least = [volume / (out_gbps * resources.vms[root])]
-        for terminal in problem.terminals:
-            in_gbps = min(resources.ingress_gbps[terminal], resources.rate_gbps[:, terminal].max())
-            least.append(volume / (in_gbps * resources.vms[terminal]))
-        self.least_transfer_s = float(max(least))
-        """What the ends' caps and connections alone demand."""
         # What a VM that takes in (the source: sends) the whole volume needs, however many share it.
-        fastest_in = np.minimum(resources.ingress_gbps, resources.rate_gbps.max(axis=0))
-        fastest_in[root] = out_gbps
+        fastest = resources.vm_gbps[1].copy()
+        fastest[root] = resources.vm_gbps[0][root]
         self.least_busy_s = np.divide(
-            volume, fastest_in, out=np.zeros(len(fastest_in)), where=fastest_in > 0
+            volume, fastest, out=np.zeros(len(fastest)), where=fastest > 0
         )
+        self.least_transfer_s = float((self.least_busy_s / resources.vms)[self.ends].max())
+        """What the ends' caps, connections and paths alone demand."""
         nearest_ms = closure(problem.rtt_ms).distance[root, list(problem.terminals)]
         self.least_ramp_s = ramp_up_s(float(nearest_ms.max()))
 
@@ -90,14 +85,11 @@ class Evaluator:
         """Return a packing with the fewest VMs that do it in a time, or as fast as it can be."""
         problem, resources = self.problem, self.problem.resources
         links = self.trees.links_gbit(packing.trees, packing.shares)
-        loads = resources.loads(links)
-        time_s = max(in_s, float((loads / resources.row_vms).max()))
-        vms = ((links.sum(axis=0) > 0) | (links.sum(axis=1) > 0)).astype(float)
-        for site, load in zip(self.sites.tolist(), loads.tolist(), strict=True):
-            if load > 0:
-                vms[site] = max(vms[site], whole_vms(load / time_s))
-        used = loads > 0
-        time_s = float((loads[used] / vms[self.sites[used]]).max())
+        needed = resources.vms_for(links, max(in_s, resources.time_s(links)))
+        vms = np.zeros(len(needed))
+        for site in np.nonzero(needed)[0].tolist():
+            vms[site] = whole_vms(float(needed[site]))
+        time_s = resources.time_with_s(links, np.maximum(vms, 1.0))
         ramps = dict.fromkeys(problem.terminals, 0.0)
         for arcs in packing.trees:
             for terminal, ramp_s in self._ramps_s(arcs).items():
@@ -205,13 +197,13 @@ def best_of(candidates: Sequence[BroadcastCandidate]) -> BroadcastCandidate:
 def fullest_row(problem: BroadcastProblem, candidate: BroadcastCandidate) -> tuple[str, str]:
     """Return the kind and the region of the row that decides a candidate's time."""
     levels = row_levels_s(problem, candidate)
-    kind, site = problem.resources.row(int(levels.argmax()))
-    return kind, problem.regions[site]
+    row = problem.resources.row(int(levels.argmax()))
+    return row.kind, row_place(row, problem.regions)
 
 
 def row_levels_s(problem: BroadcastProblem, candidate: BroadcastCandidate) -> Floats:
     """Return the time that every row needs with a candidate's VMs."""
     resources = problem.resources
     loads = resources.loads(candidate.links_gbit)
-    vms = np.maximum(candidate.vms[resources.rows % resources.count], 1.0)
+    vms = np.maximum(candidate.vms[resources.row_sites], 1.0)
     return np.asarray(loads / vms)

@@ -204,7 +204,7 @@ class _Program:
         self.trees, self.deadline = trees, deadline
         problem = self.problem = trees.problem
         resources = problem.resources
-        self.sites = resources.rows % resources.count
+        self.sites = resources.row_sites
         self.limits = resources.row_vms
         self.unit_s = (
             deadline.transfer_s if deadline else float((trees.loads[0] / self.limits).max())
@@ -215,16 +215,16 @@ class _Program:
         self.goal = self.solver.Objective()
         self.goal.SetMinimization()
         self.whole = self.solver.Constraint(1.0, 1.0)
-        self.rows = [self.solver.Constraint(-many, 0.0) for _ in self.limits]
+        # Made when a tree first loads them: of the rows of paths, most never are.
+        self.rows: dict[int, Any] = {}
+        self.counts: list[Any] = []
         self.relays = np.nonzero(trees.is_relay)[0].tolist() if deadline else []
         self.relay_rows = [self.solver.Constraint(-many, 0.0) for _ in self.relays]
         self.time = self.solver.NumVar(0.0, many, "time")
-        for row, vms in zip(self.rows, self.limits.tolist(), strict=True):
-            row.SetCoefficient(self.time, -vms)
         self.shares: list[tuple[int, Any]] = []
         if deadline:
             self.unit = max(*trees.fees_usd, float(self._vm_usd().sum()) * SAME, SAME)
-            self._add_vms(deadline)
+            self._add_vms()
             self.goal.SetCoefficient(self.time, PENALTY)
         else:
             self.goal.SetCoefficient(self.time, 1.0)
@@ -239,17 +239,25 @@ class _Program:
     def _least_vms(self) -> Floats:
         return np.where(self.trees.is_relay, 0.0, 1.0)
 
-    def _add_vms(self, deadline: Deadline) -> None:
+    def _add_vms(self) -> None:
         least, most = self._least_vms(), self.problem.resources.vms
-        counts = []
         for site, usd in enumerate(self._vm_usd().tolist()):
             count = self.solver.NumVar(float(least[site]), float(most[site]), "")
             self.goal.SetCoefficient(count, usd / self.unit)
-            counts.append(count)
-        for row, site in zip(self.rows, self.sites.tolist(), strict=True):
-            row.SetCoefficient(counts[site], -deadline.transfer_s / self.unit_s)
+            self.counts.append(count)
         for row, site in zip(self.relay_rows, self.relays, strict=True):
-            row.SetCoefficient(counts[site], -1.0)
+            row.SetCoefficient(self.counts[site], -1.0)
+
+    def _row(self, position: int) -> Any:
+        """Return a row of what VMs share, made if it is new."""
+        if position not in self.rows:
+            row = self.solver.Constraint(-self.solver.infinity(), 0.0)
+            row.SetCoefficient(self.time, -float(self.limits[position]))
+            if self.deadline:
+                count = self.counts[self.sites[position]]
+                row.SetCoefficient(count, -self.deadline.transfer_s / self.unit_s)
+            self.rows[position] = row
+        return self.rows[position]
 
     def _add_tree(self, tree: int) -> None:
         share = self.solver.NumVar(0.0, self.solver.infinity(), "")
@@ -257,7 +265,7 @@ class _Program:
         self.whole.SetCoefficient(share, 1.0)
         loads = self.trees.loads[tree] / self.unit_s
         for row in np.nonzero(loads)[0].tolist():
-            self.rows[row].SetCoefficient(share, float(loads[row]))
+            self._row(row).SetCoefficient(share, float(loads[row]))
         if self.deadline:
             self.goal.SetCoefficient(share, self.trees.fees_usd[tree] / self.unit)
             entered = self.trees.entered[tree]
@@ -323,13 +331,18 @@ class _Program:
         return float(self.goal.Value())
 
     def _first_prices(self) -> Floats:
-        rows = np.full(len(self.limits), 1.0) / self.limits.sum()
+        rows = np.zeros(len(self.limits))
+        of_sites = len(rows) - len(self.problem.resources.paths[0]) or len(rows)
+        rows[:of_sites] = 1.0 / self.limits[:of_sites].sum()
         return np.append(rows if not self.deadline else 0.0 * rows, np.zeros(len(self.relays)))
 
     def _prices(self) -> tuple[Floats, float]:
         """Return the prices of rows and of relays, and what the best trees at hand weigh."""
-        duals = [-row.dual_value() for row in (*self.rows, *self.relay_rows)]
-        return np.maximum(np.array(duals), 0.0), float(self.whole.dual_value())
+        duals = np.zeros(len(self.limits) + len(self.relay_rows))
+        for position, row in self.rows.items():
+            duals[position] = -row.dual_value()
+        duals[len(self.limits) :] = [-row.dual_value() for row in self.relay_rows]
+        return np.maximum(duals, 0.0), float(self.whole.dual_value())
 
     def _normalised(self, prices: Floats) -> Floats:
         if self.deadline:

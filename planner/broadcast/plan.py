@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from planner.model.answer import Advice, Bottleneck, Cost, Recommendation
@@ -107,6 +107,8 @@ class BroadcastPlan(Recommendation):
     gap : float
         How far the best plan known (chosen or not) may be above the optimum of the objective, as a
         share of a proven bound. A plan that the margin kept from forwarding is not measured by it.
+    connections : dict
+        By region, how many TCP connections a VM there needs for these rates.
     direct, best_relay : BroadcastOption | None
         The source sends to each destination; and to one region, which sends to the others. None
         where links are missing or, for the relay, nobody may forward.
@@ -139,6 +141,7 @@ class BroadcastPlan(Recommendation):
     optimum: BroadcastOption | None
     gain: float | None
     gain_low: float | None
+    connections: dict[str, int] = field(default_factory=dict)
     bottlenecks: tuple[Bottleneck, ...] = ()
     advice: tuple[Advice, ...] = ()
     warnings: tuple[str, ...] = ()

@@ -14,6 +14,7 @@ from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.shared_resources import Floats, SiteResources
 from planner.model.units import BITS_PER_BYTE
+from planner.model.vm_limits import BOUNDS, PAIR_CONNECTIONS, link_gbps
 
 
 @dataclass(frozen=True)
@@ -36,8 +37,8 @@ class BroadcastProblem:
     usd_per_gbit, rtt_ms : arrays, shape (n, n)
         Infinite where there is no link.
     vm_usd_per_h : array, length n
-    saturated_gbps : array, shape (n, n)
-        What one VM pair reaches with as many connections as it takes.
+    most_gbps : array, shape (n, n)
+        What one VM pair reaches with as many connections as it may have.
     """
 
     regions: tuple[str, ...]
@@ -50,34 +51,24 @@ class BroadcastProblem:
     usd_per_gbit: Floats
     rtt_ms: Floats
     vm_usd_per_h: Floats
-    saturated_gbps: Floats
+    most_gbps: Floats
 
     def of_ends(self) -> tuple[BroadcastProblem, list[int]]:
         """Return the problem without relays, and the position here of each site there."""
         sites = sorted([self.root, *self.terminals])
         square = np.ix_(sites, sites)
-
-        def part(of: SiteResources) -> SiteResources:
-            return SiteResources(
-                of.rate_gbps[square],
-                of.egress_gbps[sites],
-                of.ingress_gbps[sites],
-                of.vms[sites],
-                of.may_relay[sites],
-            )
-
         problem = BroadcastProblem(
             tuple(self.regions[site] for site in sites),
             sites.index(self.root),
             tuple(sites.index(site) for site in self.terminals),
             self.volume_gbit,
-            part(self.resources),
-            part(self.low),
-            part(self.high),
+            self.resources.of_sites(sites),
+            self.low.of_sites(sites),
+            self.high.of_sites(sites),
             self.usd_per_gbit[square],
             self.rtt_ms[square],
             self.vm_usd_per_h[sites],
-            self.saturated_gbps[square],
+            self.most_gbps[square],
         )
         return problem, sites
 
@@ -106,9 +97,10 @@ def broadcast_problem(
     )
     n = len(regions)
     index = {region: i for i, region in enumerate(regions)}
-    rate = {bound: np.zeros((n, n)) for bound in ("low", "expected", "high")}
+    rate = {bound: np.zeros((n, n)) for bound in BOUNDS}
+    carried = {bound: np.zeros((n, n)) for bound in BOUNDS}
     fees, rtt = np.full((n, n), inf), np.full((n, n), inf)
-    saturated = np.zeros((n, n))
+    most = np.zeros((n, n))
     for src, i in index.items():
         if request.relays == "none" and src != request.src:
             continue
@@ -124,16 +116,18 @@ def broadcast_problem(
                 continue  # what it would cost is not known, so nothing is sent over it
             fees[i, j] = usd_per_gb / BITS_PER_BYTE
             rtt[i, j] = link.rtt_ms.expected
-            rate["low"][i, j] = link.rate_gbps(request.connections, "low")
-            rate["expected"][i, j] = link.rate_gbps(request.connections)
-            rate["high"][i, j] = link.rate_gbps(request.connections, "high")
-            saturated[i, j] = link.aggregate_gbps.expected
+            for bound in BOUNDS:
+                rate[bound][i, j], carried[bound][i, j] = link_gbps(
+                    link, request.connections, bound
+                )
+            most[i, j] = link.rate_gbps(PAIR_CONNECTIONS)
     vms = np.array([float(request.vms_in.get(r, request.vms)) for r in regions])
     at = {}
-    for bound in ("low", "expected", "high"):
+    for bound in BOUNDS:
         egress = np.array([getattr(network.sites[r].egress_gbps, bound) for r in regions])
         ingress = np.array([getattr(network.sites[r].ingress_gbps, bound) for r in regions])
-        at[bound] = SiteResources(rate[bound], egress, ingress, vms, np.ones(n, dtype=bool))
+        everyone = np.ones(n, dtype=bool)
+        at[bound] = SiteResources(rate[bound], carried[bound], egress, ingress, vms, everyone)
     root = index[request.src]
     terminals = tuple(index[r] for r in request.destinations)
     _refuse_unreachable(
@@ -150,7 +144,7 @@ def broadcast_problem(
         fees,
         rtt,
         np.array([prices.vm_usd_per_h(r) for r in regions]),
-        saturated,
+        most,
     )
 
 

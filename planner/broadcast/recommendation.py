@@ -9,6 +9,8 @@ the answer is put together.
 
 from __future__ import annotations
 
+from math import ceil
+
 import numpy as np
 
 from planner.broadcast.advice import BroadcastAdviser
@@ -29,6 +31,7 @@ from planner.model.answer import identified
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.units import BITS_PER_BYTE
+from planner.model.vm_limits import SAME_COUNT
 
 
 def recommend_broadcast(
@@ -86,6 +89,7 @@ def recommend_broadcast(
         optimum=builder.option(decision.optimum) if decision.optimum is not chosen else None,
         gain=decision.gain,
         gain_low=decision.gain_low,
+        connections=adviser.connections(),
         bottlenecks=adviser.bottlenecks(),
         advice=adviser.advice(),
         warnings=notes + adviser.warnings(),
@@ -115,14 +119,13 @@ class _BroadcastPlanBuilder:
         for arcs, share in zip(candidate.trees, candidate.shares.tolist(), strict=True):
             links = []
             for tail, head in arcs:
-                pair_gbps = float(problem.resources.rate_gbps[tail, head])
-                part = rate * share / pair_gbps
+                part = rate * share / float(problem.resources.connections_gbps[tail, head])
                 links.append(
                     TreeLink(
                         regions[tail],
                         regions[head],
                         rate * share,
-                        max(1, round(self.request.connections * part)),
+                        max(1, ceil(self.request.connections * part * (1 - SAME_COUNT))),
                         float(problem.usd_per_gbit[tail, head]) * BITS_PER_BYTE,
                     )
                 )

@@ -7,7 +7,9 @@ from typing import Literal, TypeAlias
 
 from planner.fields.kinds import Names, OneOf, Region
 from planner.fields.shared import (
+    DEFAULT_CONNECTIONS_OF_MANY,
     RelayingRequest,
+    connections_field,
     deadline_field,
     frontier_field,
     hour_usd,
@@ -16,7 +18,17 @@ from planner.fields.shared import (
     time_value_field,
     volume_field,
 )
-from planner.fields.specified import Field, Figure, Limit, Several, Switch, Text, field, specified
+from planner.fields.specified import (
+    Field,
+    Figure,
+    Limit,
+    Several,
+    Switch,
+    Text,
+    Whole,
+    field,
+    specified,
+)
 from planner.model.errors import InputError
 
 BroadcastObjective: TypeAlias = Literal["value", "time", "cost"]
@@ -56,6 +68,7 @@ class BroadcastRequest(RelayingRequest):
     time_value_usd_per_h: Figure = time_value_field()
     margin: Figure = margin_field()
     deadline_s: Limit = deadline_field("When the last destination must have everything.")
+    connections: Whole = connections_field(DEFAULT_CONNECTIONS_OF_MANY)
     relays: Field[Forwarding, Forwarding] = field(
         OneOf(
             {"any": "any region forwards copies", "ends": "destinations alone", "none": "nobody"}

@@ -24,6 +24,7 @@ from planner.fields.specified import (
 from planner.model.errors import InputError
 
 DEFAULT_CONNECTIONS = 64
+DEFAULT_CONNECTIONS_OF_MANY = 1024
 DEFAULT_MARGIN = 0.1
 DEFAULT_TIME_VALUE_USD_PER_H = 20.0
 DEFAULT_VM_START_S = 60.0
@@ -113,6 +114,18 @@ def margin_field(*, deprecated: bool = False) -> Any:
     )
 
 
+def connections_field(default: int = DEFAULT_CONNECTIONS) -> Any:
+    """Declare how many connections a VM opens."""
+    return field(
+        Count(1, MOST_CONNECTIONS),
+        "TCP connections that a VM opens in all; 1 for an application that can't open more.",
+        default=default,
+        example=str(default),
+        group=VMS,
+        label="Connections a VM",
+    )
+
+
 @specified
 class PricedRequest(Specified):
     """Everything that costs money: what was billed, and which VMs are used."""
@@ -143,14 +156,7 @@ class VmRequest(PricedRequest):
     """Everything that is sent by VMs."""
 
     _: KW_ONLY
-    connections: Whole = field(
-        Count(1, MOST_CONNECTIONS),
-        "TCP connections that a VM opens in all; 1 for an application that can't open more.",
-        default=DEFAULT_CONNECTIONS,
-        example="64",
-        group=VMS,
-        label="Connections a VM",
-    )
+    connections: Whole = connections_field()
     vm_start_s: Figure = field(
         Duration(),
         "Time that each VM is paid for before anything is sent.",

@@ -126,7 +126,14 @@ class Advice:
 
 @dataclass(frozen=True, slots=True)
 class OneMoreVm:
-    """What one more VM in a region brings at least."""
+    """What one more VM in a region, or at each end of a link, brings at least.
+
+    Attributes
+    ----------
+    region : str
+        Or the link, as ``source -> destination``, where a path is the limit and both ends have
+        equally many.
+    """
 
     region: str
     duration_s: float

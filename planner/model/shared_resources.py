@@ -1,20 +1,28 @@
-"""What transfers share: the caps and connection budgets of the VMs of each site.
+"""What transfers share: the caps and connections of the VMs of each site, and paths with limits.
 
-Many transfers at once meet only at sites. For link flows ``X_uv`` in Gbit/s, ``n_v`` VMs at a site,
-``A_uv`` the rate of one VM pair with all its connections, and caps ``E_u``, ``I_v`` of one VM::
+Many transfers at once meet at sites, where VMs have caps and connections, and on links whose paths
+end somewhere. For link flows ``X_uv`` in Gbit/s, ``n_v`` VMs at a site with ``K`` connections each,
+``f_uv`` what one connection reaches over a link, ``P_uv`` what one VM pair reaches over it, and
+caps ``E_u``, ``I_v`` of one VM::
 
-    connections out   sum_v X_uv / A_uv <= n_u        egress cap    sum_v X_uv / E_u <= n_u
-    connections in    sum_u X_uv / A_uv <= n_v        ingress cap   sum_u X_uv / I_v <= n_v
+    connections out   sum_v X_uv / (K f_uv) <= n_u      egress cap    sum_v X_uv / E_u <= n_u
+    connections in    sum_u X_uv / (K f_uv) <= n_v      ingress cap   sum_u X_uv / I_v <= n_v
+    path              X_uv / P_uv <= n_u,   X_uv / P_uv <= n_v
 
-Each row is in VMs. Volumes (Gbit) in place of flows make it VM-seconds: the *load* of a row, which
-over its VMs is the time that the row needs.
+Each row is in VMs of one site. Volumes (Gbit) in place of flows make it VM-seconds: the *load* of a
+row, which over its VMs is the time that the row needs.
+
+A path is no part of a VM: a slow one takes few connections and next to nothing of a cap, so what
+remains is there for others. (Charging it ``X / A`` of the VM, ``A`` the saturated rate of the pair,
+as Skyplane does (Jain et al., NSDI 2023), makes relays look better than they are.) That a second VM
+doubles what a path carries is an assumption.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,27 +31,47 @@ Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
 
 KINDS = ("connections out", "connections in", "egress cap", "ingress cap")
+"""Of the rows that a site has one of each."""
+PATH = "path"
+
+
+class Row(NamedTuple):
+    """What a row is: its kind, the site whose VMs it is in, and the link if it is a path's."""
+
+    kind: str
+    site: int
+    link: tuple[int, int] | None
 
 
 @dataclass(frozen=True)
 class SiteResources:
     """Rates, caps and VMs of n sites.
 
+    Rows have codes: those of sites by kind and site, then those of paths by source and destination
+    in VMs of the source, then the same in VMs of the destination.
+
     Attributes
     ----------
     rate_gbps : array, shape (n, n)
-        Of one VM pair with all its connections, row to column; 0 where there is no link.
+        ``P``: what one VM pair reaches, row to column; 0 where there is no link.
+    connections_gbps : array, shape (n, n)
+        ``K f``: what all connections of one VM would carry, were they all there is.
     egress_gbps, ingress_gbps : arrays, length n
         Caps of one VM.
     vms : array, length n
     may_relay : array of bool, length n
+    path_rows : array, optional
+        Codes of the paths' rows that are among :attr:`rows`; all that can bind by default. There
+        are up to 2 n^2 and few bind: who adds them as they are broken begins with none.
     """
 
     rate_gbps: Floats
+    connections_gbps: Floats
     egress_gbps: Floats
     ingress_gbps: Floats
     vms: Floats
     may_relay: NDArray[np.bool_]
+    path_rows: Integers | None = None
 
     @property
     def count(self) -> int:
@@ -53,51 +81,127 @@ class SiteResources:
     @cached_property
     def s_per_gbit(self) -> Floats:
         """Time that one VM pair needs for a Gbit, shape (n, n); 0 where there is no link."""
-        known = self.rate_gbps > 0
-        return np.divide(1.0, self.rate_gbps, out=np.zeros_like(self.rate_gbps), where=known)
+        return _inverse(self.rate_gbps)
+
+    @cached_property
+    def connections_s_per_gbit(self) -> Floats:
+        """VM-seconds of connections that a Gbit takes, shape (n, n); 0 where there is no link."""
+        return np.where(self.rate_gbps > 0, _inverse(self.connections_gbps), 0.0)
+
+    @cached_property
+    def pair_vms(self) -> Floats:
+        """VM pairs of each link that can be used side by side, shape (n, n)."""
+        return np.minimum(self.vms[:, None], self.vms[None, :])
+
+    @cached_property
+    def vm_gbps(self) -> tuple[Floats, Floats]:
+        """The most that one VM of each site can send, and receive, over all links together."""
+        rates, connections = self.rate_gbps, np.where(self.rate_gbps > 0, self.connections_gbps, 0)
+        caps = self.egress_gbps, self.ingress_gbps
+        out, into = (
+            np.minimum(np.minimum(cap, rates.sum(axis=axis)), connections.max(axis, initial=0.0))
+            for cap, axis in zip(caps, (1, 0), strict=True)
+        )
+        return out, into
 
     @cached_property
     def rows(self) -> Integers:
-        """Positions of the rows that can bind, among all rows by kind and site.
+        """Codes of the rows that can bind: those of sites, then :attr:`path_rows`.
 
-        Where no link out of a site is faster than its cap, connections run out first.
+        Where all paths of a site together are slower than its cap, the cap can't bind; where even
+        its slowest connections together are faster than its paths or its cap, connections can't.
         """
+        binding = []
+        for cap, axis in ((self.egress_gbps, 1), (self.ingress_gbps, 0)):
+            paths = self.rate_gbps.sum(axis=axis)
+            slowest = np.where(self.rate_gbps > 0, self.connections_gbps, np.inf)
+            slowest = slowest.min(axis, initial=np.inf)
+            binding.append(((paths > 0) & (slowest <= paths) & (slowest < cap), paths >= cap))
+        (out, cap_out), (into, cap_in) = binding
+        used = np.concatenate([out, into, cap_out, cap_in])
+        paths = self._binding_paths() if self.path_rows is None else self.path_rows
+        return np.concatenate([np.nonzero(used)[0], paths]).astype(np.int64)
+
+    def _binding_paths(self) -> Integers:
+        """Return the codes of all path rows that can bind: below cap and connections of the VM."""
+        rate = self.rate_gbps
+        slower = (rate > 0) & (rate < self.connections_gbps)
+        out = np.nonzero(slower & (rate < self.egress_gbps[:, None]))
+        into = np.nonzero(slower & (rate < self.ingress_gbps))
+        return np.concatenate([self._path_code(*out, out=True), self._path_code(*into, out=False)])
+
+    def _path_code(
+        self, src: Integers, dst: Integers, *, out: bool | NDArray[np.bool_]
+    ) -> Integers:
         n = self.count
-        fastest_out = self.rate_gbps.max(axis=1, initial=0.0)
-        fastest_in = self.rate_gbps.max(axis=0, initial=0.0)
-        used = np.concatenate(
-            [
-                fastest_out > 0,
-                fastest_in > 0,
-                fastest_out > self.egress_gbps,
-                fastest_in > self.ingress_gbps,
-            ]
-        )
-        assert len(used) == len(KINDS) * n
-        return np.nonzero(used)[0]
+        return np.asarray(len(KINDS) * n + np.where(out, 0, n * n) + src * n + dst)
+
+    def with_path_rows(self, codes: Integers) -> SiteResources:
+        """Return the same with other rows of paths."""
+        return replace(self, path_rows=codes)
+
+    def path_rows_above(self, links_gbit: Floats, time_s: float) -> Integers:
+        """Return the codes of path rows that can bind and that volumes need longer than a time for.
+
+        Of a path's two rows, the one of the end with fewer VMs: the other never needs longer.
+        """
+        src, dst = np.nonzero(links_gbit * self.s_per_gbit > time_s * self.pair_vms)
+        out = self.vms[src] <= self.vms[dst]
+        caps = np.minimum((self.egress_gbps * self.vms)[src], (self.ingress_gbps * self.vms)[dst])
+        caps = caps / self.pair_vms[src, dst]
+        binds = self.rate_gbps[src, dst] < np.minimum(caps, self.connections_gbps[src, dst])
+        return self._path_code(src[binds], dst[binds], out=out[binds])
+
+    @cached_property
+    def with_fixed_vms(self) -> SiteResources:
+        """The same with one row a path, enough where no VM is added: of the end with fewer VMs."""
+        return self.with_path_rows(self.path_rows_above(np.ones_like(self.rate_gbps), 0.0))
+
+    @cached_property
+    def paths(self) -> tuple[Integers, Integers]:
+        """Source and destination of all rows of paths in :attr:`rows`; they come last."""
+        n = self.count
+        codes = (self.rows[self.rows >= len(KINDS) * n] - len(KINDS) * n) % (n * n)
+        return codes // n, codes % n
+
+    @cached_property
+    def row_sites(self) -> Integers:
+        """Site of each row."""
+        n = self.count
+        of_site = self.rows[self.rows < len(KINDS) * n] % n
+        codes = self.rows[len(of_site) :]
+        src, dst = self.paths
+        return np.concatenate([of_site, np.where(codes < (len(KINDS) + n) * n, src, dst)])
 
     @cached_property
     def row_vms(self) -> Floats:
         """VMs of each row's site."""
-        return self.vms[self.rows % self.count]
+        return self.vms[self.row_sites]
 
-    def row(self, position: int) -> tuple[str, int]:
-        """Return what a row is: its kind and its site."""
-        whole = int(self.rows[position])
-        return KINDS[whole // self.count], whole % self.count
+    def row(self, position: int) -> Row:
+        """Return what a row is."""
+        code, n = int(self.rows[position]), self.count
+        if code < len(KINDS) * n:
+            return Row(KINDS[code // n], code % n, None)
+        src, dst = divmod((code - len(KINDS) * n) % (n * n), n)
+        return Row(PATH, int(self.row_sites[position]), (src, dst))
 
     @cached_property
     def position(self) -> Integers:
-        """Position in :attr:`rows` of every row by kind and site; past the end for the rest."""
-        found = np.full(len(KINDS) * self.count, len(self.rows))
+        """Position in :attr:`rows` of every code; past the end for the rest."""
+        n = self.count
+        found = np.full((len(KINDS) + 2 * n) * n, len(self.rows))
         found[self.rows] = np.arange(len(self.rows))
         return found
 
     @cached_property
-    def _plain(self) -> tuple[list[int], list[list[float]], list[float], list[float]]:
+    def _plain(
+        self,
+    ) -> tuple[list[int], list[list[float]], list[list[float]], list[float], list[float]]:
         """What :meth:`link_rows` reads, as lists: many times faster element by element."""
         return (
             self.position.tolist(),
+            self.connections_s_per_gbit.tolist(),
             self.s_per_gbit.tolist(),
             self.egress_gbps.tolist(),
             self.ingress_gbps.tolist(),
@@ -105,12 +209,16 @@ class SiteResources:
 
     def link_rows(self, src: int, dst: int) -> list[tuple[int, float]]:
         """Return the rows that a link loads, with the VM-seconds that a Gbit needs of each."""
-        n, (position, inverse, egress, ingress) = self.count, self._plain
+        n = self.count
+        position, connections, paths, egress, ingress = self._plain
+        path = len(KINDS) * n + src * n + dst
         needs = (
-            (position[src], inverse[src][dst]),
-            (position[n + dst], inverse[src][dst]),
+            (position[src], connections[src][dst]),
+            (position[n + dst], connections[src][dst]),
             (position[2 * n + src], 1 / egress[src]),
             (position[3 * n + dst], 1 / ingress[dst]),
+            (position[path], paths[src][dst]),
+            (position[path + n * n], paths[src][dst]),
         )
         return [(row, need) for row, need in needs if row < len(self.rows)]
 
@@ -121,37 +229,57 @@ class SiteResources:
         """
         n = self.count
         whole = np.zeros(len(KINDS) * n)
-        whole[self.rows] = row_prices
-        prices = (whole[:n, None] + whole[None, n : 2 * n]) * self.s_per_gbit
-        if len(self.rows) > 2 * n or whole[2 * n :].any():
-            with np.errstate(divide="ignore", invalid="ignore"):
-                prices += np.where(
-                    whole[2 * n : 3 * n] > 0, whole[2 * n : 3 * n] / self.egress_gbps, 0.0
-                )[:, None]
-                prices += np.where(whole[3 * n :] > 0, whole[3 * n :] / self.ingress_gbps, 0.0)
+        of_sites = len(row_prices) - len(self.paths[0])
+        whole[self.rows[:of_sites]] = row_prices[:of_sites]
+        prices = (whole[:n, None] + whole[None, n : 2 * n]) * self.connections_s_per_gbit
+        with np.errstate(divide="ignore", invalid="ignore"):
+            prices += np.where(
+                whole[2 * n : 3 * n] > 0, whole[2 * n : 3 * n] / self.egress_gbps, 0.0
+            )[:, None]
+            prices += np.where(whole[3 * n :] > 0, whole[3 * n :] / self.ingress_gbps, 0.0)
+        if len(row_prices) > of_sites:
+            np.add.at(prices, self.paths, row_prices[of_sites:] * self.s_per_gbit[self.paths])
         prices[self.rate_gbps <= 0] = np.inf
         return prices
 
-    def loads(self, links_gbit: Floats) -> Floats:
-        """Return the VM-seconds that volumes on links, shape (n, n), need of every row."""
-        shares = links_gbit * self.s_per_gbit
+    def _site_loads(self, links_gbit: Floats) -> Floats:
+        """Return the loads of the rows of sites, shape (4, n)."""
+        shares = links_gbit * self.connections_s_per_gbit
         with np.errstate(divide="ignore", invalid="ignore"):
             caps_out = np.nan_to_num(links_gbit.sum(axis=1) / self.egress_gbps, posinf=0.0)
             caps_in = np.nan_to_num(links_gbit.sum(axis=0) / self.ingress_gbps, posinf=0.0)
-        whole = np.concatenate([shares.sum(axis=1), shares.sum(axis=0), caps_out, caps_in])
-        return np.asarray(whole[self.rows])
+        return np.array([shares.sum(axis=1), shares.sum(axis=0), caps_out, caps_in])
+
+    def loads(self, links_gbit: Floats) -> Floats:
+        """Return the VM-seconds that volumes on links, shape (n, n), need of every row."""
+        of_sites = self.rows[: len(self.rows) - len(self.paths[0])]
+        paths = links_gbit[self.paths] * self.s_per_gbit[self.paths]
+        return np.concatenate([self._site_loads(links_gbit).ravel()[of_sites], paths])
 
     def time_s(self, links_gbit: Floats) -> float:
-        """Return the least time in which volumes on links can be moved."""
-        return float((self.loads(links_gbit) / self.row_vms).max(initial=0.0))
+        """Return the least time in which volumes on links can be moved, whatever rows there are."""
+        return self.time_with_s(links_gbit, self.vms)
+
+    def time_with_s(self, links_gbit: Floats, vms: Floats) -> float:
+        """Return the least time with other numbers of VMs, at least one a site."""
+        sites = self._site_loads(links_gbit) / vms
+        paths = links_gbit * self.s_per_gbit / np.minimum(vms[:, None], vms[None, :])
+        return float(max(sites.max(initial=0.0), paths.max(initial=0.0)))
+
+    def vms_for(self, links_gbit: Floats, time_s: float) -> Floats:
+        """Return the VMs, in fractions, that each site needs to move volumes in a time."""
+        paths = links_gbit * self.s_per_gbit
+        of_sites = self._site_loads(links_gbit).max(axis=0)
+        most = np.maximum(of_sites, np.maximum(paths.max(axis=1), paths.max(axis=0)))
+        return np.asarray(most / time_s)
 
     def bounds_s(
         self, links_gbit: Floats, vms: Floats, low: SiteResources, high: SiteResources
     ) -> tuple[float, float]:
         """Return the times that volumes on links need at the estimates' high and low bounds.
 
-        Errors of links are independent: a VM's load is a sum over its links, and the errors of a
-        sum add up in squares. Caps are all at their bound.
+        What links take of a VM's connections is a sum over them, and as their errors are
+        independent, they add up in squares. Caps and paths are all at their bounds.
 
         Parameters
         ----------
@@ -161,23 +289,48 @@ class SiteResources:
         low, high : SiteResources
             The same sites at the bounds of the estimates.
         """
-        share, used = links_gbit * self.s_per_gbit, np.maximum(vms, 1.0)
+        share, used = links_gbit * self.connections_s_per_gbit, np.maximum(vms, 1.0)
+        pairs = np.minimum(used[:, None], used[None, :])
         times = []
         for bound, sign in ((high, -1.0), (low, 1.0)):
             with np.errstate(divide="ignore", invalid="ignore"):
-                other = np.where(links_gbit > 0, links_gbit / bound.rate_gbps, 0.0)
+                other = np.where(links_gbit > 0, links_gbit / bound.connections_gbps, 0.0)
+                paths = np.where(links_gbit > 0, links_gbit / bound.rate_gbps, 0.0) / pairs
                 caps_out = np.nan_to_num(links_gbit.sum(axis=1) / bound.egress_gbps, posinf=np.inf)
                 caps_in = np.nan_to_num(links_gbit.sum(axis=0) / bound.ingress_gbps, posinf=np.inf)
             errors = [np.sqrt(((other - share) ** 2).sum(axis=axis)) for axis in (1, 0)]
             loads = [share.sum(axis=axis) + sign * errors[1 - axis] for axis in (1, 0)]
-            times.append(max(float((load / used).max()) for load in (*loads, caps_out, caps_in)))
+            of_sites = (float((load / used).max()) for load in (*loads, caps_out, caps_in))
+            times.append(max(float(paths.max()), *of_sites))
         return times[0], times[1]
 
-    def with_vm_at(self, site: int) -> SiteResources:
-        """Return the same with one more VM at a site."""
+    def with_vm_at(self, *sites: int) -> SiteResources:
+        """Return the same with one more VM at each of some sites."""
         vms = self.vms.copy()
-        vms[site] += 1
+        vms[list(sites)] += 1
         return replace(self, vms=vms)
+
+    def sites_to_widen(self, row: Row) -> tuple[int, ...]:
+        """Return the sites that need a VM more for a row to carry more: of a path, mostly both."""
+        if row.link and self.vms[row.link[0]] == self.vms[row.link[1]]:
+            return row.link
+        return (row.site,)
+
+    def of_sites(self, sites: list[int]) -> SiteResources:
+        """Return the same of some of the sites, in their order."""
+        square = np.ix_(sites, sites)
+        return SiteResources(
+            self.rate_gbps[square],
+            self.connections_gbps[square],
+            self.egress_gbps[sites],
+            self.ingress_gbps[sites],
+            self.vms[sites],
+            self.may_relay[sites],
+        )
+
+
+def _inverse(rate_gbps: Floats) -> Floats:
+    return np.divide(1.0, rate_gbps, out=np.zeros_like(rate_gbps), where=rate_gbps > 0)
 
 
 def links_of(paths_gbit: Floats) -> Floats:

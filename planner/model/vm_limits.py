@@ -2,13 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from planner.model.answer import Bottleneck
 from planner.model.errors import InfeasibleError
-from planner.model.shared_resources import Floats, SiteResources
+from planner.model.estimate import Bound
+from planner.model.link import Link
+from planner.model.shared_resources import Floats, Row, SiteResources
+
+PAIR_CONNECTIONS = 64
+"""Of one VM to one other, at most, where many share them: as many as rates were measured with."""
+
+BOUNDS: tuple[Bound, ...] = ("low", "expected", "high")
+# Rounding takes no further connection.
+SAME_COUNT = 1e-6
+
+
+def link_gbps(
+    link: Link,
+    connections: int,
+    bound: Bound = "expected",
+    pair_connections: int = PAIR_CONNECTIONS,
+) -> tuple[float, float]:
+    """Return what a link's path and what all connections of a VM carry: P and K f.
+
+    Parameters
+    ----------
+    connections, pair_connections : int
+        Of a VM, in all; and of a VM to one other, at most.
+    """
+    pair = link.rate_gbps(min(connections, pair_connections), bound)
+    return pair, connections * link.rate_gbps(1, bound)
 
 
 def vms_by_region(regions: Sequence[str], vms: Floats) -> dict[str, int]:
@@ -32,24 +58,83 @@ def bottlenecks_of_rows(
     found = []
     for row in np.argsort(-worth_s, kind="stable").tolist():
         if worth_s[row] > least_s:
-            kind, site = resources.row(row)
-            worth = float(worth_s[row])
-            found.append(Bottleneck(kind, regions[site], worth, "s per VM, at the margin"))
+            of = resources.row(row)
+            unit = "s per VM, at the margin"
+            if len(resources.sites_to_widen(of)) > 1:
+                unit = "s per VM at both ends, at the margin"
+            found.append(Bottleneck(of.kind, row_place(of, regions), float(worth_s[row]), unit))
     return tuple(found)
 
 
-def links_that_take_turns(
-    regions: Sequence[str], links_gbit: Floats, vms: Floats, connections: int
-) -> tuple[str, ...]:
-    """Return a warning if a VM has fewer connections than links, by volumes of shape (n, n)."""
-    used = links_gbit > 0
-    partners = np.maximum(used.sum(axis=0), used.sum(axis=1)) / np.maximum(vms, 1)
-    busiest = int(partners.argmax())
-    if partners[busiest] <= connections:
+def widenings(
+    resources: SiteResources, regions: Sequence[str], worth_s: Floats, least_s: float
+) -> dict[tuple[int, ...], str]:
+    """Return where one more VM may save time, the most valuable first: sites, and their name.
+
+    Parameters
+    ----------
+    worth_s : array, length rows
+        What one more VM there saves, at the margin; rows that save no more than `least_s` are left
+        out.
+    """
+    found: dict[tuple[int, ...], str] = {}
+    for position in np.argsort(-worth_s, kind="stable").tolist():
+        if worth_s[position] <= least_s:
+            break
+        row = resources.row(position)
+        sites = resources.sites_to_widen(row)
+        place = regions[sites[0]] if len(sites) == 1 else row_place(row, regions)
+        found.setdefault(sites, place)
+    return found
+
+
+def row_place(row: Row, regions: Sequence[str]) -> str:
+    """Return where a row is: its region, or its link."""
+    if row.link:
+        return f"{regions[row.link[0]]} -> {regions[row.link[1]]}"
+    return regions[row.site]
+
+
+def connections_by_region(
+    resources: SiteResources,
+    regions: Sequence[str],
+    links_gbps: Floats,
+    vms: Floats,
+    connections: int,
+) -> dict[str, int]:
+    """Return how many connections a VM of each region needs, of those that send or receive.
+
+    As many as carry the rate of each link, one at least, spread over the VMs of the site; the
+    direction that needs more counts.
+
+    Parameters
+    ----------
+    links_gbps : array, shape (n, n)
+        Rates on links.
+    connections : int
+        Of a VM, that `resources` rest on.
+    """
+    flows = links_gbps * resources.connections_s_per_gbit * connections
+    whole = np.ceil(flows * (1 - SAME_COUNT))
+    most = np.maximum(whole.sum(axis=1), whole.sum(axis=0))
+    needed = np.ceil(most / np.maximum(vms, 1.0) * (1 - SAME_COUNT))
+    return vms_by_region(regions, needed)
+
+
+def links_that_take_turns(needed: Mapping[str, int], connections: int) -> tuple[str, ...]:
+    """Return a warning if a VM needs more connections than it may open.
+
+    Parameters
+    ----------
+    needed : mapping
+        Region to connections that a VM there needs (:func:`connections_by_region`).
+    """
+    busiest = max(needed, key=lambda region: needed[region], default=None)
+    if busiest is None or needed[busiest] <= connections:
         return ()
     return (
-        f"a VM at {regions[busiest]} has {partners[busiest]:.0f} links and only {connections} "
-        "connections; the rates hold if links take turns",
+        f"a VM at {busiest} needs {needed[busiest]} connections to have one on each link, and may "
+        f"open {connections}; the rates hold if links take turns",
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from planner.model.answer import Bottleneck, Cost, OneMoreVm, Recommendation
@@ -48,6 +48,8 @@ class ReducePlacement(Recommendation):
         As for an option; with ``links="hose"`` the promise is the duration.
     duration_s_low, duration_s_high : float
         The duration where all links and caps are at their high or low bounds.
+    connections : dict
+        By region, how many TCP connections a VM there needs.
     options : tuple of ReduceOption
         Side by side: both assumptions, and what is done without a plan.
     """
@@ -65,6 +67,7 @@ class ReducePlacement(Recommendation):
     cost_usd: Cost
     vms: dict[str, int]
     options: tuple[ReduceOption, ...]
+    connections: dict[str, int] = field(default_factory=dict)
     bottlenecks: tuple[Bottleneck, ...] = ()
     one_more_vm: tuple[OneMoreVm, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -93,6 +96,8 @@ class MachineLoad:
         What its fullest limit alone needs.
     limit : str
         Which limit that is.
+    connections : int
+        How many TCP connections it needs.
     """
 
     id: str
@@ -104,6 +109,7 @@ class MachineLoad:
     received_gb: float
     busy_s: float
     limit: str
+    connections: int = 0
 
 
 @dataclass(frozen=True, slots=True)

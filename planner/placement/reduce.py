@@ -15,6 +15,7 @@ that promises, and what it really takes, stand side by side.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +27,13 @@ from planner.model.pricing import Prices
 from planner.model.shared_resources import Floats, SiteResources
 from planner.model.throughput import ramp_up_s
 from planner.model.units import BITS_PER_BYTE, S_PER_H
-from planner.model.vm_limits import bottlenecks_of_rows, vms_by_region
+from planner.model.vm_limits import (
+    bottlenecks_of_rows,
+    connections_by_region,
+    links_that_take_turns,
+    vms_by_region,
+    widenings,
+)
 from planner.placement.plan import ReduceOption, ReducePlacement
 from planner.placement.request import Links, ReduceRequest
 from planner.shuffle.problem import shuffle_problem
@@ -110,7 +117,7 @@ class _Reduce:
         self.volumes = np.array([volumes.get(r, 0.0) * BITS_PER_BYTE for r in self.regions])
         self.may = np.array([region in reachable for region in self.regions])
         n = len(self.regions)
-        self.resources = self.problem.resources
+        self.resources = self.problem.resources.with_fixed_vms
         self.fees = np.array([self.volumes @ self.problem.usd_per_gbit[:, j] for j in range(n)])
 
     # ---- figures of fractions --------------------------------------------------------------
@@ -162,7 +169,10 @@ class _Reduce:
     # ---- the linear program ----------------------------------------------------------------
 
     def _rows(self, links: Links, resources: SiteResources) -> tuple[Floats, Floats]:
-        """Return the time-weighted load that each region's whole fraction makes of each row."""
+        """Return the load that each region's whole fraction makes of each row, and the rows' VMs.
+
+        Of the paths into a region, the slowest for what it has to carry stands for all.
+        """
         n = len(self.regions)
         if links == "hose":
             columns = []
@@ -171,7 +181,14 @@ class _Reduce:
                 transfers[:, j] = self.volumes
                 transfers[j, j] = 0.0
                 columns.append(resources.loads(transfers))
-            return np.array(columns).T, resources.row_vms
+            matrix = np.array(columns).T
+            src, dst = resources.paths
+            of_sites = len(matrix) - len(src)
+            times = (matrix[of_sites:] / resources.row_vms[of_sites:, None]).max(axis=1)
+            slowest = np.zeros(n)
+            np.maximum.at(slowest, dst, times)
+            matrix[of_sites:][times < slowest[dst]] = 0.0
+            return matrix, resources.row_vms
         times = self.volumes[:, None] * self._links_s(resources)
         np.fill_diagonal(times, 0.0)
         matrix = np.zeros((n * n, n))
@@ -202,8 +219,11 @@ class _Reduce:
         whole = solver.Constraint(1.0, 1.0)
         for share in shares:
             whole.SetCoefficient(share, 1.0)
-        rows = []
+        rows: list[Any] = []
         for coefficients, count in zip(matrix.tolist(), vms.tolist(), strict=True):
+            if not any(coefficients):
+                rows.append(None)
+                continue
             row = solver.Constraint(-solver.infinity(), 0.0)
             row.SetCoefficient(time, -1.0)
             for share, coefficient in zip(shares, coefficients, strict=True):
@@ -228,7 +248,7 @@ class _Reduce:
         found = np.array([share.solution_value() for share in shares])
         found = np.where(found > NOTHING, found, 0.0)
         found /= found.sum()
-        prices = np.array([-row.dual_value() for row in rows])
+        prices = np.array([-row.dual_value() if row else 0.0 for row in rows])
         return _Solution(found, float((matrix @ found / vms).max(initial=0.0)), prices)
 
     def _decide(self, links: Links) -> _Solution:
@@ -286,6 +306,13 @@ class _Reduce:
         transfers, ramp_s = self._transfers(chosen.fractions), self._ramp_s(chosen.fractions)
         part = self._takes_part(chosen.fractions)
         bottlenecks = self._bottlenecks(chosen, transfers)
+        needed = connections_by_region(
+            self.resources,
+            self.regions,
+            transfers / max(self.resources.time_s(transfers), NOTHING),
+            part * self.resources.vms,
+            request.connections,
+        )
         plan = ReducePlacement(
             plan_id="",
             snapshot=self.network.snapshot,
@@ -303,8 +330,9 @@ class _Reduce:
             vms=vms_by_region(self.regions, part * self.resources.vms),
             options=tuple(options),
             bottlenecks=bottlenecks,
-            one_more_vm=self._one_more_vm(made, bottlenecks),
-            warnings=notes,
+            one_more_vm=self._one_more_vm(made, self._worth_s(chosen, transfers)),
+            connections=needed,
+            warnings=notes + links_that_take_turns(needed, request.connections),
         )
         return identified(plan)
 
@@ -340,30 +368,33 @@ class _Reduce:
         return text
 
     def _bottlenecks(self, chosen: _Solution, transfers: Floats) -> tuple[Bottleneck, ...]:
-        loads = self.resources.loads(transfers) / self.resources.row_vms
-        if not loads.max(initial=0.0):
-            return ()
-        if self.request.links == "hose" and self.request.objective == "time":
-            # A row says load / VMs <= T: its price times T / VMs is what a VM saves.
-            worth = chosen.row_prices * chosen.time_s / self.resources.row_vms
-        else:
-            worth = np.zeros(len(loads))
-            worth[loads.argmax()] = loads.max() / self.resources.row_vms[loads.argmax()]
-        least_s = BINDING * loads.max() / len(loads)
+        worth = self._worth_s(chosen, transfers)
+        least_s = BINDING * self.resources.time_s(transfers) / max(len(worth), 1)
         found = bottlenecks_of_rows(self.resources, self.regions, worth, least_s)
         return found[:BOTTLENECKS_SHOWN]
 
-    def _one_more_vm(
-        self, made: ReduceOption, bottlenecks: tuple[Bottleneck, ...]
-    ) -> tuple[OneMoreVm, ...]:
+    def _worth_s(self, chosen: _Solution, transfers: Floats) -> Floats:
+        """Return what one more VM of each row saves, at the margin."""
+        loads = self.resources.loads(transfers) / self.resources.row_vms
+        if not loads.max(initial=0.0):
+            return 0.0 * loads
+        if self.request.links == "hose" and self.request.objective == "time":
+            # A row says load / VMs <= T: its price times T / VMs is what a VM saves.
+            return np.asarray(chosen.row_prices * chosen.time_s / self.resources.row_vms)
+        worth = np.zeros(len(loads))
+        worth[loads.argmax()] = loads.max() / self.resources.row_vms[loads.argmax()]
+        return worth
+
+    def _one_more_vm(self, made: ReduceOption, worth: Floats) -> tuple[OneMoreVm, ...]:
         """Return what one more VM saves, the fractions anew, where only time counts."""
         request = self.request
         if request.objective != "time" or request.links != "hose":
             return ()
-        sites = list(dict.fromkeys(self.regions.index(b.region) for b in bottlenecks))
+        least_s = BINDING * made.duration_s / max(len(worth), 1)
+        places = widenings(self.resources, self.regions, worth, least_s)
         found = []
-        for site in sites[:MORE_VMS_SHOWN]:
-            more = self.resources.with_vm_at(site)
+        for sites, place in list(places.items())[:MORE_VMS_SHOWN]:
+            more = self.problem.resources.with_vm_at(*sites).with_fixed_vms
             solved = self._solve("hose", least="time", most_usd=request.budget_usd, resources=more)
             assert solved
             duration_s = more.time_s(self._transfers(solved.fractions)) + self._ramp_s(
@@ -371,5 +402,5 @@ class _Reduce:
             )
             saved_s = made.duration_s - duration_s
             if saved_s > BINDING * made.duration_s:
-                found.append(OneMoreVm(self.regions[site], duration_s, saved_s))
+                found.append(OneMoreVm(place, duration_s, saved_s))
         return tuple(sorted(found, key=lambda option: -option.saved_s))

@@ -20,8 +20,10 @@ from planner.fields.kinds import (
 )
 from planner.fields.quantities import LEAST_FIGURE, Duration, Money, Number, Proportion, Volume
 from planner.fields.shared import (
+    DEFAULT_CONNECTIONS_OF_MANY,
     RelayingRequest,
     VmRequest,
+    connections_field,
     deadline_field,
     margin_field,
     objective_field,
@@ -33,6 +35,7 @@ from planner.fields.specified import (
     Several,
     Specified,
     Text,
+    Whole,
     field,
     specified,
 )
@@ -121,6 +124,7 @@ class ReduceRequest(RelayingRequest):
         example="us-east",
         group="goal",
     )
+    connections: Whole = connections_field(DEFAULT_CONNECTIONS_OF_MANY)
     margin: Figure = margin_field(deprecated=True)
 
     @property
@@ -204,6 +208,7 @@ class TasksRequest(VmRequest):
         option="tasks",
     )
     _: KW_ONLY
+    connections: Whole = connections_field(DEFAULT_CONNECTIONS_OF_MANY)
     time_limit_s: Figure = field(
         Duration(0.0, MOST_TIME_LIMIT_S),
         "For the exact search; 0 leaves it out.",

@@ -5,7 +5,8 @@ that exchange a volume ``D_ab``::
 
     minimise T   with   sum_u x_au = 1,   sum_a cpus_a x_au <= slots_u
                         sum_v y_abuv = x_au,   sum_u y_abuv = x_bv
-                        sum_ab,v D_ab y_abuv / A_uv <= T   (and the other rows of each VM)
+                        sum_ab,v D_ab y_abuv / E_u <= T   (and the other rows of each VM)
+                        sum_ab D_ab y_abuv / P_uv <= T    (for each pair of VMs)
 
 Products of the CPU rows with ``x`` (Sherali and Adams, 1990) make its relaxation tighter: they say
 that a VM which holds b has only the rest for b's partners.

@@ -20,12 +20,14 @@ from planner.model.pricing import Prices
 from planner.model.shared_resources import Floats, SiteResources
 from planner.model.throughput import ramp_up_s
 from planner.model.units import BITS_PER_BYTE, S_PER_H
+from planner.model.vm_limits import connections_by_region, link_gbps
 from planner.placement.plan import MachineLoad, TaskPlacement
 from planner.placement.request import TasksRequest
 from planner.placement.task_program import ROUNDING, TaskProblem, best_assignment
 
 # Moves and swaps that a local search tries at; each takes some 20 us.
 MOST_TRIES = 50_000
+NOTHING_S = 1e-9
 
 
 def recommend_tasks(
@@ -55,12 +57,14 @@ class _Tasks:
         egress = np.array([site.egress_gbps.expected for site in sites])
         ingress = np.array([site.ingress_gbps.expected for site in sites])
         m = len(machines)
-        rate, rtt, fees = np.zeros((m, m)), np.zeros((m, m)), np.zeros((m, m))
+        rate, carried = np.zeros((m, m)), np.zeros((m, m))
+        rtt, fees = np.zeros((m, m)), np.zeros((m, m))
         volume_gb = max(sum(request.traffic_gb.values()), 1e-9)
         for u, v in ((u, v) for u in range(m) for v in range(m) if u != v):
             src, dst = machines[u].region, machines[v].region
             if src == dst:  # inside a region nothing but the VMs' caps is in the way
                 rate[u, v] = min(egress[u], ingress[v])
+                carried[u, v] = request.connections * rate[u, v]
                 continue
             link = network.links.get(src, {}).get(dst)
             if link is None:
@@ -68,7 +72,7 @@ class _Tasks:
                     f"Nothing is known of {src} -> {dst}, which tasks might use. Measure or "
                     "import it, or leave one of the VMs out."
                 )
-            rate[u, v] = link.rate_gbps(request.connections)
+            rate[u, v], carried[u, v] = link_gbps(link, request.connections)
             rtt[u, v] = link.rtt_ms.expected
             fees[u, v] = prices.egress_usd_per_gb(src, dst, volume_gb) / BITS_PER_BYTE
         self.rtt_ms, self.usd_per_gbit = rtt, fees
@@ -81,7 +85,9 @@ class _Tasks:
                 traffic[index[a], index[b]] += volume * BITS_PER_BYTE
         self.names = names
         self.problem = TaskProblem(
-            SiteResources(rate, egress, ingress, np.ones(m), np.zeros(m, dtype=bool)),
+            SiteResources(
+                rate, carried, egress, ingress, np.ones(m), np.zeros(m, dtype=bool)
+            ).with_fixed_vms,
             traffic,
             np.array([float(cpus) for cpus in request.tasks.values()]),
             np.array([float(machine.cpus) for machine in machines]),
@@ -116,6 +122,7 @@ class _Tasks:
         sources, targets = np.nonzero(problem.traffic_gbit)
         order = np.argsort(-problem.traffic_gbit[sources, targets], kind="stable")
         loads = np.zeros((4, len(free)))
+        links = np.zeros((len(free), len(free)))
         for at in order.tolist():
             a, b = int(sources[at]), int(targets[at])
             best: tuple[float, int, int] | None = None
@@ -125,7 +132,8 @@ class _Tasks:
                     left[u] -= problem.cpus[a]
                 for v in self._places(b, where, left):
                     volume = problem.traffic_gbit[a, b]
-                    time = 0.0 if u == v else max(self._with(loads, u, v, float(volume)))
+                    path_s = (links[u, v] + volume) * problem.resources.s_per_gbit[u, v]
+                    time = 0.0 if u == v else max(*self._with(loads, u, v, float(volume)), path_s)
                     if best is None or time < best[0] * (1 - ROUNDING):
                         best = time, u, v
             if best is None:
@@ -137,6 +145,7 @@ class _Tasks:
             if best[1] != best[2]:
                 volume = float(problem.traffic_gbit[a, b])
                 after = self._with(loads, best[1], best[2], volume)
+                links[best[1], best[2]] += volume
                 for kind, place in enumerate((best[1], best[2], best[1], best[2])):
                     loads[kind, place] = after[kind]
         for task in np.argsort(-problem.cpus, kind="stable").tolist():
@@ -154,9 +163,9 @@ class _Tasks:
         return np.nonzero(free >= self.problem.cpus[task] - ROUNDING)[0].tolist()
 
     def _with(self, loads: Floats, u: int, v: int, volume: float) -> tuple[float, ...]:
-        """Return the loads of the four rows that a transfer passes, with it."""
+        """Return the loads of the rows of its VMs that a transfer passes, with it."""
         resources = self.problem.resources
-        share = volume * float(resources.s_per_gbit[u, v])
+        share = volume * float(resources.connections_s_per_gbit[u, v])
         return (
             float(loads[0, u]) + share,
             float(loads[1, v]) + share,
@@ -251,10 +260,24 @@ class _Tasks:
     def _loads(self, where: np.ndarray, links: Floats) -> tuple[MachineLoad, ...]:
         problem, resources = self.problem, self.problem.resources
         loads = resources.loads(links)
+        ids = [machine.id for machine in self.request.machines]
+        connections = connections_by_region(
+            resources,
+            ids,
+            links / max(problem.time_s(where), NOTHING_S),
+            np.ones(len(ids)),
+            self.request.connections,
+        )
+        # A path is a limit of both its VMs.
+        sites_of = np.zeros((len(loads), len(ids)), dtype=bool)
+        sites_of[np.arange(len(loads)), resources.row_sites] = True
+        of_paths = np.arange(len(loads) - len(resources.paths[0]), len(loads))
+        for ends in resources.paths:
+            sites_of[of_paths, ends] = True
         found = []
         for place, machine in enumerate(self.request.machines):
             tasks = np.nonzero(where == place)[0].tolist()
-            rows = [row for row in range(len(loads)) if resources.row(row)[1] == place]
+            rows = np.nonzero(sites_of[:, place])[0].tolist()
             fullest = max(rows, key=lambda row: loads[row], default=None)
             busy_s = 0.0 if fullest is None else float(loads[fullest])
             found.append(
@@ -267,7 +290,8 @@ class _Tasks:
                     float(links[place].sum()) / BITS_PER_BYTE,
                     float(links[:, place].sum()) / BITS_PER_BYTE,
                     busy_s,
-                    "" if fullest is None or not busy_s else resources.row(fullest)[0],
+                    "" if fullest is None or not busy_s else resources.row(fullest).kind,
+                    connections.get(machine.id, 0),
                 )
             )
         return tuple(found)

@@ -48,11 +48,12 @@ class Projector:
     network: Network
     prices: Prices
     connections: int
+    pair_connections: int
     vm_start_s: float
 
     def keep(self, workload: Workload) -> Projection:
         """Project keeping the plan: its VMs run, and its connections are up to speed."""
-        span = workload.transfer_s(self.network, self.connections)
+        span = workload.transfer_s(self.network, self.connections, self.pair_connections)
         egress_usd = workload.egress_usd(self.prices)
         hourly_usd = workload.vm_usd_per_h(self.prices)
         fast, expected, slow = (
@@ -79,7 +80,7 @@ class Projector:
         hourly_old, hourly_new = old.vm_usd_per_h(prices), new.vm_usd_per_h(prices)
         starting = sum(n * prices.vm_usd_per_h(region) for region, n in start.items())
         egress_usd = moved * old.egress_usd(prices) + (1 - moved) * new.egress_usd(prices)
-        span = new.transfer_s(self.network, self.connections)
+        span = new.transfer_s(self.network, self.connections, self.pair_connections)
         fast_s, expected_s, slow_s = ((1 - moved) * time_s + ramp_s for time_s in span)
 
         def cost(rest_s: float) -> Cost:

@@ -23,6 +23,7 @@ from planner.model.errors import DataError, InfeasibleError
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.units import S_PER_H, gbps_text
+from planner.model.vm_limits import PAIR_CONNECTIONS
 from planner.replanning.options import Projection, Projector, difference, gain_of
 from planner.replanning.plan import ChangeCost, Replan, ReplanVerdict
 from planner.replanning.progress import AnyRequest, InProgress, in_progress, without_limits
@@ -80,8 +81,11 @@ class _Replanner:
         self.request = progress.request
         self.needed = 1 + self.request.margin * (1 + changes)
         self.warnings: list[str] = []
+        connections = self.request.connections
+        alone = isinstance(self.request, TransferRequest)
+        self.pair_connections = connections if alone else min(connections, PAIR_CONNECTIONS)
         self.projector = Projector(
-            network, prices, self.request.connections, self.request.vm_start_s
+            network, prices, connections, self.pair_connections, self.request.vm_start_s
         )
         self.keep = self.projector.keep(progress.workload)
 
@@ -277,7 +281,7 @@ class _Replanner:
         links = self.progress.workload.links_gb
 
         def need_s(link: tuple[str, str]) -> float:
-            rate = self.network.link(*link).rate_gbps(self.request.connections)
+            rate = self.network.link(*link).rate_gbps(self.pair_connections)
             return links[link] / rate if rate > 0 else inf
 
         return max(links, key=need_s)

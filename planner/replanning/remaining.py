@@ -10,14 +10,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from math import inf, sqrt
+from math import inf
 from typing import Any, NamedTuple
 
-from planner.model.estimate import Bound
+import numpy as np
+
 from planner.model.network import Network
 from planner.model.pricing import Prices
+from planner.model.shared_resources import SiteResources
 from planner.model.throughput import ramp_up_s
 from planner.model.units import BITS_PER_BYTE
+from planner.model.vm_limits import BOUNDS, PAIR_CONNECTIONS, link_gbps
 
 LinkVolumes = Mapping[tuple[str, str], float]
 
@@ -54,37 +57,44 @@ class Workload:
         ends = [region for link in self.links_gb for region in link]
         return tuple(dict.fromkeys([*ends, *self.vms]))
 
-    def transfer_s(self, network: Network, connections: int) -> TimeBounds:
+    def transfer_s(
+        self, network: Network, connections: int, pair_connections: int = PAIR_CONNECTIONS
+    ) -> TimeBounds:
         """Return the time that the VMs need for what is left.
 
-        Errors of links are independent, as in
-        :meth:`planner.model.shared_resources.SiteResources.bounds_s`.
+        Parameters
+        ----------
+        connections, pair_connections : int
+            Of a VM, in all; and of a VM to one other, at most.
         """
-        loads: dict[tuple[str, str], list[tuple[float, float, float]]] = {}
-        volumes: dict[tuple[str, str], float] = {}
+        index = {region: i for i, region in enumerate(self.regions)}
+        n = len(index)
+        links = np.zeros((n, n))
+        rates = {bound: (np.zeros((n, n)), np.zeros((n, n))) for bound in BOUNDS}
         for (src, dst), gb in self.links_gb.items():
-            link, gbit = network.link(src, dst), gb * BITS_PER_BYTE
-            if gbit <= 0:
+            if gb <= 0:
                 continue
-            needs = tuple(
-                gbit / rate if (rate := link.rate_gbps(connections, bound)) > 0 else inf
-                for bound in _BOUNDS
+            at, link = (index[src], index[dst]), network.link(src, dst)
+            links[at] = gb * BITS_PER_BYTE
+            for bound, (pair, whole) in rates.items():
+                pair[at], whole[at] = link_gbps(link, connections, bound, pair_connections)
+        vms = np.array([float(max(1, self.vms.get(region, 1))) for region in index])
+        sites = [network.sites[region] for region in index]
+        low, expected, high = (
+            SiteResources(
+                *rates[bound],
+                np.array([getattr(site.egress_gbps, bound) for site in sites]),
+                np.array([getattr(site.ingress_gbps, bound) for site in sites]),
+                vms,
+                np.ones(n, dtype=bool),
             )
-            for row in ((src, "egress_gbps"), (dst, "ingress_gbps")):
-                loads.setdefault(row, []).append((needs[0], needs[1], needs[2]))
-                volumes[row] = volumes.get(row, 0.0) + gbit
-        times = [0.0, 0.0, 0.0]
-        for (region, cap), needs_of in loads.items():
-            vms = max(1, self.vms.get(region, 1))
-            expected = sum(need[1] for need in needs_of)
-            for k, sign in ((0, -1.0), (1, 0.0), (2, 1.0)):
-                error = sqrt(sum((need[k] - need[1]) ** 2 for need in needs_of))
-                estimate = getattr(network.sites[region], cap)
-                cap_gbps: float = getattr(estimate, _BOUNDS[k])
-                load = expected + sign * error if k != 1 else expected
-                least = volumes[region, cap] / cap_gbps if cap_gbps > 0 else inf
-                times[k] = max(times[k], load / vms, least / vms)
-        return TimeBounds(min(times[0], times[1]), times[1], max(times[2], times[1]))
+            for bound in BOUNDS
+        )
+        if (expected.rate_gbps[links > 0] <= 0).any():
+            return TimeBounds(inf, inf, inf)
+        fast_s, slow_s = expected.bounds_s(links, vms, low, high)
+        time_s = expected.time_s(links)
+        return TimeBounds(min(fast_s, time_s), time_s, max(slow_s, time_s))
 
     def ramp_up_s(self, network: Network, known: frozenset[tuple[str, ...]] = frozenset()) -> float:
         """Return what getting up to speed takes on routes that are not known yet."""
@@ -105,9 +115,6 @@ class Workload:
     def vm_usd_per_h(self, prices: Prices) -> float:
         """Return what its VMs cost an hour together."""
         return sum(n * prices.vm_usd_per_h(region) for region, n in self.vms.items())
-
-
-_BOUNDS: tuple[Bound, Bound, Bound] = ("high", "expected", "low")
 
 
 def workload_of_transfer(plan: Mapping[str, Any], left_gb: float) -> Workload:

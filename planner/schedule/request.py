@@ -9,7 +9,14 @@ from typing import Any, Literal, TypeAlias
 from planner.fields.items import Items
 from planner.fields.kinds import AnswerDocument, Count, OneOf
 from planner.fields.quantities import Duration
-from planner.fields.shared import RelayingRequest, RelaysOfMany, margin_field, relays_of_many_field
+from planner.fields.shared import (
+    DEFAULT_CONNECTIONS_OF_MANY,
+    RelayingRequest,
+    RelaysOfMany,
+    connections_field,
+    margin_field,
+    relays_of_many_field,
+)
 from planner.fields.specified import Field, Figure, Limit, Whole, field, specified
 from planner.model.errors import InputError
 from planner.schedule.document import schedule_from
@@ -73,6 +80,7 @@ class ScheduleRequest(RelayingRequest):
         example="10",
         group="schedule",
     )
+    connections: Whole = connections_field(DEFAULT_CONNECTIONS_OF_MANY)
     relays: Field[RelaysOfMany, RelaysOfMany] = relays_of_many_field()
     margin: Figure = margin_field(deprecated=True)
 

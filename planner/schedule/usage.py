@@ -74,9 +74,8 @@ class Usage:
 
     def site_vms(self) -> Floats:
         """Return the VMs that each site needs in each period, shape (periods, sites)."""
-        sites = self._resources.rows % self._resources.count
         needed = np.zeros((len(self.loads), self._resources.count))
-        for row, site in enumerate(sites.tolist()):
+        for row, site in enumerate(self._resources.row_sites.tolist()):
             needed[:, site] = np.maximum(needed[:, site], self.loads[:, row])
         return np.ceil(needed - ROUNDING)
 
@@ -126,7 +125,7 @@ class Usage:
         peaks = shares.max(axis=0)
         found: dict[str, Busy] = {}
         for row in np.lexsort((np.arange(len(means)), -means)).tolist():
-            kind, site = self._resources.row(row)
+            kind, site, _ = self._resources.row(row)
             region = self._problem.regions[site]
             if region not in found and peaks[row] > 0:
                 found[region] = Busy(region, kind, float(peaks[row]), float(means[row]))
@@ -151,7 +150,7 @@ class Usage:
         found = []
         for hop, rate in item.rates_gbps.items():
             links = [(src, dst)] if hop == dst else [(src, hop), (hop, dst)]
-            slowest = min(float(self._resources.rate_gbps[link]) for link in links)
+            slowest = min(float(self._resources.connections_gbps[link]) for link in links)
             names = (regions[src], *([regions[hop]] if hop != dst else []), regions[dst])
             connections = max(1, round(self._request.connections * rate / slowest))
             found.append(PathRate(names, rate, connections))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from planner.model.answer import Bottleneck, Cost, OneMoreVm, PathShare, Recommendation
@@ -61,6 +61,8 @@ class ShufflePlan(Recommendation):
         The same where links are as fast or as slow as their bounds, errors taken independent.
     bound_s : float
         No plan on these VMs ends sooner (getting up to speed apart), proven.
+    connections : dict
+        By region, how many TCP connections a VM there needs for these rates.
     bound_usd : float
         No plan that meets the deadline has lower egress fees; without a deadline, none at all.
     gain, gain_low : float
@@ -89,6 +91,7 @@ class ShufflePlan(Recommendation):
     gain_low: float | None
     equal_share: Comparison
     direct: Comparison
+    connections: dict[str, int] = field(default_factory=dict)
     bottlenecks: tuple[Bottleneck, ...] = ()
     one_more_vm: tuple[OneMoreVm, ...] = ()
     warnings: tuple[str, ...] = ()

@@ -12,6 +12,7 @@ from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.shared_resources import Floats, SiteResources
 from planner.model.units import BITS_PER_BYTE
+from planner.model.vm_limits import BOUNDS, link_gbps
 from planner.shuffle.request import ShuffleRequest
 
 
@@ -65,7 +66,8 @@ def shuffle_problem(request: ShuffleRequest, network: Network, prices: Prices) -
     demands = np.zeros((n, n))
     for (src, dst), volume_gb in request.demands_gb.items():
         demands[index[src], index[dst]] = volume_gb * BITS_PER_BYTE
-    rate = {bound: np.zeros((n, n)) for bound in ("low", "expected", "high")}
+    rate = {bound: np.zeros((n, n)) for bound in BOUNDS}
+    carried = {bound: np.zeros((n, n)) for bound in BOUNDS}
     rtt = np.zeros((n, n))
     fees = np.zeros((n, n))
     sent_gb = demands.sum(axis=1) / BITS_PER_BYTE
@@ -82,16 +84,17 @@ def shuffle_problem(request: ShuffleRequest, network: Network, prices: Prices) -
                 continue  # what it would cost is not known, so nothing is relayed over it
             fees[i, j] = usd_per_gb / BITS_PER_BYTE
             rtt[i, j] = link.rtt_ms.expected
-            rate["low"][i, j] = link.rate_gbps(request.connections, "low")
-            rate["expected"][i, j] = link.rate_gbps(request.connections)
-            rate["high"][i, j] = link.rate_gbps(request.connections, "high")
+            for bound in BOUNDS:
+                rate[bound][i, j], carried[bound][i, j] = link_gbps(
+                    link, request.connections, bound
+                )
     vms = np.array([float(request.vms_in.get(r, request.vms)) for r in regions])
     relays = np.array([may_relay and r not in request.forbidden for r in regions])
     at = {}
-    for bound in ("low", "expected", "high"):
+    for bound in BOUNDS:
         egress = np.array([getattr(network.sites[r].egress_gbps, bound) for r in regions])
         ingress = np.array([getattr(network.sites[r].ingress_gbps, bound) for r in regions])
-        at[bound] = SiteResources(rate[bound], egress, ingress, vms, relays)
+        at[bound] = SiteResources(rate[bound], carried[bound], egress, ingress, vms, relays)
     _refuse_unreachable(request, index, rate["expected"], relays)
     return ShuffleProblem(
         regions,

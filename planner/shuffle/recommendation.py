@@ -20,10 +20,14 @@ from planner.model.shared_resources import Floats, links_of
 from planner.model.throughput import ramp_up_s
 from planner.model.units import BITS_PER_BYTE, S_PER_H
 from planner.model.vm_limits import (
+    SAME_COUNT,
     bottlenecks_of_rows,
+    connections_by_region,
     links_that_take_turns,
+    row_place,
     too_late,
     vms_by_region,
+    widenings,
 )
 from planner.shuffle.plan import Comparison, PairPlan, ShufflePath, ShufflePlan, ShufflePoint
 from planner.shuffle.problem import ShuffleProblem, shuffle_problem
@@ -119,18 +123,18 @@ class _Shuffle:
         all_direct = bool((self.resources.rate_gbps[self.moved] > 0).all())
         self.direct = self._candidate(direct_paths(self.volumes)) if all_direct else None
         self._fast: Routing | None = None
+        self.relayed: ShuffleCandidate | None = None
 
     # ---- candidates ----------------------------------------------------------------------
 
     def _candidate(self, paths_gbit: Floats) -> ShuffleCandidate:
         """Return what a routing gives and costs, with the fewest VMs that keep its time."""
         problem, links = self.problem, links_of(paths_gbit)
-        loads = self.resources.loads(links)
-        time_s = float((loads / self.resources.row_vms).max())
+        time_s = self.resources.time_s(links)
+        needed = self.resources.vms_for(links, time_s)
         vms = problem.ends.astype(float)
-        for row in np.nonzero(loads > 0)[0].tolist():
-            site, load = self.resources.row(row)[1], loads[row]
-            vms[site] = max(vms[site], whole_vms(float(load) / time_s))
+        for site in np.nonzero(needed > 0)[0].tolist():
+            vms[site] = max(vms[site], whole_vms(float(needed[site])))
         fewest = replace(self.resources, vms=np.maximum(vms, 1.0))
         speed = fill(fewest, paths_gbit, time_s)
         rate = self.volumes / time_s * speed
@@ -204,17 +208,26 @@ class _Shuffle:
             return self.direct, None, self.direct.cost.egress
         if self.request.objective == "cost":
             return self._decide_cost()
-        relayed = self._fastest()
+        relayed = self.relayed = self._fastest()
         chosen, low = relayed, None
         if self.direct:
             low = self._range_s(self.direct)[0] / self._range_s(relayed)[1]
-            if low < 1 + self.request.margin or not _relays(relayed):
+            worth = 1 + self.request.margin
+            if self._as_fast(relayed):
+                keep = self.direct.cost.total <= relayed.cost.total * worth
+            else:
+                keep = low < worth
+            if keep or not _relays(relayed):
                 chosen = self.direct
         deadline_s = self.request.deadline_s
         if deadline_s is not None and chosen.duration_s > deadline_s:
             chosen = min(chosen, relayed, key=lambda candidate: candidate.duration_s)
         self._refuse_late(chosen)
         return chosen, low, least_fees_at_leisure_usd(self.columns)
+
+    def _as_fast(self, relayed: ShuffleCandidate) -> bool:
+        """Whether direct rates are as fast as times are told apart: the cost decides then."""
+        return bool(self.direct and self.direct.duration_s <= relayed.duration_s * (1 + GAP))
 
     def _decide_cost(self) -> tuple[ShuffleCandidate, float | None, float]:
         deadline_s = self.request.deadline_s
@@ -274,6 +287,7 @@ class _Shuffle:
         low_s, high_s = self._range_s(chosen)
         equal = self._equal_share()
         bound_s = self._fast.bound if self._fast else chosen.transfer_s
+        needed = self._connections(chosen)
         relayed_share = float(chosen.links_gbit.sum() / self.volumes.sum()) - 1
         plan = ShufflePlan(
             plan_id="",
@@ -300,13 +314,20 @@ class _Shuffle:
             ),
             bottlenecks=self._bottlenecks(chosen),
             one_more_vm=self._one_more_vm(chosen),
-            warnings=notes
-            + links_that_take_turns(
-                self.problem.regions, chosen.links_gbit, chosen.vms, self.request.connections
-            ),
+            connections=needed,
+            warnings=notes + links_that_take_turns(needed, self.request.connections),
             frontier=self._frontier() if self.request.frontier else (),
         )
         return identified(plan)
+
+    def _connections(self, chosen: ShuffleCandidate) -> dict[str, int]:
+        shares = np.divide(
+            chosen.rate_gbps, self.volumes, out=np.zeros_like(self.volumes), where=self.moved
+        )
+        links_gbps = links_of(chosen.paths_gbit * shares[:, None, :])
+        return connections_by_region(
+            self.resources, self.problem.regions, links_gbps, chosen.vms, self.request.connections
+        )
 
     def _reason(self, chosen: ShuffleCandidate, gain_low: float | None) -> str:
         kind, region = self._fullest_row(chosen)
@@ -319,6 +340,12 @@ class _Shuffle:
                 saved = self.direct.cost.total - chosen.cost.total
                 what = f"costs {abs(saved):.2f} USD {'less' if saved >= 0 else 'more'} than"
                 return f"Relaying a part {what} the best direct rates and meets the limit. {limit}"
+            if self._as_fast(chosen):
+                saved = self.direct.cost.total - chosen.cost.total
+                return (
+                    f"Relaying a part costs {saved:.2f} USD less than the best direct rates and "
+                    f"takes no longer. {limit}"
+                )
             sure = f" (at least {gain_low:.2f}x)" if gain_low else ""
             return (
                 f"Relaying a part ends {times:.2f}x sooner{sure} than the best direct rates, for "
@@ -326,9 +353,13 @@ class _Shuffle:
             )
         if gain_low is None:
             return f"Direct is cheapest within the limits. {limit}"
+        if not self.relayed or not _relays(self.relayed) or self._as_fast(self.relayed):
+            return f"No relay makes it end sooner. {limit}"
+        times = self.direct.duration_s / self.relayed.duration_s
         return (
-            f"Relays are certain to gain only {gain_low:.2f}x over the best direct rates, below "
-            f"the margin of {1 + self.request.margin:.2f}x. {limit}"
+            f"Relays may end it {times:.2f}x sooner than the best direct rates, but are certain to "
+            f"gain only {gain_low:.2f}x, below the margin of {1 + self.request.margin:.2f}x. "
+            f"{limit}"
         )
 
     def _equal_share(self) -> Comparison:
@@ -343,7 +374,7 @@ class _Shuffle:
         return Comparison(duration_s, Cost.of(self.direct.cost.egress, vm_usd))
 
     def _pairs(self, chosen: ShuffleCandidate) -> tuple[PairPlan, ...]:
-        regions, rate_gbps = self.problem.regions, self.resources.rate_gbps
+        regions, carried_gbps = self.problem.regions, self.resources.connections_gbps
         i, k, j = np.nonzero(chosen.paths_gbit)
         relayed = k != j
         share = chosen.paths_gbit[i, k, j] / self.volumes[i, j]
@@ -351,8 +382,9 @@ class _Shuffle:
         order = np.lexsort((rank[k], -share, relayed, j, i))
         i, k, j, relayed, share = i[order], k[order], j[order], relayed[order], share[order]
         rate = chosen.rate_gbps[i, j] * share
-        slowest = np.minimum(rate_gbps[i, k], np.where(relayed, rate_gbps[k, j], np.inf))
-        connections = np.maximum(1, np.rint(self.request.connections * rate / slowest))
+        slowest = np.minimum(carried_gbps[i, k], np.where(relayed, carried_gbps[k, j], np.inf))
+        flows = self.request.connections * rate / slowest
+        connections = np.maximum(1, np.ceil(flows * (1 - SAME_COUNT)))
         fees = self.problem.usd_per_gbit
         usd_per_gb = (fees[i, k] + np.where(relayed, fees[k, j], 0.0)) * BITS_PER_BYTE
         paths: dict[tuple[int, int], list[ShufflePath]] = {}
@@ -374,11 +406,18 @@ class _Shuffle:
     def _fullest_row(self, chosen: ShuffleCandidate) -> tuple[str, str]:
         """Return the kind and the region of the most loaded row."""
         levels = self.resources.loads(chosen.links_gbit) / self.resources.row_vms
-        kind, site = self.resources.row(int(levels.argmax()))
-        return kind, self.problem.regions[site]
+        row = self.resources.row(int(levels.argmax()))
+        return row.kind, row_place(row, self.problem.regions)
 
     def _bottlenecks(self, chosen: ShuffleCandidate) -> tuple[Bottleneck, ...]:
         """Return the rows that decide the duration, the most valuable first."""
+        worth = self._worth_s(chosen)
+        least_s = BINDING * chosen.transfer_s / len(worth)
+        found = bottlenecks_of_rows(self.resources, self.problem.regions, worth, least_s)
+        return found[:BOTTLENECKS_SHOWN]
+
+    def _worth_s(self, chosen: ShuffleCandidate) -> Floats:
+        """Return what one more VM of each row saves, at the margin."""
         resources = self.resources
         levels = resources.loads(chosen.links_gbit) / resources.row_vms
         worth = np.zeros(len(levels))
@@ -387,30 +426,26 @@ class _Shuffle:
         else:
             fullest = int(levels.argmax())
             worth[fullest] = levels[fullest] / resources.row_vms[fullest]
-        least_s = BINDING * chosen.transfer_s / len(levels)
-        found = bottlenecks_of_rows(resources, self.problem.regions, worth, least_s)
-        return found[:BOTTLENECKS_SHOWN]
+        return worth
 
     def _one_more_vm(self, chosen: ShuffleCandidate) -> tuple[OneMoreVm, ...]:
         """Return what one more VM at each of the tightest sites saves at least."""
         resources, overhead_s = self.resources, chosen.ramp_up_s
-        sites: list[int] = []
-        for bottleneck in self._bottlenecks(chosen):
-            site = self.problem.regions.index(bottleneck.region)
-            if site not in sites:
-                sites.append(site)
+        worth = self._worth_s(chosen)
+        places = widenings(
+            resources, self.problem.regions, worth, BINDING * chosen.transfer_s / len(worth)
+        )
         found = []
-        for site in sites[:MORE_VMS_SHOWN]:
-            more = resources.with_vm_at(site)
+        for sites, place in list(places.items())[:MORE_VMS_SHOWN]:
+            more = resources.with_vm_at(*sites)
             time_s = more.time_s(chosen.links_gbit)
             if _relays(chosen):
                 start = self.fast().resumable
-                known = start.columns if start else len(self.columns.fees)
-                columns = self.columns.with_resources(more, known)
+                columns = self.columns.with_resources(more, start)
                 time_s = min(time_s, least_time(columns, MORE_VMS_GAP, start).objective)
             saved_s = chosen.transfer_s - time_s
             if saved_s > BINDING * chosen.transfer_s:
-                found.append(OneMoreVm(self.problem.regions[site], time_s + overhead_s, saved_s))
+                found.append(OneMoreVm(place, time_s + overhead_s, saved_s))
         return tuple(sorted(found, key=lambda more: -more.saved_s))
 
     def _frontier(self) -> tuple[ShufflePoint, ...]:

@@ -8,15 +8,17 @@ from typing import Any, Literal, TypeAlias
 from planner.fields.demands import Pair, Pairs, demands_gb
 from planner.fields.kinds import Names
 from planner.fields.shared import (
+    DEFAULT_CONNECTIONS_OF_MANY,
     RelayingRequest,
     RelaysOfMany,
+    connections_field,
     deadline_field,
     frontier_field,
     margin_field,
     objective_field,
     relays_of_many_field,
 )
-from planner.fields.specified import Field, Figure, Limit, Several, Switch, field, specified
+from planner.fields.specified import Field, Figure, Limit, Several, Switch, Whole, field, specified
 
 ShuffleObjective: TypeAlias = Literal["time", "cost"]
 
@@ -46,6 +48,7 @@ class ShuffleRequest(RelayingRequest):
     )
     margin: Figure = margin_field()
     deadline_s: Limit = deadline_field("Latest end of the last pair.")
+    connections: Whole = connections_field(DEFAULT_CONNECTIONS_OF_MANY)
     relays: Field[RelaysOfMany, RelaysOfMany] = relays_of_many_field()
     frontier: Switch = frontier_field()
 

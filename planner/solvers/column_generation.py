@@ -43,6 +43,8 @@ __all__ = [
 GAP = 1e-3
 # Before the interior point: rows priced by how loaded they were so far (multiplicative weights).
 FIRST_ROUNDS = 10
+# Paths that take so much of the time from then on have rows.
+FULL = 0.7
 # Another solver's optimum is one to about this share.
 SAME = 1e-6
 # Shares of a pair's volume too small for a path of their own, the boldest first.
@@ -62,24 +64,30 @@ def least_time(
     start : InteriorState, optional
         Of the same shuffle with other VMs; `columns` are those that it has weights of.
     """
-    resources = columns.resources
-    vms = resources.row_vms
     if not len(columns.fees):
-        prices = np.full(len(vms), 1.0) / vms.sum()
-        total = np.zeros(len(vms))
-        for done in range(1, FIRST_ROUNDS + 1):
-            _, loads = columns.all_of(resources.link_prices(prices))
-            total += loads / vms
-            level = total / done
-            prices = np.exp(FIRST_STEEPNESS * (level / level.max() - 1)) / vms
-            prices /= prices @ vms
+        _first_columns(columns)
     if start is not None:
         unit_s = start.unit_s
     else:  # of the order of the time sought: all columns of a source in equal parts
-        unit_s = float((columns.loads.sum(axis=0) / vms).max())
+        unit_s = float((columns.loads.sum(axis=0) / columns.resources.row_vms).max())
         unit_s *= columns.source_count / len(columns.sources)
     found = InteriorPoint(columns, 0.0, 1.0, unit_s, 0.0, gap).solve(start=start)
     return found if found.gap <= gap * (1 + SAME) else _by_all_paths(columns, found)
+
+
+def _first_columns(columns: PathColumns) -> None:
+    """Add columns at prices by how loaded rows were so far, and the rows of paths that are full."""
+    vms = columns.resources.row_vms
+    prices = np.full(len(vms), 1.0) / vms.sum()
+    links = np.zeros_like(columns.demands_gbit)
+    for done in range(1, FIRST_ROUNDS + 1):
+        links += columns.all_of(columns.resources.link_prices(prices))
+        time_s = columns.resources.time_s(links / done)
+        columns.add_rows(columns.resources.path_rows_above(links / done, FULL * time_s))
+        vms = columns.resources.row_vms
+        level = columns.resources.loads(links / done) / vms / time_s
+        prices = np.exp(FIRST_STEEPNESS * (level - 1)) / vms
+        prices /= prices @ vms
 
 
 def least_fees(
@@ -104,15 +112,18 @@ def least_fees(
     """
     resources = columns.resources
     fast_usd = float((links_of(fast.paths_gbit) * columns.usd_per_gbit).sum())
-    cheapest_usd, loads = columns.all_of(_with_links(resources, columns.usd_per_gbit))
-    if (loads <= deadline_s * resources.row_vms).all():
-        hops = columns.cheapest_paths(_with_links(resources, columns.usd_per_gbit))[1]
-        return Routing(_volumes(columns, hops), cheapest_usd, cheapest_usd, 0.0 * loads)
+    at_leisure = _with_links(resources, columns.usd_per_gbit)
+    links = columns.all_of(at_leisure)
+    cheapest_usd = float((links * columns.usd_per_gbit).sum())
+    free = np.zeros(len(columns.given.rows))
+    if resources.time_s(links) <= deadline_s:
+        hops = columns.cheapest_paths(at_leisure)[1]
+        return Routing(_volumes(columns, hops), cheapest_usd, cheapest_usd, free)
     fast_s = resources.time_s(links_of(fast.paths_gbit))
     spare_s = deadline_s - fast_s
     saved_usd = fast_usd - cheapest_usd
     if spare_s <= 0 or saved_usd <= gap * cheapest_usd:
-        return Routing(fast.paths_gbit, fast_usd, cheapest_usd, 0.0 * loads)
+        return Routing(fast.paths_gbit, fast_usd, cheapest_usd, free)
     # Fees are convex in the deadline: no second is worth more than the mean over the spare time.
     penalty = 2 * saved_usd / spare_s
     late = InteriorPoint(
@@ -136,7 +147,7 @@ def least_fees_at_leisure_usd(columns: PathColumns) -> float:
 
 def _by_all_paths(columns: PathColumns, found: Routing, deadline_s: float | None = None) -> Routing:
     """Return the better of what was found and the optimum over all paths, if a solver finds it."""
-    resources = columns.resources
+    resources = columns.given
     exact = route_over_all_paths(resources, columns.demands_gbit, columns.usd_per_gbit, deadline_s)
     if exact is None:
         return found

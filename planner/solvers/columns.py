@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from planner.model.shared_resources import Floats, Integers, SiteResources
+from planner.model.shared_resources import KINDS, Floats, Integers, SiteResources
 
 PREFER_DIRECT = 1e-9
 
@@ -75,14 +75,19 @@ class PathColumns:
 
     Attributes
     ----------
+    given : SiteResources
+        With all rows.
     demands_gbit : array, shape (n, n)
     usd_per_gbit : array, shape (n, n)
         Fees of links.
+    resources : SiteResources
+        With the paths' rows that some routing broke so far (:meth:`add_rows`): few ever bind.
     """
 
-    resources: SiteResources
+    given: SiteResources
     demands_gbit: Floats
     usd_per_gbit: Floats
+    resources: SiteResources = field(init=False)
     loads: Floats = field(init=False)
     fees: Floats = field(init=False)
     sources: Integers = field(init=False)
@@ -91,7 +96,8 @@ class PathColumns:
 
     def __post_init__(self) -> None:
         """Begin with no columns."""
-        n = self.resources.count
+        n = self.given.count
+        self.resources = self.given.with_path_rows(np.zeros(0, dtype=np.int64))
         self.loads = np.zeros((0, len(self.resources.rows)))
         self.fees = np.zeros(0)
         self.sources = np.zeros(0, dtype=np.int64)
@@ -129,36 +135,68 @@ class PathColumns:
 
     def patterns(self, first_hops: Integers) -> tuple[Floats, Floats]:
         """Return load, shape (n, rows), and fees, length n, of each source's pattern."""
-        n, rows = self.resources.count, len(self.resources.rows)
-        position, inverse = self.resources.position, self.resources.s_per_gbit
+        resources, n = self.resources, self.resources.count
+        sites = len(KINDS) * n + 1  # the last: rows that never bind
+        position = np.minimum(resources.position[: sites - 1], sites - 1)
+        connections = resources.connections_s_per_gbit
         source, destination = self._pairs
         volume = self.demands_gbit[source, destination]
         first = first_hops[source, destination]
         relayed = first != destination
-        loads = np.zeros(n * (rows + 1))  # the last of each: rows that never bind
+        loads = np.zeros(n * sites)
         fees = np.zeros(n)
-        fees += np.bincount(source, volume * self.usd_per_gbit[source, first], minlength=n)
 
         def add(who: Integers, at: Integers, amount: Floats) -> None:
             nonlocal loads
-            loads += np.bincount(who * (rows + 1) + at, amount, minlength=len(loads))
+            loads += np.bincount(who * sites + at, amount, minlength=len(loads))
 
         for who, tail, head, amount in (
             (source, source, first, volume),
             (source[relayed], first[relayed], destination[relayed], volume[relayed]),
         ):
-            share = amount * inverse[tail, head]
-            add(who, position[tail], share)
-            add(who, position[n + head], share)
-            if self.resources.rows[-1] >= 2 * n:
-                add(who, position[2 * n + tail], amount / self.resources.egress_gbps[tail])
-                add(who, position[3 * n + head], amount / self.resources.ingress_gbps[head])
-        fees += np.bincount(
-            source[relayed],
-            volume[relayed] * self.usd_per_gbit[first[relayed], destination[relayed]],
-            minlength=n,
-        )
-        return loads.reshape(n, rows + 1)[:, :rows], fees
+            fees += np.bincount(who, amount * self.usd_per_gbit[tail, head], minlength=n)
+            if (resources.rows[:1] < 2 * n).any():
+                share = amount * connections[tail, head]
+                add(who, position[tail], share)
+                add(who, position[n + head], share)
+            add(who, position[2 * n + tail], amount / resources.egress_gbps[tail])
+            add(who, position[3 * n + head], amount / resources.ingress_gbps[head])
+        of_sites = loads.reshape(n, sites)[:, : len(resources.rows) - len(resources.paths[0])]
+        return np.hstack([of_sites, self._path_loads(np.arange(n), first_hops)]), fees
+
+    def _path_loads(self, sources: Integers, first_hops: Integers, since: int = 0) -> Floats:
+        """Return the load of patterns on the rows of paths, but for the first of them."""
+        tail, head = (ends[since:] for ends in self.resources.paths)
+        if not len(tail):
+            return np.zeros((len(sources), 0))
+        count, n = first_hops.shape
+        volumes = self.demands_gbit[sources]
+        to_hop = np.bincount(
+            (np.arange(count)[:, None] * n + first_hops).ravel(),
+            volumes.ravel(),
+            minlength=count * n,
+        ).reshape(count, n)
+        onward = np.where(first_hops[:, head] == tail, volumes[:, head], 0.0)
+        gbit = np.where(sources[:, None] == tail, to_hop[:, head], onward)
+        return np.asarray(gbit * self.resources.s_per_gbit[tail, head])
+
+    def add_rows(self, codes: Integers) -> bool:
+        """Add rows of paths, unless they are there; return whether any is new."""
+        resources = self.resources
+        fresh = codes[resources.position[codes] == len(resources.rows)]
+        if len(fresh):
+            assert resources.path_rows is not None
+            known = len(resources.path_rows)
+            self.resources = resources.with_path_rows(np.concatenate([resources.path_rows, fresh]))
+            added = self._path_loads(self.sources, self.first_hops, known)
+            self.loads = np.hstack([self.loads, added])
+        return len(fresh) > 0
+
+    def prices_of_given(self, row_prices: Floats) -> Floats:
+        """Return prices of the first rows so far as prices of all rows."""
+        prices = np.zeros(len(self.given.rows))
+        prices[self.given.position[self.resources.rows[: len(row_prices)]]] = row_prices
+        return prices
 
     def add(self, first_hops: Integers, loads: Floats, fees: Floats, wanted: Integers) -> Integers:
         """Add the patterns of some sources unless they are known; return those added."""
@@ -176,19 +214,24 @@ class PathColumns:
             self.first_hops = np.concatenate([self.first_hops, first_hops[fresh]])
         return np.array(fresh, dtype=np.int64)
 
-    def with_resources(self, resources: SiteResources, count: int) -> PathColumns:
-        """Return the first columns on other VMs at the same sites, to be added to apart.
+    def with_resources(self, given: SiteResources, start: InteriorState | None) -> PathColumns:
+        """Return the columns and rows of a point on other VMs at the same sites, to be added to.
 
         Parameters
         ----------
-        resources : SiteResources
+        given : SiteResources
             Of the same rates and caps.
-        count : int
-            How many of the columns to take.
+        start : InteriorState, optional
+            All columns and rows so far without it.
         """
-        taken = PathColumns(resources, self.demands_gbit, self.usd_per_gbit)
-        taken.loads, taken.fees = self.loads[:count], self.fees[:count]
-        taken.sources, taken.first_hops = self.sources[:count], self.first_hops[:count]
+        columns = start.columns if start else len(self.fees)
+        rows = len(start.slack) if start else len(self.resources.rows)
+        taken = PathColumns(given, self.demands_gbit, self.usd_per_gbit)
+        taken.resources = given.with_path_rows(
+            self.resources.rows[len(taken.resources.rows) : rows]
+        )
+        taken.loads, taken.fees = self.loads[:columns, :rows], self.fees[:columns]
+        taken.sources, taken.first_hops = self.sources[:columns], self.first_hops[:columns]
         for source, hops in zip(taken.sources.tolist(), taken.first_hops, strict=True):
             taken._seen.add(taken._key(source, hops))
         return taken
@@ -212,11 +255,25 @@ class PathColumns:
         pairs = self._pairs
         return float((self.demands_gbit[pairs] * best[pairs]).sum()), loads, fees, hops
 
-    def all_of(self, prices: Floats) -> tuple[float, Floats]:
-        """Add every source's cheapest pattern at prices of links; return their price and load."""
-        price, loads, fees, hops = self.cheapest_patterns(prices)
+    def all_of(self, prices: Floats) -> Floats:
+        """Add every source's cheapest pattern at prices of links; return what links then carry."""
+        _, loads, fees, hops = self.cheapest_patterns(prices)
         self.add(hops, loads, fees, self.senders)
-        return price, loads.sum(axis=0)
+        return self._links(self.senders, hops[self.senders], np.ones(self.source_count))
+
+    def links(self, weights: Floats) -> Floats:
+        """Return what links carry, shape (n, n), with weights of the first columns."""
+        used = np.nonzero(weights > 0)[0]
+        return self._links(self.sources[used], self.first_hops[used], weights[used])
+
+    def _links(self, sources: Integers, first_hops: Integers, weights: Floats) -> Floats:
+        n = self.resources.count
+        destination = np.broadcast_to(np.arange(n), first_hops.shape)
+        gbit = weights[:, None] * self.demands_gbit[sources]
+        first = np.bincount((sources[:, None] * n + first_hops).ravel(), gbit.ravel(), n * n)
+        onward = first_hops != destination
+        second = np.bincount((first_hops * n + destination)[onward], gbit[onward], minlength=n * n)
+        return np.asarray((first + second).reshape(n, n))
 
     def paths(self, weights: Floats) -> Floats:
         """Return volumes by source, first hop and destination, of weights that sum to 1."""

@@ -24,6 +24,9 @@ NEW_WEIGHT = 0.05
 SHORT_OF_BOUNDARY = 0.95
 AIM = 0.1
 REGULARISATION = 1e-13
+# A path this full gets a row of its own, which starts with at least so much to spare.
+NEARLY_FULL = 0.95
+LEAST_SPARE = 0.05
 # A column is worth adding when it betters its source's price by this share of the mean price:
 # less would move the bound by less than the gap wanted, and slow every further step.
 WORTH_ADDING = 3e-4
@@ -61,17 +64,16 @@ class InteriorPoint:
         """Scale the figures; lay out the matrix of rows, then sources."""
         columns = self.columns
         self.unit = self.unit or self.unit_s
-        self.vms = columns.resources.row_vms
-        self.limit = self.vms * (self.deadline_s / self.unit_s)
+        self._take_rows()
         self.penalty *= self.unit_s / self.unit
         self.position = np.full(columns.resources.count, -1)
         self.position[columns.senders] = np.arange(columns.source_count)
         rows = len(self.vms)
+        self._cost = np.array([self.penalty])
         # Lateness first, then a column each; with room to grow.
         self._matrix = np.zeros((rows + columns.source_count, 2 * len(columns.fees) + 512))
         self._matrix[:rows, 0] = -self.vms
         self._width = 1
-        self._cost = np.array([self.penalty])
         self._take_columns(len(columns.fees))
         self.growing = True
         self.centrality = 0.0
@@ -90,27 +92,30 @@ class InteriorPoint:
         start : InteriorState, optional
             Of a problem on the same columns that differs little, in the same unit of time.
         """
+        columns = self.columns
         self.point = self._first_point() if start is None else self._resumed(start)
         with np.errstate(all="ignore"):
             for _ in range(most_steps):
                 if not self._step():
                     break
-                self._note_weights()
+                broken = self._note_weights()
+                if columns.add_rows(broken):
+                    self._welcome_rows()
                 fresh = self._note_bound()
-                if self._resumable is None or self.best / self.bound - 1 > RESUMABLE_GAP:
+                if self._resumable is None or self.best > self.bound * (1 + RESUMABLE_GAP):
                     self._resumable = self.point
                 if self.best - self.bound <= self.gap * self.bound:
                     break
                 self.growing = len(fresh) > 0
                 if self.growing:
                     self._welcome(fresh)
-        weights = np.zeros(len(self.columns.fees))
+        weights = np.zeros(len(columns.fees))
         weights[: len(self.best_weights)] = self.best_weights
         return Routing(
-            self.columns.paths(weights),
+            columns.paths(weights),
             self.best * self.unit,
             self.bound * self.unit,
-            self.best_prices * self.unit / self.unit_s,
+            columns.prices_of_given(self.best_prices * self.unit / self.unit_s),
             self._resumable,
         )
 
@@ -219,16 +224,28 @@ class InteriorPoint:
         self.centrality = aim
         return True
 
-    def _note_weights(self) -> None:
-        """Make a routing of the weights; keep the best."""
-        group = self._group()
+    def _note_weights(self) -> Integers:
+        """Make a routing of the weights; keep the best, and return the paths' rows that it breaks.
+
+        The best counts with all rows, those that are not in the program too.
+        """
+        columns, group = self.columns, self._group()
         weights = self.point.primal[1:]
         weights = weights / np.bincount(group, weights)[group]
         used = self._matrix[: len(self.vms), 1 : self._width] @ weights
         late = float(((used - self.limit) / self.vms).max(initial=0.0))
-        value = float(weights @ self._cost[1:]) + self.penalty * late
+        fees = float(weights @ self._cost[1:])
+        if fees + self.penalty * late >= self.best:
+            return np.zeros(0, dtype=np.int64)
+        links = columns.links(weights)
+        broken = columns.resources.path_rows_above(
+            links, NEARLY_FULL * (self.deadline_s + late * self.unit_s)
+        )
+        late = max(late, (columns.resources.time_s(links) - self.deadline_s) / self.unit_s)
+        value = fees + self.penalty * late
         if value < self.best:
             self.best, self.best_weights = value, weights
+        return broken
 
     def _note_bound(self) -> Integers:
         """Prove a bound with the row prices; return the sources with new columns worth having."""
@@ -254,7 +271,7 @@ class InteriorPoint:
         self.fresh_reduced = cost[fresh] - source_prices[self.position[fresh]]
         return fresh
 
-    # ---- columns -------------------------------------------------------------------------
+    # ---- growing -------------------------------------------------------------------------
 
     def _welcome(self, fresh: Integers) -> None:
         """Give new columns a little weight, taken from the others of the same source."""
@@ -267,6 +284,32 @@ class InteriorPoint:
         reduced = np.maximum(np.abs(self.fresh_reduced), self.centrality / NEW_WEIGHT)
         self.point = replace(at, primal=primal, reduced=np.append(at.reduced, reduced))
         self._take_columns(self._width - 1 + len(fresh))
+
+    def _take_rows(self) -> None:
+        self.vms = self.columns.resources.row_vms
+        self.limit = self.vms * (self.deadline_s / self.unit_s)
+
+    def _welcome_rows(self) -> None:
+        """Give new rows something to spare, and a price as central as those of the others."""
+        known = len(self.vms)
+        self._take_rows()
+        fresh = len(self.vms) - known
+        loads = self.columns.loads[: self._width - 1, known:].T / self.unit_s
+        new = np.zeros((fresh, self._matrix.shape[1]))
+        new[:, 0] = -self.vms[known:]
+        new[:, 1 : self._width] = loads
+        self._matrix = np.insert(self._matrix, known, new, axis=0)
+        at = self.point
+        most = self.limit[known:] + self.vms[known:] * at.primal[0]
+        slack = np.maximum(most - loads @ at.primal[1:], LEAST_SPARE * most)
+        prices = self.centrality / slack
+        self.point = replace(
+            at,
+            slack=np.append(at.slack, slack),
+            slack_prices=np.append(at.slack_prices, prices),
+            dual=np.insert(at.dual, known, -prices),
+        )
+        self.best_prices = np.append(self.best_prices, np.zeros(fresh))
 
     def _take_columns(self, count: int) -> None:
         """Enter the columns up to a number into the matrix."""

@@ -6,7 +6,7 @@ from math import isfinite
 
 import numpy as np
 
-from planner.model.shared_resources import Floats, SiteResources
+from planner.model.shared_resources import KINDS, Floats, SiteResources
 
 FULL = 1e-9
 # Transfers that end within this share of the least time direct end together: steps are few, and
@@ -34,21 +34,24 @@ def fill(resources: SiteResources, paths_gbit: Floats, time_s: float) -> Floats:
         At least 1 where there is volume, else 0.
     """
     source, destination = np.nonzero(paths_gbit.sum(axis=1))
+    resources, most = _with_shared_paths(resources, paths_gbit, time_s)
     used = pair_loads(resources, paths_gbit, source, destination) / time_s
     slack = resources.row_vms - used.sum(axis=0)
     growing = np.ones(len(source), dtype=bool)
-    speed = np.ones(len(source))
+    speed, level = np.ones(len(source)), 1.0
     growth = used.sum(axis=0)
+    own = most[source, destination]
     while growing.any():
         with np.errstate(divide="ignore", invalid="ignore"):
             room = np.where(growth > FULL * resources.row_vms, slack / growth, np.inf)
-        step = max(0.0, float(room.min()))
+        step = max(0.0, min(float(room.min(initial=np.inf)), float(own[growing].min()) - level))
         if not isfinite(step):
             break  # what still grows loads no VM to speak of
-        speed[growing] += step
+        level += step
+        speed[growing] = level
         slack = slack - step * growth
         full = room <= step * (1 + FULL) + FULL
-        stop = growing & (used[:, full] > 0).any(axis=1)
+        stop = growing & ((used[:, full] > 0).any(axis=1) | (own <= level * (1 + FULL)))
         if not stop.any():
             break
         growing &= ~stop
@@ -58,12 +61,40 @@ def fill(resources: SiteResources, paths_gbit: Floats, time_s: float) -> Floats:
     return result
 
 
+def _with_shared_paths(
+    resources: SiteResources, paths_gbit: Floats, time_s: float
+) -> tuple[SiteResources, Floats]:
+    """Return the resources with rows of the paths that several pairs share, and pairs' own limits.
+
+    A link that one pair alone uses needs no row: it limits that pair's speed, shape (n, n).
+    """
+    n = resources.count
+    most = np.full((n, n), np.inf)
+    i, k, j = np.nonzero(paths_gbit)
+    amount, relayed = paths_gbit[i, k, j], k != j
+    pieces = (
+        (i, j, i, k, amount),
+        (i[relayed], j[relayed], k[relayed], j[relayed], amount[relayed]),
+    )
+    pairs = np.zeros((n, n), dtype=np.int64)
+    for _, _, tail, head, _ in pieces:
+        np.add.at(pairs, (tail, head), 1)
+    for src, dst, tail, head, volume in pieces:
+        alone = pairs[tail, head] == 1
+        tail, head, volume = tail[alone], head[alone], volume[alone]
+        path_gbit = time_s * resources.rate_gbps[tail, head] * resources.pair_vms[tail, head]
+        np.minimum.at(most, (src[alone], dst[alone]), path_gbit / volume)
+    return resources.with_path_rows(
+        resources.path_rows_above(np.where(pairs > 1, 1.0, 0.0), 0.0)
+    ), most
+
+
 def pair_loads(
     resources: SiteResources, paths_gbit: Floats, source: np.ndarray, destination: np.ndarray
 ) -> Floats:
     """Return the load of each pair on each row, shape (pairs, rows)."""
     n, rows = resources.count, len(resources.rows)
-    position, inverse = resources.position, resources.s_per_gbit
+    position = resources.position
     number = np.zeros((n, n), dtype=np.int64)
     number[source, destination] = np.arange(len(source))
     i, k, j = np.nonzero(paths_gbit)
@@ -75,12 +106,16 @@ def pair_loads(
         (pair, i, k, amount),
         (pair[relayed], k[relayed], j[relayed], amount[relayed]),
     ):
-        share = volume * inverse[tail, head]
+        share = volume * resources.connections_s_per_gbit[tail, head]
+        path = volume * resources.s_per_gbit[tail, head]
+        code = len(KINDS) * n + tail * n + head
         for row, load in (
             (position[tail], share),
             (position[n + head], share),
             (position[2 * n + tail], volume / resources.egress_gbps[tail]),
             (position[3 * n + head], volume / resources.ingress_gbps[head]),
+            (position[code], path),
+            (position[code + n * n], path),
         ):
             loads += np.bincount(who * (rows + 1) + row, load, minlength=size)
     return np.asarray(loads.reshape(len(source), rows + 1)[:, :rows])
@@ -89,9 +124,10 @@ def pair_loads(
 def equal_share_finish_s(resources: SiteResources, demands_gbit: Floats) -> Floats:
     """Return when each pair ends if all start at once, direct, and TCP shares what there is.
 
-    The connections of all open transfers get equal shares of each VM they pass; what one can't
-    use, because its other end is busier, the others take (max-min fairness). As a transfer ends,
-    the rest share again. This is kind to doing without a plan: real connections share less evenly.
+    Every open transfer gets the same number of its VMs' connections, and equal shares of their
+    caps; what one can't use, because its path or its other end is slower, the others take (max-min
+    fairness). As a transfer ends, the rest share again. This is kind to doing without a plan: real
+    connections share less evenly.
 
     Returns
     -------
@@ -115,42 +151,33 @@ def equal_share_finish_s(resources: SiteResources, demands_gbit: Floats) -> Floa
 
 
 def _fair_rates(resources: SiteResources, active: np.ndarray) -> Floats:
-    """Return max-min fair rates of direct transfers, in equal shares of each VM's connections."""
-    n = resources.count
-    rate, vms = resources.rate_gbps, resources.vms
-    with np.errstate(divide="ignore", invalid="ignore"):
-        out_cap = np.where(active, rate / resources.egress_gbps[:, None], 0.0)
-        in_cap = np.where(active, rate / resources.ingress_gbps, 0.0)
-    # A row of weights for each kind: shares of connections weigh 1, shares of caps rate / cap.
-    weights = [(active.astype(float), 1), (active.astype(float), 0)]
-    if (out_cap > 1).any():
-        weights.append((out_cap, 1))
-    if (in_cap > 1).any():
-        weights.append((in_cap, 0))
-    left = [vms.astype(float).copy() for _ in weights]
-    share = np.zeros((n, n))
+    """Return max-min fair rates of direct transfers that are open, shape (n, n)."""
+    vms = resources.vms
+    parts_out, parts_in = (vms / np.maximum(active.sum(axis=axis), 1) for axis in (1, 0))
+    # What connections and the path allow a transfer, whatever others do.
+    most = resources.connections_gbps * np.minimum(parts_out[:, None], parts_in)
+    most = np.minimum(most, resources.rate_gbps * resources.pair_vms)
+    caps = [(resources.egress_gbps * vms, 1), (resources.ingress_gbps * vms, 0)]
+    rate = np.zeros_like(most)
     open_ = active.copy()
     while open_.any():
-        lowest = np.full((n, n), np.inf)
         levels = []
-        for (weight, axis), room in zip(weights, left, strict=True):
-            total = np.where(open_, weight, 0.0).sum(axis=axis)
+        lowest = most
+        for cap, axis in caps:
+            room = np.maximum(cap - rate.sum(axis=axis), 0.0)
             with np.errstate(divide="ignore", invalid="ignore"):
-                level = np.where(total > 0, np.maximum(room, 0.0) / total, np.inf)
-            levels.append(level)
-            lowest = np.minimum(lowest, level[:, None] if axis else level)
-        lowest[~open_] = np.inf
-        # A row whose transfers are all held back by it and by nothing tighter is settled.
-        settled = np.zeros((n, n), dtype=bool)
-        for (_, axis), level in zip(weights, levels, strict=True):
-            tightest = lowest.min(axis=axis) >= level * (1 - FULL)
-            here = tightest & np.isfinite(level)
-            settled |= open_ & (here[:, None] if axis else here)
-        share[settled] = lowest[settled]
+                level = np.where(open_.any(axis=axis), room / open_.sum(axis=axis), np.inf)
+            levels.append(level[:, None] if axis else level)
+            lowest = np.minimum(lowest, levels[-1])
+        held = np.where(open_, lowest, np.inf)
+        settled = open_ & (most <= lowest * (1 + FULL))
+        # A cap whose transfers are all held back by it and by nothing tighter is settled.
+        for (_, axis), level in zip(caps, levels, strict=True):
+            tightest = held.min(axis=axis, keepdims=True) >= level * (1 - FULL)
+            settled |= open_ & tightest & np.isfinite(level)
+        rate[settled] = lowest[settled]
         open_ &= ~settled
-        for (weight, axis), room in zip(weights, left, strict=True):
-            room -= np.where(settled, weight * np.where(settled, lowest, 0.0), 0.0).sum(axis=axis)
-    return np.asarray(share * rate)
+    return np.asarray(rate)
 
 
 def direct_paths(demands_gbit: Floats) -> Floats:

@@ -28,6 +28,7 @@ def route_over_all_paths(
     deadline_s : float, optional
         With it, least fees in that time; without, least time.
     """
+    resources = resources.with_fixed_vms
     solver = new_solver("GLOP")
     n, many = resources.count, solver.infinity()
     objective = solver.Objective()

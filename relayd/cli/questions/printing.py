@@ -65,8 +65,8 @@ def advice_block(advice: Iterable[Advice]) -> list[str]:
 def more_vms_block(found: Iterable[OneMoreVm], sooner: str) -> list[str]:
     """Return the block of what one more VM brings; `sooner` has a place for the time saved."""
     lines = [
-        f"One more VM at {more.region}: {duration_text(more.duration_s)} in all, "
-        + sooner.format(duration_text(more.saved_s))
+        f"One more VM at {'each end of ' * ('->' in more.region)}{more.region}: "
+        f"{duration_text(more.duration_s)} in all, " + sooner.format(duration_text(more.saved_s))
         for more in found
     ]
     return listed_block("What would help", lines)

@@ -14,10 +14,15 @@ from planner.model.pricing import FlatPrices
 from planner.model.shared_resources import Floats
 from planner.solvers.steiner import Arcs
 
+CONNECTIONS = 16
+
 
 @dataclass(frozen=True)
 class Instance:
-    """Site 0 sends to the next few; the rest may relay."""
+    """Site 0 sends to the next few; the rest may relay.
+
+    `rate` is what one VM pair reaches; all connections of a VM would carry `flows` times as much.
+    """
 
     rate: Floats
     egress: Floats
@@ -27,6 +32,7 @@ class Instance:
     vm_usd: list[float]
     destinations: int
     rtt_ms: float = 0.01
+    flows: float = 4.0
 
     @property
     def regions(self) -> list[str]:
@@ -37,6 +43,7 @@ class Instance:
             self.regions,
             self.rate,
             rtt_ms=self.rtt_ms,
+            per_flow_mbps=self.flows * self.rate / CONNECTIONS * 1000,
             egress_gbps=list(self.egress),
             ingress_gbps=list(self.ingress),
         )
@@ -56,6 +63,7 @@ class Instance:
             objective=objective,
             vms_in=dict(zip(self.regions, self.vms, strict=True)),
             vm_start_s=60.0,
+            connections=CONNECTIONS,
             **{"margin": 0.0, **further},  # type: ignore[arg-type]
         )
 
@@ -77,22 +85,31 @@ def instance(seed: int, n: int, destinations: int, most_vms: int = 3) -> Instanc
         random.choice([0.01, 0.02, 0.05, 0.09, 0.12], (n, n)),
         random.choice([0.1, 1.5, 6.0], n).tolist(),
         destinations,
+        flows=[1.0, 1.5, 16.0][seed % 3],
     )
 
 
 def loads(given: Instance, links_gbit: Floats) -> tuple[Floats, Floats]:
-    """Return VM-seconds of all rows (connections and caps, out and in), and each row's site."""
+    """Return VM-seconds of all rows (connections, caps, paths; out and in), and their sites."""
     n = len(given.rate)
     share = np.divide(links_gbit, given.rate, out=np.zeros((n, n)), where=given.rate > 0)
     rows = np.concatenate(
         [
-            share.sum(axis=1),
-            share.sum(axis=0),
+            share.sum(axis=1) / given.flows,
+            share.sum(axis=0) / given.flows,
             links_gbit.sum(axis=1) / given.egress,
             links_gbit.sum(axis=0) / given.ingress,
+            share.ravel(),
+            share.ravel(),
         ]
     )
-    return rows, np.tile(np.arange(n), 4)
+    return rows, row_sites(n)
+
+
+def row_sites(n: int) -> np.ndarray:
+    """Return the site of each row of :func:`loads`."""
+    sites = np.arange(n)
+    return np.concatenate([np.tile(sites, 4), np.repeat(sites, n), np.tile(sites, n)])
 
 
 def tree_links(given: Instance, arcs: Arcs, volume_gbit: float) -> Floats:
@@ -105,7 +122,7 @@ def tree_links(given: Instance, arcs: Arcs, volume_gbit: float) -> Floats:
 def least_time_of_trees(given: Instance, trees: list[Arcs], volume_gbit: float) -> float:
     """Least time over all packings of these trees (HiGHS)."""
     columns = [loads(given, tree_links(given, arcs, volume_gbit))[0] for arcs in trees]
-    sites = np.tile(np.arange(len(given.rate)), 4)
+    sites = row_sites(len(given.rate))
     limits = np.array(given.vms, dtype=float)[sites]
     matrix = np.column_stack([*columns, -limits])
     solved = linprog(
@@ -130,13 +147,14 @@ def least_cost_of_trees(
     n, count = len(given.rate), len(trees)
     columns = [loads(given, tree_links(given, arcs, volume_gbit))[0] for arcs in trees]
     fees = [sum(given.fees[arc] for arc in arcs) * volume_gbit / 8 for arcs in trees]
-    sites = np.tile(np.arange(n), 4)
-    rows = np.zeros((5 * n, count + n))
-    rows[: 4 * n, :count] = np.column_stack(columns)
+    sites = row_sites(n)
+    shared = len(sites)
+    rows = np.zeros((shared + n, count + n))
+    rows[:shared, :count] = np.column_stack(columns)
     for tree, arcs in enumerate(trees):
         for _, head in arcs:
-            rows[4 * n + head, tree] = 1.0
-    rows[4 * n + np.arange(n), count + np.arange(n)] = -1.0
+            rows[shared + head, tree] = 1.0
+    rows[shared + np.arange(n), count + np.arange(n)] = -1.0
     least = np.zeros(count + n)
     least[count : count + 1 + given.destinations] = 1.0
     most = np.append(np.ones(count), given.vms)
@@ -148,7 +166,7 @@ def least_cost_of_trees(
         # One VM at every end and the least fees cost more already: no need to solve.
         if time_usd + min(fees) + least[count:] @ vm_usd >= best:
             continue
-        rows[np.arange(4 * n), count + sites] = -time_s
+        rows[np.arange(shared), count + sites] = -time_s
         solved = milp(
             np.append(fees, vm_usd),
             constraints=[LinearConstraint(rows, -inf, 0), LinearConstraint(whole[None], 1, 1)],
@@ -190,10 +208,15 @@ def least_time_of_flows(given: Instance, volume_gbit: float) -> float:
             row = np.zeros(size)
             for position, (u, v) in enumerate(arcs):
                 if site == (u, v)[kind % 2]:
-                    by = (given.rate[u, v], given.rate[u, v], given.egress[u], given.ingress[v])
+                    flows = given.flows * given.rate[u, v]
+                    by = (flows, flows, given.egress[u], given.ingress[v])
                     row[position] = volume_gbit / by[kind]
             row[-1] = -given.vms[site]
             upper.append(row)
+    for position, (u, v) in enumerate(arcs):
+        row = np.zeros(size)
+        row[position], row[-1] = volume_gbit / given.rate[u, v], -min(given.vms[u], given.vms[v])
+        upper.append(row)
     solved = linprog(
         np.append(np.zeros(size - 1), 1.0),
         A_ub=np.array(upper),

@@ -228,7 +228,7 @@ def test_relays_must_surely_gain_the_margin() -> None:
     def doubtful(link: Link) -> Link:
         rate = link.aggregate_gbps.expected
         return replace(
-            link, aggregate_gbps=Estimate(rate * 0.25, rate, rate * 4.0, Origin("inferred"))
+            link, aggregate_gbps=Estimate(rate * 0.1, rate, rate * 4.0, Origin("inferred"))
         )
 
     unsure = Network(

@@ -18,18 +18,24 @@ from planner.model.shared_resources import Floats
 from planner.placement.plan import ReducePlacement
 from planner.placement.reduce import recommend_reduce
 from planner.placement.request import ReduceRequest
-from tests.planner.schedule.schedules import World, world
+from tests.planner.schedule.schedules import CONNECTIONS, World, world
 from tests.properties import examples
 
 
 def place(of: World, volumes: Floats, **more: Any) -> ReducePlacement:
     names = of.names
     network = Network.from_matrices(
-        names, of.rate, rtt_ms=0.0, egress_gbps=list(of.egress), ingress_gbps=list(of.ingress)
+        names,
+        of.rate,
+        rtt_ms=0.0,
+        per_flow_mbps=of.flows / CONNECTIONS * 1000,
+        egress_gbps=list(of.egress),
+        ingress_gbps=list(of.ingress),
     )
     request = ReduceRequest(
         dict(zip(names, volumes.tolist(), strict=True)),
         vms_in={n: int(v) for n, v in zip(names, of.vms, strict=True)},
+        connections=CONNECTIONS,
         **more,
     )
     return recommend_reduce(request, network, FlatPrices(names, of.fees, 1.0))
@@ -53,17 +59,16 @@ def by_program(
             for v in range(n):
                 if u == v:
                     continue
-                out[v] = gbit[u] / of.rate[u, v] / of.vms[u]
-                into[u] += gbit[v] / of.rate[v, u] / of.vms[u]
+                out[v] = gbit[u] / of.flows[u, v] / of.vms[u]
+                into[u] += gbit[v] / of.flows[v, u] / of.vms[u]
                 egress[v] = gbit[u] / of.egress[u] / of.vms[u]
                 ingress[u] += gbit[v] / of.ingress[u] / of.vms[u]
             rows += [out, into, egress, ingress]
-        else:
-            for v in range(n):
-                if u != v:
-                    row = np.zeros(n)
-                    row[v] = gbit[u] / of.rate[u, v] / min(of.vms[u], of.vms[v])
-                    rows.append(row)
+        for v in range(n):
+            if u != v:
+                row = np.zeros(n)
+                row[v] = gbit[u] / of.rate[u, v] / min(of.vms[u], of.vms[v])
+                rows.append(row)
     a_ub = np.column_stack([np.array(rows), -np.ones(len(rows))])
     fees = np.array([sum(volumes[i] * of.fees[i, j] for i in range(n) if i != j) for j in range(n)])
     b_ub = np.zeros(len(rows))
@@ -88,10 +93,14 @@ def by_program(
 def complete(seed: int) -> tuple[World, Floats]:
     of = world(seed)
     random = np.random.default_rng(seed)
-    rate = np.where(of.rate > 0, of.rate, 2.0)
+    rate, flows = (
+        np.where(of.rate > 0, known, most) for known, most in ((of.rate, 2), (of.flows, 5))
+    )
     volumes = random.pareto(1.2, len(rate)) * 20 * (random.random(len(rate)) < 0.8)
     volumes[:2] += 5
-    return replace(of, rate=rate - np.diag(np.diag(rate))), volumes
+    inside = np.eye(len(rate), dtype=bool)
+    rate, flows = np.where(inside, 0.0, rate), np.where(inside, 0.0, flows)
+    return replace(of, rate=rate, flows=flows), volumes
 
 
 @pytest.mark.parametrize("seed", range(examples(120)))
@@ -130,6 +139,7 @@ def two(
     np.fill_diagonal(rate, 0.0)
     of = World(
         rate,
+        rate,
         np.array(egress),
         np.array(ingress),
         np.ones(n, dtype=int),
@@ -157,6 +167,7 @@ def test_links_of_their_own_promise_what_shared_caps_do_not_give() -> None:
     np.fill_diagonal(rate, 0.0)
     of = World(
         rate,
+        2 * rate,
         np.full(5, 4.0),
         np.full(5, 4.0),
         np.ones(5, dtype=int),

@@ -16,20 +16,25 @@ from scipy.sparse import coo_matrix
 
 from planner.model.network import Network
 from planner.model.pricing import FlatPrices
-from planner.model.shared_resources import Floats
+from planner.model.shared_resources import Floats, SiteResources
 from planner.schedule.plan import SchedulePlan
 from planner.schedule.recommendation import recommend_schedule
 from planner.schedule.request import ScheduleRequest
 from planner.schedule.timed_transfer import TimedTransfer
 
 Entry = tuple[int, int, float]
+CONNECTIONS = 16
 
 
 @dataclass(frozen=True)
 class World:
-    """A network without distances, its fees, and VMs."""
+    """A network without distances, its fees, and VMs.
+
+    `rate` is what one VM pair reaches, `flows` what all connections of a VM would.
+    """
 
     rate: Floats
+    flows: Floats
     egress: Floats
     ingress: Floats
     vms: np.ndarray
@@ -46,11 +51,13 @@ class World:
             names,
             self.rate,
             rtt_ms=0.0,
+            per_flow_mbps=self.flows / CONNECTIONS * 1000,
             egress_gbps=list(self.egress),
             ingress_gbps=list(self.ingress),
         )
         request = ScheduleRequest(
             tuple(transfers),
+            connections=CONNECTIONS,
             vms_in={n: int(v) for n, v in zip(names, self.vms, strict=True)},
             avoid=[n for n, may in zip(names, self.may_relay, strict=True) if not may],
             **more,  # type: ignore[arg-type]
@@ -69,13 +76,33 @@ class World:
         found: dict[int, float] = {}
         for u, v in [(src, dst)] if hop == dst else [(src, hop), (hop, dst)]:
             for row, load in (
-                (u, 1 / self.rate[u, v]),
-                (n + v, 1 / self.rate[u, v]),
+                (u, 1 / self.flows[u, v]),
+                (n + v, 1 / self.flows[u, v]),
                 (2 * n + u, 1 / self.egress[u]),
                 (3 * n + v, 1 / self.ingress[v]),
+                (4 * n + u * n + v, 1 / self.rate[u, v]),
+                (4 * n + n * n + u * n + v, 1 / self.rate[u, v]),
             ):
                 found[row] = found.get(row, 0.0) + load
         return found
+
+    @property
+    def row_sites(self) -> np.ndarray:
+        """Site of each row that :meth:`loads` names."""
+        sites = np.arange(len(self.rate))
+        return np.concatenate(
+            [np.tile(sites, 4), np.repeat(sites, len(sites)), np.tile(sites, len(sites))]
+        )
+
+    @property
+    def limits(self) -> Floats:
+        """VMs of each row that :meth:`loads` names."""
+        return np.asarray(self.vms[self.row_sites], dtype=float)
+
+    def resources(self) -> SiteResources:
+        return SiteResources(
+            self.rate, self.flows, self.egress, self.ingress, self.vms.astype(float), self.may_relay
+        )
 
     def paths(self, src: int, dst: int) -> list[int]:
         return [
@@ -97,6 +124,7 @@ def world(seed: int) -> World:
     rate[0, 1] = rate[0, 1] or 3.0
     return World(
         rate,
+        rate * random.uniform(1, 6, (n, n)),
         random.uniform(3, 12, n),
         random.uniform(3, 12, n),
         random.integers(1, 3, n),
@@ -158,7 +186,7 @@ class Full:
         self.cuts = np.array(sorted(time for time in cuts if time is not None))
         self.columns: list[tuple[int, int, int]] = []
         entries: list[Entry] = []
-        rows = 4 * len(self.of.rate)
+        rows = len(self.of.limits)
         self.slots = len(self.cuts) - 1
         for number, transfer in enumerate(self.asked):
             i, j = self.ends(transfer)
@@ -179,7 +207,7 @@ class Full:
         self.caps = coo_matrix((loads, (row_of, column_of)), shape=shape).tocsr()
         lengths = np.diff(self.cuts)
         # Variables are volumes in Gbit.
-        self.limits = (lengths[:, None] * np.tile(self.of.vms, 4)[None, :]).ravel()
+        self.limits = (lengths[:, None] * self.of.limits[None, :]).ravel()
         owner = np.array([c[0] for c in self.columns])
         self.moved = coo_matrix(
             (np.ones(len(owner)), (owner, np.arange(len(owner)))),
@@ -266,9 +294,9 @@ def assert_kept(of: World, plan: SchedulePlan) -> None:
             assert transfer.deadline_s is not None
             assert transfer.end_s <= transfer.deadline_s * (1 + 1e-9)
     times = np.unique([time for event in events for time in event[:2]])
-    used = np.zeros((max(0, len(times) - 1), 4 * len(names)))
+    used = np.zeros((max(0, len(times) - 1), len(of.limits)))
     for start, end, loads in events:
         first, last = np.searchsorted(times, (start, end))
         for row, load in loads.items():
             used[first:last, row] += load
-    assert (used <= np.tile(of.vms, 4) * (1 + 1e-5)).all(), used.max()
+    assert (used <= of.limits * (1 + 1e-5)).all(), used.max()

@@ -121,7 +121,8 @@ def of_rates(gbps: list[list[float]], vms: int = 1) -> World:
     rate = np.array(gbps, dtype=float)
     n = len(rate)
     most = np.full(n, rate.max())
-    return World(rate, most, most, np.full(n, vms), np.full((n, n), 0.02), np.ones(n, dtype=bool))
+    everyone, fees = np.ones(n, dtype=bool), np.full((n, n), 0.02)
+    return World(rate, 2 * rate, most, most, np.full(n, vms), fees, everyone)
 
 
 def transfer(name: str, volume_gb: float, **more: Any) -> TimedTransfer:
@@ -154,8 +155,8 @@ def test_a_later_start_waits_and_the_more_urgent_goes_first() -> None:
 
 def test_a_deadline_buys_just_enough_relaying() -> None:
     of = of_rates(DETOUR)
-    # x direct: x + (1 - x) / 5 of the 800 s that direct takes.
-    for deadline_s, direct in ((900.0, 1.0), (500.0, (500 / 800 - 0.2) / 0.8), (160.0, 0.0)):
+    # The direct path carries 1 Gbit/s for as long as there is, the rest goes round.
+    for deadline_s, direct in ((900.0, 1.0), (500.0, 500 / 800), (160.0, 160 / 800)):
         plan = of.schedule(transfer("a", 100, deadline_s=deadline_s))
         assert plan.cost_usd.egress == pytest.approx(2 * (direct + 2 * (1 - direct)), rel=1e-4)
         assert plan.relayed_share == pytest.approx(1 - direct, abs=1e-4)
@@ -279,7 +280,9 @@ def test_ids_of_a_schedule_in_progress_are_taken_and_time_does_not_go_back() -> 
 def test_a_promise_that_the_network_breaks_is_told() -> None:
     of = of_rates(PAIR)
     plan = of.schedule(transfer("a", 100, deadline_s=200.0))
-    slower = replace(of, rate=of.rate / 2, egress=of.egress / 2, ingress=of.ingress / 2)
+    slower = replace(
+        of, rate=of.rate / 2, flows=of.flows / 2, egress=of.egress / 2, ingress=of.ingress / 2
+    )
     again = slower.schedule(existing=plan, now_s=100.0)
     assert again.transfer("a").verdict == "refused"
     assert "admitted before" in again.warnings[0]

@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import linprog
 from scipy.sparse import coo_matrix, hstack, vstack
 
-from planner.model.shared_resources import Floats, SiteResources
+from planner.model.shared_resources import Floats
 from planner.schedule.program import ScheduleProgram
 from planner.schedule.slot_program import WHOLE, Commodity
 from tests.planner.schedule.schedules import Full, world
@@ -40,7 +40,7 @@ def both(seed: int, fill: float, transfers: int = 4) -> tuple[ScheduleProgram, F
                 dst in hops,
             )
         )
-    resources = SiteResources(of.rate, of.egress, of.ingress, of.vms.astype(float), of.may_relay)
+    resources = of.resources()
     return ScheduleProgram(resources, of.fees / 8, full.cuts, commodities), full
 
 
@@ -48,7 +48,7 @@ def assert_carried(program: ScheduleProgram, full: Full, moved: set[int]) -> Non
     """Check the rates of the last solution: all volumes, no cap exceeded, nothing out of window."""
     of = full.of
     volumes = np.zeros(len(full.asked))
-    used = np.zeros((full.slots, 4 * len(of.rate)))
+    used = np.zeros((full.slots, len(of.limits)))
     for flow in program.flows():
         commodity = program.commodities[flow.commodity]
         assert commodity.first <= flow.slot <= commodity.last
@@ -59,7 +59,7 @@ def assert_carried(program: ScheduleProgram, full: Full, moved: set[int]) -> Non
     assert {number for number in range(len(volumes)) if volumes[number]} == moved
     for number in moved:
         assert volumes[number] == pytest.approx(full.volumes[number], rel=1e-9)
-    assert (used <= np.tile(of.vms, 4) * (1 + 1e-5)).all()
+    assert (used <= of.limits * (1 + 1e-5)).all()
 
 
 def admitted(program: ScheduleProgram, full: Full) -> set[int]:
@@ -119,9 +119,9 @@ def fewest_vms(full: Full, most: Floats) -> float | None:
     sites = len(full.of.rate)
     lengths = np.diff(full.cuts)
     entries = [
-        (slot * 4 * sites + row, row % sites, -lengths[slot])
+        (slot * len(full.of.limits) + row, site, -lengths[slot])
         for slot in range(full.slots)
-        for row in range(4 * sites)
+        for row, site in enumerate(full.of.row_sites.tolist())
     ]
     row_of, column_of, value = zip(*entries, strict=True)
     more = coo_matrix((value, (row_of, column_of)), shape=(full.caps.shape[0], sites))

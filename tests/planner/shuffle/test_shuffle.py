@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,7 +30,10 @@ WITHIN = 1e-3
 
 @dataclass(frozen=True)
 class Instance:
+    """`rate` is what one VM pair reaches, `flows` what all connections of a VM would."""
+
     rate: Floats
+    flows: Floats
     egress: Floats
     ingress: Floats
     vms: Floats
@@ -38,7 +42,9 @@ class Instance:
     fees: Floats
 
     def columns(self) -> PathColumns:
-        resources = SiteResources(self.rate, self.egress, self.ingress, self.vms, self.may_relay)
+        resources = SiteResources(
+            self.rate, self.flows, self.egress, self.ingress, self.vms, self.may_relay
+        )
         return PathColumns(resources, self.demands_gbit, self.fees)
 
 
@@ -60,6 +66,7 @@ def instance(seed: int) -> Instance:
     demands[0, 1] = 10.0 if rate[0, 1] > 0 else 0.0
     return Instance(
         rate,
+        rate * random.uniform(1, [2, 40][seed % 2], (n, n)),
         random.uniform(3, 12, n),
         random.uniform(3, 12, n),
         random.integers(1, 4, n).astype(float),
@@ -76,6 +83,10 @@ def by_all_paths(given: Instance, deadline_s: float | None = None) -> float:
     columns: list[int] = []
     values: list[float] = []
     cost: list[float] = []
+    available = np.concatenate(
+        [np.tile(given.vms, 4), np.minimum(given.vms[:, None], given.vms[None, :]).ravel()]
+    )
+    limits = len(available)
     pairs = list(zip(*np.nonzero(given.demands_gbit), strict=True))
     for number, (i, j) in enumerate(pairs):
         for k in range(n):
@@ -86,34 +97,33 @@ def by_all_paths(given: Instance, deadline_s: float | None = None) -> float:
                 continue
             column = len(cost)
             cost.append(sum(given.fees[link] for link in links))
-            entries = [(4 * n + number, 1.0)]
+            entries = [(limits + number, 1.0)]
             for u, v in links:
                 entries += [
-                    (u, 1 / given.rate[u, v]),
-                    (n + v, 1 / given.rate[u, v]),
+                    (u, 1 / given.flows[u, v]),
+                    (n + v, 1 / given.flows[u, v]),
                     (2 * n + u, 1 / given.egress[u]),
                     (3 * n + v, 1 / given.ingress[v]),
+                    (4 * n + u * n + v, 1 / given.rate[u, v]),
                 ]
             for row, value in entries:
                 rows.append(row)
                 columns.append(column)
                 values.append(value)
     count = len(cost)
-    matrix = coo_matrix((values, (rows, columns)), shape=(4 * n + len(pairs), count + 1)).tolil()
-    limits = np.zeros(4 * n)
+    matrix = coo_matrix((values, (rows, columns)), shape=(limits + len(pairs), count + 1)).tolil()
     if deadline_s is None:
-        matrix[: 4 * n, count] = -np.tile(given.vms, 4)[:, None]
+        matrix[:limits, count] = -available[:, None]
         objective = np.append(np.zeros(count), 1.0)
     else:
-        limits = np.tile(given.vms, 4) * deadline_s
         objective = np.append(cost, 0.0)
     matrix = matrix.tocsr()
     volumes = np.array([given.demands_gbit[pair] for pair in pairs])
     solved = linprog(
         objective,
-        A_ub=matrix[: 4 * n],
-        b_ub=limits,
-        A_eq=matrix[4 * n :],
+        A_ub=matrix[:limits],
+        b_ub=available * (deadline_s or 0.0),
+        A_eq=matrix[limits:],
         b_eq=volumes,
         method="highs",
     )
@@ -151,10 +161,9 @@ def test_taking_up_a_routing_with_one_more_vm_finds_the_optimum_too(seed: int) -
     columns = given.columns()
     fast = least_time(columns, GAP / 2)
     assert fast.resumable is not None
-    site = int(columns.resources.rows[fast.row_prices.argmax()]) % columns.resources.count
-    more = columns.resources.with_vm_at(site)
-    count, before = fast.resumable.columns, len(columns.fees)
-    again = least_time(columns.with_resources(more, count), GAP / 2, fast.resumable)
+    more = columns.given.with_vm_at(int(columns.given.row_sites[fast.row_prices.argmax()]))
+    before = len(columns.fees)
+    again = least_time(columns.with_resources(more, fast.resumable), GAP / 2, fast.resumable)
     least_s = by_all_paths(replace(given, vms=more.vms))
     assert again.bound * (1 - 1e-6) <= least_s <= again.objective * (1 + 1e-6)
     assert more.time_s(links_of(again.paths_gbit)) <= least_s * (1 + WITHIN)
@@ -191,15 +200,17 @@ def test_regions_that_take_no_part_need_no_vms() -> None:
     assert found.cost_usd.vm == pytest.approx(2 * (160 + 60) / 3600)
 
 
-def test_a_slow_path_goes_through_a_relay_and_pays_twice() -> None:
+def test_a_slow_path_and_a_relay_beside_it_fill_the_cap() -> None:
     found = plan([[0, 1, 5], [1, 0, 5], [5, 5, 0]], {("a", "b"): 100})
     assert found.verdict == "relayed"
     assert found.duration_s == pytest.approx(160, rel=WITHIN)
-    assert found.cost_usd.egress == pytest.approx(4.0)
+    # The slow path is no part of the VM: it carries its Gbit/s, and saves one fee on it.
+    assert found.cost_usd.egress == pytest.approx(2.0 * (0.2 + 2 * 0.8), rel=5e-3)
     assert found.bound_usd == pytest.approx(2.0)  # direct, at leisure
     assert found.vms == {"a": 1, "b": 1, "c": 1}
     (pair,) = found.pairs
-    assert pair.paths[0].regions == ("a", "c", "b")
+    shares = {path.regions: path.share for path in pair.paths}
+    assert shares == pytest.approx({("a", "b"): 0.2, ("a", "c", "b"): 0.8}, abs=5e-3)
     assert found.direct.duration_s == pytest.approx(800)
 
 
@@ -249,10 +260,61 @@ def test_a_deadline_buys_just_enough_relaying() -> None:
     assert early.duration_s <= 200
     assert late.duration_s <= 500
     assert never.verdict == "direct"
-    # x direct: x + (1 - x) / 5 of the time of 800 s.
-    share = (500 / 800 - 0.2) / 0.8
+    # Direct carries 1 Gbit/s for as long as there is.
+    share = 500 / 800
     assert late.cost_usd.egress == pytest.approx(2 * (share + 2 * (1 - share)), rel=WITHIN)
     assert early.cost_usd.egress > late.cost_usd.egress > never.cost_usd.egress
+
+
+@pytest.mark.parametrize(
+    ("connections", "duration_s", "needed"),
+    [(10, 2000, 10), (64, 400, 50), (320, 400, 50), (6400, 400, 50), (None, 400, 50)],
+)
+def test_slow_paths_leave_the_rest_of_a_vm_to_others(
+    connections: int | None, duration_s: float, needed: int
+) -> None:
+    """One source at 10 Gbit/s, five paths of 2 Gbit/s and relays; 200 Mbit/s a flow."""
+    n = 7
+    gbps = np.full((n, n), 10.0)
+    gbps[0, 1:6] = 2.0
+    names = [f"r{i}" for i in range(n)]
+    network = Network.from_matrices(
+        names,
+        gbps,
+        rtt_ms=0.0,
+        per_flow_mbps=np.full((n, n), 200.0),
+        egress_gbps=[10.0] * n,
+        ingress_gbps=[10.0] * n,
+    )
+    stated: dict[str, Any] = {} if connections is None else {"connections": connections}
+    request = ShuffleRequest({("r0", names[i]): 100.0 for i in range(1, 6)}, relays="any", **stated)
+    found = recommend_shuffle(request, network, FlatPrices(names, 0.02, 1.0))
+    assert found.duration_s == pytest.approx(duration_s)
+    assert found.verdict == "direct"
+    assert found.relayed_share == 0
+    assert found.connections["r0"] == needed
+    assert found.bound_s <= duration_s * (1 + 1e-6)
+    assert not found.warnings
+
+
+def test_of_routings_as_fast_the_cheaper_is_taken() -> None:
+    # Sent direct, a's copy pays ten times what it pays through c; both are as fast.
+    five = np.full((3, 3), 5.0)
+    names = ["a", "b", "c"]
+    fees = np.full((3, 3), 0.01)
+    fees[0, 1] = 0.1
+    network = Network.from_matrices(names, five, rtt_ms=0.0)
+    prices = FlatPrices(names, fees, 0.1)
+    found = recommend_shuffle(ShuffleRequest({("a", "b"): 100.0}), network, prices)
+    assert found.duration_s == pytest.approx(160, rel=GAP)
+    assert found.cost_usd.egress == pytest.approx(2.0, rel=1e-2)
+    assert found.verdict == "relayed"
+    assert "takes no longer" in found.reason
+    # What one more VM costs may be more than what its route saves.
+    dear = recommend_shuffle(
+        ShuffleRequest({("a", "b"): 1.0}), network, FlatPrices(names, fees, 100.0)
+    )
+    assert dear.verdict == "direct"
 
 
 # ---- properties ----------------------------------------------------------------------------
@@ -273,7 +335,8 @@ def shuffles(draw: st.DrawFn) -> tuple[SiteResources, Floats]:
     demands[0, 1] = max(demands[0, 1], 1.0)
     caps = [np.array(draw(st.lists(figure, min_size=n, max_size=n))) for _ in range(2)]
     vms = np.array(draw(st.lists(st.integers(1, 3), min_size=n, max_size=n)), dtype=float)
-    return SiteResources(rate, caps[0], caps[1], vms, np.ones(n, dtype=bool)), demands
+    flows = rate * draw(st.sampled_from([1.0, 3.0, 50.0]))
+    return SiteResources(rate, flows, caps[0], caps[1], vms, np.ones(n, dtype=bool)), demands
 
 
 @settings(max_examples=examples(60), deadline=None)
@@ -307,6 +370,7 @@ def test_never_worse_than_starting_everything_at_once(
         names,
         resources.rate_gbps,
         rtt_ms=rtt_ms,
+        per_flow_mbps=resources.connections_gbps / 64 * 1000,
         egress_gbps=list(resources.egress_gbps),
         ingress_gbps=list(resources.ingress_gbps),
     )
@@ -315,7 +379,9 @@ def test_never_worse_than_starting_everything_at_once(
     }
     vms = {name: int(count) for name, count in zip(names, resources.vms, strict=True)}
     found = recommend_shuffle(
-        ShuffleRequest(volumes, margin=margin, vms_in=vms), network, FlatPrices(names, 0.02, 1.0)
+        ShuffleRequest(volumes, margin=margin, vms_in=vms, connections=64),
+        network,
+        FlatPrices(names, 0.02, 1.0),
     )
     assert found.equal_share.duration_s is not None
     assert found.direct.duration_s is not None
@@ -342,22 +408,24 @@ def simulate(resources: SiteResources, volumes: Floats, paths: Floats, throttle:
     with np.errstate(divide="ignore", invalid="ignore"):
         shares = np.nan_to_num(paths / volumes[:, None, :])
     relayed = ~np.eye(resources.count, dtype=bool)
-    speed = np.where(resources.rate_gbps > 0, resources.rate_gbps, np.inf)
+    known = resources.rate_gbps > 0
+    flows = np.where(known, resources.connections_gbps, np.inf)
+    path_gbps = np.where(known, resources.rate_gbps * resources.pair_vms, np.inf)
     for step in range(steps):
         rates = shares * np.where(left > 0, throttle, 0.0)[:, None, :]
         for _ in range(20):  # every full row cuts what passes it in proportion
             # What every link carries: all first hops, and second hops of what is relayed.
             links = rates.sum(axis=2) + np.where(relayed, rates.sum(axis=0), 0.0)
-            connections = np.where(links > 0, links / speed, 0.0)
+            connections = links / flows
+            over_path = np.maximum(1.0, links / path_gbps)
             out = np.maximum(connections.sum(axis=1), links.sum(axis=1) / resources.egress_gbps)
             into = np.maximum(connections.sum(axis=0), links.sum(axis=0) / resources.ingress_gbps)
             out, into = (np.maximum(1.0, over / resources.vms) for over in (out, into))
-            if max(out.max(), into.max()) <= 1 + 1e-9:
+            if max(out.max(), into.max(), over_path.max()) <= 1 + 1e-9:
                 break
-            first = np.maximum(out[:, None], into[None, :])
-            cut = np.broadcast_to(first[:, :, None], rates.shape).copy()
-            second = np.maximum(out[:, None], into[None, :])
-            cut = np.where(relayed[None], np.maximum(cut, second[None]), cut)
+            over = np.maximum(np.maximum(out[:, None], into[None, :]), over_path)
+            cut = np.broadcast_to(over[:, :, None], rates.shape).copy()
+            cut = np.where(relayed[None], np.maximum(cut, over[None]), cut)
             rates = rates / cut
         moved = rates.sum(axis=1) * step_s
         done = (left > 0) & (moved >= left)
@@ -377,12 +445,12 @@ def test_a_simulation_of_the_plan_ends_when_predicted(seed: int) -> None:
     network = grid.network().with_(restricted_to=names)
     volumes = {(a, b): float(random.pareto(1.5) * 20 + 1) for a in names for b in names if a != b}
     found = recommend_shuffle(ShuffleRequest(volumes, margin=0.0), network, grid.prices())
-    assert found.verdict == "relayed"
     index = {name: i for i, name in enumerate(names)}
-    rates = network.rates(64)
+    rates, flows = network.rates(64), network.rates(1)
     egress, ingress = (np.array(caps) for caps in network.caps())
     resources = SiteResources(
         np.array([rates.out_of(name) for name in names]),
+        1024 * np.array([flows.out_of(name) for name in names]),
         egress,
         ingress,
         np.ones(8),
@@ -407,24 +475,27 @@ def test_a_simulation_of_the_plan_ends_when_predicted(seed: int) -> None:
 def test_equal_shares_are_those_of_a_step_by_step_simulation() -> None:
     random = np.random.default_rng(5)
     n = 5
-    rate = random.uniform(1, 8, (n, n))
+    rate = random.uniform(0.3, 4, (n, n))
     np.fill_diagonal(rate, 0.0)
+    flows = random.uniform(4, 12, (n, n))
     volumes = random.uniform(5, 100, (n, n))
     np.fill_diagonal(volumes, 0.0)
     caps = random.uniform(3, 6, (2, n))
-    resources = SiteResources(rate, caps[0], caps[1], np.ones(n), np.ones(n, dtype=bool))
+    everyone = np.ones(n, dtype=bool)
+    resources = SiteResources(rate, flows, caps[0], caps[1], np.ones(n), everyone)
     direct_s = resources.time_s(links_of(direct_paths(volumes)))
     left, now, step_s = volumes.copy(), 0.0, direct_s / 300
     while left.max() > 0:
-        share = np.zeros((n, n))
+        flow = np.zeros((n, n))
         growing = left > 0
-        while growing.any():  # raise everybody's share of a VM a little until something is full
-            share = np.where(growing, share + 0.005, share)
-            flow = share * rate
-            out = np.maximum(share.sum(1), flow.sum(1) / caps[0]) >= 1
-            into = np.maximum(share.sum(0), flow.sum(0) / caps[1]) >= 1
-            growing &= ~(out[:, None] | into[None, :])
-        left = np.maximum(left - share * rate * step_s, 0.0)
+        # All that are open get the same part of the connections of both VMs.
+        parts = 1 / np.maximum(np.maximum(growing.sum(1)[:, None], growing.sum(0)), 1)
+        while growing.any():  # raise everybody's rate a little until something is full
+            flow = np.where(growing, flow + 0.01, flow)
+            full = (flow >= rate) | (flow >= flows * parts)
+            full |= (flow.sum(1) >= caps[0])[:, None] | (flow.sum(0) >= caps[1])
+            growing &= ~full
+        left = np.maximum(left - flow * step_s, 0.0)
         now += step_s
     found = equal_share_finish_s(resources, volumes)
     assert found.max() == pytest.approx(now, rel=0.03)

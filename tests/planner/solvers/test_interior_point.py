@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from planner.model.shared_resources import Floats, SiteResources, links_of
+from planner.model.shared_resources import Floats, links_of
 from planner.solvers.columns import PathColumns
 from planner.solvers.interior_point import InteriorPoint
 from tests.planner.schedule.schedules import World, world
@@ -29,10 +31,9 @@ def demands(of: World, seed: int) -> Floats:
 
 def columns_of(of: World, wanted: Floats) -> PathColumns:
     """Return columns with one pattern a source, as a solver would begin."""
-    resources = SiteResources(of.rate, of.egress, of.ingress, of.vms.astype(float), of.may_relay)
-    columns = PathColumns(resources, wanted, of.fees / 8)
-    prices = np.full(len(resources.row_vms), 1.0) / resources.row_vms.sum()
-    columns.all_of(resources.link_prices(prices))
+    columns = PathColumns(of.resources(), wanted, of.fees / 8)
+    columns.all_of(of.resources().s_per_gbit + np.where(of.rate > 0, 0.0, np.inf))
+    columns.add_rows(columns.given.path_rows_above(np.ones_like(wanted), 0.0)[:1])
     return columns
 
 
@@ -43,8 +44,8 @@ def least(of: World, wanted: Floats, late_usd_per_s: float, deadline_s: float, f
         (i, k, j) for i in range(n) for j in range(n) if wanted[i, j] > 0 for k in of.paths(i, j)
     ]
     pairs = sorted({(i, j) for i, _, j in paths})
-    caps = np.zeros((4 * n, 1 + len(paths)))
-    caps[:, 0] = -np.tile(of.vms, 4)  # lateness gives every row its VMs for longer
+    caps = np.zeros((len(of.limits), 1 + len(paths)))
+    caps[:, 0] = -of.limits  # lateness gives every row its VMs for longer
     moved = np.zeros((len(pairs), 1 + len(paths)))
     cost = np.zeros(1 + len(paths))
     cost[0] = late_usd_per_s
@@ -57,7 +58,7 @@ def least(of: World, wanted: Floats, late_usd_per_s: float, deadline_s: float, f
     solved = linprog(
         cost,
         A_ub=caps,
-        b_ub=np.tile(of.vms, 4) * deadline_s,
+        b_ub=of.limits * deadline_s,
         A_eq=moved,
         b_eq=[wanted[pair] for pair in pairs],
         method="highs",
@@ -112,17 +113,16 @@ def test_row_prices_are_what_a_little_more_of_a_row_brings(seed: int) -> None:
     exact_s = least(of, wanted, 1.0, 0.0, fees=False)
     found = InteriorPoint(columns, 0.0, 1.0, exact_s * 2, 0.0, GAP).solve()
     site_prices = np.zeros(len(of.rate))
-    resources = columns.resources
-    np.add.at(site_prices, resources.rows % resources.count, found.row_prices)
+    resources = columns.given
+    np.add.at(site_prices, resources.row_sites, found.row_prices)
+    # A path's row is at the end with fewer VMs; of equals, at the source: more at either end
+    # brings no more than its price.
+    src, dst = resources.paths
+    of_paths = found.row_prices[len(found.row_prices) - len(src) :]
+    ends = np.where(resources.row_sites[-len(src) :] == src, dst, src) if len(src) else src
+    np.add.at(site_prices, ends, of_paths)
     for site in range(resources.count):
-        more = World(
-            of.rate,
-            of.egress,
-            of.ingress,
-            of.vms + 0.01 * (np.arange(len(of.vms)) == site),
-            of.fees,
-            of.may_relay,
-        )
+        more = replace(of, vms=of.vms + 0.01 * (np.arange(len(of.vms)) == site))
         saved_s = exact_s - least(more, wanted, 1.0, 0.0, fees=False)
         # The price of a VM-second times the seconds for which it is had; and what the gap leaves.
         assert saved_s <= 0.01 * site_prices[site] * exact_s + GAP * exact_s

@@ -95,7 +95,7 @@ def test_people_get_the_comparison_and_what_would_help(tmp_path: Path, relayd: R
         "all at once, direct",
         "best direct rates",
         "frontier",
-        "One more VM at",
+        "One more VM at each end of aws:us-east-1 -> azure",
         "Snapshot baseline",
     ):
         assert words in out
