@@ -130,9 +130,13 @@ def relevant_relays(
     """
     src, dst, direct = transfer.src, transfer.dst, transfer.direct
     candidates = transfer.relays if relays is None else relays
-    ordered = [r for r in candidates if r.vm_gbps > 0 and r.quota > 0]
-    ordered.sort(key=_cheapest_first)
-    src_scarce, dst_scarce = scarce_connections(transfer, ordered)
+    ordered = [
+        (r.usd_per_gb, -r.vm_gbps, r.vm_usd_per_h, r.region, r)
+        for r in candidates
+        if r.vm_gbps > 0 and r.quota > 0
+    ]
+    ordered.sort()
+    src_scarce, dst_scarce = scarce_connections(transfer, candidates)
     # With n VMs at the end that has fewer, caps let through at most `cap_gbps` n.
     most_vms = max(1, min(src.quota, dst.quota))
     cap_gbps = max(
@@ -147,18 +151,17 @@ def relevant_relays(
     direct_gbps = direct.pair_gbps if direct else 0.0
     direct_connections_gbps = direct.connections_gbps if direct else 0.0
     kept: list[Relay] = []
-    for r in ordered:
-        u, price = r.vm_gbps, r.vm_usd_per_h
+    for fee, minus_gbps, price, _, r in ordered:
         a = r.in_connections_gbps if src_scarce else 0.0
         b = r.out_connections_gbps if dst_scarce else 0.0
         by_vm = by_rate = 0.0
-        if direct_fee <= r.usd_per_gb and direct_connections_gbps >= max(a, b):
+        if direct_fee <= fee and direct_connections_gbps >= max(a, b):
             by_vm, by_rate = direct_gbps, direct_gbps * least_vms
             if by_vm >= cap_gbps or by_rate >= rate_limit_gbps:
                 continue
         for k in kept:
             if (
-                k.vm_gbps >= u
+                k.vm_gbps >= -minus_gbps
                 and k.vm_usd_per_h <= price
                 and k.in_connections_gbps >= a
                 and k.out_connections_gbps >= b
@@ -170,10 +173,6 @@ def relevant_relays(
         else:
             kept.append(r)
     return kept
-
-
-def _cheapest_first(r: Relay) -> tuple[float, float, float, int]:
-    return r.usd_per_gb, -r.vm_gbps, r.vm_usd_per_h, r.region
 
 
 def scarce_connections(transfer: TransferProblem, relays: Sequence[Relay]) -> tuple[bool, bool]:

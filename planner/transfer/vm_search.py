@@ -2,17 +2,10 @@
 
 :mod:`planner.transfer.problem` states the problem. Few integers matter (VMs at both ends and at
 about eight of sixty relays), and each node of the search is a linear program of a few rows
-(:mod:`planner.solvers.simplex`). Limits of paths are bounds at the most VMs of a node, which are
-exact once the VMs at the ends are decided; until then, rows ``x <= P n`` are added where a solution
-breaks them, so that each node's bound is that of the whole program.
-
-All costs are multiplied by the rate R, which makes them linear::
-
-    cost R = D sum_p x_p fee_p + 8 D sum_v n_v price_v + t_start R sum_v n_v price_v
-
-The last term is a product of two variables when the rate is free. A node with ``n >= L`` and
-``R >= R0`` uses its lower envelope ``R S(L) + R0 (S(n) - S(L))`` with ``S(n) = sum n_v price_v``
-(McCormick, *Mathematical Programming* 10, 1976), which is exact once all VMs are decided.
+(:mod:`planner.transfer.vm_program`). Many relays are nearly equal, and to split on one of them
+after the other proves little: the search splits on the VMs at all relays together first. Where the
+rate is free, it splits on the rate, too, as long as a program's envelope leaves out more than
+fractions of VMs do.
 """
 
 from __future__ import annotations
@@ -21,24 +14,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count
-from math import floor, inf
-from operator import add
-from typing import TypeAlias
+from math import floor, inf, sqrt
 
-from planner.model.units import S_PER_H
 from planner.solvers.simplex import BoxedSimplex
-from planner.transfer.allocation import EQUAL, Allocation, allocate, scarce_connections, whole_vms
+from planner.transfer.allocation import EQUAL, Allocation, allocate, whole_vms
 from planner.transfer.problem import Relay, TransferProblem
+from planner.transfer.vm_program import DESTINATION, SOURCE, Range, VmPrograms
 
 NEGLIGIBLE = 5e-8
 """Shares of the rate below this are what the program's rounding left: the largest path takes them,
 well within :data:`~planner.transfer.allocation.ROUNDING`."""
 GAP = 1e-6  # relative: a hundredth of a cent on a hundred dollars
-BROKEN = 1e-7  # in VMs: beyond what the program's rounding leaves
-Range: TypeAlias = tuple[int, int]
-# In place of a relay's position.
-SOURCE, DESTINATION = -2, -1
-DIRECT = -1
+SAME_RATE = 1.01  # rates within this ratio are not split further
+ALL_RELAYS = -3  # in place of a relay's position, as SOURCE and DESTINATION
 
 
 @dataclass(slots=True)
@@ -47,8 +35,11 @@ class _Node:
 
     Attributes
     ----------
-    least_share : float
-        Of the greatest rate: slower than that, nothing in this part is worth finding.
+    all_relays : Range | None
+        Of the VMs at all relays together; None before the search has split on them.
+    least_share, most_share : float
+        Of the greatest rate: slower than that, nothing in this part is worth finding, and faster
+        plans are in other parts.
     worth_usd : float
         The value per rate that the program was built with (see :class:`BestValue`).
     """
@@ -56,23 +47,16 @@ class _Node:
     src: Range
     dst: Range
     relays: list[Range]
+    all_relays: Range | None
     program: BoxedSimplex
     constant: float
     least_share: float
+    most_share: float = 1.0
     worth_usd: float = 0.0
 
 
-class _Search:
-    """Branch and bound, best bound first, whatever the objective.
-
-    Rates are shares of ``rate_gbps``, the greatest that is possible, so that the program's
-    figures are near 1 whether the transfer crawls or flies. Columns of a program: the direct
-    flow; for each relay a *paid* flow (over VMs that the branch has decided on) and a *further*
-    flow (each Gbit/s brings its share of a VM's price); VMs at both ends; the rate; then slacks.
-    """
-
-    fixed_rate = False
-    counts_cost = True
+class _Search(VmPrograms):
+    """Branch and bound, best bound first, whatever the objective."""
 
     def __init__(
         self,
@@ -82,39 +66,19 @@ class _Search:
         budget_usd: float = inf,
         at_least_gbps: float = 0.0,
     ) -> None:
-        self.transfer = transfer
-        self.relays = relays
-        self.rate_gbps = rate_gbps
-        self.budget_usd = budget_usd
+        super().__init__(transfer, relays, rate_gbps, budget_usd)
         # With all its VMs as full as they get, no plan is slower than its slowest part.
         slowest = [transfer.src.cap_gbps, transfer.dst.cap_gbps]
         slowest += [relay.vm_gbps for relay in relays]
-        if transfer.direct and transfer.direct.pair_gbps > 0:
-            slowest.append(transfer.direct.pair_gbps)
+        fees = [relay.usd_per_gb for relay in relays]
+        if self.direct:
+            slowest.append(self.direct.pair_gbps)
+            fees.append(self.direct.usd_per_gb)
         self.least_share = min(1.0, max(at_least_gbps, min(slowest)) / rate_gbps)
         if self.fixed_rate:
             self.least_share = 1.0
         self.best: Allocation | None = None
-        self.start_h = transfer.vm_start_s / S_PER_H
-        self.full_rate_h = transfer.gbps_h / rate_gbps
-        direct = transfer.direct
-        self.direct = direct if direct and direct.pair_gbps > 0 else None
-        self.scarce = scarce_connections(transfer, relays)
-        self.limits: list[tuple[int, int]] = []  # links that had a row: path and end
-        fees = [relay.usd_per_gb for relay in relays]
-        if self.direct:
-            fees.append(self.direct.usd_per_gb)
         self.least_egress_usd = transfer.volume_gb * min(fees, default=0.0)
-
-    @property
-    def src_column(self) -> int:
-        """Position of the source's VMs in the program."""
-        return 1 + 2 * len(self.relays)
-
-    @property
-    def dst_column(self) -> int:
-        """Position of the destination's VMs in the program."""
-        return 2 + 2 * len(self.relays)
 
     def run(self) -> Allocation | None:
         """Return the best allocation."""
@@ -130,13 +94,14 @@ class _Search:
                 (whole_vms(least_gbps / min(src.cap_gbps, most_out)), src.quota),
                 (whole_vms(least_gbps / min(dst.cap_gbps, most_in)), dst.quota),
                 [(0, relay.quota) for relay in self.relays],
+                None,
             )
         ]
         queue: list[tuple[float, int, _Node, list[float]]] = []
         order = count()
         while True:
             for part in fresh:
-                solution = self._solved(part) if part else None
+                solution = self.solved(part.program, part.src, part.dst) if part else None
                 if part is None or solution is None:
                     continue
                 bound = part.program.value(solution) + part.constant
@@ -182,77 +147,52 @@ class _Search:
 
     # ---- nodes -------------------------------------------------------------------------------
 
-    def _node(self, src: Range, dst: Range, relays: list[Range]) -> _Node | None:
+    def _node(
+        self,
+        src: Range,
+        dst: Range,
+        relays: list[Range],
+        all_relays: Range | None,
+        least_share: float = 0.0,
+        most_share: float = 1.0,
+    ) -> _Node | None:
         if src[0] > src[1] or dst[0] > dst[1]:
             return None
+        beyond = _beyond(all_relays, relays)
+        if beyond[1] < 0:
+            return None
         ends = self.transfer.src, self.transfer.dst
-        decided_usd_per_h = src[0] * ends[0].vm_usd_per_h + dst[0] * ends[1].vm_usd_per_h
-        for relay, (low, _) in zip(self.relays, relays, strict=True):
-            decided_usd_per_h += low * relay.vm_usd_per_h
+        relays_usd_per_h = sum(
+            [low * r.vm_usd_per_h for r, (low, _) in zip(self.relays, relays, strict=True)]
+        )
         share = 1.0
         if not self.fixed_rate:
-            share = max(self.least_share, self._slowest_share(decided_usd_per_h))
-            if share > 1 + EQUAL:
+            least_usd_per_h = src[0] * ends[0].vm_usd_per_h + dst[0] * ends[1].vm_usd_per_h
+            least_usd_per_h += relays_usd_per_h + beyond[0] * self.least_relay_usd_per_h
+            share = max(self.least_share, least_share, self._slowest_share(least_usd_per_h))
+            if share > most_share + EQUAL:
                 return None
-            share = min(share, 1.0)
+            share = min(share, most_share)
+            least_gbps = share * self.rate_gbps
+            src = (max(src[0], whole_vms(least_gbps / ends[0].cap_gbps)), src[1])
+            dst = (max(dst[0], whole_vms(least_gbps / ends[1].cap_gbps)), dst[1])
+            if src[0] > src[1] or dst[0] > dst[1]:
+                return None
+        decided_usd_per_h = src[0] * ends[0].vm_usd_per_h + dst[0] * ends[1].vm_usd_per_h
+        decided_usd_per_h += relays_usd_per_h
         worth = self._worth_usd()
-        program, decided = self._program(src, dst, relays, share, decided_usd_per_h, worth)
-        return _Node(src, dst, relays, program, decided + self._constant_usd(), share, worth)
-
-    def _solved(self, node: _Node) -> list[float] | None:
-        """Return the optimum of a node within the limits of all links; None if it has none."""
-        program, src_column, dst_column = node.program, self.src_column, self.dst_column
-        while (solution := program.solve()) is not None:
-            broken = []
-            src_open, dst_open = node.src[0] < node.src[1], node.dst[0] < node.dst[1]
-            if src_open or dst_open:
-                src_vms, dst_vms = solution[src_column], solution[dst_column]
-                flows = [share * self.rate_gbps for share in self._shares(solution)]
-                paths: list[tuple[int, float, float, float]] = []
-                if self.direct and flows[0]:
-                    pair = self.direct.pair_gbps
-                    paths.append((DIRECT, flows[0], pair, pair))
-                paths += [
-                    (k, flow, relay.in_gbps, relay.out_gbps)
-                    for k, (flow, relay) in enumerate(zip(flows[1:], self.relays, strict=True))
-                    if flow
-                ]
-                for k, flow, out_gbps, in_gbps in paths:
-                    if src_open and flow > (src_vms + BROKEN) * out_gbps:
-                        broken.append((k, SOURCE))
-                    if dst_open and flow > (dst_vms + BROKEN) * in_gbps:
-                        broken.append((k, DESTINATION))
-            if not broken:
-                return solution
-            for k, end in broken:
-                vms = node.src if end == SOURCE else node.dst
-                program.add_row(self._limit_row(k, end, len(program.lower)), 0.0, float(vms[1]))
-                if (k, end) not in self.limits:
-                    self.limits.append((k, end))
-        return None
-
-    def _shares(self, solution: list[float]) -> list[float]:
-        """Return what the direct path and each relay carry, in shares of the rate."""
-        relayed = solution[1 : self.src_column]
-        return [solution[0], *map(add, relayed[::2], relayed[1::2])]
-
-    def _limit_row(self, k: int, end: int, width: int) -> list[float]:
-        """Return the row ``x / P - n <= 0`` of a path's link at one end."""
-        row = [0.0] * width
-        if k == DIRECT:
-            assert self.direct is not None
-            row[0] = self.rate_gbps / self.direct.pair_gbps
-        else:
-            relay = self.relays[k]
-            pair_gbps = relay.in_gbps if end == SOURCE else relay.out_gbps
-            row[1 + 2 * k] = row[2 + 2 * k] = self.rate_gbps / pair_gbps
-        row[self.src_column if end == SOURCE else self.dst_column] = -1.0
-        return row
+        program, decided = self.program(
+            src, dst, relays, (share, most_share), decided_usd_per_h, worth
+        )
+        if all_relays:
+            self.limit_all_relays(program, beyond)
+        constant = decided + self._constant_usd()
+        return _Node(src, dst, relays, all_relays, program, constant, share, most_share, worth)
 
     def _rounded(self, solution: list[float]) -> Allocation | None:
         """Return a node's flows with whole VMs, if the quotas and the budget allow it."""
         transfer, rate = self.transfer, self.rate_gbps
-        shares = self._shares(solution)
+        shares = self.shares(solution)
         kept = [share if share > NEGLIGIBLE else 0.0 for share in shares]
         if not any(kept):
             return None
@@ -284,12 +224,29 @@ class _Search:
         for end, (least, most), load, price in ends:
             if least < most and (weight := (_rounding(load) * price, load)) > best:
                 best, which, (low, high), vms = weight, end, (least, most), load
-        for k, (relay, (least, most)) in enumerate(zip(self.relays, node.relays, strict=True)):
-            if least < most:
-                load = least + solution[2 + 2 * k] * self.rate_gbps / relay.vm_gbps
-                weight = (_rounding(load) * relay.vm_usd_per_h, load)
-                if weight > best:
-                    best, which, (low, high), vms = weight, k, (least, most), load
+        loads = [
+            least + solution[2 + 2 * k] * self.rate_gbps / relay.vm_gbps
+            for k, (relay, (least, _)) in enumerate(zip(self.relays, node.relays, strict=True))
+        ]
+        all_relays = node.all_relays or (
+            sum([least for least, _ in node.relays]),
+            sum([most for _, most in node.relays]),
+        )
+        in_all = sum(loads) + solution[self.idle_column]
+        if len(loads) > 1 and all_relays[0] < all_relays[1] and (rest := _rounding(in_all)):
+            weight = (rest * self.least_relay_usd_per_h, in_all)
+            if weight > best:
+                best, which, (low, high), vms = weight, ALL_RELAYS, all_relays, in_all
+        else:
+            for k, (relay, (least, most)) in enumerate(zip(self.relays, node.relays, strict=True)):
+                if least < most:
+                    weight = (_rounding(loads[k]) * relay.vm_usd_per_h, loads[k])
+                    if weight > best:
+                        best, which, (low, high), vms = weight, k, (least, most), loads[k]
+        if (share := self._rate_to_split(node, solution, best[0])) is not None:
+            for shares in ((node.least_share, share), (share, node.most_share)):
+                yield self._node(node.src, node.dst, node.relays, node.all_relays, *shares)
+            return
         if low == high:
             return
         whole = round(vms)
@@ -298,6 +255,7 @@ class _Search:
         for part in ((low, split), (split + 1, high)):
             src = part if which == SOURCE else node.src
             dst = part if which == DESTINATION else node.dst
+            together = part if which == ALL_RELAYS else node.all_relays
             relays = node.relays
             if which >= 0:
                 relays = relays.copy()
@@ -305,9 +263,33 @@ class _Search:
             # With a free rate, coefficients depend on the ranges: build anew. Otherwise only
             # bounds do, and the program goes on from where it ended.
             if self.fixed_rate:
-                yield self._narrowed(node, src, dst, relays)
+                yield self._narrowed(node, src, dst, relays, together)
             else:
-                yield self._node(src, dst, relays)
+                shares = node.least_share, node.most_share
+                yield self._node(src, dst, relays, together, *shares)
+
+    def _rate_to_split(
+        self, node: _Node, solution: list[float], rounding_usd_per_h: float
+    ) -> float | None:
+        """Return where to split the rates of a node: None if splitting on VMs proves more.
+
+        What the envelope leaves out is ``t_start (R - R0) (S(n) - S(L))``.
+        """
+        if self.fixed_rate or not self.start_h or not self.counts_cost:
+            return None
+        ends = self.transfer.src, self.transfer.dst
+        usd_per_h = (solution[self.src_column] - node.src[0]) * ends[0].vm_usd_per_h
+        usd_per_h += (solution[self.dst_column] - node.dst[0]) * ends[1].vm_usd_per_h
+        usd_per_h += solution[self.idle_column] * self.least_relay_usd_per_h
+        for k, relay in enumerate(self.relays):
+            vms = solution[2 + 2 * k] * self.rate_gbps / relay.vm_gbps
+            usd_per_h += vms * relay.vm_usd_per_h
+        least, most = node.least_share, node.most_share
+        left_out = usd_per_h * self.start_h * (solution[self.share_column] - least)
+        rounding = rounding_usd_per_h * (self.full_rate_h + self.start_h * least)
+        if left_out <= 2 * rounding or most < least * SAME_RATE:
+            return None
+        return sqrt(least * most)
 
     def _without_hopeless_relays(
         self, node: _Node, bound: float, solution: list[float]
@@ -321,7 +303,7 @@ class _Search:
         for k, relay in enumerate(self.relays):
             if node.relays[k][0] == 0 and solution[2 + 2 * k] == 0.0:
                 flow_usd = node.program.reduced_cost(2 + 2 * k) * relay.vm_gbps / self.rate_gbps
-                vm_usd = self._vm_usd(relay.vm_usd_per_h, 1.0)
+                vm_usd = self.vm_usd(relay.vm_usd_per_h, 1.0)
                 if flow_usd >= 0 and not self._promising(node, bound + min(flow_usd, vm_usd)):
                     hopeless.add(k)
         if not hopeless:
@@ -332,108 +314,27 @@ class _Search:
         self.relays = [r for k, r in enumerate(self.relays) if k not in hopeless]
         return [x for j, x in enumerate(solution) if j not in columns]
 
-    def _narrowed(self, node: _Node, src: Range, dst: Range, relays: list[Range]) -> _Node:
+    def _narrowed(
+        self, node: _Node, src: Range, dst: Range, relays: list[Range], all_relays: Range | None
+    ) -> _Node | None:
+        beyond = _beyond(all_relays, relays)
+        if beyond[1] < 0:
+            return None
         program = node.program.copy()
         constant = node.constant
         program.lower[self.src_column], program.upper[self.src_column] = src
         program.lower[self.dst_column], program.upper[self.dst_column] = dst
-        most = self._most_shares(src, dst, relays)
+        most = self.most_shares(src, dst, relays)
         program.upper[: len(most)] = most
         for relay, was, now in zip(self.relays, node.relays, relays, strict=True):
             if was != now:
-                constant += (now[0] - was[0]) * self._vm_usd(relay.vm_usd_per_h, 1.0)
-        return _Node(src, dst, relays, program, constant, 1.0)
-
-    def _most_shares(self, src: Range, dst: Range, relays: list[Range]) -> list[float]:
-        """Return what the direct flow, and each relay's paid and further flow, are at most."""
-        rate = self.rate_gbps
-        most = [self.direct.pair_gbps * min(src[1], dst[1]) / rate if self.direct else 0.0]
-        for relay, (low, high) in zip(self.relays, relays, strict=True):
-            links_gbps = min(relay.in_gbps * src[1], relay.out_gbps * dst[1])
-            paid = min(relay.vm_gbps * low, links_gbps)
-            most += (paid / rate, (min(relay.vm_gbps * high, links_gbps) - paid) / rate)
-        return most
-
-    def _vm_usd(self, usd_per_h: float, share: float) -> float:
-        """Return the cost of one VM times the share of the rate, at that share."""
-        return usd_per_h * (self.full_rate_h + self.start_h * share)
-
-    def _program(
-        self,
-        src: Range,
-        dst: Range,
-        relays: list[Range],
-        least_share: float,
-        decided_usd_per_h: float,
-        worth_usd: float,
-    ) -> tuple[BoxedSimplex, float]:
-        """Return the program of a node, and the cost that its ranges have decided."""
-        transfer, direct, rate = self.transfer, self.direct, self.rate_gbps
-        cost = [transfer.volume_gb * direct.usd_per_gb if direct else 0.0]
-        decided = 0.0
-        for relay, (low, _) in zip(self.relays, relays, strict=True):
-            vm_usd = self._vm_usd(relay.vm_usd_per_h, least_share)
-            fee = transfer.volume_gb * relay.usd_per_gb
-            cost += (fee, fee + vm_usd / (relay.vm_gbps / rate))
-            decided += low * vm_usd
-        start_usd = 0.0
-        if not self.fixed_rate:  # the envelope of the start-up term
-            start_usd = self.start_h * decided_usd_per_h
-            decided -= start_usd * least_share
-        cost += (
-            self._vm_usd(transfer.src.vm_usd_per_h, least_share),
-            self._vm_usd(transfer.dst.vm_usd_per_h, least_share),
-            start_usd,
-        )
-
-        most = self._most_shares(src, dst, relays)
-        flows = len(most)
-        rows = [[1.0] * flows + [0.0, 0.0, -1.0]]
-        rhs, slack = [0.0], [0.0]
-        for end, vms, scarce in zip((SOURCE, DESTINATION), (src, dst), self.scarce, strict=True):
-            if scarce:
-                rows.append(self._connections_row(end))
-                rhs.append(0.0)
-                slack.append(float(vms[1]))
-        if not self.fixed_rate:  # with a fixed rate, these two are bounds on the VMs
-            rows.append([0.0] * flows + [-1.0, 0.0, rate / transfer.src.cap_gbps])
-            rows.append([0.0] * flows + [0.0, -1.0, rate / transfer.dst.cap_gbps])
-            rhs += (0.0, 0.0)
-            slack += (float(src[1]), float(dst[1]))
-        if self.budget_usd < inf:
-            # Counted in budgets, to be of the size of the other rows.
-            unit_usd = self.budget_usd or 1.0
-            row = [c / unit_usd for c in cost]
-            row[-1] -= self.budget_usd / unit_usd
-            rows.append(row)
-            rhs.append(-decided / unit_usd)
-            slack.append(self.budget_usd / unit_usd)
-        if not self.counts_cost:
-            cost = [0.0] * len(cost)
-            decided = 0.0
-        cost[-1] -= worth_usd
-        height = len(rows)
-        program = BoxedSimplex(
-            [row + [float(i == j) for j in range(height)] for i, row in enumerate(rows)],
-            rhs,
-            cost + [0.0] * height,
-            [0.0] * flows + [float(src[0]), float(dst[0]), least_share] + [0.0] * height,
-            [*most, float(src[1]), float(dst[1]), 1.0, *slack],
-        )
-        for k, end in self.limits:
-            vms = src if end == SOURCE else dst
-            if vms[0] < vms[1]:
-                program.add_row(self._limit_row(k, end, len(program.lower)), 0.0, float(vms[1]))
-        return program, decided
-
-    def _connections_row(self, end: int) -> list[float]:
-        """Return the row of one end's connections: those in use, in VMs, less the VMs there."""
-        rate = self.rate_gbps
-        row = [rate / self.direct.connections_gbps if self.direct else 0.0]
-        for relay in self.relays:
-            out = end == SOURCE
-            row += (rate / (relay.in_connections_gbps if out else relay.out_connections_gbps),) * 2
-        return [*row, -float(end == SOURCE), -float(end == DESTINATION), 0.0]
+                constant += (now[0] - was[0]) * self.vm_usd(relay.vm_usd_per_h, 1.0)
+        if all_relays and not node.all_relays:
+            self.limit_all_relays(program, beyond)
+        elif all_relays:
+            column = self.beyond_column
+            program.lower[column], program.upper[column] = beyond
+        return _Node(src, dst, relays, all_relays, program, constant, 1.0)
 
 
 class LeastCost(_Search):
@@ -524,6 +425,14 @@ def _least_share(usd_at_full_rate: float, left_usd: float) -> float:
     if left_usd > 0:
         return usd_at_full_rate / left_usd
     return inf if usd_at_full_rate > 0 or left_usd < 0 else 0.0
+
+
+def _beyond(all_relays: Range | None, relays: list[Range]) -> Range:
+    """Return how many VMs at relays there may be beyond those that each relay has at least."""
+    if all_relays is None:
+        return 0, 0
+    decided = sum([least for least, _ in relays])
+    return max(0, all_relays[0] - decided), all_relays[1] - decided
 
 
 def _rounding(vms: float) -> float:
