@@ -158,6 +158,11 @@ class SiteResources:
         return self.with_path_rows(self.path_rows_above(np.ones_like(self.rate_gbps), 0.0))
 
     @cached_property
+    def spare_path_rows(self) -> Integers:
+        """Positions in :attr:`rows` of what :attr:`with_fixed_vms` leaves out."""
+        return np.nonzero(~np.isin(self.rows, self.with_fixed_vms.rows))[0]
+
+    @cached_property
     def paths(self) -> tuple[Integers, Integers]:
         """Source and destination of all rows of paths in :attr:`rows`; they come last."""
         n = self.count

@@ -18,7 +18,7 @@ from itertools import count
 from math import floor, fsum, gcd, inf
 
 from planner.schedule.program import Relaxation, ScheduleProgram
-from planner.schedule.slot_program import WHOLE
+from planner.schedule.slot_solver import WHOLE
 
 # Iterations of the solver times rows, and what a node takes besides, after which a search stops:
 # about five seconds of a core. Ten transfers with windows of their own take a tenth at most.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from planner.model.answer import Cost, Recommendation
@@ -178,6 +178,8 @@ class SchedulePlan(Recommendation):
     admission : tuple of AdmissionClass
         In the order decided: what a schedule in progress promised, then by priority, and of equal
         priorities those that have a value first.
+    connections : dict
+        Region to the most TCP connections that a VM there needs at a time.
     """
 
     request: dict[str, Any]
@@ -196,6 +198,7 @@ class SchedulePlan(Recommendation):
     vms: dict[str, int]
     busiest: tuple[Busy, ...] = ()
     admission: tuple[AdmissionClass, ...] = ()
+    connections: dict[str, int] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 
     def transfer(self, transfer_id: str) -> TransferSchedule:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.model.shared_resources import Floats
-from planner.schedule.slot_program import WHOLE, SlotProgram, Stop
+from planner.schedule.slot_solver import WHOLE, SlotSolver, Stop
 
 # Next to nothing, as solvers leave it: of a transfer's volume, in one slot over one path.
 SLIVER = 1e-8
@@ -53,7 +53,7 @@ class Relaxation:
     gains: dict[int, float]
 
 
-class ScheduleProgram(SlotProgram):
+class ScheduleProgram(SlotSolver):
     """The program of :mod:`planner.schedule.slot_program` with the questions of a schedule."""
 
     def most_worth(self, worth: Mapping[int, float], least: float) -> Relaxation | None:
@@ -120,6 +120,7 @@ class ScheduleProgram(SlotProgram):
         fixed : dict
             Site to the most that it may get.
         """
+        self._limit_paths_at_both_ends()
         for site, variable in enumerate(self.more_vms):
             self._all_variables[variable].SetBounds(0.0, fixed.get(site, self._solver.infinity()))
         self._aim(dict.fromkeys(self.more_vms, 1.0))

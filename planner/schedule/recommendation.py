@@ -10,7 +10,6 @@ egress fees of all that is admitted and then the earliest times at those fees
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
 
@@ -21,11 +20,13 @@ from planner.model.errors import InputError
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.units import BITS_PER_BYTE
+from planner.model.vm_limits import links_that_take_turns
 from planner.schedule.admission import Contest, admit
 from planner.schedule.best_effort import Waiting, fill_what_is_left
 from planner.schedule.earlier import sped_up
+from planner.schedule.explanation import broken_promises, reason, warnings
 from planner.schedule.plan import AdmissionClass, Period, Remedies, SchedulePlan, TransferSchedule
-from planner.schedule.problem import Pending, ScheduleProblem, schedule_problem
+from planner.schedule.problem import Pending, ScheduleProblem, least_charged_part, schedule_problem
 from planner.schedule.program import ScheduleProgram
 from planner.schedule.progress import ScheduleProgress
 from planner.schedule.remedies import remedies
@@ -102,8 +103,9 @@ class _Schedule:
             self.found.commodities,
         )
         self._send_in_time()
-        self._send_the_rest()
-        self.usage = Usage(self.found.problem, self.found.resources, request, self.sending)
+        self._send_the_rest(prices)
+        self.usage = self._usage(prices)
+        self.bound_usd *= least_charged_part(self.found.problem, prices)
 
     def _send_in_time(self) -> None:
         """Admit, explain what is refused, and schedule what is admitted."""
@@ -188,12 +190,17 @@ class _Schedule:
                         )
                     )
 
-    def _send_the_rest(self) -> None:
+    def _usage(self, prices: Prices) -> Usage:
+        assert self.found
+        found = self.found
+        return Usage(found.problem, found.resources, self.request, prices, self.sending)
+
+    def _send_the_rest(self, prices: Prices) -> None:
         """Give what is left to transfers without a deadline, each over its cheapest path."""
         if not self.untimed:
             return
         assert self.found
-        usage = Usage(self.found.problem, self.found.resources, self.request, self.sending)
+        usage = self._usage(prices)
         hops = {number: self._cheapest_hop(number) for number in self.untimed}
         waiting = []
         for number in self.untimed:
@@ -253,12 +260,13 @@ class _Schedule:
             sorted([*self.progress.done, *made], key=lambda t: order.get(t.id, len(order)))
         )
         verdicts = [transfer.verdict for transfer in transfers]
+        needed = self.usage.connections() if self.usage else {}
         sent = [transfer for transfer in transfers if transfer.verdict != "refused"]
         plan = SchedulePlan(
             plan_id="",
             snapshot=network.snapshot,
             request=self.request.described(),
-            reason=_reason(transfers),
+            reason=reason(transfers),
             now_s=self.now_s,
             end_s=max((transfer.end_s or 0.0 for transfer in sent), default=self.now_s),
             admitted=verdicts.count("admitted"),
@@ -273,9 +281,21 @@ class _Schedule:
             vms=self.usage.most_vms() if self.usage else {},
             busiest=self.usage.busiest() if self.usage else (),
             admission=tuple(self.admission),
-            warnings=notes + self._warnings(made),
+            connections=needed,
+            warnings=notes
+            + broken_promises(self._broken())
+            + warnings(made, self.admission, self.request.explain)
+            + links_that_take_turns(needed, self.request.connections),
         )
         return identified(plan)
+
+    def _broken(self) -> list[str]:
+        """Return the ids of transfers that were admitted before, and no longer are."""
+        return [
+            item.transfer.id
+            for number, item in enumerate(self.pending)
+            if item.known and number in self.timed and number not in self.admitted
+        ]
 
     def _answer(
         self, number: int, periods: tuple[Period, ...], egress_usd: float
@@ -306,47 +326,3 @@ class _Schedule:
         # Of a transfer that has begun, what is sent already counts.
         sent_gb = item.transfer.volume_gb - item.left_gb
         return replace(found, volume_gb=found.volume_gb + sent_gb) if sent_gb else found
-
-    def _warnings(self, made: Sequence[TransferSchedule]) -> tuple[str, ...]:
-        found = [
-            f"{item.transfer.id} was admitted before, but current estimates no longer allow it"
-            for number, item in enumerate(self.pending)
-            if item.known and number in self.timed and number not in self.admitted
-        ]
-        found += [
-            f"{transfer.id} is worth {transfer.value_usd:.2f} USD, less than its egress fees of "
-            f"{transfer.egress_usd:.2f} USD"
-            for transfer in made
-            if transfer.value_usd is not None and transfer.egress_usd > transfer.value_usd
-        ]
-        found += [
-            f"admitted of priority {of.priority}: {_extent(of, of.reached)}. The search for more "
-            f"was cut short; more than {_extent(of, of.bound)} is not possible"
-            for of in self.admission
-            if of.bound > of.reached
-        ]
-        unexplained = sum(t.verdict == "refused" and t.remedies is None for t in made)
-        if unexplained:
-            found.append(
-                f"remedies are given for the first {self.request.explain} refused transfers; "
-                f"{unexplained} more are refused"
-            )
-        return tuple(found)
-
-
-def _reason(transfers: Sequence[TransferSchedule]) -> str:
-    timed = [transfer for transfer in transfers if transfer.deadline_s is not None]
-    refused = [transfer.id for transfer in timed if transfer.verdict == "refused"]
-    if not timed:
-        return "No transfer has a deadline: each is sent as early as possible."
-    if not refused:
-        return "Every deadline can be met." if len(timed) > 1 else "The deadline can be met."
-    names = ", ".join(refused[:5]) + (", ..." if len(refused) > 5 else "")
-    return (
-        f"{len(timed) - len(refused)} of {len(timed)} deadlines can be met together. No schedule "
-        f"on these VMs also meets that of {names} without breaking one of equal or higher priority."
-    )
-
-
-def _extent(of: AdmissionClass, amount: float) -> str:
-    return f"{amount:,.2f} USD" if of.objective == "value" else f"{amount:.0f} transfers"

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import fsum
 
 import numpy as np
 
 from planner.model.answer import Cost
-from planner.model.shared_resources import Floats, SiteResources
-from planner.model.units import S_PER_H
-from planner.model.vm_limits import vms_by_region
+from planner.model.pricing import Pair, Prices, metered_usd_per_gb
+from planner.model.shared_resources import PATH, Floats, SiteResources
+from planner.model.units import BITS_PER_BYTE, S_PER_H
+from planner.model.vm_limits import connections_by_region, vms_by_region
 from planner.schedule.plan import Busy, PathRate, Period
 from planner.schedule.request import ScheduleRequest
 from planner.shuffle.problem import ShuffleProblem
@@ -58,19 +60,23 @@ class Usage:
         problem: ShuffleProblem,
         resources: SiteResources,
         request: ScheduleRequest,
+        prices: Prices,
         sending: Sequence[Sending],
     ) -> None:
         self._problem, self._resources, self._request = problem, resources, request
-        self._sending = sending
+        self._prices, self._sending = prices, sending
         bounds = [time for item in sending for time in (item.start_s, item.end_s)]
         self.cuts_s = np.unique(np.array(bounds, dtype=float))
         periods = max(0, len(self.cuts_s) - 1)
         self.loads = np.zeros((periods, len(resources.rows)))
+        self._links_gbps: list[dict[tuple[int, int], float]] = [{} for _ in range(periods)]
         for item in sending:
             first, last = np.searchsorted(self.cuts_s, (item.start_s, item.end_s))
             for u, v, rate in item.links:
                 for row, load in resources.link_rows(u, v):
                     self.loads[first:last, row] += rate * load
+                for links in self._links_gbps[first:last]:
+                    links[u, v] = links.get((u, v), 0.0) + rate
 
     def site_vms(self) -> Floats:
         """Return the VMs that each site needs in each period, shape (periods, sites)."""
@@ -83,6 +89,19 @@ class Usage:
         """Return the most VMs at a time by region, of those that take part."""
         return vms_by_region(self._problem.regions, self.site_vms().max(axis=0, initial=0.0))
 
+    def connections(self) -> dict[str, int]:
+        """Return the most connections that a VM of each region needs at a time."""
+        most: dict[str, int] = {}
+        for links_gbps, vms in zip(self._links_gbps, self.site_vms(), strict=True):
+            rates = np.zeros_like(self._resources.rate_gbps)
+            for link, rate in links_gbps.items():
+                rates[link] = rate
+            needed = connections_by_region(
+                self._resources, self._problem.regions, rates, vms, self._request.connections
+            )
+            most.update({k: max(count, most.get(k, 0)) for k, count in needed.items()})
+        return {region: most[region] for region in self._problem.regions if region in most}
+
     def cost(self) -> Cost:
         """Return fees and VMs: as many as each period needs, started anew whenever more are."""
         vms = self.site_vms()
@@ -94,16 +113,22 @@ class Usage:
         )
 
     def egress_usd(self) -> dict[int, float]:
-        """Return the fees of each transfer."""
-        found: dict[int, float] = {}
+        """Return the fees of each transfer: its part of what each meter charges for all."""
+        regions = self._problem.regions
+        links_gb: dict[Pair, float] = {}
+        carried: dict[int, list[tuple[Pair, float]]] = {}
         for item in self._sending:
-            length_s = item.end_s - item.start_s
-            usd = sum(
-                rate * length_s * float(self._problem.usd_per_gbit[u, v])
-                for u, v, rate in item.links
-            )
-            found[item.number] = found.get(item.number, 0.0) + usd
-        return found
+            for u, v, rate in item.links:
+                link, gb = (
+                    (regions[u], regions[v]),
+                    rate * (item.end_s - item.start_s) / BITS_PER_BYTE,
+                )
+                links_gb[link] = links_gb.get(link, 0.0) + gb
+                carried.setdefault(item.number, []).append((link, gb))
+        usd_per_gb = metered_usd_per_gb(self._prices, links_gb)
+        return {
+            number: fsum(gb * usd_per_gb[link] for link, gb in of) for number, of in carried.items()
+        }
 
     def relayed_share(self) -> float:
         """Return which part of all volume takes two links."""
@@ -127,7 +152,7 @@ class Usage:
         for row in np.lexsort((np.arange(len(means)), -means)).tolist():
             kind, site, _ = self._resources.row(row)
             region = self._problem.regions[site]
-            if region not in found and peaks[row] > 0:
+            if region not in found and peaks[row] > 0 and kind != PATH:
                 found[region] = Busy(region, kind, float(peaks[row]), float(means[row]))
         return tuple(list(found.values())[:BUSIEST_SHOWN])
 

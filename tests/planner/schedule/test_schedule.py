@@ -219,6 +219,49 @@ def test_best_effort_takes_what_is_left_and_never_waits_while_there_is_room() ->
     assert [t.end_s for t in equals.transfers] == pytest.approx([200, 300])
 
 
+@pytest.mark.parametrize(("connections", "admitted"), [(64, 5), (50, 5), (20, 2), (10, 1)])
+def test_slow_paths_side_by_side_fill_a_fast_vm(connections: int, admitted: int) -> None:
+    """Five paths of 2 Gbit/s, 200 Mbit/s a connection, from a VM of 10 Gbit/s: 50 suffice."""
+    names = ["s", *"abcde"]
+    rate, caps = np.full((6, 6), 2.0), [10.0] * 6
+    np.fill_diagonal(rate, 0.0)
+    network = Network.from_matrices(
+        names, rate, rtt_ms=0.0, per_flow_mbps=100 * rate, egress_gbps=caps, ingress_gbps=caps
+    )
+    asked = tuple(TimedTransfer(n, "s", n, 100, deadline_s=400.0) for n in names[1:])
+    request = ScheduleRequest(asked, connections=connections)
+    plan = recommend_schedule(request, network, FlatPrices(names, 0.02, 1.0))
+    assert (plan.admitted, plan.relayed_share) == (admitted, 0.0)
+    assert plan.end_s == pytest.approx(400)
+    assert plan.connections["s"] == 10 * admitted
+
+
+class FallingPrices(FlatPrices):
+    """The first 100 GB that a meter counts cost 0.10 USD each, what follows 0.04."""
+
+    def egress_usd_per_gb(self, src: str, dst: str, volume_gb: float) -> float:
+        return (0.1 * min(volume_gb, 100) + 0.04 * max(0.0, volume_gb - 100)) / volume_gb
+
+
+def test_fees_are_what_each_meter_counts() -> None:
+    names = ["x:a", "x:b", "y:c"]
+    rate = np.full((3, 3), 4.0)
+    np.fill_diagonal(rate, 0.0)
+    network = Network.from_matrices(names, rate, rtt_ms=0.0, per_flow_mbps=25 * rate)
+    asked = (
+        TimedTransfer("inside", "x:a", "x:b", 50, deadline_s=4000.0),
+        TimedTransfer("out", "x:a", "y:c", 150, deadline_s=4000.0),
+        TimedTransfer("too", "x:b", "y:c", 50, deadline_s=4000.0),
+    )
+    request = ScheduleRequest(asked, relays="none")
+    plan = recommend_schedule(request, network, FallingPrices(names))
+    out = 100 * 0.1 + 100 * 0.04  # 200 GB to the internet, by one meter
+    usd = [transfer.egress_usd for transfer in plan.transfers]
+    assert usd == pytest.approx([50 * 0.1, out * 150 / 200, out * 50 / 200])
+    assert plan.cost_usd.egress == pytest.approx(50 * 0.1 + out)
+    assert 0 < plan.bound_usd <= plan.cost_usd.egress
+
+
 def test_getting_up_to_speed_is_part_of_the_window() -> None:
     names = ["a", "b"]
     network = Network.from_matrices(names, np.array(PAIR), rtt_ms=100.0)

@@ -11,7 +11,8 @@ from scipy.sparse import coo_matrix, hstack, vstack
 
 from planner.model.shared_resources import Floats
 from planner.schedule.program import ScheduleProgram
-from planner.schedule.slot_program import WHOLE, Commodity
+from planner.schedule.slot_program import Commodity
+from planner.schedule.slot_solver import WHOLE
 from tests.planner.schedule.schedules import Full, world
 from tests.planner.schedule.schedules import transfers as random_transfers
 
