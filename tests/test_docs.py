@@ -23,7 +23,7 @@ PYTHON_BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 # What changes from run to run: names of snapshots, and what depends on the age of measurements.
 CHANGING = (
-    (re.compile(r"Snapshot\s+\d{8}-[0-9a-f]{6}"), "Snapshot ID"),
+    (re.compile(r"Snapshot\s+\d{8}-[0-9a-f]{6}(, as\s+of \d{4}\S+)?"), "Snapshot ID"),
     (re.compile(r"Rests on.*?(?=\n\n|\Z)", re.DOTALL), "Rests on ..."),
     (re.compile(r"\(at\s+least\s+[\d.]+x"), "(at least x"),
     (re.compile(r"the bounds\s+say.*?which", re.DOTALL), "the bounds say ... which"),

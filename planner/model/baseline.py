@@ -1,17 +1,14 @@
 """The graph before anything is measured: models in place of samples, always labelled baseline.
 
 Round-trip times come from :mod:`planner.model.backbone`, windows and caps from the VM types of the
-catalogue, and aggregates from what large VMs of each provider reached on a 63-region grid of
-January 2022 (64 connections; open data of the Skyplane project, Apache-2.0), corrected for slow
-start. Bounds are the 90th percentile of each model's error on that grid.
+catalogue, and aggregates from the laws of :mod:`planner.model.throughput`.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from math import inf, sqrt
+from dataclasses import replace
+from math import exp, inf, sqrt
 
 from planner.model import backbone
 from planner.model.catalogue import Catalogue, Region
@@ -20,68 +17,23 @@ from planner.model.estimate import Estimate, Figures, Origin
 from planner.model.link import Link, Site, limit_of
 from planner.model.link_states import Pair
 from planner.model.network import Network, Snapshot
-from planner.model.throughput import DEFAULT_WINDOW_MB, per_flow_mbps
+from planner.model.throughput import (
+    DEFAULT_WINDOW_MB,
+    LAW_CONNECTIONS,
+    UNKNOWN_SPREAD,
+    LawSpread,
+    distance_class,
+    law_of,
+    per_flow_mbps,
+)
 from planner.model.units import MBPS_PER_GBPS
 from planner.model.verification import Verified
 
 AS_OF = "2022-05-01"
 WINDOW_ERROR = 0.33  # a receiver of the type, but with settings not seen: 3 MB +- a third
 CAP_ERROR = 0.06
-UNKNOWN_ERROR = 0.5
-LAW_CONNECTIONS = 64  # of the tests that the laws of aggregates were fitted to
-# Near regions are on the same continent, and there the laws are close to what was measured.
-CLASSES_MS = (20.0, 40.0)
 NO_CAP_KNOWN = Estimate(inf, inf, inf, Origin("baseline", "vm-type-unknown"))
 BY_BACKBONE = Origin("baseline", "backbone")
-
-
-@dataclass(frozen=True, slots=True)
-class AggregateLaw:
-    """Saturated throughput of one VM pair, ``min(limit, scale (RTT / 100 ms)^exponent)``.
-
-    Attributes
-    ----------
-    limit_gbps, scale_gbps : float
-    exponent : float
-        0 where distance does not matter.
-    error : float
-        90th percentile of the relative error on the 2022 grid.
-    near_errors : tuple of float
-        The same for links in each of the classes :data:`CLASSES_MS`, where at least 19 links of the
-        grid are in it and they differ from the rest.
-    """
-
-    limit_gbps: float
-    error: float
-    scale_gbps: float = inf
-    exponent: float = 0.0
-    near_errors: tuple[float, ...] = ()
-
-    def steady_gbps(self, rtt_ms: float) -> float:
-        """Return the throughput at a round-trip time."""
-        if self.exponent == 0:
-            return self.limit_gbps
-        far_gbps: float = self.scale_gbps * (rtt_ms / 100.0) ** self.exponent
-        return min(self.limit_gbps, far_gbps)
-
-    def error_of_class(self, number: int) -> float:
-        """Return the error in a class of distance."""
-        return self.near_errors[number] if number < len(self.near_errors) else self.error
-
-
-# From provider to provider. Azure's egress to other clouds differs so much from pair to pair
-# that its error exceeds the value: measuring it is the first advice.
-AGGREGATE_LAWS: dict[tuple[str, str], AggregateLaw] = {
-    ("aws", "aws"): AggregateLaw(4.84, 0.06),
-    ("aws", "azure"): AggregateLaw(4.86, 0.06),
-    ("aws", "gcp"): AggregateLaw(5.02, 0.06),
-    ("azure", "azure"): AggregateLaw(15.65, 0.24, near_errors=(0.05,)),
-    ("azure", "aws"): AggregateLaw(9.6, 1.07, 4.3, -0.51, near_errors=(0.05, 0.22)),
-    ("azure", "gcp"): AggregateLaw(15.7, 0.67, 7.9, -0.51, near_errors=(0.07, 0.16)),
-    ("gcp", "aws"): AggregateLaw(6.51, 0.34, near_errors=(0.10, 0.11)),
-    ("gcp", "azure"): AggregateLaw(6.87, 0.12),
-    ("gcp", "gcp"): AggregateLaw(6.84, 0.15),
-}
 
 
 def baseline_site(region: str, catalogue: Catalogue, chosen: Mapping[str, str] = {}) -> Site:
@@ -146,41 +98,48 @@ def flow_estimate(window_mb: Estimate, rtt_ms: Estimate, cap_gbps: float) -> Est
     )
 
 
-def distance_class(rtt_ms: Estimate) -> int:
-    """Return which of the classes of distance a link is in; the farther one where it may be."""
-    return bisect_right(CLASSES_MS, rtt_ms.high)
-
-
 def aggregate_estimate(
-    src: Site, dst: Site, rtt_ms: Estimate, proportion: float = 1.0
+    src: Site, dst: Site, rtt_ms: Estimate, proportion: float = 1.0, address: str | None = None
 ) -> Estimate | None:
     """Return one VM pair's saturated throughput from the providers' law and both caps.
 
     None where neither is known. A VM of another size than those that the law is of is taken to
     reach this proportion of it.
     """
-    providers = (src.region.partition(":")[0], dst.region.partition(":")[0])
-    cap = min(src.egress_gbps.expected, dst.ingress_gbps.expected)
-    law = AGGREGATE_LAWS.get(providers)
+    cap = least_cap(src, dst)
+    law = law_of(src.region, dst.region, address)
     if law is None:
-        if cap == inf:
+        if cap.expected == inf:
             return None
-        return Estimate(cap * (1 - UNKNOWN_ERROR), cap, cap, Origin("baseline", "vm-caps"))
-    steady = law.steady_gbps(rtt_ms.expected) * proportion
+        low_gbps = cap.expected * exp(-UNKNOWN_SPREAD.below)
+        return Estimate(low_gbps, cap.expected, cap.high, Origin("baseline", "vm-caps"))
     # VM types whose cap is above the law's VMs are held to the law: it is all that was seen.
-    error = law.error_of_class(distance_class(rtt_ms))
-    if steady > cap:  # the path may carry less than the law says, and even less than the cap
-        error = max(CAP_ERROR, cap * (1 + error) / steady - 1)
-    expected = min(steady, cap)
+    spread = law.spread_of_class(distance_class(rtt_ms.high))
+    error = exp(max(spread)) - 1
+    providers = (src.region.partition(":")[0], dst.region.partition(":")[0])
+    origin = Origin(
+        "baseline", "provider-pair-law", figures=Figures(error=round(error, 2), between=providers)
+    )
+    return within_cap(law.steady_gbps(rtt_ms.expected) * proportion, spread, cap, origin)
+
+
+def least_cap(src: Site, dst: Site) -> Estimate:
+    """Return the cap of one VM that holds a pair: the lower of its egress and ingress caps."""
+    return min(src.egress_gbps, dst.ingress_gbps, key=lambda cap: cap.expected)
+
+
+def within_cap(law_gbps: float, spread: LawSpread, cap: Estimate, origin: Origin) -> Estimate:
+    """Return what a law says of a VM pair whose VMs have a cap.
+
+    Nothing is held to the middle of a cap, whose own bounds tell how surely it is known: the high
+    bound is held to the cap's high bound.
+    """
+    expected = min(law_gbps, cap.expected)
     return Estimate(
-        expected / (1 + error),
+        min(law_gbps * exp(-spread.below), cap.low, expected),
         expected,
-        min(expected * (1 + error), max(cap, expected)),
-        Origin(
-            "baseline",
-            "provider-pair-law",
-            figures=Figures(error=round(error, 2), between=providers),
-        ),
+        max(expected, min(law_gbps * exp(spread.above), cap.high)),
+        origin,
     )
 
 

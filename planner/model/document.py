@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from planner.model.catalogue import Catalogue, Region
 from planner.model.errors import FormatError
-from planner.model.estimate import METHODS, Estimate, Figures, Origin
+from planner.model.estimate import METHODS, Estimate, Figures, Origin, Prior
 from planner.model.link import LIMITED_BY, LINK_FIGURES, SITE_FIGURES, LimitedBy, Link, Site
 from planner.model.link_states import LinkState
 from planner.model.network import Network, Snapshot
@@ -159,6 +159,7 @@ def estimate_as_json(estimate: Estimate) -> dict[str, Any]:
         "measured_at_s": estimate.measured_at_s,
         "samples": estimate.samples,
         "basis": estimate.basis,
+        "prior": estimate.prior and estimate.prior._asdict(),
         "origin": origin_as_json(estimate.origin),
     }
 
@@ -188,7 +189,8 @@ def _finite(figure: float) -> float | None:
 
 def _estimate_of(row: Mapping[str, Any]) -> Estimate:
     low, expected, high = (inf if row[name] is None else row[name] for name in _BOUNDS)
-    return Estimate(low, expected, high, _origin_of(row))
+    prior = row.get("prior")
+    return Estimate(low, expected, high, _origin_of(row), prior and Prior(**prior))
 
 
 def _origin_of(row: Mapping[str, Any]) -> Origin:

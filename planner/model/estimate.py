@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf, sqrt
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from math import exp, inf, log
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 Kind: TypeAlias = Literal["measured", "inferred", "baseline"]
 Bound: TypeAlias = Literal["low", "expected", "high"]
@@ -15,6 +15,7 @@ Method: TypeAlias = Literal[
     "unknown",  # saved before methods were recorded
     "stated",  # by the caller, taken as exact
     "median-of-samples",
+    "contradicted-sample",  # by its law, and there is no other sample
     # Round-trip times
     "opposite-direction",
     "same-cities",
@@ -43,9 +44,7 @@ Method: TypeAlias = Literal[
     "link-state",  # a link that is down
 ]
 
-# How much a measured link may have drifted: a random walk of 5 % in a year. On the January and
-# November 2022 grids the ranks of AWS pairs correlate at 0.995, so the drift is slow.
-DRIFT_PER_SQRT_YEAR = 0.05
+T = TypeVar("T", bound=Any)
 SECONDS_PER_DAY = 86400.0
 DAYS_PER_YEAR = 365.25
 
@@ -64,7 +63,7 @@ class Figures(NamedTuple):
     held_to : HeldTo | None
         What holds a flow below its window over its round-trip time.
     error : float | None
-        Largest relative error of a law.
+        Relative error of a law, at the 5th or the 95th percentile.
     between : (str, str) | None
         The providers, cities or regions that it was taken between.
     vm_type : str | None
@@ -130,6 +129,7 @@ _BASIS: dict[Method, str] = {
     "unknown": "{of.note}",
     "stated": "",
     "median-of-samples": "{of.connections} connections",
+    "contradicted-sample": "one short test far from its law: repeat it",
     "opposite-direction": "the opposite direction",
     "same-cities": "other regions in {of.between[0]} and {of.between[1]}",
     "backbone": "backbone model",
@@ -157,6 +157,36 @@ _BASIS: dict[Method, str] = {
 _AGELESS = frozenset({"shifted-law", "neighbouring-links", "cap-probe-lower-bound"})
 
 
+class Prior(NamedTuple):
+    """What would be believed of a quantity without its own measurements: what these fade to.
+
+    Attributes
+    ----------
+    low, expected, high : float
+    memory_years : float
+        Time in which what measurements say fades to 1/e.
+    """
+
+    low: float
+    expected: float
+    high: float
+    memory_years: float
+
+
+class Fading(NamedTuple):
+    """How far a quantity wanders where nothing but its own measurements is known of it.
+
+    Attributes
+    ----------
+    spread : float
+        Logarithm of the ratio within which it stays.
+    memory_years : float
+    """
+
+    spread: float
+    memory_years: float
+
+
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """What is believed of one quantity.
@@ -164,15 +194,19 @@ class Estimate:
     Attributes
     ----------
     low, expected, high : float
-        Ninety percent of true values should lie between low and high.
+        Ninety percent of later measurements should lie between low and high, half of them above
+        what is expected.
     origin : Origin
         From what it was made.
+    prior : Prior | None
+        What it fades to with age; None where that is not stated.
     """
 
     low: float
     expected: float
     high: float
     origin: Origin = UNKNOWN
+    prior: Prior | None = None
 
     def __repr__(self) -> str:
         """Say the figure, its bounds and what it rests on."""
@@ -199,13 +233,18 @@ class Estimate:
 
     def scaled(self, factor: float) -> Estimate:
         """Return the estimate of so many times the quantity."""
-        return Estimate(self.low * factor, self.expected * factor, self.high * factor, self.origin)
+        prior = self.prior
+        if prior is not None:
+            low, expected, high, memory_years = prior
+            prior = Prior(low * factor, expected * factor, high * factor, memory_years)
+        low, expected, high = self.low, self.expected, self.high
+        return Estimate(low * factor, expected * factor, high * factor, self.origin, prior)
 
     @property
     def measured_at_s(self) -> float | None:
-        """Time from which its bounds widen, seconds since 1970 (UTC): that of the newest sample.
+        """Time from which it ages, seconds since 1970 (UTC): that of the newest sample.
 
-        None where it rests on no samples, or age does not widen them.
+        None where it rests on no samples, or their age does not matter.
         """
         origin = self.origin
         return None if origin.method in _AGELESS else origin.newest_s
@@ -215,25 +254,69 @@ class Estimate:
         """In words, what it was made from."""
         return self.origin.basis
 
-    def aged(self, now_s: float, since_s: float | None = None) -> Estimate:
-        """Return the estimate with bounds widened for its age, in whole days.
+    def aged(
+        self, now_s: float, since_s: float | None = None, otherwise: Fading | None = None
+    ) -> Estimate:
+        """Return the estimate as its age lets it stand, in whole days.
 
-        Bounds that were widened before, for its age at ``since_s``, are widened by the rest.
+        What was measured fades towards its prior. An estimate that was aged before, to
+        ``since_s``, ages by the rest.
+
+        Parameters
+        ----------
+        now_s, since_s : float
+            Seconds since 1970 (UTC).
+        otherwise : Fading, optional
+            How it fades where it has no prior: around itself. Without it, it stays as it is.
         """
         measured_at_s = self.measured_at_s
-        if measured_at_s is None or self.expected <= 0:
+        if measured_at_s is None or self.expected <= 0 or (self.prior or otherwise) is None:
             return self
         days = (now_s - measured_at_s) // SECONDS_PER_DAY
         if since_s is not None:
             days -= max(0.0, (since_s - measured_at_s) // SECONDS_PER_DAY)
         if days <= 0:
             return self
-        drift = DRIFT_PER_SQRT_YEAR * sqrt(days / DAYS_PER_YEAR)
-        below = sqrt((self.expected / self.low - 1) ** 2 + drift**2) if self.low else inf
-        above = sqrt((self.high / self.expected - 1) ** 2 + drift**2)
+        own = _logs(self.low, self.expected, self.high)
+        if self.prior is not None:
+            low, middle, high, memory_years = self.prior
+            prior = _logs(low, middle, high)
+        else:
+            assert otherwise is not None
+            spread, memory_years = otherwise
+            prior = (own[0], spread, spread)
+        kept = exp(-days / (DAYS_PER_YEAR * memory_years))
+        expected, below, above = faded(kept, own, prior)
         return Estimate(
-            self.expected / (1 + below), self.expected, self.expected * (1 + above), self.origin
+            exp(expected - below), exp(expected), exp(expected + above), self.origin, self.prior
         )
+
+
+def _logs(low: float, expected: float, high: float) -> tuple[float, float, float]:
+    """Return what is expected, and how far its bounds are below and above, as logarithms."""
+    return log(expected), log(expected / low) if low > 0 else inf, log(high / expected)
+
+
+def faded(kept: T, own: tuple[T, T, T], prior: tuple[T, T, T]) -> tuple[T, T, T]:
+    """Return what is left of measurements of some age beside what is believed without them.
+
+    A link's level is taken for a stationary process about its prior whose correlation falls
+    exponentially with time (Uhlenbeck and Ornstein, 1930): what is expected fades towards the
+    prior, and the bounds towards those of the prior.
+
+    Parameters
+    ----------
+    kept : float or array
+        Correlation with the level that was measured: 1 for a new measurement, 0 for an old one.
+    own, prior : three floats or arrays each
+        What is expected, and how far its bounds are below and above, as logarithms.
+    """
+    gone = 1.0 - kept * kept
+    return (
+        prior[0] + kept * (own[0] - prior[0]),
+        (gone * prior[1] ** 2 + (kept * own[1]) ** 2) ** 0.5,
+        (gone * prior[2] ** 2 + (kept * own[2]) ** 2) ** 0.5,
+    )
 
 
 STATED = Origin("measured", "stated")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
-from planner.model.estimate import Bound, Estimate
+from planner.model.estimate import Bound, Estimate, Fading
 from planner.model.notebook import html_table
 from planner.model.units import MBPS_PER_GBPS
 
@@ -13,6 +13,11 @@ LimitedBy: TypeAlias = Literal["vm", "window", "path", "unknown"]
 LIMITED_BY: tuple[LimitedBy, ...] = get_args(LimitedBy)
 AT_LIMIT = 0.93
 """A rate above this share of a limit is at it: one test errs by 5 %, a VM's cap by 6 %."""
+# Between 44 regions of Azure and five in America, 90 % of round-trip times changed by less than
+# 12 % from April 2022 to April 2024. What a backbone model leaves open bounds it: 21 %.
+RTT_FADING = Fading(0.2, 10.0)
+# Nobody has measured how windows drift: a receiver's settings may be a third off.
+FLOW_FADING = Fading(0.3, 20.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +57,12 @@ class Link:
         return html_table(f"{self.src} -> {self.dst}", ESTIMATE_CELLS, rows)
 
     def aged(self, now_s: float, since_s: float | None = None) -> Link:
-        """Return the link with bounds widened for age; see :meth:`.Estimate.aged`."""
+        """Return the link as its age lets it stand; see :meth:`.Estimate.aged`."""
         return Link(
             self.src,
             self.dst,
-            self.rtt_ms.aged(now_s, since_s),
-            self.per_flow_mbps.aged(now_s, since_s),
+            self.rtt_ms.aged(now_s, since_s, RTT_FADING),
+            self.per_flow_mbps.aged(now_s, since_s, FLOW_FADING),
             self.aggregate_gbps.aged(now_s, since_s),
             self.loss_pct,
             self.limited_by,

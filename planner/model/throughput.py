@@ -1,4 +1,4 @@
-"""How window, round-trip time and caps make throughput, and what a short test hides.
+"""How window, round-trip time, caps and providers make throughput, and what a short test hides.
 
 Constants were fitted to open measurements between cloud datacenters: a 63-region grid of
 January 2022 (64 connections, 5 s) and a single-connection survey of February 2022 (10 s).
@@ -6,7 +6,10 @@ January 2022 (64 connections, 5 s) and a single-connection survey of February 20
 
 from __future__ import annotations
 
-from math import log2
+from bisect import bisect_right
+from dataclasses import dataclass
+from math import inf, log2
+from typing import NamedTuple, TypeAlias
 
 # Round trips until a bundle of connections, or a fixed transfer, is up to speed.
 RAMP_UP_ROUND_TRIPS = 8.5
@@ -79,3 +82,135 @@ def window_from_flow_mb(throughput_mbps: float, rtt_ms: float, duration_s: float
     for _ in range(8):  # a contraction: the share depends on the window's logarithm
         steady = window_mb / flow_share_of_steady(steady, rtt_ms, duration_s)
     return steady
+
+
+# ---- laws of many connections ------------------------------------------------------------------
+# Laws, spreads and repeat noise are of the grid (one VM each of m5.8xlarge, D32_v5 and
+# n2-standard-32; open data of the Skyplane project, Apache-2.0), corrected for slow start. Memories
+# are from 976 of its pairs measured again ten months later: the correlation of a link's two
+# residuals is ``1 - d^2 / (2 s^2)``, with ``d`` the standard deviation of its change and ``s`` that
+# of the residuals, and falls as ``exp(-t / memory)``. Spreads and noise are natural logarithms of
+# ratios, at the 5th and the 95th percentile.
+
+Providers: TypeAlias = tuple[str, str]
+
+CLASSES_MS = (20.0, 40.0)
+"""Near regions are on the same continent, and there the laws are close to what was measured."""
+LAW_CONNECTIONS = 64  # of the tests that the laws were fitted to
+
+
+class LawSpread(NamedTuple):
+    """How far later tests lie from what is expected, as logarithms of ratios.
+
+    Attributes
+    ----------
+    below, above : float
+        Down to the 5th and up to the 95th percentile.
+    """
+
+    below: float
+    above: float
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateLaw:
+    """Saturated throughput of one VM pair, ``min(limit, scale (RTT / 100 ms)^exponent)``.
+
+    Attributes
+    ----------
+    limit_gbps, scale_gbps : float
+    exponent : float
+        0 where distance does not matter.
+    spread : LawSpread
+        Of links about the law, the noise of one test included.
+    near_spreads : tuple of LawSpread
+        The same for links in each of the classes :data:`CLASSES_MS`, where they differ.
+    noise : float
+        Of one 5 s test about its link's level.
+    memory_years : float
+        Time in which what a measurement says of a link fades to 1/e.
+    """
+
+    limit_gbps: float
+    spread: LawSpread
+    noise: float
+    memory_years: float
+    scale_gbps: float = inf
+    exponent: float = 0.0
+    near_spreads: tuple[LawSpread, ...] = ()
+
+    def steady_gbps(self, rtt_ms: float) -> float:
+        """Return the throughput at a round-trip time."""
+        if self.exponent == 0:
+            return self.limit_gbps
+        far_gbps: float = self.scale_gbps * (rtt_ms / 100.0) ** self.exponent
+        return min(self.limit_gbps, far_gbps)
+
+    def spread_of_class(self, number: int) -> LawSpread:
+        """Return the spread in a class of distance."""
+        return self.near_spreads[number] if number < len(self.near_spreads) else self.spread
+
+
+# Azure's egress to other clouds differs so much from pair to pair that its error exceeds the value:
+# measuring it is the first advice. A memory of half a year is the shortest that ten months can tell
+# from none.
+AGGREGATE_LAWS: dict[Providers, AggregateLaw] = {
+    ("aws", "aws"): AggregateLaw(4.84, LawSpread(0.09, 0.04), 0.01, 10.0),
+    ("aws", "azure"): AggregateLaw(4.86, LawSpread(0.05, 0.03), 0.015, 2.0),
+    ("aws", "gcp"): AggregateLaw(5.02, LawSpread(0.07, 0.03), 0.05, 0.5),
+    ("azure", "azure"): AggregateLaw(
+        15.65,
+        LawSpread(0.15, 0.40),
+        0.05,
+        1.0,
+        near_spreads=(LawSpread(0.02, 0.35), LawSpread(0.02, 0.05)),
+    ),
+    ("azure", "aws"): AggregateLaw(
+        9.6,
+        LawSpread(1.0, 0.55),
+        0.10,
+        3.0,
+        4.3,
+        -0.51,
+        (LawSpread(0.03, 0.02), LawSpread(0.10, 0.20)),
+    ),
+    ("azure", "gcp"): AggregateLaw(
+        15.7,
+        LawSpread(0.70, 0.55),
+        0.15,
+        0.5,
+        7.9,
+        -0.51,
+        (LawSpread(0.10, 0.02), LawSpread(0.15, 0.20)),
+    ),
+    ("gcp", "aws"): AggregateLaw(
+        6.51,
+        LawSpread(0.5, 0.1),
+        0.10,
+        0.5,
+        near_spreads=(LawSpread(0.1, 0.1), LawSpread(0.1, 0.1)),
+    ),
+    ("gcp", "azure"): AggregateLaw(6.87, LawSpread(0.15, 0.06), 0.06, 0.5),
+    ("gcp", "gcp"): AggregateLaw(6.84, LawSpread(0.17, 0.07), 0.06, 0.5),
+}
+# Over private addresses, where they differ from public ones (November 2022).
+PRIVATE_LAWS: dict[Providers, AggregateLaw] = {
+    ("gcp", "gcp"): AggregateLaw(28.0, LawSpread(0.40, 0.25), 0.06, 0.5)
+}
+UNKNOWN_SPREAD = LawSpread(0.7, 0.7)
+UNKNOWN_NOISE = 0.1
+UNKNOWN_MEMORY_YEARS = 1.0
+"""Of providers without a law."""
+
+
+def law_of(src: str, dst: str, address: str | None = None) -> AggregateLaw | None:
+    """Return the law from one region's provider to another's; None where there is none."""
+    providers = (src.partition(":")[0], dst.partition(":")[0])
+    if address == "private" and (law := PRIVATE_LAWS.get(providers)):
+        return law
+    return AGGREGATE_LAWS.get(providers)
+
+
+def distance_class(rtt_ms: float) -> int:
+    """Return which of the classes of distance a link is in, by its highest round-trip time."""
+    return bisect_right(CLASSES_MS, rtt_ms)

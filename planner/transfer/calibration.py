@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
-from math import sqrt
 
-from planner.model.estimate import DAYS_PER_YEAR, DRIFT_PER_SQRT_YEAR, SECONDS_PER_DAY, Estimate
+from planner.model.estimate import SECONDS_PER_DAY, Estimate, Origin, Prior
 from planner.model.link import Link
 from planner.model.network import Network
 from planner.model.units import MBPS_PER_GBPS
@@ -43,10 +42,8 @@ def calibrated(network: Network, verified: Verified, now_s: float) -> Network:
 def _of_path(links: list[Link], path: VerifiedPath, now_s: float) -> list[Link]:
     """Return the links of a path with the bounds that its verification allows."""
     count, achieved = path.connections, path.achieved_gbps
-    # Whole days, as estimates age: bounds that change all the time would be a new answer each time.
-    days = max(0.0, (now_s - path.at_s) // SECONDS_PER_DAY)
-    error = sqrt(MEASURING_ERROR**2 + DRIFT_PER_SQRT_YEAR**2 * days / DAYS_PER_YEAR)
     binding = min(links, key=lambda link: link.rate_gbps(count))
+    error = _error_now(binding.aggregate_gbps.prior, path.at_s, now_s)
     low, high = binding.rate_gbps(count, "low"), binding.rate_gbps(count, "high")
     newest_s = max((link.aggregate_gbps.measured_at_s or 0.0) for link in links)
     if not low / (1 + error) <= achieved <= high * (1 + error) and newest_s > path.at_s:
@@ -67,6 +64,17 @@ def _of_path(links: list[Link], path: VerifiedPath, now_s: float) -> list[Link]:
             new_high = shown_high if achieved > high else min(high, shown_high)
         changed.append(_bounded(link, count, new_low, new_high))
     return changed
+
+
+def _error_now(prior: Prior | None, at_s: float, now_s: float) -> float:
+    """Return the relative error of what one run showed, as it ages with the link that it is of."""
+    about_one = prior and Prior(
+        prior.low / prior.expected, 1.0, prior.high / prior.expected, prior.memory_years
+    )
+    origin = Origin("measured", newest_s=at_s)
+    run = Estimate(1 / (1 + MEASURING_ERROR), 1.0, 1 + MEASURING_ERROR, origin, about_one)
+    run = run.aged(now_s)
+    return max(1 / run.low, run.high) - 1
 
 
 def _bounded(link: Link, connections: int, low_gbps: float, high_gbps: float) -> Link:

@@ -1,50 +1,97 @@
-"""What many connections of one VM pair carry: measured, or from the providers' law.
+"""What many connections of one VM pair carry together: measured, or from the providers' law.
 
-A law (:data:`planner.model.baseline.AGGREGATE_LAWS`) is what VMs of one provider reached towards
-another provider's, by distance. Measured links shift it, those in the same class of distance, and
-most of all those between the same two parts of the world: on the January 2022 grid, another pair of
-Azure and AWS regions within 40 ms at both ends tells a far link within 20 % in the median, the law
-alone within 40 %.
+A law (:mod:`planner.model.throughput`) is what VMs of one provider reached towards another
+provider's, by distance. Measured links show how links of their class lie about it
+(:mod:`.combining`): the same providers and kind of address, at such a distance. Where a class is
+wide, links between the same two parts of the world tell more: on the January 2022 grid, another
+pair of Azure and AWS regions within 40 ms at both ends tells a far link within 20 % in the median,
+the law alone within 40 %.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
-from math import isfinite
+from math import exp, isfinite, log
+from typing import TypeAlias
 
-from planner.model.baseline import aggregate_estimate, distance_class
-from planner.model.estimate import Estimate, Figures, Method, Origin
+import numpy as np
+
+from planner.model.baseline import aggregate_estimate, least_cap, within_cap
+from planner.model.estimate import Addresses, Estimate, Figures, Method, Origin, Prior
 from planner.model.link import Site
-from planner.model.throughput import bundle_share_of_steady
+from planner.model.throughput import (
+    UNKNOWN_MEMORY_YEARS,
+    UNKNOWN_NOISE,
+    UNKNOWN_SPREAD,
+    LawSpread,
+    bundle_share_of_steady,
+    distance_class,
+    law_of,
+)
 from planner.model.units import MBPS_PER_GBPS
 from probes.analysis.ramp import ramp_steps, saturates
-from probes.estimation.bounds import from_values, median, origin_of_many
+from probes.estimation.bounds import (
+    MAD_TO_SIGMA,
+    from_values,
+    median,
+    origin_of_many,
+    origin_of_samples,
+)
+from probes.estimation.combining import (
+    LEAST_LINKS,
+    LEAST_RATIO,
+    SHORT_S,
+    ClassLaw,
+    class_law,
+    combined,
+    tests_of,
+)
 from probes.estimation.series import Pair, Samples, counted, taken_with
 
-# Relative error of one measurement with 64 connections, 90th percentile on the January 2022 grid.
-AGGREGATE_NOISE = 0.05
-# With fewer measured links, a class of distance has no median or no spread of its own.
-LEAST_LINKS_TO_SHIFT = 3
-LEAST_LINKS_FOR_SPREAD = 8
-# Links between the same two parts of the world: both ends this near. They help where the law is far
-# off (Azure's egress to other clouds) and nowhere else, and leave so much of its error.
-NEIGHBOUR_MS = 40.0
-NEIGHBOUR_FROM_ERROR = 0.5
-NEIGHBOUR_SHARE_OF_ERROR = 0.6
+# Links between the same two parts of the world: they help where links of a class differ by half.
+NEIGHBOUR_MS = 25.0
+FARTHEST_NEIGHBOUR_MS = 80.0
+NEIGHBOUR_FROM_SPREAD = 0.5
+NEIGHBOUR_SHARE = 0.4
+"""Of the spread, what neighbours take away at most."""
 OTHER_SIZE = 2.0
 """A VM whose cap differs more from its type's is not of the size that a law is of."""
 USUAL_RTT_MS = Estimate(100.0, 100.0, 100.0)
 """Where no location is known: a law needs some distance."""
+LEAST_GBPS = 1e-6
+
+_Kind: TypeAlias = tuple[str, str, Addresses | None]
+"""Providers, and the kind of address."""
 
 
-def measured_aggregates(
+@dataclass(frozen=True, slots=True)
+class AggregateTests:
+    """The tests of one link that count, in Gbit/s without what slow start cost.
+
+    Attributes
+    ----------
+    alone : Estimate
+        What they say by themselves.
+    values : list of float
+    connections : int
+        0 where they do not say.
+    is_lone : bool
+        Whether there is one test alone, and it is short and from a cold start.
+    """
+
+    alone: Estimate
+    values: list[float]
+    connections: int
+    is_lone: bool
+
+
+def aggregate_tests(
     sites: Mapping[str, Site], samples: Samples, rtts_ms: Mapping[Pair, Estimate]
-) -> tuple[dict[Pair, Estimate], dict[Pair, int]]:
-    """Return saturated throughput in Gbit/s, where measured, and with how many connections."""
-    found: dict[Pair, Estimate] = {}
-    connections: dict[Pair, int] = {}
+) -> dict[Pair, AggregateTests]:
+    """Return the tests of each link that was measured."""
+    found: dict[Pair, AggregateTests] = {}
     for pair, series in samples.of("aggregate_mbps").items():
         rtt = rtts_ms.get(pair)
         used = counted("aggregate_mbps", series, sites)
@@ -57,10 +104,18 @@ def measured_aggregates(
             if rtt and not sample.warmed_up and sample.duration_s:
                 value /= bundle_share_of_steady(rtt.expected, sample.duration_s)
             values.append((value, sample))
-        connections[pair] = most
+        origin = origin_of_samples(used, "measured", "median-of-samples")
+        law = law_of(*pair, origin.address)
         figures = Figures(connections=most) if most else None
-        found[pair] = from_values(values, AGGREGATE_NOISE, figures=figures)
-    return found, connections
+        first = used[0]
+        short = not first.warmed_up and 0.0 < (first.duration_s or 0.0) <= SHORT_S
+        found[pair] = AggregateTests(
+            from_values(values, law.noise if law else UNKNOWN_NOISE, figures=figures),
+            [value for value, _ in values],
+            most,
+            len(used) == 1 and short,
+        )
+    return found
 
 
 def saturated_links(sites: Mapping[str, Site], samples: Samples) -> set[Pair]:
@@ -84,27 +139,8 @@ def saturated_links(sites: Mapping[str, Site], samples: Samples) -> set[Pair]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Shift:
-    """How measured links of one kind differ from the law.
-
-    Attributes
-    ----------
-    ratio : float
-        Median of measured over law.
-    spread : float | None
-        90th percentile of the relative difference from that; None where links are too few.
-    origin : Origin
-        Of what is inferred from the law and this.
-    """
-
-    ratio: float
-    spread: float | None
-    origin: Origin
-
-
 class MeasuredLaw:
-    """The providers' law, as far as measured links bear it out.
+    """The providers' laws, as far as measured links bear them out.
 
     Parameters
     ----------
@@ -130,101 +166,151 @@ class MeasuredLaw:
         self._typed = typed
         self._rtts_ms = rtts_ms
         self._aggregates = aggregates
-        self._ratios: dict[Pair, dict[int, dict[Pair, float]]] = defaultdict(
+        self._ratios: dict[_Kind, dict[int, dict[Pair, float]]] = defaultdict(
             lambda: defaultdict(dict)
         )
+        addresses: dict[Pair, Counter[Addresses | None]] = defaultdict(Counter)
         for (src, dst), estimate in aggregates.items():
-            law = self._law(src, dst, self._rtt(src, dst))
-            if law is not None:
-                of_class = self._ratios[_providers(src, dst)][self._class(src, dst)]
-                of_class[src, dst] = estimate.expected / law.expected
-        self._shifts = {
-            (providers, number): self._shift_of(classes, number)
-            for providers, classes in self._ratios.items()
-            for number in range(max(classes) + 1)
+            address = estimate.origin.address
+            law = self._law(src, dst, self._rtt(src, dst), address)
+            if law is not None and law.origin.method == "provider-pair-law":
+                addresses[_providers(src, dst)][address] += 1
+                of_class = self._ratios[_kind(src, dst, address)][self._class(src, dst)]
+                of_class[src, dst] = log(max(LEAST_RATIO, estimate.expected / law.expected))
+        self._usual_address = {
+            providers: max(counts, key=lambda kind: (counts[kind], kind or ""))
+            for providers, counts in addresses.items()
         }
+        self._classes: dict[tuple[_Kind, int], ClassLaw] = {}
 
     def aggregate(self, src: str, dst: str, rtt_ms: Estimate) -> Estimate | None:
         """Return the saturated throughput to expect of a link, or None where nothing is known."""
-        law = self._law(src, dst, rtt_ms)
-        shift = self._shifts.get((_providers(src, dst), self._class(src, dst)))
-        if law is None or shift is None:
+        address = self._usual_address.get(_providers(src, dst))
+        law = self._law(src, dst, rtt_ms, address)
+        links = self._links_of_class(src, dst, address)
+        if law is None or not links:
             return law
-        cap = self._cap_gbps(src, dst)
-        law_error = law.expected / law.low - 1
-        ratio = shift.ratio
-        error = law_error if shift.spread is None else shift.spread
-        origin = shift.origin
-        if law_error >= NEIGHBOUR_FROM_ERROR and (near := self._neighbours(src, dst)):
-            ratio, error = median(near.values()), law_error * NEIGHBOUR_SHARE_OF_ERROR
-            origin = self._origin("neighbouring-links", near)
-        error = max(error, AGGREGATE_NOISE)
-        expected = min(law.expected * ratio, cap)
-        return Estimate(
-            expected / (1 + error),
-            expected,
-            max(expected, min(expected * (1 + error), cap)),
-            origin,
-        )
+        shift, spread = self._class_law(src, dst, address)
+        method: Method = "shifted-law"
+        if sum(spread) >= NEIGHBOUR_FROM_SPREAD and (near := self._neighbours(src, dst, address)):
+            # The law counts as one link right beside.
+            weight = sum(near.values())
+            shift += sum(w * (links[pair] - shift) for pair, w in near.items()) / (1 + weight)
+            share = 1 - NEIGHBOUR_SHARE * weight / (1 + weight)
+            spread = LawSpread(share * spread.below, share * spread.above)
+            method, links = "neighbouring-links", dict.fromkeys(near, 0.0)
+        origin = origin_of_many(method, [self._aggregates[pair].origin for pair in links])
+        return self._shifted(src, dst, law, ClassLaw(shift, spread), origin)
 
-    def _law(self, src: str, dst: str, rtt_ms: Estimate) -> Estimate | None:
+    def measured(self, tests: Mapping[Pair, AggregateTests]) -> dict[Pair, Estimate]:
+        """Return what tests of links and the laws of their classes say together."""
+        if not tests:
+            return {}
+        priors = [self._prior(pair, of_link.alone) for pair, of_link in tests.items()]
+        middles = np.array([of_link.alone.expected for of_link in tests.values()])
+        deviations = [
+            MAD_TO_SIGMA * median(abs(value - middle) for value in of_link.values)
+            for of_link, middle in zip(tests.values(), middles.tolist(), strict=True)
+        ]
+        count = np.array([len(of_link.values) for of_link in tests.values()])
+        lone = np.array([of_link.is_lone for of_link in tests.values()])
+        noise = np.array([noise for _, noise in priors])
+        low, expected, high = np.log([prior[:3] for prior, _ in priors]).T
+        repeated = tests_of(middles, np.array(deviations), count, lone, noise)
+        found = combined(repeated, expected, expected - low, high - expected)
+        bounds = np.exp(
+            [found.expected - found.below, found.expected, found.expected + found.above]
+        )
+        bounds[1] = np.where(found.expected == repeated.level, middles, bounds[1])  # to the digit
+        estimates = {}
+        for number, (pair, of_link) in enumerate(tests.items()):
+            origin = of_link.alone.origin
+            if found.doubted[number]:
+                origin = origin._replace(method="contradicted-sample")
+            low, middle, high = bounds[:, number].tolist()
+            estimates[pair] = Estimate(low, middle, high, origin, priors[number][0])
+        return estimates
+
+    def _prior(self, pair: Pair, alone: Estimate) -> tuple[Prior, float]:
+        """Return what would be believed of a measured link without its tests, and their noise."""
+        address = alone.origin.address
+        model = law_of(*pair, address)
+        law = self._law(*pair, self._rtt(*pair), address)
+        if model is None or law is None:
+            # Nothing but caps: what was measured, and as little sure as where nothing is known.
+            middle = max(alone.expected, LEAST_GBPS)
+            below, above = (exp(-UNKNOWN_SPREAD.below), exp(UNKNOWN_SPREAD.above))
+            prior = Prior(middle * below, middle, middle * above, UNKNOWN_MEMORY_YEARS)
+            return prior, UNKNOWN_NOISE
+        shifted = self._shifted(*pair, law, self._class_law(*pair, address), law.origin)
+        bounds = (shifted.low, shifted.expected, shifted.high)
+        return Prior(*bounds, model.memory_years), model.noise
+
+    def _shifted(self, src: str, dst: str, law: Estimate, by: ClassLaw, origin: Origin) -> Estimate:
+        cap = least_cap(self._sites[src], self._sites[dst])
+        return within_cap(law.expected * exp(by.shift), by.spread, cap, origin)
+
+    def _law(
+        self, src: str, dst: str, rtt_ms: Estimate, address: Addresses | None
+    ) -> Estimate | None:
         source, destination = self._sites[src], self._sites[dst]
         proportion = _proportion(source.egress_gbps.expected, self._typed[src].egress_gbps.expected)
-        return aggregate_estimate(source, destination, rtt_ms, proportion)
+        return aggregate_estimate(source, destination, rtt_ms, proportion, address)
 
     def links_behind(self, src: str, dst: str, estimate: Estimate) -> list[Pair]:
         """Return the measured links that shift the law for another, given what was made of it."""
+        address = self._usual_address.get(_providers(src, dst))
         if estimate.origin.method == "neighbouring-links":
-            return list(self._neighbours(src, dst))
+            return list(self._neighbours(src, dst, address))
         if estimate.origin.method != "shifted-law":
             return []
-        classes = self._ratios.get(_providers(src, dst), {})
-        return list(_links_of_class(classes, self._class(src, dst)))
+        return list(self._links_of_class(src, dst, address))
 
-    def _neighbours(self, src: str, dst: str) -> dict[Pair, float]:
-        """Return the ratios of measured links whose ends are both near this link's."""
-        links = self._ratios[_providers(src, dst)][self._class(src, dst)]
-        return {
-            (other_src, other_dst): ratio
-            for (other_src, other_dst), ratio in links.items()
-            if self._near(src, other_src) and self._near(dst, other_dst)
-        }
+    def _links_of_class(
+        self, src: str, dst: str, address: Addresses | None
+    ) -> Mapping[Pair, float]:
+        """Return the links of a class of distance; where they are too few, of all classes."""
+        classes = self._ratios.get(_kind(src, dst, address), {})
+        links = classes.get(self._class(src, dst), {})
+        if len(links) >= LEAST_LINKS:
+            return links
+        return {pair: ratio for links in classes.values() for pair, ratio in links.items()}
 
-    def _shift_of(self, classes: Mapping[int, Mapping[Pair, float]], number: int) -> _Shift:
-        """Return the shift of a class of distance; where it has few links, of all classes."""
-        links = _links_of_class(classes, number)
-        ratios = list(links.values())
-        middle = median(ratios)
-        origin = self._origin("shifted-law", links)
-        if len(classes.get(number, {})) < LEAST_LINKS_FOR_SPREAD:
-            return _Shift(middle, None, origin)
-        errors = sorted(max(ratio / middle, middle / ratio) - 1 for ratio in ratios)
-        return _Shift(middle, errors[int(0.9 * (len(errors) - 1))], origin)
+    def _class_law(self, src: str, dst: str, address: Addresses | None) -> ClassLaw:
+        """Return how links of the class of a link lie about their law."""
+        key = (_kind(src, dst, address), self._class(src, dst))
+        if key not in self._classes:
+            kind, number = key
+            model = law_of(src, dst, address)
+            classes = self._ratios.get(kind, {})
+            others = [
+                r for other, links in classes.items() if other != number for r in links.values()
+            ]
+            self._classes[key] = class_law(
+                list(classes.get(number, {}).values()),
+                others,
+                model.spread_of_class(number) if model else UNKNOWN_SPREAD,
+            )
+        return self._classes[key]
 
-    def _origin(self, method: Method, links: Iterable[Pair]) -> Origin:
-        return origin_of_many(method, [self._aggregates[pair].origin for pair in links])
+    def _neighbours(self, src: str, dst: str, address: Addresses | None) -> dict[Pair, float]:
+        """Return measured links whose ends are both near this link's, with their weights."""
+        links = self._links_of_class(src, dst, address)
+        found = {}
+        for pair in links:
+            apart_ms = (self._apart_ms(src, pair[0]), self._apart_ms(dst, pair[1]))
+            if max(apart_ms) < FARTHEST_NEIGHBOUR_MS:
+                found[pair] = exp(-sum(ms * ms for ms in apart_ms) / (2 * NEIGHBOUR_MS**2))
+        return found
 
-    def _near(self, region: str, other: str) -> bool:
-        return region == other or self._rtt(region, other).expected < NEIGHBOUR_MS
+    def _apart_ms(self, region: str, other: str) -> float:
+        return 0.0 if region == other else self._rtt(region, other).expected
 
     def _class(self, src: str, dst: str) -> int:
-        return distance_class(self._rtt(src, dst))
+        return distance_class(self._rtt(src, dst).high)
 
     def _rtt(self, src: str, dst: str) -> Estimate:
         return self._rtts_ms.get((src, dst)) or USUAL_RTT_MS
-
-    def _cap_gbps(self, src: str, dst: str) -> float:
-        return min(self._sites[src].egress_gbps.expected, self._sites[dst].ingress_gbps.expected)
-
-
-def _links_of_class(
-    classes: Mapping[int, Mapping[Pair, float]], number: int
-) -> Mapping[Pair, float]:
-    """Return the links of a class of distance; where they are too few, of all classes."""
-    links = classes.get(number, {})
-    if len(links) >= LEAST_LINKS_TO_SHIFT:
-        return links
-    return {pair: ratio for links in classes.values() for pair, ratio in links.items()}
 
 
 def _proportion(found_gbps: float, of_type_gbps: float) -> float:
@@ -236,3 +322,7 @@ def _proportion(found_gbps: float, of_type_gbps: float) -> float:
 
 def _providers(src: str, dst: str) -> Pair:
     return src.partition(":")[0], dst.partition(":")[0]
+
+
+def _kind(src: str, dst: str, address: Addresses | None) -> _Kind:
+    return *_providers(src, dst), address

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from math import inf
 
-from planner.model.baseline import LAW_CONNECTIONS, baseline_site
+from planner.model.baseline import baseline_site
 from planner.model.catalogue import Catalogue
 from planner.model.estimate import Estimate
 from planner.model.link import Link, limit_of
 from planner.model.network import Network, Snapshot
+from planner.model.throughput import LAW_CONNECTIONS
 from planner.model.units import MBPS_PER_GBPS
-from probes.estimation.aggregates import MeasuredLaw, measured_aggregates, saturated_links
+from probes.estimation.aggregates import MeasuredLaw, aggregate_tests, saturated_links
 from probes.estimation.flows import aggregate_of_flow, flow_of_window, inferred_flow, measured_flows
 from probes.estimation.round_trips import RTT_OF_NO_PLACE, loss_pct, round_trips_ms
 from probes.estimation.series import Samples
@@ -67,10 +68,12 @@ class Estimator:
         typed = {name: baseline_site(name, catalogue, self._vm_types(name)) for name in names}
         rtts = round_trips_ms(names, samples, catalogue)
         flows = measured_flows(typed, samples, rtts)
-        aggregates, connections = measured_aggregates(typed, samples, rtts)
-        sites = with_caps(typed, samples, aggregates, self._stated_gbps, rtts, catalogue)
+        tests = aggregate_tests(typed, samples, rtts)
+        alone = {pair: of_link.alone for pair, of_link in tests.items()}
+        sites = with_caps(typed, samples, alone, self._stated_gbps, rtts, catalogue)
         sites = with_windows(sites, samples, rtts, catalogue)
-        law = MeasuredLaw(sites, typed, rtts, aggregates)
+        law = MeasuredLaw(sites, typed, rtts, alone)
+        aggregates = law.measured(tests)
         saturated = saturated_links(typed, samples)
         tested = {end for pair in flows for end in pair}
         links: dict[str, dict[str, Link]] = {}
@@ -86,7 +89,7 @@ class Estimator:
                 aggregate = aggregates.get(pair) or law.aggregate(src, dst, rtt)
                 if aggregate is None and tested.isdisjoint(pair):
                     continue  # no VM type, no law: nothing to go by
-                opened = connections.get(pair)
+                opened = tests[pair].connections if pair in tests else None
                 flow = flows.get(pair)
                 windows = flow or flow_of_window(sites[src], sites[dst], rtt, catalogue)
                 flow = flow or inferred_flow(windows, aggregate or UNKNOWN, opened)

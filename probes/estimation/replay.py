@@ -1,7 +1,7 @@
 """Replaying history: what would have been recommended at each time, and what it would have got.
 
 At each step, relayd's rule decides for every pair on what was known before
-(:mod:`probes.estimation.rolling`, :mod:`planner.transfer.all_pairs`); what was then measured
+(:mod:`probes.estimation.history_steps`, :mod:`planner.transfer.all_pairs`); what was then measured
 during the step is the truth that the decision is held against, beside three others: always direct,
 always the relay that looked best, and hindsight, which knows the truth. Hindsight picks the best of
 many single measurements, noise included, so that nobody who decides before can quite reach it.
@@ -18,36 +18,32 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.model.units import MBPS_PER_GBPS
 from planner.transfer.all_pairs import (
     DIRECT,
     Floats,
     Outcomes,
-    RateBounds,
     Terms,
     best_relays_by_value,
     choose,
     outcomes,
     path_rates,
-    within_caps,
 )
 from planner.transfer.allocation import EQUAL
-from probes.analysis.cold_tests import steady_rates
-from probes.estimation.aggregates import AGGREGATE_NOISE
-from probes.estimation.bundles import Windows, bundle_rates
-from probes.estimation.flows import FLOW_NOISE
-from probes.estimation.rolling import (
-    RollingBounds,
-    RollingEstimates,
-    SeriesColumns,
-    bounds_of,
-    medians,
-)
-from probes.estimation.round_trips import OPPOSITE_DIRECTION_ERROR, RTT_NOISE
+from probes.estimation.history_steps import Models, Part, Step, Truths, steps_of
 
 STRATEGIES = ("relayd", "direct", "relay", "hindsight")
 SUMS = ("share", "rate_gbps", "time_s", "cost_usd", "value")
-COUNTS = ("decisions", "scored", "carried", "relayed", "hindsight_relays", "right", "near")
+COUNTS = (
+    "decisions",
+    "scored",
+    "carried",
+    "relayed",
+    "hindsight_relays",
+    "right",
+    "near",
+    "foreseen",
+    "covered",
+)
 NEAR = 0.99
 """Of what hindsight has: what counts as having got it."""
 BINS = 1000
@@ -56,7 +52,6 @@ NEVER = -2
 """In place of a choice where none was made yet."""
 
 Places = NDArray[np.int32]
-Truths = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,55 +61,17 @@ class Scene:
     Attributes
     ----------
     terms : Terms
-    egress_gbps, ingress_gbps : RateBounds
-        Caps of one VM by its type, each of length n.
-    usual_rtt_ms, usual_rtt_error : arrays, shape (n, n)
-        Where neither direction was measured.
-    windows : Windows
+    models : Models
     judged : array of bool, shape (n, n)
         Pairs to decide.
     groups : array of int, shape (n, n)
         Group of each pair, from 0.
-    connections : int
-        That one VM opens; 1 rests on single flows.
     """
 
     terms: Terms
-    egress_gbps: RateBounds
-    ingress_gbps: RateBounds
-    usual_rtt_ms: Floats
-    usual_rtt_error: Floats
-    windows: Windows
+    models: Models
     judged: Truths
     groups: NDArray[np.int64]
-    connections: int
-
-    @property
-    def single_flow(self) -> bool:
-        """Whether throughput is that of one connection."""
-        return self.connections == 1
-
-    @property
-    def regions(self) -> int:
-        """How many regions there are."""
-        return len(self.judged)
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """Some steps, with their samples and what is needed of those before.
-
-    Attributes
-    ----------
-    edges_s : array, length steps + 1
-        When steps begin, and when the last one ends.
-    throughput, rtt_ms : SeriesColumns
-        Of ``n * n`` pairs, row by row.
-    """
-
-    edges_s: Floats
-    throughput: SeriesColumns
-    rtt_ms: SeriesColumns
 
 
 @dataclass(slots=True)
@@ -149,7 +106,7 @@ class Tally:
     @classmethod
     def empty(cls, scene: Scene) -> Tally:
         """Return the tally of no steps."""
-        shape, count = (scene.regions, scene.regions), len(STRATEGIES)
+        shape, count = scene.models.shape, len(STRATEGIES)
         groups = int(scene.groups.max(initial=0)) + 1
         return cls(
             0,
@@ -178,109 +135,18 @@ class Tally:
 def replay(part: Part, scene: Scene) -> Tally:
     """Replay some steps in a row."""
     tally = Tally.empty(scene)
-    shape = scene.judged.shape
-    rates, rtts = RollingEstimates(part.throughput), RollingEstimates(part.rtt_ms)
-    rate_ends, rtt_ends = rates.ends(part.edges_s), rtts.ends(part.edges_s)
-    for step in range(len(part.edges_s) - 1):
-        begin, end = rate_ends[:, step], rate_ends[:, step + 1]
-        if not (end > begin).any():
-            continue
-        rtt_ms, rtt_error = _round_trips(rtts, rtt_ends[:, step], scene)
-        believed = _believed(rates, begin, rtt_ms, rtt_error, float(part.edges_s[step]), scene)
-        seen, _ = medians(rtts.values_between(rtt_ends[:, step], rtt_ends[:, step + 1])[0])
-        true_rtt_ms = _either_way(seen.reshape(shape), rtt_ms)
-        values, cold_s = rates.values_between(begin, end)
-        truth, _ = medians(_steady(values, cold_s, true_rtt_ms, scene))
-        estimated = (begin > rates.series.starts[:-1]).reshape(shape)
-        _judge(tally, scene, believed, estimated, rtt_ms, truth.reshape(shape), true_rtt_ms)
+    for step in steps_of(part, scene.models):
+        foreseen = scene.judged & step.estimated & ~np.isnan(step.truth_gbps)
+        tally.counts[COUNTS.index("foreseen")] += foreseen
+        tally.counts[COUNTS.index("covered")] += foreseen & step.covered
+        _judge(tally, scene, step)
     return tally
 
 
-def _round_trips(
-    rtts: RollingEstimates, known: NDArray[np.int64], scene: Scene
-) -> tuple[Floats, Floats]:
-    """Return round-trip times and their relative errors: measured, opposite direction, model."""
-    values, _, newest_s = rtts.newest_values(known)
-    # Their age plays no part: flows are inferred from them as they were.
-    found = bounds_of(values, newest_s, newest_s, RTT_NOISE)
-    shape = scene.judged.shape
-    expected = found.expected.reshape(shape)
-    with np.errstate(invalid="ignore"):
-        error = found.high.reshape(shape) / expected - 1
-    opposite = np.maximum(error.T, OPPOSITE_DIRECTION_ERROR)
-    error = np.where(np.isnan(expected), opposite, error)
-    error = np.where(np.isnan(error), scene.usual_rtt_error, error)
-    return _either_way(expected, scene.usual_rtt_ms), error
-
-
-def _either_way(measured: Floats, otherwise: Floats) -> Floats:
-    """Return round-trip times: measured, else the opposite direction's, else others."""
-    found = np.where(np.isnan(measured), measured.T, measured)
-    return np.where(np.isnan(found), otherwise, found)
-
-
-def _believed(
-    rates: RollingEstimates,
-    known: NDArray[np.int64],
-    rtt_ms: Floats,
-    rtt_error: Floats,
-    now_s: float,
-    scene: Scene,
-) -> RateBounds:
-    """Return the rates of one VM pair as relayd would have estimated them."""
-    values, cold_s, newest_s = rates.newest_values(known)
-    noise = FLOW_NOISE if scene.single_flow else AGGREGATE_NOISE
-    found = bounds_of(_steady(values, cold_s, rtt_ms, scene), newest_s, now_s, noise)
-    shape = scene.judged.shape
-    links = RollingBounds(*(bound.reshape(shape) for bound in found))
-    egress = _raised(scene.egress_gbps, links)
-    ingress = _raised(scene.ingress_gbps, RollingBounds(*(bound.T for bound in links)))
-    if not scene.single_flow:
-        links = bundle_rates(
-            links,
-            rates.newest_connections(known).reshape(shape),
-            scene.connections,
-            rtt_ms,
-            rtt_error,
-            scene.windows,
-        )
-    return RateBounds(*map(within_caps, links, egress, ingress))
-
-
-def _raised(caps: RateBounds, links: RollingBounds) -> RateBounds:
-    """Raise the caps of VMs to what a link has exceeded; rows of `links` are the VMs'."""
-    most = np.nan_to_num(links.expected, nan=-1.0)
-    np.fill_diagonal(most, -1.0)
-    fastest = most.argmax(axis=1)
-    rows = np.arange(len(most))
-    exceeded = most[rows, fastest] > caps.expected
-    return RateBounds(
-        *(
-            np.where(exceeded, link[rows, fastest], cap)
-            for cap, link in zip(caps, links, strict=True)
-        )
-    )
-
-
-def _steady(values_mbps: Floats, cold_s: Floats, rtt_ms: Floats, scene: Scene) -> Floats:
-    if cold_s.any():
-        values_mbps = steady_rates(
-            values_mbps, rtt_ms.ravel()[:, None], cold_s, one_flow=scene.single_flow
-        )
-    return values_mbps / MBPS_PER_GBPS
-
-
-def _judge(
-    tally: Tally,
-    scene: Scene,
-    believed: RateBounds,
-    estimated: Truths,
-    rtt_ms: Floats,
-    truth: Floats,
-    true_rtt_ms: Floats,
-) -> None:
+def _judge(tally: Tally, scene: Scene, step: Step) -> None:
     """Decide every pair, and count what came of it."""
     terms = scene.terms
+    believed, estimated, rtt_ms, truth, true_rtt_ms = step
     chosen, likeliest = choose(terms, believed, rtt_ms)
     known = ~np.isnan(truth)
     # A direct link that is down needs a relay: without one there is nothing to recommend.

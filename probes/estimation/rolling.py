@@ -1,10 +1,10 @@
 """Estimates of measured links at many times, on arrays: what a snapshot would have said then.
 
 The rules are those of :class:`~probes.estimation.Estimator`, with the same constants and, for
-changes of level, the same code: the median of a link's newest samples since it last changed its
-level, at most :data:`~probes.estimation.series.MOST_SAMPLES` of at most thirty days, those with
-the most connections alone, corrected for slow start; bounds from noise, spread and age. A link that
-was not measured yet has no estimate: nothing is inferred from other links.
+changes of level, combination and age, the same code: the median of a link's newest samples since it
+last changed its level, at most :data:`~probes.estimation.series.MOST_SAMPLES` of at most thirty
+days, those with the most connections alone, corrected for slow start. A link that was not measured
+yet has no estimate: nothing is inferred from other links.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.model.estimate import DAYS_PER_YEAR, DRIFT_PER_SQRT_YEAR, SECONDS_PER_DAY
+from planner.model.estimate import SECONDS_PER_DAY
 from probes.analysis.level_shift import LEARNT_FROM, level_shifts
 from probes.estimation.bounds import LEAST_NOISE, MAD_TO_SIGMA, NORMAL_90
 from probes.estimation.series import MEMORY_S, MOST_SAMPLES
@@ -132,30 +132,42 @@ class RollingEstimates:
         return values, self.series.cold_s[rows]
 
 
-def bounds_of(
-    values: Floats, newest_s: Floats, now_s: float | Floats, noise: float
-) -> RollingBounds:
-    """Return medians with bounds for noise, spread and age.
+def bounds_of(values: Floats, noise: float | Floats) -> RollingBounds:
+    """Return medians with bounds for noise and spread.
 
     Parameters
     ----------
     values : array, shape (pairs, most)
         NaN where a pair has fewer.
-    newest_s : array, length pairs
-    now_s : float or array, length pairs
-        When the estimates are used.
-    noise : float
+    noise : float or array, length pairs
         Relative error of one measurement, 90th percentile.
     """
     expected, counts = medians(values)
     with np.errstate(invalid="ignore", divide="ignore"):
-        deviation, _ = medians(np.abs(values - expected[:, None]))
-        spread = np.where(expected > 0, NORMAL_90 * MAD_TO_SIGMA * deviation / expected, 0.0)
+        deviation = deviations(values, expected)
+        spread = np.where(expected > 0, NORMAL_90 * deviation / expected, 0.0)
         error = np.maximum(LEAST_NOISE, np.sqrt(noise**2 / counts + spread**2))
-        days = np.maximum(0.0, (now_s - newest_s) // SECONDS_PER_DAY)
-        drift = DRIFT_PER_SQRT_YEAR * np.sqrt(days / DAYS_PER_YEAR)
-        error = np.sqrt(error**2 + drift**2)
         return RollingBounds(expected / (1 + error), expected, expected * (1 + error))
+
+
+def deviations(values: Floats, middle: Floats) -> Floats:
+    """Return the standard deviation of each row, by the median of absolute deviations."""
+    found, _ = medians(np.abs(values - middle[:, None]))
+    return MAD_TO_SIGMA * found
+
+
+def days_since(newest_s: Floats, now_s: float) -> Floats:
+    """Return the age of estimates in whole days."""
+    found: Floats = np.maximum(0.0, (now_s - newest_s) // SECONDS_PER_DAY)
+    return found
+
+
+def bounds_of_logs(logs: tuple[Floats, Floats, Floats]) -> RollingBounds:
+    """Return bounds from what is expected and how far they are, as logarithms."""
+    expected, below, above = logs
+    return RollingBounds(
+        *(np.exp(bound) for bound in (expected - below, expected, expected + above))
+    )
 
 
 def medians(values: Floats) -> tuple[Floats, Whole]:

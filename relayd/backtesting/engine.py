@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from planner.model.errors import InputError
-from probes.estimation.replay import Part, Scene, Tally, replay
+from probes.estimation.history_steps import Part
+from probes.estimation.replay import Scene, Tally, replay
 from relayd.version import __version__
 
 CONNECT_S = 10.0

@@ -18,7 +18,7 @@ from planner.model.catalogue import Catalogue
 from planner.model.link import Site
 from probes.estimation import THROUGHPUT
 from probes.estimation.current_samples import MOST_JUDGED
-from probes.estimation.replay import Part
+from probes.estimation.history_steps import Part
 from probes.estimation.rolling import SeriesColumns
 from probes.estimation.series import Samples, taken_with
 from probes.samples import Metric, Sample

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.model.answer import Answer
+from probes.estimation.coverage import Coverage
 from probes.estimation.replay import BINS, COUNTS, STRATEGIES, SUMS, Tally
 
 FEWEST_DECISIONS = 30
@@ -74,6 +75,9 @@ class PairsResult:
     near : float | None
         Share that got at least 99 % of what hindsight has.
     strategies : tuple of StrategyResult
+    coverage : Coverage | None
+        How often the direct link's 90 % bounds held what was measured in the step; None where no
+        pair was known before.
     """
 
     pairs: int
@@ -85,6 +89,7 @@ class PairsResult:
     right: float | None = None
     near: float | None = None
     strategies: tuple[StrategyResult, ...] = ()
+    coverage: Coverage | None = None
 
     def of(self, strategy: str) -> StrategyResult:
         """Return the result of one strategy."""
@@ -158,10 +163,13 @@ def summed_up(
         That were replayed.
     """
     counts = {name: int(tally.counts[number][pairs].sum()) for number, name in enumerate(COUNTS)}
+    coverage = Coverage.of(counts["covered"], counts["foreseen"]) if counts["foreseen"] else None
     judged, carried = counts["scored"], counts["carried"]
     with_any = int(np.count_nonzero(tally.counts[COUNTS.index("scored")][pairs]))
     if min(judged, carried) < FEWEST_DECISIONS:
-        return PairsResult(with_any, counts["decisions"], judged, concluded=False)
+        return PairsResult(
+            with_any, counts["decisions"], judged, concluded=False, coverage=coverage
+        )
     # Exact sums: their order, and who computed the parts, leaves no trace.
     sums = [
         {name: fsum(tally.sums[place, number][pairs]) for number, name in enumerate(SUMS)}
@@ -197,6 +205,7 @@ def summed_up(
         counts["right"] / judged,
         counts["near"] / judged,
         tuple(followed),
+        coverage,
     )
 
 

@@ -10,22 +10,20 @@ from typing import Any, ParamSpec, Protocol
 import numpy as np
 
 from planner.model.aliases import resolve_many
-from planner.model.baseline import baseline_rtt_ms, flow_cap_gbps
 from planner.model.catalogue import Catalogue
 from planner.model.errors import DataError, InputError
 from planner.model.network import Network
 from planner.model.pricing import CataloguePrices
 from planner.model.units import BITS_PER_BYTE, S_PER_H
-from planner.transfer.all_pairs import Floats, RateBounds, Terms
+from planner.transfer.all_pairs import Terms
 from planner.transfer.request import TransferRequest
 from probes.analysis.evidence import require
-from probes.estimation.bundles import Windows
-from probes.estimation.replay import Scene, Tally, Truths
-from probes.estimation.rolling import RollingBounds
-from probes.estimation.round_trips import RTT_OF_NO_PLACE
+from probes.estimation.history_steps import Truths
+from probes.estimation.replay import Scene, Tally
 from probes.samples import Metric
 from relayd.backtesting.engine import replay_all
 from relayd.backtesting.history import ReplayHistory, ReplaySpan
+from relayd.backtesting.models import models_of
 from relayd.backtesting.request import BacktestRequest
 from relayd.backtesting.result import (
     FEWEST_DECISIONS,
@@ -197,21 +195,15 @@ def _scene(
     history: ReplayHistory, catalogue: Catalogue, request: TransferRequest, judged: Truths
 ) -> tuple[Scene, list[tuple[str, str]]]:
     """Return what is constant over the replay, and the pair of providers of each group."""
-    regions, sites = history.regions, history.sites
-    network = Network(dict(sites), {region: {} for region in regions})
+    regions = history.regions
+    network = Network(dict(history.sites), {region: {} for region in regions})
     prices = CataloguePrices(catalogue, network)
     count = len(regions)
     egress_usd = np.full((count, count), inf)
-    rtt_ms, rtt_error = np.ones((count, count)), np.zeros((count, count))
     for i, src in enumerate(regions):
         for j, dst in enumerate(regions):
-            if i == j:
-                continue
-            modelled = baseline_rtt_ms(catalogue.region(src), catalogue.region(dst))
-            modelled = modelled or RTT_OF_NO_PLACE
-            rtt_ms[i, j] = modelled.expected
-            rtt_error[i, j] = modelled.high / modelled.expected - 1
-            egress_usd[i, j] = request.volume_gb * _fee(prices, src, dst, request.volume_gb)
+            if i != j:
+                egress_usd[i, j] = request.volume_gb * _fee(prices, src, dst, request.volume_gb)
     names = [region.partition(":")[0] for region in regions]
     providers = sorted({(a, b) for a in names for b in names})
     number = {pair: place for place, pair in enumerate(providers)}
@@ -224,29 +216,8 @@ def _scene(
         request.margin,
     )
 
-    def of_sites(name: str) -> tuple[Floats, Floats, Floats]:
-        found = [getattr(sites[region], name) for region in regions]
-        low, expected, high = (
-            np.array([getattr(estimate, bound) for estimate in found])
-            for bound in ("low", "expected", "high")
-        )
-        return low, expected, high
-
-    windows = Windows(
-        RollingBounds(*of_sites("window_mb")),
-        np.array([flow_cap_gbps(sites[region], catalogue) for region in regions]),
-    )
-    scene = Scene(
-        terms,
-        RateBounds(*of_sites("egress_gbps")),
-        RateBounds(*of_sites("ingress_gbps")),
-        rtt_ms,
-        rtt_error,
-        windows,
-        judged,
-        np.array([[number[a, b] for b in names] for a in names]),
-        request.connections,
-    )
+    groups = np.array([[number[a, b] for b in names] for a in names])
+    scene = Scene(terms, models_of(history, catalogue, request.connections), judged, groups)
     return scene, providers
 
 

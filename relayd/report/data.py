@@ -8,10 +8,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.fields.shared import DEFAULT_CONNECTIONS
 from planner.model.catalogue import Catalogue
 from planner.model.errors import DataError
 from probes.analysis.cold_tests import steady_rates
+from probes.estimation.history_steps import Models
 from probes.samples import Metric
+from relayd.backtesting.history import ReplayHistory
+from relayd.backtesting.models import models_of
 from relayd.store import Store
 from relayd.store.samples.columns import (
     BothKinds,
@@ -41,13 +45,14 @@ class ReportData:
 
     Attributes
     ----------
+    since_s : float | None
     corrected : dict
         By metric of those read so far, how many samples were corrected for slow start.
     """
 
     def __init__(self, store: Store, catalogue: Catalogue, since_s: float | None = None) -> None:
         self._store = store
-        self._since_s = since_s
+        self.since_s = since_s
         self._columns: dict[str, Columns] = {}
         self._medians: dict[str, dict[tuple[str, str], float]] = {}
         self.corrected: dict[Metric, int] = {}
@@ -56,7 +61,7 @@ class ReportData:
     def columns(self, metric: Metric) -> Columns:
         """Return all samples of a metric, with rates of cold tests corrected to steady ones."""
         if metric not in self._columns:
-            columns = read_columns(self._store.database, metric, since_s=self._since_s)
+            columns = read_columns(self._store.database, metric, since_s=self.since_s)
             self._columns[metric] = columns
             if metric in _FROM_COLD:
                 self._correct(columns, metric)
@@ -77,15 +82,23 @@ class ReportData:
             count += int(cold.sum())
         self.corrected[metric] = count
 
+    def history(self, metric: Metric) -> tuple[ReplayHistory, Models]:
+        """Return the samples of a metric in order of time, and what is believed without them."""
+        history = ReplayHistory(self._store, self.catalogue, metric)
+        connections = 1
+        if metric == "aggregate_mbps":
+            connections = max(2, history.most_connections() or DEFAULT_CONNECTIONS)
+        return history, models_of(history, self.catalogue, connections)
+
     def steady_tests(self, metric: Metric) -> Iterator[SteadyTest]:
         """Yield the tests that kept their intervals."""
-        return read_steady_tests(self._store.database, metric, since_s=self._since_s)
+        return read_steady_tests(self._store.database, metric, since_s=self.since_s)
 
     def address_kinds(self, metric: Metric) -> Iterator[BothKinds]:
         """Yield the values of links that were measured over both private and public addresses."""
         if not self._has_both_address_kinds:
             return iter(())
-        return read_address_kinds(self._store.database, metric, since_s=self._since_s)
+        return read_address_kinds(self._store.database, metric, since_s=self.since_s)
 
     @cached_property
     def _has_both_address_kinds(self) -> bool:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from planner.model.document import figures_as_json, figures_of
 from planner.model.errors import InputError
-from planner.model.estimate import Estimate, Figures, Origin
+from planner.model.estimate import Estimate, Figures, Origin, Prior
 from planner.model.link import LINK_FIGURES, SITE_FIGURES, Link, Site
 from relayd.store.database import Database
 from relayd.store.failures import reason
@@ -19,6 +19,10 @@ from relayd.times import utc_date
 
 # In the order of the parameters of _estimate.
 _PARTS = ("low", "expected", "high", "origin", "samples", "links", "newest_s", "oldest_s")
+# Of aggregates alone, in the order of Prior.
+_PRIOR = ("low", "expected", "high", "memory_years")
+_NO_PRIOR = (None,) * len(_PRIOR)
+_PRIOR_COLUMNS = ", ".join(f"links.aggregate_gbps_prior_{part}" for part in _PRIOR)
 
 
 def _columns(table: str, figures: Sequence[str]) -> str:
@@ -40,7 +44,7 @@ _HINTS = {
 }
 _LINKS_OF = (
     f"SELECT src.name, dst.name, {_columns('links', LINK_FIGURES)}, "  # noqa: S608
-    "links.loss_pct, links.limited_by FROM links {index} "
+    f"links.loss_pct, links.limited_by, {_PRIOR_COLUMNS} FROM links {{index}} "
     "{join} regions AS src ON src.id = links.src_id {join} regions AS dst "
     "ON dst.id = links.dst_id WHERE snapshot_key = :snapshot"
 )
@@ -145,6 +149,7 @@ class Snapshots:
                             *origins.columns(link.aggregate_gbps),
                             link.loss_pct,
                             link.limited_by,
+                            *(link.aggregate_gbps.prior or _NO_PRIOR),
                         )
                         for link in links
                     ],
@@ -302,8 +307,8 @@ class Snapshots:
                 row[1],
                 _estimate(origins, *row[2:10]),
                 _estimate(origins, *row[10:18]),
-                _estimate(origins, *row[18:26]),
-                *row[26:],
+                _fading(_estimate(origins, *row[18:26]), *row[28:]),
+                *row[26:28],
             )
 
     def _origins(self, key: int) -> dict[int, Origin]:
@@ -383,3 +388,12 @@ def _estimate(
         kind, method, *_, address, figures = origin
         origin = Origin(kind, method, samples, links, newest_s, oldest_s, address, figures)
     return Estimate(low, expected, high, origin)
+
+
+def _fading(estimate: Estimate, low: float | None, *rest: float) -> Estimate:
+    """Return an estimate with the prior that was saved with it."""
+    if low is None:
+        return estimate
+    return Estimate(
+        estimate.low, estimate.expected, estimate.high, estimate.origin, Prior(low, *rest)
+    )

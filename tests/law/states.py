@@ -79,7 +79,7 @@ def _store(folder: Path, measured_days_ago: float, sa_mbps: float = 2000.0) -> P
     table, db = folder / "measured.csv", folder / "relayd.db"
     rows = ["src,dst,rtt_ms,aggregate_mbps,connections,duration_s,measured_at"]
     for src, dst in permutations(REGIONS, 2):
-        mbps = sa_mbps if (src, dst) == (SRC, DST) else 9600.0
+        mbps = sa_mbps if (src, dst) == (SRC, DST) else 12_000.0 if src == RELAY else 9600.0
         rows.append(f"{src},{dst},120,{mbps:g},64,60,{at_s:.0f}")
     table.write_text("\n".join(rows) + "\n")
     assert main(["import", "csv", str(table), "--db", str(db)]) == 0

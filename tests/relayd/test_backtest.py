@@ -16,6 +16,7 @@ import pytest
 import relayd
 from planner.model.catalogue import Catalogue
 from planner.model.errors import DataError, InputError
+from planner.model.estimate import Bound
 from planner.model.network import Network, Snapshot
 from planner.model.pricing import CataloguePrices
 from planner.model.throughput import bundle_share_of_steady
@@ -23,6 +24,7 @@ from planner.transfer.decision import Decider
 from planner.transfer.options import Option
 from planner.transfer.request import TransferRequest
 from probes.estimation import Estimator
+from probes.estimation.coverage import Coverage
 from probes.estimation.current_samples import add_current
 from probes.samples import Sample
 from relayd.__main__ import main
@@ -141,6 +143,21 @@ def really(step: Step, decider: Decider, path: tuple[str, ...]) -> tuple[float, 
     return rate, time_s if hour_usd == float("inf") else cost + hour_usd * time_s / 3600
 
 
+def in_bounds(step: Step, src: str, dst: str) -> bool:
+    """Whether what a link then carried is within the bounds of before."""
+    link, sites = step.believed.link(src, dst), step.believed.sites
+    bounds: tuple[Bound, Bound] = ("low", "high")
+    low, high = (
+        min(
+            link.rate_gbps(CONNECTIONS, bound),
+            getattr(sites[src].egress_gbps, bound),
+            getattr(sites[dst].ingress_gbps, bound),
+        )
+        for bound in bounds
+    )
+    return bool(low <= step.truth[src, dst] <= high)
+
+
 def path_of(option: Option, decider: Decider) -> tuple[str, ...]:
     request, regions = decider.request, decider.regions
     return (request.src, *(regions[k] for k in option.relays), request.dst)
@@ -155,6 +172,7 @@ def test_a_replay_is_what_relayd_would_have_said(
     samples = history(seed)
     scores: list[tuple[float, float, bool, bool]] = []
     decisions = 0
+    held: list[bool] = []
     for step in steps(samples):
         prices = CataloguePrices(catalogue(), step.believed)
         for src, dst in permutations(REGIONS, 2):
@@ -164,6 +182,8 @@ def test_a_replay_is_what_relayd_would_have_said(
             if (src, dst) not in step.truth:
                 continue
             decisions += 1
+            if step.believed.link(src, dst).aggregate_gbps.source == "measured":
+                held.append(in_bounds(step, src, dst))
             decider = Decider(request, step.believed, prices)
             chosen = path_of(decider.decide().chosen, decider)
             relayed = min(
@@ -199,6 +219,9 @@ def test_a_replay_is_what_relayd_would_have_said(
     followed = found.total.of("relayd")
     assert found.steps == REPLAYED
     assert found.total.decisions == decisions
+    assert found.total.coverage == Coverage.of(sum(held), len(held))
+    by_providers = [group.found.coverage for group in found.by_providers]
+    assert sum(group.predictions for group in by_providers if group) == len(held)
     assert found.total.judged == len(scores) > 50
     assert found.total.relayed == pytest.approx(np.mean(through_relays))
     assert followed.throughput_gbps == pytest.approx(np.mean(rates), rel=1e-9)

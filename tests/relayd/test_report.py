@@ -36,6 +36,7 @@ KEYS = [
     "heterogeneity",
     "relays",
     "stability",
+    "calibration",
     "transients",
     "directions",
     "addresses",
@@ -250,3 +251,25 @@ def test_wrong_options_are_told(
     assert "--since" in said
     assert "does not exist" in said
     assert "--output" in said
+
+
+def test_calibration_counts_what_bounds_of_before_held(tmp_path: Path) -> None:
+    """Daily tests of one level, but for one link that falls to a tenth on the last day."""
+    draw = np.random.default_rng(3)
+    samples = []
+    for src, dst in permutations(REGIONS[:4], 2):
+        for day in range(10):
+            falls = day == 9 and (src, dst) == (REGIONS[0], REGIONS[1])
+            mbps = 4800.0 * draw.normal(1.0, 0.002) * (0.1 if falls else 1.0)
+            at_s = START_S + 86400.0 * day
+            samples.append(Sample(src, dst, "aggregate_mbps", mbps, at_s, "iperf3", 64, 60.0, True))
+    section = report(stored(tmp_path / "days.db", samples))["calibration"]
+    assert section["concluded"]
+    assert section["samples"] == 120
+    of_all = section["figures"]["aggregate_mbps"]["all"]
+    assert of_all["predictions"] == 12 * 9
+    assert of_all["share"] == pytest.approx(1 - 1 / 108)
+    assert of_all["low"] < of_all["share"] < of_all["high"] <= 1
+    assert section["figures"]["aggregate_mbps"]["by_providers"].keys() == {"aws > aws"}
+    assert any("per_flow_mbps: no conclusion" in said for said in section["statements"])
+    assert any("too wide" in said for said in section["statements"])

@@ -63,6 +63,7 @@ def human(found: Backtest) -> str:
         filled(f"{asked} {counts}"),
         _strategies(found),
         _providers(found),
+        _coverage(found),
         *notes_block(found.warnings),
     ]
     return "\n\n".join(blocks)
@@ -147,6 +148,26 @@ def _providers(found: Backtest) -> str:
     )
     rows = [row(f"{group.src} > {group.dst}", group.found) for group in found.by_providers]
     return text.table(header, rows)
+
+
+def _coverage(found: Backtest) -> str:
+    def row(name: str, among: PairsResult) -> tuple[str, ...]:
+        coverage = among.coverage
+        if coverage is None:
+            return (name, "0", "-", "-")
+        between = f"{percent(coverage.low)} to {percent(coverage.high)}"
+        return (name, f"{coverage.predictions:,}", percent(coverage.share), between)
+
+    rows = [row("all", found.total)]
+    rows += [row(f"{group.src} > {group.dst}", group.found) for group in found.by_providers]
+    table = text.table(("from > to", "predictions", "in bounds", "95 % interval"), rows)
+    return (
+        table
+        + "\n"
+        + filled(
+            "In bounds: measurements of direct links within the 90 % bounds of before their step."
+        )
+    )
 
 
 def percent(share: float | None) -> str:

@@ -85,18 +85,28 @@ class EstimateOrigin(ResponseModel):
     figures: EstimateFigures | None = None
 
 
+class EstimatePrior(ResponseModel):
+    """What would be believed without measurements of its own: what these fade to with age."""
+
+    low: float
+    expected: float
+    high: float
+    memory_years: float = Field(description="Time in which measurements fade to 1/e.")
+
+
 class _Estimated(ResponseModel):
     source: Kind
     measured_at_s: float | None = Field(
-        description="Time from which bounds widen, seconds since 1970 (UTC): of the newest sample."
+        description="Time from which it ages, seconds since 1970 (UTC): of the newest sample."
     )
     samples: int = Field(description="How many samples of this very quantity it rests on.")
     basis: str = Field(description="In words, for people, what it was made from.")
+    prior: EstimatePrior | None = Field(description="Null where it fades around itself, or never.")
     origin: EstimateOrigin
 
 
 class Estimate(_Estimated):
-    """What is believed of one quantity; nine of ten true values lie between low and high."""
+    """What is believed of one quantity; nine of ten later tests lie between low and high."""
 
     low: float
     expected: float

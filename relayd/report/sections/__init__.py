@@ -7,6 +7,7 @@ from collections.abc import Callable
 from relayd.report.data import ReportData
 from relayd.report.document import Section
 from relayd.report.sections.addresses import addresses
+from relayd.report.sections.calibration import calibration
 from relayd.report.sections.caps import caps
 from relayd.report.sections.directions import directions
 from relayd.report.sections.fees import fees
@@ -23,6 +24,7 @@ SECTIONS: tuple[Callable[[ReportData], Section], ...] = (
     heterogeneity,
     relays,
     stability,
+    calibration,
     transients,
     directions,
     addresses,

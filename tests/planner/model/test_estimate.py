@@ -23,6 +23,7 @@ from planner.model.estimate import (
     Kind,
     Method,
     Origin,
+    Prior,
     exactly,
 )
 from planner.model.link import Link
@@ -99,7 +100,8 @@ def test_a_sentence_has_the_figures_of_its_method(method: Method, said: str) -> 
 
 @given(rtt=_estimates, flow=_estimates)
 def test_an_estimate_is_the_same_after_json(rtt: Estimate, flow: Estimate) -> None:
-    link = Link("a", "b", rtt, flow, exactly(3.0), limited_by="path")
+    aggregate = replace(exactly(3.0), prior=Prior(1.0, 2.0, 4.0, 0.5))
+    link = Link("a", "b", rtt, flow, aggregate, limited_by="path")
     text = json.dumps(link_as_json(link), allow_nan=False)
     assert link_of(json.loads(text)) == link
 
@@ -121,8 +123,9 @@ def test_what_another_version_says_of_an_origin_is_kept_as_a_sentence() -> None:
     assert link_of(row).aggregate_gbps.origin == Origin("measured", "stated")
 
 
-def test_bounds_widen_with_the_age_of_samples_but_not_of_a_spread_over_links() -> None:
-    one = Estimate(0.9, 1.0, 1.1, Origin("measured", "median-of-samples", 3, 1, 0.0))
+def test_samples_age_but_not_a_spread_over_links() -> None:
+    measured = Origin("measured", "median-of-samples", 3, 1, 0.0)
+    one = Estimate(0.9, 1.0, 1.1, measured, Prior(0.5, 1.0, 2.0, 3.0))
     many = replace(one, origin=Origin("inferred", "shifted-law", 30, 9, 0.0))
     assert one.aged(SECONDS_PER_DAY - 1) == one
     old = one.aged(400 * SECONDS_PER_DAY)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -160,15 +161,17 @@ def test_new_measurements_change_the_plan(tmp_path: Path, relayd: Relayd) -> Non
                 if src != dst:
                     mbps = direct_mbps if (src, dst) == (ends[0], ends[1]) else 6000
                     rows += [
-                        f"{src},{dst},100,{mbps},64,60,2026-05-01T0{hour}:0{i}Z" for i in range(3)
+                        f"{src},{dst},100,{mbps},64,60,{began_s + 3600 * hour + 60 * i:.0f}"
+                        for i in range(3)
                     ]
         table = tmp_path / "measured.csv"
         table.write_text("\n".join(rows) + "\n")
         outcome = relayd("import", "csv", table, "--db", db)
         assert outcome.code == 0, outcome.err
 
+    began_s = time.time() - 10 * 3600
     db = tmp_path / "relayd.db"
-    measured(5000, 1)
+    measured(9000, 1)
     wan = library.open(db)
     plan = wan.plan("azure:eastus", "aws:ap-northeast-1", volume_gb=2000, objective="time")
     kept = wan.replan(plan, moved_gb=300, elapsed_s=480)

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from planner.model.errors import InputError
-from planner.model.estimate import Estimate, Figures, Kind, Origin
+from planner.model.estimate import Estimate, Figures, Kind, Origin, Prior
 from planner.model.link import Link, Site
 from probes.samples import Sample
 from relayd.store import SnapshotRow, Store, open_store
@@ -38,6 +38,9 @@ _FIGURES = Figures(
 )
 
 
+_PRIOR = Prior(0.5, 2.5, 4.5, 1.5)
+
+
 def _estimate(middle: float, kind: Kind = "measured") -> Estimate:
     origin = Origin(kind, "window-over-rtt", 3, 2, 1.6e9, 1.5e9, "private", _FIGURES)
     return Estimate(middle / 2, middle, math.inf, origin)
@@ -50,7 +53,7 @@ def _links(scale: float = 1.0) -> list[Link]:
             dst,
             _estimate(scale * (10 * i + j)),
             _estimate(scale * (100 + i - j), "inferred"),
-            Estimate(1.0, 2.0, 3.0, Origin("baseline", "backbone")),
+            Estimate(1.0, 2.0, 3.0, Origin("baseline", "backbone"), _PRIOR if i > j else None),
             0.25 if i < j else None,
             "path" if i < j else "unknown",
         )
