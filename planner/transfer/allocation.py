@@ -112,6 +112,19 @@ def allocate(
     )
 
 
+def connections_suffice(transfer: TransferProblem, found: Allocation) -> bool:
+    """Whether the VMs of an allocation have the connections that its flows need."""
+    out_use = in_use = 0.0
+    if transfer.direct and found.direct_gbps:
+        out_use = in_use = found.direct_gbps / transfer.direct.connections_gbps
+    for relay in transfer.relays:
+        if flow := found.relay_gbps.get(relay.region):
+            out_use += flow / relay.in_connections_gbps
+            in_use += flow / relay.out_connections_gbps
+    most = 1 + ROUNDING
+    return out_use <= found.src_vms * most and in_use <= found.dst_vms * most
+
+
 def relevant_relays(
     transfer: TransferProblem, rate_limit_gbps: float = inf, relays: Sequence[Relay] | None = None
 ) -> list[Relay]:

@@ -6,8 +6,8 @@ in plain sight prove that no relay can pay; the others come from :mod:`planner.t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from math import inf
 
 from planner.model.units import S_PER_H
@@ -16,6 +16,7 @@ from planner.transfer.allocation import (
     EQUAL,
     Allocation,
     allocate,
+    connections_suffice,
     rate_bound_gbps,
     relay_limit_gbps,
     relevant_relays,
@@ -31,10 +32,11 @@ def least_cost(transfer: TransferProblem, rate_gbps: float) -> Allocation | None
     """Return the cheapest allocation at exactly this rate, or None if there is none."""
     if rate_gbps <= 0:
         return None
-    return (
-        _direct_if_unbeatable(transfer, rate_gbps)
-        or LeastCost(transfer, relevant_relays(transfer, rate_gbps), rate_gbps).run()
-    )
+
+    def search(problem: TransferProblem) -> Allocation | None:
+        return LeastCost(problem, relevant_relays(problem, rate_gbps), rate_gbps).run()
+
+    return _direct_if_unbeatable(transfer, rate_gbps) or _with_connections(transfer, search)
 
 
 def least_value(
@@ -71,21 +73,26 @@ def least_value(
             relays = paying
     if not relays:
         return best
-    relays = relevant_relays(transfer, relays=relays)
-    limit = rate_bound_gbps(transfer, relays)
-    if limit <= 0 or at_least_gbps > limit * (1 + EQUAL):
-        return best
-    if best is None:  # something to start from: one relay alone, else whatever is fastest
-        singles = (alone(relay, at_least_gbps) for relay in relays)
-        best = (
-            next((single for single in singles if single), None)
-            or GreatestRate(transfer, relays, limit, budget_usd, at_least_gbps).run()
-        )
-    if best is None:
-        return None
-    return BestValue(
-        transfer, relays, limit, budget_usd, at_least_gbps, time_value_usd_per_h, best
-    ).run()
+
+    def search(problem: TransferProblem) -> Allocation | None:
+        relays = relevant_relays(problem)
+        limit = rate_bound_gbps(problem, relays)
+        if limit <= 0 or at_least_gbps > limit * (1 + EQUAL):
+            return best
+        start = best
+        if start is None:  # something to start from: one relay alone, else whatever is fastest
+            singles = (alone(relay, at_least_gbps) for relay in relays)
+            start = (
+                next((single for single in singles if single), None)
+                or GreatestRate(problem, relays, limit, budget_usd, at_least_gbps).run()
+            )
+        if start is None:
+            return None
+        return BestValue(
+            problem, relays, limit, budget_usd, at_least_gbps, time_value_usd_per_h, start
+        ).run()
+
+    return _with_connections(replace(transfer, relays=relays), search)
 
 
 def fastest(transfer: TransferProblem, *, budget_usd: float = inf) -> Allocation | None:
@@ -95,9 +102,14 @@ def fastest(transfer: TransferProblem, *, budget_usd: float = inf) -> Allocation
         return None
     best_rate = limit
     if budget_usd < inf:
-        search = GreatestRate(transfer, relevant_relays(transfer), limit, budget_usd)
-        search.best = best_on_path(transfer, None, time_value_usd_per_h=inf, budget_usd=budget_usd)
-        best = search.run()
+        direct = best_on_path(transfer, None, time_value_usd_per_h=inf, budget_usd=budget_usd)
+
+        def search(problem: TransferProblem) -> Allocation | None:
+            found = GreatestRate(problem, relevant_relays(problem), limit, budget_usd)
+            found.best = direct
+            return found.run()
+
+        best = _with_connections(transfer, search)
         if best is None:
             return None
         best_rate = min(best.rate_gbps, limit)
@@ -107,9 +119,62 @@ def fastest(transfer: TransferProblem, *, budget_usd: float = inf) -> Allocation
 
 def most_rate_gbps(transfer: TransferProblem) -> float:
     """Return the greatest rate with every VM that the quotas allow; 0 if there is no path."""
+    bound_gbps = rate_bound_gbps(transfer, transfer.relays)
+    if not any(scarce_connections(transfer, transfer.relays)):
+        return bound_gbps
+    # Most often, the paths that need fewest connections reach what caps and links allow.
+    src_vms, dst_vms, direct = transfer.src.quota, transfer.dst.quota, transfer.direct
+    paths = [
+        (relay.in_connections_gbps, relay.out_connections_gbps, most_gbps)
+        for relay in transfer.relays
+        if (most_gbps := relay_limit_gbps(relay, src_vms, dst_vms)) > 0
+    ]
+    if direct and direct.pair_gbps > 0:
+        connections_gbps = direct.connections_gbps
+        most_gbps = direct.pair_gbps * min(src_vms, dst_vms)
+        paths.append((connections_gbps, connections_gbps, most_gbps))
+    paths.sort(key=lambda path: -min(path[0] * src_vms, path[1] * dst_vms))
+    left_gbps, out_use, in_use = bound_gbps, 0.0, 0.0
+    for out_gbps, in_gbps, most_gbps in paths:
+        flow_gbps = min(left_gbps, most_gbps)
+        left_gbps -= flow_gbps
+        out_use += flow_gbps / out_gbps
+        in_use += flow_gbps / in_gbps
+    if out_use <= src_vms and in_use <= dst_vms:
+        return bound_gbps
+    return rate_duals(replace(transfer, relays=relevant_relays(transfer))).rate_gbps
+
+
+def _with_connections(
+    transfer: TransferProblem, search: Callable[[TransferProblem], Allocation | None]
+) -> Allocation | None:
+    """Return what a search finds, first as if connections were free.
+
+    What it finds then is the optimum if its VMs have the connections for it, as they nearly always
+    do; and without these rows, fewer relays matter.
+    """
     if any(scarce_connections(transfer, transfer.relays)):
-        return rate_duals(transfer).rate_gbps
-    return rate_bound_gbps(transfer, transfer.relays)
+        direct = transfer.direct
+        free = replace(
+            transfer,
+            direct=Direct(direct.pair_gbps, direct.usd_per_gb) if direct else None,
+            relays=[
+                Relay(
+                    relay.region,
+                    relay.in_gbps,
+                    relay.out_gbps,
+                    relay.vm_gbps,
+                    relay.usd_per_gb,
+                    relay.vm_usd_per_h,
+                    relay.quota,
+                )
+                for relay in transfer.relays
+            ],
+        )
+        found = search(free)
+        if found is None or connections_suffice(transfer, found):
+            return found
+    return search(transfer)
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,9 +127,9 @@ class _PlanBuilder:
     ) -> list[int]:
         """Return how many connections each path opens on each of its links.
 
-        As many as its rate needs. Where links are slow, it may also be each connection that is:
-        as long as VMs have connections to spare, a path gets its share of those that its rate
-        was measured with.
+        As many as its rate needs. Where it is not known what limits a link, each of its
+        connections may be slow: as long as VMs have connections to spare, such a path gets its
+        share of those that its rate was measured with.
         """
         if len(flows) == 1:
             return [self._connections(allocation)]
@@ -140,7 +140,9 @@ class _PlanBuilder:
             slowest_flow_gbps = min(link.rate_gbps(1) for link in links)
             pair_gbps = min(link.rate_gbps(each) for link in links)
             needs.append(ceil(flow / slowest_flow_gbps * (1 - EQUAL)))
-            wishes.append(max(0, round(each * flow / pair_gbps) - needs[-1]))
+            unknown = any(link.limited_by == "unknown" for link in links)
+            wished = round(each * flow / pair_gbps) if unknown else 0
+            wishes.append(max(0, wished - needs[-1]))
         spare = each * min(allocation.src_vms, allocation.dst_vms) - sum(needs)
         granted = min(1.0, max(0, spare) / (sum(wishes) or 1))
         return [need + int(wish * granted) for need, wish in zip(needs, wishes, strict=True)]
