@@ -184,6 +184,9 @@ class ScheduleProgram(SlotSolver):
         part = float(self._optimise()[0])
         self._all_variables[divided].SetBounds(0.0, 0.0)
         self._alive[extra].clear()
+        for _, where, _, variable in self._columns:
+            if where == extra:  # or VMs that are added would carry something there
+                self._all_variables[variable].SetUb(0.0)
         self._split = None
         return min(1.0, max(0.0, part))
 
