@@ -1,8 +1,8 @@
 """Makes every number and figure of docs/shuffle-study.md: ``python -m scripts.shuffle_study``.
 
-Random sites of the January 2022 grid shuffle in two views: measured rates with 64 connections a VM,
-and one TCP flow for each transfer. Needs the shared measurements (tests/shared_data.py) and
-matplotlib (the ``study`` group).
+Random sites of the January 2022 grid shuffle in two views: measured caps and paths with as many
+connections as it takes, and one TCP flow for each transfer. Needs the shared measurements
+(tests/shared_data.py) and matplotlib (the ``study`` group).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from planner.fields.shared import DEFAULT_CONNECTIONS_OF_MANY
 from planner.model.network import Network
 from planner.model.shared_resources import Floats
 from planner.model.units import duration_s
@@ -29,10 +30,9 @@ SIZES = (6, 12, 24, 40)
 SEEDS = 20
 # What a Linux receiver with default settings advertises at most: half of tcp_rmem's 6 MiB.
 WINDOW_MB = 3.0
-CONNECTIONS = 64
 PROVIDERS = ("aws", "azure", "gcp")
 NAMES = {"aws": "AWS", "azure": "Azure", "gcp": "GCP", "": "all three"}
-VIEWS = {"caps": "measured caps, 64 connections a VM", "flow": "one TCP flow a transfer"}
+VIEWS = {"caps": "measured caps and paths", "flow": "one TCP flow a transfer"}
 Demands = Callable[[np.random.Generator, int], Floats]
 
 
@@ -106,7 +106,7 @@ def case(view: str, demands: str, sites: int, seed: int, provider: str = "") -> 
         },
         margin=0.0,
         # One flow a transfer is as many as a VM has partners; a plan may give some several.
-        connections=CONNECTIONS if view == "caps" else sites - 1,
+        connections=DEFAULT_CONNECTIONS_OF_MANY if view == "caps" else sites - 1,
     )
     plan = recommend_shuffle(request, part, grid.prices())
     direct = plan.direct

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from planner.solvers.column_generation import GAP
 from scripts.shuffle_study import DEMANDS, PAGE, SEEDS, case, provider_rows, size_rows
 
 
@@ -28,4 +29,4 @@ def test_relays_never_lengthen_a_shuffle_nor_does_a_plan() -> None:
         for view in ("caps", "flow"):
             found = case(view, "skewed", 8, seed)
             assert found.planning >= 1 - 1e-6
-            assert found.relaying >= 1 - 1e-6
+            assert found.relaying >= 1 - GAP

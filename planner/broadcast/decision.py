@@ -74,8 +74,11 @@ class BroadcastDecider:
             in_time = (quick for quick in self._quickest() if not self._late(quick))
             optimum = next(in_time, optimum)
         self._refuse_late(optimum)
+        own = self._without_relays(self.request) if self.relays(optimum) else None
+        if own and own.value <= optimum.value:  # a search apart, which may get further
+            optimum, own = own, None
         gap = max(0.0, optimum.value / bound - 1) if bound > 0 else 0.0
-        chosen = self._certainly_better(optimum)
+        chosen = self._certainly_better(optimum, own)
         gain = low = None
         if star and not self._late(star):
             gain = star.value / optimum.value if optimum.value > 0 else 1.0
@@ -94,15 +97,17 @@ class BroadcastDecider:
         if self.search.star:
             yield self.search.star
 
-    def _certainly_better(self, optimum: BroadcastCandidate) -> BroadcastCandidate:
+    def _certainly_better(
+        self, optimum: BroadcastCandidate, own: BroadcastCandidate | None
+    ) -> BroadcastCandidate:
         """Return the simplest candidate that the optimum is not certain to beat by the margin.
 
-        Direct is simplest; then destinations that forward; then relays, which need their own VMs.
+        Direct is simplest; then `own`, in which destinations forward; then relays, which need their
+        own VMs.
         """
         star, least = self.search.star, 1 + self.request.margin
         plainer = [star] if star and not self._late(star) and optimum is not star else []
-        if self.relays(optimum) and (own := self._without_relays(self.request)):
-            plainer.append(own)
+        plainer += [own] if own else []
         for plain in plainer:
             if self.evaluate.surely_better(optimum, plain) < least:
                 return plain

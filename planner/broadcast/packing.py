@@ -140,7 +140,7 @@ def least_time(trees: Trees, gap: float = GAP) -> Packing:
     trees : Trees
         With at least one tree; gets those found.
     """
-    return _Program(trees, None).solve(gap, MOST_ROUNDS)
+    return PackingProgram(trees, None).solve(gap, MOST_ROUNDS)
 
 
 def least_cost(
@@ -162,7 +162,7 @@ def least_cost(
     enough : float
         A bound, in USD, above which it is of no interest.
     """
-    found = _Program(trees, deadline).solve(gap, most_rounds, enough)
+    found = PackingProgram(trees, deadline).solve(gap, most_rounds, enough)
     return found if np.isfinite(found.objective) else None
 
 
@@ -184,7 +184,7 @@ def fewer_trees(
         if count >= len(order):
             break
         chosen = [trees.add(packing.trees[i]) for i in order[:count]]
-        few = _Program(trees, deadline, chosen).solve(1.0, 0)
+        few = PackingProgram(trees, deadline, chosen).solve(1.0, 0)
         if few.objective <= packing.objective * (1 + worth):
             return replace(few, bound=packing.bound, row_prices=packing.row_prices)
     return packing
@@ -192,10 +192,10 @@ def fewer_trees(
 
 def among(trees: Trees, chosen: Sequence[int]) -> Packing:
     """Return the fastest packing of some trees alone."""
-    return _Program(trees, None, chosen).solve(1.0, 0)
+    return PackingProgram(trees, None, chosen).solve(1.0, 0)
 
 
-class _Program:
+class PackingProgram:
     """One of the two linear programs over the trees found so far, growing tree by tree."""
 
     def __init__(
@@ -285,15 +285,15 @@ class _Program:
         for _ in range(most_rounds):
             if value is None:
                 break
-            prices, tree_price = self._prices()
+            prices, tree_price = self.prices()
             if len(problem.terminals) > QUICK_FIRST and quick_left:
-                weights = self._link_weights(prices)
+                weights = self.link_weights(prices)
                 quick = [
                     arcs
                     for arcs in near_trees(weights, *ends)
                     if weight_of(weights, arcs) < tree_price - gap * abs(value)
                 ]
-                if self._welcome(quick):
+                if self.welcome(quick):
                     quick_left -= 1
                     value = self._optimum()
                     continue
@@ -301,14 +301,14 @@ class _Program:
             fresh = []
             for tried in (smooth, prices):
                 tried = self._normalised(tried)
-                arcs, weight = least_tree(self._link_weights(tried), *ends)
+                arcs, weight = least_tree(self.link_weights(tried), *ends)
                 proven = weight + self._beside_trees(tried)
                 if proven > bound:
                     bound, best_prices, center = proven, tried, tried
                 fresh.append(arcs)
                 if value - bound <= gap * abs(bound) or bound > enough:
                     break
-                if self._welcome([arcs]):
+                if self.welcome([arcs]):
                     break
             else:
                 break  # no tree that the program lacks
@@ -317,13 +317,16 @@ class _Program:
             value = self._optimum()
         return self._packing(value, bound, best_prices)
 
-    def _welcome(self, trees: Sequence[Arcs]) -> bool:
+    def welcome(self, trees: Sequence[Arcs]) -> bool:
         """Add trees to the program; return whether any is new to it."""
-        known = {tree for tree, _ in self.shares}
-        fresh = {self.trees.add(arcs) for arcs in trees} - known
+        fresh = {self.trees.add(arcs) for arcs in trees} - set(self.known())
         for tree in sorted(fresh):
             self._add_tree(tree)
         return bool(fresh)
+
+    def known(self) -> list[int]:
+        """Return the trees that the program has."""
+        return [tree for tree, _ in self.shares]
 
     def _optimum(self) -> float | None:
         if self.solver.Solve() != self.solver.OPTIMAL:
@@ -336,7 +339,7 @@ class _Program:
         rows[:of_sites] = 1.0 / self.limits[:of_sites].sum()
         return np.append(rows if not self.deadline else 0.0 * rows, np.zeros(len(self.relays)))
 
-    def _prices(self) -> tuple[Floats, float]:
+    def prices(self) -> tuple[Floats, float]:
         """Return the prices of rows and of relays, and what the best trees at hand weigh."""
         duals = np.zeros(len(self.limits) + len(self.relay_rows))
         for position, row in self.rows.items():
@@ -349,7 +352,7 @@ class _Program:
             return prices
         return np.asarray(prices / (prices[: len(self.limits)] @ self.limits))
 
-    def _link_weights(self, prices: Floats) -> Floats:
+    def link_weights(self, prices: Floats) -> Floats:
         """Return what the whole volume costs on every link, in the program's unit."""
         problem, rows = self.problem, len(self.limits)
         per_gbit = problem.resources.link_prices(prices[:rows] / self.unit_s)

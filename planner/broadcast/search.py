@@ -19,13 +19,13 @@ from planner.broadcast.packing import (
     Deadline,
     Packing,
     Trees,
-    among,
     fewer_trees,
     least_cost,
     least_time,
 )
 from planner.broadcast.problem import BroadcastProblem
 from planner.broadcast.request import BroadcastRequest
+from planner.broadcast.shallow import pack_within
 from planner.model.shared_resources import Floats
 from planner.model.units import S_PER_H
 from planner.solvers.steiner import EXACT_TERMINALS, Arcs, least_tree, near_trees, weight_of
@@ -41,6 +41,9 @@ ROUNDS = 40
 RAMP_MATTERS = 5e-3
 MIXES = (0.1, 0.3, 1.0, 3.0)
 DEPTHS = 6
+# Up to so many destinations, shallow trees have better ones looked for around them, so often.
+FEW_TERMINALS = 6
+SHALLOW_ROUNDS = 8
 # What is as fast for all purposes.
 AS_FAST = 3e-3
 FRONTIER_POINTS = 6
@@ -139,12 +142,28 @@ class Search:
         for mix in MIXES:
             for arcs in near_trees(prices + mix * round_trips, problem.root, problem.terminals):
                 self.trees.add(arcs)
-        ramps = np.array([self.evaluate.tree_ramp_s(arcs) for arcs in self.trees.found])
-        depths = np.unique(np.quantile(ramps, np.linspace(0, 1, DEPTHS + 1)[:-1]))
-        return [
-            self.evaluate.candidate(among(self.trees, np.nonzero(ramps <= depth)[0].tolist()))
-            for depth in depths
-        ]
+        depths = np.unique(np.quantile(self._ramps_s(), np.linspace(0, 1, DEPTHS + 1)[:-1]))
+        found = [self._within(depth) for depth in depths.tolist()]
+        if len(problem.terminals) > FEW_TERMINALS:
+            return found
+        # Once more near the best, among the depths of what was found meanwhile.
+        best = min(found, key=lambda candidate: candidate.duration_s)
+        ramps = np.unique(self._ramps_s())
+        at = int(np.searchsorted(ramps, best.ramp_s))
+        tried = {candidate.ramp_s for candidate in found}
+        near = ramps[max(0, at - DEPTHS // 2) : at + DEPTHS // 2]
+        found += [self._within(depth) for depth in near.tolist() if depth not in tried]
+        return found
+
+    def _ramps_s(self) -> Floats:
+        return np.array([self.evaluate.tree_ramp_s(arcs) for arcs in self.trees.found])
+
+    def _within(self, depth_s: float) -> BroadcastCandidate:
+        few = len(self.problem.terminals) <= FEW_TERMINALS
+        found = pack_within(
+            self.trees, self.evaluate.tree_ramp_s, depth_s, SHALLOW_ROUNDS if few else 0
+        )
+        return self.evaluate.candidate(found)
 
     def _at(self, row_prices: Floats) -> Floats:
         return np.asarray(self.problem.resources.link_prices(row_prices))

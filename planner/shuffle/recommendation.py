@@ -213,10 +213,10 @@ class _Shuffle:
         if self.direct:
             low = self._range_s(self.direct)[0] / self._range_s(relayed)[1]
             worth = 1 + self.request.margin
+            keep = low < worth
             if self._as_fast(relayed):
-                keep = self.direct.cost.total <= relayed.cost.total * worth
-            else:
-                keep = low < worth
+                cheaper = self.direct.cost.total > relayed.cost.total * worth
+                keep = not cheaper or relayed.duration_s > self.direct.duration_s * (1 + GAP)
             if keep or not _relays(relayed):
                 chosen = self.direct
         deadline_s = self.request.deadline_s

@@ -38,11 +38,11 @@ class Instance:
     def regions(self) -> list[str]:
         return [f"r{i}" for i in range(len(self.rate))]
 
-    def network(self) -> Network:
+    def network(self, rtt_ms: Floats | None = None) -> Network:
         return Network.from_matrices(
             self.regions,
             self.rate,
-            rtt_ms=self.rtt_ms,
+            rtt_ms=self.rtt_ms if rtt_ms is None else rtt_ms,
             per_flow_mbps=self.flows * self.rate / CONNECTIONS * 1000,
             egress_gbps=list(self.egress),
             ingress_gbps=list(self.ingress),

@@ -132,6 +132,41 @@ def test_least_cost_is_that_of_all_trees_and_durations(seed: int) -> None:
     assert found / (1 + plan.gap) <= least * (1 + 1e-6)
 
 
+@pytest.mark.thorough
+@pytest.mark.parametrize("seed", range(12))
+def test_getting_up_to_speed_is_weighed_against_the_rate(seed: int) -> None:
+    """Over all trees no deeper than a limit, for each limit; small volumes, long round trips."""
+    drawn = instance(seed, 5 + seed % 2, 2 + seed % 3, most_vms=2)
+    rtt_ms = np.random.default_rng(seed).uniform(10, 300, drawn.rate.shape)
+    volume_gb = [100.0, 10.0, 3.0][seed % 3]
+    request = replace(drawn.request("time"), volume_gb=volume_gb)
+    plan = recommend_broadcast(request, drawn.network(rtt_ms), drawn.prices())
+    trees = all_trees(drawn)
+    ramps_s = np.array([ramp_s(arcs, rtt_ms, request.destinations) for arcs in trees])
+    limits_s = np.quantile(ramps_s, np.linspace(0, 1, 40), method="lower")
+    least_s = min(
+        limit_s
+        + least_time_of_trees(
+            drawn, [a for a, r in zip(trees, ramps_s, strict=True) if r <= limit_s], 8 * volume_gb
+        )
+        for limit_s in limits_s.tolist()
+    )
+    assert plan.bound_s <= least_s * (1 + 1e-6)
+    assert plan.duration_s / (1 + plan.gap) <= least_s * (1 + 1e-6)
+    # Shallow trees are searched locally, and not exactly.
+    assert plan.duration_s <= least_s * 1.05
+
+
+def ramp_s(
+    arcs: tuple[tuple[int, int], ...], rtt_ms: np.ndarray, destinations: tuple[str, ...]
+) -> float:
+    """Return what getting up to speed adds: 8.5 round trips of the longest path."""
+    at = {0: 0.0}
+    for tail, head in arcs:
+        at[head] = at[tail] + float(rtt_ms[tail, head])
+    return 8.5 * max(at[site] for site in range(1, 1 + len(destinations))) / 1000
+
+
 @pytest.mark.parametrize("seed", range(examples(40)))
 def test_packings_are_as_fast_as_flows_to_every_destination(seed: int) -> None:
     n = 6 + seed % 4
