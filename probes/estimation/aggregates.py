@@ -11,7 +11,7 @@ the law alone within 40 %.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import exp, isfinite, log
 from typing import TypeAlias
@@ -169,10 +169,11 @@ class MeasuredLaw:
         self._ratios: dict[_Kind, dict[int, dict[Pair, float]]] = defaultdict(
             lambda: defaultdict(dict)
         )
+        self._laws: dict[Pair, Estimate | None] = {}
         addresses: dict[Pair, Counter[Addresses | None]] = defaultdict(Counter)
         for (src, dst), estimate in aggregates.items():
             address = estimate.origin.address
-            law = self._law(src, dst, self._rtt(src, dst), address)
+            law = self._laws[src, dst] = self._law(src, dst, self._rtt(src, dst), address)
             if law is not None and law.origin.method == "provider-pair-law":
                 addresses[_providers(src, dst)][address] += 1
                 of_class = self._ratios[_kind(src, dst, address)][self._class(src, dst)]
@@ -182,6 +183,8 @@ class MeasuredLaw:
             for providers, counts in addresses.items()
         }
         self._classes: dict[tuple[_Kind, int], ClassLaw] = {}
+        self._origins: dict[tuple[_Kind, int], Origin] = {}
+        self._near: dict[str, Mapping[str, float]] = {}
 
     def aggregate(self, src: str, dst: str, rtt_ms: Estimate) -> Estimate | None:
         """Return the saturated throughput to expect of a link, or None where nothing is known."""
@@ -191,15 +194,18 @@ class MeasuredLaw:
         if law is None or not links:
             return law
         shift, spread = self._class_law(src, dst, address)
-        method: Method = "shifted-law"
         if sum(spread) >= NEIGHBOUR_FROM_SPREAD and (near := self._neighbours(src, dst, address)):
             # The law counts as one link right beside.
             weight = sum(near.values())
             shift += sum(w * (links[pair] - shift) for pair, w in near.items()) / (1 + weight)
             share = 1 - NEIGHBOUR_SHARE * weight / (1 + weight)
             spread = LawSpread(share * spread.below, share * spread.above)
-            method, links = "neighbouring-links", dict.fromkeys(near, 0.0)
-        origin = origin_of_many(method, [self._aggregates[pair].origin for pair in links])
+            origin = self._origin("neighbouring-links", near)
+        else:
+            key = (_kind(src, dst, address), self._class(src, dst))
+            if key not in self._origins:
+                self._origins[key] = self._origin("shifted-law", links)
+            origin = self._origins[key]
         return self._shifted(src, dst, law, ClassLaw(shift, spread), origin)
 
     def measured(self, tests: Mapping[Pair, AggregateTests]) -> dict[Pair, Estimate]:
@@ -235,7 +241,7 @@ class MeasuredLaw:
         """Return what would be believed of a measured link without its tests, and their noise."""
         address = alone.origin.address
         model = law_of(*pair, address)
-        law = self._law(*pair, self._rtt(*pair), address)
+        law = self._laws[pair]
         if model is None or law is None:
             # Nothing but caps: what was measured, and as little sure as where nothing is known.
             middle = max(alone.expected, LEAST_GBPS)
@@ -276,6 +282,9 @@ class MeasuredLaw:
             return links
         return {pair: ratio for links in classes.values() for pair, ratio in links.items()}
 
+    def _origin(self, method: Method, links: Iterable[Pair]) -> Origin:
+        return origin_of_many(method, [self._aggregates[pair].origin for pair in links])
+
     def _class_law(self, src: str, dst: str, address: Addresses | None) -> ClassLaw:
         """Return how links of the class of a link lie about their law."""
         key = (_kind(src, dst, address), self._class(src, dst))
@@ -296,15 +305,23 @@ class MeasuredLaw:
     def _neighbours(self, src: str, dst: str, address: Addresses | None) -> dict[Pair, float]:
         """Return measured links whose ends are both near this link's, with their weights."""
         links = self._links_of_class(src, dst, address)
+        near_src, near_dst = self._nearby(src), self._nearby(dst)
         found = {}
         for pair in links:
-            apart_ms = (self._apart_ms(src, pair[0]), self._apart_ms(dst, pair[1]))
-            if max(apart_ms) < FARTHEST_NEIGHBOUR_MS:
-                found[pair] = exp(-sum(ms * ms for ms in apart_ms) / (2 * NEIGHBOUR_MS**2))
+            if (out_ms := near_src.get(pair[0])) is not None and pair[1] in near_dst:
+                squares = out_ms**2 + near_dst[pair[1]] ** 2
+                found[pair] = exp(-squares / (2 * NEIGHBOUR_MS**2))
         return found
 
-    def _apart_ms(self, region: str, other: str) -> float:
-        return 0.0 if region == other else self._rtt(region, other).expected
+    def _nearby(self, region: str) -> Mapping[str, float]:
+        """Return the round-trip times to regions in the same part of the world, and to itself."""
+        if region not in self._near:
+            apart_ms = {other: self._rtt(region, other).expected for other in self._sites}
+            apart_ms[region] = 0.0
+            self._near[region] = {
+                other: ms for other, ms in apart_ms.items() if ms < FARTHEST_NEIGHBOUR_MS
+            }
+        return self._near[region]
 
     def _class(self, src: str, dst: str) -> int:
         return distance_class(self._rtt(src, dst).high)
