@@ -25,8 +25,9 @@ PYTHON_BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 CHANGING = (
     (re.compile(r"Snapshot\s+\d{8}-[0-9a-f]{6}(, as\s+of \d{4}\S+)?"), "Snapshot ID"),
     (re.compile(r"Rests on.*?(?=\n\n|\Z)", re.DOTALL), "Rests on ..."),
-    (re.compile(r"\(at\s+least\s+[\d.]+x"), "(at least x"),
-    (re.compile(r"the bounds\s+say.*?which", re.DOTALL), "the bounds say ... which"),
+    (re.compile(r"\([\d.]+x\s+to\s+[\d.]+x"), "(x to x"),
+    (re.compile(r"The best relay\s+carries\s.*?with\s+a\s+probability\s+of\s+\d+%"), "The odds"),
+    (re.compile(r"with\s+a\s+probability\s+of\s+\d+%"), "with a probability of P"),
     (re.compile(r'"plan_id": "\w+"'), '"plan_id": ID'),
 )
 

@@ -102,11 +102,11 @@ def frontier_field() -> Any:
     )
 
 
-def margin_field(*, deprecated: bool = False) -> Any:
-    """Declare how much a relay must surely gain."""
+def margin_field(must: str = "surely gain", *, deprecated: bool = False) -> Any:
+    """Declare how much a relay must gain."""
     return field(
         Proportion(0.0, MOST_MARGIN),
-        "What relays must surely gain before they are recommended; 0.1 is ten percent.",
+        f"What relays must {must} before they are recommended; 0.1 is ten percent.",
         default=DEFAULT_MARGIN,
         example="10%",
         group="goal",

@@ -24,6 +24,7 @@ from typing import Literal
 from planner.model.errors import DataError, InputError
 from planner.model.throughput import LEAST_SHARE, MBIT_PER_MB, flow_ramp_up_s, window_limited_mbps
 from planner.single_flow.flow_tests import TEST_ERROR, FlowEvidence, FlowTest, Pair, check_positive
+from planner.solvers.joint import Gain, Risk, compared, multiples, spread
 
 __all__ = ["FlowAnswer", "FlowPrediction", "FlowTest", "predict"]
 
@@ -57,20 +58,22 @@ class FlowPrediction:
 
 @dataclass(frozen=True, slots=True)
 class FlowAnswer:
-    """Direct or a relay, for one flow.
+    """Direct or a relay, for one flow, by the rule of :mod:`planner.solvers.joint`.
 
     Attributes
     ----------
     verdict : str
-        ``direct`` or ``relay``: which is faster, by the margin asked for.
+        ``direct`` or ``relay``: which has less expected regret, at the margin asked for.
     direct : FlowPrediction | None
         None where nothing is known of the path.
     relays : tuple of FlowPrediction
         Fastest first.
     gain : float | None
         Of the best relay over direct, in throughput.
-    gain_low : float | None
-        The same with the relay at its low and direct at its high bound.
+    gain_low, gain_high : float | None
+        Its 90 % range, where errors that both paths share cancel.
+    probability : float | None
+        That it is at least the margin.
     left_out : mapping
         Relay to why its path cannot be predicted.
     """
@@ -81,6 +84,8 @@ class FlowAnswer:
     gain: float | None
     gain_low: float | None
     left_out: Mapping[str, str]
+    gain_high: float | None = None
+    probability: float | None = None
 
     @property
     def chosen(self) -> FlowPrediction:
@@ -99,6 +104,7 @@ def predict(
     relays: Sequence[str] | None = None,
     duration_s: float | None = None,
     margin: float = 0.0,
+    risk: Risk = "neutral",
 ) -> FlowAnswer:
     """Predict what one flow reaches direct and through each relay, and which is faster.
 
@@ -117,6 +123,9 @@ def predict(
         Length of the test or transfer from a cold start; the steady rate if left out.
     margin : float
         What a relay must gain to be preferred; 0.1 is ten percent.
+    risk : Risk
+        How to weigh the regret of having relayed in vain; see
+        :data:`planner.solvers.joint.RISK_WEIGHTS`.
 
     Raises
     ------
@@ -155,15 +164,44 @@ def predict(
         return FlowAnswer("relay", None, tuple(found), None, None, left_out)
     if not found:
         return FlowAnswer("direct", direct, (), None, None, left_out)
-    gain = found[0].throughput_mbps / direct.throughput_mbps
+    gain = _gain(evidence, direct, found[0], margin, risk)
     return FlowAnswer(
-        "relay" if gain > 1 + margin else "direct",
+        "relay" if gain.worth else "direct",
         direct,
         tuple(found),
-        gain,
-        found[0].throughput_mbps_low / direct.throughput_mbps_high,
+        gain.expected,
+        gain.low,
         left_out,
+        gain.high,
+        gain.probability,
     )
+
+
+def _gain(
+    evidence: FlowEvidence,
+    direct: FlowPrediction,
+    relayed: FlowPrediction,
+    margin: float,
+    risk: Risk,
+) -> Gain:
+    """Return the gain of a relay: each link has an error of its own, but a host only one window."""
+    dimensions: dict[object, int] = {}
+
+    def drawn_mbps(path: FlowPrediction) -> list[float]:
+        limits = []
+        for pair in pairwise(path.hosts):
+            link = _link(evidence, *pair)
+            cause = pair[1] if link.is_by_window else pair
+            dimension = dimensions.setdefault(cause, len(dimensions))
+            one_side = spread(1.0, 1 + link.error)
+            mbps = link.steady_mbps * path.throughput_mbps / path.steady_mbps
+            limits.append(
+                [mbps * multiple for multiple in multiples(one_side, one_side, dimension)]
+            )
+        return [min(draw) for draw in zip(*limits, strict=True)]
+
+    ratios = [y / x for x, y in zip(drawn_mbps(direct), drawn_mbps(relayed), strict=True)]
+    return compared(relayed.throughput_mbps / direct.throughput_mbps, ratios, margin, risk)
 
 
 def _evidence(
@@ -185,6 +223,7 @@ class _Link:
     error: float
     rtt_ms: float | None
     limit: str
+    is_by_window: bool = False
 
     def ramp_up_s(self, rate_mbps: float) -> float:
         """Return what getting up to a rate costs; 0 where the round-trip time is not known."""
@@ -245,4 +284,4 @@ def _link(evidence: FlowEvidence, src: str, dst: str) -> _Link:
         return _Link(name, cap, TEST_ERROR, rtt_ms, "a cap that tests over short distances met")
     where = f"from {window.tests} tests" if window.tests else "Linux's default"
     limit = f"window of {window.window_mb:.2f} MB ({where}) over {rtt_ms:.0f} ms"
-    return _Link(name, by_window, window.error, rtt_ms, limit)
+    return _Link(name, by_window, window.error, rtt_ms, limit, is_by_window=True)

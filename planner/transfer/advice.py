@@ -22,6 +22,7 @@ from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS, gbps_text
 from planner.transfer.bottlenecks import Bottlenecks
 from planner.transfer.decision import Decider, Decision
 from planner.transfer.options import Option
+from planner.transfer.plan import MeasureFirst
 from planner.transfer.single_path import greatest_rate_gbps
 
 WORTH_ADVISING = 1.05  # do not advise what gains less than five percent
@@ -30,6 +31,8 @@ LINKS_TO_JUDGE_A_VM = 3
 WORTH_A_CHANGE = 1.5  # of VM type
 PROBE_S = 10.0
 MOST_MORE_VMS = 7
+# Probabilities that a relay is worth the margin between which a measurement may change the verdict.
+UNDECIDED = (0.05, 0.95)
 LEAST_SAVED_BY_VM_S = 5.0  # starting a VM to save less is not worthwhile
 
 
@@ -229,19 +232,37 @@ class Adviser:
             )
         ]
 
-    def _measure(self) -> list[Advice]:
-        """Advise which link to measure where the bounds leave the verdict open."""
-        decision = self.decision
-        gain = decision.gain
-        threshold = 1 + self.request.margin
-        if gain is None or not gain.low < threshold <= gain.high:
-            return []
+    def measure_first(self) -> tuple[MeasureFirst, ...]:
+        """Return the measurement that would settle the verdict, where bounds leave it open."""
+        gain, optimum = self.decision.gain, self.decision.optimum
+        if gain is None or not UNDECIDED[0] <= gain.probability <= UNDECIDED[1]:
+            return ()
         src, dst = self.request.src, self.request.dst
         pairs = [(src, dst)]
-        for relay in decision.optimum.relays:
+        for relay in optimum.relays:
             pairs += [(src, self.regions[relay]), (self.regions[relay], dst)]
         widest = max(pairs, key=lambda pair: self.bottlenecks.deciding(*pair).relative_width)
-        return [to_measure(*widest, self.network, self.decider.prices, self.request.connections)]
+        count = self.request.connections
+        volume_gb = self.network.link(*widest).rate_gbps(count) * PROBE_S / BITS_PER_BYTE
+        reason = (
+            f"its bounds are the widest of those that leave open whether a relay at "
+            f"{' and '.join(self.regions[relay] for relay in optimum.relays)} is worth the margin"
+        )
+        return (
+            MeasureFirst(
+                *widest,
+                "flow" if count == 1 else "aggregate",
+                PROBE_S,
+                volume_gb,
+                volume_gb * self.decider.prices.egress_usd_per_gb(*widest, volume_gb),
+                reason,
+            ),
+        )
+
+    def _measure(self) -> list[Advice]:
+        """Advise which link to measure."""
+        network, prices, count = self.network, self.decider.prices, self.request.connections
+        return [to_measure(m.src, m.dst, network, prices, count) for m in self.measure_first()]
 
 
 def to_measure(src: str, dst: str, network: Network, prices: Prices, connections: int) -> Advice:

@@ -3,21 +3,23 @@
 :class:`~planner.transfer.decision.Decider` decides one transfer over whole VMs, splits and limits.
 Replaying a month takes millions of decisions; :func:`choose` is the same rule on arrays for the
 plainest case: one VM a region and one path a transfer. The least value (cost plus time) wins, and a
-relay is taken only if the low bound of its gain beats the margin. :func:`best_relays` finds the
-relays of greatest rate alone.
+relay is taken only if that has less expected regret, by the same draws. :func:`best_relays` finds
+the relays of greatest rate alone.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf
+from math import inf, log1p
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from planner.model.throughput import RAMP_UP_ROUND_TRIPS
 from planner.model.units import MS_PER_S, S_PER_H
+from planner.solvers.joint import BOUND_SCORE, DRAWS, LEAST_REGRET, RISK_WEIGHTS, Risk, scores
 from planner.transfer.allocation import EQUAL
+from planner.transfer.comparison import DIRECT_LINK, DST_CAP, RELAYS, SRC_CAP
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,9 +34,9 @@ Floats = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
 
 class RateBounds(NamedTuple):
-    """Rates of one VM pair, in Gbit/s, shape (n, n), row to column; 0 where there is no link.
+    """Rates in Gbit/s: of one VM pair, shape (n, n), row to column, or caps of one VM, length n.
 
-    Within the VMs' caps already (:func:`within_caps`).
+    0 where there is no link.
     """
 
     low: Floats
@@ -58,7 +60,8 @@ class Terms:
     hour_usd : float
         What an hour is worth; infinity where time alone counts.
     margin : float
-        How much a relay must surely gain.
+        How much a relay must gain.
+    risk : Risk
     """
 
     gbps_h: float
@@ -67,6 +70,7 @@ class Terms:
     vm_start_h: float
     hour_usd: float
     margin: float
+    risk: Risk = "averse"
 
 
 class Choices(NamedTuple):
@@ -190,20 +194,106 @@ def path_rates(rates: Floats, relay: NDArray[np.int32]) -> Floats:
     return np.where(relay == DIRECT, rates, _both(rates, relay, least=True))
 
 
-def choose(terms: Terms, rates: RateBounds, rtt_ms: Floats) -> Choices:
-    """Choose for every pair with a direct link; the others have no meaning."""
-    relay, _ = best_relays_by_value(terms, rates.expected, rtt_ms)
+def choose(
+    terms: Terms, links: RateBounds, egress: RateBounds, ingress: RateBounds, rtt_ms: Floats
+) -> Choices:
+    """Choose for every pair with a direct link; the others have no meaning.
+
+    Parameters
+    ----------
+    terms : Terms
+    links : RateBounds
+        Of one VM pair, not yet within the VMs' caps.
+    egress, ingress : RateBounds
+        Caps of one VM.
+    rtt_ms : array, shape (n, n)
+    """
+    rates = within_caps(links.expected, egress.expected, ingress.expected)
+    relay, _ = best_relays_by_value(terms, rates, rtt_ms)
     none = np.full_like(relay, DIRECT)
-    direct = outcomes(terms, rates.expected, rtt_ms, none)
-    relayed = outcomes(terms, rates.expected, rtt_ms, relay)
-    # An optimum's bounds enclose it, whatever the caps' are (Decider.rate_at).
-    low = np.minimum(relayed.rate_gbps, path_rates(rates.low, relay))
-    high = np.maximum(direct.rate_gbps, rates.high)
-    surely = outcomes(terms, rates.expected, rtt_ms, relay, low).value
-    against = outcomes(terms, rates.expected, rtt_ms, none, high).value
-    better = relayed.value < direct.value * (1 - EQUAL)
-    chosen = (relay != DIRECT) & better & (against >= surely * (1 + terms.margin))
+    direct = outcomes(terms, rates, rtt_ms, none)
+    relayed = outcomes(terms, rates, rtt_ms, relay)
+    better = (relay != DIRECT) & (relayed.value < direct.value * (1 - EQUAL))
+    missed, regretted = np.zeros_like(rates), np.zeros_like(rates)
+    least = log1p(terms.margin)
+    drawn = _Drawn(links, egress, ingress, relay)
+    for draw in range(DRAWS):
+        direct_gbps, relayed_gbps = drawn.rates_gbps(draw)
+        against = outcomes(terms, rates, rtt_ms, none, direct_gbps).value
+        value = outcomes(terms, rates, rtt_ms, relay, relayed_gbps).value
+        with np.errstate(divide="ignore", invalid="ignore"):
+            over = np.log(against / value) - least
+        over = np.where(better, over, 0.0)
+        missed += np.where(over >= -LEAST_REGRET, over, 0.0)
+        regretted -= np.where(over >= -LEAST_REGRET, 0.0, over)
+    chosen = better & (missed >= RISK_WEIGHTS[terms.risk] * regretted)
     return Choices(np.where(chosen, relay, DIRECT).astype(np.int32), relay)
+
+
+class _Drawn:
+    """Draws of the rates of direct paths and of those through given relays.
+
+    As :class:`planner.transfer.comparison.OptionComparison` draws them.
+    """
+
+    def __init__(
+        self, links: RateBounds, egress: RateBounds, ingress: RateBounds, relay: NDArray[np.int32]
+    ) -> None:
+        def through(caps: RateBounds) -> RateBounds:
+            return RateBounds(*(bound[relay] for bound in caps))
+
+        columns = np.arange(len(relay))
+        gets, passes_on = through(ingress), through(egress)
+        smaller = gets.expected <= passes_on.expected
+        self.limits = [
+            (_factor(RateBounds(*(bound[:, None] for bound in egress))), SRC_CAP),
+            (_factor(ingress), DST_CAP),
+            (_factor(links), DIRECT_LINK),
+            (_factor(RateBounds(*(np.take_along_axis(b, relay, axis=1) for b in links))), RELAYS),
+            (_factor(RateBounds(*(bound[relay, columns] for bound in links))), RELAYS + 1),
+            (
+                _factor(
+                    RateBounds(
+                        *(np.where(smaller, a, b) for a, b in zip(gets, passes_on, strict=True))
+                    )
+                ),
+                RELAYS + 2,
+            ),
+        ]
+
+    def rates_gbps(self, draw: int) -> tuple[Floats, Floats]:
+        """Return the rates of the direct paths, and of those through the relays, in one draw."""
+        drawn = [factor.drawn(scores(dimension)[draw]) for factor, dimension in self.limits]
+        ends = np.minimum(drawn[0], drawn[1])
+        direct = np.minimum(ends, drawn[2])
+        np.fill_diagonal(direct, 0.0)
+        return direct, np.minimum.reduce([ends, *drawn[3:]])
+
+
+class _Factor(NamedTuple):
+    """What is expected, and the spreads of its logarithm below and above."""
+
+    expected: Floats
+    below: Floats
+    above: Floats
+
+    def drawn(self, score: float) -> Floats:
+        with np.errstate(over="ignore"):  # where nothing is known, anything is possible
+            found: Floats = self.expected * np.exp(
+                score * (self.above if score > 0 else self.below)
+            )
+        return found
+
+
+def _factor(rates: RateBounds) -> _Factor:
+    expected = np.nan_to_num(rates.expected)
+
+    def spread(bound: Floats) -> Floats:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = np.abs(np.log(bound / expected)) / BOUND_SCORE
+        return np.where((expected > 0) & ~np.isnan(found), np.minimum(found, 100.0), 0.0)
+
+    return _Factor(expected, spread(rates.low), spread(rates.high))
 
 
 def _both(links: Floats, relay: NDArray[np.int32], *, least: bool = False) -> Floats:

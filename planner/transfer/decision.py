@@ -1,8 +1,8 @@
 """Direct, relayed or split: the recommendation for one transfer.
 
-A relay is recommended only when the *low* bound of its gain beats the margin, or when the direct
-path cannot meet the request's limits at all. Bounded is meant in the objective's own terms: time,
-cost, or cost plus the value of time.
+A relay is recommended where that has the least expected regret at the margin and the attitude to
+risk (:mod:`planner.transfer.comparison`), in the objective's own terms: time, cost, or cost plus
+the value of time; or where the direct path cannot meet the request's limits at all.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import TypeAlias
 
-from planner.model.answer import Bounded
 from planner.model.errors import InfeasibleError, no_path
 from planner.model.network import Network
 from planner.model.pricing import Prices
+from planner.solvers.joint import Gain
 from planner.transfer.allocation import EQUAL, Allocation
+from planner.transfer.comparison import RELAY_PROCESSING_MS, OptionComparison
 from planner.transfer.infeasibility import why_infeasible
 from planner.transfer.optimum import fastest, least_value
 from planner.transfer.options import Option, OptionEvaluator
@@ -32,9 +33,7 @@ from planner.transfer.single_path import (
 
 # The least gain of one more relay: each is one more thing to run and to fail.
 SPLIT_GAIN = 0.01
-# What a relay adds to each round trip (a userspace proxy on a loaded VM), and how much must be
-# saved before a longer and more fragile path is worth it.
-RELAY_PROCESSING_MS = 1.0
+# Of round-trip time: how much must be saved before a longer and more fragile path is worth it.
 LEAST_LATENCY_GAIN_MS = 10.0
 
 Solver: TypeAlias = Callable[[float], Allocation | None]
@@ -55,7 +54,7 @@ class Decision:
         Single relays, best first.
     optimum : Option
         What the optimiser preferred on expected figures, chosen or not.
-    gain : Bounded | None
+    gain : Gain | None
         Of the optimum over direct, in the objective's terms; None if either is missing.
     """
 
@@ -66,7 +65,7 @@ class Decision:
     best_relay: Option | None
     alternatives: list[Option]
     optimum: Option
-    gain: Bounded | None
+    gain: Gain | None
     fastest_direct: Option | None = None
 
 
@@ -77,6 +76,7 @@ class Decider(OptionEvaluator):
         super().__init__(request, network, prices)
         # How many single relays to compare at most; what is decided does not depend on it.
         self.candidates = request.candidates
+        self.comparison = OptionComparison(self)
 
     def decide(self) -> Decision:
         """Return the decision.
@@ -107,10 +107,11 @@ class Decider(OptionEvaluator):
         optimum = self._optimum(direct, single_relays)
         if optimum is None:
             raise why_infeasible(self.request, self._optimum_of)
-        gain = self.gain(optimum, direct) if direct and optimum is not direct else None
+        gain = None
         chosen = optimum
-        if gain and direct and gain.low < 1 + self.request.margin:
-            chosen = direct
+        if direct and optimum is not direct:
+            gain = self.comparison.gain(optimum, direct)
+            chosen = optimum if gain.worth else direct
         return self._decision(chosen, direct, single_relays + further, optimum, gain)
 
     def _least_latency(self, direct: Option | None) -> Decision:
@@ -128,14 +129,8 @@ class Decider(OptionEvaluator):
             saved_ms = self.path_rtt_ms(None) - self.path_rtt_ms(relay) - RELAY_PROCESSING_MS
             if saved_ms > 0:
                 optimum = options[0]
-                gain = Bounded(
-                    self.path_rtt_ms(None) / (self.path_rtt_ms(relay) + RELAY_PROCESSING_MS),
-                    self.path_rtt_ms(None, "low")
-                    / (self.path_rtt_ms(relay, "high") + RELAY_PROCESSING_MS),
-                    self.path_rtt_ms(None, "high")
-                    / (self.path_rtt_ms(relay, "low") + RELAY_PROCESSING_MS),
-                )
-                if gain.low >= 1 + self.request.margin and saved_ms >= LEAST_LATENCY_GAIN_MS:
+                gain = self.comparison.gain(optimum, direct)
+                if gain.worth and saved_ms >= LEAST_LATENCY_GAIN_MS:
                     chosen = optimum
         return self._decision(chosen, direct, options, optimum, gain)
 
@@ -145,7 +140,7 @@ class Decider(OptionEvaluator):
         direct: Option | None,
         relays: list[Option],
         optimum: Option,
-        gain: Bounded | None,
+        gain: Gain | None,
     ) -> Decision:
         listed = relays[: self.candidates]
         return Decision(
@@ -218,7 +213,8 @@ class Decider(OptionEvaluator):
         """Return the best of all plans that the request allows."""
         request, transfer = self.request, self.transfer
         options = [direct] if direct else []
-        if not request.may_split or request.relays == "one":
+        by_value = not request.may_split or request.relays == "one"
+        if by_value:
             relays: list[Option | None] = [self._relay_option(relay) for relay in transfer.relays]
             options += [option for option in relays if option]
             if request.may_split:
@@ -229,7 +225,8 @@ class Decider(OptionEvaluator):
             options += [split] if split else []
         best = None
         for option in options:  # simpler plans come first, and of single relays the preferred one
-            if best is None or option.value_usd < best.value_usd * (1 - _least_gain(option, best)):
+            least = _least_gain(option, best, by_value=by_value) if best else 0.0
+            if best is None or option.value_usd < best.value_usd * (1 - least):
                 best = option
         return best
 
@@ -287,10 +284,10 @@ class Decider(OptionEvaluator):
         return option if option.duration_s <= (self.request.deadline_s or inf) else None
 
 
-def _least_gain(option: Option, over: Option) -> float:
+def _least_gain(option: Option, over: Option, *, by_value: bool) -> float:
     """Return by how much an option must be better than a simpler one, or than its equal."""
     if len(option.relays) > len(over.relays) > 0:
         return SPLIT_GAIN
-    if option.is_one_relay and over.is_one_relay:
+    if option.is_one_relay and over.is_one_relay and not by_value:
         return AS_FAST
     return EQUAL

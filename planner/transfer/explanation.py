@@ -8,9 +8,10 @@ from planner.model.catalogue import Catalogue
 from planner.model.estimate import SECONDS_PER_DAY
 from planner.model.units import gbps_text
 from planner.model.verification import Verified
+from planner.solvers.joint import Gain
 from planner.transfer.allocation import EQUAL
 from planner.transfer.bottlenecks import Bottlenecks
-from planner.transfer.decision import Decider, Decision
+from planner.transfer.decision import LEAST_LATENCY_GAIN_MS, Decider, Decision
 from planner.transfer.options import Option
 from planner.transfer.single_path import best_on_path
 
@@ -56,13 +57,24 @@ class Explanation:
         if chosen is not direct:
             return self._why_relay(chosen, direct)
         if decision.optimum is not direct and decision.gain:
-            gain = decision.gain
-            return (
-                f"{self._through(decision.optimum)} may be {gain.expected:.2f}x better in "
-                f"{self._terms()}, but the bounds say {gain.low:.2f}x to {gain.high:.2f}x, which "
-                f"is not certain to beat the margin of {self.request.margin:.0%}."
-            )
+            return self._why_no_gain(decision.gain)
         return self._why_direct(direct)
+
+    def _why_no_gain(self, gain: Gain) -> str:
+        """Return why the better plan by expected figures is not recommended."""
+        margin = f"the margin of {self.request.margin:.0%}"
+        better = f"{gain.expected:.2f}x better in {self._terms()}"
+        better += f" ({gain.low:.2f}x to {gain.high:.2f}x)"
+        through = self._through(self.decision.optimum)
+        if gain.worth:
+            return f"{through} is {better}, but saves less than {LEAST_LATENCY_GAIN_MS:g} ms."
+        if gain.expected < 1 + self.request.margin:
+            return f"{through} is only {better}, which does not beat {margin}."
+        return (
+            f"{through} may be {better}, but beats {margin} with a probability of "
+            f"{gain.probability:.0%} only, which is too little where the attitude to risk is "
+            f"{self.request.risk}."
+        )
 
     def _why_direct(self, direct: Option) -> str:
         """Return why the direct path is best: no relay may, can, or pays."""
@@ -137,7 +149,7 @@ class Explanation:
         gain = self.decision.gain
         sure = ""
         if gain and gain.low < inf:  # infinite over a plan that costs nothing
-            sure = f" (at least {gain.low:.2f}x better in {self._terms()})"
+            sure = f" ({gain.low:.2f}x to {gain.high:.2f}x better in {self._terms()})"
         ratio = _cost_ratio(chosen, direct)
         return (
             f"{self._through(chosen)} carries {gbps_text(chosen.allocation.rate_gbps)} Gbit/s "

@@ -7,7 +7,6 @@ from functools import cached_property
 from math import inf
 from typing import NamedTuple
 
-from planner.model.answer import Bounded
 from planner.model.estimate import Bound
 from planner.model.link import Link
 from planner.model.network import Network
@@ -172,26 +171,6 @@ class OptionEvaluator:
         # An optimum often leaves a little room; its bounds still enclose it.
         return min(rate, possible) if bound == "low" else max(rate, possible)
 
-    def gain(self, option: Option, over: Option) -> Bounded:
-        """Return how much better one option is than another, in the objective's terms."""
-
-        def ratio(of: Bound, against: Bound) -> float:
-            rate = self.rate_at(option.allocation, of)
-            other_rate = self.rate_at(over.allocation, against)
-            if rate <= 0:
-                return 0.0
-            better = self.option(option.allocation, rate)
-            return times_better(better, self.option(over.allocation, other_rate))
-
-        return Bounded(times_better(option, over), ratio("low", "high"), ratio("high", "low"))
-
 
 def _rtt_ms(link: Link | None) -> float:
     return link.rtt_ms.expected if link else inf
-
-
-def times_better(option: Option, over: Option) -> float:
-    """Return how many times less one option costs its user than another; 1 if both are free."""
-    if option.value_usd > 0:
-        return over.value_usd / option.value_usd
-    return inf if over.value_usd > 0 else 1.0

@@ -66,8 +66,10 @@ class RelayOption:
     ----------
     gain : float | None
         Throughput over that of direct; None where there is no direct path.
-    gain_low : float | None
-        The same with the relay at its low and direct at its high bound.
+    gain_low, gain_high : float | None
+        Its 90 % range, where errors that both paths share cancel.
+    probability : float | None
+        That it is better than direct by the margin, in the objective's terms.
     cost_ratio : float | None
         Cost over that of direct.
     throughput_gbps_low, throughput_gbps_high : float | None
@@ -90,6 +92,8 @@ class RelayOption:
     throughput_gbps_high: float | None = None
     connections: int | None = None
     vms: dict[str, int] = field(default_factory=dict)
+    gain_high: float | None = None
+    probability: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +106,27 @@ class FrontierPoint:
     verdict: Verdict
     relays: tuple[str, ...]
     vms: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureFirst:
+    """A measurement that would settle what the plan leaves open.
+
+    Attributes
+    ----------
+    kind : str
+        ``aggregate``: with as many connections as a VM opens; ``flow``: with one.
+    volume_gb : float
+        What is sent, at the rate that is expected.
+    """
+
+    src: str
+    dst: str
+    kind: Literal["aggregate", "flow"]
+    duration_s: float
+    volume_gb: float
+    cost_usd: float
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +151,7 @@ class Plan(Recommendation):
     warnings: tuple[str, ...] = ()
     confidence: str = ""
     frontier: tuple[FrontierPoint, ...] = ()
+    measure_first: tuple[MeasureFirst, ...] = ()
 
     def __repr__(self) -> str:
         """Describe the plan in one line."""

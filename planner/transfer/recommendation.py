@@ -56,6 +56,7 @@ def recommend(
     low = decider.rate_at(allocation, "low")
     high = decider.rate_at(allocation, "high")
     builder = _PlanBuilder(decider, decision.fastest_direct)
+    adviser = Adviser(decider, decision, catalogue)
     plan = Plan(
         plan_id="",
         snapshot=network.snapshot,
@@ -73,10 +74,11 @@ def recommend(
         best_relay=builder.relay(decision.best_relay) if decision.best_relay else None,
         alternatives=tuple(builder.relay(option) for option in decision.alternatives),
         bottlenecks=builder.bottlenecks.of_plan(decision),
-        advice=Adviser(decider, decision, catalogue).advice(),
+        advice=adviser.advice(),
         warnings=notes + explanation.warnings(),
         confidence=explanation.confidence(low, high),
         frontier=builder.frontier() if request.frontier else (),
+        measure_first=adviser.measure_first(),
     )
     verification = explanation.verification()
     lasting = [warning for warning in plan.warnings if warning not in verification]
@@ -192,17 +194,17 @@ class _PlanBuilder:
         direct = self.fastest_direct
         allocation = option.allocation
         low = self.decider.rate_at(allocation, "low")
-        gain = gain_low = ratio = None
+        speed = gain = ratio = None
         if direct:
-            gain = allocation.rate_gbps / direct.allocation.rate_gbps
-            gain_low = low / self._direct_gbps_high
+            speed = self.decider.comparison.faster(option, direct)
+            gain = self.decider.comparison.gain(option, direct)
             if direct.allocation.cost_usd > 0:
                 ratio = allocation.cost_usd / direct.allocation.cost_usd
         return RelayOption(
             self.regions[relay],
             allocation.rate_gbps,
-            gain,
-            gain_low,
+            speed.expected if speed else None,
+            speed.low if speed else None,
             option.duration_s,
             Cost.of(allocation.egress_usd, allocation.vm_usd),
             ratio,
@@ -211,6 +213,8 @@ class _PlanBuilder:
             self.decider.rate_at(allocation, "high"),
             self._connections(allocation),
             self.vms(allocation),
+            speed.high if speed else None,
+            gain.probability if gain else None,
         )
 
     def frontier(self) -> tuple[FrontierPoint, ...]:

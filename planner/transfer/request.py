@@ -6,7 +6,7 @@ from dataclasses import KW_ONLY
 from math import inf
 from typing import Literal, TypeAlias
 
-from planner.fields.kinds import Count, Region
+from planner.fields.kinds import Count, OneOf, Region
 from planner.fields.quantities import LEAST_FIGURE, Duration, Money, Rate
 from planner.fields.shared import (
     RelayingRequest,
@@ -21,6 +21,7 @@ from planner.fields.shared import (
 from planner.fields.specified import Field, Figure, Limit, Switch, Text, Whole, field, specified
 from planner.model.errors import InputError
 from planner.model.units import duration_s
+from planner.solvers.joint import Risk
 
 Objective: TypeAlias = Literal["value", "time", "cost", "latency"]
 
@@ -61,7 +62,21 @@ class TransferRequest(RelayingRequest):
         default="value",
     )
     time_value_usd_per_h: Figure = time_value_field()
-    margin: Figure = margin_field()
+    margin: Figure = margin_field("gain")
+    risk: Field[Risk, Risk] = field(
+        OneOf(
+            {
+                "averse": "having relayed in vain counts five times as much as having missed a "
+                "relay",
+                "neutral": "both count alike",
+                "bold": "having missed a relay counts five times as much",
+            }
+        ),
+        "How to weigh the two ways of being wrong about a relay.",
+        default="averse",
+        group="goal",
+        label="Risk",
+    )
     budget_usd: Limit = field(
         Money(LEAST_FIGURE),
         "Most to spend, egress and VMs together.",

@@ -90,13 +90,23 @@ class Part:
     rtt_ms: SeriesColumns
 
 
+class Factors(NamedTuple):
+    """Rates of one VM pair; caps of one VM that sends, and of one that receives."""
+
+    links: RateBounds
+    egress: RateBounds
+    ingress: RateBounds
+
+
 class Step(NamedTuple):
     """A step in which something was measured; arrays of shape (n, n), from row to column.
 
     Attributes
     ----------
+    factors : Factors
+        As believed before the step.
     believed : RateBounds
-        Of one VM pair, before the step.
+        Of one VM pair within the VMs' caps, before the step.
     estimated : array of bool
         Where that rests on measurements of the pair.
     rtt_ms : array
@@ -105,6 +115,7 @@ class Step(NamedTuple):
         As measured in the step: NaN where throughput was not, and the believed round-trip time.
     """
 
+    factors: Factors
     believed: RateBounds
     estimated: Truths
     rtt_ms: Floats
@@ -129,13 +140,14 @@ def steps_of(part: Part, models: Models) -> Iterator[Step]:
         if not (end > begin).any():
             continue
         rtt_ms, rtt_error = _round_trips(rtts, rtt_ends[:, step], models)
-        believed = _believed(rates, begin, rtt_ms, rtt_error, float(part.edges_s[step]), models)
+        factors = _believed(rates, begin, rtt_ms, rtt_error, float(part.edges_s[step]), models)
         seen, _ = medians(rtts.values_between(rtt_ends[:, step], rtt_ends[:, step + 1])[0])
         true_rtt_ms = _either_way(seen.reshape(shape), rtt_ms)
         values, cold_s = rates.values_between(begin, end)
         truth, _ = medians(_steady(values, cold_s, true_rtt_ms, models))
         estimated = (begin > rates.series.starts[:-1]).reshape(shape)
-        yield Step(believed, estimated, rtt_ms, truth.reshape(shape), true_rtt_ms)
+        believed = RateBounds(*map(within_caps, *factors))
+        yield Step(factors, believed, estimated, rtt_ms, truth.reshape(shape), true_rtt_ms)
 
 
 def _round_trips(
@@ -168,8 +180,8 @@ def _believed(
     rtt_error: Floats,
     now_s: float,
     models: Models,
-) -> RateBounds:
-    """Return the rates of one VM pair as relayd would have estimated them."""
+) -> Factors:
+    """Return what relayd would have estimated."""
     values, cold_s, newest_s = rates.newest_values(known)
     steady = _steady(values, cold_s, rtt_ms, models)
     shape = models.shape
@@ -180,7 +192,7 @@ def _believed(
     days = days_since(newest_s, now_s).reshape(shape)
     if models.single_flow:
         links = _aged_flows(alone, days)
-        return RateBounds(*map(within_caps, links, egress, ingress))
+        return Factors(RateBounds(*map(np.nan_to_num, links)), egress, ingress)
     middle, repeats = medians(steady)
     longest_s = np.where(np.isnan(values), 0.0, cold_s).max(axis=1)
     tests = tests_of(
@@ -201,7 +213,7 @@ def _believed(
         rtt_error,
         models.windows,
     )
-    return RateBounds(*map(within_caps, links, egress, ingress))
+    return Factors(RateBounds(*map(np.nan_to_num, links)), egress, ingress)
 
 
 def _aged_flows(flows: RollingBounds, days: Floats) -> RollingBounds:

@@ -20,6 +20,7 @@ from planner.fields.specified import (
 )
 from planner.model.errors import InputError
 from planner.model.units import parse_duration_s
+from planner.solvers.joint import Risk
 from planner.transfer.request import TransferRequest
 from relayd.times import seconds_of, utc_text
 
@@ -83,6 +84,7 @@ class BacktestRequest(Specified):
     )
     time_value_usd_per_h: Figure = TransferRequest.time_value_usd_per_h
     margin: Figure = TransferRequest.margin
+    risk: Field[Risk, Risk] = TransferRequest.risk
     vm_start_s: Figure = TransferRequest.vm_start_s
 
     def _check(self) -> None:
@@ -100,5 +102,6 @@ class BacktestRequest(Specified):
             objective=self.objective,
             time_value_usd_per_h=self.time_value_usd_per_h,
             margin=self.margin,
+            risk=self.risk,
             vm_start_s=self.vm_start_s,
         )

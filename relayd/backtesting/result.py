@@ -126,6 +126,7 @@ class Backtest(Answer):
     objective : str
     time_value_usd_per_h : float
     margin : float
+    risk : str
     total : PairsResult
     by_providers : tuple of ProviderPairResult
     warnings : tuple of str
@@ -143,6 +144,7 @@ class Backtest(Answer):
     objective: str
     time_value_usd_per_h: float
     margin: float
+    risk: str
     total: PairsResult
     by_providers: tuple[ProviderPairResult, ...]
     warnings: tuple[str, ...]

@@ -144,6 +144,7 @@ def backtest_store(
         objective=request.objective,
         time_value_usd_per_h=request.time_value_usd_per_h,
         margin=request.margin,
+        risk=request.risk,
         total=total,
         by_providers=_by_providers(tally, scene, span, providers),
         warnings=tuple(_warnings(history, scene, total)),
@@ -214,6 +215,7 @@ def _scene(
         request.vm_start_s / S_PER_H,
         request.hour_usd,
         request.margin,
+        request.risk,
     )
 
     groups = np.array([[number[a, b] for b in names] for a in names])

@@ -274,11 +274,16 @@ def _latency() -> list[Point]:
     return latency_points(rtt_ms, regions, "round-trip times, April 2022")
 
 
+def _exactly(rates: Floats) -> RateBounds:
+    return RateBounds(rates, rates, rates)
+
+
 def _fees() -> list[Point]:
     grid, rates, rtt_ms = january_grid(), aggregates(), round_trips()
     fees = grid.matrix(grid.usd_per_gb, inf) * VOLUME_GB
     known = np.nan_to_num(rates)
-    caps = within_caps(known, known.max(axis=1), known.max(axis=0))
+    sends, receives = known.max(axis=1), known.max(axis=0)
+    caps = within_caps(known, sends, receives)
     usual = np.where(np.isfinite(rtt_ms), rtt_ms, 100.0)
     pairs = (caps > 0) & np.isfinite(fees)
     relayed = {}
@@ -291,7 +296,9 @@ def _fees() -> list[Point]:
             hour_usd,
             MARGIN,
         )
-        relayed[name] = choose(terms, RateBounds(caps, caps, caps), usual).chosen
+        relayed[name] = choose(
+            terms, _exactly(caps), _exactly(sends), _exactly(receives), usual
+        ).chosen
     through = pairs & (relayed["time"] != DIRECT)
     src, dst = np.nonzero(through)
     relay = relayed["time"][src, dst]

@@ -74,10 +74,21 @@ def human(plan: Plan, *, volume_assumed: bool = False, listed: bool = False) -> 
         blocks.append(_candidates([plan.best_relay, *plan.alternatives]))
     if plan.frontier:
         blocks.append(_frontier(plan))
+    if plan.best_relay and plan.best_relay.probability is not None:
+        blocks.append(filled(_chances(plan, plan.best_relay)))
     blocks += printing.advice_block(plan.advice)
     blocks.append(filled(f"{plan.confidence} Snapshot {printing.snapshot_text(plan.snapshot)}"))
     blocks += notes_block(plan.warnings)
     return "\n\n".join(blocks)
+
+
+def _chances(plan: Plan, relay: RelayOption) -> str:
+    margin = plan.request["margin"]
+    return (
+        f"The best relay carries {relay.gain_low:.2f}x to {relay.gain_high:.2f}x what direct does "
+        f"(90 %), and beats the margin of {margin:.0%} in {plan.request['objective']} with a "
+        f"probability of {relay.probability:.0%}."
+    )
 
 
 def _verdict(plan: Plan) -> str:

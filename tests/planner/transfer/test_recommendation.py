@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
-from math import inf
+from math import inf, log
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from planner.model.estimate import Estimate, exactly
 from planner.model.link import Link, Site
 from planner.model.network import Network
 from planner.model.pricing import FlatPrices, Prices
+from planner.solvers.joint import Risk
 from planner.transfer.plan import Plan
 from planner.transfer.problem import transfer_problem
 from planner.transfer.recommendation import recommend
@@ -87,10 +89,17 @@ def assert_sound(
     sends, receives = network.sites[request.src], network.sites[request.dst]
     assert below(plan.throughput_gbps, sends.egress_gbps.expected * plan.vms[request.src])
     assert below(plan.throughput_gbps, receives.ingress_gbps.expected * plan.vms[request.dst])
-    # A relay only where its low bound surely beats the margin, or direct can't do it.
+    # A relay only where it is better, or direct can't do it.
     if relays and plan.direct.feasible and request.objective == "time":
         assert plan.direct.duration_s is not None
-        assert plan.duration_s * (1 + request.margin) <= plan.direct.duration_s * (1 + 1e-6)
+        assert plan.duration_s < plan.direct.duration_s
+    for one in (plan.best_relay, *plan.alternatives) if plan.best_relay else ():
+        if one.gain is not None:
+            assert one.gain_low is not None
+            assert one.gain_high is not None
+            assert one.gain_low <= one.gain <= one.gain_high
+            assert one.probability is not None
+            assert 0 <= one.probability <= 1
     # Fees, recomputed.
     egress = sum(
         path.share * request.volume_gb * price_list.egress_usd_per_gb(*link, request.volume_gb)
@@ -300,26 +309,69 @@ FREE = FlatPrices(("x:a", "x:b", "x:c"))
 
 
 @pytest.mark.parametrize(
-    ("low", "margin", "verdict"),
-    [(2.0, 0.1, "relay"), (1.09, 0.1, "direct"), (1.2, 0.1, "relay"), (1.2, 0.3, "direct")],
+    ("link", "margin", "risk", "verdict"),
+    [
+        (exactly(1.11), 0.1, "averse", "relay"),
+        (exactly(1.09), 0.1, "bold", "direct"),
+        (Estimate(1.6, 2.0, 2.5), 0.1, "averse", "relay"),
+        (Estimate(1.6, 2.0, 2.5), 0.9, "averse", "direct"),
+        # Half of the draws of the lesser of two such links are below 1.1.
+        (Estimate(0.8, 1.25, 2.0), 0.1, "averse", "direct"),
+        (Estimate(0.8, 1.25, 2.0), 0.1, "bold", "relay"),
+    ],
 )
-def test_a_relay_must_surely_beat_the_margin(low: float, margin: float, verdict: str) -> None:
-    network = three_regions(exactly(1.0), Estimate(low, 2.0, 3.0))
+def test_a_relay_must_be_worth_the_margin_at_the_attitude_to_risk(
+    link: Estimate, margin: float, risk: Risk, verdict: str
+) -> None:
+    network = three_regions(exactly(1.0), link)
     request = TransferRequest(
-        "x:a", "x:b", volume_gb=1000.0, objective="time", margin=margin, relays="x:c", connections=4
+        "x:a",
+        "x:b",
+        volume_gb=1000.0,
+        objective="time",
+        margin=margin,
+        risk=risk,
+        relays="x:c",
+        connections=4,
+        vms=1,
     )
     plan = recommend(request, network, FREE)
     assert plan.verdict == verdict
-    assert plan.best_relay is not None
-    assert plan.best_relay.gain == near(2.0)
-    assert plan.best_relay.gain_low == near(low)
-    chosen = plan.direct if verdict == "direct" else plan.best_relay
+    relay = plan.best_relay
+    assert relay is not None
+    assert relay.gain == near(link.expected)
+    assert relay.probability is not None
+    # Both links must reach it, each with the probability of a log-normal figure.
+    if link.high > link.low:
+        spread = log(link.high / link.low) / 2 / 1.645
+        each = NormalDist(log(link.expected), spread).cdf
+        both = (1 - each(log(1 + margin))) ** 2
+        assert relay.probability == pytest.approx(both, abs=0.05)
+        assert relay.gain_low is not None
+        low = (1 - each(log(relay.gain_low))) ** 2
+        assert low == pytest.approx(0.95, abs=0.02)
+    chosen = plan.direct if verdict == "direct" else relay
     assert chosen.throughput_gbps_low == plan.throughput_gbps_low
     assert chosen.throughput_gbps_high == plan.throughput_gbps_high
     assert chosen.connections == plan.paths[0].connections
     assert chosen.vms == plan.vms
-    if verdict == "direct":  # and then it says what would settle it
-        assert any(advice.action.startswith("Measure") for advice in plan.advice)
+    # Where it may go either way, the answer says what would settle it.
+    open_ = 0.05 <= relay.probability <= 0.95 and link.expected > 1
+    assert bool(plan.measure_first) == open_
+    assert open_ == any(advice.action.startswith("Measure") for advice in plan.advice)
+
+
+def test_what_both_paths_share_does_not_count_against_a_relay() -> None:
+    """A source's cap that may be anything leaves the gain as sure as the links are."""
+    network = three_regions(exactly(3.0), exactly(9.0))
+    sites = dict(network.sites)
+    sites["x:b"] = replace(sites["x:b"], ingress_gbps=Estimate(0.5, 100.0, 200.0))
+    request = TransferRequest("x:a", "x:b", volume_gb=1000.0, objective="time", relays="x:c")
+    relay = recommend(request, network.with_(sites=sites), FREE).best_relay
+    assert relay
+    assert relay.gain_low == near(1.0)  # where the cap is below both
+    assert relay.probability
+    assert relay.probability > 0.7
 
 
 def test_the_margin_does_not_stand_in_the_way_of_what_direct_cannot_do() -> None:
