@@ -7,8 +7,7 @@ from random import Random
 
 from benchmarks.grid import grid
 from benchmarks.table import median_and_p95, show, times_s, written
-from planner.transfer.frontier import cost_time_frontier
-from planner.transfer.optimum import fastest, least_cost, least_value
+from planner.transfer.optimum import cost_time_frontier, fastest, least_cost, least_value
 from planner.transfer.problem import TransferProblem
 from planner.transfer.recommendation import recommend
 from planner.transfer.request import TransferRequest

@@ -23,6 +23,7 @@ from planner.transfer.bottlenecks import Bottlenecks
 from planner.transfer.decision import Decider, Decision
 from planner.transfer.options import Option
 from planner.transfer.plan import MeasureFirst
+from planner.transfer.readings import may_have_slow_connections, measured_connections, ramp
 from planner.transfer.single_path import greatest_rate_gbps
 
 WORTH_ADVISING = 1.05  # do not advise what gains less than five percent
@@ -233,6 +234,22 @@ class Adviser:
         ]
 
     def measure_first(self) -> tuple[MeasureFirst, ...]:
+        """Return what to measure: more connections before a relay, or what the verdict hangs on."""
+        return (*self._ramp_first(), *self._settling_first())
+
+    def _ramp_first(self) -> tuple[MeasureFirst, ...]:
+        """Return the ramp of a direct link that a relay replaces, if more connections may do."""
+        src, dst = self.request.src, self.request.dst
+        if not self.decision.chosen.relays or not self.decision.transfer.direct:
+            return ()
+        link, now = self.network.link(src, dst), self.request.connections
+        if now < measured_connections(link) or not may_have_slow_connections(link):
+            return ()
+        ends = self.network.sites[src].egress_gbps, self.network.sites[dst].ingress_gbps
+        most_gbps = min(cap.expected for cap in ends)
+        return (ramp(link, most_gbps, now, self.decider.prices),)
+
+    def _settling_first(self) -> tuple[MeasureFirst, ...]:
         """Return the measurement that would settle the verdict, where bounds leave it open."""
         gain, optimum = self.decision.gain, self.decision.optimum
         if gain is None or not UNDECIDED[0] <= gain.probability <= UNDECIDED[1]:
@@ -262,7 +279,7 @@ class Adviser:
     def _measure(self) -> list[Advice]:
         """Advise which link to measure."""
         network, prices, count = self.network, self.decider.prices, self.request.connections
-        return [to_measure(m.src, m.dst, network, prices, count) for m in self.measure_first()]
+        return [to_measure(m.src, m.dst, network, prices, count) for m in self._settling_first()]
 
 
 def to_measure(src: str, dst: str, network: Network, prices: Prices, connections: int) -> Advice:

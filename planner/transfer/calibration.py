@@ -1,7 +1,8 @@
-"""Bounds of links that allow for what runs of plans have shown.
+"""Links as what runs of plans have shown lets them stand.
 
 Samples of links correct estimates. That a relayed path carries what its links promise is more: it
-narrows the bounds of its links for plans between the same ends, and widens them where it did not.
+narrows the bounds of its links for plans between the same ends. A path that fell short is expected
+to carry again what it did, and may carry what its links promise.
 """
 
 from __future__ import annotations
@@ -62,7 +63,8 @@ def _of_path(links: list[Link], path: VerifiedPath, now_s: float) -> list[Link]:
                 new_low = shown_low
             shown_high = max(expected, achieved) * (1 + error)
             new_high = shown_high if achieved > high else min(high, shown_high)
-        changed.append(_bounded(link, count, new_low, new_high))
+        link = _bounded(link, count, new_low, new_high)
+        changed.append(_expected(link, count, achieved) if new_low < low else link)
     return changed
 
 
@@ -101,6 +103,16 @@ def _bounded(link: Link, connections: int, low_gbps: float, high_gbps: float) ->
         else:
             aggregate = _high(aggregate, high_gbps)
     return replace(link, aggregate_gbps=aggregate, per_flow_mbps=flow)
+
+
+def _expected(link: Link, connections: int, gbps: float) -> Link:
+    """Return a link that is expected to carry less, between bounds that enclose it."""
+    aggregate, flow = link.aggregate_gbps, link.per_flow_mbps
+    if connections * flow.expected < aggregate.expected * MBPS_PER_GBPS:
+        return replace(
+            link, per_flow_mbps=replace(flow, expected=gbps * MBPS_PER_GBPS / connections)
+        )
+    return replace(link, aggregate_gbps=replace(aggregate, expected=gbps))
 
 
 def _low(estimate: Estimate, value: float) -> Estimate:

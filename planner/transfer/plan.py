@@ -115,14 +115,15 @@ class MeasureFirst:
     Attributes
     ----------
     kind : str
-        ``aggregate``: with as many connections as a VM opens; ``flow``: with one.
+        ``aggregate``: with as many connections as a VM opens; ``flow``: with one; ``ramp``: with
+        more and more.
     volume_gb : float
         What is sent, at the rate that is expected.
     """
 
     src: str
     dst: str
-    kind: Literal["aggregate", "flow"]
+    kind: Literal["aggregate", "flow", "ramp"]
     duration_s: float
     volume_gb: float
     cost_usd: float

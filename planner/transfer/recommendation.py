@@ -9,12 +9,13 @@ from planner.model.answer import Cost, identified
 from planner.model.catalogue import Catalogue
 from planner.model.network import Network
 from planner.model.pricing import Prices
+from planner.transfer import readings
 from planner.transfer.advice import Adviser
 from planner.transfer.allocation import EQUAL, Allocation
 from planner.transfer.bottlenecks import Bottlenecks
 from planner.transfer.decision import Decider
 from planner.transfer.explanation import Explanation
-from planner.transfer.frontier import cost_time_frontier
+from planner.transfer.optimum import cost_time_frontier
 from planner.transfer.options import Option
 from planner.transfer.plan import DirectOption, FrontierPoint, PathPlan, Plan, RelayOption, Verdict
 from planner.transfer.request import TransferRequest
@@ -57,6 +58,8 @@ def recommend(
     high = decider.rate_at(allocation, "high")
     builder = _PlanBuilder(decider, decision.fastest_direct)
     adviser = Adviser(decider, decision, catalogue)
+    paths, vms = builder.paths(allocation), builder.vms(allocation)
+    assumed = readings.warnings(paths, vms, network) if request.connections > 1 else []
     plan = Plan(
         plan_id="",
         snapshot=network.snapshot,
@@ -68,14 +71,14 @@ def recommend(
         throughput_gbps_high=high,
         duration_s=chosen.duration_s,
         cost_usd=Cost.of(allocation.egress_usd, allocation.vm_usd),
-        paths=builder.paths(allocation),
-        vms=builder.vms(allocation),
+        paths=paths,
+        vms=vms,
         direct=builder.direct(decision.direct),
         best_relay=builder.relay(decision.best_relay) if decision.best_relay else None,
         alternatives=tuple(builder.relay(option) for option in decision.alternatives),
         bottlenecks=builder.bottlenecks.of_plan(decision),
         advice=adviser.advice(),
-        warnings=notes + explanation.warnings(),
+        warnings=(*notes, *assumed, *explanation.warnings()),
         confidence=explanation.confidence(low, high),
         frontier=builder.frontier() if request.frontier else (),
         measure_first=adviser.measure_first(),

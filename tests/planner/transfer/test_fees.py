@@ -14,7 +14,7 @@ from planner.model.errors import DataError, InfeasibleError
 from planner.model.network import Network
 from planner.model.pricing import CataloguePrices
 from planner.transfer.decision import Decider
-from planner.transfer.frontier import cost_time_frontier
+from planner.transfer.optimum import cost_time_frontier
 from planner.transfer.plan import Plan
 from planner.transfer.recommendation import recommend
 from planner.transfer.request import TransferRequest

@@ -6,8 +6,7 @@ from itertools import pairwise
 
 from hypothesis import given
 
-from planner.transfer.frontier import cost_time_frontier
-from planner.transfer.optimum import least_cost
+from planner.transfer.optimum import cost_time_frontier, least_cost
 from planner.transfer.problem import End, TransferProblem
 from tests.planner import independent
 from tests.planner.independent import near

@@ -1,0 +1,117 @@
+"""What is not known of slow links that were never ramped, and what it means for a plan.
+
+A rate below the caps of both VMs and below what windows allow has two readings: the path ends
+there, or each of its connections is slow and more of them would carry more. With the connections
+that the link was measured with, both agree. Plans take the first; this is the second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from planner.model.answer import PathShare
+from planner.model.link import Link
+from planner.model.network import Network
+from planner.model.pricing import Prices
+from planner.model.units import BITS_PER_BYTE, gbps_text
+from planner.transfer.plan import MeasureFirst
+
+# With how many connections links are measured where the estimate does not say.
+USUAL_CONNECTIONS = 64
+SAME = 0.95
+"""A plan that carries this share of its rate under the other reading holds under both."""
+RAMP_STEPS, RAMP_STEP_S = (2, 4), 5.0
+"""Multiples of the connections that are tried, each for so long."""
+
+
+def may_have_slow_connections(link: Link) -> bool:
+    """Whether each connection of a link may be slow: nothing was measured that says otherwise."""
+    return link.limited_by == "unknown" and link.per_flow_mbps.source != "measured"
+
+
+def warnings(paths: Sequence[PathShare], vms: dict[str, int], network: Network) -> list[str]:
+    """Return what a plan's figures take for granted of links that nobody tried that way.
+
+    Parameters
+    ----------
+    paths : sequence of PathShare
+        Those of the plan.
+    vms : dict of str to int
+        Its VMs by region.
+    """
+    found = []
+    planned = sum(path.throughput_gbps for path in paths)
+    slow: dict[str, None] = {}
+    carried = 0.0
+    for path in paths:
+        rate = path.throughput_gbps
+        for src, dst in pairwise(path.regions):
+            link = network.link(src, dst)
+            if may_have_slow_connections(link):
+                at_most = path.connections * _connection_gbps(link)
+                if at_most < SAME * path.throughput_gbps:
+                    slow[f"{src} -> {dst}"] = None
+                rate = min(rate, at_most)
+        carried += rate
+    if carried < SAME * planned:
+        found.append(
+            f"If each connection of {' and of '.join(slow)} is slow, and not the path, these "
+            f"connections carry {gbps_text(carried)} instead of {gbps_text(planned)} Gbit/s; "
+            "nobody has tried more of them."
+        )
+    doubled = [
+        f"{src} -> {dst}"
+        for path in paths
+        for src, dst in pairwise(path.regions)
+        if _needs_more_than_one_vm(network.link(src, dst), path, vms)
+    ]
+    if doubled:
+        found.append(
+            f"That a further VM carries as much as the first over {' and over '.join(doubled)} is "
+            "assumed: nobody has tried it."
+        )
+    return found
+
+
+def ramp(link: Link, most_gbps: float, connections: int, prices: Prices) -> MeasureFirst:
+    """Return the test of more connections that tells what limits a link, with its price.
+
+    Parameters
+    ----------
+    most_gbps : float
+        What the VMs at both ends can carry.
+    connections : int
+        Those that it was measured with.
+    """
+    rates = [min(step * link.aggregate_gbps.expected, most_gbps) for step in RAMP_STEPS]
+    volume_gb = sum(rates) * RAMP_STEP_S / BITS_PER_BYTE
+    counts = " and ".join(str(step * connections) for step in RAMP_STEPS)
+    return MeasureFirst(
+        link.src,
+        link.dst,
+        "ramp",
+        RAMP_STEP_S * len(RAMP_STEPS),
+        volume_gb,
+        volume_gb * prices.egress_usd_per_gb(link.src, link.dst, volume_gb),
+        f"with {counts} connections it may carry more than with {connections}, at no cost and "
+        "without a relay; nobody has tried",
+    )
+
+
+def _connection_gbps(link: Link) -> float:
+    """Return what each connection carries if connections are slow."""
+    return link.aggregate_gbps.expected / measured_connections(link)
+
+
+def measured_connections(link: Link) -> int:
+    """Return with how many connections a link's rate was measured."""
+    figures = link.aggregate_gbps.origin.figures
+    return (figures and figures.connections) or USUAL_CONNECTIONS
+
+
+def _needs_more_than_one_vm(link: Link, path: PathShare, vms: dict[str, int]) -> bool:
+    """Whether a plan counts on further VMs for more than one VM pair reaches over a link."""
+    if link.limited_by not in {"path", "unknown"} or min(vms[link.src], vms[link.dst]) < 2:
+        return False
+    return path.throughput_gbps * SAME > link.aggregate_gbps.expected
