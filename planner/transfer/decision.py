@@ -33,6 +33,8 @@ from planner.transfer.single_path import (
 
 # The least gain of one more relay: each is one more thing to run and to fail.
 SPLIT_GAIN = 0.01
+# Plans whose values differ by less are as good.
+SAME = 1e-3
 # Of round-trip time: how much must be saved before a longer and more fragile path is worth it.
 LEAST_LATENCY_GAIN_MS = 10.0
 
@@ -228,6 +230,8 @@ class Decider(OptionEvaluator):
             least = _least_gain(option, best, by_value=by_value) if best else 0.0
             if best is None or option.value_usd < best.value_usd * (1 - least):
                 best = option
+            elif option.value_usd <= best.value_usd * (1 + SAME) and _saves(option, best):
+                best = option  # where time alone counts, the cheaper of two that are as fast
         return best
 
     def _on_path(self, relay: Relay | None, rate: float) -> Allocation | None:
@@ -282,6 +286,11 @@ class Decider(OptionEvaluator):
                 return option
             ramp_s = option.ramp_up_s
         return option if option.duration_s <= (self.request.deadline_s or inf) else None
+
+
+def _saves(option: Option, over: Option) -> bool:
+    """Whether an option costs clearly less."""
+    return option.allocation.cost_usd < over.allocation.cost_usd * (1 - SPLIT_GAIN)
 
 
 def _least_gain(option: Option, over: Option, *, by_value: bool) -> float:

@@ -147,26 +147,27 @@ def test_a_region_is_chosen_on_the_map_and_in_the_list(page: Watched, grid: Serv
 def test_a_plan_is_drawn_beside_direct(browser: Browser, grid: Served) -> None:
     asked = {"src": SRC, "dst": "aws:sa-east-1", "volume_gb": 500, "time_value_usd_per_h": 500}
     plan = grid.get("/v1/plans?" + urlencode(asked)).json
-    assert plan["verdict"] == "relay"
-    assert plan["best_relay"]["relay"] != plan["paths"][0]["regions"][1]
+    relays = [path["regions"][1] for path in plan["paths"][1:]]
+    assert plan["verdict"] == "split"
+    assert plan["paths"][0]["regions"] == [SRC, "aws:sa-east-1"]
+    assert plan["best_relay"]["relay"] not in relays
     for dark in (False, True):
         with watched(browser, dark=dark, width=1024) as seen:
             shown = seen.open(f"{grid.url}/map?{urlencode(asked)}")
-            headed(shown, f"Relay it through {plan['paths'][0]['regions'][1]}")
-            # Two links that were chosen, one direct, two over the fastest relay: each kind dashed
-            # in its own way, and as thick as it is fast.
+            headed(shown, "Split it over the direct path")
+            # Links that were chosen, with the direct one, and two over the fastest relay: each kind
+            # dashed in its own way, and as thick as it is fast.
             lines = shown.locator(ARCS).evaluate_all(
                 "all => all.map(it => [it.getAttribute('stroke-dasharray'), "
                 "+it.getAttribute('stroke-width')])"
             )
-            assert len(lines) == 5
-            assert len({dash for dash, _ in lines}) == 3
+            assert len(lines) == 1 + 2 * len(relays) + 2
+            assert len({dash for dash, _ in lines}) == 2
             assert len({dash for dash, width in lines if width == max(w for _, w in lines)}) == 1
             rows = shown.locator("tbody tr").all_inner_texts()
-            assert len(rows) == 3
+            assert len(rows) == len(plan["paths"]) + 1
             for name, rate in (
-                ("chosen", plan["throughput_gbps"]),
-                ("direct", plan["direct"]["throughput_gbps"]),
+                *(("chosen", path["throughput_gbps"]) for path in plan["paths"]),
                 ("best relay", plan["best_relay"]["throughput_gbps"]),
             ):
                 assert any(row.startswith(name) and f"{rate:.2f}" in row for row in rows)

@@ -160,7 +160,7 @@ def test_options_stand_side_by_side_and_candidates_sort(page: Watched, grid: Ser
     shown.locator("section:has(#candidates) th button", has_text="Total").click()
     assert [float(text.strip("$")) for text in column(shown, "#candidates", 8)] == costs[::-1]
     names = "\n".join(column(shown, "#candidates", 1))
-    assert re.search(rf"{plan['paths'][0]['regions'][1]}\s+chosen", names)
+    assert re.search(r"split: direct \+ .*\s+chosen", names)
     for limit in plan["bottlenecks"]:
         assert f"{limit['constraint']} at {limit['region']}" in shown.content()
     for each in plan["advice"]:

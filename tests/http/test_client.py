@@ -430,7 +430,8 @@ def test_a_mirror_follows_new_snapshots_and_outlives_its_service(tmp_path: Path)
     with serving(db) as service:
         wan = MirroredWan(service.url, refresh_s=0.2, timeout_s=2, attempts=1)
         first = wan.plan("azure:eastus", "aws:ap-northeast-1")
-        assert first.direct.throughput_gbps == pytest.approx(2.0)
+        # One test counts for most of an estimate, and the law of its class for the rest.
+        assert first.direct.throughput_gbps == pytest.approx(2.0, rel=0.2)
         filled(db, GRID.replace(",2.0,", ",8.0,").replace("2026-01-05", "2026-06-05"))
 
         def direct_gbps() -> float:
@@ -438,15 +439,16 @@ def test_a_mirror_follows_new_snapshots_and_outlives_its_service(tmp_path: Path)
             assert found is not None
             return found
 
-        eventually(lambda: direct_gbps() == pytest.approx(8.0))
+        eventually(lambda: direct_gbps() == pytest.approx(8.0, rel=0.3))
+        latest = direct_gbps()
         service.kill()
         eventually(lambda: wan.plan("us-east", "sa") is not None and wan.problem is not None)
         assert isinstance(wan.problem, relayd.ServiceError)
-        assert direct_gbps() == pytest.approx(8.0)
+        assert direct_gbps() == latest
         with pytest.raises(relayd.ServiceError):
             wan.refresh()
         wan.close()
-        assert direct_gbps() == pytest.approx(8.0)
+        assert direct_gbps() == latest
 
 
 def test_a_service_that_stops_and_comes_back_is_waited_for(tmp_path: Path) -> None:

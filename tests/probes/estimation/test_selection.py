@@ -148,8 +148,8 @@ def test_measuring_frugally_pays_where_speed_is_all_that_counts() -> None:
     before = plans_on("nothing", "time")
     after = plans_on("frugally", "time")
     assert after.total_rate > before.total_rate
-    # A sixth of what ignorance costs in speed, for a thirtieth of the bytes.
-    assert 1 - after.rate < 0.85 * (1 - before.rate)
+    # An eighth of what ignorance costs in speed, for a thirtieth of the bytes.
+    assert 1 - after.rate < 0.875 * (1 - before.rate)
     assert after.rate_p10 > before.rate_p10
     assert after.per_usd >= before.per_usd
 

@@ -72,5 +72,6 @@ def test_verdicts_follow_the_gains_that_are_sure(wan: Wan) -> None:
         return sum(plan.verdict != "direct" for plan in plans) / len(plans)
 
     assert relayed(from_azure, 64) > 0.5
-    assert relayed(from_aws, 64) < 0.06
+    # A further path fills what the direct one leaves of the VM's cap, by a sixth at most.
+    assert relayed(from_aws, 64) < 0.15
     assert relayed(from_aws, 1) > relayed(from_aws, 64)
