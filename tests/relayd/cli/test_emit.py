@@ -26,6 +26,7 @@ from relayd.emitting.formats import FORMATS, emit
 from relayd.emitting.lanes import Lane, Vm, emission
 from relayd.emitting.parts import MIB, STORES, part_mib, side_by_side
 from relayd.settings import Settings
+from relayd.sources.memory import MemorySource
 from relayd.sources.opening import open_with
 from relayd.sources.wan import Wan
 from tests.relayd.conftest import Outcome
@@ -46,6 +47,10 @@ def direct(wan: Wan, dst: str = "aws:sa-east-1", **limits: object) -> Plan:
 
 
 def relay(wan: Wan) -> Plan:
+    """A relay alone: beside it, nothing is known of the direct path."""
+    links = {src: dict(row) for src, row in wan.network.usual.items()}
+    del links["azure:westeurope"]["aws:ap-south-1"]
+    wan = Wan(MemorySource(wan.catalogue, wan.network.with_(links=links)))
     plan = wan.plan(
         "azure:westeurope",
         "aws:ap-south-1",
