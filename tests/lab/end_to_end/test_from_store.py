@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -30,7 +31,9 @@ gcp:us-east1,aws:us-east-1,,,2.0,64,20,true,{now}
 def lab(machine: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
     monkeypatch.setenv("RELAYD_LAB_DIR", str(tmp_path / "labs"))
     db, table = str(tmp_path / "measured.db"), tmp_path / "measured.csv"
-    table.write_text(MEASURED.format(now="2026-06-01T12:00Z"))
+    # Lately: what was measured long ago has faded.
+    lately = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - 3600))
+    table.write_text(MEASURED.format(now=lately))
     assert main(["import", "csv", str(table), "--db", db]) == 0
     pair = "aws:us-east-1,gcp:us-east1"
     up = ["lab", "up", "--from-store", "--db", db, "--regions", pair]
