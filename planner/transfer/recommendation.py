@@ -132,9 +132,8 @@ class _PlanBuilder:
     ) -> list[int]:
         """Return how many connections each path opens on each of its links.
 
-        As many as its rate needs. Where it is not known what limits a link, each of its
-        connections may be slow: as long as VMs have connections to spare, such a path gets its
-        share of those that its rate was measured with.
+        As many as its rate needs. As long as VMs have connections to spare, each path gets its
+        share of those that its rate was measured with: single ones may be slow.
         """
         if len(flows) == 1:
             return [self._connections(allocation)]
@@ -145,8 +144,7 @@ class _PlanBuilder:
             slowest_flow_gbps = min(link.rate_gbps(1) for link in links)
             pair_gbps = min(link.rate_gbps(each) for link in links)
             needs.append(ceil(flow / slowest_flow_gbps * (1 - EQUAL)))
-            unknown = any(link.limited_by == "unknown" for link in links)
-            wished = round(each * flow / pair_gbps) if unknown else 0
+            wished = round(each * flow / pair_gbps)
             wishes.append(max(0, wished - needs[-1]))
         spare = each * min(allocation.src_vms, allocation.dst_vms) - sum(needs)
         granted = min(1.0, max(0, spare) / (sum(wishes) or 1))

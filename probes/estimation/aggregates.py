@@ -113,7 +113,8 @@ def aggregate_tests(
             from_values(values, law.noise if law else UNKNOWN_NOISE, figures=figures),
             [value for value, _ in values],
             most,
-            len(used) == 1 and short,
+            # Two runs that agreed began a new level: what is left of them is no odd one.
+            len(used) == 1 and short and not first.new_level,
         )
     return found
 

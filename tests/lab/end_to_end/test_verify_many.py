@@ -143,7 +143,9 @@ def test_slow_paths_of_one_site_do_not_take_from_each_other(lab: Lab, db: Path) 
     plan = wan.shuffle(demands, relays="none", connections=64).model_dump("json")
     for pair, connections in zip(plan["pairs"], (22, 21, 21), strict=True):
         (path,) = pair["paths"]
-        assert path["throughput_gbps"] == pytest.approx(LIMITED_MBPS * GOODPUT_SHARE / 1e3)
+        assert path["throughput_gbps"] == pytest.approx(
+            LIMITED_MBPS * GOODPUT_SHARE / 1e3, rel=0.02
+        )
         path["connections"] = connections
     answer = verified(lab, db, plan)
     assert max(errors(answer["runs"][0]["paths"])) <= 0.05, answer
