@@ -155,10 +155,10 @@ class OptionComparison:
         (relay,) = option.relays
         src, via, dst = self.request.src, self.regions[relay], self.request.dst
         direct = self._rtts_ms(src, dst, DIRECT_LINK)
-        legs = self._rtts_ms(src, via, RELAYS), self._rtts_ms(via, dst, RELAYS + 1)
+        links = self._rtts_ms(src, via, RELAYS), self._rtts_ms(via, dst, RELAYS + 1)
         ratios = [
             x / (first + second + RELAY_PROCESSING_MS)
-            for x, first, second in zip(direct, *legs, strict=True)
+            for x, first, second in zip(direct, *links, strict=True)
         ]
         rtt_ms = self.evaluator.path_rtt_ms
         assert not over.relays

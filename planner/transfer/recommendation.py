@@ -138,17 +138,16 @@ class _PlanBuilder:
         if len(flows) == 1:
             return [self._connections(allocation)]
         each, network = self.request.connections, self.decider.network
-        needs, wishes = [], []
+        needs, extras = [], []
         for relay, flow in flows:
             links = [network.link(a, b) for a, b in self.decider.fees.links(relay)]
             slowest_flow_gbps = min(link.rate_gbps(1) for link in links)
             pair_gbps = min(link.rate_gbps(each) for link in links)
             needs.append(ceil(flow / slowest_flow_gbps * (1 - EQUAL)))
-            wished = round(each * flow / pair_gbps)
-            wishes.append(max(0, wished - needs[-1]))
+            extras.append(max(0, round(each * flow / pair_gbps) - needs[-1]))
         spare = each * min(allocation.src_vms, allocation.dst_vms) - sum(needs)
-        granted = min(1.0, max(0, spare) / (sum(wishes) or 1))
-        return [need + int(wish * granted) for need, wish in zip(needs, wishes, strict=True)]
+        granted = min(1.0, max(0, spare) / (sum(extras) or 1))
+        return [need + int(extra * granted) for need, extra in zip(needs, extras, strict=True)]
 
     def _connections(self, allocation: Allocation) -> int:
         """Return the connections of a plan over one path: all that the VMs of a link can open."""
