@@ -22,6 +22,7 @@ from planner.model.vm_limits import (
     widenings,
 )
 from planner.transfer.advice import LEAST_SAVED_BY_VM_S, WORTH_ADVISING, to_measure
+from planner.transfer.explanation import not_worth
 
 BINDING = 1e-3
 SITES_SHOWN = 2
@@ -63,17 +64,15 @@ class BroadcastAdviser:
         if chosen is star:
             if decision.optimum is star:
                 return f"Forwarding is not better in {terms}. {limit}"
-            return (
-                f"Forwarding may be {decision.gain:.2f}x better in {terms}, but is certain to be "
-                f"only {decision.gain_low:.2f}x, below the margin of "
-                f"{1 + self.request.margin:.2f}x. "
-                f"{limit}"
+            why = not_worth(
+                "Forwarding", decision.gain, terms, self.request.margin, self.request.risk
             )
-        sure = self.decider.evaluate.surely_better(chosen, star)
-        gain = star.value / chosen.value if chosen.value > 0 else 1.0
+            return f"{why} {limit}"
+        gain = self.decider.gain(chosen, star)
         return (
-            f"{who} This is {gain:.2f}x better in {terms} than sending each copy direct (at least "
-            f"{sure:.2f}x): {star.duration_s / chosen.duration_s:.2f}x as fast, for "
+            f"{who} This is {gain.expected:.2f}x better in {terms} than sending each copy direct "
+            f"({gain.low:.2f}x to {gain.high:.2f}x): "
+            f"{star.duration_s / chosen.duration_s:.2f}x as fast, for "
             f"{chosen.cost.total - star.cost.total:+.2f} USD. {limit}"
         )
 

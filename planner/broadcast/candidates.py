@@ -147,14 +147,6 @@ class Evaluator:
             max(slow_s + candidate.ramp_s, candidate.duration_s),
         )
 
-    def surely_better(self, candidate: BroadcastCandidate, over: BroadcastCandidate) -> float:
-        """Return how many times better one is than another at the bounds that favour the other."""
-        worst = self.value_of(candidate, self.range_s(candidate)[1])
-        best = self.value_of(over, self.range_s(over)[0])
-        if not np.isfinite(worst):
-            return 0.0
-        return best / worst if worst > 0 else 1.0
-
     # ---- simple trees ----------------------------------------------------------------------
 
     def star(self) -> Arcs | None:

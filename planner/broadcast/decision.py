@@ -1,4 +1,8 @@
-"""Whether forwarding is worth it: the margin between direct and what the search prefers."""
+"""Whether forwarding is worth it, over direct and over forwarding by destinations alone.
+
+What the search prefers is recommended where that has the least expected regret at the margin and
+the attitude to risk (:mod:`planner.shared_vms.drawn_times`).
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,11 @@ from planner.broadcast.problem import BroadcastProblem
 from planner.broadcast.request import BroadcastRequest
 from planner.broadcast.search import Search
 from planner.model.errors import DataError
+from planner.model.network import Network
+from planner.model.shared_resources import Floats
 from planner.model.vm_limits import too_late
+from planner.shared_vms.drawn_times import DrawnTimes
+from planner.solvers.joint import Gain, compared
 from planner.solvers.steiner import closure
 
 
@@ -29,24 +37,33 @@ class BroadcastDecision:
         What the search preferred on expected figures, chosen or not.
     gap : float
         Of the optimum over the proven bound.
-    gain, gain_low : float | None
+    gain : Gain | None
         Of the optimum over direct; None if direct is missing or too late.
     """
 
     chosen: BroadcastCandidate
     optimum: BroadcastCandidate
     gap: float
-    gain: float | None
-    gain_low: float | None
+    gain: Gain | None
 
 
 class BroadcastDecider:
     """Decides one broadcast."""
 
-    def __init__(self, request: BroadcastRequest, problem: BroadcastProblem) -> None:
+    def __init__(
+        self, request: BroadcastRequest, problem: BroadcastProblem, network: Network
+    ) -> None:
         self.request, self.problem = request, problem
         self.search = Search(request, problem)
         self.evaluate = self.search.evaluate
+        self._drawn = DrawnTimes(
+            network,
+            problem.regions,
+            problem.resources,
+            problem.low,
+            problem.high,
+            request.connections,
+        )
 
     def decide(self) -> BroadcastDecision:
         """Return the decision.
@@ -78,12 +95,23 @@ class BroadcastDecider:
         if own and own.value <= optimum.value:  # a search apart, which may get further
             optimum, own = own, None
         gap = max(0.0, optimum.value / bound - 1) if bound > 0 else 0.0
-        chosen = self._certainly_better(optimum, own)
-        gain = low = None
-        if star and not self._late(star):
-            gain = star.value / optimum.value if optimum.value > 0 else 1.0
-            low = 1.0 if optimum is star else self.evaluate.surely_better(optimum, star)
-        return BroadcastDecision(chosen, optimum, gap, gain, low)
+        chosen = self._worth_it(optimum, own)
+        gain = self.gain(optimum, star) if star and not self._late(star) else None
+        return BroadcastDecision(chosen, optimum, gap, gain)
+
+    def gain(self, candidate: BroadcastCandidate, over: BroadcastCandidate) -> Gain:
+        """Return how many times better one candidate is than another, over shared draws."""
+        ratios = [
+            x / y if y > 0 else 1.0
+            for x, y in zip(*(self._values(c).tolist() for c in (over, candidate)), strict=True)
+        ]
+        expected = over.value / candidate.value if candidate.value > 0 else 1.0
+        return compared(expected, ratios, self.request.margin, self.request.risk)
+
+    def _values(self, candidate: BroadcastCandidate) -> Floats:
+        """Return a candidate's value in each draw."""
+        times_s = self._drawn.times_s(candidate.links_gbit, candidate.vms) + candidate.ramp_s
+        return np.array([self.evaluate.value_of(candidate, time_s) for time_s in times_s.tolist()])
 
     def _quickest(self) -> Iterator[BroadcastCandidate]:
         """Yield candidates of least time, for a deadline that no others meet."""
@@ -97,19 +125,19 @@ class BroadcastDecider:
         if self.search.star:
             yield self.search.star
 
-    def _certainly_better(
+    def _worth_it(
         self, optimum: BroadcastCandidate, own: BroadcastCandidate | None
     ) -> BroadcastCandidate:
-        """Return the simplest candidate that the optimum is not certain to beat by the margin.
+        """Return the simplest candidate that the optimum does not better by enough.
 
         Direct is simplest; then `own`, in which destinations forward; then relays, which need their
         own VMs.
         """
-        star, least = self.search.star, 1 + self.request.margin
+        star = self.search.star
         plainer = [star] if star and not self._late(star) and optimum is not star else []
         plainer += [own] if own else []
         for plain in plainer:
-            if self.evaluate.surely_better(optimum, plain) < least:
+            if not self.gain(optimum, plain).worth:
                 return plain
         return optimum
 

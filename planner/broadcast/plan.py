@@ -114,9 +114,11 @@ class BroadcastPlan(Recommendation):
         where links are missing or, for the relay, nobody may forward.
     optimum : BroadcastOption | None
         The best plan known, where the margin kept from choosing it.
-    gain, gain_low : float | None
-        How many times better than direct the best plan known is in the objective's terms; and at
-        the bounds.
+    gain, gain_low, gain_high : float | None
+        How many times better than direct the best plan known is in the objective's terms; and in
+        90 % of draws of what is not known.
+    probability : float | None
+        That it is better by the margin.
     """
 
     request: dict[str, Any]
@@ -141,6 +143,8 @@ class BroadcastPlan(Recommendation):
     optimum: BroadcastOption | None
     gain: float | None
     gain_low: float | None
+    gain_high: float | None = None
+    probability: float | None = None
     connections: dict[str, int] = field(default_factory=dict)
     bottlenecks: tuple[Bottleneck, ...] = ()
     advice: tuple[Advice, ...] = ()

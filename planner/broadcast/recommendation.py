@@ -53,7 +53,7 @@ def recommend_broadcast(
         If a destination can't be reached over known links.
     """
     problem = broadcast_problem(request, network, prices)
-    decider = BroadcastDecider(request, problem)
+    decider = BroadcastDecider(request, problem, network)
     decision = decider.decide()
     chosen = decision.chosen
     builder = _BroadcastPlanBuilder(decider)
@@ -87,8 +87,10 @@ def recommend_broadcast(
         direct=builder.option(search.star),
         best_relay=builder.option(search.best_relay),
         optimum=builder.option(decision.optimum) if decision.optimum is not chosen else None,
-        gain=decision.gain,
-        gain_low=decision.gain_low,
+        gain=decision.gain.expected if decision.gain else None,
+        gain_low=decision.gain.low if decision.gain else None,
+        gain_high=decision.gain.high if decision.gain else None,
+        probability=decision.gain.probability if decision.gain else None,
         connections=adviser.connections(),
         bottlenecks=adviser.bottlenecks(),
         advice=adviser.advice(),

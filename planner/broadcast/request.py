@@ -15,6 +15,7 @@ from planner.fields.shared import (
     hour_usd,
     margin_field,
     objective_field,
+    risk_field,
     time_value_field,
     volume_field,
 )
@@ -30,6 +31,7 @@ from planner.fields.specified import (
     specified,
 )
 from planner.model.errors import InputError
+from planner.solvers.joint import Risk
 
 BroadcastObjective: TypeAlias = Literal["value", "time", "cost"]
 Forwarding: TypeAlias = Literal["any", "ends", "none"]
@@ -67,6 +69,7 @@ class BroadcastRequest(RelayingRequest):
     )
     time_value_usd_per_h: Figure = time_value_field()
     margin: Figure = margin_field()
+    risk: Field[Risk, Risk] = risk_field()
     deadline_s: Limit = deadline_field("When the last destination must have everything.")
     connections: Whole = connections_field(DEFAULT_CONNECTIONS_OF_MANY)
     relays: Field[Forwarding, Forwarding] = field(

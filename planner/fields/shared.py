@@ -102,15 +102,33 @@ def frontier_field() -> Any:
     )
 
 
-def margin_field(must: str = "surely gain", *, deprecated: bool = False) -> Any:
+def margin_field(*, deprecated: bool = False) -> Any:
     """Declare how much a relay must gain."""
     return field(
         Proportion(0.0, MOST_MARGIN),
-        f"What relays must {must} before they are recommended; 0.1 is ten percent.",
+        "What relays must gain before they are recommended; 0.1 is ten percent.",
         default=DEFAULT_MARGIN,
         example="10%",
         group="goal",
         deprecated=deprecated,
+    )
+
+
+def risk_field() -> Any:
+    """Declare the attitude to risk."""
+    return field(
+        OneOf(
+            {
+                "averse": "having relayed in vain counts five times as much as having missed a "
+                "relay",
+                "neutral": "both count alike",
+                "bold": "having missed a relay counts five times as much",
+            }
+        ),
+        "How to weigh the two ways of being wrong about a relay.",
+        default="averse",
+        group="goal",
+        label="Risk",
     )
 
 

@@ -65,9 +65,13 @@ class ShufflePlan(Recommendation):
         By region, how many TCP connections a VM there needs for these rates.
     bound_usd : float
         No plan that meets the deadline has lower egress fees; without a deadline, none at all.
-    gain, gain_low : float
-        Duration of equal sharing direct over this plan's; and at the bounds, of the best direct
-        rates over it. 1 where nothing is relayed.
+    gain : float | None
+        Duration of equal sharing direct over this plan's.
+    gain_low, gain_high : float | None
+        How many times better this plan is than the best direct rates, in the objective's terms: in
+        90 % of draws of what is not known, between these. 1 where nothing is relayed.
+    probability : float | None
+        That relaying is better by the margin, chosen or not; None where nothing is to be relayed.
     equal_share : Comparison
         All transfers at once, direct, without a plan.
     direct : Comparison
@@ -91,6 +95,8 @@ class ShufflePlan(Recommendation):
     gain_low: float | None
     equal_share: Comparison
     direct: Comparison
+    gain_high: float | None = None
+    probability: float | None = None
     connections: dict[str, int] = field(default_factory=dict)
     bottlenecks: tuple[Bottleneck, ...] = ()
     one_more_vm: tuple[OneMoreVm, ...] = ()

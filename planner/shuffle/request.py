@@ -17,8 +17,10 @@ from planner.fields.shared import (
     margin_field,
     objective_field,
     relays_of_many_field,
+    risk_field,
 )
 from planner.fields.specified import Field, Figure, Limit, Several, Switch, Whole, field, specified
+from planner.solvers.joint import Risk
 
 ShuffleObjective: TypeAlias = Literal["time", "cost"]
 
@@ -47,6 +49,7 @@ class ShuffleRequest(RelayingRequest):
         {"time": "the last pair ends as soon as possible", "cost": "least cost"}
     )
     margin: Figure = margin_field()
+    risk: Field[Risk, Risk] = risk_field()
     deadline_s: Limit = deadline_field("Latest end of the last pair.")
     connections: Whole = connections_field(DEFAULT_CONNECTIONS_OF_MANY)
     relays: Field[RelaysOfMany, RelaysOfMany] = relays_of_many_field()

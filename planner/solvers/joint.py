@@ -32,7 +32,8 @@ _SEEDS = (
 )
 _MULTIPLIER, _MODULUS = 48271, 2**31 - 1  # Park and Miller, Communications of the ACM 36, 1993
 LEAST_REGRET = 1e-9
-_MOST = 1e2  # of a logarithm: beyond what can be told apart
+MOST_SPREAD = 1e2
+"""Of a logarithm: beyond what can be told apart."""
 
 
 class Gain(NamedTuple):
@@ -88,8 +89,8 @@ def spread(expected: float, bound: float) -> float:
     if expected <= 0 or bound == expected:
         return 0.0
     if bound <= 0:
-        return _MOST
-    return min(_MOST, abs(log(bound / expected)) / BOUND_SCORE)
+        return MOST_SPREAD
+    return min(MOST_SPREAD, abs(log(bound / expected)) / BOUND_SCORE)
 
 
 @lru_cache(maxsize=4096)
@@ -129,7 +130,9 @@ def compared(expected: float, ratios: Sequence[float], margin: float, risk: Risk
     missed = regretted = 0.0
     probable = 0
     for ratio in ratios:
-        over = (log(ratio) if 0 < ratio < inf else _MOST if ratio > 0 else -_MOST) - least
+        over = (
+            log(ratio) if 0 < ratio < inf else MOST_SPREAD if ratio > 0 else -MOST_SPREAD
+        ) - least
         if over >= -LEAST_REGRET:
             probable += 1
             missed += over

@@ -8,7 +8,7 @@ from planner.model.catalogue import Catalogue
 from planner.model.estimate import SECONDS_PER_DAY
 from planner.model.units import gbps_text
 from planner.model.verification import Verified
-from planner.solvers.joint import Gain
+from planner.solvers.joint import Gain, Risk
 from planner.transfer.allocation import EQUAL
 from planner.transfer.bottlenecks import Bottlenecks
 from planner.transfer.decision import LEAST_LATENCY_GAIN_MS, Decider, Decision
@@ -62,19 +62,13 @@ class Explanation:
 
     def _why_no_gain(self, gain: Gain) -> str:
         """Return why the better plan by expected figures is not recommended."""
-        margin = f"the margin of {self.request.margin:.0%}"
-        better = f"{gain.expected:.2f}x better in {self._terms()}"
-        better += f" ({gain.low:.2f}x to {gain.high:.2f}x)"
         through = self._through(self.decision.optimum)
         if gain.worth:
-            return f"{through} is {better}, but saves less than {LEAST_LATENCY_GAIN_MS:g} ms."
-        if gain.expected < 1 + self.request.margin:
-            return f"{through} is only {better}, which does not beat {margin}."
-        return (
-            f"{through} may be {better}, but beats {margin} with a probability of "
-            f"{gain.probability:.0%} only, which is too little where the attitude to risk is "
-            f"{self.request.risk}."
-        )
+            return (
+                f"{through} is {_better(gain, self._terms())}, but saves less than "
+                f"{LEAST_LATENCY_GAIN_MS:g} ms."
+            )
+        return not_worth(through, gain, self._terms(), self.request.margin, self.request.risk)
 
     def _why_direct(self, direct: Option) -> str:
         """Return why the direct path is best: no relay may, can, or pays."""
@@ -325,3 +319,26 @@ def _age(days: float) -> str:
     if days < 90:
         return f"{days:.0f} day{'s' if days >= 1.5 else ''} old"
     return f"{days / 30.44:.0f} months old" if days < 730 else f"{days / 365.25:.1f} years old"
+
+
+def not_worth(who: str, gain: Gain, terms: str, margin: float, risk: Risk) -> str:
+    """Return why what is better by expected figures is not recommended.
+
+    Parameters
+    ----------
+    who : str
+        Begins the sentence: what is better.
+    terms : str
+        What it is better in.
+    """
+    beats = f"the margin of {margin:.0%}"
+    if gain.expected < 1 + margin:
+        return f"{who} is only {_better(gain, terms)}, which does not beat {beats}."
+    return (
+        f"{who} may be {_better(gain, terms)}, but beats {beats} with a probability of "
+        f"{gain.probability:.0%} only, which is too little where the attitude to risk is {risk}."
+    )
+
+
+def _better(gain: Gain, terms: str) -> str:
+    return f"{gain.expected:.2f}x better in {terms} ({gain.low:.2f}x to {gain.high:.2f}x)"

@@ -6,7 +6,7 @@ from dataclasses import KW_ONLY
 from math import inf
 from typing import Literal, TypeAlias
 
-from planner.fields.kinds import Count, OneOf, Region
+from planner.fields.kinds import Count, Region
 from planner.fields.quantities import LEAST_FIGURE, Duration, Money, Rate
 from planner.fields.shared import (
     RelayingRequest,
@@ -15,6 +15,7 @@ from planner.fields.shared import (
     hour_usd,
     margin_field,
     objective_field,
+    risk_field,
     time_value_field,
     volume_field,
 )
@@ -62,21 +63,8 @@ class TransferRequest(RelayingRequest):
         default="value",
     )
     time_value_usd_per_h: Figure = time_value_field()
-    margin: Figure = margin_field("gain")
-    risk: Field[Risk, Risk] = field(
-        OneOf(
-            {
-                "averse": "having relayed in vain counts five times as much as having missed a "
-                "relay",
-                "neutral": "both count alike",
-                "bold": "having missed a relay counts five times as much",
-            }
-        ),
-        "How to weigh the two ways of being wrong about a relay.",
-        default="averse",
-        group="goal",
-        label="Risk",
-    )
+    margin: Figure = margin_field()
+    risk: Field[Risk, Risk] = risk_field()
     budget_usd: Limit = field(
         Money(LEAST_FIGURE),
         "Most to spend, egress and VMs together.",

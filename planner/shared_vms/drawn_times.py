@@ -1,0 +1,223 @@
+"""How long plans of many transfers take where links and VMs are slower or faster than expected.
+
+Two plans of one question share the caps of VMs, the windows of receivers and most links, so that
+their errors cancel. Each of these is a factor with draws of its own, see
+:mod:`planner.solvers.joint`; a plan's volumes stay on their links, and its time in a draw is that
+of the fullest row of :mod:`planner.model.shared_resources`. Draws depend on the names of regions,
+so that a further region in the network changes none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.model.estimate import Bound
+from planner.model.network import Network
+from planner.model.shared_resources import Floats, SiteResources
+from planner.model.units import MBPS_PER_GBPS
+from planner.model.vm_limits import PAIR_CONNECTIONS
+from planner.solvers.joint import BOUND_SCORE, DRAWS, MOST_SPREAD, quantiles
+
+# What tells the factors of a site apart.
+EGRESS, INGRESS, WINDOW = 1, 2, 3
+# SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014).
+_STEP, _MIX = 0x9E3779B97F4A7C15, (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
+_MOST_LOGARITHM = 700.0
+
+
+@dataclass(frozen=True)
+class _Factors:
+    """Factors by which figures differ from what is expected of them.
+
+    Attributes
+    ----------
+    keys : array of uint64
+        Equal keys have equal draws.
+    below, above : arrays
+        Spreads of the logarithm on either side.
+    shared : tuple of arrays, optional
+        Keys and spreads, below and above, of a factor that each has besides.
+    """
+
+    keys: NDArray[np.uint64]
+    below: Floats
+    above: Floats
+    shared: tuple[NDArray[np.uint64], Floats, Floats] | None = None
+
+    def of(self, which: np.ndarray) -> _Factors:
+        """Return some of the factors."""
+        shared = self.shared and tuple(part[which] for part in self.shared)
+        return _Factors(self.keys[which], self.below[which], self.above[which], shared)
+
+    def reach(self) -> tuple[Floats, Floats]:
+        """Return factors that no draw is below, and above."""
+        most = quantiles()[-1]
+        below, above = self.below, self.above
+        if self.shared:
+            below, above = below + self.shared[1], above + self.shared[2]
+        return _exp(-most * below), _exp(most * above)
+
+    def drawn(self) -> Floats:
+        """Return the factors in each draw, shape (draws, factors)."""
+        logarithms = _logarithms(self.keys, self.below, self.above)
+        if self.shared:
+            logarithms += _logarithms(*self.shared)
+        return _exp(logarithms)
+
+
+class DrawnTimes:
+    """Times of plans of one question, in each draw of what is not known.
+
+    Parameters
+    ----------
+    network : Network
+    regions : sequence of str, length n
+        Of the sites.
+    resources, low, high : SiteResources
+        As expected, and at the bounds of the estimates.
+    connections : int
+        Of a VM, that they rest on.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        regions: Sequence[str],
+        resources: SiteResources,
+        low: SiteResources,
+        high: SiteResources,
+        connections: int,
+    ) -> None:
+        self.network, self.regions = network, regions
+        self.resources, self._low, self._high = resources, low, high
+        self._connections = connections
+        self._names = np.array([crc32(name.encode()) for name in regions], dtype=np.uint64)
+
+    def times_s(self, links_gbit: Floats, vms: Floats) -> Floats:
+        """Return the time that volumes on links need in each draw, without getting up to speed.
+
+        Parameters
+        ----------
+        links_gbit : array, shape (n, n)
+        vms : array, length n
+            Those in use; one where there is none.
+        """
+        used, at = np.maximum(vms, 1.0), self.resources
+        src, dst = np.nonzero(links_gbit)
+        gbit = links_gbit[src, dst]
+        rates = self._link_factors("rate_gbps", src, dst)
+        flows = self._link_factors("connections_gbps", src, dst)
+        alone = [
+            (gbit / at.rate_gbps[src, dst] / np.minimum(used[src], used[dst]), rates),
+            (
+                _over(links_gbit.sum(axis=1), at.egress_gbps * used),
+                self._caps("egress_gbps", EGRESS),
+            ),
+            (
+                _over(links_gbit.sum(axis=0), at.ingress_gbps * used),
+                self._caps("ingress_gbps", INGRESS),
+            ),
+        ]
+        share = gbit * at.connections_s_per_gbit[src, dst]
+        # Rows that others exceed in every draw need none: nearly all.
+        reach = [(time / factors.reach()[1], time / factors.reach()[0]) for time, factors in alone]
+        slowest, fastest = (share / bound for bound in flows.reach())
+        together = [(ends, np.bincount(ends, slowest, at.count) / used) for ends in (src, dst)]
+        least_s = max(
+            *(float(shortest.max(initial=0.0)) for shortest, _ in reach),
+            *(float((np.bincount(ends, fastest, at.count) / used).max()) for ends in (src, dst)),
+        )
+        times = np.zeros(DRAWS)
+        for (time, factors), (_, longest) in zip(alone, reach, strict=True):
+            if (kept := longest >= least_s).any():
+                drawn = time[kept] / factors.of(kept).drawn()
+                times = np.maximum(times, drawn.max(axis=1))
+        for ends, longest in together:
+            kept = longest[ends] >= least_s
+            if kept.any():
+                drawn = share[kept] / flows.of(kept).drawn()
+                sites = (ends[kept][:, None] == np.arange(at.count)) / used
+                times = np.maximum(times, (drawn @ sites).max(axis=1))
+        return times
+
+    # ---- factors -----------------------------------------------------------------------------
+
+    def _caps(self, name: str, kind: int) -> _Factors:
+        figures = (getattr(at, name) for at in (self.resources, self._low, self._high))
+        return _Factors(_keys(self._names, kind), *_spreads(*figures))
+
+    def _link_factors(self, name: str, src: np.ndarray, dst: np.ndarray) -> _Factors:
+        """Return the factors of links: their own, and those of receivers' windows that count."""
+        bounds = self.resources, self._low, self._high
+        below, above = _spreads(*(getattr(at, name)[src, dst] for at in bounds))
+        keys = _keys(_keys(self._names[src], 0) + self._names[dst], 0)
+        windows = self._windows(name, src, dst)
+        if not windows.any():
+            return _Factors(keys, below, above)
+        sites = [self.network.sites[region].window_mb for region in self.regions]
+        figures = (np.array([getattr(site, b) for site in sites]) for b in _BOUNDS)
+        window_below, window_above = (spread[dst] * windows for spread in _spreads(*figures))
+        shared_below, shared_above = (
+            np.minimum(below, window_below),
+            np.minimum(above, window_above),
+        )
+        own = np.sqrt(below**2 - shared_below**2), np.sqrt(above**2 - shared_above**2)
+        return _Factors(keys, *own, (_keys(self._names[dst], WINDOW), shared_below, shared_above))
+
+    def _windows(self, name: str, src: np.ndarray, dst: np.ndarray) -> np.ndarray:
+        """Return which links' rates rest on a window that was inferred for all senders."""
+        count = min(self._connections, PAIR_CONNECTIONS)
+        found = np.zeros(len(src), dtype=bool)
+        for position, (u, v) in enumerate(zip(src.tolist(), dst.tolist(), strict=True)):
+            link = self.network.link(self.regions[u], self.regions[v])
+            if link.per_flow_mbps.origin.method == "window-over-rtt":
+                flows_gbps = count * link.per_flow_mbps.expected / MBPS_PER_GBPS
+                found[position] = (
+                    name == "connections_gbps" or flows_gbps <= link.aggregate_gbps.expected
+                )
+        return found
+
+
+_BOUNDS: tuple[Bound, ...] = ("expected", "low", "high")
+
+
+def _over(amount: Floats, limit: Floats) -> Floats:
+    """Return amounts over limits, 0 where nothing is asked."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(amount > 0, amount / limit, 0.0)
+
+
+def _spreads(expected: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    """Return the spreads of factors, see :func:`planner.solvers.joint.spread`."""
+    found = []
+    for bound in (low, high):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            spread = np.abs(np.log(bound / expected)) / BOUND_SCORE
+        certain = (expected <= 0) | (bound == expected)
+        found.append(np.where(certain, 0.0, np.minimum(spread, MOST_SPREAD)))
+    return found[0], found[1]
+
+
+def _exp(logarithms: Floats) -> Floats:
+    return np.asarray(np.exp(np.clip(logarithms, -_MOST_LOGARITHM, _MOST_LOGARITHM)))
+
+
+def _keys(names: NDArray[np.uint64], kind: int) -> NDArray[np.uint64]:
+    """Return keys that differ by name and kind, and tell nothing of either."""
+    mixed = names + np.uint64(_STEP * (kind + 1) % 2**64)
+    for shift, factor in zip((30, 27), _MIX, strict=True):
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    return np.asarray(mixed ^ (mixed >> np.uint64(31)))
+
+
+def _logarithms(keys: NDArray[np.uint64], below: Floats, above: Floats) -> Floats:
+    """Return the logarithms of factors in each draw, shape (draws, factors)."""
+    order = np.array([_keys(keys, 4 + draw) for draw in range(DRAWS)]).argsort(axis=0)
+    scores = np.empty(order.shape)
+    np.put_along_axis(scores, order, np.array(quantiles())[:, None], axis=0)
+    return np.where(scores > 0, scores * above, scores * below)

@@ -1,0 +1,210 @@
+"""Candidates for one shuffle: its fastest routings, the cheapest in a time, and direct rates.
+
+Per-pair thinking gets a shuffle wrong: every VM's caps and connections are shared by all that
+pass it. All pairs are routed together over direct and one-hop paths
+(:mod:`planner.solvers.column_generation`); then pairs are sped up that no other pair holds back
+(:func:`planner.solvers.max_min_fill.fill`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from planner.model.answer import Cost
+from planner.model.shared_resources import Floats, links_of
+from planner.model.throughput import ramp_up_s
+from planner.model.units import S_PER_H
+from planner.model.vm_limits import row_place
+from planner.shuffle.problem import ShuffleProblem
+from planner.shuffle.request import ShuffleRequest
+from planner.solvers.column_generation import (
+    GAP,
+    PathColumns,
+    Routing,
+    least_fees,
+    least_fees_at_leisure_usd,
+    least_time,
+    without_slivers,
+)
+from planner.solvers.max_min_fill import direct_paths, fill
+from planner.transfer.allocation import whole_vms
+
+# The least time is found to a part of the gap; the rest is room to choose the cheapest routing.
+TIME_GAP = 0.4 * GAP
+FEES_GAP = 5e-3
+FEES_STEPS = 30
+# Fees that may be this far from the least are worth a second round.
+FAR_FROM_LEAST = 2e-2
+FRONTIER_POINTS = 8
+FEES_ROUNDS = 2
+BINDING = 1e-3
+
+
+@dataclass(frozen=True)
+class ShuffleCandidate:
+    """One way to run the shuffle.
+
+    Attributes
+    ----------
+    paths_gbit : array, shape (n, n, n)
+        By source, first hop and destination.
+    transfer_s, ramp_up_s : float
+        Until the last pair ends, without getting up to speed; and what the path that takes longest
+        to get up to speed adds.
+    rate_gbps, finish_s : arrays, shape (n, n)
+        Of each pair.
+    vms : array, length n
+        The fewest that do it.
+    """
+
+    paths_gbit: Floats
+    links_gbit: Floats
+    transfer_s: float
+    ramp_up_s: float
+    rate_gbps: Floats
+    finish_s: Floats
+    vms: Floats
+    cost: Cost
+
+    @property
+    def duration_s(self) -> float:
+        """Until the last pair ends."""
+        return self.transfer_s + self.ramp_up_s
+
+    @cached_property
+    def relays(self) -> bool:
+        """Whether any volume takes more than one link."""
+        direct = np.einsum("ijj->ij", self.paths_gbit)
+        return bool((self.paths_gbit.sum(axis=1) - direct).max() > 0)
+
+
+class ShuffleSearch:
+    """Finds candidates for one shuffle.
+
+    Attributes
+    ----------
+    direct : ShuffleCandidate | None
+        The best rates without relays; None where a pair has no direct link.
+    """
+
+    def __init__(self, request: ShuffleRequest, problem: ShuffleProblem) -> None:
+        self.request, self.problem = request, problem
+        self.resources = problem.resources
+        self.volumes = problem.demands_gbit
+        self.moved = self.volumes > 0
+        self.columns = PathColumns(self.resources, self.volumes, problem.usd_per_gbit)
+        all_direct = bool((self.resources.rate_gbps[self.moved] > 0).all())
+        self.direct = self.candidate(direct_paths(self.volumes)) if all_direct else None
+        self.routed: Routing | None = None
+        """The fastest routing, once it was looked for."""
+
+    def candidate(self, paths_gbit: Floats) -> ShuffleCandidate:
+        """Return what a routing gives and costs, with the fewest VMs that keep its time."""
+        problem, links = self.problem, links_of(paths_gbit)
+        time_s = self.resources.time_s(links)
+        needed = self.resources.vms_for(links, time_s)
+        vms = problem.ends.astype(float)
+        for site in np.nonzero(needed > 0)[0].tolist():
+            vms[site] = max(vms[site], whole_vms(float(needed[site])))
+        fewest = replace(self.resources, vms=np.maximum(vms, 1.0))
+        speed = fill(fewest, paths_gbit, time_s)
+        rate = self.volumes / time_s * speed
+        finish = np.divide(time_s, speed, out=np.zeros_like(speed), where=speed > 0)
+        ramps = self._ramps_s(paths_gbit)
+        ramp_s = float(ramps.max())
+        finish = np.where(self.moved, finish + ramps, 0.0)
+        hours = (time_s + ramp_s + self.request.vm_start_s) / S_PER_H
+        cost = Cost.of(
+            float((links * problem.usd_per_gbit).sum()), float(vms @ problem.vm_usd_per_h) * hours
+        )
+        return ShuffleCandidate(paths_gbit, links, time_s, ramp_s, rate, finish, vms, cost)
+
+    def _ramps_s(self, paths_gbit: Floats) -> Floats:
+        """Return the time that each pair's longest path takes to get up to speed."""
+        rtt = self.problem.rtt_ms
+        longest = np.zeros_like(rtt)
+        i, k, j = np.nonzero(paths_gbit)
+        path_rtt = rtt[i, k] + np.where(k != j, rtt[k, j], 0.0)
+        np.maximum.at(longest, (i, j), path_rtt)
+        return np.asarray(ramp_up_s(1.0) * longest)
+
+    def fast(self) -> Routing:
+        """Return the fastest routing."""
+        if self.routed is None:
+            self.routed = least_time(self.columns, TIME_GAP)
+        return self.routed
+
+    def fastest(self) -> ShuffleCandidate:
+        """Return a candidate within the gap of the least time, cheap among those."""
+        fast = self.fast()
+        limit_s = max(fast.bound * (1 + GAP), fast.objective)
+        cheap = least_fees(self.columns, limit_s, fast, FEES_GAP, most_steps=FEES_STEPS)
+        for _ in range(1, FEES_ROUNDS):
+            if cheap.gap <= FAR_FROM_LEAST:
+                break
+            # From the middle of all columns found so far, it often gets further.
+            again = least_fees(self.columns, limit_s, fast, FEES_GAP, most_steps=FEES_STEPS)
+            cheap = min(cheap, again, key=lambda routing: routing.objective)
+        usd = cheap.objective * (1 + FEES_GAP)
+        return self.candidate(without_slivers(self.columns, cheap, limit_s, usd))
+
+    def cheapest(self, transfer_s: float) -> tuple[ShuffleCandidate, float]:
+        """Return the candidate of least fees in a time, and the bound on fees."""
+        fast = self.fast()
+        if transfer_s <= fast.objective:
+            return self.candidate(fast.paths_gbit), least_fees_at_leisure_usd(self.columns)
+        cheap = least_fees(self.columns, transfer_s, fast)
+        usd = max(cheap.objective, cheap.bound * (1 + GAP))
+        return self.candidate(without_slivers(self.columns, cheap, transfer_s, usd)), cheap.bound
+
+    def range_s(self, candidate: ShuffleCandidate) -> tuple[float, float]:
+        """Return the candidate's duration where links are as fast, and as slow, as their bounds."""
+        problem = self.problem
+        fast_s, slow_s = problem.resources.bounds_s(
+            candidate.links_gbit, candidate.vms, problem.low, problem.high
+        )
+        return (
+            min(fast_s + candidate.ramp_up_s, candidate.duration_s),
+            max(slow_s + candidate.ramp_up_s, candidate.duration_s),
+        )
+
+    def before(self, deadline_s: float) -> tuple[ShuffleCandidate, float]:
+        """Return the cheapest candidate that ends before a deadline, getting up to speed too."""
+        ramp_s = 0.0
+        found: tuple[ShuffleCandidate, float] | None = None
+        for _ in range(4):
+            found = self.cheapest(deadline_s - ramp_s)
+            over_s = found[0].duration_s - deadline_s
+            if over_s <= 0:
+                return found
+            ramp_s += over_s * (1 + GAP)
+        assert found
+        return self.fastest(), found[1]
+
+    def points(self) -> list[ShuffleCandidate]:
+        """Return candidates from the fastest to the cheapest, none beaten in time and cost."""
+        fastest = self.fastest()
+        cheapest = self.cheapest(float("inf"))[0]
+        found = [fastest, cheapest, *([self.direct] if self.direct else [])]
+        slow, quick = cheapest.transfer_s, fastest.transfer_s
+        if slow > quick * (1 + BINDING):
+            shares = [step / (FRONTIER_POINTS - 1) for step in range(1, FRONTIER_POINTS - 1)]
+            found += [self.cheapest(quick * (slow / quick) ** share)[0] for share in shares]
+        kept: list[ShuffleCandidate] = []
+        for candidate in sorted(found, key=lambda c: (c.duration_s, c.cost.total)):
+            if not kept or candidate.cost.total < kept[-1].cost.total * (1 - BINDING):
+                kept.append(candidate)
+        return kept
+
+    def bound_at_leisure_usd(self) -> float:
+        """Return the fees that no routing is below, however long it takes."""
+        return least_fees_at_leisure_usd(self.columns)
+
+    def fullest_row(self, candidate: ShuffleCandidate) -> tuple[str, str]:
+        """Return the kind and the region of the most loaded row."""
+        levels = self.resources.loads(candidate.links_gbit) / self.resources.row_vms
+        row = self.resources.row(int(levels.argmax()))
+        return row.kind, row_place(row, self.problem.regions)
