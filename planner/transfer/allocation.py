@@ -164,27 +164,34 @@ def relevant_relays(
     direct_gbps = direct.pair_gbps if direct else 0.0
     direct_connections_gbps = direct.connections_gbps if direct else 0.0
     kept: list[Relay] = []
+    # Of each relay kept: what dominance compares, and what it carries for each VM at the ends.
+    better: list[tuple[float, float, float, float, float, float]] = []
     for fee, minus_gbps, price, _, r in ordered:
+        vm_gbps = -minus_gbps
         a = r.in_connections_gbps if src_scarce else 0.0
         b = r.out_connections_gbps if dst_scarce else 0.0
         by_vm = by_rate = 0.0
-        if direct_fee <= fee and direct_connections_gbps >= max(a, b):
+        if direct_fee <= fee and direct_connections_gbps >= a and direct_connections_gbps >= b:
             by_vm, by_rate = direct_gbps, direct_gbps * least_vms
+        for gbps, usd_per_h, k_a, k_b, carries_gbps, carries_least_gbps in better:
             if by_vm >= cap_gbps or by_rate >= rate_limit_gbps:
-                continue
-        for k in kept:
-            if (
-                k.vm_gbps >= -minus_gbps
-                and k.vm_usd_per_h <= price
-                and k.in_connections_gbps >= a
-                and k.out_connections_gbps >= b
-            ):
-                by_vm += k.vm_gbps * min(1.0, k.quota / most_vms)
-                by_rate += k.vm_gbps * min(least_vms, k.quota)
-                if by_vm >= cap_gbps or by_rate >= rate_limit_gbps:
-                    break
-        else:
-            kept.append(r)
+                break
+            if gbps >= vm_gbps and usd_per_h <= price and k_a >= a and k_b >= b:
+                by_vm += carries_gbps
+                by_rate += carries_least_gbps
+        if by_vm >= cap_gbps or by_rate >= rate_limit_gbps:
+            continue
+        kept.append(r)
+        better.append(
+            (
+                vm_gbps,
+                price,
+                r.in_connections_gbps,
+                r.out_connections_gbps,
+                vm_gbps * min(1.0, r.quota / most_vms),
+                vm_gbps * min(least_vms, r.quota),
+            )
+        )
     return kept
 
 

@@ -177,6 +177,12 @@ class VmPrograms:
             rows.append(row)
             rhs.append(-decided / unit_usd)
             slack.append(self.budget_usd / unit_usd)
+        for k, end in self.limits:
+            vms = src if end == SOURCE else dst
+            if vms[0] < vms[1]:
+                rows.append(self._limit_row(k, end, flows + 5))
+                rhs.append(0.0)
+                slack.append(float(vms[1]))
         if not self.counts_cost:
             cost = [0.0] * len(cost)
             decided = 0.0
@@ -189,10 +195,6 @@ class VmPrograms:
             [0.0] * flows + [float(src[0]), float(dst[0]), least_share, 0.0, 0.0] + [0.0] * height,
             [*most, float(src[1]), float(dst[1]), most_share, 0.0, 0.0, *slack],
         )
-        for k, end in self.limits:
-            vms = src if end == SOURCE else dst
-            if vms[0] < vms[1]:
-                program.add_row(self._limit_row(k, end, len(program.lower)), 0.0, float(vms[1]))
         return program, decided
 
     def most_shares(self, src: Range, dst: Range, relays: list[Range]) -> list[float]:

@@ -89,14 +89,9 @@ class _Search(VmPrograms):
         pair = self.direct.pair_gbps if self.direct else 0.0
         most_out = pair + sum([relay.in_gbps for relay in self.relays])
         most_in = pair + sum([relay.out_gbps for relay in self.relays])
-        fresh: list[_Node | None] = [
-            self._node(
-                (whole_vms(least_gbps / min(src.cap_gbps, most_out)), src.quota),
-                (whole_vms(least_gbps / min(dst.cap_gbps, most_in)), dst.quota),
-                [(0, relay.quota) for relay in self.relays],
-                None,
-            )
-        ]
+        src_vms = whole_vms(least_gbps / min(src.cap_gbps, most_out)), src.quota
+        dst_vms = whole_vms(least_gbps / min(dst.cap_gbps, most_in)), dst.quota
+        fresh = [self._node(src_vms, dst_vms, *self._relay_vms(least_gbps))]
         queue: list[tuple[float, int, _Node, list[float]]] = []
         order = count()
         while True:
@@ -144,6 +139,19 @@ class _Search(VmPrograms):
         """Return below which rate a part with these VMs can hold nothing better."""
         left_usd = self.budget_usd - self.least_egress_usd - self.start_h * decided_usd_per_h
         return _least_share(self.full_rate_h * decided_usd_per_h, left_usd)
+
+    def _relay_vms(self, least_gbps: float) -> tuple[list[Range], Range | None]:
+        """Return how many VMs each relay, and all together, have: at least what direct leaves."""
+        ranges = [(0, relay.quota) for relay in self.relays]
+        src, dst = self.transfer.src, self.transfer.dst
+        direct_gbps = self.direct.pair_gbps * min(src.quota, dst.quota) if self.direct else 0.0
+        if not ranges or least_gbps <= direct_gbps * (1 + EQUAL):
+            return ranges, None
+        vms = whole_vms((least_gbps - direct_gbps) / max([relay.vm_gbps for relay in self.relays]))
+        quota = sum([relay.quota for relay in self.relays])
+        if len(ranges) > 1 or vms > quota:
+            return ranges, (vms, quota)
+        return [(vms, quota)], None
 
     # ---- nodes -------------------------------------------------------------------------------
 
