@@ -124,7 +124,7 @@ class Volume(Quantity):
     """A volume in GB."""
 
     name, unit, metavar = "volume", "GB", "SIZE"
-    units = "MB|GB|TB|MiB|GiB|TiB"
+    units = "MB|GB|TB|MiB|GiB|TiB|M|G|T"
     parse = staticmethod(parse_volume_gb)
 
     def __init__(self, least: float = LEAST_FIGURE, most: float = MOST_VOLUME_GB) -> None:

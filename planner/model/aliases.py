@@ -2,11 +2,13 @@
 
 A region can be named by its id (``aws:us-east-1``), by its bare name where one provider has it
 (``eastus``), by an alias (``us-east``), by an alias or city of one provider (``azure:sa``), or by
-its city (``Frankfurt``). Case and accents do not matter.
+its city (``Frankfurt``). A zone (``us-east-1a``, ``europe-west1-b``) stands for its region. Case
+and accents do not matter.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
@@ -15,6 +17,7 @@ from planner.model.catalogue import CONTINENTS, Catalogue, Region
 from planner.model.errors import AmbiguousRegionError, InputError, UnknownRegionError
 
 _OTHERS_SHOWN = 4
+_ZONE = re.compile(r"(.*\d)-?[a-f]")
 _NEAR_SHOWN = 5
 
 
@@ -174,7 +177,11 @@ def _named(text: str, catalogue: Catalogue, known: Collection[str]) -> tuple[lis
             return [
                 m for m in members if not colon or _folded(m.partition(":")[0]) == provider
             ], True
-    return [r.id for r in regions if r.city and _folded(r.city) == name], False
+    if in_city := [r.id for r in regions if r.city and _folded(r.city) == name]:
+        return in_city, False
+    # Zones are named after their region: us-east-1a (AWS), us-central1-a (Google).
+    zone = _ZONE.fullmatch(name)
+    return [r.id for r in regions if zone and _folded(r.name) == zone[1]], False
 
 
 def _selected(

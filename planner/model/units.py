@@ -36,7 +36,15 @@ _VOLUME_GB = {
     "gib": GB_PER_GIB,
     "tib": GB_PER_GIB * 1024,
     "pib": GB_PER_GIB * 1024**2,
+    # As `du` and `dd` write them.
+    "k": 1e-6,
+    "m": 1e-3,
+    "g": 1.0,
+    "t": 1e3,
+    "p": 1e6,
 }
+# In 500Gb the small b means bits, and who writes it may mean bytes. In 500gb nothing says so.
+_BITS = re.compile(r"([KMGTP]i?)b|([kmgtpKMGTP]i?)bits?")
 _RATE_GBPS = {
     "bps": 1e-9,
     "kbps": 1e-6,
@@ -66,13 +74,23 @@ _TIME_VALUE_USD_PER_H = {"usd/h": 1.0, "usdh": 1.0, "$/h": 1.0, "usd": 1.0, "": 
 
 
 def parse_volume_gb(text: str, field: str = "volume") -> float:
-    """Read a volume such as ``500GB``, ``1.5TB`` or ``200GiB``; returns GB.
+    """Read a volume such as ``500GB``, ``500G``, ``1.5TB`` or ``200GiB``; returns GB.
 
     Raises
     ------
     InputError
-        If it is not a number with a unit of volume.
+        If it is not a number with a unit of volume, or its unit is one of bits (``500Gb``).
     """
+    match = _QUANTITY.fullmatch(text)
+    if match and (bits := _BITS.fullmatch(match[2])):
+        number, prefix = match[1], (bits[1] or bits[2]).upper().replace("I", "i")
+        in_bytes = f"{float(number.replace('_', '')) / BITS_PER_BYTE:g}{prefix}B"
+        raise InputError(
+            field,
+            "is in bits",
+            value=text,
+            remedy=f"Write {number}{prefix}B for bytes, or {in_bytes} if bits were meant.",
+        )
     return _parse(text, field, _VOLUME_GB, "500GB, 1.5TB or 200GiB")
 
 

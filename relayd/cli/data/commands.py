@@ -16,7 +16,25 @@ METRICS = ("per-flow", "aggregate", "rtt", "fee", "relay-gain", "loss", "age")
 
 def add_data_commands(commands: Any) -> None:
     """Add the commands that work on the data."""
-    command(commands, "regions", "relayd.cli.data.listing:regions", "list regions and aliases")
+    regions = command(
+        commands, "regions", "relayd.cli.data.listing:regions", "list regions and aliases"
+    )
+    regions.add_argument(
+        "rules",
+        metavar="RULE",
+        nargs="*",
+        help="only these: a region, an alias, a city, or a pattern such as gcp:us-*",
+    )
+    regions.add_argument(
+        "--provider", metavar="NAME", action="append", default=[], help="only of this provider"
+    )
+    regions.add_argument(
+        "--country",
+        metavar="CODE",
+        action="append",
+        default=[],
+        help="only in this country, such as BR",
+    )
     links = command(commands, "links", "relayd.cli.data.listing:links", "list links with estimates")
     links.add_argument("--src", help="only links out of this region")
     links.add_argument("--dst", help="only links into this region")

@@ -9,12 +9,15 @@ from dataclasses import asdict
 from math import isnan
 from typing import TYPE_CHECKING, Any
 
+from planner.model.aliases import resolve_many
+from planner.model.catalogue import Region
 from planner.model.document import aliases_by_region, link_as_json, region_as_json
 from planner.model.estimate import Estimate
 from relayd.cli import text
 from relayd.cli.options import wan_of, whole_number
 
 if TYPE_CHECKING:
+    from relayd.sources.wan import Wan
     from relayd.tables.matrices import Matrix
 
 
@@ -23,7 +26,7 @@ def regions(options: argparse.Namespace) -> int:
     wan = wan_of(options)
     aliases = aliases_by_region(wan.catalogue)
     sites = wan.sites()
-    known = wan.regions()
+    known = _selected(wan, options)
     if options.json:
         listed = [
             region_as_json(region, sites[region.id].vm_type, aliases.get(region.id, []))
@@ -45,6 +48,21 @@ def regions(options: argparse.Namespace) -> int:
     header = ("region", "city", "country", "continent", "VM type", "aliases")
     print(text.left_table(header, rows))
     return 0
+
+
+def _selected(wan: Wan, options: argparse.Namespace) -> list[Region]:
+    """Return the regions that all the rules of a command line cover."""
+    found = wan.regions()
+    for field, rules in (
+        ("region", options.rules),
+        ("--provider", [f"provider:{name}" for name in options.provider]),
+        ("--country", [f"country:{name}" for name in options.country]),
+    ):
+        if rules:
+            known = [region.id for region in found]
+            covered = resolve_many(rules, wan.catalogue, field=field, known=known).certain
+            found = [region for region in found if region.id in covered]
+    return found
 
 
 def links(options: argparse.Namespace) -> int:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from planner.fields.kinds import Flag, OneOf
 from planner.fields.specified import Field, Specified, fields_of
+from planner.model.errors import InputError
 from relayd.settings import load_settings
 
 R = TypeVar("R", bound=Specified)
@@ -25,6 +26,8 @@ def add_options(
 ) -> None:
     """Add an option for each field of a question; fields that share an option get one.
 
+    Regions that the library takes by position may be given by position here, too.
+
     Parameters
     ----------
     parser : argparse.ArgumentParser
@@ -35,6 +38,14 @@ def add_options(
     renamed : mapping
         Name of a field to what its option is called here.
     """
+    by_position = _by_position(request) if required else {}
+    if by_position:
+        parser.add_argument(
+            "by_position",
+            metavar="REGION",
+            nargs="*",
+            help=f"{' and '.join(by_position)}, in this order",
+        )
     groups: dict[str, argparse._ArgumentGroup] = {}
     for option, fields in _options(request):
         first = fields[0]
@@ -51,7 +62,8 @@ def add_options(
             if any(field.kind.repeated for field in fields):
                 more["action"] = "append"
         if called.startswith("--"):
-            more |= {"dest": _dest(option), "required": required and first.required}
+            needed = required and first.required and option not in by_position
+            more |= {"dest": _dest(option), "required": needed}
         elif not first.required:
             more["nargs"] = "?"
         groups[first.group].add_argument(called, **more)
@@ -75,9 +87,10 @@ def request_from(options: argparse.Namespace, request: type[R], **more: Any) -> 
         Naming the field that is wrong.
     """
     settings = load_settings()
+    placed = _placed(getattr(options, "by_position", []), options, request)
     found: dict[str, Any] = {}
     for option, fields in _options(request):
-        given = getattr(options, _dest(option))
+        given = placed.get(option) or getattr(options, _dest(option))
         words = given if isinstance(given, list) else [] if given in {None, False} else [given]
         scalar = [word for word in words if "=" not in word] if len(fields) > 1 else words
         setting = getattr(settings, _dest(option), None)
@@ -96,6 +109,36 @@ def _options(request: type[Specified]) -> list[tuple[str, Fields]]:
             found.setdefault(field.option, []).append(field)
     order = list(dict.fromkeys(fields[0].group for fields in found.values()))
     return sorted(found.items(), key=lambda item: order.index(item[1][0].group))
+
+
+def _by_position(request: type[Specified]) -> dict[str, bool]:
+    """Return the options that may be given by position, and whether each takes several words."""
+    fields = fields_of(request)
+    positional = [fields[name] for name in request.positional()]
+    return {f.option: f.kind.repeated for f in positional if f.option and f.option.startswith("--")}
+
+
+def _placed(
+    words: list[str], options: argparse.Namespace, request: type[Specified]
+) -> dict[str, list[str]]:
+    """Return which option each word stands for that was given by position."""
+    if not words:
+        return {}
+    left, found = words.copy(), {}
+    for option, repeated in _by_position(request).items():
+        if not left:
+            break
+        if getattr(options, _dest(option)):
+            raise InputError(option, "is given twice", value=left[0], remedy="Leave one out.")
+        found[option] = [left.pop(0)]
+        if repeated:
+            found[option] += left
+            left = []
+    if left:
+        known = " and ".join(_by_position(request))
+        remedy = f"Only {known} can be given by position; options begin with `--`."
+        raise InputError(left[0], "is one word too many", remedy=remedy)
+    return found
 
 
 def _dest(option: str) -> str:

@@ -55,6 +55,8 @@ def name_of(text: str, prefer: str | None = None) -> str:
         ("london", "azure:uksouth"),
         ("gcp:Frankfurt", "gcp:europe-west3"),
         ("aws:são  paulo", "aws:sa-east-1"),
+        ("us-east-1a", "aws:us-east-1"),
+        ("gcp:us-east1-b", "gcp:us-east1"),
     ],
 )
 def test_every_way_to_name_a_region(text: str, region_id: str) -> None:

@@ -35,6 +35,8 @@ from planner.transfer.request import TransferRequest
 WRITTEN: list[tuple[Quantity, str, float]] = [
     (Volume(), "1.5TB", 1500.0),
     (Volume(), "500 GB", 500.0),
+    (Volume(), "500G", 500.0),
+    (Volume(), "10T", 10_000.0),
     (Duration(), "2h", 7200.0),
     (Duration(), "90s", 90.0),
     (Money(), "$20", 20.0),
@@ -83,6 +85,19 @@ def test_what_is_read_is_within_the_bounds(kind: Quantity, number: float) -> Non
 def test_what_is_no_number_is_refused(kind: Kind[Any], value: object) -> None:
     with pytest.raises(InputError, match=r"^x: "):
         kind.read(value, "x")
+
+
+@pytest.mark.parametrize(
+    ("text", "readings"),
+    [("500Gb", ("500GB", "62.5GB")), ("8 Tbit", ("8TB", "1TB")), ("80gibits", ("80GiB", "10GiB"))],
+)
+def test_a_volume_in_bits_is_refused_with_both_readings(
+    text: str, readings: tuple[str, str]
+) -> None:
+    with pytest.raises(InputError, match="is in bits") as caught:
+        Volume().read(text, "x")
+    for reading in readings:
+        assert f" {reading} " in str(caught.value)
 
 
 # ---- requests ------------------------------------------------------------------------------------

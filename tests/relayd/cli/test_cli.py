@@ -292,6 +292,9 @@ def test_no_words_make_a_traceback(pairs: list[tuple[str, str]]) -> None:
 
 
 def test_regions_links_matrix_and_export(relayd: Relayd, measured: Path, tmp_path: Path) -> None:
+    brazil = json.loads(relayd("regions", "br", "--provider", "gcp", "--json").out)["regions"]
+    assert [region["id"] for region in brazil] == ["gcp:southamerica-east1"]
+    assert "--country" in relayd("regions", "--country", "XX").err
     regions = json.loads(relayd("regions", "--json").out)["regions"]
     assert len(regions) == 40
     by_provider = [r["provider"] for r in regions]

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from planner.fields.specified import fields_of, schema_of
+from planner.broadcast.request import BroadcastRequest
+from planner.fields.specified import Specified, fields_of, schema_of
 from planner.model.errors import InputError
 from planner.transfer.request import TransferRequest
 from relayd.cli.questions.asking import add_options, request_from
@@ -34,7 +35,7 @@ def test_surfaces_have_the_fields_of_the_specification(question: Question) -> No
         name
         for action in parser_of(question)._actions
         for name in (action.option_strings or [action.dest])
-        if name not in {"-h", "--help"}
+        if name not in {"-h", "--help", "by_position"}
     }
     assert options == {field.option for field in fields if field.option}
     for field in fields:
@@ -94,6 +95,24 @@ def test_options_are_read_as_written_and_settings_fill_in(
             asked(*words)
         assert caught.value.field == field
         assert worded(caught.value, TransferRequest).startswith(words[0])
+
+
+def test_regions_may_be_given_by_position() -> None:
+    def asked(request: type[Specified], *words: str) -> Specified:
+        parser = argparse.ArgumentParser()
+        add_options(parser, request)
+        return request_from(parser.parse_args(words), request)
+
+    assert asked(TransferRequest, "a", "b", "--vms", "2") == TransferRequest("a", "b", vms=2)
+    assert asked(TransferRequest, "a", "--dst", "b") == TransferRequest("a", "b")
+    assert asked(BroadcastRequest, "a", "b", "c") == BroadcastRequest("a", ["b", "c"])
+    for words, said in (
+        (["a", "b", "c"], "c: is one word too many"),
+        (["a", "--src", "b"], "--src: is given twice"),
+        (["a"], "dst: is missing"),
+    ):
+        with pytest.raises(InputError, match=said):
+            asked(TransferRequest, *words)
 
 
 def test_errors_name_options_on_the_command_line_alone() -> None:
