@@ -7,6 +7,7 @@ January 2022 (64 connections, 5 s) and a single-connection survey of February 20
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import inf, log2
 from typing import NamedTuple, TypeAlias
@@ -110,6 +111,43 @@ class LawSpread(NamedTuple):
 
     below: float
     above: float
+
+
+SPREAD_COUNTS_AS = 20
+"""Links or tests, in a spread that is learned: those that ours stands for."""
+FAR = 3.0
+"""Times the spread: what is farther off is not of the class, or the test went wrong."""
+
+
+def learned_spread(ratios: Iterable[float], ours: LawSpread) -> LawSpread:
+    """Return how measurements of a class are spread about what is expected of them.
+
+    Parameters
+    ----------
+    ratios : iterable of float
+        Logarithms of measured over expected; those far off count as :data:`FAR` spreads.
+    ours : LawSpread
+        Which weighs as :data:`SPREAD_COUNTS_AS` of them.
+    """
+    widest = FAR * max(ours)
+    errors = sorted(min(widest, max(-widest, ratio)) for ratio in ratios)
+    if not errors:
+        return ours
+    count = len(errors)
+    found = (-_quantile(errors, 0.05), _quantile(errors, 0.95))
+    below, above = (
+        (count * max(0.0, seen) + SPREAD_COUNTS_AS * usual) / (count + SPREAD_COUNTS_AS)
+        for seen, usual in zip(found, ours, strict=True)
+    )
+    return LawSpread(below, above)
+
+
+def _quantile(ordered: Sequence[float], share: float) -> float:
+    """Return a quantile of sorted values, expected at ``share (n + 1)`` of them."""
+    place = min(max(share * (len(ordered) + 1) - 1, 0.0), len(ordered) - 1.0)
+    first = int(place)
+    rest = place - first
+    return ordered[first] * (1 - rest) + ordered[min(first + 1, len(ordered) - 1)] * rest
 
 
 @dataclass(frozen=True, slots=True)

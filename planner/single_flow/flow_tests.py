@@ -6,14 +6,26 @@ Hosts are any names: nothing here knows regions, VM types or prices.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from math import inf, isfinite
+from math import inf, isfinite, log
 from statistics import median
 from typing import TypeAlias
 
 from planner.model.errors import InputError
-from planner.model.throughput import DEFAULT_WINDOW_MB, window_from_flow_mb, window_limited_mbps
+from planner.model.throughput import (
+    DEFAULT_WINDOW_MB,
+    LawSpread,
+    window_from_flow_mb,
+    window_limited_mbps,
+)
+from planner.single_flow.spreads import (
+    DEVIATION_TO_90,
+    WITHOUT_CAPS,
+    FlowSpreads,
+    later_test_error,
+    window_error,
+)
 
 Pair: TypeAlias = tuple[str, str]
 
@@ -29,10 +41,7 @@ SHARE_OF_CAP = 0.8
 FLAT_TESTS = 3
 FLAT_RTT_RATIO = 2.0
 FLAT_RATE_RATIO = 1.2
-# Relative errors, 90th percentiles on the same survey: of repeating a test, of a window from tests
-# of other senders; and a third for a host never seen (receive buffers of 2 to 4 MB).
-TEST_ERROR = 0.095
-WINDOW_ERROR = 0.07
+# Relative error of the window of a host never seen (receive buffers of 2 to 4 MB).
 UNSEEN_ERROR = 0.33
 
 
@@ -81,7 +90,7 @@ class Window:
     ----------
     window_mb : float
     error : float
-        Relative, 90th percentile.
+        Relative, 90th percentile. Tests lie about what it promises by their own noise besides.
     tests : int
         How many it rests on; 0 is Linux's default.
     """
@@ -131,6 +140,7 @@ class FlowEvidence:
         cap_out, cap_in = self._fastest(near=True)
         self._windows = self._calibrated(cap_out, cap_in)
         self._caps_out, self._caps_in = self._fastest(near=False)
+        self._spreads = FlowSpreads(self._ratios(), WITHOUT_CAPS)
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -143,10 +153,27 @@ class FlowEvidence:
         found = self._rtts_ms.get((src, dst))
         return found if found is not None else self._rtts_ms.get((dst, src))
 
-    def steady_mbps(self, src: str, dst: str) -> tuple[float, int] | None:
-        """Return the steady rate that a pair's own tests show (median) and how many there are."""
+    def steady_mbps(self, src: str, dst: str) -> tuple[float, float] | None:
+        """Return the steady rate that a pair's own tests show (median) and a later test's error."""
         found = self._steady.get((src, dst))
-        return (median(found), len(found)) if found else None
+        if not found:
+            return None
+        rate = median(found)
+        deviation = DEVIATION_TO_90 * median(abs(value - rate) for value in found) / rate
+        return rate, later_test_error(len(found), deviation)
+
+    def spread(self, rtt_ms: float) -> LawSpread:
+        """Return how tests at a distance lie about what their receivers' windows promise."""
+        return self._spreads.of("", rtt_ms)
+
+    def _ratios(self) -> Iterator[tuple[str, float, float]]:
+        """Yield the tests that windows held back, as their spreads are learned from them."""
+        for (src, dst), values in self._steady.items():
+            rtt_ms = self.rtt_ms(src, dst)
+            if rtt_ms is not None and self.window(dst).tests:
+                by_window = window_limited_mbps(self.window(dst).window_mb, rtt_ms)
+                if by_window <= self.cap_mbps(src, dst):
+                    yield from (("", rtt_ms, log(value / by_window)) for value in values)
 
     def window(self, host: str) -> Window:
         """Return a receiver's window; Linux's default for a host never seen receiving."""
@@ -228,10 +255,11 @@ class FlowEvidence:
         windows = {}
         for host, largest in least.items():
             tests = found[host]
-            best = [w for rtt_ms, w in tests if BEST_MS[0] <= rtt_ms <= BEST_MS[1]]
-            chosen = best or [w for _, w in tests]
+            best = [test for test in tests if BEST_MS[0] <= test[0] <= BEST_MS[1]]
+            chosen = best or tests
             if chosen:
-                windows[host] = Window(median(chosen), WINDOW_ERROR, len(chosen))
+                error = window_error([rtt_ms for rtt_ms, _ in chosen])
+                windows[host] = Window(median(w for _, w in chosen), error, len(chosen))
             elif largest > DEFAULT_WINDOW_MB:  # it carried that much, so it is no smaller
                 windows[host] = Window(largest, UNSEEN_ERROR, 1)
         return windows

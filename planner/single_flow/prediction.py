@@ -18,13 +18,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import sqrt
+from math import exp, hypot
 from typing import Literal
 
 from planner.model.errors import DataError, InputError
 from planner.model.throughput import LEAST_SHARE, MBIT_PER_MB, flow_ramp_up_s, window_limited_mbps
-from planner.single_flow.flow_tests import TEST_ERROR, FlowEvidence, FlowTest, Pair, check_positive
-from planner.solvers.joint import Gain, Risk, compared, multiples, spread
+from planner.single_flow.flow_tests import FlowEvidence, FlowTest, Pair, check_positive
+from planner.solvers.joint import BOUND_SCORE, Gain, Risk, between, compared, multiples, spread
 
 __all__ = ["FlowAnswer", "FlowPrediction", "FlowTest", "predict"]
 
@@ -187,17 +187,16 @@ def _gain(
     """Return the gain of a relay: each link has an error of its own, but a host only one window."""
     dimensions: dict[object, int] = {}
 
+    def drawn(spreads: tuple[float, float], cause: object) -> tuple[float, ...]:
+        return multiples(*spreads, dimensions.setdefault(cause, len(dimensions)))
+
     def drawn_mbps(path: FlowPrediction) -> list[float]:
         limits = []
         for pair in pairwise(path.hosts):
             link = _link(evidence, *pair)
-            cause = pair[1] if link.is_by_window else pair
-            dimension = dimensions.setdefault(cause, len(dimensions))
-            one_side = spread(1.0, 1 + link.error)
             mbps = link.steady_mbps * path.throughput_mbps / path.steady_mbps
-            limits.append(
-                [mbps * multiple for multiple in multiples(one_side, one_side, dimension)]
-            )
+            own, of_window = drawn(link.spreads, pair), drawn(link.window_spreads, pair[1])
+            limits.append([mbps * x * y for x, y in zip(own, of_window, strict=True)])
         return [min(draw) for draw in zip(*limits, strict=True)]
 
     ratios = [y / x for x, y in zip(drawn_mbps(direct), drawn_mbps(relayed), strict=True)]
@@ -216,14 +215,21 @@ def _evidence(
 
 @dataclass(frozen=True, slots=True)
 class _Link:
-    """One link alone: its steady rate, how far off it may be, and what limits it."""
+    """One link alone: its steady rate, how far off it may be, and what limits it.
+
+    Attributes
+    ----------
+    spreads, window_spreads : (float, float)
+        Standard deviations of its logarithm, below and above: of a test of this link, and of the
+        receiver's window where that limits it, which all flows into the receiver share.
+    """
 
     name: str
     steady_mbps: float
-    error: float
+    spreads: tuple[float, float]
     rtt_ms: float | None
     limit: str
-    is_by_window: bool = False
+    window_spreads: tuple[float, float] = (0.0, 0.0)
 
     def ramp_up_s(self, rate_mbps: float) -> float:
         """Return what getting up to a rate costs; 0 where the round-trip time is not known."""
@@ -239,8 +245,7 @@ def _path(
     slowest = min(links, key=lambda link: link.steady_mbps)
     steady = slowest.steady_mbps
     mean = steady if duration_s is None else _mean_mbps(links, duration_s)
-    low = min(link.steady_mbps / (1 + link.error) for link in links) * mean / steady
-    high = min(link.steady_mbps * (1 + link.error) for link in links) * mean / steady
+    low, high = (bound * mean / steady for bound in _bounds_mbps(links))
     times = [link.rtt_ms for link in links if link.rtt_ms is not None]
     return FlowPrediction(
         hosts,
@@ -251,6 +256,21 @@ def _path(
         sum(times) if len(times) == len(links) else None,
         f"{slowest.name}: {slowest.limit}",
     )
+
+
+def _bounds_mbps(links: Sequence[_Link]) -> tuple[float, float]:
+    """Return between which rates 90 % of later tests of a path lie, the links' errors drawn."""
+    (first, *others) = (
+        (link.steady_mbps, *map(hypot, link.spreads, link.window_spreads)) for link in links
+    )
+    if not others:
+        rate, below, above = first
+        return rate * exp(-BOUND_SCORE * below), rate * exp(BOUND_SCORE * above)
+    drawn = (
+        [rate * multiple for multiple in multiples(below, above, dimension)]
+        for dimension, (rate, below, above) in enumerate((first, *others))
+    )
+    return between([min(draw) for draw in zip(*drawn, strict=True)])
 
 
 def _mean_mbps(links: Sequence[_Link], duration_s: float) -> float:
@@ -270,8 +290,8 @@ def _link(evidence: FlowEvidence, src: str, dst: str) -> _Link:
     rtt_ms = evidence.rtt_ms(src, dst)
     name = f"{src} -> {dst}"
     if tested := evidence.steady_mbps(src, dst):
-        steady, count = tested
-        return _Link(name, steady, TEST_ERROR / sqrt(count), rtt_ms, "as tested")
+        steady, error = tested
+        return _Link(name, steady, (spread(1.0, 1 + error),) * 2, rtt_ms, "as tested")
     if rtt_ms is None:
         raise DataError(
             f"Nothing is known of {name}: no test and no round-trip time. Measure the time, which "
@@ -280,8 +300,11 @@ def _link(evidence: FlowEvidence, src: str, dst: str) -> _Link:
     window = evidence.window(dst)
     by_window = window_limited_mbps(window.window_mb, rtt_ms)
     cap = evidence.cap_mbps(src, dst)
+    below, above = evidence.spread(rtt_ms)
+    spreads = below / BOUND_SCORE, above / BOUND_SCORE
     if cap < by_window:
-        return _Link(name, cap, TEST_ERROR, rtt_ms, "a cap that tests over short distances met")
+        return _Link(name, cap, spreads, rtt_ms, "a cap that tests over short distances met")
     where = f"from {window.tests} tests" if window.tests else "Linux's default"
     limit = f"window of {window.window_mb:.2f} MB ({where}) over {rtt_ms:.0f} ms"
-    return _Link(name, by_window, window.error, rtt_ms, limit, is_by_window=True)
+    of_window = (spread(1.0, 1 + window.error),) * 2
+    return _Link(name, by_window, spreads, rtt_ms, limit, of_window)

@@ -110,6 +110,13 @@ def multiples(below: float, above: float, dimension: int) -> tuple[float, ...]:
     )
 
 
+def between(draws: Sequence[float]) -> tuple[float, float]:
+    """Return between which values 90 % of draws lie."""
+    ordered = sorted(draws)
+    edge = round(0.05 * DRAWS)
+    return ordered[edge], ordered[-1 - edge]
+
+
 def compared(expected: float, ratios: Sequence[float], margin: float, risk: Risk) -> Gain:
     """Return the gain whose draws are given.
 
@@ -138,12 +145,11 @@ def compared(expected: float, ratios: Sequence[float], margin: float, risk: Risk
             missed += over
         else:
             regretted -= over
-    ordered = sorted(ratios)
-    edge = round(0.05 * DRAWS)
+    low, high = between(ratios)
     return Gain(
         expected,
-        min(expected, ordered[edge]),
-        max(expected, ordered[-1 - edge]),
-        probable / len(ordered),
+        min(expected, low),
+        max(expected, high),
+        probable / len(ratios),
         missed >= RISK_WEIGHTS[risk] * regretted,
     )

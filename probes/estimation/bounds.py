@@ -8,6 +8,7 @@ from math import sqrt
 from typing import TypeAlias
 
 from planner.model.estimate import Addresses, Estimate, Figures, Kind, Method, Origin
+from planner.single_flow.spreads import later_test_error
 from probes.samples import Sample
 
 Value: TypeAlias = tuple[float, Sample]
@@ -41,6 +42,16 @@ def bounds_of(values: Sequence[float], noise: float) -> tuple[float, float, floa
     spread = NORMAL_90 * sigma / expected if expected > 0 else 0.0
     error = max(LEAST_NOISE, sqrt(noise**2 / len(values) + spread**2))
     return expected / (1 + error), expected, expected * (1 + error)
+
+
+def of_flows(values: Sequence[Value]) -> Estimate:
+    """Return the median of tests of one flow, with bounds for a later one."""
+    rates = [value for value, _ in values]
+    expected = median(rates)
+    deviation = NORMAL_90 * MAD_TO_SIGMA * median(abs(rate - expected) for rate in rates)
+    error = later_test_error(len(rates), deviation / expected if expected > 0 else 0.0)
+    origin = origin_of_samples([sample for _, sample in values], "measured", "median-of-samples")
+    return Estimate(expected / (1 + error), expected, expected * (1 + error), origin)
 
 
 def from_values(

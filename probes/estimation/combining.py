@@ -20,21 +20,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.model.throughput import UNKNOWN_NOISE, LawSpread
+from planner.model.throughput import FAR, UNKNOWN_NOISE, LawSpread, learned_spread
 from probes.estimation.bounds import NORMAL_90
 
 Floats = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
 LAW_COUNTS_AS = 3
 """Links, in the median of a class: a few odd ones do not move it."""
-SPREAD_COUNTS_AS = 20
-"""Links, in the spread of a class."""
 NOISE_COUNTS_AS = 5
 """Tests, in the noise of a link's tests."""
 LEAST_LINKS = 3
 """A class of distance with fewer is shifted by the other classes, too, and has our spread."""
-FAR = 3.0
-"""Times the spread: what is farther off is not of the class, or the test went wrong."""
 LEAST_NOISE = 0.01
 LEAST_RATIO = 1e-3
 SHORT_S = 10.0
@@ -69,16 +65,7 @@ def class_law(own: Sequence[float], others: Iterable[float], ours: LawSpread) ->
     if len(own) < LEAST_LINKS:
         return ClassLaw(_median_with_law([*own, *others]), ours)
     shift = _median_with_law(own)
-    widest = FAR * max(ours)
-    errors = sorted(min(widest, max(-widest, ratio - shift)) for ratio in own)
-    count = len(own)
-    below, above = (
-        (count * max(0.0, found) + SPREAD_COUNTS_AS * usual) / (count + SPREAD_COUNTS_AS)
-        for found, usual in zip(
-            (-_quantile(errors, 0.05), _quantile(errors, 0.95)), ours, strict=True
-        )
-    )
-    return ClassLaw(shift, LawSpread(below, above))
+    return ClassLaw(shift, learned_spread((ratio - shift for ratio in own), ours))
 
 
 def _median_with_law(ratios: Sequence[float]) -> float:
@@ -86,14 +73,6 @@ def _median_with_law(ratios: Sequence[float]) -> float:
     ordered = sorted([*ratios, *[0.0] * LAW_COUNTS_AS])
     below, above = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
     return min(max(0.0, below), above)
-
-
-def _quantile(ordered: Sequence[float], share: float) -> float:
-    """Return a quantile of sorted values, expected at ``share (n + 1)`` of them."""
-    place = min(max(share * (len(ordered) + 1) - 1, 0.0), len(ordered) - 1.0)
-    first = int(place)
-    rest = place - first
-    return ordered[first] * (1 - rest) + ordered[min(first + 1, len(ordered) - 1)] * rest
 
 
 class Tests(NamedTuple):

@@ -13,7 +13,13 @@ from planner.model.network import Network, Snapshot
 from planner.model.throughput import LAW_CONNECTIONS
 from planner.model.units import MBPS_PER_GBPS
 from probes.estimation.aggregates import MeasuredLaw, aggregate_tests, saturated_links
-from probes.estimation.flows import aggregate_of_flow, flow_of_window, inferred_flow, measured_flows
+from probes.estimation.flows import (
+    aggregate_of_flow,
+    flow_of_window,
+    flow_spreads,
+    inferred_flow,
+    measured_flows,
+)
 from probes.estimation.round_trips import RTT_OF_NO_PLACE, loss_pct, round_trips_ms
 from probes.estimation.series import Samples
 from probes.estimation.sites import with_caps, with_windows
@@ -72,6 +78,7 @@ class Estimator:
         alone = {pair: of_link.alone for pair, of_link in tests.items()}
         sites = with_caps(typed, samples, alone, self._stated_gbps, rtts, catalogue)
         sites = with_windows(sites, samples, rtts, catalogue)
+        spreads = flow_spreads(flows, sites, rtts, catalogue)
         law = MeasuredLaw(sites, typed, rtts, alone)
         aggregates = law.measured(tests)
         saturated = saturated_links(typed, samples)
@@ -91,7 +98,7 @@ class Estimator:
                     continue  # no VM type, no law: nothing to go by
                 opened = tests[pair].connections if pair in tests else None
                 flow = flows.get(pair)
-                windows = flow or flow_of_window(sites[src], sites[dst], rtt, catalogue)
+                windows = flow or flow_of_window(sites[src], sites[dst], rtt, catalogue, spreads)
                 flow = flow or inferred_flow(windows, aggregate or UNKNOWN, opened)
                 together = None
                 if aggregate is not None and opened != 0:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from math import log
 
 from planner.fields.shared import DEFAULT_CONNECTIONS
 from planner.model.baseline import CAP_ERROR, flow_cap_gbps, flow_estimate
@@ -12,13 +13,9 @@ from planner.model.estimate import Estimate, Figures, HeldTo, Origin
 from planner.model.link import Site
 from planner.model.throughput import flow_share_of_steady, window_from_flow_mb
 from planner.model.units import MBPS_PER_GBPS
-from probes.estimation.bounds import from_values, no_surer_than
+from planner.single_flow.spreads import FlowSpreads, spread_by
+from probes.estimation.bounds import of_flows
 from probes.estimation.series import Pair, Samples, counted
-
-# Relative errors, 90th percentiles on the single-flow survey of February 2022: of repeating a
-# measurement, and of inference on regions held out.
-FLOW_NOISE = 0.095
-FLOW_INFERENCE_ERROR = 0.07
 
 
 def measured_flows(
@@ -36,7 +33,7 @@ def measured_flows(
                 value /= flow_share_of_steady(window, rtt.expected, sample.duration_s)
             values.append((value, sample))
         if values:
-            flows[pair] = from_values(values, FLOW_NOISE)
+            flows[pair] = of_flows(values)
     return flows
 
 
@@ -53,8 +50,25 @@ def aggregate_of_flow(flow_mbps: Estimate) -> Estimate:
     )
 
 
+def flow_spreads(
+    flows: Mapping[Pair, Estimate],
+    sites: Mapping[str, Site],
+    rtts_ms: Mapping[Pair, Estimate],
+    catalogue: Catalogue,
+) -> FlowSpreads:
+    """Return how measured flows lie about what the windows of their receivers' VM types promise."""
+    ratios = []
+    for (src, dst), flow in flows.items():
+        rtt_ms = rtts_ms.get((src, dst))
+        if rtt_ms is not None and flow.expected > 0:
+            promised = flow_of_window(sites[src], sites[dst], rtt_ms, catalogue, FlowSpreads())
+            ratio = log(flow.expected / promised.expected)
+            ratios.append((sites[dst].vm_type, rtt_ms.expected, ratio))
+    return FlowSpreads(ratios)
+
+
 def flow_of_window(
-    source: Site, destination: Site, rtt_ms: Estimate, catalogue: Catalogue
+    source: Site, destination: Site, rtt_ms: Estimate, catalogue: Catalogue, spreads: FlowSpreads
 ) -> Estimate:
     """Return one flow's throughput in Mbit/s from the receiver's window and the VMs' caps.
 
@@ -65,12 +79,15 @@ def flow_of_window(
     rtt_ms : Estimate
         Of the link.
     catalogue : Catalogue
+    spreads : FlowSpreads
+        Of tests about what windows promise.
     """
     window = destination.window_mb
     estimate = flow_estimate(window, rtt_ms, flow_cap_gbps(source, catalogue))
     if window.source != "baseline" or rtt_ms.source == "measured":
-        origin = estimate.origin._replace(kind="inferred")
-        estimate = replace(no_surer_than(estimate, FLOW_INFERENCE_ERROR), origin=origin)
+        estimate = replace(estimate, origin=estimate.origin._replace(kind="inferred"))
+    if window.source != "baseline":  # the bounds of a window that nobody saw hold all tests
+        estimate = spread_by(estimate, spreads.of(destination.vm_type, rtt_ms.expected))
     cap_mbps = MBPS_PER_GBPS * min(source.egress_gbps.expected, destination.ingress_gbps.expected)
     if estimate.expected > cap_mbps:
         # The VMs' caps hold for one flow as for many.

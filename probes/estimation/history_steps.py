@@ -20,7 +20,6 @@ from planner.transfer.all_pairs import Floats, RateBounds, within_caps
 from probes.analysis.cold_tests import steady_rates
 from probes.estimation.bundles import Windows, bundle_rates
 from probes.estimation.combining import SHORT_S, combined, tests_of
-from probes.estimation.flows import FLOW_NOISE
 from probes.estimation.laws_of_pairs import LawsOfPairs, proportions
 from probes.estimation.rolling import (
     RollingBounds,
@@ -30,6 +29,7 @@ from probes.estimation.rolling import (
     bounds_of_logs,
     days_since,
     deviations,
+    flow_bounds,
     medians,
 )
 from probes.estimation.round_trips import OPPOSITE_DIRECTION_ERROR, RTT_NOISE
@@ -184,9 +184,9 @@ def _believed(
     """Return what relayd would have estimated."""
     values, cold_s, newest_s = rates.newest_values(known)
     steady = _steady(values, cold_s, rtt_ms, models)
-    shape = models.shape
-    noise = FLOW_NOISE if models.single_flow else models.laws.noise.ravel()
-    alone = RollingBounds(*(bound.reshape(shape) for bound in bounds_of(steady, noise)))
+    shape, noise = models.shape, models.laws.noise.ravel()
+    found = flow_bounds(steady) if models.single_flow else bounds_of(steady, noise)
+    alone = RollingBounds(*(bound.reshape(shape) for bound in found))
     egress = _raised(models.egress_gbps, alone)
     ingress = _raised(models.ingress_gbps, RollingBounds(*(bound.T for bound in alone)))
     days = days_since(newest_s, now_s).reshape(shape)

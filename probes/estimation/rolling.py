@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.model.estimate import SECONDS_PER_DAY
+from planner.single_flow.spreads import later_test_error
 from probes.analysis.level_shift import LEARNT_FROM, level_shifts
 from probes.estimation.bounds import LEAST_NOISE, MAD_TO_SIGMA, NORMAL_90
 from probes.estimation.series import MEMORY_S, MOST_SAMPLES
@@ -147,6 +148,15 @@ def bounds_of(values: Floats, noise: float | Floats) -> RollingBounds:
         deviation = deviations(values, expected)
         spread = np.where(expected > 0, NORMAL_90 * deviation / expected, 0.0)
         error = np.maximum(LEAST_NOISE, np.sqrt(noise**2 / counts + spread**2))
+        return RollingBounds(expected / (1 + error), expected, expected * (1 + error))
+
+
+def flow_bounds(values: Floats) -> RollingBounds:
+    """Return medians of tests of single flows, with bounds for a later one."""
+    expected, counts = medians(values)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        deviation = NORMAL_90 * deviations(values, expected) / expected
+        error = later_test_error(counts, np.where(expected > 0, deviation, 0.0))
         return RollingBounds(expected / (1 + error), expected, expected * (1 + error))
 
 

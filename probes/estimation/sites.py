@@ -12,9 +12,9 @@ from planner.model.estimate import Estimate, Figures, Origin
 from planner.model.link import Site
 from planner.model.throughput import window_from_flow_mb
 from planner.model.units import MBPS_PER_GBPS
-from probes.estimation.bounds import Value, from_values, no_surer_than
+from planner.single_flow.spreads import window_error
+from probes.estimation.bounds import Value, from_values, median, no_surer_than, origin_of_samples
 from probes.estimation.caps import measured_caps
-from probes.estimation.flows import FLOW_NOISE
 from probes.estimation.series import Pair, Samples, counted
 
 WINDOW_SPREAD_OF_TYPE = 0.15
@@ -113,6 +113,7 @@ def with_windows(
     """Calibrate each receiver's window by the flows into it, else by others of its type."""
     by_region: dict[str, list[Value]] = defaultdict(list)
     by_type: dict[str, list[Value]] = defaultdict(list)
+    distances: dict[str, list[float]] = defaultdict(list)
     for (src, dst), series in samples.of("per_flow_mbps").items():
         rtt = rtts_ms.get((src, dst))
         most_mbps = most_calibrating_mbps(sites[src], sites[dst], rtt, catalogue)
@@ -124,12 +125,12 @@ def with_windows(
             duration_s = None if sample.warmed_up else sample.duration_s
             window = window_from_flow_mb(sample.value, rtt.expected, duration_s)
             by_region[dst].append((window, sample))
+            distances[dst].append(rtt.expected)
             by_type[sites[dst].vm_type].append((window, sample))
     calibrated = {}
     for name, site in sites.items():
         if name in by_region:
-            estimate = from_values(by_region[name], FLOW_NOISE, method="flows-into-region")
-            site = replace(site, window_mb=estimate)
+            site = replace(site, window_mb=_window(by_region[name], distances[name]))
         elif site.vm_type and site.vm_type in by_type:
             estimate = from_values(
                 by_type[site.vm_type],
@@ -141,3 +142,11 @@ def with_windows(
             site = replace(site, window_mb=no_surer_than(estimate, WINDOW_SPREAD_OF_TYPE))
         calibrated[name] = site
     return calibrated
+
+
+def _window(values: list[Value], rtts_ms: list[float]) -> Estimate:
+    """Return a receiver's window, about which tests lie by their own noise besides."""
+    error = window_error(rtts_ms)
+    origin = origin_of_samples([sample for _, sample in values], "measured", "flows-into-region")
+    expected = median(window for window, _ in values)
+    return Estimate(expected / (1 + error), expected, expected * (1 + error), origin)

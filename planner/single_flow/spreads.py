@@ -1,0 +1,100 @@
+"""How far tests of one TCP flow lie from other tests of it, and from what windows promise.
+
+All figures are of the survey of February 2022: natural logarithms of ratios, at the 5th and the
+95th percentile. One rule for estimates from samples and for predictions from direct tests.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from math import exp, hypot, log, sqrt
+from typing import Any, TypeVar
+
+from planner.model.estimate import Estimate
+from planner.model.throughput import LawSpread, learned_spread
+
+Number = TypeVar("Number", bound=Any)
+
+REPEAT_ERROR = 0.095
+"""Relative difference of two tests of a link, 90th percentile."""
+DEVIATION_TO_90 = 1.4826 * 1.645
+"""From the median of absolute deviations of normal values to their 90th percentile."""
+NOISE_COUNTS_AS = 5
+"""Tests, in the noise of a link's tests: those that ours stands for."""
+CLASSES_MS = (20.0, 60.0)
+"""Nearer flows meet caps, and a little farther ones are held back by more than their window."""
+WITH_CAPS = (LawSpread(0.45, 0.06), LawSpread(0.15, 0.07), LawSpread(0.08, 0.065))
+"""Of a test about the receiver's window over the round-trip time, in each class of distance."""
+WITHOUT_CAPS = (LawSpread(1.0, 0.5), *WITH_CAPS[1:])
+"""The same where nothing but near tests tells the caps of VMs."""
+
+
+def later_test_error(count: Number, deviation: Number) -> Number:
+    """Return how far a later test lies from the median of some: relative, 90th percentile.
+
+    Parameters
+    ----------
+    count : int or array
+    deviation : float or array
+        90th percentile of the relative distances of these tests from their median; the error of
+        one test in general counts as :data:`NOISE_COUNTS_AS` tests.
+    """
+    usual = REPEAT_ERROR**2 / 2  # two tests differ by the noise of both
+    more = count - 1
+    squares = (NOISE_COUNTS_AS * usual + more * deviation**2) / (NOISE_COUNTS_AS + more)
+    found: Number = (squares * (1 + 1 / count)) ** 0.5
+    return found
+
+
+def window_error(rtts_ms: Sequence[float]) -> float:
+    """Return how far a window lies from the median of what tests over such round trips show."""
+    distance = sorted(rtts_ms)[len(rtts_ms) // 2]
+    return max(WITH_CAPS[bisect_right(CLASSES_MS, distance)]) / sqrt(len(rtts_ms))
+
+
+class FlowSpreads:
+    """How tests lie about what their receivers' windows promise.
+
+    Parameters
+    ----------
+    tests : iterable of (str, float, float)
+        The kind of the receiver (its VM type, or empty), the round-trip time in ms, and the
+        logarithm of what was measured over what its window promises. Near tests teach nothing:
+        what was taken for the caps of their VMs may rest on themselves.
+    ours : tuple of LawSpread
+        In each class of distance.
+    """
+
+    def __init__(
+        self,
+        tests: Iterable[tuple[str, float, float]] = (),
+        ours: tuple[LawSpread, ...] = WITH_CAPS,
+    ) -> None:
+        ratios: dict[tuple[str, int], list[float]] = defaultdict(list)
+        for kind, rtt_ms, ratio in tests:
+            if number := bisect_right(CLASSES_MS, rtt_ms):
+                ratios[kind, number].append(ratio)
+        self._ours = ours
+        self._learned = {
+            (kind, number): learned_spread(found, ours[number])
+            for (kind, number), found in ratios.items()
+        }
+
+    def of(self, kind: str, rtt_ms: float) -> LawSpread:
+        """Return the spread of tests into a kind of receiver at a distance."""
+        number = bisect_right(CLASSES_MS, rtt_ms)
+        return self._learned.get((kind, number), self._ours[number])
+
+
+def spread_by(estimate: Estimate, spread: LawSpread) -> Estimate:
+    """Return an estimate with an independent error more."""
+    low, expected, high = estimate.low, estimate.expected, estimate.high
+    below, above = (
+        hypot(log(expected / low), spread.below),
+        hypot(log(high / expected), spread.above),
+    )
+    return Estimate(
+        expected * exp(-below), expected, expected * exp(above), estimate.origin, estimate.prior
+    )
