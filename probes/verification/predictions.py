@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from math import sqrt
 from typing import Literal, TypeAlias
 
 from planner.model.errors import InputError
@@ -29,19 +28,14 @@ class RateRange:
     def of_one_run(self) -> RateRange:
         """Return the bounds within which one measurement should fall.
 
-        The estimate's error and the measurement's own are independent.
+        Bounds of estimates hold a measurement's own error already; no bounds are closer than that.
         """
-        expected = self.expected_gbps
-        if expected <= 0:
-            return self
-        below = (
-            sqrt((expected / self.low_gbps - 1) ** 2 + MEASURING_ERROR**2)
-            if (self.low_gbps > 0)
-            else None
+        most = 1 + MEASURING_ERROR
+        return RateRange(
+            min(self.low_gbps, self.expected_gbps / most),
+            self.expected_gbps,
+            max(self.high_gbps, self.expected_gbps * most),
         )
-        above = sqrt((self.high_gbps / expected - 1) ** 2 + MEASURING_ERROR**2)
-        low_gbps = 0.0 if below is None else expected / (1 + below)
-        return RateRange(low_gbps, expected, expected * (1 + above))
 
     def __contains__(self, gbps: object) -> bool:
         """Whether a throughput lies within the bounds."""
