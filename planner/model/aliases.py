@@ -116,8 +116,9 @@ def resolve_many(
     ----------
     patterns : iterable of str
         ``provider:aws`` (or ``aws``), ``country:DE``, ``continent:EU``, ``city:Frankfurt``,
-        a pattern of ids (``gcp:us-*``), or any name that :func:`resolve` knows. A name that
-        fits several regions stands for all of them, an alias for those that it lists.
+        a pattern of ids (``gcp:us-*``), ``set:paper-2018`` (the regions that an alias lists), or
+        any name that :func:`resolve` knows. A name that fits several regions stands for all of
+        them, an alias for those that it lists.
     catalogue, field, known
         As in :func:`resolve`.
 
@@ -172,8 +173,9 @@ def _named(text: str, catalogue: Catalogue, known: Collection[str]) -> tuple[lis
         name = rest
     if bare := [r.id for r in regions if _folded(r.name) == name]:
         return bare, False
+    hyphened = name.replace(" ", "-")
     for alias, members in catalogue.aliases.items():
-        if _folded(alias) == name:
+        if _folded(alias) == hyphened:
             return [
                 m for m in members if not colon or _folded(m.partition(":")[0]) == provider
             ], True
@@ -190,6 +192,11 @@ def _selected(
     text = pattern.strip()
     kind, colon, value = text.partition(":")
     wanted = _folded(value)
+    if kind.casefold() == "set":
+        for alias, members in catalogue.aliases.items():
+            if _folded(alias) == wanted:
+                return RegionSet(frozenset(members), frozenset(members))
+        raise UnknownRegionError(field, pattern, _near(value, catalogue, known))
     if colon and kind.casefold() in _TRAITS:
         kind = kind.casefold()
         trait = _TRAITS[kind]

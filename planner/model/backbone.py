@@ -1,10 +1,12 @@
-"""Round-trip time from coordinates: shortest paths over a backbone of 32 hubs.
+"""Round-trip time from coordinates: shortest paths over a backbone of 55 hubs.
 
-Great-circle distance alone is 17 % off in the median, because cables follow coasts. The hubs
-are landing points and exchange cities; the edges are the routes between them that carry most
-traffic. Rates and the per-edge cost were fitted to pings between 63 cloud regions of April 2022
-(open data of the Skyplane project, Apache-2.0); on regions held out of the fit the model's error
-is 6.3 % in the median and 21 % at the 90th percentile.
+Great-circle distance alone is 17 % off in the median, because cables follow coasts. The hubs are
+landing points and exchange cities; the edges are the routes between them that carry most traffic.
+The figures below are those that ``python -m scripts.fit_backbone`` finds from pings between 63
+regions in April 2022 (open data of the Skyplane project, Apache-2.0) and Azure's monthly medians of
+April 2024, 44 regions to five (CC BY 4.0). On regions that are left out in turn the model is off by
+5 % in the median and 17 % at the 90th percentile. Hubs that neither survey has (Queretaro,
+Auckland, Bangkok, Kuala Lumpur, Beijing, Shanghai) keep what their distances say.
 """
 
 from __future__ import annotations
@@ -16,13 +18,14 @@ from math import asin, cos, inf, radians, sin, sqrt
 from planner.model.catalogue import Region
 
 EARTH_RADIUS_KM = 6371.0088
-ACCESS_MS = 3.5
-LAND_MS_PER_KM = 0.0180
-SEA_MS_PER_KM = 0.0114
-EDGE_MS = 3.3
-P90_ERROR = 0.21
+P90_ERROR = 0.18
 # Light in glass travels at about two thirds of c: a round trip takes 1 ms for each 100 km.
 FIBRE_MS_PER_KM = 0.0100
+# Regions this near share a city's own network and never reach the backbone.
+METRO_KM = 120.0
+METRO_MS = 2.38
+# Sums of legs in either order are then the same number, to the last digit.
+_DECIMALS = 6
 
 HUBS: dict[str, tuple[float, float]] = {
     "ASH": (39.04, -77.49),  # Ashburn
@@ -33,21 +36,46 @@ HUBS: dict[str, tuple[float, float]] = {
     "SJC": (37.34, -121.90),
     "SEA": (47.60, -122.33),
     "MIA": (25.76, -80.19),
+    "MTL": (45.50, -73.57),
+    "MEX": (20.60, -100.40),  # Queretaro
+    "DEN": (39.74, -104.99),
+    "ATL": (33.75, -84.39),
+    "PHX": (33.45, -112.07),
+    "SLC": (40.76, -111.89),
     "LON": (51.51, -0.13),
     "FRA": (50.11, 8.68),
     "MRS": (43.30, 5.37),  # Marseille
     "LIS": (38.72, -9.14),
+    "STO": (59.33, 18.07),
+    "AMS": (52.37, 4.90),
+    "PAR": (48.86, 2.35),
+    "MAD": (40.42, -3.70),
+    "MIL": (45.46, 9.19),
+    "WAW": (52.23, 21.01),
+    "DUB": (53.35, -6.26),
     "CAI": (30.00, 32.50),  # Suez
     "DJI": (11.60, 43.15),  # Djibouti
     "FUJ": (25.10, 56.30),  # Fujairah
+    "TLV": (32.08, 34.78),
     "BOM": (19.08, 72.88),
     "MAA": (13.08, 80.27),  # Chennai
+    "DEL": (28.61, 77.21),
     "SIN": (1.35, 103.82),
+    "JKT": (-6.21, 106.85),
+    "KUL": (3.14, 101.69),
+    "BKK": (13.76, 100.50),
     "HKG": (22.32, 114.17),
     "TPE": (24.05, 120.52),
     "TYO": (35.68, 139.69),
+    "SEL": (37.57, 126.98),
+    "OSA": (34.69, 135.50),
+    "FUK": (33.59, 130.40),
+    "PEK": (39.90, 116.40),
+    "SHA": (31.23, 121.47),
     "SYD": (-33.87, 151.21),
     "PER": (-31.95, 115.86),
+    "MEL": (-37.81, 144.96),
+    "AKL": (-36.85, 174.76),
     "GUM": (13.44, 144.79),
     "FOR": (-3.73, -38.50),  # Fortaleza
     "SAO": (-23.55, -46.63),
@@ -55,32 +83,71 @@ HUBS: dict[str, tuple[float, float]] = {
     "CPT": (-33.92, 18.42),
     "JNB": (-26.20, 28.05),
     "PTY": (8.98, -79.52),
-    "SEL": (37.57, 126.98),
-    "OSA": (34.69, 135.50),
 }
 
-LAND_EDGES = (
-    "ASH-NYC ASH-CHI ASH-DAL ASH-MIA CHI-SEA CHI-SJC DAL-LAX DAL-MIA SJC-LAX SJC-SEA NYC-CHI "
-    "CHI-DAL FOR-SAO SAO-SCL LIS-LON CPT-JNB LON-FRA LON-MRS FRA-MRS LIS-MRS BOM-MAA OSA-TYO"
+# Round-trip ms of each edge: first those over land, then submarine cables.
+LAND_EDGES_MS = (
+    "ASH-NYC 9.8 ASH-CHI 19.7 ASH-DAL 36.9 ASH-MIA 31.6 CHI-SEA 45.2 CHI-SJC 56.6 DAL-LAX 39.1 "
+    "DAL-MIA 35.5 SJC-LAX 12.2 SJC-SEA 23.8 NYC-CHI 18.0 CHI-DAL 26.6 FOR-SAO 43.1 SAO-SCL 51.2 "
+    "LIS-LON 32.1 CPT-JNB 26.0 LON-FRA 14.8 LON-MRS 23.0 FRA-MRS 17.7 LIS-MRS 25.2 BOM-MAA 18.1 "
+    "OSA-TYO 8.6 STO-FRA 24.7 STO-AMS 23.6 AMS-LON 9.7 AMS-FRA 9.8 AMS-PAR 11.0 PAR-LON 9.5 "
+    "PAR-FRA 11.9 PAR-MRS 15.2 PAR-MAD 22.2 MAD-LIS 12.4 MAD-MRS 18.0 MIL-FRA 12.6 MIL-MRS 10.3 "
+    "MIL-PAR 14.8 WAW-FRA 19.3 WAW-STO 17.9 MTL-NYC 12.9 MTL-CHI 24.9 MEX-DAL 28.5 MEX-PHX 36.3 "
+    "PHX-LAX 13.6 PHX-DAL 28.9 DEN-CHI 29.9 DEN-SLC 14.0 SLC-SEA 23.6 SLC-SJC 20.3 SLC-LAX 20.1 "
+    "DEN-DAL 22.5 ATL-ASH 18.6 ATL-DAL 24.1 ATL-MIA 20.9 ATL-CHI 20.4 KUL-SIN 8.9 BKK-KUL 24.7 "
+    "SYD-MEL 16.1 MEL-PER 52.3 FUK-OSA 11.8 BOM-DEL 24.0 DEL-MAA 34.9 PEK-SHA 22.5 SHA-HKG 25.4 "
+    "PEK-HKG 38.7"
 )
-SEA_EDGES = (
-    "NYC-LON MIA-FOR NYC-FOR MIA-PTY PTY-SCL CPT-LIS MRS-CAI CAI-DJI DJI-FUJ DJI-BOM FUJ-BOM "
-    "MAA-SIN SIN-HKG HKG-TPE TPE-TYO HKG-TYO SIN-TYO SIN-PER PER-SYD SYD-LAX SYD-SJC TYO-SEA "
-    "TYO-SJC TYO-LAX TPE-LAX OSA-SEL HKG-OSA SYD-GUM GUM-TYO"
+SEA_EDGES_MS = (
+    "NYC-LON 68.0 MIA-FOR 63.5 NYC-FOR 69.6 MIA-PTY 27.0 PTY-SCL 61.3 CPT-LIS 114.8 MRS-CAI "
+    "45.3 CAI-DJI 29.8 DJI-FUJ 26.6 DJI-BOM 40.8 FUJ-BOM 23.5 MAA-SIN 32.4 SIN-HKG 32.9 HKG-TPE "
+    "11.0 TPE-TYO 30.7 HKG-TYO 43.8 SIN-TYO 67.0 SIN-PER 44.7 PER-SYD 43.5 SYD-LAX 133.6 "
+    "SYD-SJC 135.4 TYO-SEA 87.9 TYO-SJC 102.2 TYO-LAX 94.9 TPE-LAX 129.4 OSA-SEL 17.0 HKG-OSA "
+    "37.1 SYD-GUM 79.8 GUM-TYO 36.1 DUB-LON 8.9 DUB-NYC 66.2 JKT-SIN 13.3 JKT-PER 42.4 AKL-SYD "
+    "27.9 AKL-LAX 123.0 FUK-SEL 9.8 FUK-SHA 13.6 TLV-MRS 41.2 TLV-CAI 6.9 SHA-TYO 23.3 SHA-TPE "
+    "12.7 PEK-SEL 14.2 BKK-HKG 23.0 FUJ-CAI 38.1 PTY-LAX 54.6"
 )
 
-# The hubs that a region reaches overland. Guam is for transit alone.
+# The hubs that a region reaches overland, what it takes to reach the backbone (ms), and what a
+# kilometre overland takes (ms). Guam is for transit alone.
 HUBS_OF_AREA: dict[str, tuple[str, ...]] = {
-    "NAM": ("ASH", "NYC", "CHI", "DAL", "LAX", "SJC", "SEA", "MIA"),
+    "NAM": (
+        *("ASH", "NYC", "CHI", "DAL", "LAX", "SJC", "SEA"),
+        *("MIA", "MTL", "MEX", "DEN", "ATL", "PHX", "SLC"),
+    ),
     "SAM": ("FOR", "SAO", "SCL", "PTY"),
-    "EU": ("LON", "FRA", "MRS", "LIS"),
+    "EU": ("LON", "FRA", "MRS", "LIS", "STO", "AMS", "PAR", "MAD", "MIL", "WAW", "DUB"),
     "AF": ("CPT", "JNB"),
-    "ME": ("CAI", "FUJ", "DJI"),
-    "IN": ("BOM", "MAA"),
-    "SEA": ("SIN",),
-    "EA": ("HKG", "TPE", "TYO", "SEL", "OSA"),
-    "OC": ("SYD", "PER"),
+    "ME": ("CAI", "FUJ", "DJI", "TLV"),
+    "IN": ("BOM", "MAA", "DEL"),
+    "SEA": ("SIN", "JKT", "KUL", "BKK"),
+    "EA": ("HKG", "TPE", "TYO", "SEL", "OSA", "FUK", "PEK", "SHA"),
+    "OC": ("SYD", "PER", "MEL", "AKL"),
 }
+ACCESS_MS: dict[str, float] = {
+    "NAM": 2.12,
+    "SAM": 1.82,
+    "EU": 1.18,
+    "AF": 1.66,
+    "ME": 1.92,
+    "IN": 1.52,
+    "SEA": 1.59,
+    "EA": 2.01,
+    "OC": 1.62,
+}
+LAND_MS_PER_KM: dict[str, float] = {
+    "NAM": 0.0177,
+    "SAM": 0.0219,
+    "EU": 0.0196,
+    "AF": 0.0161,
+    "ME": 0.0207,
+    "IN": 0.0202,
+    "SEA": 0.018,
+    "EA": 0.018,
+    "OC": 0.0171,
+}
+# Of a region whose area is not known.
+_ACCESS_MS, _LAND_MS_PER_KM = 1.75, 0.0180
 # Islands and a peninsula with a closed border: a region there reaches its nearest hub alone.
 SCATTERED_AREA = "EA"
 
@@ -109,38 +176,68 @@ def distance_km(a: Region, b: Region) -> float | None:
 def rtt_ms(a: Region, b: Region) -> float | None:
     """Return the modelled round-trip time between two regions, in ms.
 
-    ``3.5 ms + shortest path``; two regions of one area may also go straight overland. The model
-    is symmetric. None where a coordinate is missing.
+    What both regions take to reach the backbone, and the shortest path between; two regions of one
+    area may also go straight overland, and two of one city never leave it. The model is symmetric.
+    None where a coordinate is missing.
     """
     distance = distance_km(a, b)
     if distance is None:
         return None
+    same_area = bool(a.area) and a.area == b.area
+    if distance < METRO_KM:
+        return round(METRO_MS + _LAND_MS_PER_KM * distance, _DECIMALS)
     shortest = inf
-    if a.area and a.area == b.area != SCATTERED_AREA:
-        shortest = distance * LAND_MS_PER_KM
-    from_a = _ms_to_hubs(a.area, a.latitude_deg or 0.0, a.longitude_deg or 0.0)
-    for hub, access_ms in _access_ms(b.area, b.latitude_deg or 0.0, b.longitude_deg or 0.0):
+    if same_area and a.area != SCATTERED_AREA:
+        shortest = distance * LAND_MS_PER_KM[a.area]
+    place_a, place_b = _place(a), _place(b)
+    # A plan asks for many pairs with one end in common: paths are found from an end that was met
+    # before, and from both where neither was.
+    if place_a not in _KNOWN:
+        if place_b not in _KNOWN:
+            _KNOWN[place_b] = _ms_to_hubs(place_b)
+            _KNOWN[place_a] = _ms_to_hubs(place_a)
+        else:
+            place_a, place_b = place_b, place_a
+    from_a = _KNOWN[place_a]
+    for hub, access_ms in _access_ms(place_b):
         shortest = min(shortest, from_a[hub] + access_ms)
-    return ACCESS_MS + shortest
+    access_ms = ACCESS_MS.get(a.area, _ACCESS_MS) + ACCESS_MS.get(b.area, _ACCESS_MS)
+    return round(access_ms + shortest, _DECIMALS)
+
+
+_Place = tuple[str, float, float]
+# From a place to every hub; a sum from either end is the same.
+_KNOWN: dict[_Place, dict[str, float]] = {}
+
+
+def _place(region: Region) -> _Place:
+    return region.area, region.latitude_deg or 0.0, region.longitude_deg or 0.0
+
+
+@cache
+def edges_ms() -> dict[tuple[str, str], float]:
+    """Return the edges: both hubs, and the round-trip time in ms."""
+    words = f"{LAND_EDGES_MS} {SEA_EDGES_MS}".split()
+    edges = (word.partition("-") for word in words[::2])
+    return {(a, b): float(ms) for (a, _, b), ms in zip(edges, words[1::2], strict=True)}
 
 
 @cache
 def _neighbours() -> dict[str, list[tuple[str, float]]]:
     links: dict[str, list[tuple[str, float]]] = {hub: [] for hub in HUBS}
-    for edges, ms_per_km in ((LAND_EDGES, LAND_MS_PER_KM), (SEA_EDGES, SEA_MS_PER_KM)):
-        for edge in edges.split():
-            a, b = edge.split("-")
-            ms = EDGE_MS + ms_per_km * great_circle_km(*HUBS[a], *HUBS[b])
-            links[a].append((b, ms))
-            links[b].append((a, ms))
+    for (a, b), ms in edges_ms().items():
+        links[a].append((b, ms))
+        links[b].append((a, ms))
     return links
 
 
 @cache
-def _access_ms(area: str, latitude: float, longitude: float) -> list[tuple[str, float]]:
+def _access_ms(place: _Place) -> list[tuple[str, float]]:
     """Hubs that a region reaches overland, with ms; the nearest alone where scattered."""
+    area, latitude, longitude = place
+    ms_per_km = LAND_MS_PER_KM.get(area, _LAND_MS_PER_KM)
     reached = [
-        (hub, LAND_MS_PER_KM * great_circle_km(latitude, longitude, *HUBS[hub]))
+        (hub, ms_per_km * great_circle_km(latitude, longitude, *HUBS[hub]))
         for hub in HUBS_OF_AREA.get(area, HUBS)
     ]
     if area == SCATTERED_AREA or area not in HUBS_OF_AREA:
@@ -148,11 +245,10 @@ def _access_ms(area: str, latitude: float, longitude: float) -> list[tuple[str, 
     return reached
 
 
-@cache
-def _ms_to_hubs(area: str, latitude: float, longitude: float) -> dict[str, float]:
+def _ms_to_hubs(place: _Place) -> dict[str, float]:
     """Shortest path from a region to every hub (Dijkstra)."""
     settled: dict[str, float] = {}
-    queue = [(ms, hub) for hub, ms in _access_ms(area, latitude, longitude)]
+    queue = [(ms, hub) for hub, ms in _access_ms(place)]
     queue.sort()
     links = _neighbours()
     while queue:

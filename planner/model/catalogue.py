@@ -15,6 +15,8 @@ from typing import NamedTuple
 from planner.model.errors import DataError, InputError
 
 CONTINENTS = ("NAM", "SAM", "EU", "AF", "AS", "OC")
+# On request alone; for governments; run from China; run by a sovereign partition of a provider.
+ACCESS = ("restricted", "government", "china", "sovereign")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,9 @@ class Region:
         Of the city centre; None where not known.
     baseline : bool
         Whether the region is part of the graph before anything is measured.
+    access : str
+        ``""`` where every customer may use it, else what stands in the way: one of
+        :data:`ACCESS`.
     """
 
     id: str
@@ -45,6 +50,7 @@ class Region:
     latitude_deg: float | None = None
     longitude_deg: float | None = None
     baseline: bool = True
+    access: str = ""
 
     @property
     def provider(self) -> str:

@@ -38,6 +38,7 @@ def region_as_json(region: Region, vm_type: str, aliases: Sequence[str]) -> dict
         "continent": region.continent,
         "latitude_deg": region.latitude_deg,
         "longitude_deg": region.longitude_deg,
+        "access": region.access,
         "vm_type": vm_type,
         "aliases": list(aliases),
     }

@@ -18,7 +18,7 @@ from planner.model.catalogue import CONTINENTS
 from planner.model.errors import CatalogueError
 from relayd.catalogue.faults import Entry, Fault, as_fault, raise_if_any
 
-_RESERVED_PROVIDERS = {"provider", "country", "continent", "city"}
+_RESERVED_PROVIDERS = {"provider", "country", "continent", "city", "set"}
 
 RegionId: TypeAlias = Annotated[
     str, Field(pattern=r"^[a-z][a-z0-9-]*:[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)
@@ -45,6 +45,7 @@ class RegionEntry(_Table):
     latitude_deg: Annotated[float, Field(ge=-90, le=90)] | None = None
     longitude_deg: Annotated[float, Field(ge=-180, le=180)] | None = None
     baseline: bool | None = None
+    access: Literal["", "restricted", "government", "china", "sovereign"] = ""
 
 
 class VmTypeEntry(_Table):

@@ -30,6 +30,10 @@ class Region(ResponseModel):
     continent: str
     latitude_deg: float | None
     longitude_deg: float | None
+    access: str = Field(
+        description="Empty where every customer may use the region; else restricted, government, "
+        "china or sovereign."
+    )
     vm_type: str = Field(description="VM type in use there, as `provider:type`.")
     aliases: list[str]
 

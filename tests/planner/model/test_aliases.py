@@ -151,6 +151,7 @@ def test_any_rule_selects_known_regions_or_is_a_clear_error(texts: list[str]) ->
         ("eastus", {"azure:eastus", "onprem:eastus"}),
         ("*:*-1", {"aws:us-east-1", "aws:sa-east-1", "aws:eu-central-1"}),
         ("gcp:us-*", {"gcp:us-east1"}),
+        ("set:sa", {"aws:sa-east-1", "azure:brazilsouth", "gcp:southamerica-east1"}),
     ],
 )
 def test_what_a_rule_selects(rule: str, selected: set[str]) -> None:
@@ -167,6 +168,7 @@ def test_what_a_rule_selects(rule: str, selected: set[str]) -> None:
         ("city:Paris", "Cities are"),
         ("gcp:asia-*", "is not a known region"),
         ("us-est", "us-east"),
+        ("set:us-est", "us-east"),
     ],
 )
 def test_a_rule_that_selects_nothing_is_an_error(rule: str, said: str) -> None:
