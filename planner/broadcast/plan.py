@@ -148,7 +148,6 @@ class BroadcastPlan(Recommendation):
     connections: dict[str, int] = field(default_factory=dict)
     bottlenecks: tuple[Bottleneck, ...] = ()
     advice: tuple[Advice, ...] = ()
-    warnings: tuple[str, ...] = ()
     confidence: str = ""
     frontier: tuple[BroadcastPoint, ...] = ()
 

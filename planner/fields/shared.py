@@ -14,6 +14,7 @@ from planner.fields.specified import (
     CountsByPlace,
     Figure,
     FiguresByPlace,
+    Limit,
     NamesByPlace,
     Several,
     Specified,
@@ -167,6 +168,14 @@ class PricedRequest(Specified):
         option="--vm-type",
     )
     """By provider or region."""
+    max_age_s: Limit = field(
+        Duration(),
+        "Refuse to answer from measurements older than this.",
+        default=None,
+        example="30d",
+        group="limits",
+        label="Oldest measurement",
+    )
 
 
 @specified

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import marshal
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from hashlib import blake2b
 from itertools import chain
 from math import isfinite
@@ -54,10 +54,19 @@ class Recommendation(Answer):
 
     The same object from the library, the command line (``--json``) and the HTTP service. Keys may
     be added, never renamed or removed.
+
+    Attributes
+    ----------
+    outdated : tuple of str
+        What it rests on that is too old to rely on, and what renews it.
+    warnings : tuple of str
+        What a reader should know beside the answer; those of `outdated` come first.
     """
 
     plan_id: str
     snapshot: Snapshot
+    outdated: tuple[str, ...] = field(default=(), kw_only=True)
+    warnings: tuple[str, ...] = field(default=(), kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)

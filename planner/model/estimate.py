@@ -254,6 +254,19 @@ class Estimate:
         """In words, what it was made from."""
         return self.origin.basis
 
+    def outlived(self, now_s: float) -> bool:
+        """Whether it was measured longer ago than what is measured of its like keeps its meaning.
+
+        Parameters
+        ----------
+        now_s : float
+            Seconds since 1970 (UTC).
+        """
+        if self.source != "measured" or self.measured_at_s is None or self.prior is None:
+            return False
+        days = (now_s - self.measured_at_s) / SECONDS_PER_DAY
+        return days > self.prior.memory_years * DAYS_PER_YEAR
+
     def aged(
         self, now_s: float, since_s: float | None = None, otherwise: Fading | None = None
     ) -> Estimate:

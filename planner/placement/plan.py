@@ -70,7 +70,6 @@ class ReducePlacement(Recommendation):
     connections: dict[str, int] = field(default_factory=dict)
     bottlenecks: tuple[Bottleneck, ...] = ()
     one_more_vm: tuple[OneMoreVm, ...] = ()
-    warnings: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         """Describe the placement in one line."""
@@ -143,7 +142,6 @@ class TaskPlacement(Recommendation):
     local_gb: float
     cost_usd: Cost
     vms: tuple[MachineLoad, ...]
-    warnings: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         """Describe the placement in one line."""

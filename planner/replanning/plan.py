@@ -95,7 +95,6 @@ class Replan(Recommendation):
     needed_gain: float
     cost_of_change: ChangeCost | None
     plan: dict[str, Any] | None
-    warnings: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         """Describe the answer in one line."""

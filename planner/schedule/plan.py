@@ -199,7 +199,6 @@ class SchedulePlan(Recommendation):
     busiest: tuple[Busy, ...] = ()
     admission: tuple[AdmissionClass, ...] = ()
     connections: dict[str, int] = field(default_factory=dict)
-    warnings: tuple[str, ...] = ()
 
     def transfer(self, transfer_id: str) -> TransferSchedule:
         """Return one transfer by its id."""

@@ -100,7 +100,6 @@ class ShufflePlan(Recommendation):
     connections: dict[str, int] = field(default_factory=dict)
     bottlenecks: tuple[Bottleneck, ...] = ()
     one_more_vm: tuple[OneMoreVm, ...] = ()
-    warnings: tuple[str, ...] = ()
     frontier: tuple[ShufflePoint, ...] = ()
 
     def __repr__(self) -> str:

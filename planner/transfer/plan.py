@@ -149,7 +149,6 @@ class Plan(Recommendation):
     alternatives: tuple[RelayOption, ...] = ()
     bottlenecks: tuple[Bottleneck, ...] = ()
     advice: tuple[Advice, ...] = ()
-    warnings: tuple[str, ...] = ()
     confidence: str = ""
     frontier: tuple[FrontierPoint, ...] = ()
     measure_first: tuple[MeasureFirst, ...] = ()

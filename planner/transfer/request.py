@@ -7,7 +7,7 @@ from math import inf
 from typing import Literal, TypeAlias
 
 from planner.fields.kinds import Count, Region
-from planner.fields.quantities import LEAST_FIGURE, Duration, Money, Rate
+from planner.fields.quantities import LEAST_FIGURE, Money, Rate
 from planner.fields.shared import (
     RelayingRequest,
     deadline_field,
@@ -80,14 +80,6 @@ class TransferRequest(RelayingRequest):
         example="8gbps",
         group="limits",
         label="Least rate",
-    )
-    max_age_s: Limit = field(
-        Duration(),
-        "Refuse to answer from measurements older than this.",
-        default=None,
-        example="30d",
-        group="limits",
-        label="Oldest measurement",
     )
     relays: Text = field(
         Region({"any": "as many as pay", "one": "at most one", "none": "none"}),

@@ -8,6 +8,7 @@ from planner.broadcast.plan import BroadcastPlan
 from planner.broadcast.recommendation import recommend_broadcast
 from planner.broadcast.request import BroadcastRequest
 from planner.model.errors import InputError
+from relayd.questions.ages import dated, refuse_old
 from relayd.questions.network_view import NetworkView
 from relayd.questions.resolving import by_regions, notes_of, prices, vm_types
 
@@ -38,6 +39,9 @@ def plan_broadcast(wan: NetworkView, request: BroadcastRequest) -> BroadcastPlan
         request, src=source.region_id, destinations=destinations, **by_regions(wan, request, ends)
     )
     network = wan.network_of(resolved.ends, vm_types(wan, request))
-    return recommend_broadcast(
+    pairs = [(source.region_id, region) for region in destinations]
+    refuse_old(request, network, pairs)
+    plan = recommend_broadcast(
         resolved, network, prices(wan, network, request), notes=notes_of((source, *found))
     )
+    return dated(plan, network, pairs)

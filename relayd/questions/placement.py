@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import permutations
 
 from planner.model.errors import InputError
 from planner.placement.plan import ReducePlacement, TaskPlacement
 from planner.placement.reduce import recommend_reduce
 from planner.placement.request import ReduceRequest, TasksRequest
 from planner.placement.tasks import recommend_tasks
+from relayd.questions.ages import dated, refuse_old
 from relayd.questions.network_view import NetworkView
 from relayd.questions.resolving import by_regions, forbidden, notes_of, prices, vm_types
 
@@ -35,12 +37,15 @@ def place_reduce(wan: NetworkView, request: ReduceRequest) -> ReducePlacement:
         **common,
     )
     network = wan.network_of((*inputs, *chosen), vm_types(wan, request))
-    return recommend_reduce(
+    pairs = [(src, dst) for src in inputs for dst in resolved.reduce_in if src != dst]
+    refuse_old(request, network, pairs)
+    placement = recommend_reduce(
         resolved,
         network,
         prices(wan, network, request),
         notes=notes_of((*found.values(), *reducers.values())),
     )
+    return dated(placement, network, pairs)
 
 
 def place_tasks(wan: NetworkView, request: TasksRequest) -> TaskPlacement:
@@ -54,4 +59,7 @@ def place_tasks(wan: NetworkView, request: TasksRequest) -> TaskPlacement:
     regions = tuple(dict.fromkeys(machine.region for machine in machines))
     network = wan.network_of(regions, vm_types(wan, request))
     notes = tuple(dict.fromkeys(notes_of(found)))
-    return recommend_tasks(resolved, network, prices(wan, network, request), notes=notes)
+    pairs = list(permutations(regions, 2))
+    refuse_old(request, network, pairs)
+    placement = recommend_tasks(resolved, network, prices(wan, network, request), notes=notes)
+    return dated(placement, network, pairs)

@@ -9,6 +9,7 @@ from planner.replanning.plan import Replan
 from planner.replanning.progress import in_progress
 from planner.replanning.recommendation import replan
 from planner.replanning.request import ReplanRequest
+from relayd.questions.ages import dated, refuse_old
 from relayd.questions.network_view import NetworkView
 from relayd.questions.resolving import prices, vm_types
 
@@ -21,5 +22,9 @@ def replan_in_progress(wan: NetworkView, request: ReplanRequest) -> Replan:
             for (src, dst), gb in request.moved_gb.items()
         }
         request = replace(request, moved_gb=moved)
-    network = wan.network_of(in_progress(request).workload.regions, vm_types(wan, request))
-    return replan(request, network, prices(wan, network, request))
+    workload = in_progress(request).workload
+    network = wan.network_of(workload.regions, vm_types(wan, request))
+    refuse_old(request, network, workload.links_gb)
+    return dated(
+        replan(request, network, prices(wan, network, request)), network, workload.links_gb
+    )

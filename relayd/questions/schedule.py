@@ -8,6 +8,7 @@ from planner.model.errors import InputError
 from planner.schedule.plan import SchedulePlan
 from planner.schedule.recommendation import recommend_schedule
 from planner.schedule.request import ScheduleRequest
+from relayd.questions.ages import dated, refuse_old
 from relayd.questions.network_view import NetworkView
 from relayd.questions.resolving import by_regions, notes_of, prices, vm_types
 
@@ -32,6 +33,9 @@ def plan_schedule(wan: NetworkView, request: ScheduleRequest) -> SchedulePlan:
         ends |= {f"existing, transfer {known.id}, {e}": getattr(known, e) for e in ("src", "dst")}
     resolved = replace(request, transfers=transfers, **by_regions(wan, request, ends))
     network = wan.network_of(tuple(dict.fromkeys(ends.values())), vm_types(wan, request))
-    return recommend_schedule(
+    pairs = [(transfer.src, transfer.dst) for transfer in transfers]
+    refuse_old(request, network, pairs)
+    plan = recommend_schedule(
         resolved, network, prices(wan, network, request), notes=notes_of(found.values())
     )
+    return dated(plan, network, pairs)

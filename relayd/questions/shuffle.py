@@ -8,6 +8,7 @@ from planner.fields.demands import demands_gb
 from planner.shuffle.plan import ShufflePlan
 from planner.shuffle.recommendation import recommend_shuffle
 from planner.shuffle.request import ShuffleRequest
+from relayd.questions.ages import dated, refuse_old
 from relayd.questions.matrix_threads import one_matrix_thread
 from relayd.questions.network_view import NetworkView
 from relayd.questions.resolving import by_regions, notes_of, prices, vm_types
@@ -32,10 +33,12 @@ def plan_shuffle(wan: NetworkView, request: ShuffleRequest) -> ShufflePlan:
         for pair, state in network.states.items()
         if pair in demands
     ]
+    refuse_old(request, network, demands)
     with one_matrix_thread():
-        return recommend_shuffle(
+        plan = recommend_shuffle(
             resolved,
             network,
             prices(wan, network, request),
             notes=(*notes_of(found.values()), *down),
         )
+    return dated(plan, network, demands)

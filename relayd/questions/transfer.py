@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
-from planner.model.errors import DataError, InputError
-from planner.model.link import Link
+from planner.model.errors import InputError
 from planner.transfer.plan import Plan
 from planner.transfer.recommendation import recommend
 from planner.transfer.request import TransferRequest
+from relayd.questions.ages import dated, refuse_old
 from relayd.questions.network_view import NetworkView
 from relayd.questions.resolving import by_regions, prices, vm_types
 
@@ -39,9 +39,8 @@ def plan_transfer(wan: NetworkView, request: TransferRequest) -> Plan:
         from planner.transfer.calibration import calibrated
 
         network = calibrated(network, verified, now_s)
-    if request.max_age_s is not None:
-        _refuse_old(network.link(source, target), now_s, request.max_age_s)
-    return recommend(
+    refuse_old(request, network, [(source, target)])
+    plan = recommend(
         resolved,
         network,
         prices(wan, network, request),
@@ -49,18 +48,4 @@ def plan_transfer(wan: NetworkView, request: TransferRequest) -> Plan:
         now_s=now_s,
         notes=notes,
     )
-
-
-def _refuse_old(link: Link, now_s: float, max_age_s: float) -> None:
-    estimate = link.aggregate_gbps
-    if estimate.measured_at_s is None:
-        raise DataError(
-            f"{link.src} -> {link.dst} has not been measured (its figure is {estimate.source}), "
-            "and a greatest age was asked for. Measure or import it, or leave the age out."
-        )
-    age_s = now_s - estimate.measured_at_s
-    if age_s > max_age_s:
-        raise DataError(
-            f"{link.src} -> {link.dst} was last measured {age_s / 86400:.1f} days ago, more than "
-            f"the {max_age_s / 86400:g} days asked for. Measure it again, or allow older data."
-        )
+    return dated(plan, network, [(source, target)])

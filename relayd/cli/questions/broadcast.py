@@ -10,7 +10,7 @@ from planner.model.answer import Cost
 from planner.model.units import duration_text, gbps_text, usd_text, volume_text
 from relayd.cli import text
 from relayd.cli.questions import printing
-from relayd.cli.text import filled, notes_block
+from relayd.cli.text import filled
 
 SHOWN_TREES = 3
 VERDICTS = {
@@ -57,8 +57,7 @@ def human(plan: BroadcastPlan, *, all_trees: bool = False) -> str:
     bounds = printing.bounds_text(plan.duration_s_low, plan.duration_s_high)
     sure = f"{plan.confidence} {bounds} {_proof(plan)}"
     blocks.append(filled(f"{sure} Snapshot {printing.snapshot_text(plan.snapshot)}"))
-    blocks += notes_block(plan.warnings)
-    return "\n\n".join(blocks)
+    return printing.with_notes(blocks, plan)
 
 
 def _proof(plan: BroadcastPlan) -> str:

@@ -9,7 +9,7 @@ from planner.placement.plan import ReducePlacement, TaskPlacement
 from planner.placement.request import ReduceRequest, TasksRequest
 from relayd.cli import text
 from relayd.cli.questions import printing
-from relayd.cli.text import filled, notes_block
+from relayd.cli.text import filled
 
 
 def reduce(options: argparse.Namespace) -> int:
@@ -44,7 +44,7 @@ def reduce_text(placement: ReducePlacement) -> str:
         *printing.more_vms_block(placement.one_more_vm, "{} sooner"),
         filled(f"{bounds} Snapshot {printing.snapshot_text(placement.snapshot)}"),
     ]
-    return "\n\n".join([*blocks, *notes_block(placement.warnings)])
+    return printing.with_notes(blocks, placement)
 
 
 def tasks(options: argparse.Namespace) -> int:
@@ -80,4 +80,4 @@ def tasks_text(placement: TaskPlacement) -> str:
         ),
         filled(f"Snapshot {printing.snapshot_text(placement.snapshot)}"),
     ]
-    return "\n\n".join([*blocks, *notes_block(placement.warnings)])
+    return printing.with_notes(blocks, placement)

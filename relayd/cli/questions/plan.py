@@ -15,7 +15,7 @@ from relayd.cli import text
 from relayd.cli.options import wan_of, whole_number
 from relayd.cli.questions import printing
 from relayd.cli.questions.asking import request_from
-from relayd.cli.text import filled, notes_block
+from relayd.cli.text import filled
 from relayd.sources.wan import Wan
 
 
@@ -78,8 +78,7 @@ def human(plan: Plan, *, volume_assumed: bool = False, listed: bool = False) -> 
         blocks.append(filled(_chances(plan, plan.best_relay)))
     blocks += printing.advice_block(plan.advice)
     blocks.append(filled(f"{plan.confidence} Snapshot {printing.snapshot_text(plan.snapshot)}"))
-    blocks += notes_block(plan.warnings)
-    return "\n\n".join(blocks)
+    return printing.with_notes(blocks, plan)
 
 
 def _chances(plan: Plan, relay: RelayOption) -> str:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from planner.fields.specified import Specified
-from planner.model.answer import Advice, OneMoreVm
+from planner.model.answer import Advice, OneMoreVm, Recommendation
 from planner.model.network import Snapshot
 from planner.model.units import duration_text, usd_text
 from relayd.cli import text
 from relayd.cli.options import wan_of
 from relayd.cli.questions.asking import one_thread, request_from
-from relayd.cli.text import filled
+from relayd.cli.text import filled, notes_block, styled
 
 
 def ask_and_print(
@@ -29,6 +29,13 @@ def ask_and_print(
 def headed(verdict: str, rest: str) -> str:
     """Return an answer's first block: the verdict in bold, and the rest below."""
     return text.styled(verdict, text.BOLD) + f"\n{rest}"
+
+
+def with_notes(blocks: Sequence[str], answer: Recommendation) -> str:
+    """Return an answer's text: what is too old to rely on before all else, other notes after it."""
+    old = [styled("\n".join(map(filled, answer.outdated)), text.YELLOW)] if answer.outdated else []
+    others = [note for note in answer.warnings if note not in answer.outdated]
+    return "\n\n".join([*old, *blocks, *notes_block(others)])
 
 
 def vms_text(vms: Mapping[str, int]) -> str:

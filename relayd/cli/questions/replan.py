@@ -10,7 +10,7 @@ from planner.replanning.plan import Continuation, Replan
 from planner.replanning.request import ReplanRequest
 from relayd.cli import text
 from relayd.cli.questions import printing
-from relayd.cli.text import filled, notes_block
+from relayd.cli.text import filled
 
 
 def run(options: argparse.Namespace) -> int:
@@ -38,8 +38,7 @@ def human(answer: Replan) -> str:
         blocks.append(filled("--json has the new plan, under `plan`."))
     now = printing.snapshot_text(answer.snapshot)
     blocks.append(filled(f"Planned on snapshot {answer.planned_on}; now snapshot {now}"))
-    blocks += notes_block(answer.warnings)
-    return "\n\n".join(blocks)
+    return printing.with_notes(blocks, answer)
 
 
 def _ways(answer: Replan) -> str:

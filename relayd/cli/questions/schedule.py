@@ -9,7 +9,7 @@ from planner.schedule.plan import SchedulePlan, TransferSchedule
 from planner.schedule.request import ScheduleRequest
 from relayd.cli import text
 from relayd.cli.questions import printing
-from relayd.cli.text import filled, notes_block
+from relayd.cli.text import filled
 
 BAR = 40
 SENDING, WAITING, OUTSIDE = "#", "-", " "
@@ -45,8 +45,7 @@ def human(plan: SchedulePlan, *, periods: bool = False) -> str:
             f"caps. Snapshot {printing.snapshot_text(plan.snapshot)}"
         )
     )
-    blocks += notes_block(plan.warnings)
-    return "\n\n".join(blocks)
+    return printing.with_notes(blocks, plan)
 
 
 def _transfers(plan: SchedulePlan) -> str:

@@ -9,7 +9,7 @@ from planner.shuffle.plan import Comparison, ShufflePlan
 from planner.shuffle.request import ShuffleRequest
 from relayd.cli import text
 from relayd.cli.questions import printing
-from relayd.cli.text import filled, notes_block
+from relayd.cli.text import filled
 
 SHOWN_PAIRS = 8
 
@@ -51,8 +51,7 @@ def human(plan: ShufflePlan, *, all_pairs: bool = False) -> str:
     blocks += printing.more_vms_block(plan.one_more_vm, "at least {} sooner")
     bounds = printing.bounds_text(plan.duration_s_low, plan.duration_s_high)
     blocks.append(filled(f"{bounds} Snapshot {printing.snapshot_text(plan.snapshot)}"))
-    blocks += notes_block(plan.warnings)
-    return "\n\n".join(blocks)
+    return printing.with_notes(blocks, plan)
 
 
 def _comparison(plan: ShufflePlan) -> str:

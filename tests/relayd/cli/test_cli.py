@@ -52,6 +52,21 @@ def test_a_fresh_install_answers(relayd: Relayd) -> None:
         assert word in outcome.out
 
 
+def test_what_was_measured_too_long_ago_opens_the_answer(tmp_path: Path, relayd: Relayd) -> None:
+    grid, db = tmp_path / "grid.csv", tmp_path / "old.db"
+    grid.write_text(GRID.replace(MEASURED_AT, "2022-01-10T00:00:00Z"))
+    assert relayd("import", "csv", grid, "--db", db).code == 0
+    ends = ("azure:eastus", "aws:ap-northeast-1", "--db", db)
+    opening = relayd("plan", *ends).out.partition("\n\n")[0]
+    assert "azure:eastus -> aws:ap-northeast-1 was last measured on 2022-01-10" in opening
+    for words in (("plan", *ends), ("broadcast", *ends)):
+        answer = json.loads(relayd(*words, "--json").out)
+        (sentence,) = answer["outdated"]
+        assert answer["warnings"][0] == sentence
+        assert relayd(*words, "--max-age", "30d").code == 4
+    assert json.loads(relayd("plan", *PAIR, "--json").out)["outdated"] == []
+
+
 def test_json_is_the_contract(relayd: Relayd, measured: Path) -> None:
     outcome = relayd(
         "plan",

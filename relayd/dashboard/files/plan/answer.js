@@ -22,6 +22,7 @@ export function verdict(plan) {
   return element(
     "section",
     { class: `panel verdict verdict-${plan.verdict}`, "aria-labelledby": "verdict" },
+    plan.outdated.map((text) => element("p", { class: "outdated", role: "alert" }, text)),
     element(
       "p",
       { class: "ends muted" },
@@ -78,6 +79,7 @@ export function bottleneck(plan) {
 }
 
 export function advice(plan) {
+  const others = plan.warnings.filter((text) => !plan.outdated.includes(text));
   const effect = (each) =>
     each.cost_usd === 0 ? "free" : `${each.cost_usd < 0 ? "saves " : "+"}${usd(Math.abs(each.cost_usd))}`;
   return element(
@@ -99,12 +101,12 @@ export function advice(plan) {
           ),
         )
       : element("p", { class: "muted" }, "Nothing cheaper than the plan itself."),
-    plan.warnings.length > 0 && [
+    others.length > 0 && [
       element("h3", {}, "Notes"),
       element(
         "ul",
         { class: "notes" },
-        plan.warnings.map((text) => element("li", {}, text)),
+        others.map((text) => element("li", {}, text)),
       ),
     ],
   );
