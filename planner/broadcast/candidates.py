@@ -94,7 +94,7 @@ class Evaluator:
         for arcs in packing.trees:
             for terminal, ramp_s in self._ramps_s(arcs).items():
                 ramps[terminal] = max(ramps[terminal], ramp_s)
-        cost = self._cost(float((links * self._fees()).sum()), vms, time_s + max(ramps.values()))
+        cost = self._cost(problem.fees.usd(links), vms, time_s + max(ramps.values()))
         return BroadcastCandidate(
             packing.trees,
             packing.shares,
@@ -119,9 +119,6 @@ class Evaluator:
         for tail, head in arcs:
             rtt_ms[head] = rtt_ms[tail] + float(self.problem.rtt_ms[tail, head])
         return {t: ramp_up_s(rtt_ms[t]) for t in self.problem.terminals}
-
-    def _fees(self) -> Floats:
-        return np.where(np.isfinite(self.problem.usd_per_gbit), self.problem.usd_per_gbit, 0.0)
 
     def _cost(self, egress_usd: float, vms: Floats, duration_s: float) -> Cost:
         hours = (duration_s + self.request.vm_start_s) / S_PER_H

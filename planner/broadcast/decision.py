@@ -12,7 +12,7 @@ from math import inf
 
 import numpy as np
 
-from planner.broadcast.candidates import BroadcastCandidate, fullest_row
+from planner.broadcast.candidates import BroadcastCandidate, Evaluator, fullest_row
 from planner.broadcast.packing import Packing
 from planner.broadcast.problem import BroadcastProblem
 from planner.broadcast.request import BroadcastRequest
@@ -22,6 +22,7 @@ from planner.model.network import Network
 from planner.model.shared_resources import Floats
 from planner.model.vm_limits import too_late
 from planner.shared_vms.drawn_times import DrawnTimes
+from planner.shared_vms.fees import ROUNDS, same_fees
 from planner.solvers.joint import Gain, compared
 from planner.solvers.steiner import closure
 
@@ -55,7 +56,6 @@ class BroadcastDecider:
     ) -> None:
         self.request, self.problem = request, problem
         self.search = Search(request, problem)
-        self.evaluate = self.search.evaluate
         self._drawn = DrawnTimes(
             network,
             problem.regions,
@@ -75,18 +75,16 @@ class BroadcastDecider:
         DataError
             If nobody may forward and a destination has no direct link.
         """
-        search, request = self.search, self.request
-        star = search.star
+        request, star = self.request, self.search.star
         if request.relays == "none":
             if star is None:
                 raise DataError("A destination has no direct link, and no region may forward.")
             optimum, bound = star, star.value  # the only plan
         elif request.hour_usd == inf:
-            optimum = search.least_duration()
-            bound = search.bound_s
+            optimum = self.search.least_duration()
+            bound = self.search.bound_s
         else:
-            found, bound = search.least_value()
-            optimum = found or search.least_duration()
+            optimum, bound = self._least_value()
         if self._late(optimum) and request.relays != "none":
             in_time = (quick for quick in self._quickest() if not self._late(quick))
             optimum = next(in_time, optimum)
@@ -98,6 +96,31 @@ class BroadcastDecider:
         chosen = self._worth_it(optimum, own)
         gain = self.gain(optimum, star) if star and not self._late(star) else None
         return BroadcastDecision(chosen, optimum, gap, gain)
+
+    @property
+    def evaluate(self) -> Evaluator:
+        """What turns trees into candidates."""
+        return self.search.evaluate
+
+    def _least_value(self) -> tuple[BroadcastCandidate, float]:
+        """Return the best candidate found, and what no plan is below.
+
+        Fees depend on what meters count, so the search is repeated at the fees of what was found.
+        """
+        best: BroadcastCandidate | None = None
+        searched, bound = self.search, 0.0
+        for _ in range(ROUNDS):
+            found, proven = searched.least_value()
+            bound = max(bound, proven)
+            candidate = found or searched.least_duration()
+            if best is None or candidate.value < best.value:
+                best, self.search = candidate, searched
+            fees = self.problem.fees.usd_per_gbit(candidate.links_gbit, missing=inf)
+            if same_fees(fees, searched.problem.usd_per_gbit):
+                break
+            searched = Search(self.request, replace(self.problem, usd_per_gbit=fees))
+        assert best
+        return best, bound
 
     def gain(self, candidate: BroadcastCandidate, over: BroadcastCandidate) -> Gain:
         """Return how many times better one candidate is than another, over shared draws."""

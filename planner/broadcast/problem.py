@@ -15,6 +15,7 @@ from planner.model.pricing import Prices
 from planner.model.shared_resources import Floats, SiteResources
 from planner.model.units import BITS_PER_BYTE
 from planner.model.vm_limits import BOUNDS, PAIR_CONNECTIONS, link_gbps
+from planner.shared_vms.fees import LinkFees
 
 
 @dataclass(frozen=True)
@@ -34,8 +35,10 @@ class BroadcastProblem:
         With the greatest numbers of VMs.
     low, high : SiteResources
         The same at the bounds of the estimates.
+    fees : LinkFees
     usd_per_gbit, rtt_ms : arrays, shape (n, n)
-        Infinite where there is no link.
+        Infinite where there is no link. Fees are those of links where every destination gets its
+        copy from the source, or what else a search decides by.
     vm_usd_per_h : array, length n
     most_gbps : array, shape (n, n)
         What one VM pair reaches with as many connections as it may have.
@@ -48,10 +51,16 @@ class BroadcastProblem:
     resources: SiteResources
     low: SiteResources
     high: SiteResources
+    fees: LinkFees
     usd_per_gbit: Floats
     rtt_ms: Floats
     vm_usd_per_h: Floats
     most_gbps: Floats
+
+    @property
+    def most_gbit(self) -> float:
+        """What no meter counts more than: one copy into every site."""
+        return self.volume_gbit * (len(self.regions) - 1)
 
     def of_ends(self) -> tuple[BroadcastProblem, list[int]]:
         """Return the problem without relays, and the position here of each site there."""
@@ -65,6 +74,7 @@ class BroadcastProblem:
             self.resources.of_sites(sites),
             self.low.of_sites(sites),
             self.high.of_sites(sites),
+            self.fees.of_sites(sites),
             self.usd_per_gbit[square],
             self.rtt_ms[square],
             self.vm_usd_per_h[sites],
@@ -77,8 +87,6 @@ def broadcast_problem(
     request: BroadcastRequest, network: Network, prices: Prices
 ) -> BroadcastProblem:
     """Return the figures of a broadcast.
-
-    Fees are at the tier of one copy's volume, on every link.
 
     Raises
     ------
@@ -99,7 +107,7 @@ def broadcast_problem(
     index = {region: i for i, region in enumerate(regions)}
     rate = {bound: np.zeros((n, n)) for bound in BOUNDS}
     carried = {bound: np.zeros((n, n)) for bound in BOUNDS}
-    fees, rtt = np.full((n, n), inf), np.full((n, n), inf)
+    fees, rtt = LinkFees(prices, regions), np.full((n, n), inf)
     most = np.zeros((n, n))
     for src, i in index.items():
         if request.relays == "none" and src != request.src:
@@ -111,10 +119,9 @@ def broadcast_problem(
             if link.rate_gbps(request.connections) <= 0:
                 continue
             try:
-                usd_per_gb = prices.egress_usd_per_gb(src, dst, request.volume_gb)
+                fees.add(i, j)
             except DataError:
                 continue  # what it would cost is not known, so nothing is sent over it
-            fees[i, j] = usd_per_gb / BITS_PER_BYTE
             rtt[i, j] = link.rtt_ms.expected
             for bound in BOUNDS:
                 rate[bound][i, j], carried[bound][i, j] = link_gbps(
@@ -133,15 +140,19 @@ def broadcast_problem(
     _refuse_unreachable(
         request, root, dict(zip(request.destinations, terminals, strict=True)), rate["expected"] > 0
     )
+    volume_gbit = request.volume_gb * BITS_PER_BYTE
+    star = np.zeros((n, n))
+    star[root, list(terminals)] = volume_gbit
     return BroadcastProblem(
         regions,
         root,
         terminals,
-        request.volume_gb * BITS_PER_BYTE,
+        volume_gbit,
         at["expected"],
         at["low"],
         at["high"],
         fees,
+        fees.usd_per_gbit(star, missing=inf),
         rtt,
         np.array([prices.vm_usd_per_h(r) for r in regions]),
         most,

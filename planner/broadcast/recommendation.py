@@ -115,6 +115,7 @@ class _BroadcastPlanBuilder:
 
     def trees(self, candidate: BroadcastCandidate) -> tuple[TreePlan, ...]:
         problem, regions = self.problem, self.problem.regions
+        usd_per_gbit = problem.fees.usd_per_gbit(candidate.links_gbit)
         rate = problem.volume_gbit / candidate.transfer_s
         is_relay = self.decider.search.trees.is_relay
         found = []
@@ -128,7 +129,7 @@ class _BroadcastPlanBuilder:
                         regions[head],
                         rate * share,
                         max(1, ceil(self.request.connections * part * (1 - SAME_COUNT))),
-                        float(problem.usd_per_gbit[tail, head]) * BITS_PER_BYTE,
+                        float(usd_per_gbit[tail, head]) * BITS_PER_BYTE,
                     )
                 )
             relays = tuple(regions[head] for _, head in arcs if is_relay[head])

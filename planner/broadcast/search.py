@@ -47,6 +47,8 @@ SHALLOW_ROUNDS = 8
 # What is as fast for all purposes.
 AS_FAST = 3e-3
 FRONTIER_POINTS = 6
+# How often what meters count at most is reckoned, each time from the fees that follow.
+CHARGED_ROUNDS = 3
 
 
 class Search:
@@ -87,7 +89,9 @@ class Search:
     def bound_usd(self) -> float:
         """No plan costs less."""
         at_s = self.evaluate.least_transfer_s
-        return self.cheapest_tree(at_s)[1] - self._beside_usd(at_s)
+        beside_usd = self._beside_usd(at_s)
+        known_usd = min((c.cost.total for c in self.found), default=inf) + beside_usd
+        return self._charged(self.cheapest_tree(at_s)[1], known_usd) - beside_usd
 
     def note(self, candidate: BroadcastCandidate) -> None:
         """Keep a candidate if it keeps the deadline; its trees are at hand for packings."""
@@ -182,20 +186,22 @@ class Search:
 
     def cheapest_tree(self, transfer_s: float) -> tuple[Arcs, float]:
         """Return the tree of least fees and VMs, and a bound on all plans that take so long."""
-        if transfer_s in self._cheapest:
-            return self._cheapest[transfer_s]
+        if transfer_s not in self._cheapest:
+            self._cheapest[transfer_s] = self._tree_at(transfer_s, self.problem.usd_per_gbit)
+        return self._cheapest[transfer_s]
+
+    def _tree_at(self, transfer_s: float, usd_per_gbit: Floats) -> tuple[Arcs, float]:
+        """Return the same at other fees."""
         problem = self.problem
         busy_s = np.maximum(transfer_s, self.evaluate.least_busy_s)
         vm_usd = problem.vm_usd_per_h * self._paid_s(0.0) / S_PER_H
         vm_usd = vm_usd + problem.vm_usd_per_h * busy_s / S_PER_H
-        weights = problem.usd_per_gbit * problem.volume_gbit
+        weights = usd_per_gbit * problem.volume_gbit
         weights = weights + np.where(self.trees.is_relay, vm_usd, 0.0)
         arcs, least_usd = least_tree(weights, problem.root, problem.terminals)
         least_usd = min(least_usd, weight_of(weights, arcs))
         ends_usd = float(vm_usd[self.evaluate.ends].sum())
-        found = arcs, least_usd + ends_usd + self._beside_usd(transfer_s)
-        self._cheapest[transfer_s] = found
-        return found
+        return arcs, least_usd + ends_usd + self._beside_usd(transfer_s)
 
     def _cheapest_in(self, transfer_s: float) -> BroadcastCandidate | None:
         deadline = Deadline(transfer_s, self._paid_s(transfer_s))
@@ -209,6 +215,35 @@ class Search:
 
         None where no plan keeps the deadline.
         """
+        found, bound = self._least_value_at_fees()
+        return found, self._charged(bound, found.value if found else inf)
+
+    def _charged(self, bound: float, known_usd: float) -> float:
+        """Return what no plan is below if a bound takes the fees of the problem for granted.
+
+        Fees are lower where meters count more. In a plan below what is known, a meter counts no
+        more than can be paid beside the least of all that it does not count.
+        """
+        problem, at_s = self.problem, self.evaluate.least_transfer_s
+        most_gbit = np.full(problem.fees.meters, problem.most_gbit)
+        for _ in range(CHARGED_ROUNDS):
+            part = problem.fees.least_part(problem.usd_per_gbit, most_gbit)
+            if part == 1.0 or known_usd == inf:
+                break
+            least = problem.fees.least_usd_per_gbit(most_gbit)
+            for number in range(problem.fees.meters):
+                counted = problem.fees.counted_by(number)
+                if 0 < (lowest := float(least[counted].min(initial=inf))) < inf:
+                    besides = np.where(counted, 0.0, least)
+                    rest_usd = self._tree_at(
+                        at_s, np.where(np.isfinite(problem.usd_per_gbit), besides, inf)
+                    )[1]
+                    most_gbit[number] = min(
+                        most_gbit[number], max(0.0, known_usd - rest_usd) / lowest
+                    )
+        return min(part * bound, known_usd)
+
+    def _least_value_at_fees(self) -> tuple[BroadcastCandidate | None, float]:
         most_s = (self.request.deadline_s or inf) - self.evaluate.least_ramp_s
         arcs, bound = self.cheapest_tree(self.least_transfer_s)
         slow = self.evaluate.of_tree(arcs)

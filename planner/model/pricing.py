@@ -195,7 +195,17 @@ class CataloguePrices:
 
     def egress_usd_per_gb(self, src: str, dst: str, volume_gb: float) -> float:
         """Return the mean $/GB at the tier that the month has reached."""
-        return self._mean(self._catalogue.egress_price(src, dst).tiers, src, volume_gb)
+        return self._mean(self.price_list(src, dst), src, volume_gb)
+
+    def price_list(self, src: str, dst: str) -> tuple[Tier, ...]:
+        """Return the tiers of a link's price; of links with one list, the same object.
+
+        Raises
+        ------
+        DataError
+            If no price is known.
+        """
+        return self._catalogue.egress_price(src, dst).tiers
 
     def on(self, network: Network) -> CataloguePrices:
         """Return the same prices for the VM types of another network's sites."""

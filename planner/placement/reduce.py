@@ -15,6 +15,7 @@ that promises, and what it really takes, stand side by side.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ from planner.model.vm_limits import (
 )
 from planner.placement.plan import ReduceOption, ReducePlacement
 from planner.placement.request import Links, ReduceRequest
+from planner.shared_vms.fees import ROUNDS, same_fees
 from planner.shuffle.problem import shuffle_problem
 from planner.shuffle.request import ShuffleRequest
 from planner.solvers.linear_solver import new_solver
@@ -116,9 +118,8 @@ class _Reduce:
         self.regions = self.problem.regions
         self.volumes = np.array([volumes.get(r, 0.0) * BITS_PER_BYTE for r in self.regions])
         self.may = np.array([region in reachable for region in self.regions])
-        n = len(self.regions)
         self.resources = self.problem.resources.with_fixed_vms
-        self.fees = np.array([self.volumes @ self.problem.usd_per_gbit[:, j] for j in range(n)])
+        self.fees = self._fees_at(self.may / self.may.sum())
 
     # ---- figures of fractions --------------------------------------------------------------
 
@@ -126,6 +127,14 @@ class _Reduce:
         transfers = self.volumes[:, None] * fractions[None, :]
         np.fill_diagonal(transfers, 0.0)
         return np.asarray(transfers)
+
+    def _fees_at(self, fractions: Floats) -> Floats:
+        """Return what each region's whole fraction costs at the fees of some fractions."""
+        usd_per_gbit = self.problem.fees.usd_per_gbit(self._transfers(fractions))
+        return np.asarray(self.volumes @ usd_per_gbit)
+
+    def _egress_usd(self, fractions: Floats) -> float:
+        return self.problem.fees.usd(self._transfers(fractions))
 
     def _ramp_s(self, fractions: Floats) -> float:
         used = self._transfers(fractions) > 0
@@ -153,7 +162,7 @@ class _Reduce:
             self._promised_s(fractions, links) + ramp_s,
             duration_s,
             float(transfers.sum()) / BITS_PER_BYTE,
-            Cost.of(float((transfers * self.problem.usd_per_gbit).sum()), vm_usd),
+            Cost.of(self._egress_usd(fractions), vm_usd),
         )
 
     def _takes_part(self, fractions: Floats) -> np.ndarray:
@@ -252,33 +261,59 @@ class _Reduce:
         return _Solution(found, float((matrix @ found / vms).max(initial=0.0)), prices)
 
     def _decide(self, links: Links) -> _Solution:
-        """Return the fractions under one assumption, within the limits."""
-        request = self.request
-        ramp_s = self._ramp_s(self.may.astype(float))
-        most_s = None if request.deadline_s is None else request.deadline_s - ramp_s
-        if (
-            request.budget_usd is not None
-            and self._solve(links, least="fees", most_usd=request.budget_usd) is None
-        ):
+        """Return the fractions under one assumption, within the limits.
+
+        Decided again at the fees of what was found, as fees depend on what meters count.
+        """
+        budget_usd = inf if self.request.budget_usd is None else self.request.budget_usd
+        most_s = self._most_s()
+        self.fees = self._fees_at(self.may / self.may.sum())
+        best: _Solution | None = None
+        for _ in range(ROUNDS):
+            found = self._decide_at_fees(links)
+            made = found or self._solve(links, least="fees")
+            assert made
+            within = self._egress_usd(made.fractions) <= budget_usd * (1 + ROOM)
+            if within and (found or made.time_s <= most_s):
+                best = made if best is None else min(best, made, key=self._rank)
+            fees = self._fees_at(made.fractions)
+            if same_fees(fees, self.fees):
+                break
+            self.fees = fees
+        if best is None:
             cheapest = self._solve(links, least="fees")
             assert cheapest
-            usd = float(self.fees @ cheapest.fractions)
+            usd = self._egress_usd(cheapest.fractions)
             raise InfeasibleError(
-                f"the budget of {request.budget_usd:.2f} USD is below the least egress fees of "
+                f"the budget of {budget_usd:.2f} USD is below the least egress fees of "
                 f"{usd:.2f} USD",
                 f"Allow at least {np.ceil(usd * 100) / 100:.2f} USD.",
             )
+        return best
+
+    def _most_s(self) -> float:
+        """Return the time that the deadline leaves for sending."""
+        return (self.request.deadline_s or inf) - self._ramp_s(self.may.astype(float))
+
+    def _rank(self, solution: _Solution) -> tuple[float, float]:
+        figures = solution.time_s, self._egress_usd(solution.fractions)
+        return figures if self.request.objective == "time" else (figures[1], figures[0])
+
+    def _decide_at_fees(self, links: Links) -> _Solution | None:
+        """Return the fractions at some fees; None where these are above the budget."""
+        request, most_s = self.request, self._most_s()
         fast = self._solve(links, least="time", most_usd=request.budget_usd)
-        assert fast
-        if most_s is not None and fast.time_s > most_s * (1 + ROOM):
-            needed_s = fast.time_s + ramp_s
+        if fast is None:
+            return None
+        if fast.time_s > most_s * (1 + ROOM):
+            needed_s = fast.time_s + self._ramp_s(self.may.astype(float))
             raise InfeasibleError(
                 f"the deadline of {request.deadline_s:.0f} s is below the {needed_s:.0f} s that "
                 "these VMs need",
                 f"Allow at least {np.ceil(needed_s):.0f} s, or raise `vms`.",
             )
         if request.objective == "cost":
-            limit = None if most_s is None else max(most_s, fast.time_s)
+            limit = None if most_s == inf else max(most_s, fast.time_s)
             cheap = self._solve(links, least="fees", most_s=limit)
             assert cheap
             usd = float(self.fees @ cheap.fractions) * (1 + ROOM)

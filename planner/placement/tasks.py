@@ -24,6 +24,7 @@ from planner.model.vm_limits import connections_by_region, link_gbps
 from planner.placement.plan import MachineLoad, TaskPlacement
 from planner.placement.request import TasksRequest
 from planner.placement.task_program import ROUNDING, TaskProblem, best_assignment
+from planner.shared_vms.fees import LinkFees
 
 # Moves and swaps that a local search tries at; each takes some 20 us.
 MOST_TRIES = 50_000
@@ -58,8 +59,8 @@ class _Tasks:
         ingress = np.array([site.ingress_gbps.expected for site in sites])
         m = len(machines)
         rate, carried = np.zeros((m, m)), np.zeros((m, m))
-        rtt, fees = np.zeros((m, m)), np.zeros((m, m))
-        volume_gb = max(sum(request.traffic_gb.values()), 1e-9)
+        rtt = np.zeros((m, m))
+        self.fees = LinkFees(prices, [machine.region for machine in machines])
         for u, v in ((u, v) for u in range(m) for v in range(m) if u != v):
             src, dst = machines[u].region, machines[v].region
             if src == dst:  # inside a region nothing but the VMs' caps is in the way
@@ -74,8 +75,8 @@ class _Tasks:
                 )
             rate[u, v], carried[u, v] = link_gbps(link, request.connections)
             rtt[u, v] = link.rtt_ms.expected
-            fees[u, v] = prices.egress_usd_per_gb(src, dst, volume_gb) / BITS_PER_BYTE
-        self.rtt_ms, self.usd_per_gbit = rtt, fees
+            self.fees.add(u, v)
+        self.rtt_ms = rtt
         self.vm_usd_per_h = np.array([prices.vm_usd_per_h(machine.region) for machine in machines])
         names = list(request.tasks)
         index = {name: position for position, name in enumerate(names)}
@@ -234,9 +235,7 @@ class _Tasks:
             greedy_s=None if greedy_s is None else greedy_s,
             moved_gb=moved,
             local_gb=sum(request.traffic_gb.values()) - moved,
-            cost_usd=Cost.of(
-                float((links * self.usd_per_gbit).sum()), float(used @ self.vm_usd_per_h) * hours
-            ),
+            cost_usd=Cost.of(self.fees.usd(links), float(used @ self.vm_usd_per_h) * hours),
             vms=self._loads(where, links),
             warnings=notes,
         )

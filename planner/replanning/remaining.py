@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from planner.model.network import Network
-from planner.model.pricing import Prices
+from planner.model.pricing import Prices, metered_usd_per_gb
 from planner.model.shared_resources import SiteResources
 from planner.model.throughput import ramp_up_s
 from planner.model.units import BITS_PER_BYTE
@@ -106,11 +106,9 @@ class Workload:
 
     def egress_usd(self, prices: Prices) -> float:
         """Return the fees of what is left."""
-        return sum(
-            gb * prices.egress_usd_per_gb(src, dst, gb)
-            for (src, dst), gb in self.links_gb.items()
-            if gb > 0
-        )
+        left_gb = {link: gb for link, gb in self.links_gb.items() if gb > 0}
+        usd_per_gb = metered_usd_per_gb(prices, left_gb)
+        return sum(gb * usd_per_gb[link] for link, gb in left_gb.items())
 
     def vm_usd_per_h(self, prices: Prices) -> float:
         """Return what its VMs cost an hour together."""

@@ -137,21 +137,6 @@ def schedule_problem(
     return ScheduleProblem(problem, resources, cuts, tuple(commodities), tuple(starts))
 
 
-def least_charged_part(problem: ShuffleProblem, prices: Prices) -> float:
-    """Return by how much fees can be below those of a problem at most, as a factor.
-
-    Prices depend on what meters count, and a problem has those of its demands. No meter counts more
-    than the whole volume twice, once on each link of a path; and over volumes, mean prices fall, or
-    rise from a first tier that is free and then fall, so that they are least at one of the ends.
-    """
-    most_gb = 2.0 * float(problem.demands_gbit.sum()) / BITS_PER_BYTE
-    regions, parts = problem.regions, [1.0]
-    for i, j in np.argwhere(problem.usd_per_gbit > 0).tolist():
-        least = min(prices.egress_usd_per_gb(regions[i], regions[j], gb) for gb in (1e-9, most_gb))
-        parts.append(least / (float(problem.usd_per_gbit[i, j]) * BITS_PER_BYTE))
-    return min(parts)
-
-
 def _hops(resources: SiteResources, rtt_ms: Floats, i: int, j: int) -> tuple[np.ndarray, float]:
     """Return the relays of a pair, and the time that its longest path takes to be up to speed."""
     rate = resources.rate_gbps

@@ -26,7 +26,7 @@ from planner.schedule.best_effort import Waiting, fill_what_is_left
 from planner.schedule.earlier import sped_up
 from planner.schedule.explanation import broken_promises, reason, warnings
 from planner.schedule.plan import AdmissionClass, Period, Remedies, SchedulePlan, TransferSchedule
-from planner.schedule.problem import Pending, ScheduleProblem, least_charged_part, schedule_problem
+from planner.schedule.problem import Pending, ScheduleProblem, schedule_problem
 from planner.schedule.program import ScheduleProgram
 from planner.schedule.progress import ScheduleProgress
 from planner.schedule.remedies import remedies
@@ -105,7 +105,8 @@ class _Schedule:
         self._send_in_time()
         self._send_the_rest(prices)
         self.usage = self._usage(prices)
-        self.bound_usd *= least_charged_part(self.found.problem, prices)
+        of = self.found.problem
+        self.bound_usd *= of.fees.least_part(of.usd_per_gbit, of.most_gbit)
 
     def _send_in_time(self) -> None:
         """Admit, explain what is refused, and schedule what is admitted."""

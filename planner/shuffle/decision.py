@@ -97,7 +97,7 @@ class ShuffleDecider:
                 chosen = direct
         if chosen.duration_s > (self.request.deadline_s or inf):
             chosen = min(chosen, relayed, key=lambda candidate: candidate.duration_s)
-        return ShuffleDecision(chosen, relayed, gain, self.search.bound_at_leisure_usd())
+        return ShuffleDecision(chosen, relayed, gain, self.search.bound_at_leisure_usd)
 
     def _by_cost(self) -> ShuffleDecision:
         search, deadline_s = self.search, self.request.deadline_s

@@ -13,6 +13,7 @@ from planner.model.pricing import Prices
 from planner.model.shared_resources import Floats, SiteResources
 from planner.model.units import BITS_PER_BYTE
 from planner.model.vm_limits import BOUNDS, link_gbps
+from planner.shared_vms.fees import LinkFees
 from planner.shuffle.request import ShuffleRequest
 
 
@@ -24,7 +25,9 @@ class ShuffleProblem:
     ----------
     regions : tuple of str, length n
     ends : array of bool, length n
+    fees : LinkFees
     demands_gbit, usd_per_gbit, rtt_ms : arrays, shape (n, n)
+        Fees are those of links where all goes direct.
     low, high : SiteResources
         The resources at the bounds of the estimates.
     vm_usd_per_h : array, length n
@@ -35,16 +38,20 @@ class ShuffleProblem:
     resources: SiteResources
     low: SiteResources
     high: SiteResources
+    fees: LinkFees
     demands_gbit: Floats
     usd_per_gbit: Floats
     rtt_ms: Floats
     vm_usd_per_h: Floats
 
+    @property
+    def most_gbit(self) -> float:
+        """What no meter counts more than: the whole volume, once on each link of a path."""
+        return 2.0 * float(self.demands_gbit.sum())
+
 
 def shuffle_problem(request: ShuffleRequest, network: Network, prices: Prices) -> ShuffleProblem:
     """Return the figures of a shuffle.
-
-    Fees are at the tier of the volume that the link's source sends of its own.
 
     Raises
     ------
@@ -69,20 +76,18 @@ def shuffle_problem(request: ShuffleRequest, network: Network, prices: Prices) -
     rate = {bound: np.zeros((n, n)) for bound in BOUNDS}
     carried = {bound: np.zeros((n, n)) for bound in BOUNDS}
     rtt = np.zeros((n, n))
-    fees = np.zeros((n, n))
-    sent_gb = demands.sum(axis=1) / BITS_PER_BYTE
+    fees = LinkFees(prices, regions)
     for src, i in index.items():
         for dst, link in network.links.get(src, {}).items():
             j = index.get(dst)
             if j is None or i == j:
                 continue
             try:
-                usd_per_gb = prices.egress_usd_per_gb(src, dst, float(sent_gb[i]) or 1.0)
+                fees.add(i, j)
             except DataError:
                 if demands[i, j]:
                     raise
                 continue  # what it would cost is not known, so nothing is relayed over it
-            fees[i, j] = usd_per_gb / BITS_PER_BYTE
             rtt[i, j] = link.rtt_ms.expected
             for bound in BOUNDS:
                 rate[bound][i, j], carried[bound][i, j] = link_gbps(
@@ -102,8 +107,9 @@ def shuffle_problem(request: ShuffleRequest, network: Network, prices: Prices) -
         at["expected"],
         at["low"],
         at["high"],
-        demands,
         fees,
+        demands,
+        fees.usd_per_gbit(demands),
         rtt,
         np.array([prices.vm_usd_per_h(r) for r in regions]),
     )

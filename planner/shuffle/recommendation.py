@@ -167,7 +167,7 @@ class _ShufflePlanBuilder:
         slowest = np.minimum(carried_gbps[i, k], np.where(relayed, carried_gbps[k, j], np.inf))
         flows = self.request.connections * rate / slowest
         connections = np.maximum(1, np.ceil(flows * (1 - SAME_COUNT)))
-        fees = self.problem.usd_per_gbit
+        fees = self.problem.fees.usd_per_gbit(chosen.links_gbit)
         usd_per_gb = (fees[i, k] + np.where(relayed, fees[k, j], 0.0)) * BITS_PER_BYTE
         paths: dict[tuple[int, int], list[ShufflePath]] = {}
         columns = (i, k, j, relayed, rate, share, connections.astype(int), usd_per_gb)

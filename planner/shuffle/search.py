@@ -8,6 +8,7 @@ pass it. All pairs are routed together over direct and one-hop paths
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -18,6 +19,7 @@ from planner.model.shared_resources import Floats, links_of
 from planner.model.throughput import ramp_up_s
 from planner.model.units import S_PER_H
 from planner.model.vm_limits import row_place
+from planner.shared_vms.fees import ROUNDS, same_fees
 from planner.shuffle.problem import ShuffleProblem
 from planner.shuffle.request import ShuffleRequest
 from planner.solvers.column_generation import (
@@ -117,9 +119,7 @@ class ShuffleSearch:
         ramp_s = float(ramps.max())
         finish = np.where(self.moved, finish + ramps, 0.0)
         hours = (time_s + ramp_s + self.request.vm_start_s) / S_PER_H
-        cost = Cost.of(
-            float((links * problem.usd_per_gbit).sum()), float(vms @ problem.vm_usd_per_h) * hours
-        )
+        cost = Cost.of(problem.fees.usd(links), float(vms @ problem.vm_usd_per_h) * hours)
         return ShuffleCandidate(paths_gbit, links, time_s, ramp_s, rate, finish, vms, cost)
 
     def _ramps_s(self, paths_gbit: Floats) -> Floats:
@@ -141,24 +141,51 @@ class ShuffleSearch:
         """Return a candidate within the gap of the least time, cheap among those."""
         fast = self.fast()
         limit_s = max(fast.bound * (1 + GAP), fast.objective)
-        cheap = least_fees(self.columns, limit_s, fast, FEES_GAP, most_steps=FEES_STEPS)
-        for _ in range(1, FEES_ROUNDS):
-            if cheap.gap <= FAR_FROM_LEAST:
-                break
-            # From the middle of all columns found so far, it often gets further.
-            again = least_fees(self.columns, limit_s, fast, FEES_GAP, most_steps=FEES_STEPS)
-            cheap = min(cheap, again, key=lambda routing: routing.objective)
-        usd = cheap.objective * (1 + FEES_GAP)
-        return self.candidate(without_slivers(self.columns, cheap, limit_s, usd))
+
+        def cheap_in_time(columns: PathColumns) -> Floats:
+            cheap = least_fees(columns, limit_s, fast, FEES_GAP, most_steps=FEES_STEPS)
+            for _ in range(1, FEES_ROUNDS):
+                if cheap.gap <= FAR_FROM_LEAST:
+                    break
+                # From the middle of all columns found so far, it often gets further.
+                again = least_fees(columns, limit_s, fast, FEES_GAP, most_steps=FEES_STEPS)
+                cheap = min(cheap, again, key=lambda routing: routing.objective)
+            return without_slivers(columns, cheap, limit_s, cheap.objective * (1 + FEES_GAP))
+
+        return self._at_metered_fees(cheap_in_time)
 
     def cheapest(self, transfer_s: float) -> tuple[ShuffleCandidate, float]:
         """Return the candidate of least fees in a time, and the bound on fees."""
-        fast = self.fast()
+        fast, least_usd = self.fast(), self.bound_at_leisure_usd
         if transfer_s <= fast.objective:
-            return self.candidate(fast.paths_gbit), least_fees_at_leisure_usd(self.columns)
-        cheap = least_fees(self.columns, transfer_s, fast)
-        usd = max(cheap.objective, cheap.bound * (1 + GAP))
-        return self.candidate(without_slivers(self.columns, cheap, transfer_s, usd)), cheap.bound
+            return self.candidate(fast.paths_gbit), least_usd
+        bounds = [least_usd]
+
+        def cheap_in_time(columns: PathColumns) -> Floats:
+            cheap = least_fees(columns, transfer_s, fast)
+            charged = self.problem.fees.least_part(columns.usd_per_gbit, self.problem.most_gbit)
+            bounds.append(charged * cheap.bound)
+            usd = max(cheap.objective, cheap.bound * (1 + GAP))
+            return without_slivers(columns, cheap, transfer_s, usd)
+
+        return self._at_metered_fees(cheap_in_time), max(bounds)
+
+    def _at_metered_fees(self, route: Callable[[PathColumns], Floats]) -> ShuffleCandidate:
+        """Return the cheapest candidate of some rounds, each at the fees of what was found before.
+
+        Parameters
+        ----------
+        route : callable
+            Returns paths, shape (n, n, n), at the fees of its columns.
+        """
+        columns, found = self.columns, []
+        for _ in range(ROUNDS):
+            found.append(self.candidate(route(columns)))
+            fees = self.problem.fees.usd_per_gbit(found[-1].links_gbit)
+            if same_fees(fees, columns.usd_per_gbit):
+                break
+            columns = columns.at_fees(fees)
+        return min(found, key=lambda candidate: candidate.cost.total)
 
     def range_s(self, candidate: ShuffleCandidate) -> tuple[float, float]:
         """Return the candidate's duration where links are as fast, and as slow, as their bounds."""
@@ -199,9 +226,11 @@ class ShuffleSearch:
                 kept.append(candidate)
         return kept
 
+    @cached_property
     def bound_at_leisure_usd(self) -> float:
-        """Return the fees that no routing is below, however long it takes."""
-        return least_fees_at_leisure_usd(self.columns)
+        """Fees that no routing is below, however long it takes."""
+        least = self.problem.fees.least_usd_per_gbit(self.problem.most_gbit)
+        return least_fees_at_leisure_usd(self.columns.at_fees(least))
 
     def fullest_row(self, candidate: ShuffleCandidate) -> tuple[str, str]:
         """Return the kind and the region of the most loaded row."""

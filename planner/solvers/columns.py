@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -92,7 +92,7 @@ class PathColumns:
     fees: Floats = field(init=False)
     sources: Integers = field(init=False)
     first_hops: Integers = field(init=False)
-    _seen: set[bytes] = field(default_factory=set)
+    _seen: set[bytes] = field(init=False, default_factory=set)
 
     def __post_init__(self) -> None:
         """Begin with no columns."""
@@ -234,6 +234,19 @@ class PathColumns:
         taken.sources, taken.first_hops = self.sources[:columns], self.first_hops[:columns]
         for source, hops in zip(taken.sources.tolist(), taken.first_hops, strict=True):
             taken._seen.add(taken._key(source, hops))
+        return taken
+
+    def at_fees(self, usd_per_gbit: Floats) -> PathColumns:
+        """Return the columns and rows so far at other fees of links."""
+        taken = replace(self, usd_per_gbit=usd_per_gbit)
+        taken.resources, taken.loads = self.resources, self.loads
+        taken.sources, taken.first_hops = self.sources, self.first_hops
+        taken._seen = set(self._seen)
+        sources, hops = self.sources[:, None], self.first_hops
+        heads = np.arange(self.given.count)
+        onward = np.where(hops != heads, usd_per_gbit[hops, heads], 0.0)
+        fees = usd_per_gbit[sources, hops] + onward
+        taken.fees = (self.demands_gbit[self.sources] * fees).sum(axis=1)
         return taken
 
     def _key(self, source: int, hops: Integers) -> bytes:

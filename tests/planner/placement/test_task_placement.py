@@ -60,12 +60,13 @@ def time_s(network: Network, request: TasksRequest, where: dict[str, str]) -> fl
         if u == v:
             continue
         caps = site[region[u]].egress_gbps.expected, site[region[v]].ingress_gbps.expected
+        k, flow_gbps = request.connections, min(caps)  # inside a region, one connection fills a VM
         if region[u] != region[v]:
-            link, k = network.link(region[u], region[v]), request.connections
-            need_s = 8 * gb / (k * link.rate_gbps(1))
-            connections_out[u] += need_s
-            connections_in[v] += need_s
+            link = network.link(region[u], region[v])
+            flow_gbps = link.rate_gbps(1)
             paths[u, v] = paths.get((u, v), 0.0) + 8 * gb / link.rate_gbps(min(k, 64))
+        connections_out[u] += 8 * gb / (k * flow_gbps)
+        connections_in[v] += 8 * gb / (k * flow_gbps)
         egress[u] += 8 * gb / caps[0]
         ingress[v] += 8 * gb / caps[1]
     rows = (connections_out, connections_in, egress, ingress, paths)

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 
-from planner.model.catalogue import Catalogue, EgressPrice, Tier
 from planner.model.errors import DataError, InfeasibleError
 from planner.model.network import Network
 from planner.model.pricing import CataloguePrices
@@ -19,36 +18,17 @@ from planner.transfer.plan import Plan
 from planner.transfer.recommendation import recommend
 from planner.transfer.request import TransferRequest
 from tests.planner.independent import below, near
+from tests.planner.meters import CATALOGUE, metered_usd
 from tests.planner.transfer.strategies import networks, patient, requests
 
-INTERNET = (Tier(0.09, 50.0), Tier(0.085, 500.0), Tier(0.05, inf))
-PRICES = (
-    EgressPrice("aws", ("aws:*",), ("other-provider",), INTERNET),
-    EgressPrice("azure", ("azure:*",), ("other-provider",), INTERNET[1:]),
-    EgressPrice("gcp", ("gcp:*",), ("other-provider",), (Tier(0.12, 1e4), Tier(0.08, inf))),
-    EgressPrice("inside", ("*",), ("same-provider",), (Tier(0.03, 100.0), Tier(0.01, inf))),
-)
-CATALOGUE = Catalogue({}, {}, {}, {}, PRICES)
 
-
-def metered_usd(plan: Plan, volume_gb: float) -> float:
-    """Return a plan's fees: each meter's volume fills its tiers, and links share in proportion."""
-    meters: dict[tuple[str, bool], float] = {}
-    sent: list[tuple[tuple[str, bool], float]] = []
-    for path in plan.paths:
-        for src, dst in pairwise(path.regions):
-            provider, other = src.split(":")[0], dst.split(":")[0]
-            sent.append(((provider, provider == other), path.share * volume_gb))
-    for meter, gb in sent:
-        meters[meter] = meters.get(meter, 0.0) + gb
-    names = {"aws": 0, "azure": 1, "gcp": 2}
-    usd = 0.0
-    for (provider, inside), gb in meters.items():
-        floor = 0.0
-        for tier in PRICES[3 if inside else names[provider]].tiers:
-            usd += tier.usd_per_gb * max(0.0, min(gb, tier.up_to_gb) - floor)
-            floor = tier.up_to_gb
-    return usd
+def metered_plan_usd(plan: Plan, volume_gb: float) -> float:
+    """Return a plan's fees, by what its links carry."""
+    return metered_usd(
+        (src, dst, path.share * volume_gb)
+        for path in plan.paths
+        for src, dst in pairwise(path.regions)
+    )
 
 
 @patient
@@ -61,7 +41,7 @@ def test_a_plan_costs_what_its_shares_are_charged(
         plan = recommend(request, network, prices)
     except (InfeasibleError, DataError):
         assume(False)
-    usd = metered_usd(plan, request.volume_gb)
+    usd = metered_plan_usd(plan, request.volume_gb)
     assert plan.cost_usd.egress == near(usd)
     by_path = sum(path.share * request.volume_gb * path.egress_usd_per_gb for path in plan.paths)
     assert by_path == near(usd)

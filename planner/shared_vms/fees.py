@@ -1,0 +1,144 @@
+"""Fees of volumes on links: each provider's meters count all links of a kind together.
+
+What a link costs a GB depends on what its meter counts (:func:`planner.model.pricing.meter`), and
+that on where volumes go, while a linear program wants one figure a link. So who decides begins with
+the fees of some routing, charges what is found for what its links carry, and decides again at those
+fees where they differ (:data:`ROUNDS`, :data:`SAME_FEES`). The cost that is stated is always what
+meters count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from copy import copy
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.model.pricing import CataloguePrices, Pair, Prices, meter
+from planner.model.shared_resources import Floats
+from planner.model.units import BITS_PER_BYTE
+
+ROUNDS = 4
+SAME_FEES = 5e-3
+"""Fees of links that differ by less are not decided on again."""
+LEAST_GB = 1e-9
+
+
+class LinkFees:
+    """Fees of links among n sites, by what is on all of them.
+
+    Parameters
+    ----------
+    prices : Prices
+    regions : sequence of str, length n
+        Of the sites; several may be in one region.
+    """
+
+    def __init__(self, prices: Prices, regions: Sequence[str]) -> None:
+        n = len(regions)
+        self._prices, self._regions = prices, regions
+        # Links of one meter that have one price list cost the same.
+        self._list_of: NDArray[np.int64] = np.full((n, n), -1)
+        self._lists: dict[Hashable, int] = {}
+        self._example: list[Pair] = []
+        self._meters: dict[tuple[str, str], int] = {}
+        self._meter_of_list: list[int] = []
+
+    def add(self, src: int, dst: int) -> None:
+        """Take up a link.
+
+        Raises
+        ------
+        DataError
+            If its price is not known.
+        """
+        pair = self._regions[src], self._regions[dst]
+        counted_with = meter(*pair)
+        key: Hashable
+        if isinstance(self._prices, CataloguePrices):
+            key = counted_with, id(self._prices.price_list(*pair))
+        else:
+            key = pair
+        if key not in self._lists:
+            self._prices.egress_usd_per_gb(*pair, LEAST_GB)  # raises if nothing is known
+            self._lists[key] = len(self._lists)
+            self._example.append(pair)
+            self._meter_of_list.append(self._meters.setdefault(counted_with, len(self._meters)))
+        self._list_of[src, dst] = self._lists[key]
+
+    def of_sites(self, sites: list[int]) -> LinkFees:
+        """Return the fees of links among some of the sites, in their order."""
+        among = copy(self)
+        among._list_of = self._list_of[np.ix_(sites, sites)]
+        return among
+
+    def usd_per_gbit(self, links_gbit: Floats, missing: float = 0.0) -> Floats:
+        """Return the mean fee of each link where all carry these volumes in the same month.
+
+        Parameters
+        ----------
+        links_gbit : array, shape (n, n)
+        missing : float
+            Of links that were not taken up.
+
+        Returns
+        -------
+        array, shape (n, n)
+        """
+        of, known = np.array(self._meter_of_list, dtype=np.int64), self._list_of >= 0
+        counted_gb = np.zeros(len(self._meters))
+        np.add.at(counted_gb, of[self._list_of[known]], links_gbit[known] / BITS_PER_BYTE)
+        return self._matrix(self._usd_per_gb(counted_gb[of]), missing)
+
+    @property
+    def meters(self) -> int:
+        """Number of meters that count any of the links."""
+        return len(self._meters)
+
+    def counted_by(self, number: int) -> NDArray[np.bool_]:
+        """Return which links a meter counts, shape (n, n)."""
+        of = np.array([*self._meter_of_list, -1])
+        return np.asarray(of[self._list_of] == number)
+
+    def least_usd_per_gbit(self, most_gbit: float | Floats) -> Floats:
+        """Return fees that no routing is charged less than, shape (n, n), 0 where there is no link.
+
+        Over volumes, mean prices fall, or rise from a first tier that is free and then fall: they
+        are least at one of the ends.
+
+        Parameters
+        ----------
+        most_gbit : float, or array by meter
+            What meters count at most.
+        """
+        most_gb = np.broadcast_to(most_gbit, self.meters)[self._meter_of_list] / BITS_PER_BYTE
+        least = np.minimum(self._usd_per_gb(np.zeros(len(most_gb))), self._usd_per_gb(most_gb))
+        return self._matrix(least, 0.0)
+
+    def least_part(self, usd_per_gbit: Floats, most_gbit: float | Floats) -> float:
+        """Return by how much what is charged can be below some fees at most, as a factor."""
+        paid = (usd_per_gbit > 0) & (self._list_of >= 0)
+        parts = self.least_usd_per_gbit(most_gbit)[paid] / usd_per_gbit[paid]
+        return float(parts.min(initial=1.0))
+
+    def usd(self, links_gbit: Floats) -> float:
+        """Return what meters charge for volumes on links."""
+        return float((links_gbit * self.usd_per_gbit(links_gbit)).sum())
+
+    def _usd_per_gb(self, counted_gb: Floats) -> Floats:
+        """Return the mean price of every list at what its meter counts."""
+        volumes = np.maximum(counted_gb, LEAST_GB).tolist()
+        fees = [
+            self._prices.egress_usd_per_gb(*pair, gb)
+            for pair, gb in zip(self._example, volumes, strict=True)
+        ]
+        return np.array(fees, dtype=float)
+
+    def _matrix(self, usd_per_gb: Floats, missing: float) -> Floats:
+        return np.append(usd_per_gb / BITS_PER_BYTE, missing)[self._list_of]
+
+
+def same_fees(one: Floats, other: Floats) -> bool:
+    """Whether fees of links differ by so little that deciding again is in vain."""
+    return bool(np.allclose(one, other, rtol=SAME_FEES, atol=0.0))
