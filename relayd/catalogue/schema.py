@@ -232,7 +232,9 @@ def _faults_inside(entry: Entry, models: dict[tuple[str, str], Any]) -> Iterator
             models[key] = _MODELS[entry.kind].model_validate(entry.value)
         else:
             _PlainName.validate_python(entry.key)
-            adapter = _AliasMembers if entry.kind == "alias" else _TypeId
+            adapter: TypeAdapter[Any] = _AliasMembers if entry.kind == "alias" else _TypeId
+            if entry.kind == "alias" and isinstance(entry.value, str):
+                adapter = _PlainName  # of another alias that means the same
             models[key] = adapter.validate_python(entry.value)
     except ValidationError as error:
         for detail in error.errors(include_url=False):
@@ -301,6 +303,13 @@ def _faults_between(
                 other, at_fault = merged[pair[0]], merged[pair[1]]  # a user's comes after ours
                 problem = f"has the same name as {other.label}"
                 yield Fault(at_fault.file, at_fault.label, "", problem, None, "Rename it.")
+            if isinstance(model, str):
+                lists = {
+                    name for (k, name), m in models.items() if k == kind and m.__class__ is list
+                }
+                if model not in lists:
+                    yield _unknown(entry, "", "alias", model, lists)
+                continue
             for member in model:
                 if member not in regions:
                     yield _unknown(entry, "", "region", member, regions)
@@ -342,7 +351,8 @@ def _pattern_faults(entry: Entry, field: str, pattern: str, regions: set[str]) -
 def _unknown(entry: Entry, field: str, what: str, value: str, known: set[str]) -> Fault:
     close = get_close_matches(value, sorted(known), n=1)
     remedy = f"Did you mean {close[0]}?" if close else f"Add a `[[{what}]]` with this id."
-    problem = f"names a {what} that is not in the catalogue"
+    article = "an" if what[0] in "aeiou" else "a"
+    problem = f"names {article} {what} that is not in the catalogue"
     return Fault(entry.file, entry.label, field, problem, value, remedy)
 
 
@@ -362,7 +372,7 @@ def _plain(
     for (kind, key), entry in merged.items():
         model = models[kind, key]
         if kind == "alias":
-            result["aliases"][key] = model
+            result["aliases"][key] = models[kind, model] if isinstance(model, str) else model
         elif kind == "default_vm_types":
             result["default_vm_types"][key] = model
         elif kind == "region":

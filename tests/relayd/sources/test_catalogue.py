@@ -384,6 +384,11 @@ def test_overrides_hold_and_touch_nothing_else(
         ('[[region]]\nid = "onprem:eu"', "region onprem:eu: has the same name as alias eu"),
         ('[aliases]\nhome = ["aws:us-east-11"]', "Did you mean aws:us-east-1?"),
         ("[aliases]\nhome = []", "alias home: must not be empty"),
+        ('[aliases]\nhome = "us-eastt"', "Did you mean us-east?"),
+        (
+            '[aliases]\nhome = "other"\nother = "home"',
+            "names an alias that is not in the catalogue",
+        ),
         ('[aliases]\n"a:b" = ["aws:us-east-1"]', "alias a:b: is not a plain name"),
         ('[default_vm_types]\naws = "aws:m9"', "names a vm_type that is not in the catalogue"),
         # prices
