@@ -91,6 +91,7 @@ HEAVY_IMPORTS = {
 DEFERRED = {
     "planner.fields.specified": {"difflib"},
     "planner.model.aliases": {"difflib", "unicodedata"},
+    "planner.model.catalogue": {"difflib"},
     "planner.model.network": {"planner.model.graphs"},
     "probes.lab.controller": {"select"},
     "probes.lab.requirements": {"probes.lab.linux"},

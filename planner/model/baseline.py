@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from math import exp, inf, sqrt
+from math import exp, inf, log, sqrt
 
 from planner.model import backbone
 from planner.model.catalogue import Catalogue, Region
@@ -20,7 +20,9 @@ from planner.model.network import Network, Snapshot
 from planner.model.throughput import (
     DEFAULT_WINDOW_MB,
     LAW_CONNECTIONS,
+    LAW_VM_EGRESS_GBPS,
     UNKNOWN_SPREAD,
+    AggregateLaw,
     LawSpread,
     distance_class,
     law_of,
@@ -104,7 +106,8 @@ def aggregate_estimate(
     """Return one VM pair's saturated throughput from the providers' law and both caps.
 
     None where neither is known. A VM of another size than those that the law is of is taken to
-    reach this proportion of it.
+    reach this proportion of it. A larger type is expected to reach as much more as its cap allows,
+    and no less than what the law's VMs reach.
     """
     cap = least_cap(src, dst)
     law = law_of(src.region, dst.region, address)
@@ -113,14 +116,29 @@ def aggregate_estimate(
             return None
         low_gbps = cap.expected * exp(-UNKNOWN_SPREAD.below)
         return Estimate(low_gbps, cap.expected, cap.high, Origin("baseline", "vm-caps"))
-    # VM types whose cap is above the law's VMs are held to the law: it is all that was seen.
     spread = law.spread_of_class(distance_class(rtt_ms.high))
+    larger = larger_than_law(src, law)
+    if larger > 1:
+        # That the smaller VMs were held by their cap, not by the path, is not known of each link.
+        spread = LawSpread(spread.below + log(larger), spread.above)
     error = exp(max(spread)) - 1
     providers = (src.region.partition(":")[0], dst.region.partition(":")[0])
     origin = Origin(
         "baseline", "provider-pair-law", figures=Figures(error=round(error, 2), between=providers)
     )
-    return within_cap(law.steady_gbps(rtt_ms.expected) * proportion, spread, cap, origin)
+    law_gbps = law.steady_gbps(rtt_ms.expected) * proportion * larger
+    return within_cap(law_gbps, spread, cap, origin)
+
+
+def larger_than_law(src: Site, law: AggregateLaw) -> float:
+    """Return how many times the VM of a law that is its cap a larger VM may send; 1 for others."""
+    of_law_gbps = LAW_VM_EGRESS_GBPS.get(src.region.partition(":")[0], inf)
+    cap_gbps = src.egress_gbps.expected
+    # A cap that was measured above its type's tells of that VM, not of what the law's VMs lack.
+    of_type = src.egress_gbps.origin.method == "vm-type"
+    if law.exponent or not of_type or cap_gbps <= of_law_gbps:
+        return 1.0
+    return cap_gbps / of_law_gbps
 
 
 def least_cap(src: Site, dst: Site) -> Estimate:

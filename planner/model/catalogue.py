@@ -16,6 +16,7 @@ from planner.model.errors import DataError, InputError
 
 CONTINENTS = ("NAM", "SAM", "EU", "AF", "AS", "OC")
 # On request alone; for governments; run from China; run by a sovereign partition of a provider.
+_NEAR_SHOWN = 4
 ACCESS = ("restricted", "government", "china", "sovereign")
 
 
@@ -83,6 +84,13 @@ class VmType:
         Whether its caps hold only while credits last.
     source : str
         Where the figures are from, with the date.
+    region_egress_gbps : float | None
+        Cap to other regions of the provider over private addresses; None where it is not known to
+        differ from ``egress_gbps``.
+    burst_gbps : float | None
+        What its network lets through for minutes, where the provider says so.
+    tier1_gbps : float | None
+        Egress with networking that is paid for on top (Tier_1 of Google Cloud).
     """
 
     id: str
@@ -94,6 +102,9 @@ class VmType:
     price_usd_per_h: float
     burstable: bool = False
     source: str = ""
+    region_egress_gbps: float | None = None
+    burst_gbps: float | None = None
+    tier1_gbps: float | None = None
 
     @property
     def provider(self) -> str:
@@ -144,8 +155,8 @@ class Catalogue:
         By id, in the catalogue's order.
     aliases : dict
         Alias to region ids, in order of preference.
-    vm_types : dict
-        By id.
+    vm_types : mapping
+        By id, the cheapest first.
     default_vm_types : dict
         Provider to the id of the VM type that is assumed unless told otherwise.
     egress_prices : tuple of EgressPrice
@@ -156,7 +167,7 @@ class Catalogue:
 
     regions: dict[str, Region]
     aliases: dict[str, tuple[str, ...]]
-    vm_types: dict[str, VmType]
+    vm_types: Mapping[str, VmType]
     default_vm_types: dict[str, str]
     egress_prices: tuple[EgressPrice, ...]
     digest: str = ""
@@ -202,14 +213,26 @@ class Catalogue:
                 "catalogue file."
             )
         if (vm_type := self.vm_types.get(type_id)) is None:
-            known = ", ".join(i for i in self.vm_types if i.startswith(f"{provider}:"))
             raise InputError(
                 f"VM type of {region_id}",
                 "is not in the catalogue",
                 value=type_id,
-                remedy=f"Choose one of {known}." if known else "Add it to your catalogue file.",
+                remedy=self.near_vm_types(provider, type_id),
             )
         return vm_type
+
+    def near_vm_types(self, provider: str, type_id: str) -> str:
+        """Return what to write in place of an id that is not in the catalogue, for an error."""
+        from difflib import get_close_matches
+
+        known = [known for known in self.vm_types if known.startswith(f"{provider}:")]
+        if not known:
+            return "Add it to a catalogue file of your own."
+        near = get_close_matches(type_id[:100], known, n=_NEAR_SHOWN, cutoff=0.0)
+        return (
+            f"The nearest of {len(known)} known are {', '.join(near)}; a catalogue file of your "
+            "own can add more."
+        )
 
     def egress_price(self, source_id: str, destination_id: str) -> EgressPrice:
         """Return the price entry for traffic from one region to another.

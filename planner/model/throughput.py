@@ -113,6 +113,8 @@ class LawSpread(NamedTuple):
     above: float
 
 
+LAW_VM_EGRESS_GBPS = {"aws": 5.0, "azure": 16.0, "gcp": 7.0}
+"""Caps of the VMs that the laws are of. Where distance does not matter, they were the limit."""
 SPREAD_COUNTS_AS = 20
 """Links or tests, in a spread that is learned: those that ours stands for."""
 FAR = 3.0

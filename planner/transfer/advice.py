@@ -190,16 +190,19 @@ class Adviser:
         def cap_gbps(vm: VmType) -> float:
             return vm.egress_gbps if end == src else vm.ingress_gbps
 
-        larger = [
-            vm
-            for vm in catalogue.vm_types.values()
-            if vm.provider == now.provider
-            and not vm.burstable
-            and cap_gbps(vm) >= rate * WORTH_A_CHANGE
-        ]
-        if not larger:
+        # The cheapest come first, and few are read until one is large enough.
+        ours = (name for name in catalogue.vm_types if name.startswith(f"{now.provider}:"))
+        of_provider = (catalogue.vm_types[name] for name in ours)
+        vm = next(
+            (
+                vm
+                for vm in of_provider
+                if not vm.burstable and cap_gbps(vm) >= rate * WORTH_A_CHANGE
+            ),
+            None,
+        )
+        if vm is None:
             return []
-        vm = min(larger, key=lambda vm: vm.price_usd_per_h)
         change = {"vm_types": {end: vm.id}}
         ends = self.network.with_(restricted_to=(src, dst))
         changed = with_vm_types(ends, catalogue, {end: vm.id})

@@ -19,16 +19,18 @@ from typing import Any, NamedTuple
 
 from planner.model.catalogue import Catalogue, EgressPrice, Region, Tier, VmType
 from planner.model.errors import CatalogueError
+from relayd.catalogue.vm_table import VmTable, document_of_csv, lines_of
 
 BUILT_IN = (
     "regions.toml",
     "regions-further.toml",
     "aliases.toml",
+    "vm-types.csv",
     "vm-types.toml",
     "egress-prices.toml",
 )
 # Part of the digest: raise it when the same files have come to mean something else.
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 _RULES = Path(__file__).with_name("schema.py")
 _CACHES_KEPT = 8
 
@@ -68,7 +70,7 @@ def load_catalogue(user_files: Sequence[Path] = ()) -> Catalogue:
     content = _checked(files)
     if cache is not None:
         _to_cache(cache, digest, content)
-    return catalogue_of(content, digest)
+    return _catalogue_of(content, digest)
 
 
 def built_in_folder() -> Path:
@@ -103,12 +105,16 @@ def _digest(files: Sequence[_Source]) -> str:
 def _checked(files: Sequence[_Source]) -> dict[str, Any]:
     from relayd.catalogue.schema import CatalogueFile, check
 
-    return check([CatalogueFile(f.name, _document(f), f.built_in) for f in files])
+    return check(
+        [CatalogueFile(f.name, _document(f), f.built_in, f.name.endswith(".csv")) for f in files]
+    )
 
 
 def _document(file: _Source) -> dict[str, Any]:
     import tomllib
 
+    if file.built_in and file.name.endswith(".csv"):
+        return document_of_csv(file.content.decode())
     try:
         return tomllib.loads(file.content.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
@@ -137,9 +143,14 @@ def _document(file: _Source) -> dict[str, Any]:
 
 
 def catalogue_of(content: Mapping[str, Any], digest: str) -> Catalogue:
-    """Make a catalogue of plain values, which were checked or come from another process."""
+    """Make a catalogue of plain values, the inverse of :func:`content_of`."""
+    vm_types = lines_of(VmType(*row) for row in content["vm_types"])
+    return _catalogue_of({**content, "vm_types": vm_types}, digest)
+
+
+def _catalogue_of(content: Mapping[str, Any], digest: str) -> Catalogue:
+    """Make a catalogue of what :func:`relayd.catalogue.schema.check` returns."""
     regions = [Region(*row) for row in content["regions"]]
-    vm_types = [VmType(*row) for row in content["vm_types"]]
     prices = tuple(
         EgressPrice(
             name,
@@ -153,7 +164,7 @@ def catalogue_of(content: Mapping[str, Any], digest: str) -> Catalogue:
     return Catalogue(
         regions={region.id: region for region in regions},
         aliases={alias: tuple(members) for alias, members in content["aliases"].items()},
-        vm_types={vm_type.id: vm_type for vm_type in vm_types},
+        vm_types=VmTable(content["vm_types"]),
         default_vm_types=content["default_vm_types"],
         egress_prices=prices,
         digest=digest,
@@ -161,7 +172,7 @@ def catalogue_of(content: Mapping[str, Any], digest: str) -> Catalogue:
 
 
 def content_of(catalogue: Catalogue) -> dict[str, Any]:
-    """Return a catalogue as plain values, the inverse of :func:`catalogue_of`."""
+    """Return a catalogue as plain values that another process can read."""
     return {
         "regions": [list(astuple(region)) for region in catalogue.regions.values()],
         "aliases": {alias: list(members) for alias, members in catalogue.aliases.items()},
@@ -209,7 +220,10 @@ def _from_cache(folder: Path, digest: str) -> Catalogue | None:
         checksum, _, payload = _cache_file(folder, digest).read_bytes().partition(b"\n")
         if checksum != _checksum(payload, digest):
             return None
-        return catalogue_of(json.loads(payload), digest)
+        # The VM types follow as lines, which are left unread.
+        rest, line_break, vm_types = payload.decode().partition("\n")
+        content = {**json.loads(rest), "vm_types": line_break + vm_types}
+        return _catalogue_of(content, digest)
     except (OSError, ValueError, TypeError, LookupError, AttributeError):
         return None
 
@@ -217,7 +231,8 @@ def _from_cache(folder: Path, digest: str) -> Catalogue | None:
 def _to_cache(folder: Path, digest: str, content: dict[str, Any]) -> None:
     from tempfile import mkdtemp
 
-    payload = json.dumps(content, separators=(",", ":")).encode()
+    rest = {part: values for part, values in content.items() if part != "vm_types"}
+    payload = (json.dumps(rest, separators=(",", ":")) + content["vm_types"]).encode()
     with suppress(OSError):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         older = sorted(folder.glob("catalogue-*.json"), key=lambda path: path.stat().st_mtime)

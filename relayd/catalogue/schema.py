@@ -14,9 +14,10 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from planner.model.backbone import HUBS_OF_AREA
-from planner.model.catalogue import CONTINENTS
+from planner.model.catalogue import CONTINENTS, VmType
 from planner.model.errors import CatalogueError
 from relayd.catalogue.faults import Entry, Fault, as_fault, raise_if_any
+from relayd.catalogue.vm_table import lines_of
 
 _RESERVED_PROVIDERS = {"provider", "country", "continent", "city", "set"}
 
@@ -61,6 +62,9 @@ class VmTypeEntry(_Table):
     burstable: bool = False
     source: _Text = ""
     as_of: _Date | None = None
+    region_egress_gbps: _Gbps | None = None
+    burst_gbps: _Gbps | None = None
+    tier1_gbps: _Gbps | None = None
 
 
 class TierEntry(_Table):
@@ -99,11 +103,19 @@ _TABLES = {"aliases": "alias", "default_vm_types": "default_vm_types"}
 
 
 class CatalogueFile(NamedTuple):
-    """A file as read: its name as the user spells it, its content, and whether it is built in."""
+    """A file as read: its name as the user spells it, and its content.
+
+    Attributes
+    ----------
+    built_in : bool
+    listed : bool
+        Whether it is a provider's list, which what was measured of an entry goes before.
+    """
 
     name: str
     document: Mapping[str, object]
     built_in: bool
+    listed: bool = False
 
 
 def check(files: Sequence[CatalogueFile]) -> dict[str, Any]:
@@ -119,7 +131,8 @@ def check(files: Sequence[CatalogueFile]) -> dict[str, Any]:
         define an entry differently.
     """
     faults: list[Fault] = []
-    ours = _layer([f for f in files if f.built_in], faults)
+    listed = _layer([f for f in files if f.built_in and f.listed], faults)
+    ours = listed | _layer([f for f in files if f.built_in and not f.listed], faults)
     theirs = _layer([f for f in files if not f.built_in], faults)
     raise_if_any(faults)
     merged = {**ours}
@@ -362,13 +375,8 @@ def _unknown(entry: Entry, field: str, what: str, value: str, known: set[str]) -
 def _plain(
     merged: Mapping[tuple[str, str], Entry], models: Mapping[tuple[str, str], Any]
 ) -> dict[str, Any]:
-    result: dict[str, Any] = {
-        "regions": [],
-        "aliases": {},
-        "vm_types": [],
-        "default_vm_types": {},
-        "egress": [],
-    }
+    result: dict[str, Any] = {"regions": [], "aliases": {}, "default_vm_types": {}, "egress": []}
+    vm_types: list[VmType] = []
     for (kind, key), entry in merged.items():
         model = models[kind, key]
         if kind == "alias":
@@ -381,8 +389,8 @@ def _plain(
                 row["baseline"] = model.latitude_deg is not None
             result["regions"].append(list(row.values()))
         elif kind == "vm_type":
-            row = model.model_dump(exclude={"as_of", "source"})
-            result["vm_types"].append([*row.values(), _dated(entry.value)])
+            row = model.model_dump(exclude={"as_of"})
+            vm_types.append(VmType(**{**row, "source": _dated(entry.value)}))
         else:
             tiers = model.tiers or [TierEntry(usd_per_gb=model.usd_per_gb)]
             result["egress"].append(
@@ -394,4 +402,5 @@ def _plain(
                     _dated(entry.value),
                 ]
             )
+    result["vm_types"] = lines_of(vm_types)
     return result

@@ -81,14 +81,13 @@ def vm_types(wan: NetworkView, request: PricedRequest) -> dict[str, str]:
     for where, name in request.vm_types.items():
         place = where if where in providers else wan.resolve(where, "vm_types").region_id
         provider = place.partition(":")[0]
-        vm_id = name if ":" in name else f"{provider}:{name}"
+        vm_id = name if ":" in name else f"{provider}:{name.removeprefix('Standard_')}"
         if vm_id not in known:
-            ours = ", ".join(vm.partition(":")[2] for vm in known if vm.startswith(f"{provider}:"))
             raise InputError(
                 "vm_types",
                 f"has what is not a VM type of {provider} in the catalogue",
                 value=name,
-                remedy=f"Known are {ours}; a catalogue file of your own can add more.",
+                remedy=wan.catalogue.near_vm_types(provider, vm_id),
             )
         chosen[place] = vm_id
     return chosen

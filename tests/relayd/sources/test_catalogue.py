@@ -198,7 +198,7 @@ def test_default_vm_types_and_figures_of_the_papers(built_in: Catalogue) -> None
     assert built_in.vm_type("gcp:us-east1", {"gcp": "gcp:n1-standard-1"}).egress_gbps == 2.0
     assert built_in.vm_types["aws:t2.micro"].egress_gbps == 0.43
     assert all(vm_type.source and vm_type.flow_gbps > 0 for vm_type in built_in.vm_types.values())
-    with pytest.raises(InputError, match=r"Choose one of aws:m5.8xlarge, "):
+    with pytest.raises(InputError, match=r"The nearest of 5\d\d known are aws:"):
         built_in.vm_type("aws:us-east-1", {"aws": "aws:m9.huge"})
     with pytest.raises(DataError, match=r"\[default_vm_types\] onprem"):
         built_in.vm_type("onprem:lab")
@@ -525,7 +525,7 @@ def test_a_damaged_cache_is_never_believed(cache: Path, built_in: Catalogue) -> 
     [file] = cache.iterdir()
     sound = file.read_bytes()
     checksum, _, payload = sound.partition(b"\n")
-    assert json.loads(payload)["regions"]
+    assert json.loads(payload.partition(b"\n")[0])["regions"]
     for damaged in (
         b"",
         checksum,

@@ -1,0 +1,117 @@
+"""VM types of the providers' lists: all there, what was measured first, and read when asked for."""
+
+from __future__ import annotations
+
+import csv
+import pickle
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.model.baseline import baseline_link, baseline_site
+from planner.model.catalogue import VmType
+from planner.model.network import Network
+from planner.model.pricing import CataloguePrices
+from planner.model.throughput import LAW_VM_EGRESS_GBPS
+from planner.transfer.recommendation import recommend
+from planner.transfer.request import TransferRequest
+from relayd.catalogue.loading import built_in_folder, load_catalogue
+from relayd.catalogue.vm_table import VmTable, lines_of
+from scripts.catalogue_tables import TABLES
+from tests.shared_data import shared
+
+CATALOGUE = load_catalogue()
+SRC, DST = "eu-central-1", "us-east-1"
+
+
+def rows() -> list[dict[str, str]]:
+    with shared("catalogue-2026/vm_types_2026.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def id_of(row: dict[str, str]) -> str:
+    return f"{row['provider']}:{row['type'].removeprefix('Standard_')}"
+
+
+def test_tables_are_what_the_script_makes_of_their_sources() -> None:
+    folder = shared("catalogue-2026/vm_types_2026.csv").parent
+    for name, table in TABLES.items():
+        assert (built_in_folder() / name).read_text("utf-8") == table(folder)
+
+
+def test_every_type_of_the_list_has_its_figures_or_what_was_measured() -> None:
+    measured = 0
+    for row in rows():
+        vm = CATALOGUE.vm_types[id_of(row)]
+        assert vm.price_usd_per_h == pytest.approx(float(row["price_usd_per_h"]), rel=1e-3)
+        if vm.region_egress_gbps is None:
+            measured += 1
+            continue
+        assert vm.egress_gbps == float(row["wan_egress_gbps"])
+        assert vm.region_egress_gbps == float(row["cross_region_private_gbps"])
+        assert vm.burst_gbps == (float(row["network_burst_gbps"] or 0) or None)
+        assert "not measured" in vm.source
+        assert row["as_of"][:7] in vm.source
+    assert measured == 6  # of the 15 with figures from papers and surveys
+    assert len(CATALOGUE.vm_types) == len(rows()) + 15 - measured
+
+
+@pytest.mark.thorough
+def test_every_type_can_be_planned_with() -> None:
+    """A type that nobody measured carries what laws and its cap allow, and never more."""
+    for name in CATALOGUE.vm_types:
+        provider = name.partition(":")[0]
+        src, dst = (
+            next(r for r in CATALOGUE.regions if r.startswith(f"{provider}:")),
+            "azure:westeurope" if provider != "azure" else "gcp:us-east4",
+        )
+        sites = {
+            src: baseline_site(src, CATALOGUE, {src: name}),
+            dst: baseline_site(dst, CATALOGUE),
+        }
+        link = baseline_link(sites[src], sites[dst], CATALOGUE)
+        assert link is not None
+        cap = CATALOGUE.vm_types[name].egress_gbps
+        assert link.aggregate_gbps.low <= link.aggregate_gbps.expected <= cap
+        if cap > 2 * LAW_VM_EGRESS_GBPS[provider]:  # the smaller VMs of the law may be slower
+            assert link.aggregate_gbps.low <= LAW_VM_EGRESS_GBPS[provider]
+        network = Network(sites, {src: {dst: link}, dst: {}})
+        prices = CataloguePrices(CATALOGUE, network)
+        plan = recommend(TransferRequest(src=src, dst=dst, volume_gb=10), network, prices)
+        assert 0 < plan.throughput_gbps <= 8 * cap * 1.001
+
+
+VALUES = st.floats(0.001, 1000)
+
+
+@given(
+    st.dictionaries(
+        st.from_regex(r"[a-z]{1,3}:[A-Za-z0-9._-]{1,6}", fullmatch=True),
+        st.tuples(VALUES, VALUES, st.text(max_size=20)),
+        max_size=12,
+    ),
+    st.text(max_size=8),
+)
+def test_a_table_is_the_mapping_that_it_was_made_of(
+    drawn: dict[str, tuple[float, float, str]], other: str
+) -> None:
+    types = {
+        name: VmType(name, 4, cap, cap, cap, 3.0, price, source=source)
+        for name, (cap, price, source) in drawn.items()
+    }
+    table: VmTable = pickle.loads(pickle.dumps(VmTable(lines_of(types.values()))))
+    assert dict(table) == types
+    assert (other in table) == (other in types)
+    prices = [table[name].price_usd_per_h for name in table]
+    assert prices == sorted(prices)
+
+
+def test_a_type_of_ones_own_changes_one_of_the_list(tmp_path: Path) -> None:
+    own = tmp_path / "own.toml"
+    own.write_text('[[vm_type]]\nid = "aws:c7gn.8xlarge"\nprice_usd_per_h = 1.0\n')
+    listed = CATALOGUE.vm_types["aws:c7gn.8xlarge"]
+    mine = load_catalogue([own]).vm_types["aws:c7gn.8xlarge"]
+    assert (mine.price_usd_per_h, mine.egress_gbps) == (1.0, listed.egress_gbps)
+    assert mine.source.endswith("price_usd_per_h from own.toml")
