@@ -74,8 +74,8 @@ def achieved(
         judge = Decider(request, known, prices_of(known))
         best = judge.decide().chosen.allocation
         made = Decider(request, believed, prices_of(believed)).decide().chosen.allocation
-        best_gbps, best_usd = _outcome(judge, best)
-        made_gbps, made_usd = _outcome(judge, made)
+        best_gbps, best_usd = outcome(judge, best)
+        made_gbps, made_usd = outcome(judge, made)
         rates.append(min(1.0, made_gbps / best_gbps))
         per_usd.append(min(1.0, made_gbps / made_usd * best_usd / best_gbps))
         totals[0] += made_gbps
@@ -104,7 +104,7 @@ def with_estimates(network: Network, changed: Callable[[str, Estimate], Estimate
     return network.with_(sites=sites, links=links)
 
 
-def _outcome(judge: Decider, allocation: Allocation) -> tuple[float, float]:
+def outcome(judge: Decider, allocation: Allocation) -> tuple[float, float]:
     """Return the rate in Gbit/s and the cost in USD that an allocation really has."""
     # Of the two, one is the planned rate and the other what is possible.
     slower_gbps, faster_gbps = (judge.rate_at(allocation, "low"), judge.rate_at(allocation, "high"))

@@ -76,7 +76,7 @@ class Estimator:
         flows = measured_flows(typed, samples, rtts)
         tests = aggregate_tests(typed, samples, rtts)
         alone = {pair: of_link.alone for pair, of_link in tests.items()}
-        sites = with_caps(typed, samples, alone, self._stated_gbps, rtts, catalogue)
+        sites = with_caps(typed, samples, tests, self._stated_gbps, rtts, catalogue)
         sites = with_windows(sites, samples, rtts, catalogue)
         spreads = flow_spreads(flows, sites, rtts, catalogue)
         law = MeasuredLaw(sites, typed, rtts, alone)

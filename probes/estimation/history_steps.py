@@ -187,19 +187,21 @@ def _believed(
     shape, noise = models.shape, models.laws.noise.ravel()
     found = flow_bounds(steady) if models.single_flow else bounds_of(steady, noise)
     alone = RollingBounds(*(bound.reshape(shape) for bound in found))
-    egress = _raised(models.egress_gbps, alone)
-    ingress = _raised(models.ingress_gbps, RollingBounds(*(bound.T for bound in alone)))
+    middle, repeats = medians(steady)
+    longest_s = np.where(np.isnan(values), 0.0, cold_s).max(axis=1)
+    is_lone = ((repeats == 1) & (longest_s > 0) & (longest_s <= SHORT_S)).reshape(shape)
+    egress = _raised(models.egress_gbps, alone, is_lone)
+    turned = RollingBounds(*(bound.T for bound in alone))
+    ingress = _raised(models.ingress_gbps, turned, is_lone.T)
     days = days_since(newest_s, now_s).reshape(shape)
     if models.single_flow:
         links = _aged_flows(alone, days)
         return Factors(RateBounds(*map(np.nan_to_num, links)), egress, ingress)
-    middle, repeats = medians(steady)
-    longest_s = np.where(np.isnan(values), 0.0, cold_s).max(axis=1)
     tests = tests_of(
         middle.reshape(shape),
         deviations(steady, middle).reshape(shape),
         repeats.reshape(shape),
-        ((repeats == 1) & (longest_s > 0) & (longest_s <= SHORT_S)).reshape(shape),
+        is_lone,
         models.laws.noise,
     )
     proportion = proportions(egress.expected, models.egress_gbps.expected)
@@ -226,19 +228,22 @@ def _aged_flows(flows: RollingBounds, days: Floats) -> RollingBounds:
     return bounds_of_logs(faded(kept, (middle, error, error), (middle, prior, prior)))
 
 
-def _raised(caps: RateBounds, links: RollingBounds) -> RateBounds:
-    """Raise the caps of VMs to what a link has exceeded; rows of `links` are the VMs'."""
-    most = np.nan_to_num(links.expected, nan=-1.0)
-    np.fill_diagonal(most, -1.0)
-    fastest = most.argmax(axis=1)
-    rows = np.arange(len(most))
-    exceeded = most[rows, fastest] > caps.expected
-    return RateBounds(
-        *(
-            np.where(exceeded, link[rows, fastest], cap)
-            for cap, link in zip(caps, links, strict=True)
-        )
+def _raised(caps: RateBounds, links: RollingBounds, is_lone: Truths) -> RateBounds:
+    """Raise the caps of VMs to what links have exceeded; rows of `links` are the VMs'.
+
+    See :func:`probes.estimation.sites.most_carried`.
+    """
+    carried = np.nan_to_num(links.expected, nan=-1.0)
+    np.fill_diagonal(carried, -1.0)
+    rows = np.arange(len(carried))
+    order = np.argsort(-carried, axis=1, kind="stable")
+    first, second = order[:, 0], order[:, 1]
+    sure = np.where(is_lone[rows, first], second, first)
+    exceeded = carried[rows, sure] > caps.expected
+    raised = RateBounds(
+        *(np.where(exceeded, link[rows, sure], cap) for cap, link in zip(caps, links, strict=True))
     )
+    return raised._replace(high=np.maximum(raised.high, carried[rows, first]))
 
 
 def _steady(values_mbps: Floats, cold_s: Floats, rtt_ms: Floats, models: Models) -> Floats:

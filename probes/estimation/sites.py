@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from planner.model.baseline import CAP_ERROR, flow_cap_gbps, within
 from planner.model.catalogue import Catalogue
@@ -13,6 +13,7 @@ from planner.model.link import Site
 from planner.model.throughput import window_from_flow_mb
 from planner.model.units import MBPS_PER_GBPS
 from planner.single_flow.spreads import window_error
+from probes.estimation.aggregates import AggregateTests
 from probes.estimation.bounds import Value, from_values, median, no_surer_than, origin_of_samples
 from probes.estimation.caps import measured_caps
 from probes.estimation.series import Pair, Samples, counted
@@ -26,7 +27,7 @@ CALIBRATION_SHARE_OF_CAP = 0.8
 def with_caps(
     sites: Mapping[str, Site],
     samples: Samples,
-    aggregates: Mapping[Pair, Estimate],
+    tests: Mapping[Pair, AggregateTests],
     stated_gbps: Mapping[str, tuple[float | None, float | None]],
     rtts_ms: Mapping[Pair, Estimate],
     catalogue: Catalogue,
@@ -38,7 +39,7 @@ def with_caps(
     """
     calibrated = with_windows(sites, samples, rtts_ms, catalogue)
     measured_out, measured_in = measured_caps(calibrated, samples, rtts_ms)
-    most_out, most_in = most_carried(aggregates)
+    most_out, most_in = most_carried(tests)
     capped = {}
     for name, site in sites.items():
         stated_out, stated_in = map(_stated, stated_gbps.get(name, (None, None)))
@@ -56,28 +57,55 @@ def with_caps(
     return capped
 
 
+@dataclass(slots=True)
+class Carried:
+    """What measured links carried out of a VM, or into it.
+
+    Attributes
+    ----------
+    sure : Estimate | None
+        The most that its cap can't be below.
+    most : Estimate
+        The most of all, which one short test may have found by mistake.
+    """
+
+    sure: Estimate | None
+    most: Estimate
+
+
 def most_carried(
-    aggregates: Mapping[Pair, Estimate],
-) -> tuple[dict[str, Estimate], dict[str, Estimate]]:
-    """Return the most that a measured link carried out of each region, and into it."""
-    out: dict[str, Estimate] = {}
-    into: dict[str, Estimate] = {}
-    for pair, estimate in aggregates.items():
+    tests: Mapping[Pair, AggregateTests],
+) -> tuple[dict[str, Carried], dict[str, Carried]]:
+    """Return the most that measured links carried out of each region, and into it.
+
+    A link of which there is one short test alone is sure only if another carried as much. The most
+    of many such tests would be the luckiest of them, and a cap is shared by all paths of a plan.
+    """
+    out: dict[str, Carried] = {}
+    into: dict[str, Carried] = {}
+    order = sorted(tests.items(), key=lambda item: -item[1].alone.expected)
+    for pair, of_link in order:
+        figures = Figures(between=pair)
+        origin = of_link.alone.origin._replace(method="link-above-cap", figures=figures)
+        estimate = replace(of_link.alone, origin=origin)
         for region, most in zip(pair, (out, into), strict=True):
-            if region not in most or estimate.expected > most[region].expected:
-                figures = Figures(between=pair)
-                origin = estimate.origin._replace(method="link-above-cap", figures=figures)
-                most[region] = replace(estimate, origin=origin)
+            carried = most.get(region)
+            if carried is None:
+                most[region] = Carried(None if of_link.is_lone else estimate, estimate)
+            elif carried.sure is None:
+                carried.sure = estimate
     return out, into
 
 
-def _raised(cap: Estimate, *least: Estimate | None) -> Estimate:
+def _raised(cap: Estimate, at_least: Estimate | None, carried: Carried | None) -> Estimate:
     """Return a cap, or the last of what was carried that exceeds it."""
     method = cap.origin.method
-    for carried in least:
-        if carried and carried.expected > cap.expected:
-            figures = (carried.origin.figures or Figures())._replace(raised_from=method)
-            cap = replace(carried, origin=carried.origin._replace(figures=figures))
+    for least in (at_least, carried and carried.sure):
+        if least and least.expected > cap.expected:
+            figures = (least.origin.figures or Figures())._replace(raised_from=method)
+            cap = replace(least, origin=least.origin._replace(figures=figures))
+    if carried and carried.most.expected > cap.high:
+        cap = replace(cap, high=carried.most.expected)
     return cap
 
 
