@@ -28,7 +28,9 @@ def aliases_by_region(catalogue: Catalogue) -> dict[str, list[str]]:
     return found
 
 
-def region_as_json(region: Region, vm_type: str, aliases: Sequence[str]) -> dict[str, Any]:
+def region_as_json(
+    region: Region, vm_type: str, aliases: Sequence[str], *, in_graph: bool
+) -> dict[str, Any]:
     """Return a region as JSON types, with the VM type used there and its aliases."""
     return {
         "id": region.id,
@@ -39,6 +41,7 @@ def region_as_json(region: Region, vm_type: str, aliases: Sequence[str]) -> dict
         "latitude_deg": region.latitude_deg,
         "longitude_deg": region.longitude_deg,
         "access": region.access,
+        "in_graph": in_graph,
         "vm_type": vm_type,
         "aliases": list(aliases),
     }

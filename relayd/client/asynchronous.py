@@ -120,7 +120,7 @@ class AsyncWan(AskingAsync):
         return Snapshot(**document["snapshot"])
 
     async def regions(self) -> list[Region]:
-        """Return the catalogue's baseline regions and all measured ones."""
+        """Return all regions that can be planned between: measured ones and the catalogue's."""
         known = (await self.catalogue()).region
         return [known(row["id"]) for row in (await self._connection.get("/v1/regions"))["regions"]]
 

@@ -25,11 +25,15 @@ def regions(options: argparse.Namespace) -> int:
     """List regions with their aliases."""
     wan = wan_of(options)
     aliases = aliases_by_region(wan.catalogue)
-    sites = wan.sites()
-    known = _selected(wan, options)
+    known, in_graph = _selected(wan, options), set(wan.known_regions())
     if options.json:
         listed = [
-            region_as_json(region, sites[region.id].vm_type, aliases.get(region.id, []))
+            region_as_json(
+                region,
+                wan.vm_type_in(region.id),
+                aliases.get(region.id, []),
+                in_graph=region.id in in_graph,
+            )
             for region in known
         ]
         print(json.dumps({"snapshot": asdict(wan.snapshot), "regions": listed}, indent=2))
@@ -40,12 +44,13 @@ def regions(options: argparse.Namespace) -> int:
             region.city,
             region.country,
             region.continent,
-            sites[region.id].vm_type.partition(":")[2],
+            region.access,
+            wan.vm_type_in(region.id).partition(":")[2],
             " ".join(aliases.get(region.id, [])),
         )
         for region in known
     ]
-    header = ("region", "city", "country", "continent", "VM type", "aliases")
+    header = ("region", "city", "country", "continent", "access", "VM type", "aliases")
     print(text.left_table(header, rows))
     return 0
 

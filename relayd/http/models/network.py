@@ -21,7 +21,7 @@ MatrixMetric: TypeAlias = Literal[
 
 
 class Region(ResponseModel):
-    """A region of the graph."""
+    """A region."""
 
     id: str
     provider: str
@@ -34,12 +34,16 @@ class Region(ResponseModel):
         description="Empty where every customer may use the region; else restricted, government, "
         "china or sovereign."
     )
+    in_graph: bool = Field(
+        description="Whether links, matrices and relays include it; plans can be made from and to "
+        "any region."
+    )
     vm_type: str = Field(description="VM type in use there, as `provider:type`.")
     aliases: list[str]
 
 
 class Regions(ResponseModel):
-    """All regions of the graph, and all aliases."""
+    """All regions that can be planned between, and all aliases."""
 
     snapshot: Snapshot
     regions: list[Region]

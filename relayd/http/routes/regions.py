@@ -21,10 +21,15 @@ async def get_regions(context: RequestContext) -> web.Response:
 
 def _regions(current: Current) -> bytes:
     wan = current.wan
-    sites = wan.sites()
     aliases = aliases_by_region(wan.catalogue)
+    in_graph = set(wan.known_regions())
     listed = [
-        region_as_json(region, sites[region.id].vm_type, aliases.get(region.id, []))
+        region_as_json(
+            region,
+            wan.vm_type_in(region.id),
+            aliases.get(region.id, []),
+            in_graph=region.id in in_graph,
+        )
         for region in wan.regions()
     ]
     named = {alias: list(members) for alias, members in wan.catalogue.aliases.items()}

@@ -228,6 +228,6 @@ async function start(known) {
 }
 
 show(async () => {
-  const [known] = await Promise.all([places(), loadFields()]);
-  return start(known);
+  const [{ regions, aliases }] = await Promise.all([places(), loadFields()]);
+  return start({ regions: regions.filter((region) => region.in_graph), aliases });
 });
