@@ -35,6 +35,17 @@ def add_data_commands(commands: Any) -> None:
         default=[],
         help="only in this country, such as BR",
     )
+    types = command(commands, "vm-types", "relayd.cli.data.vm_types:run", "list VM types")
+    types.add_argument(
+        "names", metavar="TYPE", nargs="*", help="only these: how names begin, such as c7gn"
+    )
+    types.add_argument(
+        "--provider", metavar="NAME", action="append", default=[], help="only of this provider"
+    )
+    types.add_argument(
+        "--min-gbps", metavar="N", help="only those that send that much to other clouds, each"
+    )
+    types.add_argument("--min-vcpus", metavar="N", help="only those with that many vCPUs")
     links = command(commands, "links", "relayd.cli.data.listing:links", "list links with estimates")
     links.add_argument("--src", help="only links out of this region")
     links.add_argument("--dst", help="only links into this region")

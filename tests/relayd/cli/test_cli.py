@@ -306,6 +306,21 @@ def test_no_words_make_a_traceback(pairs: list[tuple[str, str]]) -> None:
     assert code in {0, 2, 3, 4}
 
 
+def test_vm_types_are_listed_cheapest_first(relayd: Relayd) -> None:
+    words = ("vm-types", "--provider", "azure", "--min-gbps", "25", "--min-vcpus", "4")
+    types = json.loads(relayd(*words, "--json").out)["vm_types"]
+    prices = [vm["price_usd_per_h"] for vm in types]
+    assert prices == sorted(prices)
+    assert prices
+    assert all(vm["id"].startswith("azure:") and vm["egress_gbps"] >= 25 for vm in types)
+    assert all(vm["vcpus"] >= 4 for vm in types)
+    assert "aws:c7gn.8xlarge" in relayd("vm-types", "C7GN").out
+    for wrong, option in ((("c9zz",), "type"), (("--provider", "ibm"), "--provider")):
+        outcome = relayd("vm-types", *wrong)
+        assert outcome.code == 2
+        assert option in outcome.err
+
+
 def test_regions_links_matrix_and_export(relayd: Relayd, measured: Path, tmp_path: Path) -> None:
     brazil = json.loads(relayd("regions", "br", "--provider", "gcp", "--json").out)["regions"]
     assert [region["id"] for region in brazil] == ["gcp:southamerica-east1"]
