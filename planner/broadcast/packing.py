@@ -21,7 +21,7 @@ VMs are counted in fractions here; who rounds them up states the gap against thi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -327,6 +327,15 @@ class PackingProgram:
     def known(self) -> list[int]:
         """Return the trees that the program has."""
         return [tree for tree, _ in self.shares]
+
+    def allow(self, allowed: Callable[[Arcs], bool]) -> list[int]:
+        """Let only some of the trees carry anything, and return them."""
+        kept = []
+        for tree, share in self.shares:
+            may = allowed(self.trees.found[tree])
+            share.SetBounds(0.0, self.solver.infinity() if may else 0.0)
+            kept += [tree] if may else []
+        return kept
 
     def _optimum(self) -> float | None:
         if self.solver.Solve() != self.solver.OPTIMAL:

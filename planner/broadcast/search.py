@@ -18,6 +18,7 @@ from planner.broadcast.packing import (
     GAP,
     Deadline,
     Packing,
+    PackingProgram,
     Trees,
     fewer_trees,
     least_cost,
@@ -25,9 +26,10 @@ from planner.broadcast.packing import (
 )
 from planner.broadcast.problem import BroadcastProblem
 from planner.broadcast.request import BroadcastRequest
-from planner.broadcast.shallow import pack_within
+from planner.broadcast.shallow import pack_by_depth, pack_within
 from planner.model.shared_resources import Floats
 from planner.model.units import S_PER_H
+from planner.solvers.shallow_tree import is_small
 from planner.solvers.steiner import EXACT_TERMINALS, Arcs, least_tree, near_trees, weight_of
 
 # Proven this near to the optimum, the search ends: estimates are good to several percent. After
@@ -71,6 +73,7 @@ class Search:
         self.found: list[BroadcastCandidate] = []
         self.least_transfer_s = self.evaluate.least_transfer_s
         self._fastest: Packing | None = None
+        self._least_s = 0.0
         self._cheapest: dict[float, tuple[Arcs, float]] = {}
         star = self.evaluate.star()
         self.star = self.evaluate.of_tree(star) if star else None
@@ -83,7 +86,7 @@ class Search:
     @property
     def bound_s(self) -> float:
         """No plan ends sooner."""
-        return self.least_transfer_s + self.evaluate.least_ramp_s
+        return max(self._least_s, self.least_transfer_s + self.evaluate.least_ramp_s)
 
     @property
     def bound_usd(self) -> float:
@@ -140,14 +143,20 @@ class Search:
     def _shallow(self) -> list[BroadcastCandidate]:
         """Return fast candidates whose trees get up to speed soon."""
         problem, fast = self.problem, self.fastest()
+        if is_small(len(problem.regions), len(problem.terminals)):
+            packings, self._least_s = pack_by_depth(
+                self.trees, self.evaluate.tree_ramp_s, fast, AS_FAST
+            )
+            return [self.evaluate.candidate(packing) for packing in packings]
         prices = self._at(np.maximum(fast.row_prices, 1e-3 * fast.row_prices.max(initial=1e-9)))
         known = np.isfinite(prices)
         round_trips = problem.rtt_ms * (prices[known].mean() / problem.rtt_ms[known].mean())
         for mix in MIXES:
             for arcs in near_trees(prices + mix * round_trips, problem.root, problem.terminals):
                 self.trees.add(arcs)
+        program = PackingProgram(self.trees, None)
         depths = np.unique(np.quantile(self._ramps_s(), np.linspace(0, 1, DEPTHS + 1)[:-1]))
-        found = [self._within(depth) for depth in depths.tolist()]
+        found = [self._within(program, depth) for depth in depths.tolist()]
         if len(problem.terminals) > FEW_TERMINALS:
             return found
         # Once more near the best, among the depths of what was found meanwhile.
@@ -156,16 +165,16 @@ class Search:
         at = int(np.searchsorted(ramps, best.ramp_s))
         tried = {candidate.ramp_s for candidate in found}
         near = ramps[max(0, at - DEPTHS // 2) : at + DEPTHS // 2]
-        found += [self._within(depth) for depth in near.tolist() if depth not in tried]
+        found += [self._within(program, depth) for depth in near.tolist() if depth not in tried]
         return found
 
     def _ramps_s(self) -> Floats:
         return np.array([self.evaluate.tree_ramp_s(arcs) for arcs in self.trees.found])
 
-    def _within(self, depth_s: float) -> BroadcastCandidate:
+    def _within(self, program: PackingProgram, depth_s: float) -> BroadcastCandidate:
         few = len(self.problem.terminals) <= FEW_TERMINALS
         found = pack_within(
-            self.trees, self.evaluate.tree_ramp_s, depth_s, SHALLOW_ROUNDS if few else 0
+            program, self.evaluate.tree_ramp_s, depth_s, SHALLOW_ROUNDS if few else 0
         )
         return self.evaluate.candidate(found)
 

@@ -2,82 +2,188 @@
 
 A broadcast takes the time of its packing and that of its deepest tree to get up to speed. Lightest
 trees at prices of links know nothing of depth, so here trees no deeper than a limit are packed, for
-several limits; better ones are looked for among their neighbours, in which one region receives from
-another one. It is a local search: what it finds is a plan, and no bound.
+several limits. Small problems are solved exactly (:func:`pack_by_depth`). In others, better trees
+are looked for among the neighbours of those at hand, in which one region receives from another one:
+what that finds is a plan, and no bound.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from heapq import heappop, heappush
+from itertools import chain, islice
+from math import inf
 
 import numpy as np
 
 from planner.broadcast.packing import Packing, PackingProgram, Trees
 from planner.model.shared_resources import Floats
-from planner.solvers.steiner import Arcs, as_tree, weight_of
+from planner.model.throughput import ramp_up_s
+from planner.solvers.shallow_tree import lightest_within
+from planner.solvers.steiner import Arcs, as_tree, closure, weight_of
 
 FRESH_A_ROUND = 12
 # Regions that are not in a tree yet that each of its own may receive through: the lightest.
 RELAYS = 4
 # A tree this much lighter than those in use is worth adding.
 WORTH = 1e-4
+EQUAL = 1e-9
+# Of the exact search: depths tried, and trees added for each.
+MOST_DEPTHS, MOST_EXACT_ROUNDS = 20, 60
+
+
+def pack_by_depth(
+    trees: Trees, ramp_s: Callable[[Arcs], float], fastest: Packing, enough: float
+) -> tuple[list[Packing], float]:
+    """Return packings of different depths, and what no plan ends before, by branch and bound.
+
+    With ``T(h)`` the least time of packings no deeper than ``h``, a plan deeper than ``a``, and no
+    deeper than ``b``, takes ``a + T(b)`` at least.
+
+    Parameters
+    ----------
+    trees : Trees
+        Gets those found.
+    ramp_s : callable
+        What getting up to speed adds on a tree.
+    fastest : Packing
+        Of any depth.
+    enough : float
+        Ends when the best is this near to the bound, as a share.
+    """
+    problem = trees.problem
+    delays_s = ramp_up_s(1.0) * problem.rtt_ms
+    soonest = closure(delays_s)
+    paths = [soonest.path(problem.root, terminal)[::-1] for terminal in problem.terminals]
+    shallowest = as_tree(chain(*paths), problem.root, problem.terminals)
+    trees.add(shallowest)
+    program = PackingProgram(trees, None)
+    found: list[Packing] = []
+    best_s = inf
+
+    def keep(packing: Packing) -> None:
+        nonlocal best_s
+        found.append(packing)
+        best_s = min(best_s, packing.objective + max(map(ramp_s, packing.trees)))
+
+    def least_within_s(most_s: float) -> float:
+        packing, bound_s = _exactly_within(program, delays_s, ramp_s, most_s)
+        keep(packing)
+        return bound_s
+
+    keep(fastest)
+    least_s, deepest_s = ramp_s(shallowest), max(map(ramp_s, fastest.trees))
+    least_within_s(least_s)
+    # The bound, and between which depths.
+    waiting = [(least_s + fastest.bound, least_s, deepest_s)]
+    for _ in range(MOST_DEPTHS):
+        bound_s, above_s, most_s = waiting[0]
+        if bound_s * (1 + enough) >= best_s:
+            break
+        heappop(waiting)
+        middle_s = (above_s + most_s) / 2
+        heappush(waiting, (above_s + least_within_s(middle_s), above_s, middle_s))
+        heappush(waiting, (bound_s + middle_s - above_s, middle_s, most_s))
+    return found, min(waiting[0][0], best_s)
+
+
+def _exactly_within(
+    program: PackingProgram, delays_s: Floats, ramp_s: Callable[[Arcs], float], most_s: float
+) -> tuple[Packing, float]:
+    """Return the fastest packing of trees up to speed in a time, and what none is faster than."""
+    problem, most_s = program.problem, most_s * (1 + EQUAL)
+    program.allow(lambda arcs: ramp_s(arcs) <= most_s)
+    packing = program.solve(1.0, 0)
+    for _ in range(MOST_EXACT_ROUNDS):
+        prices, tree_price = program.prices()
+        weights, below = program.link_weights(prices), tree_price * (1 - WORTH)
+        tree = lightest_within(weights, delays_s, problem.root, problem.terminals, most_s, below)
+        if tree is None or not program.welcome([tree]):
+            return packing, packing.objective * (1 - WORTH)
+        packing = program.solve(1.0, 0)
+    return packing, 0.0
 
 
 def pack_within(
-    trees: Trees, ramp_s: Callable[[Arcs], float], most_s: float, rounds: int
+    program: PackingProgram, ramp_s: Callable[[Arcs], float], most_s: float, rounds: int
 ) -> Packing:
     """Return the fastest packing found of trees that are up to speed in a time.
 
     Parameters
     ----------
-    trees : Trees
-        Some of them within the limit; gets those found.
+    program : PackingProgram
+        Of least time. Some of its trees are within the limit; gets those found.
     ramp_s : callable
         What getting up to speed adds on a tree.
     most_s : float
     rounds : int
         How often to look for better trees.
     """
-    chosen = [i for i, arcs in enumerate(trees.found) if ramp_s(arcs) <= most_s]
-    program = PackingProgram(trees, None, chosen)
+    trees = program.trees
+    chosen = program.allow(lambda arcs: ramp_s(arcs) <= most_s)
     packing = program.solve(1.0, 0)
     for _ in range(rounds):
         prices, tree_price = program.prices()
-        weights = program.link_weights(prices)
+        near = _Neighbourhood(trees, program.link_weights(prices))
         lighter: dict[Arcs, float] = {}
         # First around the trees in use, then around all: there is more to choose from.
-        for tried in (packing.trees, [trees.found[i] for i in program.known()]):
-            for arcs in (near for tree in tried for near in _neighbours(tree, weights, trees)):
-                weight = weight_of(weights, arcs)
-                if weight < tree_price * (1 - WORTH) and ramp_s(arcs) <= most_s:
-                    lighter[arcs] = weight
+        for tried in (packing.trees, [trees.found[i] for i in chosen]):
+            for arcs in dict.fromkeys(a for of in tried for a in near.lighter(of, tree_price)):
+                if ramp_s(arcs) <= most_s:
+                    lighter[arcs] = weight_of(near.weights, arcs)
             if lighter:
                 break
+        before = len(trees.found)
         if not program.welcome(sorted(lighter, key=lambda arcs: lighter[arcs])[:FRESH_A_ROUND]):
             break
+        chosen += range(before, len(trees.found))
         packing = program.solve(1.0, 0)
     return packing
 
 
-def _neighbours(arcs: Arcs, weights: Floats, trees: Trees) -> Iterator[Arcs]:
-    """Yield the trees in which one region receives from another one, or through one more."""
-    root, terminals = trees.problem.root, trees.problem.terminals
-    parent = {head: tail for tail, head in arcs}
-    inside = [root, *parent]
-    known = np.isfinite(weights)
-    for head in parent:
-        below = _below(head, parent)
-        beyond = [u for u in np.argsort(weights[:, head]).tolist() if u not in parent and u != root]
-        for tail in [*inside, *beyond[:RELAYS]]:
-            if tail in below or tail == parent[head] or not known[tail, head]:
-                continue
-            changed = {**parent, head: tail}
-            if tail not in parent and tail != root:
-                feeders = [u for u in inside if u not in below and known[u, tail]]
-                if not feeders:
-                    continue
-                changed[tail] = min(feeders, key=lambda u: weights[u, tail])
-            yield as_tree(((tail, head) for head, tail in changed.items()), root, terminals)
+class _Neighbourhood:
+    """Trees that differ from others in where one region receives from, at weights of links."""
+
+    def __init__(self, trees: Trees, weights: Floats) -> None:
+        self.weights = weights
+        self._root, self._terminals = trees.problem.root, trees.problem.terminals
+        self._plain = weights.tolist()
+        self._lightest_into = np.argsort(weights, axis=0).T.tolist()
+
+    def lighter(self, arcs: Arcs, than: float) -> Iterator[Arcs]:
+        """Yield the neighbours lighter than a weight; others, which are nearly all, are not built.
+
+        One region receives from another one in the tree, or through one that is not.
+        """
+        most, weights = than * (1 - WORTH), self._plain
+        parent = {head: tail for tail, head in arcs}
+        whole = sum(weights[tail][head] for tail, head in arcs)
+        for head in parent:
+            below = _below(head, parent)
+            feeders = [u for u in (self._root, *parent) if u not in below]
+            rest = whole - self._spared(head, parent)
+            for tail in feeders:
+                if tail != parent[head] and rest + weights[tail][head] < most:
+                    yield self._tree({**parent, head: tail})
+            beyond = (u for u in self._lightest_into[head] if u not in parent and u != self._root)
+            for tail in islice(beyond, RELAYS):
+                feeder = min(feeders, key=lambda u: weights[u][tail])
+                if rest + weights[tail][head] + weights[feeder][tail] < most:
+                    yield self._tree({**parent, head: tail, tail: feeder})
+
+    def _spared(self, head: int, parent: dict[int, int]) -> float:
+        """Return the weight of what serves a region alone."""
+        spared = 0.0
+        while True:
+            tail = parent[head]
+            spared += float(self._plain[tail][head])
+            shared = sum(other == tail for other in parent.values()) > 1
+            if shared or tail == self._root or tail in self._terminals:
+                return spared
+            head = tail
+
+    def _tree(self, parent: dict[int, int]) -> Arcs:
+        return as_tree(((u, v) for v, u in parent.items()), self._root, self._terminals)
 
 
 def _below(node: int, parent: dict[int, int]) -> set[int]:

@@ -15,7 +15,7 @@ from copy import copy
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.model.pricing import CataloguePrices, Pair, Prices, meter
+from planner.model.pricing import CataloguePrices, FlatPrices, Pair, Prices, meter
 from planner.model.shared_resources import Floats
 from planner.model.units import BITS_PER_BYTE
 
@@ -41,7 +41,9 @@ class LinkFees:
         # Links of one meter that have one price list cost the same.
         self._list_of: NDArray[np.int64] = np.full((n, n), -1)
         self._lists: dict[Hashable, int] = {}
-        self._example: list[Pair] = []
+        self._first_usd_per_gb: list[float] = []
+        # An example of each list whose price depends on the volume.
+        self._tiered: dict[int, Pair] = {}
         self._meters: dict[tuple[str, str], int] = {}
         self._meter_of_list: list[int] = []
 
@@ -53,19 +55,23 @@ class LinkFees:
         DataError
             If its price is not known.
         """
-        pair = self._regions[src], self._regions[dst]
+        pair, prices = (self._regions[src], self._regions[dst]), self._prices
         counted_with = meter(*pair)
-        key: Hashable
-        if isinstance(self._prices, CataloguePrices):
-            key = counted_with, id(self._prices.price_list(*pair))
-        else:
-            key = pair
-        if key not in self._lists:
-            self._prices.egress_usd_per_gb(*pair, LEAST_GB)  # raises if nothing is known
-            self._lists[key] = len(self._lists)
-            self._example.append(pair)
+        tiered = not isinstance(prices, FlatPrices)
+        key: Hashable = pair
+        if isinstance(prices, CataloguePrices):
+            tiers = prices.price_list(*pair)
+            key, tiered = (counted_with, id(tiers)), len(tiers) > 1
+        elif not tiered:
+            key = counted_with, prices.egress_usd_per_gb(*pair, LEAST_GB)
+        number = self._lists.get(key)
+        if number is None:
+            self._first_usd_per_gb.append(prices.egress_usd_per_gb(*pair, LEAST_GB))
+            number = self._lists[key] = len(self._lists)
             self._meter_of_list.append(self._meters.setdefault(counted_with, len(self._meters)))
-        self._list_of[src, dst] = self._lists[key]
+            if tiered:
+                self._tiered[number] = pair
+        self._list_of[src, dst] = number
 
     def of_sites(self, sites: list[int]) -> LinkFees:
         """Return the fees of links among some of the sites, in their order."""
@@ -128,12 +134,11 @@ class LinkFees:
 
     def _usd_per_gb(self, counted_gb: Floats) -> Floats:
         """Return the mean price of every list at what its meter counts."""
-        volumes = np.maximum(counted_gb, LEAST_GB).tolist()
-        fees = [
-            self._prices.egress_usd_per_gb(*pair, gb)
-            for pair, gb in zip(self._example, volumes, strict=True)
-        ]
-        return np.array(fees, dtype=float)
+        fees = np.array(self._first_usd_per_gb)
+        for number, pair in self._tiered.items():
+            gb = max(float(counted_gb[number]), LEAST_GB)
+            fees[number] = self._prices.egress_usd_per_gb(*pair, gb)
+        return fees
 
     def _matrix(self, usd_per_gb: Floats, missing: float) -> Floats:
         return np.append(usd_per_gb / BITS_PER_BYTE, missing)[self._list_of]

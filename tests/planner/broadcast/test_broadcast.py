@@ -133,7 +133,7 @@ def test_least_cost_is_that_of_all_trees_and_durations(seed: int) -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", [*range(12), 30, 38, 44, 50, 60])
 def test_getting_up_to_speed_is_weighed_against_the_rate(seed: int) -> None:
     """Over all trees no deeper than a limit, for each limit; small volumes, long round trips."""
     drawn = instance(seed, 5 + seed % 2, 2 + seed % 3, most_vms=2)
@@ -153,8 +153,8 @@ def test_getting_up_to_speed_is_weighed_against_the_rate(seed: int) -> None:
     )
     assert plan.bound_s <= least_s * (1 + 1e-6)
     assert plan.duration_s / (1 + plan.gap) <= least_s * (1 + 1e-6)
-    # Shallow trees are searched locally, and not exactly.
-    assert plan.duration_s <= least_s * 1.05
+    assert plan.duration_s <= least_s * (1 + WITHIN)
+    assert plan.gap <= WITHIN
 
 
 def ramp_s(
