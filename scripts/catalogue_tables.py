@@ -45,6 +45,19 @@ VM_TYPE_COLUMNS = (
 )
 
 
+VM_PRICES_HEAD = """\
+# What VMs cost in each region, as a multiple of us-east-1, eastus and us-central1: the median over
+# types sold in both. Types differ by a few percent about it, in India by a third. Written by
+# `python -m scripts.catalogue_tables`.
+#
+# AWS: six types of SkyPilot's catalogue v7 (2025 to 2026), GovCloud from karpenter-provider-aws
+# (2026-07-20). Azure: karpenter-provider-azure (2026-06-18). Google Cloud: karpenter-provider-gcp
+# (2026-08-03). Where no price was found, the dearest of the provider's public regions
+# on the same continent.
+"""
+REMEMBERED_RATIOS = {"aws:sa-east-1": "1.59"}
+
+
 def vm_types(folder: Path) -> str:
     """Return ``vm-types.csv``."""
     rows = _rows(folder / "vm_types_2026.csv")
@@ -72,6 +85,37 @@ def _vm_type(row: Mapping[str, str]) -> dict[str, object]:
     }
 
 
+def vm_prices(folder: Path) -> str:
+    """Return ``vm-prices.csv``: all regions, one without a figure at its dearest peer's."""
+    known = {
+        f"{row['provider']}:{row['region']}": row
+        for row in _rows(folder / "vm_price_by_region_2026.csv")
+    }
+    rows = []
+    for region in _rows(folder / "regions_2026.csv"):
+        region_id = f"{region['provider']}:{region['region']}"
+        if row := known.get(region_id):
+            counted = f"median of {row['n_types']} types, {row['min_ratio']} to {row['max_ratio']}"
+            rows.append((region_id, row["ratio_to_reference"], counted))
+        elif region_id in REMEMBERED_RATIOS:
+            rows.append((region_id, REMEMBERED_RATIOS[region_id], "from memory"))
+        else:
+            near = (region["provider"], region["continent"], "general")
+            peers = [
+                f"{r['provider']}:{r['region']}"
+                for r in _rows(folder / "regions_2026.csv")
+                if (r["provider"], r["continent"], r["status"]) == near
+            ]
+            dearest = max(
+                (peer for peer in peers if peer in known),
+                key=lambda peer: float(known[peer]["ratio_to_reference"]),
+            )
+            ratio = known[dearest]["ratio_to_reference"]
+            rows.append((region_id, ratio, f"not known, as {dearest}, the dearest near it"))
+    names = ("region", "ratio", "checked")
+    return VM_PRICES_HEAD + _written(names, (dict(zip(names, row, strict=True)) for row in rows))
+
+
 def _rows(path: Path) -> list[dict[str, str]]:
     with path.open(newline="") as file:
         return list(csv.DictReader(file))
@@ -85,7 +129,7 @@ def _written(columns: Sequence[str], rows: Iterable[Mapping[str, object]]) -> st
     return text.getvalue()
 
 
-TABLES = {"vm-types.csv": vm_types}
+TABLES = {"vm-types.csv": vm_types, "vm-prices.csv": vm_prices}
 
 
 def main() -> None:

@@ -96,7 +96,12 @@ DEFERRED = {
     "probes.lab.controller": {"select"},
     "probes.lab.requirements": {"probes.lab.linux"},
     "probes.lab.topology": {"difflib"},
-    "relayd.catalogue.loading": {"relayd.catalogue.schema", "tempfile", "tomllib"},
+    "relayd.catalogue.loading": {
+        "relayd.catalogue.lists",
+        "relayd.catalogue.schema",
+        "tempfile",
+        "tomllib",
+    },
     "relayd.cli.data.backtest": {"relayd.backtesting.running"},
     "relayd.cli.options": {"relayd.sources.mirror"},
     "relayd.cli.questions.asking": {"relayd.cli.questions.reading"},

@@ -163,6 +163,9 @@ class Catalogue:
         In order of precedence: the last entry that matches a pair of regions holds.
     digest : str
         Identifies the content; part of what a plan can be traced to.
+    vm_price_ratios : mapping
+        Region to what VMs cost there, as a multiple of their price in the provider's first US
+        region. 1 elsewhere.
     """
 
     regions: dict[str, Region]
@@ -171,6 +174,7 @@ class Catalogue:
     default_vm_types: dict[str, str]
     egress_prices: tuple[EgressPrice, ...]
     digest: str = ""
+    vm_price_ratios: Mapping[str, float] = field(default_factory=dict)
     _rules: dict[str, list[_Rule]] = field(
         default_factory=dict, init=False, compare=False, repr=False
     )
@@ -220,6 +224,13 @@ class Catalogue:
                 remedy=self.near_vm_types(provider, type_id),
             )
         return vm_type
+
+    def vm_usd_per_h(self, region_id: str, type_id: str) -> float:
+        """Return the price of a VM for an hour in a region; 0 where the type is not known."""
+        vm_type = self.vm_types.get(type_id)
+        if vm_type is None:
+            return 0.0
+        return vm_type.price_usd_per_h * self.vm_price_ratios.get(region_id, 1.0)
 
     def near_vm_types(self, provider: str, type_id: str) -> str:
         """Return what to write in place of an id that is not in the catalogue, for an error."""

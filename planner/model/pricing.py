@@ -128,8 +128,9 @@ class FeeRows:
         self._sites = list(network.sites)
         self._rows: dict[str, FeeRow] = {}
         self._columns: dict[str, FeeRow] = {}
-        vm_types = (catalogue.vm_types.get(site.vm_type) for site in network.sites.values())
-        self.vm_usd_per_h = [vm.price_usd_per_h if vm else 0.0 for vm in vm_types]
+        self.vm_usd_per_h = [
+            catalogue.vm_usd_per_h(site.region, site.vm_type) for site in network.sites.values()
+        ]
 
     def out_of(self, src: str) -> FeeRow:
         """Return the prices from a region to every site."""
@@ -251,8 +252,7 @@ class CataloguePrices:
 
     def vm_usd_per_h(self, region: str) -> float:
         """Return the catalogue's price of the region's VM type; 0 where none is known."""
-        vm = self._catalogue.vm_types.get(self._network.sites[region].vm_type)
-        return vm.price_usd_per_h if vm else 0.0
+        return self._catalogue.vm_usd_per_h(region, self._network.sites[region].vm_type)
 
 
 class FlatPrices:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from planner.model.catalogue import Catalogue, EgressPrice, Region, Tier, VmType
 from planner.model.errors import CatalogueError
-from relayd.catalogue.vm_table import VmTable, document_of_csv, lines_of
+from relayd.catalogue.vm_table import VmTable, lines_of
 
 BUILT_IN = (
     "regions.toml",
@@ -27,6 +27,7 @@ BUILT_IN = (
     "aliases.toml",
     "vm-types.csv",
     "vm-types.toml",
+    "vm-prices.csv",
     "egress-prices.toml",
 )
 # Part of the digest: raise it when the same files have come to mean something else.
@@ -113,8 +114,10 @@ def _checked(files: Sequence[_Source]) -> dict[str, Any]:
 def _document(file: _Source) -> dict[str, Any]:
     import tomllib
 
+    from relayd.catalogue.lists import document_of_list
+
     if file.built_in and file.name.endswith(".csv"):
-        return document_of_csv(file.content.decode())
+        return document_of_list(file.name, file.content.decode())
     try:
         return tomllib.loads(file.content.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
@@ -168,6 +171,7 @@ def _catalogue_of(content: Mapping[str, Any], digest: str) -> Catalogue:
         default_vm_types=content["default_vm_types"],
         egress_prices=prices,
         digest=digest,
+        vm_price_ratios=content["vm_price_ratios"],
     )
 
 
@@ -178,6 +182,7 @@ def content_of(catalogue: Catalogue) -> dict[str, Any]:
         "aliases": {alias: list(members) for alias, members in catalogue.aliases.items()},
         "vm_types": [list(astuple(vm_type)) for vm_type in catalogue.vm_types.values()],
         "default_vm_types": dict(catalogue.default_vm_types),
+        "vm_price_ratios": dict(catalogue.vm_price_ratios),
         "egress": [
             [
                 price.name,

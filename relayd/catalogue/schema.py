@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from planner.model.backbone import HUBS_OF_AREA
 from planner.model.catalogue import CONTINENTS, VmType
 from planner.model.errors import CatalogueError
+from planner.model.units import GB_PER_GIB
 from relayd.catalogue.faults import Entry, Fault, as_fault, raise_if_any
 from relayd.catalogue.vm_table import lines_of
 
@@ -70,17 +71,30 @@ class VmTypeEntry(_Table):
 class TierEntry(_Table):
     """One tier of an ``[[egress]]``."""
 
-    usd_per_gb: _Price
+    usd_per_gb: _Price | None = None
+    usd_per_gib: _Price | None = None
     up_to_gb: Annotated[float, Field(gt=0)] | None = None
+    up_to_gib: Annotated[float, Field(gt=0)] | None = None
+
+    def as_gb(self) -> tuple[float, float | None]:
+        """Return USD per GB and the end in GB of 10^9 bytes, whatever it is billed by."""
+        usd = self.usd_per_gb
+        if usd is None:
+            usd = (self.usd_per_gib or 0.0) / GB_PER_GIB
+        end = self.up_to_gb
+        if self.up_to_gib is not None:
+            end = self.up_to_gib * GB_PER_GIB
+        return usd, end
 
 
 class EgressEntry(_Table):
-    """An ``[[egress]]``: a flat ``usd_per_gb``, or ``tiers``."""
+    """An ``[[egress]]``: a flat ``usd_per_gb`` or ``usd_per_gib``, or ``tiers``."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._-]*$", max_length=100)]
     sources: _Terms = Field(alias="from")
     destinations: _Terms = Field(alias="to")
     usd_per_gb: _Price | None = None
+    usd_per_gib: _Price | None = None
     tiers: Annotated[list[TierEntry], Field(min_length=1)] | None = None
     source: _Text = ""
     as_of: _Date | None = None
@@ -92,14 +106,22 @@ _PlainName: TypeAdapter[str] = TypeAdapter(
 _AliasMembers: TypeAdapter[list[str]] = TypeAdapter(
     Annotated[list[RegionId], Field(min_length=1)], config=ConfigDict(strict=True)
 )
+_Ratio: TypeAdapter[float] = TypeAdapter(
+    Annotated[float, Field(gt=0, le=100)], config=ConfigDict(strict=True, allow_inf_nan=False)
+)
 _TypeId: TypeAdapter[str] = TypeAdapter(RegionId, config=ConfigDict(strict=True))
 _MODELS: dict[str, type[_Table]] = {
     "region": RegionEntry,
     "vm_type": VmTypeEntry,
     "egress": EgressEntry,
 }
+_PRICES = ("usd_per_gb", "usd_per_gib", "tiers")
 _KEY = {"region": "id", "vm_type": "id", "egress": "name"}
-_TABLES = {"aliases": "alias", "default_vm_types": "default_vm_types"}
+_TABLES = {
+    "aliases": "alias",
+    "default_vm_types": "default_vm_types",
+    "vm_price_ratios": "vm_price_ratios",
+}
 
 
 class CatalogueFile(NamedTuple):
@@ -211,10 +233,9 @@ def _overriding(ours: Entry, theirs: Entry) -> Entry:
     if not isinstance(theirs.value, dict):
         return theirs
     value = {**ours.value, **theirs.value}
-    if "tiers" in theirs.value and "usd_per_gb" not in theirs.value:
-        value.pop("usd_per_gb", None)
-    if "usd_per_gb" in theirs.value and "tiers" not in theirs.value:
-        value.pop("tiers", None)
+    if stated := [price for price in _PRICES if price in theirs.value]:
+        for price in set(_PRICES).difference(stated):
+            value.pop(price, None)
     if "as_of" not in theirs.value:
         value.pop("as_of", None)
     if ours.kind != "region" and "source" not in theirs.value:
@@ -244,11 +265,7 @@ def _faults_inside(entry: Entry, models: dict[tuple[str, str], Any]) -> Iterator
         if entry.kind in _MODELS:
             models[key] = _MODELS[entry.kind].model_validate(entry.value)
         else:
-            _PlainName.validate_python(entry.key)
-            adapter: TypeAdapter[Any] = _AliasMembers if entry.kind == "alias" else _TypeId
-            if entry.kind == "alias" and isinstance(entry.value, str):
-                adapter = _PlainName  # of another alias that means the same
-            models[key] = adapter.validate_python(entry.value)
+            models[key] = _plain_value(entry)
     except ValidationError as error:
         for detail in error.errors(include_url=False):
             yield as_fault(entry, detail, _fields(entry, detail["loc"]))
@@ -257,6 +274,18 @@ def _faults_inside(entry: Entry, models: dict[tuple[str, str], Any]) -> Iterator
         yield from _tier_faults(entry, models[key])
     elif entry.kind == "region":
         yield from _region_faults(entry, models[key])
+
+
+def _plain_value(entry: Entry) -> Any:
+    """Check an entry of a table of plain values, and return its value."""
+    if entry.kind == "vm_price_ratios":
+        _TypeId.validate_python(entry.key)
+        return _Ratio.validate_python(entry.value)
+    _PlainName.validate_python(entry.key)
+    adapter: TypeAdapter[Any] = _AliasMembers if entry.kind == "alias" else _TypeId
+    if entry.kind == "alias" and isinstance(entry.value, str):
+        adapter = _PlainName  # of another alias that means the same
+    return adapter.validate_python(entry.value)
 
 
 def _fields(entry: Entry, location: Sequence[object]) -> list[str]:
@@ -285,11 +314,21 @@ def _tier_faults(entry: Entry, egress: EgressEntry) -> Iterator[Fault]:
     def fault(problem: str, value: object, remedy: str) -> Fault:
         return Fault(entry.file, entry.label, "tiers", problem, value, remedy)
 
-    if (egress.tiers is None) == (egress.usd_per_gb is None):
-        problem = "and usd_per_gb are both given" if egress.tiers else "and usd_per_gb are missing"
+    stated = [price for price in _PRICES if getattr(egress, price) is not None]
+    if len(stated) != 1:
+        problem = f"and {stated[0]} are both given" if stated else "and usd_per_gb are missing"
+        if "tiers" not in stated and stated:
+            problem = "are missing, and usd_per_gb and usd_per_gib are both given"
         yield fault(problem, None, "Give a flat `usd_per_gb`, or `tiers`.")
         return
-    ends = [tier.up_to_gb for tier in egress.tiers or []]
+    tiers = egress.tiers or []
+    if any((tier.usd_per_gb is None) == (tier.usd_per_gib is None) for tier in tiers):
+        yield fault("need one price each", None, "Give usd_per_gb in each, or usd_per_gib.")
+        return
+    if any(tier.up_to_gb is not None and tier.up_to_gib is not None for tier in tiers):
+        yield fault("have two ends", None, "Give up_to_gb, or up_to_gib.")
+        return
+    ends = [tier.as_gb()[1] for tier in tiers]
     if ends and ends[-1] is not None:
         yield fault(
             "must end with one that has no end", ends[-1], "Leave up_to_gb out of the last."
@@ -375,7 +414,13 @@ def _unknown(entry: Entry, field: str, what: str, value: str, known: set[str]) -
 def _plain(
     merged: Mapping[tuple[str, str], Entry], models: Mapping[tuple[str, str], Any]
 ) -> dict[str, Any]:
-    result: dict[str, Any] = {"regions": [], "aliases": {}, "default_vm_types": {}, "egress": []}
+    result: dict[str, Any] = {
+        "regions": [],
+        "aliases": {},
+        "vm_price_ratios": {},
+        "default_vm_types": {},
+        "egress": [],
+    }
     vm_types: list[VmType] = []
     for (kind, key), entry in merged.items():
         model = models[kind, key]
@@ -383,6 +428,8 @@ def _plain(
             result["aliases"][key] = models[kind, model] if isinstance(model, str) else model
         elif kind == "default_vm_types":
             result["default_vm_types"][key] = model
+        elif kind == "vm_price_ratios":
+            result["vm_price_ratios"][key] = model
         elif kind == "region":
             row = model.model_dump()
             if row["baseline"] is None:
@@ -392,13 +439,14 @@ def _plain(
             row = model.model_dump(exclude={"as_of"})
             vm_types.append(VmType(**{**row, "source": _dated(entry.value)}))
         else:
-            tiers = model.tiers or [TierEntry(usd_per_gb=model.usd_per_gb)]
+            flat = TierEntry(usd_per_gb=model.usd_per_gb, usd_per_gib=model.usd_per_gib)
+            tiers = model.tiers or [flat]
             result["egress"].append(
                 [
                     model.name,
                     model.sources,
                     model.destinations,
-                    [[tier.usd_per_gb, tier.up_to_gb] for tier in tiers],
+                    [tier.as_gb() for tier in tiers],
                     _dated(entry.value),
                 ]
             )

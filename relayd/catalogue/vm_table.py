@@ -6,16 +6,12 @@ each time would be a good part of the time that a plan takes.
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import astuple
 from functools import cached_property
-from typing import Any
 
 from planner.model.catalogue import VmType
-
-_MEASURED_NOWHERE = 3.0  # MB: Linux's default, half of tcp_rmem's 6 MiB
 
 
 class VmTable(Mapping[str, VmType]):
@@ -60,45 +56,3 @@ def lines_of(vm_types: Iterable[VmType]) -> str:
     ordered = sorted(vm_types, key=lambda vm: (vm.price_usd_per_h, vm.id))
     lines = (json.dumps(astuple(vm), separators=(",", ":")) for vm in ordered)
     return "\n" + "".join(f"{line}\n" for line in lines)
-
-
-def document_of_csv(text: str) -> dict[str, Any]:
-    """Return ``configs/vm-types.csv`` as the document of a catalogue file.
-
-    Its head says what the columns are and where they are from.
-    """
-    lines = text.splitlines()
-    head = {
-        line[2:].partition(":")[0]: line.partition(": ")[2]
-        for line in lines
-        if line.startswith("# source ")
-    }
-    rows = csv.DictReader(line for line in lines if not line.startswith("#"))
-    return {"vm_type": [_entry(row, head) for row in rows]}
-
-
-def _entry(row: Mapping[str, str], head: Mapping[str, str]) -> dict[str, Any]:
-    provider = row["id"].partition(":")[0]
-    network, wan = float(row["network_gbps"]), float(row["wan_gbps"])
-    sustained = f"{network:g} Gbit/s {row['network_from']}"
-    said = [
-        f"sustained {sustained}",
-        "to other clouds as documented" if wan == network else f"{wan:g} to other clouds by rule",
-        "not measured",
-        head[f"source {provider}"],
-    ]
-    entry: dict[str, Any] = {
-        "id": row["id"],
-        "vcpus": int(row["vcpus"]),
-        "egress_gbps": wan,
-        "ingress_gbps": float(row["ingress_gbps"]),
-        "flow_gbps": float(row["flow_gbps"] or wan),
-        "window_mb": _MEASURED_NOWHERE,
-        "price_usd_per_h": float(row["usd_per_h"]),
-        "source": "; ".join(said),
-        "region_egress_gbps": float(row["region_gbps"]),
-    }
-    for name in ("burst_gbps", "tier1_gbps"):
-        if row[name]:
-            entry[name] = float(row[name])
-    return entry
