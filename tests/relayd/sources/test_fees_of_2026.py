@@ -16,7 +16,7 @@ import pytest
 
 from planner.model.baseline import baseline_network
 from planner.model.pricing import CataloguePrices
-from relayd.catalogue.loading import load_catalogue
+from relayd.catalogue.loading import built_in_folder, load_catalogue
 from tests.shared_data import shared
 
 CATALOGUE = load_catalogue()
@@ -169,3 +169,32 @@ def test_vms_cost_what_they_do_in_their_region() -> None:
             ratio = float(ratios[region]["ratio_to_reference"])
             assert prices.vm_usd_per_h(region) == pytest.approx(usd_per_h * ratio)
     assert prices.site_vms_usd_per_h() == [prices.vm_usd_per_h(region) for region in network.sites]
+
+
+@pytest.mark.parametrize(
+    ("option", "src", "dst", "volume_gb", "usd"),
+    [
+        ("free-100gb", "aws:us-east-1", "gcp:us-east1", 150.0, 50 * 0.09),
+        ("free-100gb", "azure:uksouth", "aws:us-east-1", 100.0, 0.0),
+        ("gcp-eu-multicloud", "gcp:europe-west1", "aws:us-east-1", 5000.0, 0.0),
+        ("gcp-eu-multicloud", "gcp:us-east1", "aws:us-east-1", 100.0, 100 / GIB * 0.12),
+        ("gcp-standard-tier", "gcp:us-east1", "aws:us-east-1", 100.0, 100 / GIB * 0.085),
+    ],
+)
+def test_what_a_user_is_entitled_to_is_a_file_to_name(
+    option: str, src: str, dst: str, volume_gb: float, usd: float
+) -> None:
+    catalogue = load_catalogue([built_in_folder() / f"prices-{option}.toml"])
+    prices = CataloguePrices(catalogue, baseline_network(catalogue, ends=(src, dst)))
+    assert prices.egress_usd_per_gb(src, dst, volume_gb) * volume_gb == pytest.approx(usd)
+
+
+def test_what_is_free_changes_nothing_else_of_a_price_list() -> None:
+    """The file repeats our tiers: it may not fall behind them."""
+    catalogue = load_catalogue([built_in_folder() / "prices-free-100gb.toml"])
+    ours = {price.name: price for price in CATALOGUE.egress_prices}
+    free = [price for price in catalogue.egress_prices if price.tiers[0].usd_per_gb == 0]
+    names = {price.name for price in free}
+    assert names == {n for n in ours if n.startswith(("aws-internet", "azure-internet"))}
+    for price in free:
+        assert price.tiers[1:] == ours[price.name].tiers
