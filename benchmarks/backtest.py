@@ -18,17 +18,22 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import fmean
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from benchmarks.grid import grid
 from benchmarks.table import peak_mb, show
+from planner.fields.shared import DEFAULT_MARGIN
+from planner.transfer.all_pairs import Floats
 from planner.transfer.decision import Decider
 from planner.transfer.request import CONNECTIONS_TO_SPLIT, Objective, TransferRequest
 from probes.samples import Sample
 from relayd.catalogue.loading import load_catalogue
 from relayd.store import open_store
 from relayd.store.samples.ingest import append
+from tests.planner.grid import Grid
 
 DAYS = 30.0
 STEP_S = 1800.0
@@ -43,10 +48,19 @@ COLLAPSE_H = 4.0
 COLLAPSED_MBPS = 8.0
 VOLUME_GB = 500.0
 PAIRS = 500
+STEPS_APART = 10
 
 
-def samples_of(src: str, dst: str, gbps: float, rtt_ms: float, days: float) -> Iterator[Sample]:
-    """Yield a link's samples: what it carried every half hour, and its round-trip time."""
+class LinkHistory(NamedTuple):
+    """A link's level every half hour, what tests found, and the generator that drew them."""
+
+    level_mbps: Floats
+    mbps: Floats
+    random: np.random.Generator
+
+
+def history_of(src: str, dst: str, gbps: float, days: float) -> LinkHistory:
+    """Return what a link carried."""
     random = np.random.default_rng(list(f"{src}>{dst}".encode()))
     count = int(days * 86400 / STEP_S)
     level = np.full(count, gbps * 1000.0)
@@ -55,7 +69,13 @@ def samples_of(src: str, dst: str, gbps: float, rtt_ms: float, days: float) -> I
     for _ in range(random.poisson(COLLAPSES_A_DAY * days)):
         begin = random.integers(count)
         level[begin : begin + int(COLLAPSE_H * 3600 / STEP_S)] = COLLAPSED_MBPS
-    mbps = level * random.lognormal(0.0, TEST_SPREAD, count)
+    return LinkHistory(level, level * random.lognormal(0.0, TEST_SPREAD, count), random)
+
+
+def samples_of(src: str, dst: str, gbps: float, rtt_ms: float, days: float) -> Iterator[Sample]:
+    """Yield a link's samples: what it carried every half hour, and its round-trip time."""
+    _, mbps, random = history_of(src, dst, gbps, days)
+    count = len(mbps)
     rtts_ms = rtt_ms * random.lognormal(0.0, RTT_SPREAD, count)
     offsets_s = random.uniform(0, STEP_S, count)  # probes avoid fixed minutes
     for step in range(count):
@@ -65,11 +85,16 @@ def samples_of(src: str, dst: str, gbps: float, rtt_ms: float, days: float) -> I
         yield Sample(src, dst, "rtt_ms", rtt, at_s, "ping")
 
 
-def write_store(db: Path, days: float) -> str:
-    """Write the history; returns what it is of."""
+def regions_of() -> tuple[list[str], Grid, str]:
+    """Return the regions of the history, the grid that they are of, and its name."""
     measured, name = grid()
     known = set(load_catalogue().regions) & set(measured.regions)
-    regions = sorted(known or measured.regions)[:REGIONS]
+    return sorted(known or measured.regions)[:REGIONS], measured, name
+
+
+def write_store(db: Path, days: float) -> str:
+    """Write the history; returns what it is of."""
+    regions, measured, name = regions_of()
     with open_store(db, mode="create") as store:
         for src in regions:
             found: list[Sample] = []
@@ -80,6 +105,49 @@ def write_store(db: Path, days: float) -> str:
                     found += samples_of(src, dst, gbps, rtt_ms, days)
             append(store, found, "benchmark")
     return f"{len(regions)} regions of the {name}"
+
+
+def knowing_levels(days: float, margin: float) -> str:
+    """Say what is achieved by who knows the level of every link, but not what tests will find.
+
+    Rates alone count, every :data:`STEPS_APART` steps.
+    """
+    regions, measured, _ = regions_of()
+    count, n = int(days * 86400 / STEP_S), len(regions)
+    level, found = np.zeros((2, count, n, n))
+    for i, src in enumerate(regions):
+        for j, dst in enumerate(regions):
+            gbps = measured.pair_gbps.get((src, dst), 0.0)
+            if i != j and gbps > 0:
+                level[:, i, j], found[:, i, j], _ = history_of(src, dst, gbps, days)
+    rows, columns = np.indices((n, n))
+    pairs = level.max(axis=0) > 0
+    right, verdict_right, achieved, possible = [], [], 0.0, 0.0
+    for was, now in zip(level[::STEPS_APART], found[::STEPS_APART], strict=True):
+        relay, most = best_relays(was)
+        relayed = most >= (1 + margin) * was
+        through = np.minimum(now[rows, relay], now[relay, columns])
+        best = np.maximum(best_relays(now)[1], now)
+        right.append((relayed == (best > now))[pairs])
+        verdict_right.append((relayed == (through >= (1 + margin) * now))[pairs])
+        achieved += float(np.where(relayed, through, now)[pairs].sum())
+        possible += float(best[pairs].sum())
+    return (
+        f"time, knowing every link's level: right to relay or not in {np.mean(right):.1%}, about "
+        f"the best relay in {np.mean(verdict_right):.1%}, {achieved / possible:.1%} of hindsight's "
+        "throughput"
+    )
+
+
+def best_relays(rates: Floats) -> tuple[NDArray[np.int64], Floats]:
+    """Return the relay of each pair that carries most, and what it carries."""
+    best = np.full(rates.shape, -1.0)
+    relay = np.zeros(rates.shape, np.int64)
+    for number in range(len(rates)):
+        through = np.minimum.outer(rates[:, number], rates[number])
+        better = through > best
+        best[better], relay[better] = through[better], number
+    return relay, best
 
 
 def splitting(objective: Objective) -> list[str]:
@@ -164,8 +232,10 @@ def main(days: float = DAYS) -> None:
             print(
                 f"{objective}: {total['judged']:,} decisions on {total['pairs']:,} pairs; right to "
                 f"relay or not in {percent(total['right'])}, 99 % or more of hindsight in "
-                f"{percent(total['near'])}"
+                f"{percent(total['near'])}, right about the relay that looked best in "
+                f"{percent(total['verdict_right'])}"
             )
+        print(knowing_levels(days, DEFAULT_MARGIN))
         show(f"{what}, {days:g} days, {bare['rows']:,} samples", ("", "time", "memory"), lines)
         header = (
             "objective",

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import cache, lru_cache
 from math import exp, inf, log, sqrt
 
 from planner.model import backbone
 from planner.model.catalogue import Catalogue, Region
 from planner.model.errors import DataError
-from planner.model.estimate import Estimate, Figures, Origin
+from planner.model.estimate import Estimate, Figures, Kind, Origin
 from planner.model.link import Link, Site, limit_of
 from planner.model.link_states import Pair
 from planner.model.network import Network, Snapshot
@@ -73,7 +74,9 @@ def baseline_rtt_ms(src: Region, dst: Region) -> Estimate | None:
     return Estimate(low, expected, expected * (1 + backbone.P90_ERROR), BY_BACKBONE)
 
 
-def flow_estimate(window_mb: Estimate, rtt_ms: Estimate, cap_gbps: float) -> Estimate:
+def flow_estimate(
+    window_mb: Estimate, rtt_ms: Estimate, cap_gbps: float, kind: Kind = "baseline"
+) -> Estimate:
     """Return one flow's steady throughput from the receiver's window and the round-trip time.
 
     The bounds combine those of both.
@@ -92,12 +95,14 @@ def flow_estimate(window_mb: Estimate, rtt_ms: Estimate, cap_gbps: float) -> Est
         min(unlimited / (1 + below), cap_mbps * (1 - CAP_ERROR)),
         expected,
         min(unlimited * (1 + above), cap_mbps),
-        Origin(
-            "baseline",
-            "window-over-rtt",
-            figures=Figures(window_kind=window_mb.source, rtt_kind=rtt_ms.source),
-        ),
+        _origin_of_flow(kind, window_mb.source, rtt_ms.source),
     )
+
+
+@cache
+def _origin_of_flow(kind: Kind, window_kind: Kind, rtt_kind: Kind) -> Origin:
+    figures = Figures(window_kind=window_kind, rtt_kind=rtt_kind)
+    return Origin(kind, "window-over-rtt", figures=figures)
 
 
 def aggregate_estimate(
@@ -121,11 +126,8 @@ def aggregate_estimate(
     if larger > 1:
         # That the smaller VMs were held by their cap, not by the path, is not known of each link.
         spread = LawSpread(spread.below + log(larger), spread.above)
-    error = exp(max(spread)) - 1
     providers = (src.region.partition(":")[0], dst.region.partition(":")[0])
-    origin = Origin(
-        "baseline", "provider-pair-law", figures=Figures(error=round(error, 2), between=providers)
-    )
+    origin = _origin_of_law(providers, exp(max(spread)) - 1)
     law_gbps = law.steady_gbps(rtt_ms.expected) * proportion * larger
     return within_cap(law_gbps, spread, cap, origin)
 
@@ -139,6 +141,12 @@ def larger_than_law(src: Site, law: AggregateLaw) -> float:
     if law.exponent or not of_type or cap_gbps <= of_law_gbps:
         return 1.0
     return cap_gbps / of_law_gbps
+
+
+@lru_cache(maxsize=1024)
+def _origin_of_law(providers: Pair, error: float) -> Origin:
+    figures = Figures(error=round(error, 2), between=providers)
+    return Origin("baseline", "provider-pair-law", figures=figures)
 
 
 def least_cap(src: Site, dst: Site) -> Estimate:

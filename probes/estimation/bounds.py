@@ -21,6 +21,8 @@ MAD_TO_SIGMA = 1.4826
 def median(values: Iterable[float]) -> float:
     """Return the median of at least one value."""
     ordered = sorted(values)
+    if len(ordered) == 1:  # most links were tested once
+        return ordered[0]
     middle = len(ordered) // 2
     if len(ordered) % 2:
         return ordered[middle]
@@ -38,6 +40,9 @@ def bounds_of(values: Sequence[float], noise: float) -> tuple[float, float, floa
         Relative error of one measurement, 90th percentile.
     """
     expected = median(values)
+    if len(values) == 1:
+        error = max(LEAST_NOISE, noise)
+        return expected / (1 + error), expected, expected * (1 + error)
     sigma = MAD_TO_SIGMA * median(abs(value - expected) for value in values)
     spread = NORMAL_90 * sigma / expected if expected > 0 else 0.0
     error = max(LEAST_NOISE, sqrt(noise**2 / len(values) + spread**2))
@@ -80,6 +85,10 @@ def origin_of_samples(
     samples: Sequence[Sample], kind: Kind, method: Method, figures: Figures | None = None
 ) -> Origin:
     """Return the origin of what was made from samples."""
+    if len(samples) == 1:
+        (only,) = samples
+        at_s = only.measured_at_s
+        return Origin(kind, method, 1, 1, at_s, at_s, only.address, figures)
     times = [sample.measured_at_s for sample in samples]
     return Origin(
         kind,

@@ -9,7 +9,7 @@ from math import log
 from planner.fields.shared import DEFAULT_CONNECTIONS
 from planner.model.baseline import CAP_ERROR, flow_cap_gbps, flow_estimate
 from planner.model.catalogue import Catalogue
-from planner.model.estimate import Estimate, Figures, HeldTo, Origin
+from planner.model.estimate import Estimate, Figures, HeldTo, Kind, Origin
 from planner.model.link import Site
 from planner.model.throughput import flow_share_of_steady, window_from_flow_mb
 from planner.model.units import MBPS_PER_GBPS
@@ -83,9 +83,9 @@ def flow_of_window(
         Of tests about what windows promise.
     """
     window = destination.window_mb
-    estimate = flow_estimate(window, rtt_ms, flow_cap_gbps(source, catalogue))
-    if window.source != "baseline" or rtt_ms.source == "measured":
-        estimate = replace(estimate, origin=estimate.origin._replace(kind="inferred"))
+    modelled = window.source == "baseline" and rtt_ms.source != "measured"
+    kind: Kind = "baseline" if modelled else "inferred"
+    estimate = flow_estimate(window, rtt_ms, flow_cap_gbps(source, catalogue), kind)
     if window.source != "baseline":  # the bounds of a window that nobody saw hold all tests
         estimate = spread_by(estimate, spreads.of(destination.vm_type, rtt_ms.expected))
     cap_mbps = MBPS_PER_GBPS * min(source.egress_gbps.expected, destination.ingress_gbps.expected)

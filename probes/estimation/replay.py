@@ -41,6 +41,7 @@ COUNTS = (
     "hindsight_relays",
     "right",
     "near",
+    "verdict_right",
     "foreseen",
     "covered",
 )
@@ -190,6 +191,7 @@ def _judge(tally: Tally, scene: Scene, step: Step) -> None:
             scored & (hindsight != DIRECT),
             scored & same_kind,
             scored & (shares[0] >= NEAR),
+            scored & ((chosen != DIRECT) == _is_worth(terms, results)),
         )
     ):
         tally.counts[number] += truths
@@ -201,6 +203,14 @@ def _share(best: Outcomes, result: Outcomes, scored: Truths) -> Floats:
     paid = np.where(scored & (result.value > 0) & (result.value < inf), result.value, inf)
     share = np.where(result.value <= 0, 1.0, np.where(scored, best.value, 0.0) / paid)
     return np.minimum(1.0, share)
+
+
+def _is_worth(terms: Terms, results: list[Outcomes]) -> Truths:
+    """Whether the relay that looked best was better than direct by the margin."""
+    direct, relay = (results[STRATEGIES.index(name)] for name in ("direct", "relay"))
+    least = (1 + terms.margin) * relay.value * (1 - EQUAL)
+    found: Truths = (relay.rate_gbps > 0) & (direct.value >= least)
+    return found
 
 
 def _note_choices(tally: Tally, choices: Places, scored: Truths) -> None:

@@ -48,10 +48,10 @@ def with_caps(
         capped[name] = replace(
             site,
             egress_gbps=_raised(
-                out or site.egress_gbps, measured_out.at_least.get(name), most_out.get(name)
+                out or site.egress_gbps, measured_out.at_least.get(name), most_out.get(name), tests
             ),
             ingress_gbps=_raised(
-                into or site.ingress_gbps, measured_in.at_least.get(name), most_in.get(name)
+                into or site.ingress_gbps, measured_in.at_least.get(name), most_in.get(name), tests
             ),
         )
     return capped
@@ -63,49 +63,57 @@ class Carried:
 
     Attributes
     ----------
-    sure : Estimate | None
-        The most that its cap can't be below.
-    most : Estimate
-        The most of all, which one short test may have found by mistake.
+    sure : Pair | None
+        The link that carried most of those that its cap can't be below.
+    most : Pair
+        The link that carried most of all, which one short test may have found by mistake.
     """
 
-    sure: Estimate | None
-    most: Estimate
+    sure: Pair | None
+    most: Pair
 
 
 def most_carried(
     tests: Mapping[Pair, AggregateTests],
 ) -> tuple[dict[str, Carried], dict[str, Carried]]:
-    """Return the most that measured links carried out of each region, and into it.
+    """Return which measured links carried most out of each region, and into it.
 
     A link of which there is one short test alone is sure only if another carried as much. The most
     of many such tests would be the luckiest of them, and a cap is shared by all paths of a plan.
     """
     out: dict[str, Carried] = {}
     into: dict[str, Carried] = {}
-    order = sorted(tests.items(), key=lambda item: -item[1].alone.expected)
-    for pair, of_link in order:
-        figures = Figures(between=pair)
-        origin = of_link.alone.origin._replace(method="link-above-cap", figures=figures)
-        estimate = replace(of_link.alone, origin=origin)
+    for pair, of_link in sorted(tests.items(), key=lambda item: -item[1].alone.expected):
         for region, most in zip(pair, (out, into), strict=True):
             carried = most.get(region)
             if carried is None:
-                most[region] = Carried(None if of_link.is_lone else estimate, estimate)
+                most[region] = Carried(None if of_link.is_lone else pair, pair)
             elif carried.sure is None:
-                carried.sure = estimate
+                carried.sure = pair
     return out, into
 
 
-def _raised(cap: Estimate, at_least: Estimate | None, carried: Carried | None) -> Estimate:
+def _carried_by(pair: Pair, tests: Mapping[Pair, AggregateTests]) -> Estimate:
+    alone = tests[pair].alone
+    figures = Figures(between=pair)
+    return replace(alone, origin=alone.origin._replace(method="link-above-cap", figures=figures))
+
+
+def _raised(
+    cap: Estimate,
+    at_least: Estimate | None,
+    carried: Carried | None,
+    tests: Mapping[Pair, AggregateTests],
+) -> Estimate:
     """Return a cap, or the last of what was carried that exceeds it."""
     method = cap.origin.method
-    for least in (at_least, carried and carried.sure):
+    sure = _carried_by(carried.sure, tests) if carried and carried.sure else None
+    for least in (at_least, sure):
         if least and least.expected > cap.expected:
             figures = (least.origin.figures or Figures())._replace(raised_from=method)
             cap = replace(least, origin=least.origin._replace(figures=figures))
-    if carried and carried.most.expected > cap.high:
-        cap = replace(cap, high=carried.most.expected)
+    if carried:
+        cap = replace(cap, high=max(cap.high, tests[carried.most].alone.expected))
     return cap
 
 

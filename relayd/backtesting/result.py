@@ -74,6 +74,9 @@ class PairsResult:
         Share in which relaying or not was as in hindsight.
     near : float | None
         Share that got at least 99 % of what hindsight has.
+    verdict_right : float | None
+        Share in which the verdict was right about the relay that looked best: to take it where what
+        was then measured made it better than direct by the margin, and direct where not.
     strategies : tuple of StrategyResult
     coverage : Coverage | None
         How often the direct link's 90 % bounds held what was measured in the step; None where no
@@ -88,6 +91,7 @@ class PairsResult:
     hindsight_relayed: float | None = None
     right: float | None = None
     near: float | None = None
+    verdict_right: float | None = None
     strategies: tuple[StrategyResult, ...] = ()
     coverage: Coverage | None = None
 
@@ -206,6 +210,7 @@ def summed_up(
         counts["hindsight_relays"] / judged,
         counts["right"] / judged,
         counts["near"] / judged,
+        counts["verdict_right"] / judged,
         tuple(followed),
         coverage,
     )

@@ -257,7 +257,7 @@ def test_what_never_changes_is_followed_without_regret(tmp_path: Path) -> None:
     total = found.total
     assert total.pairs == 1
     assert total.judged == 95  # before the first step nothing was known
-    assert total.relayed == total.right == total.near == 1.0
+    assert total.relayed == total.right == total.near == total.verdict_right == 1.0
     assert total.of("relayd").achieved == 1.0
     assert total.of("relayd").regret == 0.0
     assert total.of("relayd").switches == 0

@@ -56,7 +56,8 @@ def human(found: Backtest) -> str:
     counts = (
         f"relayd relayed {percent(total.relayed)} (hindsight {percent(total.hindsight_relayed)}), "
         f"was right to relay or not in {percent(total.right)}, and got 99 % or more of hindsight "
-        f"in {percent(total.near)}."
+        f"in {percent(total.near)}. Of the relay that looked best, it was right in "
+        f"{percent(total.verdict_right)} that it is worth its while or not."
     )
     blocks = [
         text.styled(verdict, text.BOLD) + "\n" + filled(head),
