@@ -19,10 +19,13 @@ from planner.model.vm_limits import (
     bottlenecks_of_rows,
     connections_by_region,
     links_that_take_turns,
+    vms_by_region,
     widenings,
 )
+from planner.shared_vms.readings import OpenedConnections, ramps
 from planner.transfer.advice import LEAST_SAVED_BY_VM_S, WORTH_ADVISING, to_measure
 from planner.transfer.explanation import not_worth
+from planner.transfer.plan import MeasureFirst
 
 BINDING = 1e-3
 SITES_SHOWN = 2
@@ -43,6 +46,14 @@ class BroadcastAdviser:
         self.network, self.prices = network, prices
         self.request, self.problem = decider.request, decider.problem
         self.chosen = decision.chosen
+        self.opened = OpenedConnections(
+            network,
+            self.problem.resources,
+            self.problem.regions,
+            self.chosen.links_gbit / self.chosen.transfer_s,
+            self.chosen.vms,
+            self.request.connections,
+        )
 
     # ---- why ---------------------------------------------------------------------------------
 
@@ -138,9 +149,17 @@ class BroadcastAdviser:
             self.request.connections,
         )
 
-    def connections(self) -> dict[str, int]:
-        """Return by region how many connections a VM needs."""
-        return self._connections(self.chosen.transfer_s)
+    def measure_first(self) -> tuple[MeasureFirst, ...]:
+        """Return the ramps of direct links in place of which others forward, the slowest first."""
+        problem, root = self.problem, self.problem.root
+        direct = problem.resources.rate_gbps[root]
+        missed = self.chosen.links_gbit[root] < problem.volume_gbit * (1 - BINDING)
+        ends = [site for site in problem.terminals if missed[site] and direct[site] > 0]
+        links = [
+            (problem.regions[root], problem.regions[site])
+            for site in sorted(ends, key=lambda site: direct[site])
+        ]
+        return ramps(self.network, self.prices, links, self.request.connections)
 
     def _more_vms(self) -> list[Advice]:
         """Advise one more VM at the tightest sites, with its least saving over known trees."""
@@ -207,7 +226,9 @@ class BroadcastAdviser:
 
     def warnings(self) -> tuple[str, ...]:
         """Return what the rates assume."""
-        found = links_that_take_turns(self.connections(), self.request.connections)
+        found = links_that_take_turns(self.opened.by_region, self.request.connections)
+        vms = vms_by_region(self.problem.regions, self.chosen.vms)
+        found += self.opened.warnings(vms)
         if self.request.relays != "none" and self.decision.gap > 0.01:
             known = f"the best plan known is proven only to within {self.decision.gap:.0%}"
             found += (f"{known} of the optimum",)

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 from planner.model.answer import Advice, Bottleneck, Cost, Recommendation
 from planner.model.notebook import Table
 from planner.model.units import gbps_text
+from planner.transfer.plan import MeasureFirst
 
 BroadcastVerdict: TypeAlias = Literal["direct", "tree", "trees"]
 
@@ -146,6 +147,7 @@ class BroadcastPlan(Recommendation):
     gain_high: float | None = None
     probability: float | None = None
     connections: dict[str, int] = field(default_factory=dict)
+    measure_first: tuple[MeasureFirst, ...] = ()
     bottlenecks: tuple[Bottleneck, ...] = ()
     advice: tuple[Advice, ...] = ()
     confidence: str = ""

@@ -9,8 +9,6 @@ the answer is put together.
 
 from __future__ import annotations
 
-from math import ceil
-
 import numpy as np
 
 from planner.broadcast.advice import BroadcastAdviser
@@ -31,7 +29,7 @@ from planner.model.answer import identified
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.units import BITS_PER_BYTE
-from planner.model.vm_limits import SAME_COUNT
+from planner.shared_vms.readings import OpenedConnections
 
 
 def recommend_broadcast(
@@ -78,7 +76,7 @@ def recommend_broadcast(
         gap=decision.gap,
         volume_gb=request.volume_gb,
         cost_usd=chosen.cost,
-        trees=builder.trees(chosen),
+        trees=builder.trees(chosen, adviser.opened),
         destinations=tuple(
             Delivery(problem.regions[site], chosen.transfer_s + ramp_s)
             for site, ramp_s in chosen.ramps_s.items()
@@ -91,7 +89,8 @@ def recommend_broadcast(
         gain_low=decision.gain.low if decision.gain else None,
         gain_high=decision.gain.high if decision.gain else None,
         probability=decision.gain.probability if decision.gain else None,
-        connections=adviser.connections(),
+        connections=adviser.opened.by_region,
+        measure_first=adviser.measure_first(),
         bottlenecks=adviser.bottlenecks(),
         advice=adviser.advice(),
         warnings=notes + adviser.warnings(),
@@ -113,7 +112,9 @@ class _BroadcastPlanBuilder:
             return "direct"
         return "tree" if len(candidate.trees) == 1 else "trees"
 
-    def trees(self, candidate: BroadcastCandidate) -> tuple[TreePlan, ...]:
+    def trees(
+        self, candidate: BroadcastCandidate, opened: OpenedConnections
+    ) -> tuple[TreePlan, ...]:
         problem, regions = self.problem, self.problem.regions
         usd_per_gbit = problem.fees.usd_per_gbit(candidate.links_gbit)
         rate = problem.volume_gbit / candidate.transfer_s
@@ -122,13 +123,12 @@ class _BroadcastPlanBuilder:
         for arcs, share in zip(candidate.trees, candidate.shares.tolist(), strict=True):
             links = []
             for tail, head in arcs:
-                part = rate * share / float(problem.resources.connections_gbps[tail, head])
                 links.append(
                     TreeLink(
                         regions[tail],
                         regions[head],
                         rate * share,
-                        max(1, ceil(self.request.connections * part * (1 - SAME_COUNT))),
+                        opened.count(rate * share, (tail, head)),
                         float(usd_per_gbit[tail, head]) * BITS_PER_BYTE,
                     )
                 )

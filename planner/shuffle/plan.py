@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 from planner.model.answer import Bottleneck, Cost, OneMoreVm, PathShare, Recommendation
 from planner.model.notebook import Table
 from planner.model.units import gbps_text
+from planner.transfer.plan import MeasureFirst
 
 ShuffleVerdict: TypeAlias = Literal["direct", "relayed"]
 
@@ -98,6 +99,7 @@ class ShufflePlan(Recommendation):
     gain_high: float | None = None
     probability: float | None = None
     connections: dict[str, int] = field(default_factory=dict)
+    measure_first: tuple[MeasureFirst, ...] = ()
     bottlenecks: tuple[Bottleneck, ...] = ()
     one_more_vm: tuple[OneMoreVm, ...] = ()
     frontier: tuple[ShufflePoint, ...] = ()

@@ -16,11 +16,11 @@ from planner.model.units import BITS_PER_BYTE, S_PER_H
 from planner.model.vm_limits import (
     SAME_COUNT,
     bottlenecks_of_rows,
-    connections_by_region,
     links_that_take_turns,
     vms_by_region,
     widenings,
 )
+from planner.shared_vms.readings import OpenedConnections, ramps
 from planner.shuffle.decision import ShuffleDecider, ShuffleDecision
 from planner.shuffle.plan import Comparison, PairPlan, ShufflePath, ShufflePlan, ShufflePoint
 from planner.shuffle.problem import shuffle_problem
@@ -60,7 +60,7 @@ def recommend_shuffle(
     gain = decision.gain if chosen.relays else None
     low_s, high_s = search.range_s(chosen)
     equal = builder.equal_share()
-    needed = builder.connections(chosen)
+    opened = builder.opened(chosen, network)
     relayed_share = float(chosen.links_gbit.sum() / search.volumes.sum()) - 1
     certain = 1.0 if search.direct and not chosen.relays else None
     plan = ShufflePlan(
@@ -77,7 +77,7 @@ def recommend_shuffle(
         volume_gb=request.volume_gb,
         relayed_share=max(0.0, relayed_share),
         cost_usd=chosen.cost,
-        pairs=builder.pairs(chosen),
+        pairs=builder.pairs(chosen, opened),
         vms=vms_by_region(search.problem.regions, chosen.vms),
         gain=equal.duration_s / chosen.duration_s if equal.duration_s else None,
         gain_low=gain.low if gain else certain,
@@ -90,8 +90,11 @@ def recommend_shuffle(
         probability=decision.gain.probability if decision.gain else None,
         bottlenecks=builder.bottlenecks(chosen),
         one_more_vm=builder.one_more_vm(chosen),
-        connections=needed,
-        warnings=notes + links_that_take_turns(needed, request.connections),
+        connections=opened.by_region,
+        warnings=notes
+        + links_that_take_turns(opened.by_region, request.connections)
+        + opened.warnings(vms_by_region(search.problem.regions, chosen.vms)),
+        measure_first=ramps(network, prices, builder.relayed_pairs(chosen), request.connections),
         frontier=builder.frontier() if request.frontier else (),
     )
     return identified(plan)
@@ -135,14 +138,28 @@ class _ShufflePlanBuilder:
         self.problem, self.resources = decider.problem, decider.problem.resources
         self.volumes = decider.problem.demands_gbit
 
-    def connections(self, chosen: ShuffleCandidate) -> dict[str, int]:
+    def opened(self, chosen: ShuffleCandidate, network: Network) -> OpenedConnections:
+        """Return how many connections the plan opens on links."""
         shares = np.divide(
             chosen.rate_gbps, self.volumes, out=np.zeros_like(self.volumes), where=self.search.moved
         )
-        links_gbps = links_of(chosen.paths_gbit * shares[:, None, :])
-        return connections_by_region(
-            self.resources, self.problem.regions, links_gbps, chosen.vms, self.request.connections
+        return OpenedConnections(
+            network,
+            self.resources,
+            self.problem.regions,
+            links_of(chosen.paths_gbit * shares[:, None, :]),
+            chosen.vms,
+            self.request.connections,
         )
+
+    def relayed_pairs(self, chosen: ShuffleCandidate) -> list[tuple[str, str]]:
+        """Return the pairs that relays carry anything of, those with the most first."""
+        regions = self.problem.regions
+        relayed = self.volumes - np.einsum("ijj->ij", chosen.paths_gbit)
+        count = np.count_nonzero(relayed > SAME_COUNT * self.volumes)
+        order = np.argsort(-relayed, axis=None, kind="stable")[:count]
+        i, j = np.unravel_index(order, relayed.shape)
+        return [(regions[a], regions[b]) for a, b in zip(i.tolist(), j.tolist(), strict=True)]
 
     def equal_share(self) -> Comparison:
         """Return what starting everything at once, direct, would give."""
@@ -155,8 +172,8 @@ class _ShufflePlanBuilder:
         vm_usd = float(used @ self.problem.vm_usd_per_h) * hours
         return Comparison(duration_s, Cost.of(self.search.direct.cost.egress, vm_usd))
 
-    def pairs(self, chosen: ShuffleCandidate) -> tuple[PairPlan, ...]:
-        regions, carried_gbps = self.problem.regions, self.resources.connections_gbps
+    def pairs(self, chosen: ShuffleCandidate, opened: OpenedConnections) -> tuple[PairPlan, ...]:
+        regions, each_gbps = self.problem.regions, opened.each_gbps
         i, k, j = np.nonzero(chosen.paths_gbit)
         relayed = k != j
         share = chosen.paths_gbit[i, k, j] / self.volumes[i, j]
@@ -164,9 +181,8 @@ class _ShufflePlanBuilder:
         order = np.lexsort((rank[k], -share, relayed, j, i))
         i, k, j, relayed, share = i[order], k[order], j[order], relayed[order], share[order]
         rate = chosen.rate_gbps[i, j] * share
-        slowest = np.minimum(carried_gbps[i, k], np.where(relayed, carried_gbps[k, j], np.inf))
-        flows = self.request.connections * rate / slowest
-        connections = np.maximum(1, np.ceil(flows * (1 - SAME_COUNT)))
+        slowest = np.minimum(each_gbps[i, k], np.where(relayed, each_gbps[k, j], np.inf))
+        connections = np.maximum(1, np.ceil(rate / slowest * (1 - SAME_COUNT)))
         fees = self.problem.fees.usd_per_gbit(chosen.links_gbit)
         usd_per_gb = (fees[i, k] + np.where(relayed, fees[k, j], 0.0)) * BITS_PER_BYTE
         paths: dict[tuple[int, int], list[ShufflePath]] = {}

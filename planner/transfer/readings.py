@@ -21,6 +21,7 @@ from planner.transfer.plan import MeasureFirst
 USUAL_CONNECTIONS = 64
 SAME = 0.95
 """A plan that carries this share of its rate under the other reading holds under both."""
+LINKS_NAMED = 3
 RAMP_STEPS, RAMP_STEP_S = (2, 4), 5.0
 """Multiples of the connections that are tried, each for so long."""
 
@@ -49,14 +50,14 @@ def warnings(paths: Sequence[PathShare], vms: dict[str, int], network: Network) 
         for src, dst in pairwise(path.regions):
             link = network.link(src, dst)
             if may_have_slow_connections(link):
-                at_most = path.connections * _connection_gbps(link)
+                at_most = path.connections * connection_gbps(link)
                 if at_most < SAME * path.throughput_gbps:
                     slow[f"{src} -> {dst}"] = None
                 rate = min(rate, at_most)
         carried += rate
     if carried < SAME * planned:
         found.append(
-            f"If each connection of {' and of '.join(slow)} is slow, and not the path, these "
+            f"If each connection of {_listed(list(slow), 'of')} is slow, and not the path, these "
             f"connections carry {gbps_text(carried)} instead of {gbps_text(planned)} Gbit/s; "
             "nobody has tried more of them."
         )
@@ -68,7 +69,7 @@ def warnings(paths: Sequence[PathShare], vms: dict[str, int], network: Network) 
     ]
     if doubled:
         found.append(
-            f"That a further VM carries as much as the first over {' and over '.join(doubled)} is "
+            f"That a further VM carries as much as the first over {_listed(doubled, 'over')} is "
             "assumed: nobody has tried it."
         )
     return found
@@ -99,7 +100,14 @@ def ramp(link: Link, most_gbps: float, connections: int, prices: Prices) -> Meas
     )
 
 
-def _connection_gbps(link: Link) -> float:
+def _listed(links: Sequence[str], preposition: str) -> str:
+    """Return the names of links in a sentence; of many, the first."""
+    named = f" and {preposition} ".join(links[:LINKS_NAMED])
+    more = len(links) - LINKS_NAMED
+    return f"{named} and {more} other link{'s' if more > 1 else ''}" if more > 0 else named
+
+
+def connection_gbps(link: Link) -> float:
     """Return what each connection carries if connections are slow."""
     return link.aggregate_gbps.expected / measured_connections(link)
 
