@@ -171,14 +171,15 @@ def _named(text: str, catalogue: Catalogue, known: Collection[str]) -> tuple[lis
     if colon:
         regions = [r for r in regions if _folded(r.provider) == provider]
         name = rest
-    if bare := [r.id for r in regions if _folded(r.name) == name]:
-        return bare, False
+    # An alias keeps its name where a user's region has it too: rules go on meaning the same.
     hyphened = name.replace(" ", "-")
     for alias, members in catalogue.aliases.items():
         if _folded(alias) == hyphened:
             return [
                 m for m in members if not colon or _folded(m.partition(":")[0]) == provider
             ], True
+    if bare := [r.id for r in regions if _folded(r.name) == name]:
+        return bare, False
     if in_city := [r.id for r in regions if r.city and _folded(r.city) == name]:
         return in_city, False
     # Zones are named after their region: us-east-1a (AWS), us-central1-a (Google).

@@ -6,7 +6,7 @@ and ``[[egress]]``. Imported only when files have changed since they were last c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import PurePath
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
@@ -164,7 +164,7 @@ def check(files: Sequence[CatalogueFile]) -> dict[str, Any]:
     for entry in merged.values():
         faults.extend(_faults_inside(entry, models))
     raise_if_any(faults)
-    faults.extend(_faults_between(merged, models))
+    faults.extend(_faults_between(merged, models, ours, theirs))
     raise_if_any(faults)
     return _plain(merged, models)
 
@@ -341,7 +341,10 @@ def _tier_faults(entry: Entry, egress: EgressEntry) -> Iterator[Fault]:
 
 
 def _faults_between(
-    merged: Mapping[tuple[str, str], Entry], models: Mapping[tuple[str, str], Any]
+    merged: Mapping[tuple[str, str], Entry],
+    models: Mapping[tuple[str, str], Any],
+    ours: Collection[tuple[str, str]],
+    theirs: Collection[tuple[str, str]],
 ) -> Iterator[Fault]:
     """Check that entries refer only to what exists."""
     regions = {key for kind, key in models if kind == "region"}
@@ -350,7 +353,10 @@ def _faults_between(
     for (kind, key), entry in merged.items():
         model = models[kind, key]
         if kind == "alias":
-            if (region := bare_names.get(key)) is not None:
+            region = bare_names.get(key)
+            # A region of a user's may go by the name of our alias, which keeps it: what the alias
+            # stands for in rules may not change silently.
+            if region is not None and not (("region", region) in theirs and (kind, key) in ours):
                 pair = sorted([(kind, key), ("region", region)], key=list(merged).index)
                 other, at_fault = merged[pair[0]], merged[pair[1]]  # a user's comes after ours
                 problem = f"has the same name as {other.label}"

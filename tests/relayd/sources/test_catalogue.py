@@ -316,6 +316,14 @@ def test_a_rule_overridden_by_name_keeps_its_place(write: Write) -> None:
     assert catalogue.egress_price("aws:eu-west-1", "aws:us-east-1").tiers == (Tier(0.02),)
 
 
+def test_a_region_with_the_name_of_an_alias_is_known_by_its_id(write: Write) -> None:
+    """IBM has a us-south, and anyone may have a germany: our names and rules stay as they are."""
+    catalogue = load_catalogue(write('[[region]]\nid = "ibm:us-south"\ncountry = "US"'))
+    assert resolve("ibm:us-south", catalogue).region_id == "ibm:us-south"
+    assert resolve("us-south", catalogue).region_id == "azure:southcentralus"
+    assert "azure:southcentralus" not in permitted(catalogue, avoid=["us-south"])
+
+
 def test_a_minimal_site_is_known_but_not_in_the_baseline(write: Write) -> None:
     catalogue = load_catalogue(write('\ufeff[[region]]\r\nid = "onprem:lab"\r\n'))
     assert not catalogue.regions["onprem:lab"].baseline
@@ -388,7 +396,10 @@ def test_overrides_hold_and_touch_nothing_else(
         ('[[region]]\nid = "onprem:a"\ncontinent = "NA"', "is not a known code (got 'NA')"),
         ('[[region]]\nid = "onprem:a"\ncountry = "Germany"', "Use two capital letters"),
         ('[[region]]\nid = "country:de"', "is a word of rules"),
-        ('[[region]]\nid = "onprem:eu"', "region onprem:eu: has the same name as alias eu"),
+        (
+            '[[region]]\nid = "onprem:home"\n[aliases]\nhome = ["aws:us-east-1"]',
+            "alias home: has the same name as region onprem:home",
+        ),
         ('[aliases]\nhome = ["aws:us-east-11"]', "Did you mean aws:us-east-1?"),
         ("[aliases]\nhome = []", "alias home: must not be empty"),
         ('[aliases]\nhome = "us-eastt"', "Did you mean us-east?"),
