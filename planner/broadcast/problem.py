@@ -10,12 +10,14 @@ import numpy as np
 
 from planner.broadcast.request import BroadcastRequest
 from planner.model.errors import DataError, no_path
+from planner.model.link import Link
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.shared_resources import Floats, SiteResources
 from planner.model.units import BITS_PER_BYTE
-from planner.model.vm_limits import BOUNDS, PAIR_CONNECTIONS, link_gbps
+from planner.model.vm_limits import PAIR_CONNECTIONS
 from planner.shared_vms.fees import LinkFees
+from planner.shared_vms.rates import resources_at_bounds
 
 
 @dataclass(frozen=True)
@@ -105,8 +107,7 @@ def broadcast_problem(
     )
     n = len(regions)
     index = {region: i for i, region in enumerate(regions)}
-    rate = {bound: np.zeros((n, n)) for bound in BOUNDS}
-    carried = {bound: np.zeros((n, n)) for bound in BOUNDS}
+    links: dict[tuple[int, int], Link] = {}
     fees, rtt = LinkFees(prices, regions), np.full((n, n), inf)
     most = np.zeros((n, n))
     for src, i in index.items():
@@ -123,23 +124,15 @@ def broadcast_problem(
             except DataError:
                 continue  # what it would cost is not known, so nothing is sent over it
             rtt[i, j] = link.rtt_ms.expected
-            for bound in BOUNDS:
-                rate[bound][i, j], carried[bound][i, j] = link_gbps(
-                    link, request.connections, bound
-                )
+            links[i, j] = link
             most[i, j] = link.rate_gbps(PAIR_CONNECTIONS)
     vms = np.array([float(request.vms_in.get(r, request.vms)) for r in regions])
-    at = {}
-    for bound in BOUNDS:
-        egress = np.array([getattr(network.sites[r].egress_gbps, bound) for r in regions])
-        ingress = np.array([getattr(network.sites[r].ingress_gbps, bound) for r in regions])
-        everyone = np.ones(n, dtype=bool)
-        at[bound] = SiteResources(rate[bound], carried[bound], egress, ingress, vms, everyone)
+    everyone = np.ones(n, dtype=bool)
+    at = resources_at_bounds(network, regions, links, vms, everyone, request.connections)
     root = index[request.src]
     terminals = tuple(index[r] for r in request.destinations)
-    _refuse_unreachable(
-        request, root, dict(zip(request.destinations, terminals, strict=True)), rate["expected"] > 0
-    )
+    positions = dict(zip(request.destinations, terminals, strict=True))
+    _refuse_unreachable(request, root, positions, at["expected"].rate_gbps > 0)
     volume_gbit = request.volume_gb * BITS_PER_BYTE
     star = np.zeros((n, n))
     star[root, list(terminals)] = volume_gbit

@@ -96,6 +96,8 @@ class DrawnTimes:
         self.network, self.regions = network, regions
         self.resources, self._low, self._high = resources, low, high
         self._connections = connections
+        # Whether a window holds a link's connections, and what one VM pair reaches.
+        self._held: dict[tuple[int, int], tuple[bool, bool]] = {}
         self._names = np.array([crc32(name.encode()) for name in regions], dtype=np.uint64)
 
     def times_s(self, links_gbit: Floats, vms: Floats) -> Floats:
@@ -172,15 +174,17 @@ class DrawnTimes:
     def _windows(self, name: str, src: np.ndarray, dst: np.ndarray) -> np.ndarray:
         """Return which links' rates rest on a window that was inferred for all senders."""
         count = min(self._connections, PAIR_CONNECTIONS)
-        found = np.zeros(len(src), dtype=bool)
-        for position, (u, v) in enumerate(zip(src.tolist(), dst.tolist(), strict=True)):
-            link = self.network.link(self.regions[u], self.regions[v])
-            if link.per_flow_mbps.origin.method == "window-over-rtt":
+        found = []
+        for pair in zip(src.tolist(), dst.tolist(), strict=True):
+            if pair not in self._held:
+                link = self.network.link(*(self.regions[site] for site in pair))
+                by_window = link.per_flow_mbps.origin.method == "window-over-rtt"
                 flows_gbps = count * link.per_flow_mbps.expected / MBPS_PER_GBPS
-                found[position] = (
-                    name == "connections_gbps" or flows_gbps <= link.aggregate_gbps.expected
-                )
-        return found
+                of_pair = by_window and flows_gbps <= link.aggregate_gbps.expected
+                self._held[pair] = by_window, of_pair
+            of_connections, of_pair = self._held[pair]
+            found.append(of_connections if name == "connections_gbps" else of_pair)
+        return np.array(found, dtype=bool)
 
 
 _BOUNDS: tuple[Bound, ...] = ("expected", "low", "high")

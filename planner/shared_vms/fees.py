@@ -57,7 +57,7 @@ class LinkFees:
         """
         pair, prices = (self._regions[src], self._regions[dst]), self._prices
         counted_with = meter(*pair)
-        tiered = not isinstance(prices, FlatPrices)
+        tiered = type(prices) is not FlatPrices  # one's own prices may depend on the volume
         key: Hashable = pair
         if isinstance(prices, CataloguePrices):
             tiers = prices.price_list(*pair)

@@ -63,11 +63,12 @@ class OpenedConnections:
         self._connections, used = connections, links_gbps > 0
         self._used = list(zip(*(axis.tolist() for axis in np.nonzero(used)), strict=True))
         self.each_gbps = np.where(used, resources.connections_gbps / connections, 0.0)
-        slow_gbps = self.each_gbps.copy()
+        slow_gbps, self._slow = self.each_gbps.copy(), set[tuple[int, int]]()
         for link in self._used:
             known = network.link(regions[link[0]], regions[link[1]])
             if connections > 1 and may_have_slow_connections(known):
                 slow_gbps[link] = min(slow_gbps[link], connection_gbps(known))
+                self._slow.add(link)
 
         def needed(each_gbps: Floats) -> dict[str, int]:
             opened = replace(resources, connections_gbps=connections * each_gbps)
@@ -76,6 +77,7 @@ class OpenedConnections:
         self.by_region = needed(slow_gbps)
         if max(self.by_region.values(), default=0) <= connections:
             self.each_gbps = slow_gbps
+            self._slow.clear()  # the plan holds if they are slow
         else:
             self.by_region = needed(self.each_gbps)
 
@@ -88,6 +90,9 @@ class OpenedConnections:
         """Return what the plan takes for granted of links that nobody tried that way."""
         links = []
         for src, dst in self._used if self._connections > 1 else ():
+            several = min(vms[self._regions[src]], vms[self._regions[dst]]) > 1
+            if not several and (src, dst) not in self._slow:
+                continue  # nothing is taken for granted
             rate = float(self._links_gbps[src, dst])
             names = self._regions[src], self._regions[dst]
             links.append(PathShare(names, rate, 1.0, self.count(rate, (src, dst))))

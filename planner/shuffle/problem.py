@@ -8,12 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.model.errors import DataError, no_path
+from planner.model.link import Link
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.shared_resources import Floats, SiteResources
 from planner.model.units import BITS_PER_BYTE
-from planner.model.vm_limits import BOUNDS, link_gbps
 from planner.shared_vms.fees import LinkFees
+from planner.shared_vms.rates import resources_at_bounds
 from planner.shuffle.request import ShuffleRequest
 
 
@@ -73,8 +74,7 @@ def shuffle_problem(request: ShuffleRequest, network: Network, prices: Prices) -
     demands = np.zeros((n, n))
     for (src, dst), volume_gb in request.demands_gb.items():
         demands[index[src], index[dst]] = volume_gb * BITS_PER_BYTE
-    rate = {bound: np.zeros((n, n)) for bound in BOUNDS}
-    carried = {bound: np.zeros((n, n)) for bound in BOUNDS}
+    links: dict[tuple[int, int], Link] = {}
     rtt = np.zeros((n, n))
     fees = LinkFees(prices, regions)
     for src, i in index.items():
@@ -89,18 +89,11 @@ def shuffle_problem(request: ShuffleRequest, network: Network, prices: Prices) -
                     raise
                 continue  # what it would cost is not known, so nothing is relayed over it
             rtt[i, j] = link.rtt_ms.expected
-            for bound in BOUNDS:
-                rate[bound][i, j], carried[bound][i, j] = link_gbps(
-                    link, request.connections, bound
-                )
+            links[i, j] = link
     vms = np.array([float(request.vms_in.get(r, request.vms)) for r in regions])
     relays = np.array([may_relay and r not in request.forbidden for r in regions])
-    at = {}
-    for bound in BOUNDS:
-        egress = np.array([getattr(network.sites[r].egress_gbps, bound) for r in regions])
-        ingress = np.array([getattr(network.sites[r].ingress_gbps, bound) for r in regions])
-        at[bound] = SiteResources(rate[bound], carried[bound], egress, ingress, vms, relays)
-    _refuse_unreachable(request, index, rate["expected"], relays)
+    at = resources_at_bounds(network, regions, links, vms, relays, request.connections)
+    _refuse_unreachable(request, index, at["expected"].rate_gbps, relays)
     return ShuffleProblem(
         regions,
         np.array([r in ends for r in regions]),
