@@ -1,5 +1,7 @@
 """Runs the commands shown in the docs: ``python -m scripts.console_blocks`` writes their output.
 
+With names of pages (``docs/emit.md``), of those alone.
+
 A fenced block marked ``console`` holds commands after ``$ `` and what they print. Commands run
 in a temporary folder; ``../shared/data`` there is the folder of shared measurements, and blocks
 that need it are left alone where there is none. ``tests/test_docs.py`` holds the docs to this.
@@ -7,6 +9,7 @@ that need it are left alone where there is none. ``tests/test_docs.py`` holds th
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import subprocess
@@ -94,9 +97,14 @@ class Shell:
 
 
 def main() -> None:
-    """Rewrite all blocks of all pages with what their commands print now."""
+    """Rewrite the blocks of pages with what their commands print now."""
+    parser = argparse.ArgumentParser(description="Rewrite what the commands in the docs print.")
+    parser.add_argument("pages", metavar="PAGE", nargs="*", type=Path, help="only these")
+    pages = [page.resolve() for page in parser.parse_args().pages] or PAGES
+    if not Path(sys.executable).with_name("relayd").exists():
+        parser.error(f"install relayd beside {sys.executable} first: `make dev`")
     shared_data = ROOT.parent / "shared" / "data"
-    for page in PAGES:
+    for page in pages:
         text = page.read_text()
         with tempfile.TemporaryDirectory() as folder:
             shell = Shell(Path(folder), shared_data if shared_data.exists() else None)
