@@ -176,6 +176,14 @@ class PricedRequest(Specified):
         group="limits",
         label="Oldest measurement",
     )
+    max_price_age_s: Limit = field(
+        Duration(),
+        "Refuse to answer from egress prices older than this.",
+        default=None,
+        example="365d",
+        group="limits",
+        label="Oldest price",
+    )
 
 
 @specified

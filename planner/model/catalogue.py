@@ -136,6 +136,8 @@ class EgressPrice:
         Ascending; the last reaches to infinity.
     source : str
         Price page or file, with the date.
+    as_of : str
+        ``YYYY-MM`` or ``YYYY-MM-DD``; ``""`` where no date is stated.
     """
 
     name: str
@@ -143,6 +145,7 @@ class EgressPrice:
     destinations: tuple[str, ...]
     tiers: tuple[Tier, ...]
     source: str = ""
+    as_of: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -193,7 +193,7 @@ def _as_planned(
 
 
 # What a plan was asked for beside what is to be moved; the rest is not asked again.
-_SHOWN = {"frontier", "candidates", "max_age_s", "month_to_date_gb", "vm_types"}
+_SHOWN = {"frontier", "candidates", "max_age_s", "max_price_age_s", "month_to_date_gb", "vm_types"}
 
 
 def _asked(plan: Mapping[str, Any], made: type[R], **changes: Any) -> R:

@@ -31,7 +31,7 @@ BUILT_IN = (
     "egress-prices.toml",
 )
 # Part of the digest: raise it when the same files have come to mean something else.
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 _RULES = Path(__file__).with_name("schema.py")
 _CACHES_KEPT = 8
 
@@ -161,8 +161,9 @@ def _catalogue_of(content: Mapping[str, Any], digest: str) -> Catalogue:
             tuple(destinations),
             tuple(Tier(usd, inf if end is None else end) for usd, end in tiers),
             source,
+            as_of,
         )
-        for name, sources, destinations, tiers, source in content["egress"]
+        for name, sources, destinations, tiers, source, as_of in content["egress"]
     )
     return Catalogue(
         regions={region.id: region for region in regions},
@@ -190,6 +191,7 @@ def content_of(catalogue: Catalogue) -> dict[str, Any]:
                 list(price.destinations),
                 [[t.usd_per_gb, t.up_to_gb if t.up_to_gb < inf else None] for t in price.tiers],
                 price.source,
+                price.as_of,
             ]
             for price in catalogue.egress_prices
         ],

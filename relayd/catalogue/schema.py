@@ -454,6 +454,7 @@ def _plain(
                     model.destinations,
                     [tier.as_gb() for tier in tiers],
                     _dated(entry.value),
+                    entry.value.get("as_of", ""),
                 ]
             )
     result["vm_types"] = lines_of(vm_types)

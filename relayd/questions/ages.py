@@ -5,61 +5,70 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from planner.fields.shared import PricedRequest
 from planner.model.answer import Recommendation
+from planner.model.catalogue import Catalogue, EgressPrice
 from planner.model.errors import DataError
-from planner.model.estimate import SECONDS_PER_DAY
+from planner.model.estimate import DAYS_PER_YEAR, SECONDS_PER_DAY
 from planner.model.link import Link
 from planner.model.network import Network
-from relayd.times import utc_date
+from relayd.times import seconds_of, utc_date
 
 MOST_NAMED = 3
+OLD_PRICE_S = DAYS_PER_YEAR * SECONDS_PER_DAY
 A = TypeVar("A", bound=Recommendation)
 Pair = tuple[str, str]
 
 
-def dated(answer: A, network: Network, pairs: Iterable[Pair]) -> A:
+def dated(answer: A, catalogue: Catalogue, network: Network, pairs: Iterable[Pair]) -> A:
     """Return an answer that says first what it rests on that is too old.
 
     Parameters
     ----------
     answer : Recommendation
+    catalogue : Catalogue
     network : Network
     pairs : iterable of (str, str)
         The links that were asked about, by source and destination.
     """
-    outdated = _old_links(network, pairs, time.time())
+    now_s, asked = time.time(), tuple(dict.fromkeys(pairs))
+    outdated = (*_old_links(network, asked, now_s), *_old_prices(catalogue, asked, now_s))
     if not outdated:
         return answer
-    changes: dict[str, Any] = {"outdated": outdated, "warnings": (*outdated, *answer.warnings)}
-    return replace(answer, **changes)
+    return replace(answer, outdated=outdated, warnings=(*outdated, *answer.warnings))
 
 
-def refuse_old(request: PricedRequest, network: Network, pairs: Iterable[Pair]) -> None:
-    """Refuse to answer from links that were measured longer ago than a request allows.
+def refuse_old(
+    request: PricedRequest, catalogue: Catalogue, network: Network, pairs: Iterable[Pair]
+) -> None:
+    """Refuse to answer from measurements and prices older than a request allows.
 
     Raises
     ------
     DataError
-        If one of them was, or never.
+        If a link was measured longer ago, or never; or if a price is older, or has no date.
     """
-    if request.max_age_s is None:
+    if request.max_age_s is None and request.max_price_age_s is None:
         return
     now_s = time.time()
     for src, dst in pairs:
-        _refuse_old(network.link(src, dst), now_s, request.max_age_s)
+        if request.max_age_s is not None:
+            _refuse_old_link(network.link(src, dst), now_s, request.max_age_s)
+        if request.max_price_age_s is not None:
+            _refuse_old_price(catalogue.egress_price(src, dst), now_s, request.max_price_age_s)
+
+
+# ---- measurements --------------------------------------------------------------------------------
 
 
 def _old_links(network: Network, pairs: Iterable[Pair], now_s: float) -> tuple[str, ...]:
-    links = [network.links.get(src, {}).get(dst) for src, dst in dict.fromkeys(pairs)]
+    links = [network.links.get(src, {}).get(dst) for src, dst in pairs]
     old = [link for link in links if link and link.aggregate_gbps.outlived(now_s)]
     if not old:
         return ()
-    names = ", ".join(f"{link.src} -> {link.dst}" for link in old[:MOST_NAMED])
-    if len(old) > MOST_NAMED:
-        names += f" and {len(old) - MOST_NAMED} more links"
+    names = _named([f"{link.src} -> {link.dst}" for link in old], "links")
     oldest_s = min(link.aggregate_gbps.measured_at_s or now_s for link in old)
     verb = "was" if len(old) == 1 else "were"
     return (
@@ -68,7 +77,7 @@ def _old_links(network: Network, pairs: Iterable[Pair], now_s: float) -> tuple[s
     )
 
 
-def _refuse_old(link: Link, now_s: float, max_age_s: float) -> None:
+def _refuse_old_link(link: Link, now_s: float, max_age_s: float) -> None:
     estimate = link.aggregate_gbps
     if estimate.measured_at_s is None:
         raise DataError(
@@ -82,3 +91,49 @@ def _refuse_old(link: Link, now_s: float, max_age_s: float) -> None:
             f"more than the {max_age_s / SECONDS_PER_DAY:g} days asked for. Measure it again, or "
             "allow older data."
         )
+
+
+# ---- prices --------------------------------------------------------------------------------------
+
+
+def _old_prices(catalogue: Catalogue, pairs: Iterable[Pair], now_s: float) -> tuple[str, ...]:
+    old: dict[str, str] = {}
+    for pair in pairs:
+        try:
+            price = catalogue.egress_price(*pair)
+        except DataError:  # nothing is sent where no price is known
+            continue
+        age_s = _age_s(price, now_s)
+        if age_s is not None and age_s > OLD_PRICE_S:
+            old[price.name] = price.as_of
+    if not old:
+        return ()
+    prices = "price" if len(old) == 1 else "prices"
+    verb = "is" if len(old) == 1 else "are"
+    return (
+        f"The egress {prices} {_named(list(old), 'prices')} {verb} of {min(old.values())}, more "
+        "than a year old: compare with the provider's page. An entry of that name in a catalogue "
+        "file of your own renews it.",
+    )
+
+
+def _refuse_old_price(price: EgressPrice, now_s: float, max_age_s: float) -> None:
+    age_s = _age_s(price, now_s)
+    if age_s is None or age_s > max_age_s:
+        raise DataError(
+            f"The egress price {price.name} is of {price.as_of or 'an unknown date'}, more than "
+            f"the {max_age_s / SECONDS_PER_DAY:g} days asked for ago. Put today's in a catalogue "
+            "file of your own, with `as_of`, or allow older prices."
+        )
+
+
+def _age_s(price: EgressPrice, now_s: float) -> float | None:
+    """Return the age of a price, at most; None where it has no date."""
+    if not price.as_of:
+        return None
+    return now_s - seconds_of(price.as_of if price.as_of.count("-") == 2 else f"{price.as_of}-01")
+
+
+def _named(names: list[str], what: str) -> str:
+    shown = ", ".join(names[:MOST_NAMED])
+    return f"{shown} and {len(names) - MOST_NAMED} more {what}" if names[MOST_NAMED:] else shown

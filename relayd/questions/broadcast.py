@@ -40,8 +40,8 @@ def plan_broadcast(wan: NetworkView, request: BroadcastRequest) -> BroadcastPlan
     )
     network = wan.network_of(resolved.ends, vm_types(wan, request))
     pairs = [(source.region_id, region) for region in destinations]
-    refuse_old(request, network, pairs)
+    refuse_old(request, wan.catalogue, network, pairs)
     plan = recommend_broadcast(
         resolved, network, prices(wan, network, request), notes=notes_of((source, *found))
     )
-    return dated(plan, network, pairs)
+    return dated(plan, wan.catalogue, network, pairs)

@@ -38,14 +38,14 @@ def place_reduce(wan: NetworkView, request: ReduceRequest) -> ReducePlacement:
     )
     network = wan.network_of((*inputs, *chosen), vm_types(wan, request))
     pairs = [(src, dst) for src in inputs for dst in resolved.reduce_in if src != dst]
-    refuse_old(request, network, pairs)
+    refuse_old(request, wan.catalogue, network, pairs)
     placement = recommend_reduce(
         resolved,
         network,
         prices(wan, network, request),
         notes=notes_of((*found.values(), *reducers.values())),
     )
-    return dated(placement, network, pairs)
+    return dated(placement, wan.catalogue, network, pairs)
 
 
 def place_tasks(wan: NetworkView, request: TasksRequest) -> TaskPlacement:
@@ -60,6 +60,6 @@ def place_tasks(wan: NetworkView, request: TasksRequest) -> TaskPlacement:
     network = wan.network_of(regions, vm_types(wan, request))
     notes = tuple(dict.fromkeys(notes_of(found)))
     pairs = list(permutations(regions, 2))
-    refuse_old(request, network, pairs)
+    refuse_old(request, wan.catalogue, network, pairs)
     placement = recommend_tasks(resolved, network, prices(wan, network, request), notes=notes)
-    return dated(placement, network, pairs)
+    return dated(placement, wan.catalogue, network, pairs)

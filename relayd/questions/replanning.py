@@ -24,7 +24,6 @@ def replan_in_progress(wan: NetworkView, request: ReplanRequest) -> Replan:
         request = replace(request, moved_gb=moved)
     workload = in_progress(request).workload
     network = wan.network_of(workload.regions, vm_types(wan, request))
-    refuse_old(request, network, workload.links_gb)
-    return dated(
-        replan(request, network, prices(wan, network, request)), network, workload.links_gb
-    )
+    refuse_old(request, wan.catalogue, network, workload.links_gb)
+    answer = replan(request, network, prices(wan, network, request))
+    return dated(answer, wan.catalogue, network, workload.links_gb)

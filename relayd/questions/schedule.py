@@ -34,8 +34,8 @@ def plan_schedule(wan: NetworkView, request: ScheduleRequest) -> SchedulePlan:
     resolved = replace(request, transfers=transfers, **by_regions(wan, request, ends))
     network = wan.network_of(tuple(dict.fromkeys(ends.values())), vm_types(wan, request))
     pairs = [(transfer.src, transfer.dst) for transfer in transfers]
-    refuse_old(request, network, pairs)
+    refuse_old(request, wan.catalogue, network, pairs)
     plan = recommend_schedule(
         resolved, network, prices(wan, network, request), notes=notes_of(found.values())
     )
-    return dated(plan, network, pairs)
+    return dated(plan, wan.catalogue, network, pairs)

@@ -33,7 +33,7 @@ def plan_shuffle(wan: NetworkView, request: ShuffleRequest) -> ShufflePlan:
         for pair, state in network.states.items()
         if pair in demands
     ]
-    refuse_old(request, network, demands)
+    refuse_old(request, wan.catalogue, network, demands)
     with one_matrix_thread():
         plan = recommend_shuffle(
             resolved,
@@ -41,4 +41,4 @@ def plan_shuffle(wan: NetworkView, request: ShuffleRequest) -> ShufflePlan:
             prices(wan, network, request),
             notes=(*notes_of(found.values()), *down),
         )
-    return dated(plan, network, demands)
+    return dated(plan, wan.catalogue, network, demands)

@@ -39,7 +39,7 @@ def plan_transfer(wan: NetworkView, request: TransferRequest) -> Plan:
         from planner.transfer.calibration import calibrated
 
         network = calibrated(network, verified, now_s)
-    refuse_old(request, network, [(source, target)])
+    refuse_old(request, wan.catalogue, network, [(source, target)])
     plan = recommend(
         resolved,
         network,
@@ -48,4 +48,4 @@ def plan_transfer(wan: NetworkView, request: TransferRequest) -> Plan:
         now_s=now_s,
         notes=notes,
     )
-    return dated(plan, network, [(source, target)])
+    return dated(plan, wan.catalogue, network, [(source, target)])
