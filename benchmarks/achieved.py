@@ -69,7 +69,7 @@ def achieved(
     totals = [0.0, 0.0]
     for src, dst in permutations(truth.sites, 2):
         request = TransferRequest(
-            src, dst, volume_gb=volume_gb, objective=objective, connections=connections
+            src, dst, volume_gb=volume_gb, objective=objective, connections=connections, vms=1
         )
         judge = Decider(request, known, prices_of(known))
         best = judge.decide().chosen.allocation

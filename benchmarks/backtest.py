@@ -160,7 +160,12 @@ def splitting(objective: Objective) -> list[str]:
         values = [
             Decider(
                 TransferRequest(
-                    src, dst, volume_gb=VOLUME_GB, objective=objective, connections=connections
+                    src,
+                    dst,
+                    volume_gb=VOLUME_GB,
+                    objective=objective,
+                    connections=connections,
+                    vms=1,
                 ),
                 network,
                 prices,

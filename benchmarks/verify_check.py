@@ -102,11 +102,11 @@ def plans_of_all_kinds(wan: Wan, each: int) -> list[Plan]:
     two = dict.fromkeys(SECOND.values(), 2)
     found: dict[str, list[Plan]] = {kind: [] for kind in KINDS}
     questions: Sequence[Callable[[str, str], Plan]] = (
-        lambda s, d: wan.plan(s, d, objective="time", avoid=away, connections=CONNECTIONS),
+        lambda s, d: wan.plan(s, d, objective="time", avoid=away, connections=CONNECTIONS, vms=1),
         lambda s, d: wan.plan(
-            s, d, objective="time", avoid=away, connections=CONNECTIONS, vms_in=two
+            s, d, objective="time", avoid=away, connections=CONNECTIONS, vms=1, vms_in=two
         ),
-        lambda s, d: wan.plan(s, d, objective="time", avoid=away, connections=1),
+        lambda s, d: wan.plan(s, d, objective="time", avoid=away, connections=1, vms=1),
     )
     # Neighbours in this order share few hosts, so that many run at the same time.
     pairs = sorted(permutations(range(len(REGIONS)), 2), key=lambda p: ((p[1] - p[0]) % 8, p))

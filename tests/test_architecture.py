@@ -123,7 +123,7 @@ DEFERRED = {
         "relayd.catalogue.loading",
         "relayd.watch.watcher",
     },
-    "relayd.questions.transfer": {"planner.transfer.calibration"},
+    "relayd.questions.transfer": {"planner.model.calibration"},
     "relayd.settings": {"tomllib"},
     "relayd.tables.matrices": {"planner.transfer.all_pairs"},
     "relayd.sources.opening": {

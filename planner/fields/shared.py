@@ -145,6 +145,13 @@ def connections_field(default: int = DEFAULT_CONNECTIONS) -> Any:
     )
 
 
+def vms_field(meaning: str, *, default: int | None) -> Any:
+    """Declare how many VMs a region has."""
+    return field(
+        Count(1, MOST_VMS), meaning, default=default, example="4", group=VMS, label="VMs a region"
+    )
+
+
 @specified
 class PricedRequest(Specified):
     """Everything that costs money: what was billed, and which VMs are used."""
@@ -203,18 +210,10 @@ class VmRequest(PricedRequest):
 
 
 @specified
-class RelayingRequest(VmRequest):
+class RuledRequest(VmRequest):
     """Everything that has VMs in regions, under rules."""
 
     _: KW_ONLY
-    vms: Whole = field(
-        Count(1, MOST_VMS),
-        "VMs a region: at most, where one volume is moved; in each, where many are.",
-        default=1,
-        example="4",
-        group=VMS,
-        label="VMs a region",
-    )
     vms_in: CountsByPlace = field(
         ByPlace(Count(1, MOST_VMS), "region"),
         "VMs of single regions.",
@@ -260,13 +259,17 @@ class RelayingRequest(VmRequest):
             )
         return frozenset(self.avoid)
 
-    def quota(self, region: str) -> int:
-        """Return the number of VMs of a region, or the greatest."""
-        return self.vms_in.get(region, self.vms)
-
     def described(self) -> dict[str, Any]:
         """Return all fields, with the regions that the rules forbid in place of the rules."""
         found = super().described()
         del found["avoid"], found["allow"]
         found["forbidden"] = sorted(self.forbidden)
         return found
+
+
+@specified
+class RelayingRequest(RuledRequest):
+    """Everything that moves many volumes between VMs in regions."""
+
+    _: KW_ONLY
+    vms: Whole = vms_field("VMs in each region.", default=1)

@@ -53,7 +53,7 @@ class Network:
         known; :attr:`states` has those of links of this network.
     verified : mapping
         Source and destination to the last verification of a plan between them. The bounds of links
-        allow for it where :func:`planner.transfer.calibration.calibrated` says so.
+        allow for it where :func:`planner.model.calibration.calibrated` says so.
     aged_to_s : float | None
         Time that the bounds are widened for, seconds since 1970 (UTC); None for those as measured.
     """

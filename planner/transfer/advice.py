@@ -19,6 +19,7 @@ from planner.model.network import Network
 from planner.model.pricing import Prices, prices_on
 from planner.model.throughput import MBIT_PER_MB
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS, gbps_text
+from planner.transfer import vm_count
 from planner.transfer.bottlenecks import Bottlenecks
 from planner.transfer.decision import Decider, Decision
 from planner.transfer.options import Option
@@ -41,10 +42,15 @@ class Adviser:
     """Finds remedies for one decision."""
 
     def __init__(
-        self, decider: Decider, decision: Decision, catalogue: Catalogue | None = None
+        self,
+        decider: Decider,
+        decision: Decision,
+        catalogue: Catalogue | None = None,
+        widest: Decider | None = None,
     ) -> None:
         self.decider = decider
         self.decision = decision
+        self.widest = widest or decider
         self.request = decision.request
         self.network = decider.network
         self.regions = decider.regions
@@ -72,8 +78,10 @@ class Adviser:
     ) -> Option | None:
         """Return the answer to the request with a change and without relays, if there is one."""
         changed = replace(self.request, **{**change, "relays": "none"})
-        decider = Decider(changed, network or self.network, prices or self.decider.prices)
-        return decider.direct_option()
+        decision = vm_count.decision_of(
+            changed, network or self.network, prices or self.decider.prices
+        )
+        return decision.chosen if decision else None
 
     def _advice(self, action: str, change: dict[str, Any], option: Option) -> Advice:
         allocation, chosen = option.allocation, self.decision.chosen
@@ -101,6 +109,11 @@ class Adviser:
             return option.duration_s < chosen.duration_s
         cheaper = cost_usd * WORTH_ADVISING <= chosen.allocation.cost_usd
         return cheaper and rate * WORTH_ADVISING >= chosen.allocation.rate_gbps
+
+    def _pays(self, option: Option) -> bool:
+        """Whether an option is clearly better than the plan by what the request aims at."""
+        chosen = self.decision.chosen
+        return option.value_usd + vm_count.slack(self.request, chosen) < chosen.value_usd
 
     # ---- remedies ----------------------------------------------------------------------------
 
@@ -139,11 +152,13 @@ class Adviser:
     def _more_vms(self) -> list[Advice]:
         """Advise the fewest more VMs that make the direct path faster than the plan."""
         request, chosen = self.request, self.decision.chosen
-        transfer, direct = self.decision.transfer, self.decision.direct
+        transfer, direct = self.widest.transfer, self.decision.direct
         if direct is None:
             return []
         src, dst = transfer.src, transfer.dst
-        for added in range(1, MOST_MORE_VMS + 1):
+        # Where the number was left to the plan, the best of all is asked for at once.
+        least = 1 if request.vms is not None else MOST_MORE_VMS
+        for added in range(least, MOST_MORE_VMS + 1):
             src_vms, dst_vms = (min(end.quota + added, MOST_VMS) for end in (src, dst))
             more = replace(
                 transfer, src=replace(src, quota=src_vms), dst=replace(dst, quota=dst_vms)
@@ -156,6 +171,7 @@ class Adviser:
             if (
                 faster
                 and self._is_worth_it(faster)
+                and (request.vms is not None or self._pays(faster))
                 and chosen.duration_s - faster.duration_s >= LEAST_SAVED_BY_VM_S
             ):
                 break

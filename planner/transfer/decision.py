@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import TypeAlias
 
+from planner.fields.shared import MOST_VMS
 from planner.model.errors import InfeasibleError, no_path
 from planner.model.network import Network
 from planner.model.pricing import Prices
@@ -74,8 +75,15 @@ class Decision:
 class Decider(OptionEvaluator):
     """Decides one request on one network."""
 
-    def __init__(self, request: TransferRequest, network: Network, prices: Prices) -> None:
-        super().__init__(request, network, prices)
+    def __init__(
+        self,
+        request: TransferRequest,
+        network: Network,
+        prices: Prices,
+        unasked_vms: int = MOST_VMS,
+    ) -> None:
+        super().__init__(request, network, prices, unasked_vms)
+        self.unasked_vms = unasked_vms
         # How many single relays to compare at most; what is decided does not depend on it.
         self.candidates = request.candidates
         self.comparison = OptionComparison(self)
@@ -99,16 +107,26 @@ class Decider(OptionEvaluator):
                     "Permit more relays, or wait until it is back.",
                 )
             raise no_path(self.request.src, self.request.dst)
+        decision = self.decision()
+        if decision is None:
+            most = [transfer.src.quota, transfer.dst.quota]
+            most += [relay.quota for relay in transfer.relays]
+            raise why_infeasible(self.request, max(most), self._optimum_of)
+        return decision
+
+    def decision(self) -> Decision | None:
+        """Return the decision; None if no plan meets the limits."""
         direct = self.direct_option()
         if self.request.objective == "latency":
             return self._least_latency(direct)
         single_relays, further = self._single_relays(), self._further_relays()
         if not single_relays:  # where the fastest don't meet the limits, cheaper ones may
-            single_relays = sorted(self._options(transfer.relays), key=lambda one: one.value_usd)
+            relays = self.transfer.relays
+            single_relays = sorted(self._options(relays), key=lambda one: one.value_usd)
             further = []
         optimum = self._optimum(direct, single_relays)
         if optimum is None:
-            raise why_infeasible(self.request, self._optimum_of)
+            return None
         gain = None
         chosen = optimum
         if direct and optimum is not direct:
@@ -116,14 +134,14 @@ class Decider(OptionEvaluator):
             chosen = optimum if gain.worth else direct
         return self._decision(chosen, direct, single_relays + further, optimum, gain)
 
-    def _least_latency(self, direct: Option | None) -> Decision:
+    def _least_latency(self, direct: Option | None) -> Decision | None:
         """Decide by round-trip time: a relay must gain both relatively and absolutely."""
         relays = sorted(self.transfer.relays, key=lambda r: (self.path_rtt_ms(r.region), r.region))
         # Where the nearest relays don't meet the limits, others may.
         nearest = relays[: max(DEFAULT_CANDIDATES, self.candidates)]
         options = self._options(nearest) or self._options(relays)
         if direct is None and not options:
-            raise why_infeasible(self.request, self._optimum_of)
+            return None
         optimum = chosen = direct or options[0]
         gain = None
         if direct and options:
@@ -159,7 +177,7 @@ class Decider(OptionEvaluator):
 
     def _optimum_of(self, request: TransferRequest) -> Option | None:
         """Return the best plan that another request allows, whatever its bounds; None if none."""
-        other = Decider(request, self.network, self.prices)
+        other = Decider(request, self.network, self.prices, self.unasked_vms)
         return other._optimum(other.direct_option(), other._single_relays())
 
     # ---- options -----------------------------------------------------------------------------
@@ -191,7 +209,8 @@ class Decider(OptionEvaluator):
     def whatever_it_costs(self, relay: Relay) -> Option | None:
         """Return the fastest plan through one relay that meets all limits but the budget."""
         request = replace(self.request, objective="time", budget_usd=None)
-        return Decider(request, self.network, self.prices)._relay_option(relay)
+        other = Decider(request, self.network, self.prices, self.unasked_vms)
+        return other._relay_option(relay)
 
     def _further_relays(self) -> list[Option]:
         """Return further relays to list, which do not affect the decision."""

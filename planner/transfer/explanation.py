@@ -252,12 +252,28 @@ class Explanation:
                 found.append(
                     f"{vm.id} at {end} is burstable: its caps hold only while credits last."
                 )
+        found += self._beyond_the_fleet()
         if self.request.connections > 1 and not self.request.may_split:
             found.append(
                 f"{self.request.connections} connections are too few to divide over paths: only "
                 "plans over one path were considered."
             )
         return tuple(found)
+
+    def _beyond_the_fleet(self) -> list[str]:
+        """Return where a stated number of VMs made the plan take more than the fleet has."""
+        allocation = self.decision.chosen.allocation
+        counts = {
+            self.request.src: allocation.src_vms,
+            **{self.regions[relay]: vms for relay, vms in allocation.relay_vms.items()},
+            self.request.dst: allocation.dst_vms,
+        }
+        sites = self.network.sites
+        return [
+            f"The plan takes {count} VMs at {region}, where the fleet has {sites[region].vms}."
+            for region, count in counts.items()
+            if count > (sites[region].vms or count)
+        ]
 
     def verification(self) -> list[str]:
         """Return a warning if the last plan between these ends did not achieve its prediction."""

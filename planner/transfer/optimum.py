@@ -74,7 +74,7 @@ def least_value(
     relays: Sequence[Relay] = transfer.relays
     if best:
         value_usd = best.cost_usd + time_value_usd_per_h * transfer.gbps_h / best.rate_gbps
-        paying = _that_can_pay(transfer, value_usd, budget_usd)
+        paying = that_can_pay(transfer, value_usd, budget_usd)
         # Without the relays that cannot pay, a plan may be better only because it is slower.
         # With a limit on the rate that proves nothing, unless the limit binds no direct plan
         # and none but direct plans are left.
@@ -282,7 +282,7 @@ def rate_duals(transfer: TransferProblem) -> RateDuals:
     return found
 
 
-def _that_can_pay(transfer: TransferProblem, value_usd: float, budget_usd: float) -> list[Relay]:
+def that_can_pay(transfer: TransferProblem, value_usd: float, budget_usd: float) -> list[Relay]:
     """Return the relays that can be part of something better than a value, if the rate is free.
 
     Each Gbit/s through a relay brings its egress fee and its share of a relay VM. If the whole

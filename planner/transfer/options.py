@@ -7,6 +7,7 @@ from functools import cached_property
 from math import inf
 from typing import NamedTuple
 
+from planner.fields.shared import MOST_VMS
 from planner.model.estimate import Bound
 from planner.model.link import Link
 from planner.model.network import Network
@@ -41,6 +42,12 @@ class Option:
     def relays(self) -> tuple[int, ...]:
         """Positions of the relays that it uses."""
         return tuple(sorted(self.allocation.relay_gbps))
+
+    @property
+    def vms(self) -> tuple[int, ...]:
+        """VMs at the source, at the destination and at each relay."""
+        allocation = self.allocation
+        return (allocation.src_vms, allocation.dst_vms, *allocation.relay_vms.values())
 
     @property
     def is_one_relay(self) -> bool:
@@ -81,11 +88,17 @@ class _Figures(NamedTuple):
 class OptionEvaluator:
     """Turns allocations for one request on one network into options."""
 
-    def __init__(self, request: TransferRequest, network: Network, prices: Prices) -> None:
+    def __init__(
+        self,
+        request: TransferRequest,
+        network: Network,
+        prices: Prices,
+        unasked_vms: int = MOST_VMS,
+    ) -> None:
         self.request = request
         self.network = network
         self.prices = prices
-        self.transfer = transfer_problem(request, network, prices)
+        self.transfer = transfer_problem(request, network, prices, unasked_vms)
         self.fees = MeteredFees(request, network, prices)
         self.regions = list(network.sites)
         self._rtt_ms: dict[tuple[int | None, Bound], float] = {}

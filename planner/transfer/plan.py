@@ -97,6 +97,17 @@ class RelayOption:
 
 
 @dataclass(frozen=True, slots=True)
+class OneVmOption:
+    """What would be recommended with one VM in each region for which no number was stated."""
+
+    verdict: Verdict
+    relays: tuple[str, ...]
+    throughput_gbps: float
+    duration_s: float
+    cost_usd: Cost
+
+
+@dataclass(frozen=True, slots=True)
 class FrontierPoint:
     """One point of the cost-time frontier."""
 
@@ -152,6 +163,8 @@ class Plan(Recommendation):
     confidence: str = ""
     frontier: tuple[FrontierPoint, ...] = ()
     measure_first: tuple[MeasureFirst, ...] = ()
+    one_vm: OneVmOption | None = None
+    """None where numbers of VMs were stated, or where one can't meet the limits."""
 
     def __repr__(self) -> str:
         """Describe the plan in one line."""

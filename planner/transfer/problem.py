@@ -28,10 +28,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
+from planner.fields.shared import MOST_VMS
+from planner.model.link import Site
 from planner.model.network import Network
 from planner.model.pricing import Prices, relayed_usd_per_gb, site_vms_usd_per_h
 from planner.model.units import BITS_PER_BYTE, S_PER_H
-from planner.transfer.request import TransferRequest
+from planner.transfer.request import MOST_VMS_UNASKED, TransferRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,13 +131,28 @@ class TransferProblem:
         return BITS_PER_BYTE * self.volume_gb / S_PER_H
 
 
-def transfer_problem(request: TransferRequest, network: Network, prices: Prices) -> TransferProblem:
+def most_vms(request: TransferRequest, site: Site, unasked: int = MOST_VMS) -> int:
+    """Return how many VMs a plan may use at a site: as many as stated, else as there are.
+
+    Where the request states no number, `unasked` bounds it.
+    """
+    stated = request.vms_in.get(site.region, request.vms)
+    if stated is not None:
+        return stated
+    return min(site.vms or MOST_VMS_UNASKED, unasked)
+
+
+def transfer_problem(
+    request: TransferRequest, network: Network, prices: Prices, unasked_vms: int = MOST_VMS
+) -> TransferProblem:
     """Return the transfer that a request is on a network.
 
     Parameters
     ----------
     request, network, prices
         Expected figures of the network's estimates are taken.
+    unasked_vms : int, optional
+        Most VMs at sites for which the request states no number.
 
     Raises
     ------
@@ -154,18 +171,25 @@ def transfer_problem(request: TransferRequest, network: Network, prices: Prices)
         flow_gbps = network.rates(1).out_of(src)[index[dst]]
         fee = prices.egress_usd_per_gb(src, dst, volume_gb)
         direct = Direct(pair_gbps, fee, request.connections * flow_gbps)
-    relays = _relays(request, network, prices) if request.relays != "none" else []
+    relays = []
+    if request.relays != "none":
+        relays = _relays(request, network, prices, unasked_vms)
+    src_vms, dst_vms = (
+        most_vms(request, network.sites[region], unasked_vms) for region in (src, dst)
+    )
     return TransferProblem(
         volume_gb,
-        End(egress_caps[index[src]], prices.vm_usd_per_h(src), request.quota(src)),
-        End(ingress_caps[index[dst]], prices.vm_usd_per_h(dst), request.quota(dst)),
+        End(egress_caps[index[src]], prices.vm_usd_per_h(src), src_vms),
+        End(ingress_caps[index[dst]], prices.vm_usd_per_h(dst), dst_vms),
         direct,
         relays,
         request.vm_start_s,
     )
 
 
-def _relays(request: TransferRequest, network: Network, prices: Prices) -> list[Relay]:
+def _relays(
+    request: TransferRequest, network: Network, prices: Prices, unasked_vms: int
+) -> list[Relay]:
     """Return the regions that may relay, whose links both carry something at a known price."""
     src, dst, connections = request.src, request.dst, request.connections
     rates, flows = network.rates(connections), network.rates(1)
@@ -182,7 +206,7 @@ def _relays(request: TransferRequest, network: Network, prices: Prices) -> list[
         strict=True,
     )
     only = request.relays if request.relays not in {"any", "one"} else None
-    forbidden, vms, vms_in = request.forbidden, request.vms, request.vms_in
+    forbidden, sites = request.forbidden, network.sites
     relays = []
     for k, figure in enumerate(figures):
         region, in_gbps, out_gbps, in_flow, out_flow, vm_gbps, usd_per_gb, vm_usd_per_h = figure
@@ -199,7 +223,7 @@ def _relays(request: TransferRequest, network: Network, prices: Prices) -> list[
                 vm_gbps,
                 usd_per_gb,
                 vm_usd_per_h,
-                vms_in.get(region, vms) if vms_in else vms,
+                most_vms(request, sites[region], unasked_vms),
                 connections * in_flow,
                 connections * out_flow,
             )

@@ -9,15 +9,23 @@ from planner.model.answer import Cost, identified
 from planner.model.catalogue import Catalogue
 from planner.model.network import Network
 from planner.model.pricing import Prices
-from planner.transfer import readings
+from planner.transfer import readings, vm_count
 from planner.transfer.advice import Adviser
 from planner.transfer.allocation import EQUAL, Allocation
 from planner.transfer.bottlenecks import Bottlenecks
-from planner.transfer.decision import Decider
+from planner.transfer.decision import Decider, Decision
 from planner.transfer.explanation import Explanation
 from planner.transfer.optimum import cost_time_frontier
 from planner.transfer.options import Option
-from planner.transfer.plan import DirectOption, FrontierPoint, PathPlan, Plan, RelayOption, Verdict
+from planner.transfer.plan import (
+    DirectOption,
+    FrontierPoint,
+    OneVmOption,
+    PathPlan,
+    Plan,
+    RelayOption,
+    Verdict,
+)
 from planner.transfer.request import TransferRequest
 
 
@@ -49,15 +57,14 @@ def recommend(
     DataError
         If nothing is known of any permitted path.
     """
-    decider = Decider(request, network, prices)
-    decision = decider.decide()
+    decider, decision, widest = vm_count.decide(request, network, prices)
     explanation = Explanation(decider, decision, catalogue, now_s)
     chosen = decision.chosen
     allocation = chosen.allocation
     low = decider.rate_at(allocation, "low")
     high = decider.rate_at(allocation, "high")
-    builder = _PlanBuilder(decider, decision.fastest_direct)
-    adviser = Adviser(decider, decision, catalogue)
+    builder = _PlanBuilder(decider, decision.fastest_direct, widest)
+    adviser = Adviser(decider, decision, catalogue, widest)
     paths, vms = builder.paths(allocation), builder.vms(allocation)
     assumed = readings.warnings(paths, vms, network) if request.connections > 1 else []
     plan = Plan(
@@ -82,6 +89,7 @@ def recommend(
         confidence=explanation.confidence(low, high),
         frontier=builder.frontier() if request.frontier else (),
         measure_first=adviser.measure_first(),
+        one_vm=builder.one_vm(decision),
     )
     verification = explanation.verification()
     lasting = [warning for warning in plan.warnings if warning not in verification]
@@ -98,9 +106,10 @@ def verdict_of(allocation: Allocation) -> Verdict:
 class _PlanBuilder:
     """Builds the parts of a plan: turns positions and flows into names and paths."""
 
-    def __init__(self, decider: Decider, fastest_direct: Option | None) -> None:
+    def __init__(self, decider: Decider, fastest_direct: Option | None, widest: Decider) -> None:
         self.decider = decider
         self.fastest_direct = fastest_direct
+        self.widest = widest
         self.request = decider.request
         self.regions = decider.regions
         self.bottlenecks = Bottlenecks(decider)
@@ -217,9 +226,25 @@ class _PlanBuilder:
             gain.probability if gain else None,
         )
 
+    def one_vm(self, decision: Decision) -> OneVmOption | None:
+        if self.request.vms is not None:
+            return None
+        several = max(decision.chosen.vms) > 1
+        found = vm_count.with_one_vm(self.widest) if several else decision
+        if found is None:
+            return None
+        allocation = found.chosen.allocation
+        return OneVmOption(
+            verdict_of(allocation),
+            tuple(self.regions[relay] for relay in found.chosen.relays),
+            allocation.rate_gbps,
+            found.chosen.duration_s,
+            Cost.of(allocation.egress_usd, allocation.vm_usd),
+        )
+
     def frontier(self) -> tuple[FrontierPoint, ...]:
         points = []
-        for allocation in cost_time_frontier(self.decider.transfer, fees=self.decider.fees):
+        for allocation in cost_time_frontier(self.widest.transfer, fees=self.widest.fees):
             option = self.decider.option(allocation)
             points.append(
                 FrontierPoint(

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 from planner.fields.kinds import Count, Region
 from planner.fields.quantities import LEAST_FIGURE, Money, Rate
 from planner.fields.shared import (
-    RelayingRequest,
+    RuledRequest,
     deadline_field,
     frontier_field,
     hour_usd,
@@ -17,9 +17,20 @@ from planner.fields.shared import (
     objective_field,
     risk_field,
     time_value_field,
+    vms_field,
     volume_field,
 )
-from planner.fields.specified import Field, Figure, Limit, Switch, Text, Whole, field, specified
+from planner.fields.specified import (
+    Field,
+    Figure,
+    Limit,
+    Switch,
+    Text,
+    Whole,
+    WholeLimit,
+    field,
+    specified,
+)
 from planner.model.errors import InputError
 from planner.model.units import duration_s
 from planner.solvers.joint import Risk
@@ -31,10 +42,12 @@ CONNECTIONS_TO_SPLIT = 8
 # Single relays that an answer compares, the best of them included.
 DEFAULT_CANDIDATES = 6
 MOST_CANDIDATES = 1000
+# VMs a region, where neither the request nor a fleet says how many there may be.
+MOST_VMS_UNASKED = 8
 
 
 @specified
-class TransferRequest(RelayingRequest):
+class TransferRequest(RuledRequest):
     """One transfer, and its limits."""
 
     src: Text = field(
@@ -87,6 +100,11 @@ class TransferRequest(RelayingRequest):
         default="any",
         example="none",
         group="limits",
+    )
+    vms: WholeLimit = vms_field(
+        "Most VMs a region. Unless stated, the plan takes the fewest that are within 5 % of the "
+        f"best: of a fleet's VMs there, else of {MOST_VMS_UNASKED}.",
+        default=None,
     )
     frontier: Switch = frontier_field()
     candidates: Whole = field(

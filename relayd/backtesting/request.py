@@ -104,4 +104,5 @@ class BacktestRequest(Specified):
             margin=self.margin,
             risk=self.risk,
             vm_start_s=self.vm_start_s,
+            vms=1,
         )

@@ -231,18 +231,17 @@ class Verifier:
         return self._wan.network_between(src, dst).link(src, dst).rtt_ms.expected
 
     def _direct(self, plan: Mapping[str, Any], notes: list[str]) -> PlanPrediction | None:
-        """Return what the direct path is expected to carry with the VMs of the request."""
+        """Return what the direct path is expected to carry with the plan's VMs at its ends."""
         request = plan["request"]
         try:
+            ends = request["src"], request["dst"]
             found = self._wan.plan(
-                request["src"],
-                request["dst"],
+                *ends,
                 relays="none",
                 objective="time",
                 volume_gb=float(request["volume_gb"]),
                 connections=int(request["connections"]),
-                vms=int(request.get("vms", 1)),
-                vms_in=dict(request.get("vms_in", {})),
+                vms_in={region: int(plan["vms"][region]) for region in ends},
             )
         except (DataError, InfeasibleError) as error:
             notes.append(f"Not compared with the direct path: {error}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from planner.fields.shared import PricedRequest, RelayingRequest
+from planner.fields.shared import PricedRequest, RuledRequest
 from planner.model.aliases import Resolution, permitted, resolve_many
 from planner.model.errors import InputError
 from planner.model.network import Network
@@ -13,15 +13,13 @@ from planner.model.pricing import CataloguePrices
 from relayd.questions.network_view import NetworkView
 
 
-def by_regions(
-    wan: NetworkView, request: RelayingRequest, ends: Mapping[str, str]
-) -> dict[str, Any]:
+def by_regions(wan: NetworkView, request: RuledRequest, ends: Mapping[str, str]) -> dict[str, Any]:
     """Return the fields that every question shares, with regions in place of names and rules.
 
     Parameters
     ----------
     wan : NetworkView
-    request : RelayingRequest
+    request : RuledRequest
     ends : mapping
         Name of a field, for errors, to the region in it.
     """
@@ -29,9 +27,7 @@ def by_regions(
     return {"vms_in": vms_in, "avoid": sorted(forbidden(wan, request, ends)), "allow": ()}
 
 
-def forbidden(
-    wan: NetworkView, request: RelayingRequest, ends: Mapping[str, str]
-) -> frozenset[str]:
+def forbidden(wan: NetworkView, request: RuledRequest, ends: Mapping[str, str]) -> frozenset[str]:
     """Return the regions that must not relay.
 
     Raises

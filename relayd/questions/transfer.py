@@ -36,7 +36,7 @@ def plan_transfer(wan: NetworkView, request: TransferRequest) -> Plan:
     network = wan.network_between(source, target, vm_types(wan, request))
     now_s = time.time()
     if verified := network.verified.get((source, target)):
-        from planner.transfer.calibration import calibrated
+        from planner.model.calibration import calibrated
 
         network = calibrated(network, verified, now_s)
     refuse_old(request, wan.catalogue, network, [(source, target)])

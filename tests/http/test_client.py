@@ -81,7 +81,7 @@ def local(db: Path) -> Wan:
 
 Ask = Callable[[Any], Any]
 QUESTIONS: dict[str, Ask] = {
-    "plan": lambda wan: wan.plan("azure:eastus", "aws:ap-northeast-1"),
+    "plan": lambda wan: wan.plan("azure:eastus", "aws:ap-northeast-1", vms=1),
     "time": lambda wan: wan.plan(
         "azure:eastus", "aws:ap-northeast-1", volume_gb=900, objective="time", frontier=True, vms=2
     ),
@@ -154,7 +154,7 @@ QUESTIONS: dict[str, Ask] = {
         elapsed_s=400.0,
     ),
     "replan JSON": lambda wan: wan.replan(
-        json.dumps(wan.plan("azure:eastus", "aws:ap-northeast-1").model_dump("json")),
+        json.dumps(wan.plan("azure:eastus", "aws:ap-northeast-1", vms=1).model_dump("json")),
         moved_gb=10.0,
         elapsed_s=40.0,
     ),
@@ -429,13 +429,13 @@ def test_a_mirror_follows_new_snapshots_and_outlives_its_service(tmp_path: Path)
     db = filled(tmp_path / "store.db")
     with serving(db) as service:
         wan = MirroredWan(service.url, refresh_s=0.2, timeout_s=2, attempts=1)
-        first = wan.plan("azure:eastus", "aws:ap-northeast-1")
+        first = wan.plan("azure:eastus", "aws:ap-northeast-1", vms=1)
         # One test counts for most of an estimate, and the law of its class for the rest.
         assert first.direct.throughput_gbps == pytest.approx(2.0, rel=0.2)
         filled(db, GRID.replace(",2.0,", ",8.0,").replace("2026-01-05", "2026-06-05"))
 
         def direct_gbps() -> float:
-            found = wan.plan("azure:eastus", "aws:ap-northeast-1").direct.throughput_gbps
+            found = wan.plan("azure:eastus", "aws:ap-northeast-1", vms=1).direct.throughput_gbps
             assert found is not None
             return found
 

@@ -138,7 +138,7 @@ def test_what_runs_have_shown_decides_everywhere(
     surfaces: Surfaces, request: pytest.FixtureRequest
 ) -> None:
     """No plan counts on a relay for more than it carried, which was half of what was predicted."""
-    asked = {"src": SRC, "dst": DST, "objective": "time", "relays": RELAY}
+    asked = {"src": SRC, "dst": DST, "objective": "time", "relays": RELAY, "vms": 1}
     other = {**asked, "vm_types": {"aws:eu-west-1": "aws:t2.micro"}}
     transfer, elsewhere = (
         json.loads(the_answer(surfaces, BY_NAME["transfer"], body)) for body in (asked, other)

@@ -177,7 +177,7 @@ def test_a_replay_is_what_relayd_would_have_said(
         prices = CataloguePrices(catalogue(), step.believed)
         for src, dst in permutations(REGIONS, 2):
             request = TransferRequest(
-                src, dst, volume_gb=VOLUME_GB, objective=objective, connections=CONNECTIONS
+                src, dst, volume_gb=VOLUME_GB, objective=objective, connections=CONNECTIONS, vms=1
             )
             if (src, dst) not in step.truth:
                 continue

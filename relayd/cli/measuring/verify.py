@@ -104,6 +104,8 @@ def _plans(options: argparse.Namespace, wan: Wan, fleet: Fleet) -> list[Mapping[
     request = request_from(options, TransferRequest)
     without_host = [name for name in wan.known_regions() if name not in have]
     asked = replace(request, avoid=[*request.avoid, *without_host])
+    if asked.vms is None:  # a plan for more would be run in part
+        asked = replace(asked, vms_in={**have, **asked.vms_in})
     return [wan.ask(asked).model_dump("json")]
 
 

@@ -145,6 +145,10 @@ def _comparison(plan: Plan) -> str:
     add(
         f"chosen: {plan.verdict}", plan.throughput_gbps, plan.duration_s, longest_rtt, plan.cost_usd
     )
+    one = plan.one_vm
+    if one and max(plan.vms.values()) > 1:
+        name = "direct" if one.verdict == "direct" else f"{one.verdict}, {', '.join(one.relays)}"
+        add(f"one VM a region: {name}", one.throughput_gbps, one.duration_s, None, one.cost_usd)
     return text.table(header, rows)
 
 

@@ -11,7 +11,7 @@ from aiohttp import web
 from planner.fields.specified import Specified
 from planner.model.errors import InputError, RelaydError
 from planner.transfer.plan import Plan
-from planner.transfer.request import DEFAULT_CANDIDATES, TransferRequest
+from planner.transfer.request import DEFAULT_CANDIDATES, MOST_VMS_UNASKED, TransferRequest
 from relayd.http.models.plans import BatchAnswer, PlanBatch
 from relayd.http.responses.json_responses import encoded, json_response
 from relayd.http.responses.problems import encoded as problem_bytes
@@ -91,7 +91,12 @@ async def _plan(service: Service, current: Current, request: TransferRequest) ->
 
 
 def _is_quick(request: TransferRequest) -> bool:
-    if request.vms > MOST_VMS_HERE or request.vms_in or request.vm_types or request.frontier:
+    if (
+        (request.vms or MOST_VMS_UNASKED) > MOST_VMS_HERE
+        or request.vms_in
+        or request.vm_types
+        or request.frontier
+    ):
         return False
     if request.candidates > DEFAULT_CANDIDATES:
         return False

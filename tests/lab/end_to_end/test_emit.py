@@ -36,7 +36,7 @@ def planned() -> Plan:
     gbps[0, 2] = SLOW_MBPS / 1000
     network = Network.from_matrices(REGIONS, gbps, rtt_ms=40.0)
     request = TransferRequest(
-        "lab:source", "lab:destination", volume_gb=1, objective="time", connections=16
+        "lab:source", "lab:destination", volume_gb=1, objective="time", connections=16, vms=1
     )
     return recommend(request, network, FlatPrices(REGIONS, 0.01, 0.1))
 

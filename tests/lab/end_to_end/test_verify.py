@@ -78,7 +78,7 @@ class Bench:
         wan = relayd.open(db)
         away = [name for name in wan.known_regions() if name not in REGIONS]
         asked = {"objective": "time", "connections": CONNECTIONS, "avoid": away, **more}
-        return wan.plan(src, dst, **asked)
+        return wan.plan(src, dst, **{"vms": 1, **asked})
 
     def words(self, db: Path, *plans: Plan) -> list[str | Path]:
         """Return the command line that verifies plans."""

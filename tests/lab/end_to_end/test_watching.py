@@ -93,7 +93,7 @@ def db(tmp_path: Path) -> Path:
 
 
 def _plan(db: Path) -> Plan:
-    return relayd.open(db).plan(_SRC, _DST, volume_gb=1, allow=list(_REGIONS))
+    return relayd.open(db).plan(_SRC, _DST, volume_gb=1, vms=1, allow=list(_REGIONS))
 
 
 def _links(db: Path) -> list[Event]:

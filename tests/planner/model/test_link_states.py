@@ -36,7 +36,8 @@ def _state(src: str, dst: str, condition: str = "down", **fields: float) -> dict
 
 def _plan(states: dict[Pair, LinkState], **request: object) -> Plan:
     network = _network().with_(link_states=states)
-    return recommend(TransferRequest("s", "d", **request), network, FlatPrices(REGIONS, 0.05, 1.0))  # type: ignore[arg-type]
+    asked = TransferRequest("s", "d", **{"vms": 1, **request})  # type: ignore[arg-type]
+    return recommend(asked, network, FlatPrices(REGIONS, 0.05, 1.0))
 
 
 def test_a_link_that_is_down_is_left_for_the_relay_that_survives() -> None:

@@ -9,13 +9,13 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner.model.calibration import calibrated
 from planner.model.document import document_of, network_of
 from planner.model.errors import RelaydError
 from planner.model.link_states import LinkState
 from planner.model.network import Network, Snapshot
 from planner.model.pricing import FlatPrices
 from planner.model.verification import Verified, VerifiedPath
-from planner.transfer.calibration import calibrated
 from planner.transfer.recommendation import recommend
 from planner.transfer.request import TransferRequest
 from tests.planner.transfer.strategies import REGIONS, networks, patient, prices, requests

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner.model.calibration import calibrated
 from planner.model.estimate import Estimate, Origin
 from planner.model.link import Link, Site
 from planner.model.network import Network
 from planner.model.pricing import FlatPrices
 from planner.model.verification import MEASURING_ERROR, Verified, VerifiedPath, ago
-from planner.transfer.calibration import calibrated
 from planner.transfer.plan import Plan
 from planner.transfer.recommendation import recommend
 from planner.transfer.request import TransferRequest
@@ -112,7 +112,7 @@ def test_what_was_measured_since_is_believed_instead() -> None:
 def _plan(network: Network, **request: Any) -> Plan:
     prices = FlatPrices(REGIONS, 0.02, 1.0)
     return recommend(
-        TransferRequest("s", "d", objective="time", **request), network, prices, now_s=NOW_S
+        TransferRequest("s", "d", objective="time", vms=1, **request), network, prices, now_s=NOW_S
     )
 
 

@@ -66,7 +66,7 @@ def flat(direct_gbps: float, other_gbps: float = 4.0) -> Floats:
 
 def transfer(net: Network, **further: Any) -> dict[str, Any]:
     # Too few connections to divide: each plan is over one path.
-    usual = {"objective": "time", "volume_gb": VOLUME_GB, "connections": 4}
+    usual = {"objective": "time", "volume_gb": VOLUME_GB, "connections": 4, "vms": 1}
     request = TransferRequest("a", "b", **{**usual, **further})
     return recommend(request, net, PRICES).model_dump("json")
 

@@ -136,7 +136,7 @@ def requests(draw: st.DrawFn) -> TransferRequest:
         budget_usd=sometimes(st.floats(0.01, 0.3).map(lambda usd_per_gb: usd_per_gb * volume_gb)),
         deadline_s=sometimes(st.floats(0.5, 20.0).map(lambda s: 5 + s * volume_gb)),
         min_throughput_gbps=sometimes(st.floats(0.01, 10.0)),
-        vms=draw(QUOTAS),
+        vms=draw(st.none() | QUOTAS),
         vms_in={region: draw(QUOTAS) for region in draw(st.sets(st.sampled_from(REGIONS)))},
         connections=draw(st.sampled_from([1, 4, 64])),
         relays=draw(st.sampled_from(["any", "any", "one", "none", REGIONS[2]])),

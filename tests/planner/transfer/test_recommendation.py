@@ -20,7 +20,7 @@ from planner.model.network import Network
 from planner.model.pricing import FlatPrices, Prices
 from planner.solvers.joint import Risk
 from planner.transfer.plan import Plan
-from planner.transfer.problem import transfer_problem
+from planner.transfer.problem import most_vms, transfer_problem
 from planner.transfer.recommendation import recommend
 from planner.transfer.request import Objective, TransferRequest
 from tests.planner import independent
@@ -64,7 +64,9 @@ def assert_sound(
         assert len(plan.paths) == 1
     assert (plan.verdict == "direct") == (not relays)
     # Limits.
-    assert all(count <= request.quota(region) for region, count in plan.vms.items())
+    assert all(
+        count <= most_vms(request, network.sites[region]) for region, count in plan.vms.items()
+    )
     assert below(plan.cost_usd.total, request.budget_usd or inf)
     assert below(plan.duration_s, request.deadline_s or inf)
     assert below(request.min_throughput_gbps or 0.0, plan.throughput_gbps)
@@ -153,7 +155,9 @@ def test_the_frontier_of_a_plan_is_sound(
     assert plan.frontier
     for point in plan.frontier:
         assert not set(point.relays) & free.forbidden
-        assert all(count <= free.quota(region) for region, count in point.vms.items())
+        assert all(
+            count <= most_vms(free, network.sites[region]) for region, count in point.vms.items()
+        )
 
 
 @patient
@@ -376,7 +380,7 @@ def test_what_both_paths_share_does_not_count_against_a_relay() -> None:
 
 def test_the_margin_does_not_stand_in_the_way_of_what_direct_cannot_do() -> None:
     network = three_regions(exactly(1.0), Estimate(0.5, 2.0, 3.0))
-    request = TransferRequest("x:a", "x:b", volume_gb=1000.0, min_throughput_gbps=1.5)
+    request = TransferRequest("x:a", "x:b", volume_gb=1000.0, vms=1, min_throughput_gbps=1.5)
     plan = recommend(request, network, FREE)
     assert plan.verdict != "direct"
     assert not plan.direct.feasible

@@ -173,7 +173,7 @@ def test_new_measurements_change_the_plan(tmp_path: Path, relayd: Relayd) -> Non
     db = tmp_path / "relayd.db"
     measured(9000, 1)
     wan = library.open(db)
-    plan = wan.plan("azure:eastus", "aws:ap-northeast-1", volume_gb=2000, objective="time")
+    plan = wan.plan("azure:eastus", "aws:ap-northeast-1", volume_gb=2000, objective="time", vms=1)
     kept = wan.replan(plan, moved_gb=300, elapsed_s=480)
     assert kept.verdict == "keep"
     for hour in (2, 3, 4, 5, 6):

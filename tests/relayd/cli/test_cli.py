@@ -91,6 +91,8 @@ def test_json_is_the_contract(relayd: Relayd, measured: Path) -> None:
         "1TB",
         "--objective",
         "time",
+        "--vms",
+        "1",
         "--db",
         measured,
         "--json",
@@ -151,6 +153,8 @@ def test_value_weighs_time_against_the_second_fee(relayd: Relayd, measured: Path
         measured,
         "--volume",
         "1TB",
+        "--vms",
+        "1",
         "--json",
     )
     verdicts = {

@@ -43,7 +43,7 @@ def wan() -> Wan:
 
 
 def direct(wan: Wan, dst: str = "aws:sa-east-1", **limits: object) -> Plan:
-    return wan.plan("aws:us-east-1", dst, relays="none", **limits)  # type: ignore[arg-type]
+    return wan.plan("aws:us-east-1", dst, relays="none", **{"vms": 1, **limits})  # type: ignore[arg-type]
 
 
 def relay(wan: Wan) -> Plan:
@@ -57,6 +57,7 @@ def relay(wan: Wan) -> Plan:
         volume_gb=2000,
         objective="time",
         margin=0,
+        vms=1,
         relays="azure:centralindia",
     )
     assert plan.verdict == "relay"
@@ -391,7 +392,7 @@ def test_parts_keep_to_the_store_and_suffice_for_the_connections(
 
 def test_the_command_emits(relayd: Callable[..., Outcome], wan: Wan) -> None:
     assert tuple(FORMATS) == EMITTED
-    ask = ("plan", "--src", "us-east", "--dst", "sa")
+    ask = ("plan", "--src", "us-east", "--dst", "sa", "--vms", "1")
     done = relayd(
         *ask, "--emit", "iperf3", "--endpoint", "aws:sa-east-1=10.0.0.9", "--port", "6000"
     )

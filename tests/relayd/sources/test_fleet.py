@@ -50,6 +50,26 @@ def test_a_fleet_of_small_vms_is_not_planned_as_large_ones(
         assert wan.plan("us-east", "sa", volume_gb=100, vms=1).throughput_gbps > 4
 
 
+def test_plans_take_no_more_vms_than_the_fleet_has_unless_told(fleet: Path) -> None:
+    def said(warnings: tuple[str, ...]) -> list[str]:
+        return [text for text in warnings if "the fleet has" in text]
+
+    with closing(relayd.open()) as wan:
+        own = wan.plan("us-east", "sa", volume_gb=100, objective="time", relays="none")
+        assert set(own.vms.values()) == {1}
+        assert not said(own.warnings)
+        told = wan.plan("us-east", "sa", volume_gb=100, objective="time", relays="none", vms=3)
+        assert told.vms == {"aws:us-east-1": 3, "aws:sa-east-1": 3}
+        assert said(told.warnings) == [
+            f"The plan takes 3 VMs at {region}, where the fleet has 1." for region in told.vms
+        ]
+    extra = FLEET + FLEET.replace("198.51.100.", "203.0.113.")
+    fleet.write_text(extra)
+    with closing(relayd.open()) as wan:
+        both = wan.plan("us-east", "sa", volume_gb=100, objective="time", relays="none")
+        assert set(both.vms.values()) == {2}
+
+
 def test_a_stated_cap_holds_until_it_is_measured(fleet: Path, tmp_path: Path) -> None:
     fleet.write_text(FLEET.replace('vm_type = "t2.micro"', "egress_mbps = 1000"))
     with closing(relayd.open()) as wan:

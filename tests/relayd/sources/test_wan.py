@@ -129,8 +129,8 @@ def test_names_go_with_the_other_end() -> None:
 
 def test_vm_types_change_the_caps_and_the_plan() -> None:
     wan = relayd.open()
-    large = wan.plan("aws:us-east-1", "aws:sa-east-1")
-    small = wan.plan("aws:us-east-1", "aws:sa-east-1", vm_types={"aws": "t2.micro"})
+    large = wan.plan("aws:us-east-1", "aws:sa-east-1", vms=1)
+    small = wan.plan("aws:us-east-1", "aws:sa-east-1", vms=1, vm_types={"aws": "t2.micro"})
     assert small.throughput_gbps == pytest.approx(0.43)
     assert large.throughput_gbps > 10 * small.throughput_gbps
     assert small.cost_usd.vm < large.cost_usd.vm
@@ -188,7 +188,7 @@ def test_a_site_of_ones_own_takes_part(tmp_path: Path) -> None:
         """
     )
     wan = relayd.open(catalogues=[own])
-    plan = wan.plan("own:cellar", "aws:eu-central-1", allow=["country:DE"], volume_gb=50)
+    plan = wan.plan("own:cellar", "aws:eu-central-1", allow=["country:DE"], volume_gb=50, vms=1)
     assert plan.verdict == "direct"
     assert plan.throughput_gbps == pytest.approx(1.0)
     assert plan.cost_usd.egress == 0

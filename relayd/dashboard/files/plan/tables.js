@@ -154,7 +154,7 @@ export function basis(plan, links) {
       ],
       [
         "Within",
-        `${request.vms} VM${request.vms > 1 ? "s" : ""} a region, ${request.connections} connections each, relays: ${request.relays}`,
+        `${request.vms ? `${request.vms} VM${request.vms > 1 ? "s" : ""} a region` : "number of VMs decided by the plan"}, ${request.connections} connections each, relays: ${request.relays}`,
       ],
     ]),
   );

@@ -1,0 +1,160 @@
+"""How many VMs a region, where nobody says: the fewest that are nearly as good as the best.
+
+More VMs are faster, and cost the hour in which they are started. The best of all numbers is often
+hardly better than far fewer: of those within :data:`AS_GOOD` of it, the plan with the fewest VMs in
+all is taken. Fees are left out of that share. They are paid for the volume however many VMs send
+it, and next to large fees no number of VMs would seem to matter.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import replace
+from math import inf
+
+from planner.model.network import Network
+from planner.model.pricing import Prices
+from planner.model.units import S_PER_H, duration_s
+from planner.transfer.allocation import EQUAL
+from planner.transfer.decision import Decider, Decision
+from planner.transfer.optimum import most_rate_gbps, that_can_pay
+from planner.transfer.options import Option
+from planner.transfer.problem import most_vms
+from planner.transfer.request import TransferRequest
+
+# Share of what the best plan takes, VMs and time, that fewer VMs may take beyond it.
+AS_GOOD = 0.05
+
+
+def decide(
+    request: TransferRequest, network: Network, prices: Prices
+) -> tuple[Decider, Decision, Decider]:
+    """Return the decision, who made it, and who knows all VMs that there may be.
+
+    Raises
+    ------
+    InfeasibleError
+        If no plan meets the limits.
+    DataError
+        If nothing is known of any path.
+    """
+    widest = Decider(request, network, prices)
+    decider, decision = _FewestVms(widest, widest.decide()).found()
+    return decider, decision, widest
+
+
+def decision_of(request: TransferRequest, network: Network, prices: Prices) -> Decision | None:
+    """Return the same decision; None where no plan meets the limits or there is no path."""
+    widest = Decider(request, network, prices)
+    best = widest.decision()
+    return _FewestVms(widest, best).found()[1] if best else None
+
+
+def with_one_vm(widest: Decider) -> Decision | None:
+    """Return the decision with one VM wherever no number is stated, if that meets the limits."""
+    return Decider(widest.request, widest.network, widest.prices, 1).decision()
+
+
+def slack(request: TransferRequest, option: Option) -> float:
+    """Return by how much a value may differ from that of an option and be as good."""
+    if request.hour_usd == inf:
+        return AS_GOOD * option.value_usd
+    if request.hour_usd == 0:  # nothing but cost counts, and fewer VMs are rarely dearer
+        return EQUAL * option.value_usd
+    return AS_GOOD * (option.value_usd - option.allocation.egress_usd)
+
+
+class _FewestVms:
+    """Finds the fewest VMs for one request.
+
+    Numbers with which no plan is as good as the best are left out by a bound, which falls as they
+    grow; the others are decided one by one.
+    """
+
+    def __init__(self, widest: Decider, best: Decision) -> None:
+        self.widest, self.best = widest, best
+        self.request = widest.request
+        self.worst = best.chosen.value_usd + slack(self.request, best.chosen)
+        self.alone = replace(self.request, relays="none")
+        self._deciders: dict[int, Decider] = {}
+
+    def found(self) -> tuple[Decider, Decision]:
+        """Return the decision with the fewest VMs in all, and who made it."""
+        decider, decision = self.widest, self.best
+        most = self._most_undecided()
+        first = 1 + bisect_left(range(1, most), 1, key=self._may_do)
+        for vms in range(first, most):
+            fewest = sum(decision.chosen.vms)
+            if vms >= fewest:
+                break
+            # Where a relay was chosen, more VMs at the ends alone may be fewer in all.
+            if decision is not self.best and not self._direct_will_do(vms, fewest):
+                continue
+            fewer = self._decider(vms)
+            found = fewer.decision()
+            if found and self._is_as_good(found.chosen) and sum(found.chosen.vms) < fewest:
+                decider, decision = fewer, found
+                if not found.chosen.relays:
+                    break
+        return decider, decision
+
+    def _decider(self, vms: int) -> Decider:
+        if vms not in self._deciders:
+            widest = self.widest
+            self._deciders[vms] = Decider(self.request, widest.network, widest.prices, vms)
+        return self._deciders[vms]
+
+    def _most_undecided(self) -> int:
+        """Return the greatest number of VMs at any site for which the request states none."""
+        request, sites = self.request, self.widest.network.sites
+        if request.vms is not None:
+            return 1
+        relays = [self.widest.regions[relay.region] for relay in self.widest.transfer.relays]
+        regions = {request.src, request.dst, *relays} - request.vms_in.keys()
+        return max((most_vms(request, sites[region]) for region in regions), default=1)
+
+    def _may_do(self, vms: int) -> bool:
+        """Whether a plan with so many VMs may be as good as the best."""
+        if self._direct_will_do(vms):
+            return True
+        request = self.request
+        if 0 < request.hour_usd < inf and not request.least_rate_gbps():
+            budget_usd = request.budget_usd or inf
+            # Without relays that can't be part of anything as good, it is direct or not at all.
+            if not that_can_pay(self.widest.transfer, self.worst, budget_usd):
+                return False
+        return self._least_value(self._decider(vms)) <= self.worst
+
+    def _direct_will_do(self, vms: int, fewest: float = inf) -> bool:
+        """Whether a direct plan is as good as the best, and needs fewer VMs in all than some."""
+        widest = self.widest
+        direct = Decider(self.alone, widest.network, widest.prices, vms).direct_option()
+        return direct is not None and sum(direct.vms) < fewest and self._is_as_good(direct)
+
+    def _is_as_good(self, option: Option) -> bool:
+        if self.request.objective == "latency":
+            mine, best = (self._rtt_ms(one) for one in (option, self.best.chosen))
+            if mine > best * (1 + EQUAL):
+                return False
+        return option.value_usd <= self.worst
+
+    def _rtt_ms(self, option: Option) -> float:
+        return self.widest.path_rtt_ms(option.relays[0] if option.relays else None)
+
+    def _least_value(self, decider: Decider) -> float:
+        """Return what no plan of a decider is better than: the greatest rate at the least fee."""
+        request, transfer = self.request, decider.transfer
+        most_gbps = most_rate_gbps(transfer)
+        if most_gbps <= 0 or request.least_rate_gbps() > most_gbps * (1 + EQUAL):
+            return inf
+        if request.hour_usd == inf:
+            return duration_s(request.volume_gb, most_gbps)
+        fees = [relay.usd_per_gb for relay in transfer.relays]
+        if transfer.direct:
+            fees.append(transfer.direct.usd_per_gb)
+        vm_usd = sum(
+            end.vm_usd_per_h * (transfer.gbps_h / end.cap_gbps + request.vm_start_s / S_PER_H)
+            for end in (transfer.src, transfer.dst)
+        )
+        time_usd = request.hour_usd * transfer.gbps_h / most_gbps
+        return request.volume_gb * min(fees) + vm_usd + time_usd

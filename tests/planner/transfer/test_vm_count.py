@@ -1,0 +1,102 @@
+"""The number of VMs that a plan takes where nobody states it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import inf
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+
+from planner.model.errors import DataError, InfeasibleError
+from planner.model.network import Network
+from planner.model.pricing import FlatPrices
+from planner.transfer.plan import Plan
+from planner.transfer.recommendation import recommend
+from planner.transfer.request import MOST_VMS_UNASKED, TransferRequest
+from tests.planner.independent import near
+from tests.planner.transfer.strategies import networks, patient, prices, requests
+
+A, B = "x:a", "x:b"
+NETWORK = Network.from_matrices([A, B], np.full((2, 2), 5.0), rtt_ms=20.0)
+
+
+def worth(plan: Plan) -> float:
+    """Return seconds where time alone counts, else cost and time in USD, both without fees."""
+    asked = plan.request
+    hour_usd: float = {"time": inf, "cost": 0.0}.get(
+        asked["objective"], asked["time_value_usd_per_h"]
+    )
+    if hour_usd == inf:
+        return plan.duration_s
+    return plan.cost_usd.vm + hour_usd * plan.duration_s / 3600
+
+
+@patient
+@given(requests(), networks(), prices())
+def test_no_fewer_vms_are_as_good(
+    request: TransferRequest, network: Network, price_list: FlatPrices
+) -> None:
+    """The chosen plan is nearly as good as with all VMs, and none with fewer a region is."""
+    asked = replace(request, vms=None)
+    assume(asked.objective != "latency")
+    try:
+        plan = recommend(asked, network, price_list)
+    except (InfeasibleError, DataError):
+        assume(False)
+
+    def with_vms(most: int) -> Plan | None:
+        try:
+            return recommend(replace(asked, vms=most), network, price_list)
+        except InfeasibleError:
+            return None
+
+    best = with_vms(MOST_VMS_UNASKED)
+    assert best
+    share = 0.0 if asked.hour_usd == 0 else 0.05
+
+    def loss(other: Plan) -> float:
+        """Return by what share of the best plan's worth another is worse, fees included."""
+        dearer = 0.0 if asked.hour_usd == inf else other.cost_usd.egress - best.cost_usd.egress
+        return (worth(other) + dearer - worth(best)) / (worth(best) or 1.0)
+
+    assert loss(plan) <= share + 1e-6
+    decided = [count for region, count in plan.vms.items() if region not in asked.vms_in]
+    for most in range(1, max(decided, default=1)):
+        fewer = with_vms(most)
+        if fewer and sum(fewer.vms.values()) < sum(plan.vms.values()):
+            assert loss(fewer) > share - 1e-6
+    # With that number stated, the answer is the same.
+    stated = [with_vms(most) for most in range(1, MOST_VMS_UNASKED + 1)]
+    assert any(one and one.vms == plan.vms and one.paths == plan.paths for one in stated)
+
+
+@pytest.mark.parametrize("objective", ["value", "time"])
+def test_fees_do_not_keep_a_transfer_at_one_vm(objective: str) -> None:
+    """500 GB take 800 s with one VM; a fee that any plan pays changes nothing."""
+    request = TransferRequest(A, B, volume_gb=500, objective=objective)  # type: ignore[arg-type]
+    plans = [recommend(request, NETWORK, FlatPrices((A, B), fee, 1.5)) for fee in (0.0, 0.09, 10.0)]
+    counts = {tuple(plan.vms.values()) for plan in plans}
+    assert len(counts) == 1
+    ((src_vms, dst_vms),) = counts
+    assert src_vms == dst_vms >= 5
+    one = plans[0].one_vm
+    assert one
+    assert (one.verdict, one.throughput_gbps) == ("direct", 5.0)
+    assert one.duration_s == near(800 + 8.5 * 0.02, 1e-3)
+
+
+def test_cost_takes_the_cheapest_that_meets_the_deadline() -> None:
+    request = TransferRequest(A, B, volume_gb=500, objective="cost")
+    price_list = FlatPrices((A, B), 0.09, 1.5)
+    assert set(recommend(request, NETWORK, price_list).vms.values()) == {1}
+    in_time = recommend(replace(request, deadline_s=250.0), NETWORK, price_list)
+    assert set(in_time.vms.values()) == {4}  # 800 s / 250 s, in whole VMs
+
+
+def test_stated_numbers_are_not_decided() -> None:
+    request = TransferRequest(A, B, volume_gb=500, vms_in={A: 2})
+    plan = recommend(request, NETWORK, FlatPrices((A, B), 0.09, 1.5))
+    assert plan.vms == {A: 2, B: 2}
+    assert recommend(replace(request, vms=3), NETWORK, FlatPrices((A, B))).one_vm is None
