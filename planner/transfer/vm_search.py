@@ -167,7 +167,7 @@ class _Search(VmPrograms):
         if src[0] > src[1] or dst[0] > dst[1]:
             return None
         beyond = _beyond(all_relays, relays)
-        if beyond[1] < 0:
+        if beyond[0] > beyond[1]:
             return None
         ends = self.transfer.src, self.transfer.dst
         relays_usd_per_h = sum(
@@ -326,7 +326,7 @@ class _Search(VmPrograms):
         self, node: _Node, src: Range, dst: Range, relays: list[Range], all_relays: Range | None
     ) -> _Node | None:
         beyond = _beyond(all_relays, relays)
-        if beyond[1] < 0:
+        if beyond[0] > beyond[1]:
             return None
         program = node.program.copy()
         constant = node.constant
