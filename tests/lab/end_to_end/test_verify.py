@@ -214,9 +214,7 @@ def _killed(bench: Bench, what: str, program: str) -> None:
     db = bench.store(what)
     plan = bench.plan(db, SRC, DST, relays=RELAY)
     words = [*RELAYD, *map(str, bench.words(db, plan)), "--seconds", "60"]
-    verifying = subprocess.Popen(
-        words, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+    verifying = subprocess.Popen(words, cwd=ROOT)  # what it prints is shown where the test fails
     try:
         until_s = time.monotonic() + 60
         while not {SRC, DST, RELAY} <= set(bench.left()):
