@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from planner.model import backbone
 from planner.model.catalogue import Region
+from planner.solvers.steiner import Closure, closure
 from relayd.catalogue.loading import load_catalogue
 
 SURVEYS = {"rtt_2022-04.csv": "rtt_clean_ms", "rtt_azure_2024-04.csv": "rtt_ms"}
@@ -124,7 +125,7 @@ class Backbone:
         """Return how often each ping's path takes each figure, shape (pings, figures)."""
         count = len(self.areas)
         rates = dict(zip(self.areas, figures[count : 2 * count], strict=True))
-        between, first = self._shortest(figures[2 * count : -1])
+        shortest = self._shortest(figures[2 * count : -1])
         rows = np.zeros((len(self._ends), len(figures)))
         for row, (a, b) in zip(rows, self._ends, strict=True):
             km = backbone.distance_km(a, b) or 0.0
@@ -136,7 +137,7 @@ class Backbone:
             row[of_a] += 1
             row[of_b] += 1
             (hubs_a, km_a), (hubs_b, km_b) = self._reached[a], self._reached[b]
-            through = between[np.ix_(hubs_a, hubs_b)]
+            through = shortest.distance[np.ix_(hubs_a, hubs_b)]
             through = (km_a * rates[a.area])[:, None] + through + km_b * rates[b.area]
             nearest_a, nearest_b = divmod(int(np.argmin(through)), len(hubs_b))
             scattered = a.area == backbone.SCATTERED_AREA
@@ -146,26 +147,17 @@ class Backbone:
                 continue
             row[count + of_a] += km_a[nearest_a]
             row[count + of_b] += km_b[nearest_b]
-            hub, last = hubs_a[nearest_a], hubs_b[nearest_b]
-            while hub != last:
-                row[2 * count + self._edge[frozenset((hub, first[hub, last]))]] += 1
-                hub = first[hub, last]
+            for edge in shortest.path(int(hubs_a[nearest_a]), int(hubs_b[nearest_b])):
+                row[2 * count + self._edge[frozenset(edge)]] += 1
         return rows
 
-    def _shortest(self, edges_ms: Floats) -> tuple[Floats, NDArray[np.intp]]:
-        """Return ms between all hubs, and the first hub on the way (Floyd and Warshall)."""
-        count = len(self._hubs)
-        ms = np.where(np.eye(count, dtype=bool), 0.0, np.inf)
-        first = np.tile(np.arange(count), (count, 1))
+    def _shortest(self, edges_ms: Floats) -> Closure:
+        """Return the shortest paths between all hubs."""
+        ms = np.full((len(self._hubs), len(self._hubs)), np.inf)
         for (a, b), value in zip(self.edges, edges_ms, strict=True):
             k, j = self._hubs.index(a), self._hubs.index(b)
             ms[k, j] = ms[j, k] = value
-        for k in range(count):
-            by = ms[:, [k]] + ms[[k], :]
-            shorter = by < ms - 1e-12
-            ms = np.where(shorter, by, ms)
-            first = np.where(shorter, first[:, [k]], first)
-        return ms, first
+        return closure(ms)
 
     def _km_to_hubs(self, region: Region) -> tuple[NDArray[np.intp], Floats]:
         """Return the hubs that the region reaches overland, and km to each."""

@@ -172,12 +172,8 @@ def _named(text: str, catalogue: Catalogue, known: Collection[str]) -> tuple[lis
         regions = [r for r in regions if _folded(r.provider) == provider]
         name = rest
     # An alias keeps its name where a user's region has it too: rules go on meaning the same.
-    hyphened = name.replace(" ", "-")
-    for alias, members in catalogue.aliases.items():
-        if _folded(alias) == hyphened:
-            return [
-                m for m in members if not colon or _folded(m.partition(":")[0]) == provider
-            ], True
+    if members := _members(name.replace(" ", "-"), catalogue):
+        return [m for m in members if not colon or _folded(m.partition(":")[0]) == provider], True
     if bare := [r.id for r in regions if _folded(r.name) == name]:
         return bare, False
     if in_city := [r.id for r in regions if r.city and _folded(r.city) == name]:
@@ -187,6 +183,11 @@ def _named(text: str, catalogue: Catalogue, known: Collection[str]) -> tuple[lis
     return [r.id for r in regions if zone and _folded(r.name) == zone[1]], False
 
 
+def _members(alias: str, catalogue: Catalogue) -> tuple[str, ...]:
+    """Return the regions that an alias, written plainly, lists in order of preference; or none."""
+    return next((m for name, m in catalogue.aliases.items() if _folded(name) == alias), ())
+
+
 def _selected(
     pattern: str, catalogue: Catalogue, field: str, known: Collection[str], everywhere: list[Region]
 ) -> RegionSet:
@@ -194,9 +195,8 @@ def _selected(
     kind, colon, value = text.partition(":")
     wanted = _folded(value)
     if kind.casefold() == "set":
-        for alias, members in catalogue.aliases.items():
-            if _folded(alias) == wanted:
-                return RegionSet(frozenset(members), frozenset(members))
+        if members := frozenset(_members(wanted, catalogue)):
+            return RegionSet(members, members)
         raise UnknownRegionError(field, pattern, _near(value, catalogue, known))
     if colon and kind.casefold() in _TRAITS:
         kind = kind.casefold()
@@ -255,7 +255,7 @@ def _near(text: str, catalogue: Catalogue, known: Collection[str]) -> list[str]:
     from difflib import get_close_matches
 
     alias = _folded(text).rpartition(":")[2]
-    if members := next((m for a, m in catalogue.aliases.items() if _folded(a) == alias), ()):
+    if members := _members(alias, catalogue):
         return list(members)[:_NEAR_SHOWN]
     regions = _all_regions(catalogue, known)
     names = [r.id for r in regions] + [r.name for r in regions] + list(catalogue.aliases)

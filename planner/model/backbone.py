@@ -24,7 +24,7 @@ FIBRE_MS_PER_KM = 0.0100
 # Regions this near share a city's own network and never reach the backbone.
 METRO_KM = 120.0
 METRO_MS = 2.38
-# Sums of legs in either order are then the same number, to the last digit.
+# Sums over a path in either direction are then the same number, to the last digit.
 _DECIMALS = 6
 
 HUBS: dict[str, tuple[float, float]] = {
@@ -183,11 +183,10 @@ def rtt_ms(a: Region, b: Region) -> float | None:
     distance = distance_km(a, b)
     if distance is None:
         return None
-    same_area = bool(a.area) and a.area == b.area
     if distance < METRO_KM:
         return round(METRO_MS + _LAND_MS_PER_KM * distance, _DECIMALS)
     shortest = inf
-    if same_area and a.area != SCATTERED_AREA:
+    if a.area and a.area == b.area != SCATTERED_AREA:
         shortest = distance * LAND_MS_PER_KM[a.area]
     place_a, place_b = _place(a), _place(b)
     # A plan asks for many pairs with one end in common: paths are found from an end that was met

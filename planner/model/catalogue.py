@@ -15,9 +15,7 @@ from typing import NamedTuple
 from planner.model.errors import DataError, InputError
 
 CONTINENTS = ("NAM", "SAM", "EU", "AF", "AS", "OC")
-# On request alone; for governments; run from China; run by a sovereign partition of a provider.
 _NEAR_SHOWN = 4
-ACCESS = ("restricted", "government", "china", "sovereign")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +37,8 @@ class Region:
     baseline : bool
         Whether the region is part of the graph before anything is measured.
     access : str
-        ``""`` where every customer may use it, else what stands in the way: one of
-        :data:`ACCESS`.
+        ``""`` where every customer may use it; else ``restricted`` (on request alone),
+        ``government``, ``china`` (run from China) or ``sovereign`` (a partition of the provider).
     """
 
     id: str

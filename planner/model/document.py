@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields
 from math import inf, isfinite
 from typing import Any, TypeVar
@@ -19,32 +19,43 @@ T = TypeVar("T")
 _BOUNDS = ("low", "expected", "high")
 
 
-def aliases_by_region(catalogue: Catalogue) -> dict[str, list[str]]:
-    """Return the aliases that each region goes by."""
-    found: dict[str, list[str]] = {}
+def regions_as_json(
+    regions: Iterable[Region], sites: Mapping[str, Site], catalogue: Catalogue
+) -> list[dict[str, Any]]:
+    """Return regions as JSON types, with their aliases and the VM types that plans use there.
+
+    Parameters
+    ----------
+    regions : iterable of Region
+    sites : mapping
+        Of the graph, by region.
+    catalogue : Catalogue
+        Whose VM types are assumed in regions that the graph does not have.
+    """
+    aliases: dict[str, list[str]] = {}
     for alias, members in catalogue.aliases.items():
         for member in members:
-            found.setdefault(member, []).append(alias)
+            aliases.setdefault(member, []).append(alias)
+    found = []
+    for region in regions:
+        site = sites.get(region.id)
+        assumed = catalogue.default_vm_types.get(region.provider, "")
+        found.append(
+            {
+                "id": region.id,
+                "provider": region.provider,
+                "city": region.city,
+                "country": region.country,
+                "continent": region.continent,
+                "latitude_deg": region.latitude_deg,
+                "longitude_deg": region.longitude_deg,
+                "access": region.access,
+                "in_graph": site is not None,
+                "vm_type": site.vm_type if site else assumed,
+                "aliases": aliases.get(region.id, []),
+            }
+        )
     return found
-
-
-def region_as_json(
-    region: Region, vm_type: str, aliases: Sequence[str], *, in_graph: bool
-) -> dict[str, Any]:
-    """Return a region as JSON types, with the VM type used there and its aliases."""
-    return {
-        "id": region.id,
-        "provider": region.provider,
-        "city": region.city,
-        "country": region.country,
-        "continent": region.continent,
-        "latitude_deg": region.latitude_deg,
-        "longitude_deg": region.longitude_deg,
-        "access": region.access,
-        "in_graph": in_graph,
-        "vm_type": vm_type,
-        "aliases": list(aliases),
-    }
 
 
 def document_of(network: Network) -> dict[str, Any]:

@@ -262,13 +262,7 @@ class Explanation:
 
     def _beyond_the_fleet(self) -> list[str]:
         """Return where a stated number of VMs made the plan take more than the fleet has."""
-        allocation = self.decision.chosen.allocation
-        counts = {
-            self.request.src: allocation.src_vms,
-            **{self.regions[relay]: vms for relay, vms in allocation.relay_vms.items()},
-            self.request.dst: allocation.dst_vms,
-        }
-        sites = self.network.sites
+        counts, sites = self.decider.vms(self.decision.chosen.allocation), self.network.sites
         return [
             f"The plan takes {count} VMs at {region}, where the fleet has {sites[region].vms}."
             for region, count in counts.items()

@@ -122,6 +122,14 @@ class OptionEvaluator:
         value = allocation.egress_usd + vm_usd + hour_usd * time_s / S_PER_H
         return Option(allocation, ramp_s, time_s, value)
 
+    def vms(self, allocation: Allocation) -> dict[str, int]:
+        """Return an allocation's VMs by region, from the source to the destination."""
+        counts = {self.request.src: allocation.src_vms}
+        for relay, count in sorted(allocation.relay_vms.items()):
+            counts[self.regions[relay]] = count
+        counts[self.request.dst] = allocation.dst_vms
+        return counts
+
     def path_rtt_ms(self, relay: int | None, bound: Bound = "expected") -> float:
         """Return the round-trip time of a path: the sum of its links'."""
         rtt_ms = self._rtt_ms.get((relay, bound))

@@ -65,7 +65,7 @@ def recommend(
     high = decider.rate_at(allocation, "high")
     builder = _PlanBuilder(decider, decision.fastest_direct, widest)
     adviser = Adviser(decider, decision, catalogue, widest)
-    paths, vms = builder.paths(allocation), builder.vms(allocation)
+    paths, vms = builder.paths(allocation), decider.vms(allocation)
     assumed = readings.warnings(paths, vms, network) if request.connections > 1 else []
     plan = Plan(
         plan_id="",
@@ -166,13 +166,6 @@ class _PlanBuilder:
             pairs = max(min(src, relay), min(relay, dst))
         return self.request.connections * pairs
 
-    def vms(self, allocation: Allocation) -> dict[str, int]:
-        counts = {self.request.src: allocation.src_vms}
-        for relay, count in sorted(allocation.relay_vms.items()):
-            counts[self.regions[relay]] = count
-        counts[self.request.dst] = allocation.dst_vms
-        return counts
-
     def direct(self, option: Option | None) -> DirectOption:
         shown = option or self.fastest_direct
         if shown is None:
@@ -190,7 +183,7 @@ class _PlanBuilder:
             self.decider.rate_at(allocation, "low"),
             self._direct_gbps_high,
             self._connections(allocation),
-            self.vms(allocation),
+            self.decider.vms(allocation),
         )
 
     @cached_property
@@ -221,7 +214,7 @@ class _PlanBuilder:
             low,
             self.decider.rate_at(allocation, "high"),
             self._connections(allocation),
-            self.vms(allocation),
+            self.decider.vms(allocation),
             speed.high if speed else None,
             gain.probability if gain else None,
         )
@@ -253,7 +246,7 @@ class _PlanBuilder:
                     Cost.of(allocation.egress_usd, allocation.vm_usd),
                     verdict_of(allocation),
                     tuple(self.regions[relay] for relay in option.relays),
-                    self.vms(allocation),
+                    self.decider.vms(allocation),
                 )
             )
         return tuple(points)

@@ -8,7 +8,7 @@ from math import sqrt
 from typing import TypeAlias
 
 from planner.model.estimate import Addresses, Estimate, Figures, Kind, Method, Origin
-from planner.single_flow.spreads import later_test_error
+from planner.single_flow.spreads import DEVIATION_TO_90, later_test_error
 from probes.samples import Sample
 
 Value: TypeAlias = tuple[float, Sample]
@@ -53,7 +53,7 @@ def of_flows(values: Sequence[Value]) -> Estimate:
     """Return the median of tests of one flow, with bounds for a later one."""
     rates = [value for value, _ in values]
     expected = median(rates)
-    deviation = NORMAL_90 * MAD_TO_SIGMA * median(abs(rate - expected) for rate in rates)
+    deviation = DEVIATION_TO_90 * median(abs(rate - expected) for rate in rates)
     error = later_test_error(len(rates), deviation / expected if expected > 0 else 0.0)
     origin = origin_of_samples([sample for _, sample in values], "measured", "median-of-samples")
     return Estimate(expected / (1 + error), expected, expected * (1 + error), origin)

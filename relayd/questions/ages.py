@@ -70,10 +70,10 @@ def _old_links(network: Network, pairs: Iterable[Pair], now_s: float) -> tuple[s
         return ()
     names = _named([f"{link.src} -> {link.dst}" for link in old], "links")
     oldest_s = min(link.aggregate_gbps.measured_at_s or now_s for link in old)
-    verb = "was" if len(old) == 1 else "were"
+    verb, what = ("was", "its figure fades") if len(old) == 1 else ("were", "their figures fade")
     return (
-        f"{names} {verb} last measured on {utc_date(oldest_s)}, longer ago than links of their "
-        "kind stay as they are: their figures fade to what is usual. `relayd probe` renews them.",
+        f"{names} {verb} last measured on {utc_date(oldest_s)}, longer ago than such links stay as "
+        f"they are: {what} to what is usual. `relayd probe` measures again.",
     )
 
 
@@ -121,9 +121,9 @@ def _refuse_old_price(price: EgressPrice, now_s: float, max_age_s: float) -> Non
     age_s = _age_s(price, now_s)
     if age_s is None or age_s > max_age_s:
         raise DataError(
-            f"The egress price {price.name} is of {price.as_of or 'an unknown date'}, more than "
-            f"the {max_age_s / SECONDS_PER_DAY:g} days asked for ago. Put today's in a catalogue "
-            "file of your own, with `as_of`, or allow older prices."
+            f"The egress price {price.name} is of {price.as_of or 'an unknown date'}, and may be "
+            f"{max_age_s / SECONDS_PER_DAY:g} days old at most. Put today's in a catalogue file of "
+            "your own, with `as_of`, or allow older prices."
         )
 
 

@@ -177,12 +177,6 @@ class Wan(Asking):
         names = dict.fromkeys([*self.known_regions(), *self.catalogue.regions])
         return [self.catalogue.region(name) for name in names]
 
-    def vm_type_in(self, region: str) -> str:
-        """Return the VM type that plans use in a region; ``""`` where none is known."""
-        if site := self.sites().get(region):
-            return site.vm_type
-        return self.catalogue.default_vm_types.get(region.partition(":")[0], "")
-
     def known_regions(self) -> list[str]:
         """Return the ids of all regions of the graph."""
         return list(self._source.sites())

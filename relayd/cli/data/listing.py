@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from planner.model.aliases import resolve_many
 from planner.model.catalogue import Region
-from planner.model.document import aliases_by_region, link_as_json, region_as_json
+from planner.model.document import link_as_json, regions_as_json
 from planner.model.estimate import Estimate
 from relayd.cli import text
 from relayd.cli.options import wan_of, whole_number
@@ -24,31 +24,17 @@ if TYPE_CHECKING:
 def regions(options: argparse.Namespace) -> int:
     """List regions with their aliases."""
     wan = wan_of(options)
-    aliases = aliases_by_region(wan.catalogue)
-    known, in_graph = _selected(wan, options), set(wan.known_regions())
+    listed = regions_as_json(_selected(wan, options), wan.sites(), wan.catalogue)
     if options.json:
-        listed = [
-            region_as_json(
-                region,
-                wan.vm_type_in(region.id),
-                aliases.get(region.id, []),
-                in_graph=region.id in in_graph,
-            )
-            for region in known
-        ]
         print(json.dumps({"snapshot": asdict(wan.snapshot), "regions": listed}, indent=2))
         return 0
     rows = [
         (
-            region.id,
-            region.city,
-            region.country,
-            region.continent,
-            region.access,
-            wan.vm_type_in(region.id).partition(":")[2],
-            " ".join(aliases.get(region.id, [])),
+            *(region[key] for key in ("id", "city", "country", "continent", "access")),
+            region["vm_type"].partition(":")[2],
+            " ".join(region["aliases"]),
         )
-        for region in known
+        for region in listed
     ]
     header = ("region", "city", "country", "continent", "access", "VM type", "aliases")
     print(text.left_table(header, rows))

@@ -53,14 +53,13 @@ def _selected(catalogue: Catalogue, options: argparse.Namespace) -> list[VmType]
             near = get_close_matches(pattern.rpartition(":")[2], names, n=3)
             remedy = f"Did you mean {' or '.join(near)}?" if near else "Such as m5 or D*_v5."
             raise InputError("type", "is no VM type of the catalogue", value=pattern, remedy=remedy)
-    found = [
+    found = (
         catalogue.vm_types[vm_id]
         for vm_id in catalogue.vm_types
         if (not options.provider or vm_id.partition(":")[0] in options.provider)
         and any(_fits(vm_id, pattern) for pattern in patterns)
-    ]
-    kept = [vm for vm in found if vm.egress_gbps >= least_gbps and vm.vcpus >= least_vcpus]
-    return sorted(kept, key=lambda vm: (vm.price_usd_per_h, vm.id))
+    )
+    return [vm for vm in found if vm.egress_gbps >= least_gbps and vm.vcpus >= least_vcpus]
 
 
 def _fits(vm_id: str, pattern: str) -> bool:

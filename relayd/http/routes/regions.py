@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from planner.model.document import aliases_by_region, region_as_json
+from planner.model.document import regions_as_json
 from relayd.catalogue.loading import content_of
 from relayd.http.models.network import CatalogueAnswer, Regions
 from relayd.http.responses.json_responses import encoded, tagged_response
@@ -21,17 +21,7 @@ async def get_regions(context: RequestContext) -> web.Response:
 
 def _regions(current: Current) -> bytes:
     wan = current.wan
-    aliases = aliases_by_region(wan.catalogue)
-    in_graph = set(wan.known_regions())
-    listed = [
-        region_as_json(
-            region,
-            wan.vm_type_in(region.id),
-            aliases.get(region.id, []),
-            in_graph=region.id in in_graph,
-        )
-        for region in wan.regions()
-    ]
+    listed = regions_as_json(wan.regions(), wan.sites(), wan.catalogue)
     named = {alias: list(members) for alias, members in wan.catalogue.aliases.items()}
     return encoded({"snapshot": current.snapshot, "regions": listed, "aliases": named})
 
