@@ -408,7 +408,8 @@ def _pattern_faults(entry: Entry, field: str, pattern: str, regions: set[str]) -
 
 def _unknown(entry: Entry, field: str, what: str, value: str, known: set[str]) -> Fault:
     close = get_close_matches(value, sorted(known), n=1)
-    remedy = f"Did you mean {close[0]}?" if close else f"Add a `[[{what}]]` with this id."
+    missing = f"a `[[{what}]]` with this id" if what in _MODELS else "it under `[aliases]`"
+    remedy = f"Did you mean {close[0]}?" if close else f"Add {missing}."
     article = "an" if what[0] in "aeiou" else "a"
     problem = f"names {article} {what} that is not in the catalogue"
     return Fault(entry.file, entry.label, field, problem, value, remedy)

@@ -403,6 +403,7 @@ def test_overrides_hold_and_touch_nothing_else(
         ('[aliases]\nhome = ["aws:us-east-11"]', "Did you mean aws:us-east-1?"),
         ("[aliases]\nhome = []", "alias home: must not be empty"),
         ('[aliases]\nhome = "us-eastt"', "Did you mean us-east?"),
+        ('[aliases]\nhome = "nowhere-near"', "Add it under `[aliases]`"),
         (
             '[aliases]\nhome = "other"\nother = "home"',
             "names an alias that is not in the catalogue",
