@@ -9,6 +9,7 @@ import numpy as np
 from planner.model.shared_resources import KINDS, Floats, SiteResources
 
 FULL = 1e-9
+LITTLE = 1e-4
 # Transfers that end within this share of the least time direct end together: steps are few, and
 # the time found is at most about as much too long.
 STEP_SHARE = 0.02
@@ -39,14 +40,14 @@ def fill(resources: SiteResources, paths_gbit: Floats, time_s: float) -> Floats:
     slack = resources.row_vms - used.sum(axis=0)
     growing = np.ones(len(source), dtype=bool)
     speed, level = np.ones(len(source)), 1.0
-    growth = used.sum(axis=0)
-    own = most[source, destination]
+    growth, users = used.sum(axis=0), (used > 0).sum(axis=0)
+    first, own = growth, most[source, destination]
     while growing.any():
         with np.errstate(divide="ignore", invalid="ignore"):
-            room = np.where(growth > FULL * resources.row_vms, slack / growth, np.inf)
+            room = np.where(users > 0, slack / growth, np.inf)
         step = max(0.0, min(float(room.min(initial=np.inf)), float(own[growing].min()) - level))
         if not isfinite(step):
-            break  # what still grows loads no VM to speak of
+            break  # what still grows loads no row
         level += step
         speed[growing] = level
         slack = slack - step * growth
@@ -55,7 +56,11 @@ def fill(resources: SiteResources, paths_gbit: Floats, time_s: float) -> Floats:
         if not stop.any():
             break
         growing &= ~stop
+        users = users - (used[stop] > 0).sum(axis=0)
         growth = growth - used[stop].sum(axis=0)
+        # Where little is left of much, the difference is rounding.
+        little = (users > 0) & (growth < LITTLE * first)
+        growth[little] = used[growing][:, little].sum(axis=0)
     result = np.zeros(paths_gbit.shape[::2])
     result[source, destination] = speed
     return result

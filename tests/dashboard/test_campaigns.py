@@ -108,6 +108,7 @@ def test_progress_arrives_while_the_page_is_open(tmp_path: Path, browser: Browse
             spent.get_by_text("$1.25 of $3.00 (42 %)").wait_for()
             assert "1.5 GB" in spent.inner_text()
             # Nothing is asked for by the clock: only when an event came.
+            page.wait_for_timeout(1_000)  # what that event asked for is done
             count = len(asked)
             page.clock.fast_forward(30_000)
             page.wait_for_timeout(300)
