@@ -16,6 +16,7 @@ from relayd.store.tokens import Scope
 
 ID_KEY = "request_id"
 NDJSON = "application/x-ndjson"
+EVENT_STREAM = "text/event-stream"
 
 
 @dataclass(frozen=True, slots=True)

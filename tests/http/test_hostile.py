@@ -143,7 +143,7 @@ def test_a_body_that_is_too_large_is_refused_before_it_is_read(service: Served) 
         b"POST /v1/plans HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n",
         b"POST /v1/plans HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n"
         b"Transfer-Encoding: chunked\r\n\r\n",
-        b"POST /v1/plans HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        b"POST /v1/plans HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         b"Transfer-Encoding: chunked\r\n\r\nZZ\r\n",
     ],
 )
@@ -170,7 +170,7 @@ def test_a_slow_sender_is_let_go(store: object, service: Served, tmp_path: objec
     timeouts = {"RELAYD_SERVE_READ_TIMEOUT_S": "0.5", "RELAYD_SERVE_IDLE_TIMEOUT_S": "1"}
     with served(store, environment=timeouts) as hurried:
         head = (
-            b"POST /v1/plans HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+            b"POST /v1/plans HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
             b"Content-Length: 28\r\n\r\n"
         )
         with socket.create_connection((hurried.host, hurried.port), 30) as connection:

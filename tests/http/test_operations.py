@@ -156,7 +156,7 @@ def test_requests_in_flight_finish_when_it_is_told_to_stop(store: Path) -> None:
     service = Served(store)
     body = b'{"src":"us-east","dst":"sa"}'
     head = (
-        b"POST /v1/plans HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        b"POST /v1/plans HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         b"Content-Length: %d\r\n\r\n" % len(body)
     )
     with socket.create_connection((service.host, service.port), 60) as connection:
@@ -175,7 +175,7 @@ def test_requests_in_flight_finish_when_it_is_told_to_stop(store: Path) -> None:
 def test_readers_of_events_do_not_hold_up_the_end(store: Path) -> None:
     service = Served(store)
     with socket.create_connection((service.host, service.port), 60) as connection:
-        connection.sendall(b"GET /v1/events HTTP/1.1\r\nHost: x\r\n\r\n")
+        connection.sendall(b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert b"text/event-stream" in connection.recv(65536)
         began_s = time.monotonic()
         assert service.stop() == 0

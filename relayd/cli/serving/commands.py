@@ -24,6 +24,13 @@ def _serve(parser: argparse.ArgumentParser) -> None:
     where.add_argument(
         "--insecure-public", action="store_true", help="allow a public address without TLS"
     )
+    where.add_argument(
+        "--allowed-host",
+        metavar="NAME",
+        action="append",
+        dest="allowed_hosts",
+        help="a name by which the service is reached, beside localhost and addresses; repeatable",
+    )
     how = parser.add_argument_group("how")
     how.add_argument(
         "--require-tokens", action="store_true", help="require tokens even before one exists"

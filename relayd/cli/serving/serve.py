@@ -25,6 +25,7 @@ OPTIONS = (
     "insecure_public",
     "tls_cert",
     "tls_key",
+    "allowed_hosts",
     "require_tokens",
     "workers",
     "fleet",

@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, TypeAdapter
 
+from relayd.http.middleware.browsers import SAFE_METHODS
 from relayd.http.models.problems import Problem
 from relayd.http.models.questions import SCHEMA_NAMES, query_schema, request_schemas
 from relayd.http.responses.json_responses import JSON
@@ -18,18 +19,19 @@ from relayd.questions.registry import QUESTIONS
 from relayd.version import __version__
 
 _REFS = "#/components/schemas/{model}"
-_ALWAYS = (400, 408, 413, 429, 500, 503)
+_ALWAYS = (400, 408, 413, 421, 429, 500, 503)
 _WITH_SCOPE = (401, 403)
 _MEANINGS = {
     304: "Not changed since the ETag given",
     400: "Can't be read",
     401: "Needs a valid token",
-    403: "The token lacks the scope",
+    403: "The token lacks the scope, or it is a page of another origin",
     404: "Nothing is here",
     408: "The body did not come in time",
     409: "Not possible with the data at hand, or not now",
     413: "Too large",
     415: "Wrong type of body",
+    421: "The service does not go by this name",
     422: "Not valid, or no plan meets the limits; see `kind`",
     429: "Too many requests",
     500: "A fault of the service",
@@ -209,6 +211,8 @@ def _responses(route: Route, schemas: _Schemas) -> dict[str, Any]:
     if route.etag:
         responses["304"] = {"description": _MEANINGS[304]}
     statuses = {*_ALWAYS, *route.statuses, 422}
+    if route.method not in SAFE_METHODS:
+        statuses |= {403}
     if route.scope:
         statuses |= {*_WITH_SCOPE}
     if route.method == "POST":

@@ -7,6 +7,7 @@ SECURITY_HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
     "Cache-Control": "no-store",
+    "Cross-Origin-Resource-Policy": "same-origin",
     "Server": "relayd",
 }
 HSTS = ("Strict-Transport-Security", "max-age=31536000")

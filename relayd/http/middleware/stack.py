@@ -1,4 +1,4 @@
-"""Middleware: request ids, access, rate limits, errors, headers, log and metrics."""
+"""Middleware: request ids, browsers, access, rate limits, errors, headers, log and metrics."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from itertools import count
 
 from aiohttp import hdrs, web
 
+from relayd.http.middleware.browsers import SAFE_METHODS, BrowserChecks
 from relayd.http.middleware.headers import HSTS, SECURITY_HEADERS
 from relayd.http.responses.problems import MEDIA_TYPE, ProblemError, encoded, problem_of
-from relayd.http.route import ID_KEY, Route
+from relayd.http.route import EVENT_STREAM, ID_KEY, Route
 from relayd.http.server.service import Service
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -36,11 +37,13 @@ class MiddlewareStack:
         self._service = service
         self._numbers = count(1)
         self._process = secrets.token_hex(4)
-        self._origins = frozenset(service.settings.cors_origins)
+        settings = service.settings
+        self._origins = frozenset(settings.cors_origins)
+        self._browsers = BrowserChecks((settings.host, *settings.allowed_hosts), self._origins)
 
     def around(self, handler: Handler, route: Route | None) -> Handler:
         """Return a handler in all middleware; `route` is None for requests that match none."""
-        service, origins = self._service, self._origins
+        service, origins, browsers = self._service, self._origins, self._browsers
         log, metrics, access, limits = (
             service.log,
             service.metrics,
@@ -50,6 +53,7 @@ class MiddlewareStack:
         template = route.path if route else UNMATCHED
         scope = route.scope if route else None
         is_limited = route is None or not route.unlimited
+        streams = route is not None and route.media_type == EVENT_STREAM
         has_tls = service.settings.tls_cert is not None
         access_log = service.settings.access_log
         clock = time.perf_counter
@@ -61,6 +65,9 @@ class MiddlewareStack:
             caller: object = None
             service.in_flight += 1
             try:
+                browsers.check_host(request)
+                if streams or request.method not in SAFE_METHODS:
+                    browsers.check_origin(request)
                 caller = access.caller(request, scope)
                 if is_limited and (wait_s := limits.wait_s(caller, began_s)):
                     raise _too_many(wait_s)

@@ -17,6 +17,8 @@ Kind: TypeAlias = Literal[
     "method-not-allowed",
     "unauthorized",
     "forbidden",
+    "cross-origin",
+    "misdirected",
     "too-large",
     "media-type",
     "timeout",

@@ -37,6 +37,8 @@ _TITLES: dict[Kind, str] = {
     "method-not-allowed": "This method is not for this path",
     "unauthorized": "A valid token is needed",
     "forbidden": "The token may not do this",
+    "cross-origin": "Pages of this origin may not do this",
+    "misdirected": "The service does not go by this name",
     "too-large": "The request is too large",
     "media-type": "The body is of the wrong type",
     "timeout": "It took too long",

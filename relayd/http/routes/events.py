@@ -11,10 +11,9 @@ from relayd.http.middleware.headers import SECURITY_HEADERS
 from relayd.http.middleware.stack import REQUEST_ID
 from relayd.http.models.events import EventsQuery
 from relayd.http.responses.json_responses import encoded
-from relayd.http.route import RequestContext, Route
+from relayd.http.route import EVENT_STREAM, RequestContext, Route
 from relayd.store.events import Event
 
-EVENT_STREAM = "text/event-stream"
 HEARTBEAT_S = 15.0
 WRITE_TIMEOUT_S = 30.0
 """How long a reader may leave events unread."""

@@ -10,9 +10,8 @@ from aiohttp import web
 from relayd.http.middleware.reading import as_model, read_body, read_query, read_question
 from relayd.http.middleware.stack import MiddlewareStack
 from relayd.http.models.questions import check_limits
-from relayd.http.route import RequestContext, Route
+from relayd.http.route import EVENT_STREAM, RequestContext, Route
 from relayd.http.routes.all import ROUTES
-from relayd.http.routes.events import EVENT_STREAM
 from relayd.http.server.service import Service
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
@@ -16,6 +17,7 @@ from planner.model.units import parse_duration_s
 from relayd.watch.settings import LEAST_INTERVAL_S, MOST_INTERVAL_S, QuietHours, WatchOptions
 from relayd.watch.webhook import Webhook
 
+_HOST_NAME = re.compile(r"[A-Za-z0-9_.-]+")
 PREFIX = "RELAYD_SERVE_"
 TABLE = "serve"
 _WATCH = WatchOptions(0.0)  # its defaults are those of the service
@@ -77,6 +79,9 @@ class ServiceSettings:
         How long requests in flight may take to finish after SIGTERM.
     requests_per_s, burst : float
         Of one token or address; 0 for no limit.
+    allowed_hosts : tuple of str
+        Names of the service beside ``host``, addresses and localhost: requests for others are
+        refused.
     cors_origins : tuple of str
         Pages of these origins may ask from a browser.
     snapshot_max_age_s : float
@@ -121,6 +126,7 @@ class ServiceSettings:
     shutdown_s: float = 20.0
     requests_per_s: float = 0.0
     burst: float = 200.0
+    allowed_hosts: tuple[str, ...] = ()
     cors_origins: tuple[str, ...] = ()
     snapshot_max_age_s: float = 0.0
     refresh_s: float = 2.0
@@ -270,6 +276,15 @@ def _problems(settings: ServiceSettings) -> Any:
         value = getattr(settings, name)
         if not least <= value <= most:
             yield InputError(name, f"must be from {least:g} to {most:g}", value=value)
+    for name in settings.allowed_hosts:
+        if not _HOST_NAME.fullmatch(name):
+            yield InputError(
+                "allowed_hosts",
+                "must be names such as relayd.example",
+                value=name,
+                remedy="Name each one, without scheme and port; `*` would let any page in that "
+                "rebinds its own name to this address.",
+            )
     for origin in settings.cors_origins:
         if origin == "*" or "://" not in origin or origin.count("/") != 2:
             yield InputError(
