@@ -6,6 +6,7 @@ import sys
 
 from planner.model.errors import RelaydError
 from relayd.cli.parser import parse
+from relayd.cli.text import safe_output
 from relayd.cli.wording import worded
 
 
@@ -15,6 +16,11 @@ def main(arguments: list[str] | None = None) -> int:
     0 done, 2 bad input, 3 no feasible plan, 4 data missing or too old, 5 finished in part,
     1 our own fault.
     """
+    with safe_output():
+        return _run(arguments)
+
+
+def _run(arguments: list[str] | None) -> int:
     options = None
     try:
         options = parse(arguments)

@@ -1,15 +1,85 @@
-"""How tables, paragraphs and emphasis look in a terminal."""
+"""How tables, paragraphs and emphasis look in a terminal, and what never reaches one.
+
+Names come from catalogues, samples, files and services, and a terminal obeys the control characters
+in them: it moves the cursor, changes its title or reverses the reading order. Everything that a
+command prints passes :func:`safe_output`, which shows such characters as JSON escapes (RFC 8259,
+7); in JSON they stay what they were.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 import textwrap
-from collections.abc import Sequence
-from typing import TextIO
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from typing import Any, TextIO, cast
 
 BOLD, DIM, GREEN, YELLOW = "1", "2", "32", "33"
 WIDTH = 96
+
+# C0 but tab and line feed, DEL, C1, what changes the reading order (UAX 9), what else ends lines,
+# and halves of surrogate pairs, which no encoding has.
+_UNSAFE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+_ENDS_CELL = re.compile(r"[\t\n]")
+# Tells our own escape sequences from those in names: nobody can know it beforehand.
+_ESCAPE = f"\033{os.urandom(8).hex()}"
+
+
+def neutralised(text: str) -> str:
+    r"""Return text with control characters as escapes such as ``\u001b``."""
+    return _UNSAFE.sub(_escaped, text)
+
+
+@contextmanager
+def safe_output() -> Iterator[None]:
+    """Let no control character of others out of this process, by either standard stream."""
+    with (
+        redirect_stdout(cast(TextIO, _SafeStream(sys.stdout))),
+        redirect_stderr(cast(TextIO, _SafeStream(sys.stderr))),
+    ):
+        yield
+
+
+class _SafeStream:
+    """A text stream that neutralises what is written to it."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        """Write text, with our own escape sequences alone."""
+        parts = (neutralised(part) for part in text.split(_ESCAPE))
+        return self._stream.write("\033".join(parts))
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write lines, one after the other."""
+        for line in lines:
+            self.write(line)
+
+
+def redrawn(line: str = "") -> str:
+    """Return what writes a line over the terminal's present one."""
+    return f"{_ESCAPE}[G{_ESCAPE}[K{line}"
+
+
+def formula_safe(cell: str) -> str:
+    """Return a text cell of CSV that no spreadsheet takes for a formula (OWASP, CSV injection)."""
+    return f"'{cell}" if cell[:1] in ("=", "+", "-", "@", "\t", "\r") else cell
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"
+
+
+def _cell(text: str) -> str:
+    return neutralised(_ENDS_CELL.sub(_escaped, text))
 
 
 def styled(text: str, style: str, stream: TextIO | None = None) -> str:
@@ -17,12 +87,12 @@ def styled(text: str, style: str, stream: TextIO | None = None) -> str:
     shown_on = stream or sys.stdout
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not shown_on.isatty():
         return text
-    return f"\033[{style}m{text}\033[0m"
+    return f"{_ESCAPE}[{style}m{text}{_ESCAPE}[0m"
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return rows under a header: the first column to the left, figures to the right."""
-    cells = [list(header), *(list(row) for row in rows)]
+    cells = [[_cell(cell) for cell in row] for row in (header, *rows)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
     lines = []
     for row in cells:
@@ -35,7 +105,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def left_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return rows of words under a header, all columns to the left."""
-    cells = [list(header), *(list(row) for row in rows)]
+    cells = [[_cell(cell) for cell in row] for row in (header, *rows)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
     lines = [
         "  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in cells

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TextIO
 from planner.model.document import document_of
 from planner.model.errors import InputError
 from relayd.cli.options import wan_of
+from relayd.cli.text import formula_safe
 
 if TYPE_CHECKING:
     from planner.model.network import Network
@@ -53,7 +54,8 @@ def write_csv(network: Network, stream: TextIO) -> None:
     )
     for link in network:
         figures = [getattr(link, name) for name in FIGURES]
-        row: list[object] = [link.src, link.dst, *(figure.expected for figure in figures)]
+        ends = map(formula_safe, (link.src, link.dst))
+        row: list[object] = [*ends, *(figure.expected for figure in figures)]
         row.append("" if link.loss_pct is None else link.loss_pct)
         for figure in figures:
             row += [figure.low, figure.high, figure.source]
@@ -73,11 +75,12 @@ def write_adjacency(network: Network, stream: TextIO) -> None:
     0 where there is no link. ``pandas.read_csv(file, index_col=0)`` reads it.
     """
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(["", *network.sites])
+    names = {site: formula_safe(site) for site in network.sites}
+    writer.writerow(["", *names.values()])
     for src in network.sites:
         links = network.links.get(src, {})
         rates = [links[dst].aggregate_gbps.expected if dst in links else 0 for dst in network.sites]
-        writer.writerow([src, *rates])
+        writer.writerow([names[src], *rates])
 
 
 def write_node_link(network: Network, stream: TextIO) -> None:

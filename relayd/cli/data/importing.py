@@ -16,6 +16,7 @@ from planner.model.errors import InputError
 from planner.model.units import parse_duration_s
 from probes.importers import ImportOptions, read
 from relayd.cli.options import catalogue_of, store_location, whole_number
+from relayd.cli.text import redrawn
 from relayd.settings import load_settings
 from relayd.snapshots.building import make_snapshot
 from relayd.store import Store, open_store
@@ -134,7 +135,7 @@ def _progress(path: Path, options: argparse.Namespace) -> Callable[[int], None] 
         nonlocal last_s
         if time.monotonic() - last_s >= PROGRESS_EVERY_S:
             last_s = time.monotonic()
-            sys.stderr.write(f"\r{path.name}: {rows:,} rows ")
+            sys.stderr.write(redrawn(f"{path.name}: {rows:,} rows"))
             sys.stderr.flush()
 
     return show

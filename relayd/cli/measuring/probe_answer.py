@@ -17,7 +17,7 @@ from relayd.campaigns.caps import cap_json
 from relayd.campaigns.forecast import PHASE_HEADER, CampaignForecast
 from relayd.campaigns.running import CampaignReport
 from relayd.cli.measuring.caps import recreate_lines
-from relayd.cli.text import table
+from relayd.cli.text import redrawn, table
 from relayd.store import Location
 
 LINE_EVERY_S = 10.0
@@ -72,7 +72,7 @@ class ProgressDisplay:
             + f", about {duration_text(now.left_s)} left"
         )
         if self._terminal:
-            sys.stderr.write(f"\r\033[K{line[:118]}")
+            sys.stderr.write(redrawn(line[:118]))
             self._drawn = True
         else:
             sys.stderr.write(line + "\n")
@@ -86,7 +86,7 @@ class ProgressDisplay:
     def end(self) -> None:
         """Clear the line that changes."""
         if self._drawn:
-            sys.stderr.write("\r\033[K")
+            sys.stderr.write(redrawn())
             sys.stderr.flush()
             self._drawn = False
 
