@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http.client import HTTPMessage
 from itertools import permutations
@@ -44,6 +44,8 @@ class Served:
         A file, or the address of a database.
     log : Path, optional
         Beside the file unless given.
+    within : sequence of str
+        Command and arguments that the service runs under, such as ``prlimit``.
     """
 
     def __init__(
@@ -52,11 +54,13 @@ class Served:
         *options: str,
         environment: Mapping[str, str] | None = None,
         log: Path | None = None,
+        within: Sequence[str] = (),
     ) -> None:
         self.log = log or Path(db).with_suffix(".log")
         with self.log.open("ab") as file:
             self.process = subprocess.Popen(
                 [
+                    *within,
                     sys.executable,
                     "-m",
                     "relayd",
@@ -130,9 +134,10 @@ def served(
     *options: str,
     environment: Mapping[str, str] | None = None,
     log: Path | None = None,
+    within: Sequence[str] = (),
 ) -> Iterator[Served]:
     """Run a service for a while; a fault in its log fails the test."""
-    service = Served(db, *options, environment=environment, log=log)
+    service = Served(db, *options, environment=environment, log=log, within=within)
     try:
         yield service
     finally:

@@ -14,18 +14,21 @@ import orjson
 
 FLUSH_AFTER_S = 0.2
 FLUSH_AT = 500
+SAMPLE_EVERY_S = 1.0
 
 
 class Log:
     """A log that does not hold up requests: lines leave together, a fifth of a second later.
 
-    What is at least a warning leaves at once.
+    What is at least a warning leaves at once. Of what others can cause at will there is a line a
+    second, with the number of those left out since the one before.
     """
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr
         self._lines: list[bytes] = []
         self._timer: asyncio.TimerHandle | None = None
+        self._sampled: dict[object, tuple[float, int]] = {}
 
     def info(self, event: str, **members: Any) -> None:
         """Log something usual."""
@@ -42,6 +45,9 @@ class Log:
         caller: object,
     ) -> None:
         """Log a request; its path only if the route has parameters."""
+        left_out = self._left_out(429) if status == 429 else 0
+        if left_out is None:
+            return
         members: dict[str, Any] = {
             "request_id": request_id,
             "method": method,
@@ -52,12 +58,36 @@ class Log:
         }
         if path:
             members["path"] = path
+        if left_out:
+            members["left_out"] = left_out
         self._add("info", "request", members)
 
     def warning(self, event: str, **members: Any) -> None:
         """Log something that needs attention."""
         self._add("warning", event, members)
         self.flush()
+
+    def sampled(
+        self, event: str, source: object = None, error: BaseException | None = None, **members: Any
+    ) -> None:
+        """Log a warning or an error that may come often, once a second.
+
+        Parameters
+        ----------
+        event : str
+        source : hashable, optional
+            What tells it from others that come often; the event unless given.
+        error : BaseException, optional
+        """
+        left_out = self._left_out(source or event)
+        if left_out is None:
+            return
+        if left_out:
+            members["left_out"] = left_out
+        if error is None:
+            self.warning(event, **members)
+        else:
+            self.error(event, error, **members)
 
     def error(self, event: str, error: BaseException, **members: Any) -> None:
         """Log a fault of our own, with where it happened."""
@@ -76,6 +106,16 @@ class Log:
             self._stream.flush()
         except (OSError, ValueError):
             pass  # nobody reads it any more; requests go on
+
+    def _left_out(self, source: object) -> int | None:
+        """Return how many lines were left out before this one; None to leave it out, too."""
+        now_s = time.monotonic()
+        last_s, left_out = self._sampled.get(source, (-SAMPLE_EVERY_S, 0))
+        if now_s - last_s < SAMPLE_EVERY_S:
+            self._sampled[source] = last_s, left_out + 1
+            return None
+        self._sampled[source] = now_s, 0
+        return left_out
 
     def _add(self, level: str, event: str, members: dict[str, Any]) -> None:
         line = {"time": time.time(), "level": level, "event": event, **members}
@@ -101,7 +141,6 @@ class LogHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Log one record."""
-        if record.exc_info and record.exc_info[1] is not None:
-            self._log.error(record.name, record.exc_info[1], message=record.getMessage())
-        else:
-            self._log.warning(record.name, message=record.getMessage())
+        source = record.name, record.pathname, record.lineno
+        error = record.exc_info[1] if record.exc_info else None
+        self._log.sampled(record.name, source, error, message=record.getMessage())

@@ -50,6 +50,7 @@ class MiddlewareStack:
             service.access,
             service.limits,
         )
+        connections = service.connections
         template = route.path if route else UNMATCHED
         scope = route.scope if route else None
         is_limited = route is None or not route.unlimited
@@ -68,6 +69,8 @@ class MiddlewareStack:
                 browsers.check_host(request)
                 if streams or request.method not in SAFE_METHODS:
                     browsers.check_origin(request)
+                if is_limited and connections.are_too_many:
+                    raise _too_many_connections()
                 caller = access.caller(request, scope)
                 if is_limited and (wait_s := limits.wait_s(caller, began_s)):
                     raise _too_many(wait_s)
@@ -79,7 +82,7 @@ class MiddlewareStack:
                 response = _as_response(problem, request_id)
             finally:
                 service.in_flight -= 1
-            if service.is_stopping:
+            if service.is_stopping or connections.are_too_many:
                 response.force_close()
             if not response.prepared:
                 own = response.headers
@@ -139,6 +142,15 @@ def _as_response(problem: ProblemError, request_id: str) -> web.Response:
     if problem.status in (408, 413):
         response.force_close()  # the rest of the body is not wanted
     return response
+
+
+def _too_many_connections() -> ProblemError:
+    return ProblemError(
+        503,
+        "unavailable",
+        "All connections are in use; `max_connections` bounds them.",
+        headers={"Retry-After": "1"},
+    )
 
 
 def _too_many(wait_s: float) -> ProblemError:

@@ -18,6 +18,7 @@ from relayd.http.middleware.access import Access
 from relayd.http.middleware.logs import Log
 from relayd.http.middleware.rate_limits import RateLimits
 from relayd.http.responses.problems import ProblemError
+from relayd.http.server.connections import Connections, most_connections
 from relayd.http.server.current_state import RENEW_AFTER_S, Current, read_current, with_states
 from relayd.http.server.estimate_errors import estimate_errors
 from relayd.http.server.event_stream import EventStream
@@ -69,6 +70,7 @@ class Service:
         self.metrics = Metrics()
         self.access = Access(require=settings.require_tokens)
         self.limits = RateLimits(settings.requests_per_s, settings.burst)
+        self.connections = Connections(most_connections(settings.max_connections), log)
         self.store = StoreAccess(db)
         # Made when first asked for: it takes half as long as all the rest of starting.
         self.openapi, self.documentation = openapi, documentation
@@ -207,6 +209,7 @@ class Service:
         add = self.metrics.gauge
         nothing = float("nan")
         add("http_in_flight", "Requests being answered.", lambda: self.in_flight)
+        add("http_connections", "Open connections.", lambda: len(self.connections))
         add(
             "snapshot_age_seconds",
             "Age of the newest sample that answers rest on.",

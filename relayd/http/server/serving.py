@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
+import socket
 import ssl
 import time
 from collections.abc import Callable, Sequence
@@ -21,6 +22,7 @@ from relayd.http.middleware.headers import SECURITY_HEADERS
 from relayd.http.middleware.logs import Log, LogHandler
 from relayd.http.responses.problems import MEDIA_TYPE, ProblemError, encoded
 from relayd.http.server.app import make_app
+from relayd.http.server.connections import ACCEPTED_AT_ONCE, Connections
 from relayd.http.server.current_state import opener
 from relayd.http.server.service import Service
 from relayd.http.server.settings import ServiceSettings
@@ -30,6 +32,9 @@ MOST_LINE = 8190
 """Bytes of a request line, and of a header."""
 MOST_HEADERS = 64
 BACKLOG = 1024
+"""Connections that may wait to be accepted."""
+HANDSHAKE_TIMEOUT_S = 10.0
+"""Of TLS; a connection counts as one only after it."""
 POLL_EVERY_S = 0.02
 
 
@@ -104,13 +109,18 @@ async def start(
     options: dict[str, Any] = web_server._kwargs
     try:
         server = await loop.create_server(
-            lambda: _Connection(web_server, loop=loop, **options),
+            lambda: _Connection(service.connections, web_server, loop=loop, **options),
             settings.host,
             settings.port,
             ssl=tls,
-            backlog=BACKLOG,
+            ssl_handshake_timeout=HANDSHAKE_TIMEOUT_S if tls else None,
+            backlog=ACCEPTED_AT_ONCE,
             reuse_address=True,
         )
+        for listening in server.sockets:
+            # asyncio accepts as many at once as may wait to be accepted; more may wait.
+            with socket.fromfd(listening.fileno(), listening.family, listening.type) as same:
+                same.listen(BACKLOG)
     except OSError as error:
         await runner.cleanup()
         await service.end()
@@ -152,7 +162,27 @@ async def serve(
 class _Connection(RequestHandler):
     """One client; what can't be read as HTTP gets a problem document, too."""
 
-    __slots__ = ()
+    __slots__ = ("_connections",)
+
+    def __init__(self, connections: Connections, server: web.Server, **options: Any) -> None:
+        super().__init__(server, **options)
+        self._connections = connections
+
+    @property
+    def is_idle(self) -> bool:
+        return self._waiter is not None and not self._waiter.done()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self._connections.opened(self)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        self._connections.closed(self)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        self._connections.used(self)
+        super().data_received(data)
 
     def handle_error(
         self,

@@ -33,6 +33,7 @@ _RANGES: dict[str, tuple[float, float]] = {
     "stream_timeout_s": (0.1, 86_400),
     "idle_timeout_s": (1, 86_400),
     "shutdown_s": (0, 3600),
+    "max_connections": (1, 1e6),
     "requests_per_s": (0, 1e9),
     "burst": (1, 1e9),
     "snapshot_max_age_s": (0, 1e10),
@@ -77,6 +78,9 @@ class ServiceSettings:
         Longest time to send a stream of samples.
     shutdown_s : float
         How long requests in flight may take to finish after SIGTERM.
+    max_connections : int
+        Most open connections, or what the system's limit of open files allows if that is less;
+        beyond it those without a request are closed, the longest idle first.
     requests_per_s, burst : float
         Of one token or address; 0 for no limit.
     allowed_hosts : tuple of str
@@ -124,6 +128,7 @@ class ServiceSettings:
     stream_timeout_s: float = 60.0
     idle_timeout_s: float = 75.0
     shutdown_s: float = 20.0
+    max_connections: int = 10_000
     requests_per_s: float = 0.0
     burst: float = 200.0
     allowed_hosts: tuple[str, ...] = ()

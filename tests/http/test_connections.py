@@ -1,0 +1,90 @@
+"""Connections that do nothing keep nobody else out, and fill no log."""
+
+from __future__ import annotations
+
+import io
+import json
+import resource
+import socket
+from pathlib import Path
+
+import pytest
+
+from relayd.http.middleware.logs import Log
+from relayd.http.server.connections import Connections
+from tests.http.running import served
+
+
+class Connection:
+    """A connection that is idle or not."""
+
+    def __init__(self, *, is_idle: bool) -> None:
+        self.is_idle = is_idle
+        self.is_closed = False
+
+    def force_close(self) -> None:
+        self.is_closed = True
+
+
+def test_more_idle_connections_than_files_leave_health_checks_and_the_log_alone(
+    store: Path,
+) -> None:
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < 4000:
+        pytest.skip(f"needs 4,000 open files of its own, and may have {hard}")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    with served(store, within=("prlimit", "--nofile=1024:1024")) as service:
+        idle: list[socket.socket] = []
+        try:
+            for begun in (b"", b"GET /healthz HT"):
+                for _ in range(1300):
+                    idle.append(socket.create_connection((service.host, service.port), 20))
+                    idle[-1].sendall(begun)
+                assert service.get("/readyz").status == 200
+                assert service.get("/v1/plans?src=us-east&dst=sa").status == 200
+        finally:
+            for connection in idle:
+                connection.close()
+        closed = [line for line in service.lines() if line["event"] == "connection closed"]
+    assert closed[0]["why"] == "idle"
+    assert 500 < closed[0]["most"] < 1024
+    assert service.log.stat().st_size < 20_000
+
+
+def test_the_longest_idle_goes_first_and_health_checks_have_connections_of_their_own() -> None:
+    connections = Connections(3, Log(io.StringIO()))
+    busy, first, second = (Connection(is_idle=idle) for idle in (False, True, True))
+    for each in (busy, first, second):
+        connections.opened(each)
+    connections.used(first)
+    connections.opened(Connection(is_idle=False))
+    assert (first.is_closed, second.is_closed, len(connections)) == (False, True, 3)
+    connections.opened(Connection(is_idle=False))
+    assert len(connections) == 3
+    more = [Connection(is_idle=False) for _ in range(100)]
+    for each in more:
+        connections.opened(each)
+    assert connections.are_too_many
+    assert first.is_closed
+    refused = [each.is_closed for each in more]
+    assert refused == sorted(refused)
+    assert 20 < refused.count(False) < 40
+    assert not busy.is_closed
+
+
+def test_lines_that_others_cause_are_sampled_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter([100.0] * 3 + [100.5] * 3 + [100.9] * 3 + [101.1] * 3)
+    monkeypatch.setattr("time.monotonic", lambda: next(clock))
+    stream = io.StringIO()
+    log = Log(stream)
+    for _ in range(4):
+        log.sampled("connection closed", why="idle")
+        log.sampled("other")
+        log.request("id", "GET", "/", "", 429, 0.1, "127.0.0.1")
+        log.request("id", "GET", "/", "", 200, 0.1, "127.0.0.1")
+    log.flush()
+    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+    for event, status in (("connection closed", None), ("other", None), ("request", 429)):
+        of_kind = [x for x in lines if (x["event"], x.get("status")) == (event, status)]
+        assert [x.get("left_out") for x in of_kind] == [None, 2]
+    assert [x["status"] for x in lines if x["event"] == "request"].count(200) == 4
