@@ -342,7 +342,7 @@ def test_switches_across_parts_are_counted(tmp_path: Path) -> None:
                 )
             )
     db = stored(tmp_path / "weeks.db", samples)
-    total = relayd.backtest(db, step_s=HOUR_S, objective="time", pairs=["azure>aws"]).total
+    total = relayd.backtest(db, step_s=3 * HOUR_S, objective="time", pairs=["azure>aws"]).total
     assert total.of("hindsight").switches == 2
     assert total.of("relayd").switches == 2
     assert 0.3 < (total.relayed or 0) < 0.36
@@ -434,7 +434,7 @@ def test_a_cluster_gives_the_same_digits(tmp_path: Path) -> None:
 
     def replayed(dask: str | None) -> str:
         return relayd.backtest(
-            db, step_s=600.0, connections=CONNECTIONS, objective="time", dask=dask
+            db, step_s=1800.0, connections=CONNECTIONS, objective="time", dask=dask
         ).model_dump_json()
 
     here = replayed(None)

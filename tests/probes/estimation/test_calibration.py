@@ -10,7 +10,7 @@ from tests.probes.estimation.cross_validation import Judged, cross_validated
 
 FEWEST = 50
 # Median errors of inferred links at version 0.1, by the same test: 4.4, 3.8 and 3.6 %.
-MOST_ERROR = {9: 0.044, 40: 0.038, 200: 0.036}
+MOST_ERROR = {9: 0.044, 200: 0.036}
 
 
 def check(judged: Judged) -> None:
@@ -30,7 +30,7 @@ def check(judged: Judged) -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("count", [9, 40, 200])
+@pytest.mark.parametrize("count", [9, 200])
 def test_nine_of_ten_later_tests_fall_within_the_bounds(count: int) -> None:
     found = cross_validated(count)
     assert len(found.inferred.errors) > 10_000

@@ -72,6 +72,7 @@ def test_measured_beats_inferred_beats_baseline() -> None:
     assert back.aggregate_gbps.source == "baseline"
 
 
+@settings(max_examples=examples(30), deadline=None)
 @given(st.floats(0.5, 12.0), st.floats(5.0, 400.0), st.sampled_from([5.0, 10.0, 60.0]))
 def test_slow_start_is_taken_out_of_a_short_test(
     steady_gbps: float, rtt_ms: float, duration_s: float

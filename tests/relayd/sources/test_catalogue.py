@@ -342,7 +342,7 @@ FIGURES = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=examples(20), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(10), deadline=None, suppress_health_check=list(HealthCheck))
 @given(entries=st.dictionaries(NAMES, FIGURES, max_size=4))
 def test_overrides_hold_and_touch_nothing_else(
     entries: dict[str, dict[str, float]], write: Write, built_in: Catalogue
@@ -471,7 +471,7 @@ SCALARS = st.sampled_from(
 LINES = re.findall(r"^\w+ = .*[^\[\n]$", EXAMPLE, re.MULTILINE)
 
 
-@settings(max_examples=examples(150), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(line=st.sampled_from(LINES), scalar=SCALARS)
 def test_any_value_in_any_field_loads_or_is_a_clear_error(
     line: str, scalar: str, write: Write
