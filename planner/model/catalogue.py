@@ -7,7 +7,7 @@ user's own on top.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from math import inf
 from typing import NamedTuple
@@ -167,6 +167,12 @@ class Catalogue:
     vm_price_ratios : mapping
         Region to what VMs cost there, as a multiple of their price in the provider's first US
         region. 1 elsewhere.
+    vm_prices : mapping
+        VM type to region to USD for an hour, where the price there is known; goes before the type's
+        price and the region's ratio.
+    discounts : mapping
+        What a contract takes off, as a share (0.3 is 30 %) of ``egress`` or ``vm`` prices: by
+        provider, region or VM type. ``rule NAME`` and ``TYPE in REGION`` stand for one price.
     """
 
     regions: dict[str, Region]
@@ -176,6 +182,8 @@ class Catalogue:
     egress_prices: tuple[EgressPrice, ...]
     digest: str = ""
     vm_price_ratios: Mapping[str, float] = field(default_factory=dict)
+    vm_prices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    discounts: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     _rules: dict[str, list[_Rule]] = field(
         default_factory=dict, init=False, compare=False, repr=False
     )
@@ -183,6 +191,9 @@ class Catalogue:
         default_factory=dict, init=False, compare=False, repr=False
     )
     _price_of_pair: dict[tuple[str, str], EgressPrice] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
+    _discounted: dict[tuple[str, float], EgressPrice] = field(
         default_factory=dict, init=False, compare=False, repr=False
     )
 
@@ -231,7 +242,13 @@ class Catalogue:
         vm_type = self.vm_types.get(type_id)
         if vm_type is None:
             return 0.0
-        return vm_type.price_usd_per_h * self.vm_price_ratios.get(region_id, 1.0)
+        usd_per_h = self.vm_prices.get(type_id, {}).get(region_id)
+        if usd_per_h is None:
+            usd_per_h = vm_type.price_usd_per_h * self.vm_price_ratios.get(region_id, 1.0)
+        if not self.discounts:
+            return usd_per_h
+        subjects = (f"{type_id} in {region_id}", type_id, region_id, vm_type.provider)
+        return usd_per_h * (1 - self._discount("vm", subjects))
 
     def near_vm_types(self, provider: str, type_id: str) -> str:
         """Return what to write in place of an id that is not in the catalogue, for an error."""
@@ -247,7 +264,7 @@ class Catalogue:
         )
 
     def egress_price(self, source_id: str, destination_id: str) -> EgressPrice:
-        """Return the price entry for traffic from one region to another.
+        """Return the price entry for traffic from one region to another, less discounts.
 
         Raises
         ------
@@ -260,12 +277,35 @@ class Catalogue:
         source, destination = self.region(source_id), self.region(destination_id)
         for rule in self._rules_that_start_at(source):
             if rule.destinations.cover(destination, source):
-                self._price_of_pair[pair] = rule.price
-                return rule.price
+                price = self._less_discount(rule.price, source_id)
+                self._price_of_pair[pair] = price
+                return price
         raise DataError(
             f"No egress price is known from {source_id} to {destination_id}. Add an "
             "`[[egress]]` entry that covers it to your catalogue file."
         )
+
+    def _discount(self, kind: str, subjects: Iterable[str]) -> float:
+        """Return the share that is taken off: the first subject that has one decides."""
+        for subject in subjects:
+            share = self.discounts.get(subject, {}).get(kind)
+            if share is not None:
+                return share
+        return 0.0
+
+    def _less_discount(self, price: EgressPrice, source_id: str) -> EgressPrice:
+        """Return a price less its source's discount; the same object for the same price."""
+        provider = source_id.partition(":")[0]
+        share = self._discount("egress", (f"rule {price.name}", source_id, provider))
+        if not share:
+            return price
+        found = self._discounted.get((price.name, share))
+        if found is None:
+            tiers = tuple(Tier(t.usd_per_gb * (1 - share), t.up_to_gb) for t in price.tiers)
+            source = f"{price.source}; less a discount of {share:.4g}"
+            found = replace(price, tiers=tiers, source=source)
+            self._discounted[price.name, share] = found
+        return found
 
     def _rules_that_start_at(self, source: Region) -> list[_Rule]:
         """Return the rules for traffic from a region, the one that goes first in front.

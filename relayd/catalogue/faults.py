@@ -1,14 +1,29 @@
-"""Error messages for wrong entries of catalogue files: where, what, and the remedy."""
+"""Catalogue files, their entries, and error messages for wrong ones: where, what, the remedy."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from planner.model.catalogue import CONTINENTS
 from planner.model.errors import CatalogueError
 
 _SHOWN = 3
+
+Layer: TypeAlias = Literal["built-in", "overlay", "user"]
+
+
+class CatalogueFile(NamedTuple):
+    """A file as read: its name as the user spells it, and its content."""
+
+    name: str
+    document: Mapping[str, object]
+    layer: Layer
+
+    @property
+    def listed(self) -> bool:
+        """Whether it is a provider's list, which what was measured of an entry goes before."""
+        return self.layer == "built-in" and self.name.endswith(".csv")
 
 
 class Entry(NamedTuple):
@@ -62,7 +77,7 @@ def as_fault(entry: Entry, detail: Any, fields: Iterable[str]) -> Fault:
     elif kind == "less_than_equal" and leaf.endswith("_gbps"):
         remedy = "Throughput is in Gbit/s here: 1 Gbit/s is 1000 Mbit/s."
     elif kind.startswith(("greater", "less", "string_too")):
-        remedy = remedy.format(**{"ge": "", "gt": "", "le": "", **context})
+        remedy = remedy.format(**{"ge": "", "gt": "", "le": "", "lt": "", **context})
     elif kind == "literal_error":
         remedy = f"Use one of {', '.join(CONTINENTS)}, or leave it out."
     return Fault(entry.file, entry.label, field, problem.format(**context), value, remedy)
@@ -78,6 +93,7 @@ _WORDS = {
     "finite_number": ("must be a finite number", "Write a finite figure, or leave it out."),
     "greater_than": ("must be greater than {gt:g}", "Write a figure above {gt:g}."),
     "greater_than_equal": ("must not be below {ge:g}", "Write {ge:g} or more."),
+    "less_than": ("must be below {lt:g}", "Write a share: 0.3 is 30 %."),
     "less_than_equal": ("must not be above {le:g}", "Write {le:g} or less; check the unit."),
     "too_short": ("must not be empty", "Name at least one."),
     "string_too_long": ("is too long", "Keep it under {max_length} characters."),

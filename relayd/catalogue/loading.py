@@ -1,4 +1,4 @@
-"""Loads the catalogue: the built-in tables, with a user's files on top.
+"""Loads the catalogue: the built-in tables, imported prices on top, then a user's files.
 
 Reading TOML and checking it takes over 100 ms, so the checked result is kept as JSON in the
 user's cache folder, under the digest of the files it was made from. The cache only saves time:
@@ -19,7 +19,9 @@ from typing import Any, NamedTuple
 
 from planner.model.catalogue import Catalogue, EgressPrice, Region, Tier, VmType
 from planner.model.errors import CatalogueError
-from relayd.catalogue.vm_table import VmTable, lines_of
+from relayd.catalogue.faults import CatalogueFile, Layer
+from relayd.catalogue.overlays import overlays_in_force
+from relayd.catalogue.vm_table import VmPriceTable, VmTable, lines_of, price_lines_of
 
 BUILT_IN = (
     "regions.toml",
@@ -31,24 +33,29 @@ BUILT_IN = (
     "egress-prices.toml",
 )
 # Part of the digest: raise it when the same files have come to mean something else.
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 _RULES = Path(__file__).with_name("schema.py")
 _CACHES_KEPT = 8
+_LINES = ("vm_types", "vm_prices")
 
 
 class _Source(NamedTuple):
     name: str
     content: bytes
-    built_in: bool
+    layer: Layer
 
 
-def load_catalogue(user_files: Sequence[Path] = ()) -> Catalogue:
-    """Load the built-in catalogue, extended and overridden by a user's files.
+def load_catalogue(
+    user_files: Sequence[Path] = (), overlays: Sequence[Path] | None = None
+) -> Catalogue:
+    """Load the built-in catalogue, extended and overridden by imports and by a user's files.
 
     Parameters
     ----------
     user_files : sequence of Path
         TOML files; ``docs/catalogue.md`` describes them.
+    overlays : sequence of Path, optional
+        What ``relayd catalogue`` imported, the oldest first; by default all that is in force.
 
     Returns
     -------
@@ -61,9 +68,7 @@ def load_catalogue(user_files: Sequence[Path] = ()) -> Catalogue:
         If a file can't be read, is not TOML, breaks a rule (names the entry, field, value and
         remedy), or if two of the user's files contradict each other.
     """
-    folder = built_in_folder()
-    files = [_Source(name, _content(folder / name), True) for name in BUILT_IN]
-    files += [_Source(str(path), _content(path), False) for path in dict.fromkeys(user_files)]
+    files = _sources(user_files, overlays)
     digest = _digest(files)
     cache = _cache_folder()
     if cache is not None and (cached := _from_cache(cache, digest)) is not None:
@@ -74,11 +79,24 @@ def load_catalogue(user_files: Sequence[Path] = ()) -> Catalogue:
     return _catalogue_of(content, digest)
 
 
+def documents_in_force(user_files: Sequence[Path] = ()) -> list[CatalogueFile]:
+    """Return all files of the catalogue as they were read, the lowest layer first."""
+    return _as_documents(_sources(user_files, None))
+
+
 def built_in_folder() -> Path:
     """Return the folder of the built-in tables: ``configs/`` in a checkout, else in the package."""
     package = Path(__file__).resolve().parents[1]
     packaged = package / "_configs"
     return packaged if packaged.is_dir() else package.parent / "configs"
+
+
+def _sources(user_files: Sequence[Path], overlays: Sequence[Path] | None) -> list[_Source]:
+    folder = built_in_folder()
+    imported = overlays_in_force() if overlays is None else overlays
+    files = [_Source(name, _content(folder / name), "built-in") for name in BUILT_IN]
+    files += [_Source(str(path), _content(path), "overlay") for path in imported]
+    return files + [_Source(str(p), _content(p), "user") for p in dict.fromkeys(user_files)]
 
 
 def _content(path: Path) -> bytes:
@@ -98,17 +116,19 @@ def _digest(files: Sequence[_Source]) -> str:
     for file in files:
         # The name is told apart from its folder: it ends up in the catalogue as a source.
         name = os.path.basename(file.name)  # noqa: PTH119 - five times faster than Path.name
-        digest.update(f"\n{name!r} {file.built_in} {len(file.content)}\n".encode())
+        digest.update(f"\n{name!r} {file.layer} {len(file.content)}\n".encode())
         digest.update(file.content)
     return digest.hexdigest()
 
 
 def _checked(files: Sequence[_Source]) -> dict[str, Any]:
-    from relayd.catalogue.schema import CatalogueFile, check
+    from relayd.catalogue.schema import check
 
-    return check(
-        [CatalogueFile(f.name, _document(f), f.built_in, f.name.endswith(".csv")) for f in files]
-    )
+    return check(_as_documents(files))
+
+
+def _as_documents(files: Sequence[_Source]) -> list[CatalogueFile]:
+    return [CatalogueFile(f.name, _document(f), f.layer) for f in files]
 
 
 def _document(file: _Source) -> dict[str, Any]:
@@ -116,7 +136,7 @@ def _document(file: _Source) -> dict[str, Any]:
 
     from relayd.catalogue.lists import document_of_list
 
-    if file.built_in and file.name.endswith(".csv"):
+    if file.layer == "built-in" and file.name.endswith(".csv"):
         return document_of_list(file.name, file.content.decode())
     try:
         return tomllib.loads(file.content.decode("utf-8-sig"))
@@ -147,8 +167,11 @@ def _document(file: _Source) -> dict[str, Any]:
 
 def catalogue_of(content: Mapping[str, Any], digest: str) -> Catalogue:
     """Make a catalogue of plain values, the inverse of :func:`content_of`."""
-    vm_types = lines_of(VmType(*row) for row in content["vm_types"])
-    return _catalogue_of({**content, "vm_types": vm_types}, digest)
+    lines = {
+        "vm_types": lines_of(VmType(*row) for row in content["vm_types"]),
+        "vm_prices": price_lines_of(content.get("vm_prices", {})),
+    }
+    return _catalogue_of({**content, **lines}, digest)
 
 
 def _catalogue_of(content: Mapping[str, Any], digest: str) -> Catalogue:
@@ -173,6 +196,8 @@ def _catalogue_of(content: Mapping[str, Any], digest: str) -> Catalogue:
         egress_prices=prices,
         digest=digest,
         vm_price_ratios=content["vm_price_ratios"],
+        vm_prices=VmPriceTable(content["vm_prices"]),
+        discounts=content.get("discounts", {}),
     )
 
 
@@ -184,6 +209,8 @@ def content_of(catalogue: Catalogue) -> dict[str, Any]:
         "vm_types": [list(astuple(vm_type)) for vm_type in catalogue.vm_types.values()],
         "default_vm_types": dict(catalogue.default_vm_types),
         "vm_price_ratios": dict(catalogue.vm_price_ratios),
+        "vm_prices": {name: dict(prices) for name, prices in catalogue.vm_prices.items()},
+        "discounts": {subject: dict(shares) for subject, shares in catalogue.discounts.items()},
         "egress": [
             [
                 price.name,
@@ -227,10 +254,11 @@ def _from_cache(folder: Path, digest: str) -> Catalogue | None:
         checksum, _, payload = _cache_file(folder, digest).read_bytes().partition(b"\n")
         if checksum != _checksum(payload, digest):
             return None
-        # The VM types follow as lines, which are left unread.
-        rest, line_break, vm_types = payload.decode().partition("\n")
-        content = {**json.loads(rest), "vm_types": line_break + vm_types}
-        return _catalogue_of(content, digest)
+        # The VM types and their prices follow as lines, which are left unread.
+        rest, _, lines = payload.decode().partition("\n")
+        vm_types, _, vm_prices = f"\n{lines}".partition("\n\n")
+        content = {"vm_types": f"{vm_types}\n", "vm_prices": f"\n{vm_prices}"}
+        return _catalogue_of({**json.loads(rest), **content}, digest)
     except (OSError, ValueError, TypeError, LookupError, AttributeError):
         return None
 
@@ -238,8 +266,9 @@ def _from_cache(folder: Path, digest: str) -> Catalogue | None:
 def _to_cache(folder: Path, digest: str, content: dict[str, Any]) -> None:
     from tempfile import mkdtemp
 
-    rest = {part: values for part, values in content.items() if part != "vm_types"}
-    payload = (json.dumps(rest, separators=(",", ":")) + content["vm_types"]).encode()
+    rest = {part: values for part, values in content.items() if part not in _LINES}
+    lines = [json.dumps(rest, separators=(",", ":")), *(content[part] for part in _LINES)]
+    payload = "".join(lines).encode()
     with suppress(OSError):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         older = sorted(folder.glob("catalogue-*.json"), key=lambda path: path.stat().st_mtime)

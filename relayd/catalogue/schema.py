@@ -1,7 +1,8 @@
 """The schema of catalogue files, and the checks across their entries.
 
-A document holds any of ``[[region]]``, ``[aliases]``, ``[[vm_type]]``, ``[default_vm_types]``
-and ``[[egress]]``. Imported only when files have changed since they were last checked.
+A document holds any of ``[[region]]``, ``[aliases]``, ``[[vm_type]]``, ``[default_vm_types]``,
+``[[vm_price]]``, ``[vm_price_ratios]``, ``[[egress]]`` and ``[discounts]``.
+Imported only when files have changed since they were last checked.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import PurePath
-from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -17,8 +18,8 @@ from planner.model.backbone import HUBS_OF_AREA
 from planner.model.catalogue import CONTINENTS, VmType
 from planner.model.errors import CatalogueError
 from planner.model.units import GB_PER_GIB
-from relayd.catalogue.faults import Entry, Fault, as_fault, raise_if_any
-from relayd.catalogue.vm_table import lines_of
+from relayd.catalogue.faults import CatalogueFile, Entry, Fault, as_fault, raise_if_any
+from relayd.catalogue.vm_table import lines_of, price_lines_of
 
 _RESERVED_PROVIDERS = {"provider", "country", "continent", "city", "set"}
 
@@ -68,6 +69,30 @@ class VmTypeEntry(_Table):
     tier1_gbps: _Gbps | None = None
 
 
+class VmPriceEntry(_Table):
+    """A ``[[vm_price]]``: what a VM type costs in some regions of its provider."""
+
+    type: RegionId
+    usd_per_h: Annotated[dict[_Text, _Price], Field(min_length=1)]
+    source: _Text = ""
+    as_of: _Date | None = None
+
+    def by_region(self) -> dict[str, float]:
+        """Return USD for an hour by the region's id; names stand for the type's provider's."""
+        provider = self.type.partition(":")[0]
+        return {
+            name if ":" in name else f"{provider}:{name}": usd
+            for name, usd in self.usd_per_h.items()
+        }
+
+
+class DiscountEntry(_Table):
+    """An entry of ``[discounts]``: shares that a contract takes off."""
+
+    egress: Annotated[float, Field(ge=0, lt=1)] | None = None
+    vm: Annotated[float, Field(ge=0, lt=1)] | None = None
+
+
 class TierEntry(_Table):
     """One tier of an ``[[egress]]``."""
 
@@ -98,6 +123,8 @@ class EgressEntry(_Table):
     tiers: Annotated[list[TierEntry], Field(min_length=1)] | None = None
     source: _Text = ""
     as_of: _Date | None = None
+    # The rule whose price an import stated more exactly: a user's own price for it goes before.
+    in_place_of: _Text = ""
 
 
 _PlainName: TypeAdapter[str] = TypeAdapter(
@@ -113,38 +140,26 @@ _TypeId: TypeAdapter[str] = TypeAdapter(RegionId, config=ConfigDict(strict=True)
 _MODELS: dict[str, type[_Table]] = {
     "region": RegionEntry,
     "vm_type": VmTypeEntry,
+    "vm_price": VmPriceEntry,
     "egress": EgressEntry,
 }
+_SOURCED = {"vm_type", "vm_price", "egress"}
 _PRICES = ("usd_per_gb", "usd_per_gib", "tiers")
-_KEY = {"region": "id", "vm_type": "id", "egress": "name"}
+_KEY = {"region": "id", "vm_type": "id", "vm_price": "type", "egress": "name"}
 _TABLES = {
     "aliases": "alias",
     "default_vm_types": "default_vm_types",
     "vm_price_ratios": "vm_price_ratios",
+    "discounts": "discount",
 }
-
-
-class CatalogueFile(NamedTuple):
-    """A file as read: its name as the user spells it, and its content.
-
-    Attributes
-    ----------
-    built_in : bool
-    listed : bool
-        Whether it is a provider's list, which what was measured of an entry goes before.
-    """
-
-    name: str
-    document: Mapping[str, object]
-    built_in: bool
-    listed: bool = False
 
 
 def check(files: Sequence[CatalogueFile]) -> dict[str, Any]:
     """Merge catalogue files, check the result, and return it as plain JSON values.
 
-    A later layer (the user's files) extends an earlier one (ours) or overrides its entries field
-    by field; within a layer the order of files does not matter, except that of price rules.
+    A later layer (each overlay, then the user's files) extends the earlier ones or overrides their
+    entries field by field; within a layer the order of files does not matter, except that of price
+    rules.
 
     Raises
     ------
@@ -153,20 +168,55 @@ def check(files: Sequence[CatalogueFile]) -> dict[str, Any]:
         define an entry differently.
     """
     faults: list[Fault] = []
-    listed = _layer([f for f in files if f.built_in and f.listed], faults)
-    ours = listed | _layer([f for f in files if f.built_in and not f.listed], faults)
-    theirs = _layer([f for f in files if not f.built_in], faults)
+    listed = _layer([f for f in files if f.listed], faults)
+    ours = listed | _layer([f for f in files if f.layer == "built-in" and not f.listed], faults)
+    overlays = [_layer([f], faults) for f in files if f.layer == "overlay"]
+    theirs = _layer([f for f in files if f.layer == "user"], faults)
     raise_if_any(faults)
     merged = {**ours}
-    for key, entry in theirs.items():
-        merged[key] = _overriding(ours[key], entry) if key in ours else _sourced(entry)
+    for layer in overlays:
+        _lay(layer, merged)
+    _make_way(merged, theirs)
+    _lay(theirs, merged)
     models: dict[tuple[str, str], Any] = {}
     for entry in merged.values():
         faults.extend(_faults_inside(entry, models))
     raise_if_any(faults)
     faults.extend(_faults_between(merged, models, ours, theirs))
     raise_if_any(faults)
-    return _plain(merged, models)
+    return _plain(merged, models, theirs)
+
+
+def _lay(layer: Mapping[tuple[str, str], Entry], merged: dict[tuple[str, str], Entry]) -> None:
+    """Put a layer on top of what has been merged."""
+    for key, entry in layer.items():
+        merged[key] = _overriding(merged[key], entry) if key in merged else _sourced(entry)
+
+
+def _make_way(
+    merged: dict[tuple[str, str], Entry], theirs: Mapping[tuple[str, str], Entry]
+) -> None:
+    """Remove the more exact prices of imports for what a user's file states a price of its own."""
+    stated = {
+        (kind, key)
+        for (kind, key), entry in theirs.items()
+        if not isinstance(entry.value, dict) or {"price_usd_per_h", *_PRICES} & entry.value.keys()
+    }
+    for (kind, key), entry in list(merged.items()):
+        if kind == "egress" and ("egress", entry.value.get("in_place_of")) in stated:
+            del merged[kind, key]
+        elif kind == "vm_price":
+            provider = key.partition(":")[0]
+            kept = {
+                region: usd
+                for region, usd in _by_region(entry).items()
+                if ("vm_type", key) not in stated
+                and ("vm_price_ratios", f"{provider}:{region.rpartition(':')[2]}") not in stated
+            }
+            if kept:
+                merged[kind, key] = entry._replace(value={**entry.value, "usd_per_h": kept})
+            else:
+                del merged[kind, key]
 
 
 # --- reading files into entries ---------------------------------------------------------------
@@ -194,6 +244,8 @@ def _layer(files: Sequence[CatalogueFile], faults: list[Fault]) -> dict[tuple[st
 
 def _entries(file: CatalogueFile, faults: list[Fault]) -> Iterator[Entry]:
     for kind, content in file.document.items():
+        if kind == "overlay" and file.layer == "overlay":
+            continue  # says where the file is from
         if kind in _TABLES:
             if isinstance(content, dict):
                 yield from (Entry(_TABLES[kind], k, v, file.name) for k, v in content.items())
@@ -229,23 +281,30 @@ def _difference(one: Entry, other: Entry) -> str:
 
 
 def _overriding(ours: Entry, theirs: Entry) -> Entry:
-    """Override a built-in entry by a user's, field by field; figures keep their sources."""
-    if not isinstance(theirs.value, dict):
+    """Override an entry by one of a later layer, field by field; figures keep their sources."""
+    if not isinstance(theirs.value, dict) or not isinstance(ours.value, dict):
         return theirs
     value = {**ours.value, **theirs.value}
+    if isinstance(by_region := theirs.value.get("usd_per_h"), dict):
+        value["usd_per_h"] = {**_by_region(ours), **by_region}
     if stated := [price for price in _PRICES if price in theirs.value]:
         for price in set(_PRICES).difference(stated):
             value.pop(price, None)
     if "as_of" not in theirs.value:
         value.pop("as_of", None)
-    if ours.kind != "region" and "source" not in theirs.value:
+    if ours.kind in _SOURCED and "source" not in theirs.value:
         set_here = ", ".join(f for f in theirs.value if f not in {"as_of", _KEY[ours.kind]})
         value["source"] = f"{_dated(ours.value)}; {set_here} from {PurePath(theirs.file).name}"
     return theirs._replace(value=value)
 
 
+def _by_region(entry: Entry) -> Mapping[str, Any]:
+    stated = entry.value.get("usd_per_h")
+    return stated if isinstance(stated, dict) else {}
+
+
 def _sourced(entry: Entry) -> Entry:
-    if entry.kind in {"vm_type", "egress"} and not entry.value.get("source"):
+    if entry.kind in _SOURCED and not entry.value.get("source"):
         return entry._replace(value={**entry.value, "source": PurePath(entry.file).name})
     return entry
 
@@ -262,7 +321,9 @@ def _faults_inside(entry: Entry, models: dict[tuple[str, str], Any]) -> Iterator
     """Check one entry by itself, and add it to `models` if it is valid."""
     key = entry.kind, entry.key
     try:
-        if entry.kind in _MODELS:
+        if entry.kind == "discount":
+            models[key] = DiscountEntry.model_validate(entry.value)
+        elif entry.kind in _MODELS:
             models[key] = _MODELS[entry.kind].model_validate(entry.value)
         else:
             models[key] = _plain_value(entry)
@@ -289,7 +350,8 @@ def _plain_value(entry: Entry) -> Any:
 
 
 def _fields(entry: Entry, location: Sequence[object]) -> list[str]:
-    model = TierEntry if "tiers" in location else _MODELS.get(entry.kind, _Table)
+    models: dict[str, type[_Table]] = {**_MODELS, "discount": DiscountEntry}
+    model = TierEntry if "tiers" in location else models.get(entry.kind, _Table)
     return [field.alias or name for name, field in model.model_fields.items()]
 
 
@@ -374,6 +436,17 @@ def _faults_between(
         elif kind == "default_vm_types":
             if model not in vm_types:
                 yield _unknown(entry, "", "vm_type", model, vm_types)
+        elif kind == "vm_price":
+            if key not in vm_types:
+                yield _unknown(entry, "", "vm_type", key, vm_types)
+            for region in model.by_region().keys() - regions:
+                yield _unknown(entry, "usd_per_h", "region", region, regions)
+        elif kind == "discount":
+            known = {name.partition(":")[0] for name in regions} | regions | vm_types
+            if key not in known:
+                remedy = "Write a provider, such as aws, or the id of a region or VM type."
+                problem = "is no provider, region or VM type of the catalogue"
+                yield Fault(entry.file, entry.label, "", problem, None, remedy)
         elif kind == "egress":
             for pattern in model.sources:
                 yield from _pattern_faults(entry, "from", pattern, regions)
@@ -419,7 +492,9 @@ def _unknown(entry: Entry, field: str, what: str, value: str, known: set[str]) -
 
 
 def _plain(
-    merged: Mapping[tuple[str, str], Entry], models: Mapping[tuple[str, str], Any]
+    merged: Mapping[tuple[str, str], Entry],
+    models: Mapping[tuple[str, str], Any],
+    theirs: Mapping[tuple[str, str], Entry],
 ) -> dict[str, Any]:
     result: dict[str, Any] = {
         "regions": [],
@@ -427,8 +502,10 @@ def _plain(
         "vm_price_ratios": {},
         "default_vm_types": {},
         "egress": [],
+        "discounts": {},
     }
     vm_types: list[VmType] = []
+    vm_prices: dict[str, dict[str, float]] = {}
     for (kind, key), entry in merged.items():
         model = models[kind, key]
         if kind == "alias":
@@ -445,6 +522,10 @@ def _plain(
         elif kind == "vm_type":
             row = model.model_dump(exclude={"as_of"})
             vm_types.append(VmType(**{**row, "source": _dated(entry.value)}))
+        elif kind == "vm_price":
+            vm_prices[key] = model.by_region()
+        elif kind == "discount":
+            result["discounts"][key] = model.model_dump(exclude_none=True)
         else:
             flat = TierEntry(usd_per_gb=model.usd_per_gb, usd_per_gib=model.usd_per_gib)
             tiers = model.tiers or [flat]
@@ -459,4 +540,20 @@ def _plain(
                 ]
             )
     result["vm_types"] = lines_of(vm_types)
+    result["vm_prices"] = price_lines_of(vm_prices)
+    if result["discounts"]:
+        for subject, of in _agreed(theirs):
+            result["discounts"].setdefault(subject, {}).setdefault(of, 0.0)
     return result
+
+
+def _agreed(theirs: Mapping[tuple[str, str], Entry]) -> Iterator[tuple[str, str]]:
+    """Yield the prices that a user states: agreed ones, which discounts don't lower."""
+    for (kind, key), entry in theirs.items():
+        if kind == "egress" and any(price in entry.value for price in _PRICES):
+            yield f"rule {key}", "egress"
+        elif kind == "vm_type" and "price_usd_per_h" in entry.value:
+            yield key, "vm"
+        elif kind == "vm_price":
+            for region in VmPriceEntry.model_validate(entry.value).by_region():
+                yield f"{key} in {region}", "vm"

@@ -1,4 +1,4 @@
-"""VM types as text, one line each: those that a command needs are read when they are asked for.
+"""VM types and their prices as lines of text, which are read when they are asked for.
 
 The catalogue knows over a thousand types and a plan looks at a few, so that reading all of them
 each time would be a good part of the time that a plan takes.
@@ -10,32 +10,39 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import astuple
 from functools import cached_property
+from typing import Any, Generic, TypeVar
 
 from planner.model.catalogue import VmType
 
+ValueT = TypeVar("ValueT")
 
-class VmTable(Mapping[str, VmType]):
-    """VM types by id, in the order of their lines.
+
+class LineTable(Mapping[str, ValueT], Generic[ValueT]):
+    """Values by the id of a VM type, in the order of their lines.
 
     Parameters
     ----------
     text : str
-        A JSON array of a type's values a line, as :func:`lines_of` writes them.
+        A JSON array a line, the id first; begins and ends with a line break.
     """
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._read: dict[str, VmType] = {}
+        self._read: dict[str, ValueT] = {}
 
-    def __getitem__(self, type_id: str) -> VmType:
-        """Return the type with this id."""
+    def value(self, row: list[Any]) -> ValueT:
+        """Return what a line says."""
+        raise NotImplementedError
+
+    def __getitem__(self, type_id: str) -> ValueT:
+        """Return the value of a type."""
         found = self._read.get(type_id)
         if found is None:
             start = self.text.find(f"\n[{json.dumps(type_id)},") + 1
             if not start:
                 raise KeyError(type_id)
             end = self.text.find("\n", start)
-            found = self._read[type_id] = VmType(*json.loads(self.text[start:end]))
+            found = self._read[type_id] = self.value(json.loads(self.text[start:end]))
         return found
 
     def __iter__(self) -> Iterator[str]:
@@ -51,8 +58,33 @@ class VmTable(Mapping[str, VmType]):
         return [line.partition('"')[2].partition('"')[0] for line in self.text.split("\n")[1:-1]]
 
 
+class VmTable(LineTable[VmType]):
+    """VM types, as :func:`lines_of` writes them."""
+
+    def value(self, row: list[Any]) -> VmType:
+        """Return a type."""
+        return VmType(*row)
+
+
+class VmPriceTable(LineTable[Mapping[str, float]]):
+    """USD for an hour by region, as :func:`price_lines_of` writes them."""
+
+    def value(self, row: list[Any]) -> Mapping[str, float]:
+        """Return the prices of a type."""
+        prices: Mapping[str, float] = row[1]
+        return prices
+
+
 def lines_of(vm_types: Iterable[VmType]) -> str:
     """Return VM types as lines, the cheapest first; each begins and ends with a line break."""
     ordered = sorted(vm_types, key=lambda vm: (vm.price_usd_per_h, vm.id))
-    lines = (json.dumps(astuple(vm), separators=(",", ":")) for vm in ordered)
-    return "\n" + "".join(f"{line}\n" for line in lines)
+    return _lines(astuple(vm) for vm in ordered)
+
+
+def price_lines_of(prices: Mapping[str, Mapping[str, float]]) -> str:
+    """Return prices of VM types by region as lines."""
+    return _lines((type_id, dict(by_region)) for type_id, by_region in prices.items())
+
+
+def _lines(rows: Iterable[object]) -> str:
+    return "\n" + "".join(f"{json.dumps(row, separators=(',', ':'))}\n" for row in rows)

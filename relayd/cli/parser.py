@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Sequence
 
+from relayd.cli.catalogue.commands import add_catalogue_commands
 from relayd.cli.command import command
 from relayd.cli.data.commands import add_data_commands
 from relayd.cli.measuring.commands import add_measuring_commands
@@ -54,6 +55,7 @@ def build_parser(only: str | None = None) -> argparse.ArgumentParser:
     if only in NAMES:
         return parser
     add_data_commands(commands)
+    add_catalogue_commands(commands)
     add_measuring_commands(commands)
     add_serving_commands(commands)
     completion = command(

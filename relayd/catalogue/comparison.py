@@ -1,0 +1,183 @@
+"""What a price list would change in the catalogue, and the overlay that says so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from math import inf
+from typing import Any, NamedTuple
+
+from planner.model.catalogue import Catalogue, EgressPrice
+from planner.model.errors import DataError
+from relayd.catalogue.documents.price_list import INTERNET, PriceList, Tiers
+
+# Where each provider's VM types have their list price; other regions are a multiple of it.
+HOME_REGION = {"aws": "aws:us-east-1", "azure": "azure:eastus", "gcp": "gcp:us-central1"}
+_SAME = 1e-4  # a price that differs by less is the same
+
+
+class PriceMove(NamedTuple):
+    """A price that the list states otherwise than the catalogue: USD for an hour, or per GB."""
+
+    subject: str
+    before: float
+    after: float
+
+    @property
+    def ratio(self) -> float:
+        """The new price as a multiple of the old one."""
+        return self.after / self.before if self.before else inf
+
+
+@dataclass
+class CatalogueComparison:
+    """A price list beside the catalogue below it.
+
+    Attributes
+    ----------
+    vms, traffic : list of PriceMove
+        Every price that both have, whether it moves or not; of tiers the first.
+    new_types, new_regions : list of str
+        In the list alone. They stay out: the list says neither what a type's network carries nor
+        where a region is.
+    missing_types, missing_regions : list of str
+        In the catalogue alone, of providers whose VMs the list has. They stay.
+    document : dict
+        The overlay, as a catalogue file; without entries where nothing would change.
+    """
+
+    vms: list[PriceMove] = field(default_factory=list)
+    traffic: list[PriceMove] = field(default_factory=list)
+    new_types: list[str] = field(default_factory=list)
+    new_regions: list[str] = field(default_factory=list)
+    missing_types: list[str] = field(default_factory=list)
+    missing_regions: list[str] = field(default_factory=list)
+    document: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+
+
+def compared(prices: PriceList, below: Catalogue, source: str) -> CatalogueComparison:
+    """Compare a price list with the catalogue that it would be laid on.
+
+    Parameters
+    ----------
+    prices : PriceList
+    below : Catalogue
+        Built-in tables and overlays, without a user's files: those stay on top.
+    source : str
+        What the overlay's figures say they are from.
+    """
+    found = CatalogueComparison()
+    listed = {region for by_region in prices.vm_usd_per_h.values() for region in by_region}
+    sources = {src for src, _ in prices.traffic}
+    found.new_regions = sorted((listed | sources) - below.regions.keys())
+    found.new_types = sorted(prices.vm_usd_per_h.keys() - set(below.vm_types))
+    of = tuple(f"{name}:" for name in {t.partition(":")[0] for t in prices.vm_usd_per_h})
+    found.missing_types = sorted(
+        name for name in set(below.vm_types) - prices.vm_usd_per_h.keys() if name.startswith(of)
+    )
+    found.missing_regions = sorted(
+        name for name in below.regions.keys() - listed if name.startswith(of)
+    )
+    stated = {"source": source} | ({"as_of": prices.as_of} if prices.as_of else {})
+    _compare_vms(found, prices, below, stated)
+    _compare_traffic(found, prices, below, stated)
+    return found
+
+
+def _compare_vms(
+    found: CatalogueComparison, prices: PriceList, below: Catalogue, stated: Mapping[str, str]
+) -> None:
+    types, exact = [], []
+    for type_id, by_region in sorted(prices.vm_usd_per_h.items()):
+        vm_type = below.vm_types.get(type_id)
+        if vm_type is None:
+            continue
+        list_usd = vm_type.price_usd_per_h
+        at_home = by_region.get(HOME_REGION.get(vm_type.provider, ""))
+        if at_home is not None and _differ(at_home, list_usd):
+            types.append({"id": type_id, "price_usd_per_h": _rounded(at_home)})
+            list_usd = at_home
+        differing = {}
+        known = below.vm_prices.get(type_id, {})
+        for region, usd in sorted(by_region.items()):
+            if region not in below.regions:
+                continue
+            found.vms.append(
+                PriceMove(f"{type_id} in {region}", below.vm_usd_per_h(region, type_id), usd)
+            )
+            by_ratio = list_usd * below.vm_price_ratios.get(region, 1.0)
+            if _differ(usd, known.get(region, by_ratio)):
+                differing[region.partition(":")[2]] = _rounded(usd)
+        if differing:
+            exact.append({"type": type_id, "usd_per_h": differing, **stated})
+    if types:
+        found.document["vm_type"] = types
+    if exact:
+        found.document["vm_price"] = exact
+
+
+def _compare_traffic(
+    found: CatalogueComparison, prices: PriceList, below: Catalogue, stated: Mapping[str, str]
+) -> None:
+    # Destinations of one source with the same tiers in place of the same rule share an entry.
+    alike: dict[tuple[str, Tiers, str], list[str]] = {}
+    for (source, destination), tiers in sorted(prices.egress.items()):
+        if source not in below.regions:
+            continue
+        rule = _rule_below(below, source, destination)
+        if rule is None:
+            continue
+        was = tuple((t.usd_per_gb, None if t.up_to_gb == inf else t.up_to_gb) for t in rule.tiers)
+        to = "the internet" if destination == INTERNET else destination
+        found.traffic.append(PriceMove(f"{source} to {to}", was[0][0], tiers[0][0]))
+        # The same price of today renews the date of an older one.
+        if not _same_tiers(was, tiers) or rule.as_of < prices.as_of:
+            replaced = rule.name.partition(" for ")[2] or rule.name
+            alike.setdefault((source, tiers, replaced), []).append(destination)
+    entries = []
+    for (source, tiers, replaced), destinations in alike.items():
+        entry = {
+            "from": [source],
+            "to": destinations,
+            "tiers": [
+                {"usd_per_gb": _rounded(usd)} | ({} if end is None else {"up_to_gb": end})
+                for usd, end in tiers
+            ],
+            "in_place_of": replaced,
+            **stated,
+        }
+        # A name of its own: a later import adds its rules after these, and changes none of them.
+        unique = blake2b(f"{below.digest} {entry}".encode(), digest_size=3).hexdigest()
+        name = f"{source.replace(':', '-')} {unique} for {replaced}"
+        entries.append({"name": name, **entry})
+    if entries:
+        found.document["egress"] = entries
+
+
+def _rule_below(below: Catalogue, source: str, destination: str) -> EgressPrice | None:
+    """Return the rule that holds now; None where the destination or a price is not known."""
+    if destination == INTERNET:
+        provider = source.partition(":")[0]
+        destination = next(r for r in below.regions if r.partition(":")[0] != provider)
+    elif destination not in below.regions:
+        return None
+    try:
+        return below.egress_price(source, destination)
+    except DataError:
+        return None
+
+
+def _same_tiers(one: Tiers, other: Tiers) -> bool:
+    return len(one) == len(other) and all(
+        not _differ(a, b) and (a_end == b_end or (a_end and b_end and not _differ(a_end, b_end)))
+        for (a, a_end), (b, b_end) in zip(one, other, strict=True)
+    )
+
+
+def _differ(one: float, other: float) -> bool:
+    return abs(one - other) > _SAME * max(one, other)
+
+
+def _rounded(usd: float) -> float:
+    return float(f"{usd:.9g}")

@@ -1,0 +1,1 @@
+"""Price documents that providers publish, or tools keep, read into price lists."""

@@ -1,0 +1,76 @@
+"""The formats of price documents: how each is recognised, and what reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from planner.model.errors import FormatError
+from relayd.catalogue.documents import azure_retail, skypilot
+from relayd.catalogue.documents.opening import PriceDocument, files_of
+from relayd.catalogue.documents.price_list import PriceList
+
+
+class PriceFormat(NamedTuple):
+    """A format; ``name`` ends up in the names of overlays."""
+
+    name: str
+    title: str
+    recognises: Callable[[PriceDocument], bool]
+    read: Callable[[PriceDocument], PriceList]
+
+
+FORMATS = (
+    PriceFormat("skypilot", "SkyPilot's catalogue", skypilot.recognises, skypilot.read),
+    PriceFormat("azure-retail", "Azure Retail Prices", azure_retail.recognises, azure_retail.read),
+)
+
+
+class Reading(NamedTuple):
+    """What was read of which files, and how.
+
+    Attributes
+    ----------
+    prices : PriceList
+    files : dict
+        Each file's path to the format that it was recognised as.
+    """
+
+    prices: PriceList
+    files: dict[Path, PriceFormat]
+
+    @property
+    def name(self) -> str:
+        """A word for all the formats."""
+        return "-".join(sorted({one.name for one in self.files.values()}))[:60]
+
+    @property
+    def title(self) -> str:
+        """All the formats, for people."""
+        return " and ".join(dict.fromkeys(one.title for one in self.files.values()))
+
+
+def read_prices(paths: Iterable[Path]) -> Reading:
+    """Read all price documents of some files and folders.
+
+    Raises
+    ------
+    FormatError
+        Names the first file that is of no known format or damaged, or if there is no price in any.
+    """
+    reading = Reading(PriceList(), {})
+    for path in dict.fromkeys(file for named in paths for file in files_of(named)):
+        document = PriceDocument(path)
+        found = next((one for one in FORMATS if one.recognises(document)), None)
+        if found is None:
+            known = ", ".join(one.title for one in FORMATS)
+            remedy = f"Known are {known}; docs/catalogue.md says how they look."
+            raise FormatError(str(path), "is of no format that is known", remedy=remedy)
+        reading.prices.merge(found.read(document))
+        reading.files[path] = found
+    if reading.prices.is_empty:
+        places = ", ".join(str(path) for path in reading.files)[:200]
+        why = "; ".join(f"{n} {reason}" for reason, n in reading.prices.left_out.items())
+        raise FormatError(places, f"has no price to use ({why or 'it is empty'})")
+    return reading

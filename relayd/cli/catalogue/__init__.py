@@ -1,0 +1,1 @@
+"""``relayd catalogue``: what prices are in force, and newer ones."""

@@ -1,0 +1,235 @@
+"""``relayd catalogue diff``, ``import`` and ``undo``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+from math import inf, log
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+from planner.model.errors import InputError
+from planner.model.units import usd_text
+from relayd.catalogue.comparison import CatalogueComparison, PriceMove, compared
+from relayd.catalogue.documents.formats import Reading, read_prices
+from relayd.catalogue.loading import load_catalogue
+from relayd.catalogue.overlays import add_overlay, overlays_in_force, undo_overlay
+from relayd.catalogue.toml_text import toml_of
+from relayd.cli import text
+from relayd.cli.catalogue.effects import VOLUME_GB, PlanEffect, effects
+from relayd.settings import load_settings
+from relayd.sources.stored import StoreSource
+from relayd.sources.wan import Wan
+from relayd.store.location import SERVICE_SCHEMES, Address, parse_location
+
+MOVED = 0.01
+_SHOWN = 8
+
+
+class _Change(NamedTuple):
+    """A price list, what it would change, and the overlay's text."""
+
+    reading: Reading
+    comparison: CatalogueComparison
+    effects: list[PlanEffect]
+    overlay: str
+
+
+def diff(options: argparse.Namespace) -> int:
+    """Print what an import would change."""
+    _report(_change(_read(options), options), None, options)
+    return 0
+
+
+def run_import(options: argparse.Namespace) -> int:
+    """Lay the prices of documents over the catalogue."""
+    if options.dry_run:
+        return diff(options)
+    lay(_read(options), options)
+    return 0
+
+
+def lay(reading: Reading, options: argparse.Namespace) -> None:
+    """Write the overlay of what was read, if it changes anything, and print what it changes."""
+    change = _change(reading, options)
+    path = None
+    if change.comparison.document:
+        path = add_overlay(change.overlay, reading.name, _today())
+    _report(change, path, options)
+
+
+def undo(options: argparse.Namespace) -> int:
+    """Set overlays aside."""
+    undone = undo_overlay(options.overlay)
+    if options.json:
+        left = [str(path) for path in overlays_in_force()]
+        print(json.dumps({"undone": [str(path) for path in undone], "overlays": left}, indent=2))
+        return 0
+    for path in undone:
+        print(f"Undone: {path.name}, kept in {path.parent}")
+    return 0
+
+
+def _read(options: argparse.Namespace) -> Reading:
+    reading = read_prices([Path(name) for name in options.paths])
+    if options.as_of:
+        try:
+            reading.prices.as_of = date.fromisoformat(options.as_of).isoformat()
+        except ValueError:
+            remedy = "Write it as 2026-11-22."
+            raise InputError("--as-of", "is no date", value=options.as_of, remedy=remedy) from None
+    return reading
+
+
+def _change(reading: Reading, options: argparse.Namespace) -> _Change:
+    """Compare, and load the catalogue with the overlay, so that none is written that is wrong."""
+    below = load_catalogue()
+    comparison = compared(reading.prices, below, reading.title)
+    head = {
+        "source": reading.title,
+        "as_of": reading.prices.as_of,
+        "made_on": _today().isoformat(),
+        "currency": "USD",
+        "read": [str(path) for path in list(reading.files)[:_SHOWN]],
+        "files": len(reading.files),
+    }
+    overlay = toml_of({"overlay": head, **comparison.document})
+    if not comparison.document:
+        return _Change(reading, comparison, [], overlay)
+    settings = load_settings()
+    files = [*settings.catalogues, *(Path(name) for name in options.catalogue)]
+    where = parse_location(options.db) if options.db else settings.db
+    if isinstance(where, Address) and where.scheme in SERVICE_SCHEMES:
+        where = None  # a service has a catalogue of its own: plans rest on this machine's store
+    with TemporaryDirectory() as folder:
+        new = Path(folder) / "new.toml"
+        new.write_text(overlay, encoding="utf-8")
+        catalogues = [load_catalogue(files), load_catalogue(files, [*overlays_in_force(), new])]
+    wans = [Wan(StoreSource(catalogue, where, settings.fleet)) for catalogue in catalogues]
+    return _Change(reading, comparison, effects(*wans), overlay)
+
+
+def _today() -> date:
+    return datetime.now(UTC).date()
+
+
+# ---- what is printed ---------------------------------------------------------------------------
+
+
+def _report(change: _Change, path: Path | None, options: argparse.Namespace) -> None:
+    if options.json:
+        print(json.dumps(_as_json(change, path), indent=2))
+        return
+    found, prices = change.comparison, change.reading.prices
+    print(text.styled(_headline(change, path), text.BOLD))
+    dated = f", as of {prices.as_of}" if prices.as_of else ""
+    number = len(change.reading.files)
+    print(f"{change.reading.title}, {number:,} {'file' if number == 1 else 'files'}{dated}\n")
+    rows = [
+        (name, f"{len(moves):,}", *(f"{count:,}" for count in _counts(moves)))
+        for name, moves in (("VM prices", found.vms), ("prices of traffic", found.traffic))
+    ]
+    print(text.table(("", "known", "over 1 % up", "over 1 % down", "about as before"), rows))
+    for words, names in (
+        ("VM types new, left out (the list does not say what networks carry)", found.new_types),
+        ("regions new, left out (the list does not say where they are)", found.new_regions),
+        ("VM types not in the list, which stay", found.missing_types),
+        ("regions not in the list, which stay", found.missing_regions),
+    ):
+        if names:
+            print(text.filled(f"{len(names):,} {words}: {_some(names)}", indent="  "))
+    if prices.left_out:
+        why = "; ".join(f"{count:,} {reason}" for reason, count in prices.left_out.most_common())
+        print(text.filled(f"Not used: {why}", indent="  "))
+    if moves := _largest([*found.vms, *found.traffic]):
+        moved = [(m.subject, _usd(m.before), _usd(m.after), _percent(m)) for m in moves]
+        print("\n" + text.table(("largest changes", "$ before", "$ after", ""), moved))
+    if change.effects:
+        print("\n" + _plans(change.effects))
+
+
+def _headline(change: _Change, path: Path | None) -> str:
+    if not change.comparison.document:
+        return "Nothing changes: the catalogue has these prices."
+    if path is None:
+        return "Nothing has changed yet: `relayd catalogue import` lays these over the catalogue."
+    return f"In force: {path.name}. `relayd catalogue undo` takes it back."
+
+
+def _counts(moves: Sequence[PriceMove]) -> tuple[int, int, int]:
+    up = sum(move.ratio > 1 + MOVED for move in moves)
+    down = sum(move.ratio < 1 - MOVED for move in moves)
+    return up, down, len(moves) - up - down
+
+
+def _largest(moves: Sequence[PriceMove]) -> list[PriceMove]:
+    moved = [move for move in moves if abs(move.ratio - 1) > MOVED]
+    return sorted(moved, key=lambda m: abs(log(m.ratio)) if m.ratio else inf, reverse=True)[:_SHOWN]
+
+
+def _plans(found: Sequence[PlanEffect]) -> str:
+    changed = [effect for effect in found if effect.changes]
+    transfers = f"{len(found)} usual transfers of {VOLUME_GB:g} GB"
+    if not changed:
+        return f"None of {transfers} would be planned otherwise, or cost more or less."
+    rows = [
+        (
+            f"{effect.src} -> {effect.dst}",
+            effect.before.verdict,
+            usd_text(effect.before.cost_usd.total),
+            effect.after.verdict,
+            usd_text(effect.after.cost_usd.total),
+        )
+        for effect in changed
+    ]
+    return text.table((f"{len(changed)} of {transfers} change", "before", "$", "after", "$"), rows)
+
+
+def _as_json(change: _Change, path: Path | None) -> dict[str, object]:
+    found, prices = change.comparison, change.reading.prices
+
+    def moves(all_of: Sequence[PriceMove]) -> dict[str, object]:
+        up, down, same = _counts(all_of)
+        listed = [m._asdict() for m in all_of if abs(m.ratio - 1) > MOVED]
+        return {"known": len(all_of), "up": up, "down": down, "same": same, "moved": listed}
+
+    return {
+        "overlay": None if path is None else str(path),
+        "changes": bool(found.document),
+        "source": change.reading.title,
+        "as_of": prices.as_of,
+        "files": {str(file): one.name for file, one in change.reading.files.items()},
+        "vm_prices": moves(found.vms),
+        "traffic": moves(found.traffic),
+        "new_types": found.new_types,
+        "new_regions": found.new_regions,
+        "missing_types": found.missing_types,
+        "missing_regions": found.missing_regions,
+        "left_out": dict(prices.left_out),
+        "plans": [
+            {
+                "src": effect.src,
+                "dst": effect.dst,
+                "changes": effect.changes,
+                "before": {"verdict": effect.before.verdict, "usd": effect.before.cost_usd.total},
+                "after": {"verdict": effect.after.verdict, "usd": effect.after.cost_usd.total},
+            }
+            for effect in change.effects
+        ],
+    }
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more
+
+
+def _usd(amount: float) -> str:
+    return f"{amount:.4g}"
+
+
+def _percent(move: PriceMove) -> str:
+    return f"{move.ratio - 1:+.1%}" if move.before else "from 0"

@@ -1,0 +1,50 @@
+"""The commands that show the catalogue and refresh its prices."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from relayd.cli.command import command, group
+
+
+def add_catalogue_commands(commands: Any) -> None:
+    """Add ``relayd catalogue`` and its actions."""
+    actions = group(commands, "catalogue", "show and refresh the prices", "actions", "ACTION")
+    show = command(
+        actions, "show", "relayd.cli.catalogue.showing:run", "show what is in force, and since when"
+    )
+    show.add_argument(
+        "names",
+        metavar="NAME",
+        nargs="*",
+        help="a region, a VM type or an egress price: every figure with its source",
+    )
+    diff = command(
+        actions, "diff", "relayd.cli.catalogue.changing:diff", "show what an import would change"
+    )
+    _documents(diff)
+    importing = command(
+        actions,
+        "import",
+        "relayd.cli.catalogue.changing:run_import",
+        "lay the prices of files over the catalogue",
+    )
+    _documents(importing)
+    importing.add_argument("--dry-run", action="store_true", help="change nothing, as `diff`")
+    undo = command(
+        actions, "undo", "relayd.cli.catalogue.changing:undo", "take the newest import back"
+    )
+    undo.add_argument("overlay", metavar="NAME", nargs="?", help="this one and all after it")
+
+
+def _documents(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "paths",
+        metavar="PATH",
+        nargs="+",
+        help="price documents, or folders of them: SkyPilot's catalogue, Azure Retail Prices pages",
+    )
+    parser.add_argument(
+        "--as-of", metavar="DATE", help="of the prices (default: what the documents say)"
+    )

@@ -1,0 +1,175 @@
+"""``relayd catalogue show``: what is in force, and where every figure is from."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path, PurePath
+from typing import Any, NamedTuple
+
+from planner.model.catalogue import Catalogue
+from planner.model.errors import DataError, InputError
+from relayd.catalogue.faults import CatalogueFile
+from relayd.catalogue.loading import documents_in_force, load_catalogue
+from relayd.cli import text
+from relayd.settings import load_settings
+
+_ARRAYS = {"region": "id", "vm_type": "id", "vm_price": "type", "egress": "name"}
+_TABLES = ("aliases", "vm_price_ratios", "default_vm_types", "discounts")
+_LAYERS = {"built-in": "relayd's own", "overlay": "imported", "user": "your own"}
+
+
+class _Statement(NamedTuple):
+    """One field of an entry, as one file states it."""
+
+    entry: str
+    field: str
+    value: object
+    file: str
+    source: str
+    as_of: str
+
+
+def run(options: argparse.Namespace) -> int:
+    """Show the layers of the catalogue, or the figures of what is named."""
+    files = [*load_settings().catalogues, *(Path(name) for name in options.catalogue)]
+    catalogue = load_catalogue(files)  # says what is wrong, if anything is
+    layers = documents_in_force(files)
+    if options.names:
+        return _figures(options, catalogue, layers)
+    rows = [_layer(file) for file in layers]
+    if options.json:
+        print(json.dumps({"files": rows, "digest": catalogue.digest}, indent=2))
+        return 0
+    listed = [
+        (
+            PurePath(row["file"]).name,
+            _LAYERS[row["layer"]],
+            ", ".join(f"{count:,} {what}" for what, count in row["entries"].items()),
+            " to ".join(dict.fromkeys(filter(None, (row["oldest"], row["newest"])))),
+        )
+        for row in rows
+    ]
+    print(text.left_table(("file", "layer", "holds", "as of"), listed))
+    print(
+        text.filled(
+            "Later files go before earlier ones. `relayd catalogue show NAME` has the source of "
+            "each figure of a region, VM type or price; `relayd catalogue undo` takes the newest "
+            "import back."
+        )
+    )
+    return 0
+
+
+def _layer(file: CatalogueFile) -> dict[str, Any]:
+    document: Mapping[str, Any] = file.document
+    counts: Counter[str] = Counter()
+    dates = []
+    for kind in _ARRAYS:
+        for entry in document.get(kind, ()):
+            counts[_plural(kind)] += len(entry["usd_per_h"]) if kind == "vm_price" else 1
+            if entry.get("as_of"):
+                dates.append(str(entry["as_of"]))
+    for kind in _TABLES:
+        if kind in document:
+            counts[kind.replace("_", " ")] += len(document[kind])
+    if as_of := document.get("overlay", {}).get("as_of"):
+        dates.append(as_of)
+    return {
+        "file": file.name,
+        "layer": file.layer,
+        "entries": dict(counts),
+        "oldest": min(dates, default=""),
+        "newest": max(dates, default=""),
+    }
+
+
+def _plural(kind: str) -> str:
+    return {
+        "region": "regions",
+        "vm_type": "VM types",
+        "vm_price": "VM prices",
+        "egress": "egress prices",
+    }[kind]
+
+
+def _figures(
+    options: argparse.Namespace, catalogue: Catalogue, layers: Sequence[CatalogueFile]
+) -> int:
+    found: list[_Statement] = []
+    for name in options.names:
+        of_name = list(_of(name, layers))
+        if not of_name:
+            remedy = "`relayd regions` and `relayd vm-types` list them."
+            problem = "is no region, VM type or egress price of the catalogue"
+            raise InputError("NAME", problem, value=name, remedy=remedy)
+        found += of_name
+        found += _computed(name, catalogue)
+    if options.json:
+        print(json.dumps({"figures": [figure._asdict() for figure in found]}, indent=2))
+        return 0
+    rows = [
+        (f.entry, f.field, _shown(f.value), f.as_of, PurePath(f.file).name, f.source) for f in found
+    ]
+    print(text.left_table(("entry", "field", "value", "as of", "file", "source"), rows))
+    return 0
+
+
+def _of(name: str, layers: Sequence[CatalogueFile]) -> Iterator[_Statement]:
+    """Yield what each file says of a name, the lowest layer first."""
+    for file in layers:
+        document: Mapping[str, Any] = file.document
+        head = document.get("overlay", {})
+        stated = {field: head[field] for field in ("source", "as_of") if head.get(field)}
+        for kind, key in _ARRAYS.items():
+            for entry in document.get(kind, ()):
+                entry = {**stated, **entry}
+                if entry[key] == name:
+                    yield from _of_entry(kind, key, entry, file.name)
+                elif kind == "vm_price":
+                    by_region = {
+                        _full(entry["type"], r): usd for r, usd in entry["usd_per_h"].items()
+                    }
+                    if name in by_region:
+                        one = {**entry, "usd_per_h": {name: by_region[name]}}
+                        yield from _of_entry(kind, key, one, file.name)
+                elif kind == "egress" and name in entry["from"]:
+                    yield from _of_entry(kind, key, entry, file.name)
+        for kind in _TABLES:
+            if name in document.get(kind, {}):
+                yield _Statement(name, kind, document[kind][name], file.name, "", "")
+
+
+def _full(type_id: str, region: str) -> str:
+    return region if ":" in region else f"{type_id.partition(':')[0]}:{region}"
+
+
+def _of_entry(kind: str, key: str, entry: Mapping[str, Any], file: str) -> Iterator[_Statement]:
+    source, as_of = str(entry.get("source", "")), str(entry.get("as_of", ""))
+    for field, value in entry.items():
+        if field not in {key, "source", "as_of"}:
+            yield _Statement(f"{kind} {entry[key]}", field, value, file, source, as_of)
+
+
+def _computed(name: str, catalogue: Catalogue) -> Iterator[_Statement]:
+    """Yield what follows from several files, discounts included: usual VM, and traffic."""
+    if name not in catalogue.regions:
+        return
+    provider = name.partition(":")[0]
+    if type_id := catalogue.default_vm_types.get(provider):
+        usd = round(catalogue.vm_usd_per_h(name, type_id), 6)
+        yield _Statement(name, f"{type_id}, USD/h", usd, "", "as the files above say", "")
+    elsewhere = next(region for region in catalogue.regions if not region.startswith(provider))
+    with suppress(DataError):
+        rule = catalogue.egress_price(name, elsewhere)
+        usd_per_gb = [round(tier.usd_per_gb, 6) for tier in rule.tiers]
+        field = f"to the internet, USD/GB ({rule.name})"
+        yield _Statement(name, field, usd_per_gb, "", rule.source, rule.as_of)
+
+
+def _shown(value: object) -> str:
+    words = json.dumps(value) if not isinstance(value, str) else value
+    return words if len(words) <= 60 else f"{words[:57]}..."

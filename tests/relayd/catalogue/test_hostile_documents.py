@@ -1,0 +1,134 @@
+"""Documents that are damaged, foreign or made to harm: one clear sentence, nothing changed."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from relayd.__main__ import main
+from tests.relayd.catalogue.documents import HEAD, azure_page, azure_traffic, azure_vm
+
+Make = Callable[[Path], Path]
+
+
+def table(*rows: str, head: str = ",".join(HEAD)) -> Make:
+    def make(folder: Path) -> Path:
+        (folder / "aws").mkdir()
+        (folder / "aws" / "vms.csv").write_text("\n".join([head, *rows]))
+        return folder
+
+    return make
+
+
+def row(name: str = "m5.large", price: str = "0.1", region: str = "us-east-1") -> str:
+    return f"{name},,,2.0,8.0,,{price},0.03,{region},{region}a"
+
+
+def page(*items: dict[str, object], **other: object) -> Make:
+    return raw(json.dumps({**azure_page(items), **other}).encode())
+
+
+def raw(content: bytes, name: str = "page.json") -> Make:
+    def make(folder: Path) -> Path:
+        (folder / name).write_bytes(content)
+        return folder / name
+
+    return make
+
+
+def symlinks_in_a_circle(folder: Path) -> Path:
+    (folder / "a").symlink_to(folder / "b")
+    (folder / "b").symlink_to(folder / "a")
+    return folder / "a"
+
+
+def a_pipe(folder: Path) -> Path:
+    os.mkfifo(folder / "pipe.json")
+    return folder / "pipe.json"
+
+
+def huge(folder: Path) -> Path:
+    with (folder / "huge.json").open("wb") as file:
+        file.write(b"{")
+        file.truncate(300 * 2**20)  # no block of it is on the disk
+    return folder / "huge.json"
+
+
+VM = azure_vm("D32_v5", "eastus", 1.0)
+HOSTILE: dict[str, tuple[Make, str]] = {
+    "negative": (table(row(price="-0.1")), "row 2: has a price that can't be"),
+    "not a number": (table(row(price="nan")), "has a price that can't be"),
+    "text for a price": (table(row(price="=1+1")), "has a price that is not a number"),
+    "a formula for a name": (table(row(name="=cmd|'/C calc'!A0")), "has an odd name of a VM type"),
+    "control characters": (table(row(region="\x1b[2Jeast")), "has an odd name of a region"),
+    "missing column": (table("m5.large,0.1", head="InstanceType,Price"), "lacks the column Region"),
+    "short row": (table("m5.large,0.1"), "row 2: has 2 columns where the head has 10"),
+    "empty": (table(), "has no price to use (it is empty)"),
+    "no provider": (raw(",".join(HEAD).encode(), "vms.csv"), "does not say of which provider"),
+    "currency of the page": (page(VM, BillingCurrency="EUR"), "is not in USD (got 'EUR')"),
+    "currency of an item": (page({**VM, "currencyCode": "EUR"}), "item 1: is not in USD"),
+    "unit of hours": (page({**VM, "unitOfMeasure": "1 Fortnight"}), "has a unit that is not known"),
+    "unit of traffic": (
+        page(azure_traffic("eastus", 0, 0.1, unitOfMeasure="1 Mbps")),
+        "has a unit that is not known",
+    ),
+    "no price": (page({**VM, "retailPrice": None}), "has a price that can't be"),
+    "too dear": (page({**VM, "retailPrice": 1e300}), "has a price that can't be"),
+    "an odd tier": (page(azure_traffic("eastus", -5, 0.1)), "has a tierMinimumUnits that can't be"),
+    "an item of a list": (page(["D32_v5"]), "item 1: must be an object"),  # type: ignore[arg-type]
+    "items of text": (page(Items="all"), "has Items that are no list"),
+    "a name of numbers": (page({**VM, "armSkuName": 5}), "has a armSkuName that is not text"),
+    "nothing of use": (page({**VM, "type": "Reservation"}), "has no price to use (1 reservations"),
+    "half of a file": (raw(json.dumps(azure_page([VM])).encode()[:-9]), "is not valid JSON"),
+    "nested deeply": (raw(b"[" * 100_000), "is not valid JSON"),
+    "another encoding": (raw('{"é": 1}'.encode("latin-1")), "is not UTF-8 text"),
+    "an archive": (raw(b"PK\x03\x04\xff\xfe\x00\x00", "prices.zip"), "is not UTF-8 text"),
+    "another format": (raw(b'{"hello": "world"}'), "is of no format that is known"),
+    "symlinks": (symlinks_in_a_circle, "can't be read (Too many levels of symbolic links)"),
+    "a pipe": (a_pipe, "is not a regular file"),
+    "missing": (lambda folder: folder / "none.json", "can't be read (No such file or directory)"),
+    "an empty folder": (lambda folder: folder, "is a folder without price documents"),
+    "huge": (huge, "is larger than 256 MiB"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_it_is_refused_in_one_sentence(
+    name: str, tmp_path: Path, overlays: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make, words = HOSTILE[name]
+    folder = tmp_path / "documents"
+    folder.mkdir()
+    assert main(["catalogue", "import", str(make(folder))]) == 2
+    seen = capsys.readouterr()
+    assert seen.out == ""
+    assert words in seen.err
+    assert seen.err.count("\n") == 1
+    assert "\x1b" not in seen.err
+    assert not overlays.exists()
+
+
+def test_a_folder_that_is_none_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("RELAYD_CATALOGUE_DIR", str(tmp_path / "file"))
+    folder = tmp_path / "documents"
+    folder.mkdir()
+    assert main(["catalogue", "import", str(table(row())(folder))]) == 2
+    assert "can't be written" in capsys.readouterr().err
+
+
+def test_a_damaged_overlay_is_named_and_can_be_undone(
+    overlays: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    overlays.mkdir()
+    (overlays / "0001-2026-11-22-skypilot.toml").write_text("[[vm_price]]\ntype = 5\n")
+    assert main(["vm-types", "m5.large"]) == 2
+    assert "0001-2026-11-22-skypilot.toml" in capsys.readouterr().err
+    assert main(["catalogue", "undo"]) == 0
+    assert main(["vm-types", "m5.large"]) == 0
