@@ -22,6 +22,7 @@ from planner.model.vm_limits import (
     vms_by_region,
     widenings,
 )
+from planner.shared_vms import quotas
 from planner.shared_vms.readings import OpenedConnections, ramps
 from planner.transfer.advice import LEAST_SAVED_BY_VM_S, WORTH_ADVISING, to_measure
 from planner.transfer.explanation import not_worth
@@ -229,6 +230,10 @@ class BroadcastAdviser:
         found = links_that_take_turns(self.opened.by_region, self.request.connections)
         vms = vms_by_region(self.problem.regions, self.chosen.vms)
         found += self.opened.warnings(vms)
+        request = self.request
+        found += quotas.warnings(
+            request, self.network, vms, request.ends, relays=request.relays == "any"
+        )
         if self.request.relays != "none" and self.decision.gap > 0.01:
             known = f"the best plan known is proven only to within {self.decision.gap:.0%}"
             found += (f"{known} of the optimum",)

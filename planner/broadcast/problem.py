@@ -13,10 +13,12 @@ from planner.model.errors import DataError, no_path
 from planner.model.link import Link
 from planner.model.network import Network
 from planner.model.pricing import Prices
+from planner.model.quotas.sites import refuse_without_vms
 from planner.model.shared_resources import Floats, SiteResources
 from planner.model.units import BITS_PER_BYTE
 from planner.model.vm_limits import PAIR_CONNECTIONS
 from planner.shared_vms.fees import LinkFees
+from planner.shared_vms.quotas import most_vms, vms_of
 from planner.shared_vms.rates import resources_at_bounds
 
 
@@ -96,14 +98,20 @@ def broadcast_problem(
         If an end is not in the network.
     DataError
         If a destination can't be reached over links whose rates and fees are known.
+    InfeasibleError
+        If quotas leave an end no VM.
     """
     for name, region in (("src", request.src), *(("dst", r) for r in request.destinations)):
         network.check_region(region, name)
+    refuse_without_vms(network, request.ends, request.vms_in)
     ends = set(request.ends)
     regions = tuple(
         r
         for r in network.sites
-        if r in ends or (request.relays == "any" and r not in request.forbidden)
+        if r in ends
+        or (
+            request.relays == "any" and r not in request.forbidden and most_vms(request, network, r)
+        )
     )
     n = len(regions)
     index = {region: i for i, region in enumerate(regions)}
@@ -126,7 +134,7 @@ def broadcast_problem(
             rtt[i, j] = link.rtt_ms.expected
             links[i, j] = link
             most[i, j] = link.rate_gbps(PAIR_CONNECTIONS)
-    vms = np.array([float(request.vms_in.get(r, request.vms)) for r in regions])
+    vms = vms_of(request, network, regions)
     everyone = np.ones(n, dtype=bool)
     at = resources_at_bounds(network, regions, links, vms, everyone, request.connections)
     root = index[request.src]

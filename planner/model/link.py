@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias, get_args
 
 from planner.model.estimate import Bound, Estimate, Fading
 from planner.model.notebook import html_table
+from planner.model.quotas.vcpus import VmQuota
 from planner.model.units import MBPS_PER_GBPS
 
 LimitedBy: TypeAlias = Literal["vm", "window", "path", "unknown"]
@@ -89,6 +90,9 @@ class Site:
         Effective TCP receive window of the VM.
     vms : int | None
         VMs that the user's fleet has there; None where any number can be started.
+    quotas : tuple of VmQuota
+        Those of the account that VMs of this type count against, where no fleet runs. They are the
+        catalogue's, laid over a network by :func:`planner.model.quotas.sites.with_quotas`.
     """
 
     region: str
@@ -97,6 +101,11 @@ class Site:
     ingress_gbps: Estimate
     window_mb: Estimate
     vms: int | None = None
+    quotas: tuple[VmQuota, ...] = ()
+
+    def may_run(self, vms: int) -> int:
+        """Return how many of a number of VMs the quotas allow."""
+        return min([vms, *(quota.vms for quota in self.quotas)])
 
     def __repr__(self) -> str:
         """Describe the site in one line."""

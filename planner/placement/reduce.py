@@ -37,6 +37,7 @@ from planner.model.vm_limits import (
 )
 from planner.placement.plan import ReduceOption, ReducePlacement
 from planner.placement.request import Links, ReduceRequest
+from planner.shared_vms import quotas
 from planner.shared_vms.fees import ROUNDS, same_fees
 from planner.shuffle.problem import shuffle_problem
 from planner.shuffle.request import ShuffleRequest
@@ -341,6 +342,7 @@ class _Reduce:
         transfers, ramp_s = self._transfers(chosen.fractions), self._ramp_s(chosen.fractions)
         part = self._takes_part(chosen.fractions)
         bottlenecks = self._bottlenecks(chosen, transfers)
+        vms = vms_by_region(self.regions, part * self.resources.vms)
         needed = connections_by_region(
             self.resources,
             self.regions,
@@ -362,12 +364,14 @@ class _Reduce:
             moved_gb=made.moved_gb,
             shuffle_gb=float(self.volumes.sum()) / BITS_PER_BYTE,
             cost_usd=made.cost_usd,
-            vms=vms_by_region(self.regions, part * self.resources.vms),
+            vms=vms,
             options=tuple(options),
             bottlenecks=bottlenecks,
             one_more_vm=self._one_more_vm(made, self._worth_s(chosen, transfers)),
             connections=needed,
-            warnings=notes + links_that_take_turns(needed, request.connections),
+            warnings=notes
+            + links_that_take_turns(needed, request.connections)
+            + quotas.warnings(request, self.network, vms, self.regions, relays=False),
         )
         return identified(plan)
 

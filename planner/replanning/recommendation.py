@@ -22,6 +22,7 @@ from planner.model.answer import Answer, Bounded
 from planner.model.errors import DataError, InfeasibleError
 from planner.model.network import Network
 from planner.model.pricing import Prices
+from planner.model.quotas.sites import with_running
 from planner.model.units import S_PER_H, gbps_text
 from planner.model.vm_limits import PAIR_CONNECTIONS
 from planner.replanning.options import Projection, Projector, difference, gain_of
@@ -68,6 +69,7 @@ def replan(request: ReplanRequest, network: Network, prices: Prices) -> Replan:
     progress = in_progress(request)
     for region in progress.workload.regions:
         network.check_region(region, "plan", names="names a region that")
+    network = with_running(network, progress.workload.vms)
     return _Replanner(progress, network, prices, request.changes).answer()
 
 

@@ -33,6 +33,7 @@ from planner.schedule.remedies import remedies
 from planner.schedule.request import ScheduleRequest
 from planner.schedule.timed_transfer import TimedTransfer
 from planner.schedule.usage import Sending, Usage
+from planner.shared_vms import quotas
 
 FEES_ROOM = 1e-9
 
@@ -262,6 +263,8 @@ class _Schedule:
         )
         verdicts = [transfer.verdict for transfer in transfers]
         needed = self.usage.connections() if self.usage else {}
+        vms = self.usage.most_vms() if self.usage else {}
+        ends = {end for item in self.pending for end in (item.transfer.src, item.transfer.dst)}
         sent = [transfer for transfer in transfers if transfer.verdict != "refused"]
         plan = SchedulePlan(
             plan_id="",
@@ -279,14 +282,17 @@ class _Schedule:
             bound_usd=self.bound_usd,
             value_usd=sum((t.value_usd or 0.0 for t in transfers if t.verdict == "admitted"), 0.0),
             transfers=transfers,
-            vms=self.usage.most_vms() if self.usage else {},
+            vms=vms,
             busiest=self.usage.busiest() if self.usage else (),
             admission=tuple(self.admission),
             connections=needed,
             warnings=notes
             + broken_promises(self._broken())
             + warnings(made, self.admission, self.request.explain)
-            + links_that_take_turns(needed, self.request.connections),
+            + links_that_take_turns(needed, self.request.connections)
+            + quotas.warnings(
+                self.request, network, vms, ends, relays=self.request.relays == "any"
+            ),
         )
         return identified(plan)
 

@@ -11,9 +11,11 @@ from planner.model.errors import DataError, no_path
 from planner.model.link import Link
 from planner.model.network import Network
 from planner.model.pricing import Prices
+from planner.model.quotas.sites import refuse_without_vms
 from planner.model.shared_resources import Floats, SiteResources
 from planner.model.units import BITS_PER_BYTE
 from planner.shared_vms.fees import LinkFees
+from planner.shared_vms.quotas import most_vms, vms_of
 from planner.shared_vms.rates import resources_at_bounds
 from planner.shuffle.request import ShuffleRequest
 
@@ -60,14 +62,19 @@ def shuffle_problem(request: ShuffleRequest, network: Network, prices: Prices) -
         If an end is not in the network.
     DataError
         If nothing is known of any permitted path of a pair, or no fee of its direct link.
+    InfeasibleError
+        If quotas leave an end no VM.
     """
     for region in request.ends:
         network.check_region(region, "demands", names="name a region that")
+    refuse_without_vms(network, request.ends, request.vms_in)
     ends = set(request.ends)
     may_relay = request.relays == "any"
     # Nothing else takes part, so nothing else is looked at.
     regions = tuple(
-        r for r in network.sites if r in ends or (may_relay and r not in request.forbidden)
+        r
+        for r in network.sites
+        if r in ends or (may_relay and r not in request.forbidden and most_vms(request, network, r))
     )
     n = len(regions)
     index = {region: i for i, region in enumerate(regions)}
@@ -90,7 +97,7 @@ def shuffle_problem(request: ShuffleRequest, network: Network, prices: Prices) -
                 continue  # what it would cost is not known, so nothing is relayed over it
             rtt[i, j] = link.rtt_ms.expected
             links[i, j] = link
-    vms = np.array([float(request.vms_in.get(r, request.vms)) for r in regions])
+    vms = vms_of(request, network, regions)
     relays = np.array([may_relay and r not in request.forbidden for r in regions])
     at = resources_at_bounds(network, regions, links, vms, relays, request.connections)
     _refuse_unreachable(request, index, at["expected"].rate_gbps, relays)

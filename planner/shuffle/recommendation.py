@@ -20,6 +20,7 @@ from planner.model.vm_limits import (
     vms_by_region,
     widenings,
 )
+from planner.shared_vms import quotas
 from planner.shared_vms.readings import OpenedConnections, ramps
 from planner.shuffle.decision import ShuffleDecider, ShuffleDecision
 from planner.shuffle.plan import Comparison, PairPlan, ShufflePath, ShufflePlan, ShufflePoint
@@ -61,6 +62,7 @@ def recommend_shuffle(
     low_s, high_s = search.range_s(chosen)
     equal = builder.equal_share()
     opened = builder.opened(chosen, network)
+    vms = vms_by_region(search.problem.regions, chosen.vms)
     relayed_share = float(chosen.links_gbit.sum() / search.volumes.sum()) - 1
     certain = 1.0 if search.direct and not chosen.relays else None
     plan = ShufflePlan(
@@ -78,7 +80,7 @@ def recommend_shuffle(
         relayed_share=max(0.0, relayed_share),
         cost_usd=chosen.cost,
         pairs=builder.pairs(chosen, opened),
-        vms=vms_by_region(search.problem.regions, chosen.vms),
+        vms=vms,
         gain=equal.duration_s / chosen.duration_s if equal.duration_s else None,
         gain_low=gain.low if gain else certain,
         equal_share=equal,
@@ -93,7 +95,8 @@ def recommend_shuffle(
         connections=opened.by_region,
         warnings=notes
         + links_that_take_turns(opened.by_region, request.connections)
-        + opened.warnings(vms_by_region(search.problem.regions, chosen.vms)),
+        + opened.warnings(vms)
+        + quotas.warnings(request, network, vms, request.ends, relays=request.relays == "any"),
         measure_first=ramps(network, prices, builder.relayed_pairs(chosen), request.connections),
         frontier=builder.frontier() if request.frontier else (),
     )

@@ -17,6 +17,7 @@ from planner.model.baseline import with_vm_types
 from planner.model.catalogue import Catalogue, VmType
 from planner.model.network import Network
 from planner.model.pricing import Prices, prices_on
+from planner.model.quotas.sites import with_quotas
 from planner.model.throughput import MBIT_PER_MB
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS, gbps_text
 from planner.transfer import vm_count
@@ -159,7 +160,10 @@ class Adviser:
         # Where the number was left to the plan, the best of all is asked for at once.
         least = 1 if request.vms is not None else MOST_MORE_VMS
         for added in range(least, MOST_MORE_VMS + 1):
-            src_vms, dst_vms = (min(end.quota + added, MOST_VMS) for end in (src, dst))
+            src_vms, dst_vms = (
+                max(end.quota, self.network.sites[at].may_run(min(end.quota + added, MOST_VMS)))
+                for end, at in ((src, request.src), (dst, request.dst))
+            )
             more = replace(
                 transfer, src=replace(src, quota=src_vms), dst=replace(dst, quota=dst_vms)
             )
@@ -221,7 +225,7 @@ class Adviser:
             return []
         change = {"vm_types": {end: vm.id}}
         ends = self.network.with_(restricted_to=(src, dst))
-        changed = with_vm_types(ends, catalogue, {end: vm.id})
+        changed = with_quotas(with_vm_types(ends, catalogue, {end: vm.id}), catalogue)
         faster = self._asked_again(change, changed, prices_on(self.decider.prices, changed))
         if not faster or not self._is_worth_it(faster):
             return []

@@ -22,7 +22,7 @@ from planner.transfer.comparison import RELAY_PROCESSING_MS, OptionComparison
 from planner.transfer.infeasibility import why_infeasible
 from planner.transfer.optimum import fastest, least_value
 from planner.transfer.options import Option, OptionEvaluator
-from planner.transfer.problem import Relay, TransferProblem
+from planner.transfer.problem import Relay, TransferProblem, quotas_may_bind
 from planner.transfer.request import DEFAULT_CANDIDATES, TransferRequest
 from planner.transfer.single_path import (
     AS_FAST,
@@ -111,7 +111,12 @@ class Decider(OptionEvaluator):
         if decision is None:
             most = [transfer.src.quota, transfer.dst.quota]
             most += [relay.quota for relay in transfer.relays]
-            raise why_infeasible(self.request, max(most), self._optimum_of)
+            raise why_infeasible(
+                self.request,
+                max(most),
+                self._optimum_of,
+                more_vms=not quotas_may_bind(self.request, self.network),
+            )
         return decision
 
     def decision(self) -> Decision | None:

@@ -14,13 +14,17 @@ from planner.transfer.request import TransferRequest
 
 
 def why_infeasible(
-    request: TransferRequest, vms: int, optimum_of: Callable[[TransferRequest], Option | None]
+    request: TransferRequest,
+    vms: int,
+    optimum_of: Callable[[TransferRequest], Option | None],
+    *,
+    more_vms: bool = True,
 ) -> InfeasibleError:
     """Return the error that names the limit, in the order rate, deadline, budget.
 
     Each limit is compared with the best that the request's paths and VMs achieve without it, so the
     remedy suffices. There are at most `vms` in a region, and `optimum_of` returns the best plan for
-    a request.
+    a request. Where quotas do not allow it, `more_vms` are no remedy.
     """
     unlimited = replace(
         request, objective="time", budget_usd=None, deadline_s=None, min_throughput_gbps=None
@@ -31,14 +35,16 @@ def why_infeasible(
             "no permitted path carries anything", "Permit more relays, or measure more links."
         )
     most = fastest.allocation.rate_gbps
-    reach = f"{_vms(vms)} and {_connections(request.connections)} reach"
+    who = _vms(vms) if more_vms else "the VMs that quotas allow"
+    reach = f"{who} and {_connections(request.connections)} reach"
     floor_gbps = request.min_throughput_gbps or 0.0
     if floor_gbps > most * (1 + EQUAL):
         lower = floor(most * 1000) / 1000  # rounded up, it would be out of reach again
         return InfeasibleError(
             f"{floor_gbps:g} Gbit/s is above the {most:.3f} Gbit/s that {reach} over all "
             "permitted paths",
-            f"Ask for at most {lower:.3f} Gbit/s{_or_more_vms(request, vms, floor_gbps / most)}.",
+            f"Ask for at most {lower:.3f} Gbit/s"
+            f"{_or_more_vms(request, vms, floor_gbps / most) if more_vms else ''}.",
         )
     if request.deadline_s is not None and fastest.duration_s > request.deadline_s * (1 + EQUAL):
         soonest_s = ceil(fastest.duration_s * (1 + EQUAL))
@@ -47,7 +53,7 @@ def why_infeasible(
         return InfeasibleError(
             f"the deadline of {request.deadline_s:g} s is before the {fastest.duration_s:.1f} s "
             f"that the transfer takes at the {most:.3f} Gbit/s that {reach}",
-            f"Allow at least {soonest_s} s{_or_more_vms(request, vms, share)}.",
+            f"Allow at least {soonest_s} s{_or_more_vms(request, vms, share) if more_vms else ''}.",
         )
     frugal = replace(request, objective="cost", budget_usd=None)
     cheapest = optimum_of(frugal)

@@ -134,12 +134,23 @@ class TransferProblem:
 def most_vms(request: TransferRequest, site: Site, unasked: int = MOST_VMS) -> int:
     """Return how many VMs a plan may use at a site: as many as stated, else as there are.
 
-    Where the request states no number, `unasked` bounds it.
+    Where the request states no number, `unasked` bounds it. Quotas bound all numbers but those that
+    it states for a region.
     """
-    stated = request.vms_in.get(site.region, request.vms)
-    if stated is not None:
-        return stated
-    return min(site.vms or MOST_VMS_UNASKED, unasked)
+    if site.region in request.vms_in:
+        return request.vms_in[site.region]
+    if request.vms is not None:
+        return site.may_run(request.vms)
+    return site.may_run(min(site.vms or MOST_VMS_UNASKED, unasked))
+
+
+def quotas_may_bind(request: TransferRequest, network: Network) -> bool:
+    """Whether some quota allows fewer VMs than a plan may take there without it."""
+    most = request.vms or MOST_VMS_UNASKED
+    return any(
+        site.quotas and site.may_run(most) < most and site.region not in request.vms_in
+        for site in network.sites.values()
+    )
 
 
 def transfer_problem(
@@ -215,6 +226,9 @@ def _relays(
             continue
         if only is not None and region != only:
             continue
+        vms = most_vms(request, sites[region], unasked_vms)
+        if vms < 1:
+            continue
         relays.append(
             Relay(
                 k,
@@ -223,7 +237,7 @@ def _relays(
                 vm_gbps,
                 usd_per_gb,
                 vm_usd_per_h,
-                most_vms(request, sites[region], unasked_vms),
+                vms,
                 connections * in_flow,
                 connections * out_flow,
             )

@@ -7,8 +7,10 @@ from math import ceil
 
 from planner.model.answer import Cost, identified
 from planner.model.catalogue import Catalogue
+from planner.model.errors import InfeasibleError
 from planner.model.network import Network
 from planner.model.pricing import Prices
+from planner.model.quotas.sites import refuse_without_vms
 from planner.transfer import readings, vm_count
 from planner.transfer.advice import Adviser
 from planner.transfer.allocation import EQUAL, Allocation
@@ -53,11 +55,16 @@ def recommend(
     Raises
     ------
     InfeasibleError
-        If no plan meets the request's limits; says which limit and what would do.
+        If no plan meets the request's limits, or quotas leave an end no VM; says which limit and
+        what would do.
     DataError
         If nothing is known of any permitted path.
     """
-    decider, decision, widest = vm_count.decide(request, network, prices)
+    refuse_without_vms(network, (request.src, request.dst), request.vms_in)
+    try:
+        decider, decision, widest = vm_count.decide(request, network, prices)
+    except InfeasibleError as fault:
+        raise vm_count.or_raise_quotas(fault, request, network, prices) from None
     explanation = Explanation(decider, decision, catalogue, now_s)
     chosen = decision.chosen
     allocation = chosen.allocation
@@ -67,6 +74,7 @@ def recommend(
     adviser = Adviser(decider, decision, catalogue, widest)
     paths, vms = builder.paths(allocation), decider.vms(allocation)
     assumed = readings.warnings(paths, vms, network) if request.connections > 1 else []
+    limited = vm_count.quota_warnings(request, network, prices, chosen, vms)
     plan = Plan(
         plan_id="",
         snapshot=network.snapshot,
@@ -85,7 +93,7 @@ def recommend(
         alternatives=tuple(builder.relay(option) for option in decision.alternatives),
         bottlenecks=builder.bottlenecks.of_plan(decision),
         advice=adviser.advice(),
-        warnings=(*notes, *assumed, *explanation.warnings()),
+        warnings=(*notes, *limited, *assumed, *explanation.warnings()),
         confidence=explanation.confidence(low, high),
         frontier=builder.frontier() if request.frontier else (),
         measure_first=adviser.measure_first(),

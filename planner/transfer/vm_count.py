@@ -12,18 +12,22 @@ from bisect import bisect_left
 from dataclasses import replace
 from math import inf
 
+from planner.model.errors import InfeasibleError
 from planner.model.network import Network
 from planner.model.pricing import Prices
+from planner.model.quotas.sites import beyond_quotas, limited_texts, request_for, without_quotas
 from planner.model.units import S_PER_H, duration_s
 from planner.transfer.allocation import EQUAL
 from planner.transfer.decision import Decider, Decision
 from planner.transfer.optimum import most_rate_gbps, that_can_pay
 from planner.transfer.options import Option
-from planner.transfer.problem import most_vms
+from planner.transfer.problem import most_vms, quotas_may_bind
 from planner.transfer.request import TransferRequest
 
 # Share of what the best plan takes, VMs and time, that fewer VMs may take beyond it.
 AS_GOOD = 0.05
+# Gains by raising a quota that are smaller are not worth saying.
+WORTH_SAYING = 0.01
 
 
 def decide(
@@ -45,6 +49,8 @@ def decide(
 
 def decision_of(request: TransferRequest, network: Network, prices: Prices) -> Decision | None:
     """Return the same decision; None where no plan meets the limits or there is no path."""
+    if not all(most_vms(request, network.sites[end]) for end in (request.src, request.dst)):
+        return None
     widest = Decider(request, network, prices)
     best = widest.decision()
     return _FewestVms(widest, best).found()[1] if best else None
@@ -158,3 +164,72 @@ class _FewestVms:
         )
         time_usd = request.hour_usd * transfer.gbps_h / most_gbps
         return request.volume_gb * min(fees) + vm_usd + time_usd
+
+
+# ---- vCPU quotas ---------------------------------------------------------------------------------
+
+
+def quota_warnings(
+    request: TransferRequest, network: Network, prices: Prices, chosen: Option, vms: dict[str, int]
+) -> list[str]:
+    """Return which quotas hold a plan to fewer VMs than it would take, and what raising them gains.
+
+    Parameters
+    ----------
+    chosen : Option
+        What was decided.
+    vms : dict of str to int
+        Its VMs by region.
+    """
+    found = beyond_quotas(network, vms)
+    if not quotas_may_bind(request, network):
+        return found
+    free, wanted = _without_quotas(request, network, prices)
+    if not wanted:
+        return found
+    limited = limited_texts(network, wanted)
+    return [*found, *limited, *_gain(chosen, free, several=len(wanted) > 1)]
+
+
+def or_raise_quotas(
+    fault: InfeasibleError, request: TransferRequest, network: Network, prices: Prices
+) -> InfeasibleError:
+    """Return the error, with the quotas to raise where that would make a plan possible."""
+    if not quotas_may_bind(request, network):
+        return fault
+    try:
+        _, wanted = _without_quotas(request, network, prices)
+    except InfeasibleError:
+        return fault
+    asked = [
+        f"{request_for(network.sites[region], count)} at {region}."
+        for region, count in wanted.items()
+    ]
+    return InfeasibleError(fault.limit, " ".join([fault.remedy, *asked]))
+
+
+def _without_quotas(
+    request: TransferRequest, network: Network, prices: Prices
+) -> tuple[Option, dict[str, int]]:
+    """Return the best plan without quotas, and its VMs where quotas allow fewer."""
+    decider, decision, _ = decide(request, without_quotas(network), prices)
+    wanted = {
+        region: count
+        for region, count in decider.vms(decision.chosen.allocation).items()
+        if network.sites[region].may_run(count) < count and region not in request.vms_in
+    }
+    return decision.chosen, wanted
+
+
+def _gain(chosen: Option, free: Option, *, several: bool) -> list[str]:
+    """Return what is gained once quotas are raised."""
+    faster = chosen.duration_s / free.duration_s
+    saved_usd = chosen.allocation.cost_usd - free.allocation.cost_usd
+    gains = []
+    if faster >= 1 + WORTH_SAYING:
+        gains.append(f"ends {faster:.2g}x sooner")
+    if saved_usd >= WORTH_SAYING * chosen.allocation.cost_usd > 0:
+        gains.append(f"costs {saved_usd:.2f} USD less")
+    if not gains:
+        return []
+    return [f"With {'these quotas' if several else 'this quota'} raised it {' and '.join(gains)}."]

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from planner.model.catalogue import Catalogue, EgressPrice, Region, Tier, VmType
 from planner.model.errors import CatalogueError
+from planner.model.quotas.vcpus import VcpuQuota
 from relayd.catalogue.faults import CatalogueFile, Layer
 from relayd.catalogue.overlays import overlays_in_force
 from relayd.catalogue.vm_table import VmPriceTable, VmTable, lines_of, price_lines_of
@@ -33,7 +34,7 @@ BUILT_IN = (
     "egress-prices.toml",
 )
 # Part of the digest: raise it when the same files have come to mean something else.
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 _RULES = Path(__file__).with_name("schema.py")
 _CACHES_KEPT = 8
 _LINES = ("vm_types", "vm_prices")
@@ -198,6 +199,11 @@ def _catalogue_of(content: Mapping[str, Any], digest: str) -> Catalogue:
         vm_price_ratios=content["vm_price_ratios"],
         vm_prices=VmPriceTable(content["vm_prices"]),
         discounts=content.get("discounts", {}),
+        # A service of an older version knows of none.
+        vcpu_quotas=tuple(
+            VcpuQuota(region, family, vcpus, used, tuple(types), source)
+            for region, family, vcpus, used, types, source in content.get("vcpu_quotas", ())
+        ),
     )
 
 
@@ -222,6 +228,7 @@ def content_of(catalogue: Catalogue) -> dict[str, Any]:
             ]
             for price in catalogue.egress_prices
         ],
+        "vcpu_quotas": [list(astuple(quota)) for quota in catalogue.vcpu_quotas],
     }
 
 

@@ -1,7 +1,7 @@
 """The schema of catalogue files, and the checks across their entries.
 
 A document holds any of ``[[region]]``, ``[aliases]``, ``[[vm_type]]``, ``[default_vm_types]``,
-``[[vm_price]]``, ``[vm_price_ratios]``, ``[[egress]]`` and ``[discounts]``.
+``[[vm_price]]``, ``[vm_price_ratios]``, ``[[egress]]``, ``[discounts]`` and ``[[vcpu_quota]]``.
 Imported only when files have changed since they were last checked.
 """
 
@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from planner.model.backbone import HUBS_OF_AREA
 from planner.model.catalogue import CONTINENTS, VmType
 from planner.model.errors import CatalogueError
+from planner.model.quotas.vcpus import MOST_VCPUS, family_key
 from planner.model.units import GB_PER_GIB
 from relayd.catalogue.faults import CatalogueFile, Entry, Fault, as_fault, raise_if_any
 from relayd.catalogue.vm_table import lines_of, price_lines_of
@@ -30,6 +31,7 @@ _Text = Annotated[str, Field(max_length=500)]
 _Gbps = Annotated[float, Field(gt=0, le=10_000)]
 _Price = Annotated[float, Field(ge=0, le=10_000)]
 _Date = Annotated[str, Field(pattern=r"^\d{4}-(0[1-9]|1[0-2])(-\d\d)?$")]
+_Vcpus = Annotated[int, Field(ge=0, le=MOST_VCPUS)]
 _Terms = Annotated[list[_Text], Field(min_length=1)]
 
 
@@ -127,6 +129,18 @@ class EgressEntry(_Table):
     in_place_of: _Text = ""
 
 
+class VcpuQuotaEntry(_Table):
+    """A ``[[vcpu_quota]]``."""
+
+    region: Annotated[str, Field(min_length=1, max_length=500)]
+    family: Annotated[str, Field(min_length=1, max_length=200)]
+    vcpus: _Vcpus
+    used_vcpus: _Vcpus = 0
+    types: _Terms | None = None
+    source: _Text = ""
+    as_of: _Date | None = None
+
+
 _PlainName: TypeAdapter[str] = TypeAdapter(
     Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$", max_length=100)]
 )
@@ -142,10 +156,17 @@ _MODELS: dict[str, type[_Table]] = {
     "vm_type": VmTypeEntry,
     "vm_price": VmPriceEntry,
     "egress": EgressEntry,
+    "vcpu_quota": VcpuQuotaEntry,
 }
-_SOURCED = {"vm_type", "vm_price", "egress"}
+_SOURCED = {"vm_type", "vm_price", "egress", "vcpu_quota"}
 _PRICES = ("usd_per_gb", "usd_per_gib", "tiers")
-_KEY = {"region": "id", "vm_type": "id", "vm_price": "type", "egress": "name"}
+_KEYS = {
+    "region": ("id",),
+    "vm_type": ("id",),
+    "vm_price": ("type",),
+    "egress": ("name",),
+    "vcpu_quota": ("region", "family"),
+}
 _TABLES = {
     "aliases": "alias",
     "default_vm_types": "default_vm_types",
@@ -254,14 +275,19 @@ def _entries(file: CatalogueFile, faults: list[Fault]) -> Iterator[Entry]:
         elif kind in _MODELS:
             if isinstance(content, list) and all(isinstance(v, dict) for v in content):
                 for number, value in enumerate(content, 1):
-                    key = value.get(_KEY[kind])
-                    if isinstance(key, str):
-                        yield Entry(kind, key, value, file.name)
+                    keys = [value.get(name) for name in _KEYS[kind]]
+                    if all(isinstance(key, str) for key in keys):
+                        yield Entry(kind, " ".join(keys), value, file.name)
                         continue
+                    name, key = next(
+                        (name, key)
+                        for name, key in zip(_KEYS[kind], keys, strict=True)
+                        if not isinstance(key, str)
+                    )
                     problem = "must be text" if key is not None else "is missing"
                     place = f"{kind} number {number}"
-                    remedy = f"Begin every `[[{kind}]]` with `{_KEY[kind]} = ...`."
-                    faults.append(Fault(file.name, place, _KEY[kind], problem, key, remedy))
+                    remedy = f"Begin every `[[{kind}]]` with `{name} = ...`."
+                    faults.append(Fault(file.name, place, name, problem, key, remedy))
                 continue
             wrong = f"Write each one under its own `[[{kind}]]`."
         else:
@@ -293,7 +319,7 @@ def _overriding(ours: Entry, theirs: Entry) -> Entry:
     if "as_of" not in theirs.value:
         value.pop("as_of", None)
     if ours.kind in _SOURCED and "source" not in theirs.value:
-        set_here = ", ".join(f for f in theirs.value if f not in {"as_of", _KEY[ours.kind]})
+        set_here = ", ".join(f for f in theirs.value if f not in {"as_of", *_KEYS[ours.kind]})
         value["source"] = f"{_dated(ours.value)}; {set_here} from {PurePath(theirs.file).name}"
     return theirs._replace(value=value)
 
@@ -335,6 +361,15 @@ def _faults_inside(entry: Entry, models: dict[tuple[str, str], Any]) -> Iterator
         yield from _tier_faults(entry, models[key])
     elif entry.kind == "region":
         yield from _region_faults(entry, models[key])
+    elif (
+        entry.kind == "vcpu_quota"
+        and not models[key].types
+        and not family_key(entry.value["family"])
+    ):
+        problem = "is not one whose VM types relayd knows"
+        remedy = 'Say which count: `types = ["m5.*", "c5.*"]`.'
+        family = entry.value["family"]
+        yield Fault(entry.file, entry.label, "family", problem, family, remedy)
 
 
 def _plain_value(entry: Entry) -> Any:
@@ -452,6 +487,8 @@ def _faults_between(
                 yield from _pattern_faults(entry, "from", pattern, regions)
             for pattern in model.destinations:
                 yield from _pattern_faults(entry, "to", pattern, regions)
+        elif kind == "vcpu_quota":
+            yield from _pattern_faults(entry, "region", model.region, regions)
 
 
 def _pattern_faults(entry: Entry, field: str, pattern: str, regions: set[str]) -> Iterator[Fault]:
@@ -503,6 +540,7 @@ def _plain(
         "default_vm_types": {},
         "egress": [],
         "discounts": {},
+        "vcpu_quotas": [],
     }
     vm_types: list[VmType] = []
     vm_prices: dict[str, dict[str, float]] = {}
@@ -526,6 +564,12 @@ def _plain(
             vm_prices[key] = model.by_region()
         elif kind == "discount":
             result["discounts"][key] = model.model_dump(exclude_none=True)
+        elif kind == "vcpu_quota":
+            row = model.model_dump(exclude={"as_of"})
+            types = row["types"] or []
+            result["vcpu_quotas"].append(
+                [*{**row, "types": types, "source": _dated(entry.value)}.values()]
+            )
         else:
             flat = TierEntry(usd_per_gb=model.usd_per_gb, usd_per_gib=model.usd_per_gib)
             tiers = model.tiers or [flat]

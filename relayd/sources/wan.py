@@ -16,6 +16,7 @@ from planner.model.errors import InputError
 from planner.model.link import Link, Site
 from planner.model.link_states import LinkState, Pair
 from planner.model.network import Network, Snapshot
+from planner.model.quotas.sites import with_quotas
 from relayd.questions.methods import Asking
 from relayd.questions.registry import question_of
 from relayd.sources.source import Source
@@ -161,6 +162,9 @@ class Wan(Asking):
                 tuple(sorted(vm_types.items())),
                 partial(with_vm_types, network, self.catalogue, vm_types),
             )
+        if self.catalogue.vcpu_quotas:
+            how = ("vCPU quotas",)
+            network = cache.derived(network, how, partial(with_quotas, network, self.catalogue))
         return self._as_now(network, cache)
 
     def _as_now(self, network: Network, cache: _Cache) -> Network:

@@ -62,6 +62,12 @@ name = "own lines"
 from = ["lab:*"]
 to = ["*"]
 usd_per_gb = 0.001
+
+[[vcpu_quota]]
+region = "aws:*"
+family = "L-1216C47A"
+vcpus = 80
+used_vcpus = 10
 """
 
 
@@ -135,7 +141,7 @@ def link_down(folder: Path) -> State:
 
 
 def own_catalogue(folder: Path) -> State:
-    """A catalogue file came after the snapshot, with a region, a VM type and a price of its own."""
+    """A catalogue file came after the snapshot, with a region, a VM type, a price and a quota."""
     file = folder / "own.toml"
     file.write_text(OWN_CATALOGUE)
     return State(_store(folder, 0.5), (file,))

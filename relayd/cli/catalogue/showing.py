@@ -17,7 +17,13 @@ from relayd.catalogue.loading import documents_in_force, load_catalogue
 from relayd.cli import text
 from relayd.settings import load_settings
 
-_ARRAYS = {"region": "id", "vm_type": "id", "vm_price": "type", "egress": "name"}
+_ARRAYS = {
+    "region": "id",
+    "vm_type": "id",
+    "vm_price": "type",
+    "egress": "name",
+    "vcpu_quota": "region",
+}
 _TABLES = ("aliases", "vm_price_ratios", "default_vm_types", "discounts")
 _LAYERS = {"built-in": "relayd's own", "overlay": "imported", "user": "your own"}
 
@@ -93,6 +99,7 @@ def _plural(kind: str) -> str:
         "vm_type": "VM types",
         "vm_price": "VM prices",
         "egress": "egress prices",
+        "vcpu_quota": "vCPU quotas",
     }[kind]
 
 

@@ -20,7 +20,8 @@ from planner.model.aliases import permitted, resolve
 from planner.model.backbone import distance_km
 from planner.model.catalogue import CONTINENTS, Catalogue, EgressPrice, Tier
 from planner.model.errors import CatalogueError, DataError, InputError
-from relayd.catalogue.loading import built_in_folder, load_catalogue
+from planner.model.quotas.vcpus import VcpuQuota
+from relayd.catalogue.loading import built_in_folder, catalogue_of, content_of, load_catalogue
 from relayd.sources.stored import StoreSource
 from relayd.sources.wan import Wan
 from tests.properties import examples
@@ -39,6 +40,7 @@ flow_gbps = 5
 window_mb = 3
 price_usd_per_h = 0
 """
+QUOTA = '[[vcpu_quota]]\nregion = "azure:eastus"\nfamily = "cores"\n'
 EGRESS = '[[egress]]\nname = "mine"\nfrom = ["onprem:*"]\nto = ["*"]\n'
 
 
@@ -324,6 +326,18 @@ def test_a_region_with_the_name_of_an_alias_is_known_by_its_id(write: Write) -> 
     assert "azure:southcentralus" not in permitted(catalogue, avoid=["us-south"])
 
 
+def test_quotas_are_read_kept_and_sent_alike(write: Write) -> None:
+    same = QUOTA + "vcpus = 100\nused_vcpus = 8"
+    further = '[[vcpu_quota]]\nregion = "aws:*"\nfamily = "ours"\ntypes = ["m5.*"]\nvcpus = 9\n'
+    files = write(same, same, further + 'source = "console"\nas_of = "2026-11"')
+    first = load_catalogue(files)
+    assert first.vcpu_quotas == (
+        VcpuQuota("azure:eastus", "cores", 100, 8, (), "user1.toml"),
+        VcpuQuota("aws:*", "ours", 9, 0, ("m5.*",), "console, as of 2026-11"),
+    )
+    assert load_catalogue(files) == first == catalogue_of(content_of(first), first.digest)
+
+
 def test_a_minimal_site_is_known_but_not_in_the_baseline(write: Write) -> None:
     catalogue = load_catalogue(write('\ufeff[[region]]\r\nid = "onprem:lab"\r\n'))
     assert not catalogue.regions["onprem:lab"].baseline
@@ -426,6 +440,21 @@ def test_overrides_hold_and_touch_nothing_else(
         (EGRESS.replace('"*"', '"continent:NA"') + "usd_per_gb = 1", "to: is not a pattern"),
         (EGRESS.replace("onprem:*", "same-provider") + "usd_per_gb = 1", "from: is not a pattern"),
         (EGRESS.replace('"*"', '"aws:us-east-11"') + "usd_per_gb = 1", "Did you mean aws:us-east"),
+        # quotas
+        ("[[vcpu_quota]]\nvcpus = 1", "vcpu_quota number 1, region: is missing. Begin every"),
+        (QUOTA.replace('"cores"', "1"), "vcpu_quota number 1, family: must be text (got 1)"),
+        (QUOTA + "vcpus = -1", "vcpu_quota azure:eastus cores, vcpus: must not be below 0"),
+        (QUOTA + "vcpus = 1.5", "vcpus: must be a whole number"),
+        (QUOTA + "vcpus = 9223372036854775807", "vcpus: must not be above 1e+07"),
+        (QUOTA, "vcpus: is missing. Add `vcpus = ...`."),
+        (QUOTA + "vcpus = 1\nlimit = 1", "fields are region, family, vcpus, used_vcpus, types,"),
+        (QUOTA + "vcpus = 1\n" + QUOTA + "vcpus = 2", "azure:eastus cores: is defined twice"),
+        (QUOTA.replace("eastus", "eastuss") + "vcpus = 1", "Did you mean azure:eastus?"),
+        (QUOTA.replace("azure:eastus", "same-provider") + "vcpus = 1", "region: is not a pattern"),
+        (
+            QUOTA.replace("cores", "Elastic IPs") + "vcpus = 1",
+            "family: is not one whose VM types relayd knows (got 'Elastic IPs'). Say which count:",
+        ),
         # not TOML
         ("[aliases]\nhome = \n", "line 2, column 8: is not valid TOML: invalid value (got 'home"),
         ("[[region", "is not valid TOML"),

@@ -1,0 +1,146 @@
+"""The vCPU quotas of an account as limits of a network's sites, and what plans say of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from planner.model.catalogue import Catalogue
+from planner.model.errors import InfeasibleError
+from planner.model.link import Site
+from planner.model.network import Network
+from planner.model.quotas.vcpus import PROVIDER_NAMES, VmQuota
+
+REGIONS_NAMED = 5
+
+
+def with_quotas(network: Network, catalogue: Catalogue) -> Network:
+    """Return a network whose sites know the catalogue's quotas for the VM types used there.
+
+    A fleet goes before a quota: its VMs exist.
+    """
+    if not catalogue.vcpu_quotas:
+        return network
+    sites = {}
+    for region, site in network.sites.items():
+        vm = catalogue.vm_types.get(site.vm_type)
+        quotas = () if vm is None or site.vms else catalogue.quotas_of(region, vm.id)
+        sites[region] = replace(
+            site, quotas=tuple(VmQuota(quota, vm.vcpus) for quota in quotas if vm)
+        )
+    return network.with_(sites=sites)
+
+
+def with_running(network: Network, vms: Mapping[str, int]) -> Network:
+    """Return a network whose quotas allow what runs already.
+
+    Parameters
+    ----------
+    vms : mapping
+        Region to number of VMs.
+    """
+    limited = [region for region in vms if network.sites[region].quotas]
+    if not limited:
+        return network
+    sites = dict(network.sites)
+    for region in limited:
+        quotas = (replace(quota, running=vms[region]) for quota in sites[region].quotas)
+        sites[region] = replace(sites[region], quotas=tuple(quotas))
+    return network.with_(sites=sites)
+
+
+def without_quotas(network: Network) -> Network:
+    """Return a network as it would be if its quotas allowed any number of VMs."""
+    if "without quotas" not in network.kept:
+        sites = {region: replace(site, quotas=()) for region, site in network.sites.items()}
+        network.kept["without quotas"] = network.with_(sites=sites)
+    free: Network = network.kept["without quotas"]
+    return free
+
+
+def refuse_without_vms(
+    network: Network, ends: Iterable[str], vms_in: Mapping[str, int] = {}
+) -> None:
+    """Refuse ends whose quotas leave no VM, but for those that a request states VMs of.
+
+    Raises
+    ------
+    InfeasibleError
+        Names the quota and what it must be.
+    """
+    for region in ends:
+        site = network.sites.get(region)  # one that is missing is refused elsewhere
+        if site is None or region in vms_in or site.may_run(1):
+            continue
+        raise InfeasibleError(
+            f"{region} may run {_count_of_type(site)}: {_short(site, 1)}",
+            f"{request_for(site, 1)}, or name a VM type with fewer vCPUs.",
+        )
+
+
+def limited_texts(network: Network, wanted: Mapping[str, int]) -> list[str]:
+    """Return that a plan would take more VMs than quotas allow, and whom to ask for what.
+
+    Parameters
+    ----------
+    wanted : mapping
+        Region to a number of VMs above what its quotas allow.
+    """
+    regions: dict[str, list[str]] = {}
+    for region, count in wanted.items():
+        site = network.sites[region]
+        text = f"{_count_of_type(site)}: {_short(site, count)}. {request_for(site, count)}."
+        regions.setdefault(text, []).append(region)
+    return [
+        f"{' and '.join([*filter(None, [', '.join(names[:-1])]), names[-1]])} may "
+        f"{'each ' if names[1:] else ''}run {text}"
+        for text, names in regions.items()
+    ]
+
+
+def request_for(site: Site, wanted: int) -> str:
+    """Return whom to ask for what, so that a number of VMs may run at a site."""
+    short = _too_small(site, wanted)
+    provider = site.region.partition(":")[0]
+    what = " and ".join(str(quota.vcpus_for(wanted)) for quota in short)
+    return (
+        f"Ask {PROVIDER_NAMES.get(provider, provider)} to raise {'them' if short[1:] else 'it'} to "
+        f"{what} for {_vms(wanted)}"
+    )
+
+
+def beyond_quotas(network: Network, vms: Mapping[str, int]) -> list[str]:
+    """Return where a plan takes more VMs than quotas allow, as its request states them."""
+    beyond = {r: count for r, count in vms.items() if network.sites[r].may_run(count) < count}
+    return [f"Planned with more VMs, as asked: {text}" for text in limited_texts(network, beyond)]
+
+
+def left_out_text(regions: Iterable[str]) -> list[str]:
+    """Return which regions may not relay because their quotas leave no VM, if any."""
+    names = sorted(regions)
+    if not names:
+        return []
+    more = ", ..." if names[REGIONS_NAMED:] else ""
+    return [
+        "Not considered as relays, because their vCPU quotas leave no VM: "
+        f"{', '.join(names[:REGIONS_NAMED])}{more}."
+    ]
+
+
+def _too_small(site: Site, wanted: int) -> list[VmQuota]:
+    return [quota for quota in site.quotas if quota.vms < wanted]
+
+
+def _short(site: Site, wanted: int) -> str:
+    return " and ".join(map(str, _too_small(site, wanted)))
+
+
+def _count_of_type(site: Site) -> str:
+    """Return how many VMs of which type may run at a site that has quotas."""
+    count = min(quota.vms for quota in site.quotas)
+    name = site.vm_type.partition(":")[2]
+    return f"{_vms(count)} of {name} with {site.quotas[0].vm_vcpus} vCPUs"
+
+
+def _vms(count: int) -> str:
+    return f"{count or 'no'} VM{'' if count < 2 else 's'}"

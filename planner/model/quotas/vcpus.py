@@ -1,0 +1,159 @@
+"""What a provider lets an account run: vCPUs of families of VM types, in each region.
+
+Which types count against a quota follows from its name where the provider's naming tells:
+
+- AWS, `Service Quotas` of EC2: the quota's code, or its name, lists the letters that type names
+  begin with. Spot and dedicated VMs have quotas of their own.
+- Azure, `az vm list-usage`: `standardDDSv5Family` is what `D32ds_v5` belongs to, and all types
+  count against `cores`, the region's total.
+- Google Cloud, quotas of a region: `N2_CPUS` counts the series n2, and `CPUS` the series that have
+  no quota of their own. Series since C3D and N4 are counted by family elsewhere, which their
+  `types` can say.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+MOST_VCPUS = 10_000_000
+PROVIDER_NAMES = {"aws": "AWS", "azure": "Azure", "gcp": "Google Cloud"}
+
+# Codes of EC2's quotas on running on-demand VMs, the words of their names, and what the names of
+# their types begin with (user guide of EC2, "On-Demand Instance quotas"; codes of Service Quotas).
+_AWS = {
+    "L-1216C47A": ("standard", "a c d h i im is m r t z"),
+    "L-DB2E81BA": ("g and vt", "g gr vt"),
+    "L-417A185B": ("p", "p"),
+    "L-74FC7D96": ("f", "f"),
+    "L-7295265B": ("x", "x"),
+    "L-1945791B": ("inf", "inf"),
+    "L-2C3B7624": ("trn", "trn"),
+    "L-6E869C2A": ("dl", "dl"),
+    "L-F7808C92": ("hpc", "hpc"),
+    "L-43DA4232": ("high memory", "u"),
+}
+_AWS_CODES = {words: code for code, (words, _) in _AWS.items()}
+_AWS_CODE = re.compile(r"\bL-[0-9A-F]{8}\b")
+_AWS_NAME = re.compile(r"running on-demand ([a-z ]+?)(?: \(.*\))? instances\b.*")
+_AZURE_TOTAL = {"cores", "totalregional"}
+_AZURE_FAMILY = re.compile(r"(?:standard|basic)[a-z0-9_]+family")
+_AZURE_TYPE = re.compile(r"([A-Z]+)\d+(?:-\d+)?([a-z]*)(?:_([A-Z]+\d+))?(?:_(v\d+))?")
+_GCP_SERIES = re.compile(r"([A-Z]\d+[A-Z]?)_CPUS")
+_GCP_SHARED = {"e2", "f1", "g1", "n1"}
+
+
+@dataclass(frozen=True, slots=True)
+class VcpuQuota:
+    """A limit on the vCPUs of some VM types, in each of some regions.
+
+    Attributes
+    ----------
+    region : str
+        A region's id, or a pattern of regions; each of them has the whole quota.
+    family : str
+        The provider's name of it.
+    vcpus : int
+    used_vcpus : int
+        What runs already.
+    types : tuple of str
+        Ids or names of the VM types that count, with ``*`` for anything; none where the family
+        says which.
+    source : str
+        Where the figures are from, with the date.
+    """
+
+    region: str
+    family: str
+    vcpus: int
+    used_vcpus: int = 0
+    types: tuple[str, ...] = ()
+    source: str = ""
+
+    def counts(self, vm_type: str) -> bool:
+        """Whether VMs of a type, an id of the catalogue, count against the quota."""
+        if not self.types:
+            return family_counts(self.family, vm_type)
+        name = vm_type.partition(":")[2]
+        patterns = [pattern.replace("Standard_", "") for pattern in self.types]
+        return any(fnmatchcase(vm_type, p) or fnmatchcase(name, p) for p in patterns)
+
+
+@dataclass(frozen=True, slots=True)
+class VmQuota:
+    """How many VMs of the type used at a site a quota leaves.
+
+    Attributes
+    ----------
+    quota : VcpuQuota
+    vm_vcpus : int
+        Of one VM.
+    running : int
+        VMs that a plan in progress has there, whatever the quota.
+    """
+
+    quota: VcpuQuota
+    vm_vcpus: int
+    running: int = 0
+
+    @property
+    def vms(self) -> int:
+        """How many VMs may run."""
+        free = self.quota.vcpus - self.quota.used_vcpus
+        return max(self.running, free // self.vm_vcpus, 0)
+
+    def vcpus_for(self, vms: int) -> int:
+        """Return what the quota must be for a number of VMs."""
+        return self.quota.used_vcpus + vms * self.vm_vcpus
+
+    def __str__(self) -> str:
+        """Name the quota, with its figures."""
+        used = f", {self.quota.used_vcpus} of them in use" if self.quota.used_vcpus else ""
+        return f"quota {self.quota.family} is {self.quota.vcpus} vCPUs{used}"
+
+
+def family_key(family: str) -> str | None:
+    """Return what identifies a family however it is written; None where its types are not known."""
+    if (code := _AWS_CODE.search(family)) and code[0] in _AWS:
+        return code[0]
+    lower = family.strip().lower()
+    if named := _AWS_NAME.fullmatch(lower):
+        return _AWS_CODES.get(named[1])
+    joined = lower.replace(" ", "").removesuffix("vcpus")
+    if joined in _AZURE_TOTAL:
+        return "cores"
+    if _AZURE_FAMILY.fullmatch(joined):
+        return joined
+    upper = family.strip().upper()
+    return upper if upper == "CPUS" or _GCP_SERIES.fullmatch(upper) else None
+
+
+def family_counts(family: str, vm_type: str) -> bool:
+    """Whether VMs of a type, an id of the catalogue, count against a provider's family."""
+    key = family_key(family)
+    provider, _, name = vm_type.partition(":")
+    if key is None:
+        return False
+    if provider == "aws":
+        letters = re.match("[a-z]*", name)
+        return key in _AWS and letters is not None and letters[0] in _AWS[key][1].split()
+    if provider == "azure":
+        return key == "cores" or key == _azure_family(name)
+    if provider == "gcp":
+        series = name.partition("-")[0]
+        return series in _GCP_SHARED if key == "CPUS" else key == f"{series.upper()}_CPUS"
+    return False
+
+
+def _azure_family(name: str) -> str | None:
+    """Return the family of a size: ``standardddsv5family`` of D32ds_v5."""
+    parts = _AZURE_TYPE.fullmatch(name)
+    if parts is None:
+        return None
+    series, features, accelerator, version = (part or "" for part in parts.groups())
+    if series == "A" and not version:
+        return "standarda0_a7family"
+    if series == "B":  # its families leave out how much memory a size has
+        features = re.sub("[lmt]", "", features)
+    return f"standard{series}{features}{accelerator}{version}family".lower()

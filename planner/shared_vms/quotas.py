@@ -1,0 +1,62 @@
+"""The vCPU quotas of an account in questions of many transfers, which share a region's VMs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+
+from planner.fields.shared import RelayingRequest
+from planner.model.network import Network
+from planner.model.quotas.sites import beyond_quotas, left_out_text, limited_texts
+from planner.model.shared_resources import Floats
+
+
+def most_vms(request: RelayingRequest, network: Network, region: str) -> int:
+    """Return how many VMs a plan may use in a region.
+
+    Quotas bound the number for all regions, not one that the request states for this region.
+    """
+    stated = request.vms_in.get(region)
+    return network.sites[region].may_run(request.vms) if stated is None else stated
+
+
+def vms_of(request: RelayingRequest, network: Network, regions: Sequence[str]) -> Floats:
+    """Return the same for each of n regions, shape (n,)."""
+    return np.array([float(most_vms(request, network, region)) for region in regions])
+
+
+def warnings(
+    request: RelayingRequest,
+    network: Network,
+    vms: Mapping[str, int],
+    ends: Collection[str],
+    *,
+    relays: bool,
+) -> tuple[str, ...]:
+    """Return which quotas hold a plan to fewer VMs than asked for, and what they must be.
+
+    Parameters
+    ----------
+    vms : mapping
+        VMs of the plan by region.
+    relays : bool
+        Whether other regions than its ends may take part.
+    """
+    limited = {
+        region: request.vms
+        for region, count in vms.items()
+        if region not in request.vms_in
+        if count == most_vms(request, network, region) < request.vms
+    }
+    left_out = [
+        region
+        for region in network.sites
+        if relays and region not in ends and region not in request.forbidden
+        if not most_vms(request, network, region)
+    ]
+    return (
+        *beyond_quotas(network, vms),
+        *limited_texts(network, limited),
+        *left_out_text(left_out),
+    )
