@@ -59,7 +59,9 @@ def read(document: PriceDocument) -> PriceList:
             must_be_usd(place, item.get("currencyCode"))
             units = _units(place, item, _GBS)
             usd = price_of(place, item.get("retailPrice")) / units
-            found.add_traffic(f"azure:{region}", INTERNET, _start(place, item) * units, usd)
+            start = item.get("tierMinimumUnits", 0)
+            from_gb = units * price_of(place, start, most=1e12, what="tierMinimumUnits")
+            found.add_traffic(f"azure:{region}", INTERNET, from_gb, usd)
         else:
             found.left_out["other meters"] += 1
     return found
@@ -81,10 +83,3 @@ def _units(place: str, item: dict[str, Any], known: dict[str, float]) -> float:
         remedy = f"Known are {', '.join(known)}."
         raise FormatError(place, "has a unit that is not known", value=unit, remedy=remedy)
     return known[unit]
-
-
-def _start(place: str, item: dict[str, Any]) -> float:
-    start = item.get("tierMinimumUnits", 0)
-    if not isinstance(start, int | float) or not 0 <= start < 1e12:
-        raise FormatError(place, "has a tierMinimumUnits that can't be", value=start)
-    return float(start)

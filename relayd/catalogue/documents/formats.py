@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from planner.model.errors import FormatError
-from relayd.catalogue.documents import azure_retail, skypilot
+from relayd.catalogue.documents import aws_offers, azure_retail, skypilot
 from relayd.catalogue.documents.opening import PriceDocument, files_of
 from relayd.catalogue.documents.price_list import PriceList
 
@@ -23,6 +23,7 @@ class PriceFormat(NamedTuple):
 
 FORMATS = (
     PriceFormat("skypilot", "SkyPilot's catalogue", skypilot.recognises, skypilot.read),
+    PriceFormat("aws-offers", "AWS price lists", aws_offers.recognises, aws_offers.read),
     PriceFormat("azure-retail", "Azure Retail Prices", azure_retail.recognises, azure_retail.read),
 )
 

@@ -100,21 +100,21 @@ class PriceList:
         return not self.vm_usd_per_h and not self.traffic
 
 
-def price_of(place: str, value: object) -> float:
-    """Read a price in USD.
+def price_of(place: str, value: object, *, most: float = _MOST_USD, what: str = "price") -> float:
+    """Read a price in USD, or another figure from 0 to some most.
 
     Raises
     ------
     FormatError
-        If it is not a number from 0 to 10,000.
+        If it is no such number.
     """
     try:
         usd = float(value) if isinstance(value, int | float | str) else nan
     except (ValueError, OverflowError):
-        raise FormatError(place, "has a price that is not a number", value=value) from None
-    if not isfinite(usd) or not 0 <= usd <= _MOST_USD:
-        remedy = f"Prices are from 0 to {_MOST_USD:,} USD."
-        raise FormatError(place, "has a price that can't be", value=value, remedy=remedy)
+        raise FormatError(place, f"has a {what} that is not a number", value=value) from None
+    if not isfinite(usd) or not 0 <= usd <= most:
+        remedy = f"It may be from 0 to {most:,.0f}."
+        raise FormatError(place, f"has a {what} that can't be", value=value, remedy=remedy)
     return usd
 
 

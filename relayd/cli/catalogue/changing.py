@@ -40,7 +40,7 @@ class _Change(NamedTuple):
 
 def diff(options: argparse.Namespace) -> int:
     """Print what an import would change."""
-    _report(_change(_read(options), options), None, options)
+    show_changes(_read(options), options)
     return 0
 
 
@@ -50,6 +50,11 @@ def run_import(options: argparse.Namespace) -> int:
         return diff(options)
     lay(_read(options), options)
     return 0
+
+
+def show_changes(reading: Reading, options: argparse.Namespace) -> None:
+    """Print what laying prices over the catalogue would change."""
+    _report(_change(reading, options), None, options)
 
 
 def lay(reading: Reading, options: argparse.Namespace) -> None:

@@ -32,6 +32,29 @@ def add_catalogue_commands(commands: Any) -> None:
     )
     _documents(importing)
     importing.add_argument("--dry-run", action="store_true", help="change nothing, as `diff`")
+    update = command(
+        actions,
+        "update",
+        "relayd.cli.catalogue.updating:run",
+        "download the providers' public prices and lay them over the catalogue",
+    )
+    update.add_argument(
+        "--provider",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="aws or azure (default both)",
+    )
+    update.add_argument(
+        "--region",
+        metavar="ID",
+        action="append",
+        default=[],
+        help="VM prices of this region; needed for AWS, whose lists are large",
+    )
+    update.add_argument("--url", metavar="BASE", help="of a mirror of the provider's server")
+    update.add_argument("--timeout", metavar="TIME", default="30m", help="in all (default 30m)")
+    update.add_argument("--dry-run", action="store_true", help="download, and change nothing else")
     undo = command(
         actions, "undo", "relayd.cli.catalogue.changing:undo", "take the newest import back"
     )
@@ -43,7 +66,8 @@ def _documents(parser: argparse.ArgumentParser) -> None:
         "paths",
         metavar="PATH",
         nargs="+",
-        help="price documents, or folders of them: SkyPilot's catalogue, Azure Retail Prices pages",
+        help="price documents, or folders of them: SkyPilot's catalogue, AWS price lists, Azure "
+        "Retail Prices pages",
     )
     parser.add_argument(
         "--as-of", metavar="DATE", help="of the prices (default: what the documents say)"

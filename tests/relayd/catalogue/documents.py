@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -86,3 +87,106 @@ def azure_page(items: Iterable[Mapping[str, Any]], after: str | None = None) -> 
 def written(path: Path, document: object) -> Path:
     path.write_text(json.dumps(document))
     return path
+
+
+def aws_vm_table(prices: Iterable[Price]) -> bytes:
+    """Return a list of EC2 as CSV: beside each price on demand, those of others."""
+    rows = []
+    for name, region, usd in prices:
+        row = {
+            "SKU": "2223B6PCG6QAUYY6",
+            "TermType": "OnDemand",
+            "StartingRange": "0",
+            "EndingRange": "Inf",
+            "Unit": "Hrs",
+            "PricePerUnit": f"{usd:.10f}",
+            "Currency": "USD",
+            "Product Family": "Compute Instance",
+            "Location Type": "AWS Region",
+            "Instance Type": name,
+            "Tenancy": "Shared",
+            "Operating System": "Linux",
+            "CapacityStatus": "Used",
+            "MarketOption": "OnDemand",
+            "Pre Installed S/W": "NA",
+            "Region Code": region,
+        }
+        others = {
+            "Operating System": "Windows",
+            "Tenancy": "Dedicated",
+            "CapacityStatus": "AllocatedCapacityReservation",
+            "TermType": "Reserved",
+            "Pre Installed S/W": "SQL Web",
+            "Location Type": "AWS Local Zone",
+        }
+        rows += [row, *({**row, key: other, "PricePerUnit": "9"} for key, other in others.items())]
+    return _aws_table("AmazonEC2", rows)
+
+
+def aws_traffic_table(prices: Iterable[tuple[str, str, float, float]]) -> bytes:
+    """Return a list of AWSDataTransfer as CSV: source, destination or "", start in GB, USD."""
+    rows = []
+    for source, destination, from_gb, usd in prices:
+        row = {
+            "SKU": "22ABCD",
+            "TermType": "OnDemand",
+            "StartingRange": f"{from_gb:g}",
+            "EndingRange": "Inf",
+            "Unit": "GB",
+            "PricePerUnit": f"{usd:.10f}",
+            "Currency": "USD",
+            "Product Family": "Data Transfer",
+            "Transfer Type": "InterRegion Outbound" if destination else "AWS Outbound",
+            "From Location Type": "AWS Region",
+            "usageType": "X-Y-AWS-Out-Bytes" if destination else "X-DataTransfer-Out-Bytes",
+            "operation": "",
+            "From Region Code": source,
+            "To Region Code": destination,
+        }
+        others = {"Transfer Type": "IntraRegion", "operation": "GlobalReplication"}
+        rows += [row, *({**row, key: other, "PricePerUnit": "9"} for key, other in others.items())]
+    return _aws_table("AWSDataTransfer", rows)
+
+
+def _aws_table(service: str, rows: list[dict[str, str]]) -> bytes:
+    text = io.StringIO()
+    written = csv.writer(text, quoting=csv.QUOTE_ALL)
+    written.writerow(["FormatVersion", "v1.0"])
+    written.writerow(["Disclaimer", "This pricing list is for informational purposes only."])
+    written.writerow(["Publication Date", "2026-11-19T21:29:23Z"])
+    written.writerow(["Version", "20261119212923"])
+    written.writerow(["OfferCode", service])
+    written.writerow(rows[0])
+    written.writerows(row.values() for row in rows)
+    return text.getvalue().encode()
+
+
+def aws_as_json(table: bytes) -> dict[str, Any]:
+    """Return a list of AWS as JSON, made of the same list as CSV."""
+    lines = table.decode().splitlines()
+    names = {"CapacityStatus": "capacitystatus", "Pre Installed S/W": "preInstalledSw"}
+    names |= {"usageType": "usagetype", "MarketOption": "marketoption"}
+    found: dict[str, Any] = {
+        "formatVersion": "v1.0",
+        "offerCode": next(csv.reader([lines[4]]))[1],
+        "version": "20261119212923",
+        "publicationDate": "2026-11-19T21:29:23Z",
+        "products": {},
+        "terms": {"OnDemand": {}, "Reserved": {}},
+    }
+    for number, row in enumerate(csv.DictReader(lines[5:])):
+        sku = f"SKU{number}"
+        attributes = {
+            names.get(key, key[0].lower() + key[1:].replace(" ", "")): value
+            for key, value in row.items()
+        }
+        found["products"][sku] = {"sku": sku, "productFamily": "", "attributes": attributes}
+        price = {
+            "unit": row["Unit"],
+            "beginRange": row["StartingRange"],
+            "endRange": row["EndingRange"],
+            "pricePerUnit": {row["Currency"]: row["PricePerUnit"]},
+        }
+        offer = {"offerTermCode": "JRTCKXETXF", "sku": sku, "priceDimensions": {f"{sku}.D": price}}
+        found["terms"][row["TermType"]][sku] = {f"{sku}.JRTCKXETXF": offer}
+    return found

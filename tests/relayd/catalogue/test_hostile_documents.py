@@ -10,7 +10,14 @@ from pathlib import Path
 import pytest
 
 from relayd.__main__ import main
-from tests.relayd.catalogue.documents import HEAD, azure_page, azure_traffic, azure_vm
+from tests.relayd.catalogue.documents import (
+    HEAD,
+    aws_as_json,
+    aws_vm_table,
+    azure_page,
+    azure_traffic,
+    azure_vm,
+)
 
 Make = Callable[[Path], Path]
 
@@ -58,6 +65,7 @@ def huge(folder: Path) -> Path:
     return folder / "huge.json"
 
 
+AWS_VM = ("m5.large", "us-east-1", 0.1)
 VM = azure_vm("D32_v5", "eastus", 1.0)
 HOSTILE: dict[str, tuple[Make, str]] = {
     "negative": (table(row(price="-0.1")), "row 2: has a price that can't be"),
@@ -83,6 +91,23 @@ HOSTILE: dict[str, tuple[Make, str]] = {
     "items of text": (page(Items="all"), "has Items that are no list"),
     "a name of numbers": (page({**VM, "armSkuName": 5}), "has a armSkuName that is not text"),
     "nothing of use": (page({**VM, "type": "Reservation"}), "has no price to use (1 reservations"),
+    "another service": (
+        raw(aws_vm_table([AWS_VM]).replace(b"AmazonEC2", b"AmazonRDS"), "rds.csv"),
+        "is a price list of another service",
+    ),
+    "yuan": (raw(aws_vm_table([AWS_VM]).replace(b"USD", b"CNY"), "ec2.csv"), "is not in USD"),
+    "unit of EC2": (
+        raw(aws_vm_table([AWS_VM]).replace(b"Hrs", b"Moons"), "ec2.csv"),
+        "has a unit that is not known (got 'Moons')",
+    ),
+    "no columns": (
+        raw(aws_vm_table([AWS_VM]).replace(b'"Currency"', b'"Money"'), "ec2.csv"),
+        "lacks the column Currency",
+    ),
+    "odd terms": (
+        raw(json.dumps({**aws_as_json(aws_vm_table([AWS_VM])), "products": []}).encode()),
+        "has products or terms that are not as AWS describes them",
+    ),
     "half of a file": (raw(json.dumps(azure_page([VM])).encode()[:-9]), "is not valid JSON"),
     "nested deeply": (raw(b"[" * 100_000), "is not valid JSON"),
     "another encoding": (raw('{"é": 1}'.encode("latin-1")), "is not UTF-8 text"),

@@ -1,0 +1,192 @@
+"""Downloads public documents by HTTP: conditional requests, resumption, limits of size and time."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import aiohttp
+
+from planner.model.errors import DataError, InputError
+from relayd.version import __version__
+
+MOST_FILE_BYTES = 2 * 2**30
+_ATTEMPTS = 4
+_FIRST_PAUSE_S = 0.2
+_SILENCE_S = 60.0  # without a byte
+_CHUNK_BYTES = 2**18
+_PARTIAL, _UNCHANGED, _BEYOND, _TOO_MANY = 206, 304, 416, 429
+
+
+class Downloads:
+    """Files of one origin, kept in a folder with what identifies their version.
+
+    A file that was fetched before is asked for under the condition that it has changed; one that
+    broke off goes on where it stopped, if the server has kept that version.
+
+    Parameters
+    ----------
+    folder : Path
+    base : str
+        Address that all documents must be of: no link leads elsewhere.
+    most_bytes : int
+        Of all files together.
+    most_s : float
+        For all of them.
+    progress : callable
+        Called with a line of text now and then.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        base: str,
+        *,
+        most_bytes: int,
+        most_s: float,
+        progress: Callable[[str], None],
+    ) -> None:
+        self._folder = folder
+        self.base = _checked(base)
+        self._left_bytes = most_bytes
+        self._until_s = time.monotonic() + most_s
+        self._progress = progress
+        self._files = 0
+        self._bytes = 0
+        folder.mkdir(parents=True, exist_ok=True)
+
+    async def fetch(self, session: aiohttp.ClientSession, address: str, suffix: str) -> Path:
+        """Return the file of an address, fetched anew if it has changed.
+
+        Raises
+        ------
+        DataError
+            If the server does not answer, breaks off, or a limit is reached.
+        InputError
+            If the address is of another origin.
+        """
+        url = f"{self.base}{address}" if address.startswith("/") else address
+        if _origin(url) != _origin(self.base):
+            raise InputError(
+                "update",
+                "was led to another server",
+                value=url[:200],
+                remedy=f"Documents are fetched from {self.base} alone; --url names another.",
+            )
+        name = blake2b(url.encode(), digest_size=10).hexdigest()
+        file = self._folder / f"{name}{suffix}"
+        for attempt in range(_ATTEMPTS):
+            if attempt:
+                await asyncio.sleep(_FIRST_PAUSE_S * 4**attempt)
+            if time.monotonic() > self._until_s:
+                raise DataError(f"{url} was not fetched: the time is up. {_KEPT}")
+            try:
+                if await self._attempt(session, url, file):
+                    self._files += 1
+                    self._tell()
+                    return file
+            except (aiohttp.ClientError, TimeoutError) as error:
+                problem = str(error) or type(error).__name__
+        raise DataError(f"{url} could not be fetched: {problem[:200]}. {_KEPT}")
+
+    async def _attempt(self, session: aiohttp.ClientSession, url: str, file: Path) -> bool:
+        known, part = _version(file), file.with_suffix(".part")
+        begun = _version(part)
+        # Ranges of what is compressed on the way would not fit together.
+        headers = {"User-Agent": f"relayd/{__version__}", "Accept-Encoding": "identity"}
+        start = part.stat().st_size if part.exists() and begun else 0
+        if start:
+            headers |= {"Range": f"bytes={start}-", "If-Range": begun["etag"]}
+        elif known and file.exists():
+            headers |= {"If-None-Match": known["etag"]} if known.get("etag") else {}
+            headers |= {"If-Modified-Since": known["date"]} if known.get("date") else {}
+        async with session.get(url, headers=headers, allow_redirects=False) as answer:
+            if answer.status == _UNCHANGED and file.exists():
+                os.utime(file)  # these are the prices of today
+                return True
+            if answer.status == _BEYOND:
+                _forget(part)
+                raise aiohttp.ClientPayloadError("its size has changed")
+            if answer.status == _TOO_MANY or answer.status >= 500:
+                raise aiohttp.ClientPayloadError(f"it answers {answer.status}")
+            if answer.status not in {200, _PARTIAL}:
+                raise DataError(f"{url} could not be fetched: it answers {answer.status}. {_KEPT}")
+            version = {
+                "url": url,
+                "etag": answer.headers.get("ETag", ""),
+                "date": answer.headers.get("Last-Modified", ""),
+            }
+            if answer.status == 200:
+                start = 0
+                _forget(part)
+            if version["etag"].startswith('"'):  # a weak one can't tell where to go on
+                _side(part).write_text(json.dumps(version))
+            with part.open("ab" if start else "wb") as written:
+                async for chunk in answer.content.iter_chunked(_CHUNK_BYTES):
+                    self._count(url, start, len(chunk))
+                    start += len(chunk)
+                    written.write(chunk)
+        part.replace(file)
+        _side(file).write_text(json.dumps(version))
+        _forget(part)
+        return True
+
+    def _count(self, url: str, so_far: int, more: int) -> None:
+        self._left_bytes -= more
+        self._bytes += more
+        if so_far + more > MOST_FILE_BYTES or self._left_bytes < 0:
+            raise DataError(f"{url} was not fetched: it is too large. {_KEPT}")
+        if self._bytes >> 24 != (self._bytes - more) >> 24:  # every 16 MiB
+            self._tell()
+        if time.monotonic() > self._until_s:
+            raise DataError(f"{url} was not fetched in full: the time is up. {_KEPT}")
+
+    def _tell(self) -> None:
+        self._progress(f"{self._files:,} files, {self._bytes / 1e6:,.1f} MB")
+
+
+_KEPT = "Nothing has changed; what was fetched is kept for the next time."
+
+
+def session() -> aiohttp.ClientSession:
+    """Return a session with limits on silence."""
+    silence = aiohttp.ClientTimeout(total=None, sock_connect=_SILENCE_S, sock_read=_SILENCE_S)
+    return aiohttp.ClientSession(timeout=silence)
+
+
+def _checked(base: str) -> str:
+    parts = urlsplit(base)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        remedy = "Write it such as https://prices.azure.com."
+        raise InputError("--url", "is not an address of HTTP", value=base, remedy=remedy)
+    return base.rstrip("/")
+
+
+def _origin(url: str) -> tuple[str, str | None, int]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname, parts.port or {"https": 443}.get(parts.scheme, 80)
+
+
+def _side(file: Path) -> Path:
+    return file.with_name(f"{file.name}.version")
+
+
+def _version(file: Path) -> dict[str, Any]:
+    with suppress(OSError, ValueError):
+        found = json.loads(_side(file).read_text())
+        if isinstance(found, dict):
+            return found
+    return {}
+
+
+def _forget(part: Path) -> None:
+    part.unlink(missing_ok=True)
+    _side(part).unlink(missing_ok=True)

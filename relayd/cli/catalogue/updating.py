@@ -1,0 +1,73 @@
+"""``relayd catalogue update``: the providers' own price lists of today."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from functools import partial
+from pathlib import Path
+
+from planner.model.errors import InputError
+from planner.model.units import parse_duration_s
+from relayd.catalogue.documents.formats import read_prices
+from relayd.catalogue.downloading import Downloads, session
+from relayd.catalogue.feeds import FEEDS
+from relayd.catalogue.overlays import overlay_folder
+from relayd.cli.catalogue.changing import lay, show_changes
+
+_MOST_BYTES = 8 * 2**30
+
+
+def run(options: argparse.Namespace) -> int:
+    """Download price lists and lay them over the catalogue."""
+    providers = list(dict.fromkeys(options.provider)) or list(FEEDS)
+    if unknown := [name for name in providers if name not in FEEDS]:
+        remedy = f"Known are {', '.join(FEEDS)}; import lists of others from files."
+        raise InputError("--provider", "publishes no list", value=unknown[0], remedy=remedy)
+    if options.url and len(providers) > 1:
+        remedy = "Say --provider, too."
+        raise InputError("--url", "is of one provider", value=options.url, remedy=remedy)
+    regions: dict[str, list[str]] = {name: [] for name in providers}
+    for region in options.region:
+        provider, _, name = region.partition(":")
+        if provider not in regions or not name:
+            remedy = f"Write it such as {providers[0]}:NAME."
+            raise InputError("--region", "is of no provider asked", value=region, remedy=remedy)
+        regions[provider].append(name)
+    most_s = parse_duration_s(options.timeout, "--timeout")
+    files = asyncio.run(_fetched(regions, options.url, most_s))
+    reading = read_prices(files)
+    if options.dry_run:
+        show_changes(reading, options)
+    else:
+        lay(reading, options)
+    if "aws" in regions and not regions["aws"]:
+        print(
+            "VM prices of AWS are some hundred MB a region: name regions, such as --region "
+            "aws:us-east-1, to renew them too.",
+            file=sys.stderr,
+        )
+    return 0
+
+
+async def _fetched(regions: dict[str, list[str]], url: str | None, most_s: float) -> list[Path]:
+    files: list[Path] = []
+    async with session() as asking:
+        for provider, names in regions.items():
+            downloads = Downloads(
+                overlay_folder() / "downloads" / provider,
+                url or FEEDS[provider].base,
+                most_bytes=_MOST_BYTES,
+                most_s=most_s,
+                progress=partial(_tell, provider),
+            )
+            files += await FEEDS[provider].fetch(downloads, asking, names)
+    if sys.stderr.isatty():
+        print(file=sys.stderr)
+    return files
+
+
+def _tell(provider: str, words: str) -> None:
+    if sys.stderr.isatty():
+        print(f"\r{provider}: {words}", end="", file=sys.stderr, flush=True)

@@ -1,0 +1,195 @@
+"""Price lists from a server: pages, what has not changed, what breaks off, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from relayd.__main__ import main
+from relayd.catalogue import downloading
+from relayd.catalogue.loading import load_catalogue
+from relayd.catalogue.overlays import overlays_in_force
+from tests.relayd.catalogue.documents import (
+    aws_as_json,
+    aws_traffic_table,
+    aws_vm_table,
+    azure_page,
+    azure_traffic,
+    azure_vm,
+    written,
+)
+from tests.relayd.catalogue.publisher import Publisher, publishing
+
+API = "/api/retail/prices"
+VMS, TRAFFIC = (
+    f"{API}?currencyCode=USD&$filter=serviceName eq '{name}' and priceType eq 'Consumption'"
+    for name in ("Virtual Machines", "Bandwidth")
+)
+SECOND = f"{API}?page=2"
+OFFERS = "/offers/v1.0/aws"
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Publisher]:
+    monkeypatch.setattr(downloading, "_FIRST_PAUSE_S", 0.001)
+    with publishing() as publisher:
+        yield publisher
+
+
+def publish_azure(server: Publisher, usd: float = 2.0) -> None:
+    """Publish two pages of VMs and one of traffic."""
+    server.put(VMS, azure_page([azure_vm("D32_v5", "eastus", usd)], f"{server.url}{SECOND}"))
+    server.put(SECOND, azure_page([azure_vm("D32_v5", "brazilsouth", 4.0)]))
+    server.put(
+        TRAFFIC, azure_page([azure_traffic("eastus", 0, 0.0), azure_traffic("eastus", 100, 0.05)])
+    )
+
+
+def update(server: Publisher, provider: str = "azure", *more: str) -> int:
+    return main(["catalogue", "update", "--provider", provider, "--url", server.url, *more])
+
+
+def usd_per_h(region: str) -> float:
+    return load_catalogue().vm_usd_per_h(f"azure:{region}", "azure:D32_v5")
+
+
+def test_what_has_not_changed_is_not_fetched_again(
+    server: Publisher, capsys: pytest.CaptureFixture[str]
+) -> None:
+    publish_azure(server)
+    assert update(server, "azure", "--dry-run") == 0
+    assert [status for _, status, _ in server.asked] == [200, 200, 200]
+    assert overlays_in_force() == []
+    server.asked.clear()
+    assert update(server) == 0
+    assert [status for _, status, _ in server.asked] == [304, 304, 304]
+    assert (usd_per_h("eastus"), usd_per_h("brazilsouth")) == (2.0, 4.0)
+    price = load_catalogue().egress_price("azure:eastus", "aws:us-east-1")
+    assert [tier.usd_per_gb for tier in price.tiers] == [0.05]
+
+    capsys.readouterr()
+    assert update(server) == 0
+    assert "Nothing changes" in capsys.readouterr().out
+    publish_azure(server, usd=2.5)
+    server.asked.clear()
+    assert update(server) == 0
+    assert [status for _, status, _ in server.asked] == [200, 304, 304]
+    assert usd_per_h("eastus") == 2.5
+    assert len(overlays_in_force()) == 2
+    assert main(["catalogue", "undo"]) == 0
+    assert usd_per_h("eastus") == 2.0
+
+
+def test_a_list_that_breaks_off_goes_on_where_it_stopped(server: Publisher) -> None:
+    publish_azure(server)
+    server.broken.add(SECOND)
+    server.failing[TRAFFIC] = 503
+    assert update(server) == 0
+    second = [(status, ranged) for path, status, ranged in server.asked if path == SECOND]
+    half = len(server.documents[SECOND]) // 2
+    assert second == [(200, ""), (206, f"bytes={half}-")]
+    assert usd_per_h("brazilsouth") == 4.0
+
+
+def test_an_interrupted_update_leaves_the_old_catalogue(
+    server: Publisher, overlays: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    publish_azure(server)
+    assert update(server) == 0
+    before = load_catalogue()
+    publish_azure(server, usd=9.0)
+    for stop in ({TRAFFIC: 404}, {SECOND: 403}):
+        server.failing.update(stop)
+        assert update(server) == 4
+        assert "Nothing has changed" in capsys.readouterr().err
+        assert load_catalogue() == before
+    # The process is killed while it writes: what was begun counts for nothing.
+    (overlays / "tmpab12.part").write_text("[[vm_price]]")
+    assert load_catalogue() == before
+
+
+@pytest.mark.parametrize(
+    ("after", "words"),
+    [
+        (f"{{url}}{SECOND}", "leads back to a page"),
+        ("http://127.0.0.1:9/api", "was led to another server"),
+        ("file:///etc/passwd", "was led to another server"),
+    ],
+)
+def test_links_that_lead_astray_are_refused(
+    server: Publisher, after: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    publish_azure(server)
+    server.put(SECOND, azure_page([], after.format(url=server.url)))
+    assert update(server) == 2
+    seen = capsys.readouterr()
+    assert words in seen.err
+    assert seen.err.count("\n") == 1
+    assert overlays_in_force() == []
+
+
+def test_limits_of_size_and_time_are_said(
+    server: Publisher, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    publish_azure(server)
+    assert update(server, "azure", "--timeout", "0.000001s") == 4
+    assert "the time is up" in capsys.readouterr().err
+    monkeypatch.setattr(downloading, "MOST_FILE_BYTES", 100)
+    assert update(server) == 4
+    assert "it is too large" in capsys.readouterr().err
+    assert update(server, "hal") == 2
+    assert "publishes no list" in capsys.readouterr().err
+
+
+TRAFFIC_OF_AWS = [
+    ("sa-east-1", "", 0.0, 0.14),
+    ("sa-east-1", "", 10_240.0, 0.13),
+    ("sa-east-1", "us-east-1", 0.0, 0.12),
+    ("sa-east-1", "us-west-2", 0.0, 0.12),
+    ("sa-east-1", "moon-1", 0.0, 0.12),
+]
+
+
+def check_aws() -> None:
+    found = load_catalogue()
+    assert found.vm_usd_per_h("aws:us-east-1", "aws:m5.8xlarge") == 1.6
+    tiers = found.egress_price("aws:sa-east-1", "gcp:us-central1").tiers
+    assert [tier.usd_per_gb for tier in tiers] == [0.14, 0.13]
+    price = found.egress_price("aws:sa-east-1", "aws:us-west-2")
+    assert ([tier.usd_per_gb for tier in price.tiers], price.as_of) == ([0.12], "2026-11-19")
+
+
+def test_lists_of_aws_are_found_by_their_index(server: Publisher) -> None:
+    server.put(
+        f"{OFFERS}/index.json",
+        {
+            "offers": {
+                "AmazonEC2": {"currentRegionIndexUrl": f"{OFFERS}/EC2/region_index.json"},
+                "AWSDataTransfer": {"currentVersionUrl": f"{OFFERS}/transfer/index.json"},
+            }
+        },
+    )
+    region = {"regionCode": "us-east-1", "currentVersionUrl": f"{OFFERS}/EC2/us-east-1/index.json"}
+    server.put(f"{OFFERS}/EC2/region_index.json", {"regions": {"us-east-1": region}})
+    server.put(
+        f"{OFFERS}/EC2/us-east-1/index.csv", aws_vm_table([("m5.8xlarge", "us-east-1", 1.6)])
+    )
+    server.put(f"{OFFERS}/transfer/index.csv", aws_traffic_table(TRAFFIC_OF_AWS))
+    assert update(server, "aws", "--region", "aws:moon-1") == 4
+    assert update(server, "aws", "--region", "aws:us-east-1") == 0
+    check_aws()
+
+
+def test_lists_of_aws_say_the_same_as_json(tmp_path: Path) -> None:
+    vms, traffic = (
+        aws_vm_table([("m5.8xlarge", "us-east-1", 1.6)]),
+        aws_traffic_table(TRAFFIC_OF_AWS),
+    )
+    paths = [
+        written(tmp_path / f"{number}.json", aws_as_json(table))
+        for number, table in enumerate((vms, traffic))
+    ]
+    assert main(["catalogue", "import", *map(str, paths)]) == 0
+    check_aws()
