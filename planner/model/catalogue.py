@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from functools import lru_cache
 from math import inf
 from typing import NamedTuple
 
 from planner.model.errors import DataError, InputError
-from planner.model.quotas.vcpus import VcpuQuota, family_key
+from planner.model.quotas.vcpus import VcpuQuota
 
 CONTINENTS = ("NAM", "SAM", "EU", "AF", "AS", "OC")
 _NEAR_SHOWN = 4
@@ -255,25 +254,6 @@ class Catalogue:
         subjects = (f"{type_id} in {region_id}", type_id, region_id, vm_type.provider)
         return usd_per_h * (1 - self._discount("vm", subjects))
 
-    def quotas_of(self, region_id: str, type_id: str) -> list[VcpuQuota]:
-        """Return the quotas that VMs of a type count against in a region.
-
-        Of a family's quotas that cover a region, its own goes before those of patterns, and of
-        these the last.
-        """
-        region, found = self.region(region_id), dict[str, VcpuQuota]()
-        for quota in self.vcpu_quotas:
-            here = quota.region == region_id
-            if not (here or _pattern(quota.region).cover(region, None)):
-                continue
-            if not quota.counts(type_id):
-                continue
-            family = family_key(quota.family) or quota.family
-            before = found.get(family)
-            if here or before is None or before.region != region_id:
-                found[family] = quota
-        return list(found.values())
-
     def near_vm_types(self, provider: str, type_id: str) -> str:
         """Return what to write in place of an id that is not in the catalogue, for an error."""
         from difflib import get_close_matches
@@ -350,6 +330,11 @@ class Catalogue:
         return found
 
 
+def covers(pattern: str, region: Region) -> bool:
+    """Whether a pattern of regions, as those of prices are, covers a region."""
+    return _parsed((pattern,)).cover(region, None)
+
+
 class _Patterns(NamedTuple):
     """Patterns of regions: ids written out, and those whose terms must all hold."""
 
@@ -402,11 +387,6 @@ def _parsed(patterns: Iterable[str]) -> _Patterns:
         else:
             others.append(((kind, text),))
     return _Patterns(frozenset(ids), tuple(others))
-
-
-@lru_cache(maxsize=1024)
-def _pattern(pattern: str) -> _Patterns:
-    return _parsed((pattern,))
 
 
 def _parsed_term(term: str) -> tuple[str, str]:

@@ -9,7 +9,8 @@ from math import inf
 from typing import Any, NamedTuple
 
 from planner.model.catalogue import Catalogue, EgressPrice
-from planner.model.errors import DataError
+from planner.model.errors import DataError, FormatError
+from planner.model.quotas.vcpus import families_of, family_key
 from relayd.catalogue.documents.price_list import INTERNET, PriceList, Tiers
 
 # Where each provider's VM types have their list price; other regions are a multiple of it.
@@ -30,6 +31,15 @@ class PriceMove(NamedTuple):
         return self.after / self.before if self.before else inf
 
 
+class QuotaMove(NamedTuple):
+    """The vCPUs that an account may run, and those in use; before, None where it was not known."""
+
+    region: str
+    family: str
+    before: tuple[int, int] | None
+    after: tuple[int, int]
+
+
 @dataclass
 class CatalogueComparison:
     """A price list beside the catalogue below it.
@@ -38,6 +48,8 @@ class CatalogueComparison:
     ----------
     vms, traffic : list of PriceMove
         Every price that both have, whether it moves or not; of tiers the first.
+    quotas : list of QuotaMove
+        The same for vCPU quotas.
     new_types, new_regions : list of str
         In the list alone. They stay out: the list says neither what a type's network carries nor
         where a region is.
@@ -49,6 +61,7 @@ class CatalogueComparison:
 
     vms: list[PriceMove] = field(default_factory=list)
     traffic: list[PriceMove] = field(default_factory=list)
+    quotas: list[QuotaMove] = field(default_factory=list)
     new_types: list[str] = field(default_factory=list)
     new_regions: list[str] = field(default_factory=list)
     missing_types: list[str] = field(default_factory=list)
@@ -82,6 +95,7 @@ def compared(prices: PriceList, below: Catalogue, source: str) -> CatalogueCompa
     stated = {"source": source} | ({"as_of": prices.as_of} if prices.as_of else {})
     _compare_vms(found, prices, below, stated)
     _compare_traffic(found, prices, below, stated)
+    _compare_quotas(found, prices, below, stated)
     return found
 
 
@@ -153,6 +167,34 @@ def _compare_traffic(
         entries.append({"name": name, **entry})
     if entries:
         found.document["egress"] = entries
+
+
+def _compare_quotas(
+    found: CatalogueComparison, prices: PriceList, below: Catalogue, stated: Mapping[str, str]
+) -> None:
+    if not prices.quotas:
+        return
+    counted = set[str]().union(*map(families_of, below.vm_types))
+    known = {
+        (quota.region, quota.family): (quota.vcpus, quota.used_vcpus) for quota in below.vcpu_quotas
+    }
+    entries: list[dict[str, Any]] = []
+    for (region, family), (vcpus, used, place) in sorted(prices.quotas.items()):
+        if region not in below.regions:
+            if region.startswith("azure:"):
+                remedy = "Name the file after its region, which it does not say: westeurope.json."
+                raise FormatError(place, "is of no region of Azure", value=region, remedy=remedy)
+            found.new_regions = sorted({*found.new_regions, region})
+            continue
+        if family_key(family) not in counted:
+            prices.left_out["quotas that no known VM type counts against"] += 1
+            continue
+        found.quotas.append(QuotaMove(region, family, known.get((region, family)), (vcpus, used)))
+        if known.get((region, family)) != (vcpus, used):
+            figures = {"vcpus": vcpus, "used_vcpus": used}
+            entries.append({"region": region, "family": family, **figures, **stated})
+    if entries:
+        found.document["vcpu_quota"] = entries
 
 
 def _rule_below(below: Catalogue, source: str, destination: str) -> EgressPrice | None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from itertools import chain
 
-from planner.model.catalogue import Catalogue
+from planner.model.catalogue import Catalogue, covers
 from planner.model.errors import InfeasibleError
 from planner.model.link import Site
 from planner.model.network import Network
-from planner.model.quotas.vcpus import PROVIDER_NAMES, VmQuota
+from planner.model.quotas.vcpus import PROVIDER_NAMES, VcpuQuota, VmQuota, family_key
 
 REGIONS_NAMED = 5
 
@@ -17,17 +18,28 @@ REGIONS_NAMED = 5
 def with_quotas(network: Network, catalogue: Catalogue) -> Network:
     """Return a network whose sites know the catalogue's quotas for the VM types used there.
 
-    A fleet goes before a quota: its VMs exist.
+    A fleet goes before a quota: its VMs exist. Of the quotas of one family that cover a region, its
+    own goes before those of patterns, and of these the last.
     """
     if not catalogue.vcpu_quotas:
         return network
+    of_region: dict[str, list[VcpuQuota]] = {}
+    for quota in catalogue.vcpu_quotas:
+        of_region.setdefault(quota.region, []).append(quota)
+    patterns = [pattern for pattern in of_region if pattern not in network.sites]
     sites = {}
     for region, site in network.sites.items():
         vm = catalogue.vm_types.get(site.vm_type)
-        quotas = () if vm is None or site.vms else catalogue.quotas_of(region, vm.id)
-        sites[region] = replace(
-            site, quotas=tuple(VmQuota(quota, vm.vcpus) for quota in quotas if vm)
-        )
+        found: dict[str, VmQuota] = {}
+        if vm is not None and not site.vms:
+            known = catalogue.region(region)
+            # What comes later goes before.
+            covering = [*(pattern for pattern in patterns if covers(pattern, known)), region]
+            for quota in chain.from_iterable(of_region.get(place, ()) for place in covering):
+                if quota.counts(vm.id):
+                    family = family_key(quota.family) or quota.family
+                    found[family] = VmQuota(quota, vm.vcpus)
+        sites[region] = replace(site, quotas=tuple(found.values()))
     return network.with_(sites=sites)
 
 

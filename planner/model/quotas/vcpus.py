@@ -16,25 +16,27 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from itertools import takewhile
 
 MOST_VCPUS = 10_000_000
 PROVIDER_NAMES = {"aws": "AWS", "azure": "Azure", "gcp": "Google Cloud"}
 
-# Codes of EC2's quotas on running on-demand VMs, the words of their names, and what the names of
-# their types begin with (user guide of EC2, "On-Demand Instance quotas"; codes of Service Quotas).
+# Codes of EC2's quotas on running on-demand VMs, what their names say, and what the names of their
+# types begin with (user guide of EC2, "On-Demand Instance quotas"; codes of Service Quotas).
 _AWS = {
-    "L-1216C47A": ("standard", "a c d h i im is m r t z"),
-    "L-DB2E81BA": ("g and vt", "g gr vt"),
-    "L-417A185B": ("p", "p"),
-    "L-74FC7D96": ("f", "f"),
-    "L-7295265B": ("x", "x"),
-    "L-1945791B": ("inf", "inf"),
-    "L-2C3B7624": ("trn", "trn"),
-    "L-6E869C2A": ("dl", "dl"),
-    "L-F7808C92": ("hpc", "hpc"),
-    "L-43DA4232": ("high memory", "u"),
+    "L-1216C47A": ("Standard (A, C, D, H, I, M, R, T, Z)", "a c d h i im is m r t z"),
+    "L-DB2E81BA": ("G and VT", "g gr vt"),
+    "L-417A185B": ("P", "p"),
+    "L-74FC7D96": ("F", "f"),
+    "L-7295265B": ("X", "x"),
+    "L-1945791B": ("Inf", "inf"),
+    "L-2C3B7624": ("Trn", "trn"),
+    "L-6E869C2A": ("DL", "dl"),
+    "L-F7808C92": ("HPC", "hpc"),
+    "L-43DA4232": ("High Memory", "u"),
 }
-_AWS_CODES = {words: code for code, (words, _) in _AWS.items()}
+_AWS_CODES = {words.partition(" (")[0].lower(): code for code, (words, _) in _AWS.items()}
+_AWS_PREFIXES = {code: frozenset(prefixes.split()) for code, (_, prefixes) in _AWS.items()}
 _AWS_CODE = re.compile(r"\bL-[0-9A-F]{8}\b")
 _AWS_NAME = re.compile(r"running on-demand ([a-z ]+?)(?: \(.*\))? instances\b.*")
 _AZURE_TOTAL = {"cores", "totalregional"}
@@ -74,7 +76,7 @@ class VcpuQuota:
     def counts(self, vm_type: str) -> bool:
         """Whether VMs of a type, an id of the catalogue, count against the quota."""
         if not self.types:
-            return family_counts(self.family, vm_type)
+            return family_key(self.family) in families_of(vm_type)
         name = vm_type.partition(":")[2]
         patterns = [pattern.replace("Standard_", "") for pattern in self.types]
         return any(fnmatchcase(vm_type, p) or fnmatchcase(name, p) for p in patterns)
@@ -110,7 +112,10 @@ class VmQuota:
     def __str__(self) -> str:
         """Name the quota, with its figures."""
         used = f", {self.quota.used_vcpus} of them in use" if self.quota.used_vcpus else ""
-        return f"quota {self.quota.family} is {self.quota.vcpus} vCPUs{used}"
+        family = self.quota.family
+        if family in _AWS:
+            family = f"Running On-Demand {_AWS[family][0]} instances ({family})"
+        return f"quota {family} is {self.quota.vcpus} vCPUs{used}"
 
 
 def family_key(family: str) -> str | None:
@@ -129,28 +134,25 @@ def family_key(family: str) -> str | None:
     return upper if upper == "CPUS" or _GCP_SERIES.fullmatch(upper) else None
 
 
-def family_counts(family: str, vm_type: str) -> bool:
-    """Whether VMs of a type, an id of the catalogue, count against a provider's family."""
-    key = family_key(family)
+def families_of(vm_type: str) -> set[str]:
+    """Return the keys of the families that VMs of a type, an id of the catalogue, count against."""
     provider, _, name = vm_type.partition(":")
-    if key is None:
-        return False
     if provider == "aws":
-        letters = re.match("[a-z]*", name)
-        return key in _AWS and letters is not None and letters[0] in _AWS[key][1].split()
+        letters = "".join(takewhile(str.isalpha, name))
+        return {code for code, prefixes in _AWS_PREFIXES.items() if letters in prefixes}
     if provider == "azure":
-        return key == "cores" or key == _azure_family(name)
+        return {"cores", _azure_family(name)}
     if provider == "gcp":
         series = name.partition("-")[0]
-        return series in _GCP_SHARED if key == "CPUS" else key == f"{series.upper()}_CPUS"
-    return False
+        return {f"{series.upper()}_CPUS"} | ({"CPUS"} if series in _GCP_SHARED else set())
+    return set()
 
 
-def _azure_family(name: str) -> str | None:
+def _azure_family(name: str) -> str:
     """Return the family of a size: ``standardddsv5family`` of D32ds_v5."""
     parts = _AZURE_TYPE.fullmatch(name)
     if parts is None:
-        return None
+        return ""
     series, features, accelerator, version = (part or "" for part in parts.groups())
     if series == "A" and not version:
         return "standarda0_a7family"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from planner.model.errors import FormatError
-from relayd.catalogue.documents import aws_offers, azure_retail, skypilot
+from relayd.catalogue.documents import aws_offers, azure_retail, quotas, skypilot
 from relayd.catalogue.documents.opening import PriceDocument, files_of
 from relayd.catalogue.documents.price_list import PriceList
 
@@ -25,6 +25,9 @@ FORMATS = (
     PriceFormat("skypilot", "SkyPilot's catalogue", skypilot.recognises, skypilot.read),
     PriceFormat("aws-offers", "AWS price lists", aws_offers.recognises, aws_offers.read),
     PriceFormat("azure-retail", "Azure Retail Prices", azure_retail.recognises, azure_retail.read),
+    PriceFormat("aws-quotas", "AWS Service Quotas", quotas.recognises_aws, quotas.read_aws),
+    PriceFormat("azure-usage", "Azure's VM usage", quotas.recognises_azure, quotas.read_azure),
+    PriceFormat("gcp-regions", "Google Cloud's regions", quotas.recognises_gcp, quotas.read_gcp),
 )
 
 

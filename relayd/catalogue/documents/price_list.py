@@ -16,6 +16,8 @@ INTERNET = "other-provider"
 Tiers: TypeAlias = tuple[tuple[float, float | None], ...]
 """USD per GB and the volume in GB of one month that it holds until; the last has no end."""
 
+Quota: TypeAlias = tuple[int, int, str]
+
 _MOST_USD = 10_000
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,98}")
 
@@ -31,6 +33,8 @@ class PriceList:
     traffic : dict
         Region and destination (a region, or :data:`INTERNET`) to USD per GB by the volume in GB of
         one month from which it holds.
+    quotas : dict
+        Region and family to the vCPUs that may run, those in use, and the place in the document.
     as_of : str
         ``YYYY-MM-DD`` of the newest document; ``""`` where none says.
     left_out : Counter
@@ -39,6 +43,7 @@ class PriceList:
 
     vm_usd_per_h: dict[str, dict[str, float]] = field(default_factory=dict)
     traffic: dict[tuple[str, str], dict[float, float]] = field(default_factory=dict)
+    quotas: dict[tuple[str, str], Quota] = field(default_factory=dict)
     as_of: str = ""
     left_out: Counter[str] = field(default_factory=Counter)
 
@@ -67,6 +72,20 @@ class PriceList:
         by_start = self.traffic.setdefault((source, destination), {})
         by_start[from_gb] = max(usd, by_start.get(from_gb, 0.0))
 
+    def add_quota(self, place: str, region: str, family: str, vcpus: int, used: int) -> None:
+        """Add what an account may run; of several for one region, the one that leaves least counts.
+
+        Raises
+        ------
+        FormatError
+            If the region's name can't be.
+        """
+        if not _NAME.fullmatch(region.partition(":")[2]):
+            raise FormatError(place, "has an odd name of a region", value=region)
+        quota = (vcpus, used, place)
+        before = self.quotas.get((region, family), quota)
+        self.quotas[region, family] = min(before, quota, key=lambda one: one[0] - one[1])
+
     @property
     def egress(self) -> dict[tuple[str, str], Tiers]:
         """Tiers by source and destination.
@@ -91,13 +110,15 @@ class PriceList:
         for pair, by_start in other.traffic.items():
             for from_gb, usd in by_start.items():
                 self.add_traffic(*pair, from_gb, usd)
+        for (region, family), (vcpus, used, place) in other.quotas.items():
+            self.add_quota(place, region, family, vcpus, used)
         self.as_of = max(self.as_of, other.as_of)
         self.left_out.update(other.left_out)
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no price in it."""
-        return not self.vm_usd_per_h and not self.traffic
+        """Whether there is no price in it, and no quota."""
+        return not (self.vm_usd_per_h or self.traffic or self.quotas)
 
 
 def price_of(place: str, value: object, *, most: float = _MOST_USD, what: str = "price") -> float:

@@ -138,6 +138,10 @@ def _report(change: _Change, path: Path | None, options: argparse.Namespace) -> 
         for name, moves in (("VM prices", found.vms), ("prices of traffic", found.traffic))
     ]
     print(text.table(("", "known", "over 1 % up", "over 1 % down", "about as before"), rows))
+    if found.quotas:
+        moved_to = [quota for quota in found.quotas if quota.before != quota.after]
+        new = sum(quota.before is None for quota in moved_to)
+        print(f"{len(found.quotas):,} vCPU quotas: {new:,} new, {len(moved_to) - new:,} changed")
     for words, names in (
         ("VM types new, left out (the list does not say what networks carry)", found.new_types),
         ("regions new, left out (the list does not say where they are)", found.new_regions),
@@ -209,6 +213,7 @@ def _as_json(change: _Change, path: Path | None) -> dict[str, object]:
         "files": {str(file): one.name for file, one in change.reading.files.items()},
         "vm_prices": moves(found.vms),
         "traffic": moves(found.traffic),
+        "vcpu_quotas": [quota._asdict() for quota in found.quotas],
         "new_types": found.new_types,
         "new_regions": found.new_regions,
         "missing_types": found.missing_types,

@@ -1,0 +1,179 @@
+"""Quotas as the providers' command lines print them: imported, planned with, undone, refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from planner.model.quotas.vcpus import VcpuQuota
+from relayd.__main__ import main
+from relayd.catalogue.loading import load_catalogue
+
+STANDARD = "Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances"
+
+
+def aws(
+    *quotas: tuple[str, str, object], arn: str = "arn:aws:servicequotas:us-east-1:1234:ec2/"
+) -> dict[str, Any]:
+    """Return what `aws service-quotas list-service-quotas --service-code ec2` prints."""
+    return {
+        "Quotas": [
+            {
+                "ServiceCode": "ec2",
+                "ServiceName": "Amazon Elastic Compute Cloud (Amazon EC2)",
+                "QuotaArn": f"{arn}{code}",
+                "QuotaCode": code,
+                "QuotaName": name,
+                "Value": value,
+                "Unit": "None",
+                "Adjustable": True,
+                "GlobalQuota": False,
+                "UsageMetric": {"MetricNamespace": "AWS/Usage", "MetricName": "ResourceCount"},
+                "QuotaAppliedAtLevel": "ACCOUNT",
+            }
+            for code, name, value in quotas
+        ]
+    }
+
+
+def azure(*usages: tuple[str, object, object]) -> list[dict[str, Any]]:
+    """Return what `az vm list-usage -o json` prints."""
+    return [
+        {
+            "currentValue": used,
+            "limit": limit,
+            "localName": name,
+            "name": {"localizedValue": name, "value": name},
+        }
+        for name, used, limit in usages
+    ]
+
+
+def gcp(region: str, *quotas: tuple[str, object, object]) -> dict[str, Any]:
+    """Return what `gcloud compute regions describe --format json` prints."""
+    return {
+        "kind": "compute#region",
+        "name": region,
+        "quotas": [{"metric": m, "limit": limit, "usage": used} for m, limit, used in quotas],
+        "status": "UP",
+    }
+
+
+def written(folder: Path, name: str, document: object) -> Path:
+    path = folder / name
+    path.write_text(json.dumps(document))
+    return path
+
+
+def test_quotas_are_imported_planned_with_and_undone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = [
+        written(
+            tmp_path,
+            "ec2.json",
+            aws(
+                ("L-1216C47A", STANDARD, 96.0),
+                ("L-417A185B", "Running On-Demand P instances", 8.0),
+                ("L-0263D0A3", "EC2-VPC Elastic IPs", 5.0),
+                ("L-34B43A08", "All Standard (A, C, D, ...) Spot Instance Requests", 640.0),
+            ),
+        ),
+        written(
+            tmp_path,
+            "westeurope.json",
+            azure(
+                ("availabilitySets", 0, 2500),
+                ("cores", "12", "100"),
+                ("standardDv5Family", 12, 80),
+                ("standardNCFamily", 0, 0),
+            ),
+        ),
+        written(
+            tmp_path,
+            "gcp.json",
+            [
+                gcp("us-east4", ("CPUS", 72.0, 0.25), ("N2_CPUS", 9.22e18, 0.0)),
+                gcp("us-west1", ("N2_CPUS", 64.0, 40.0), ("SSD_TOTAL_GB", 500.0, 10.0)),
+            ],
+        ),
+    ]
+    words = ["catalogue", "import", *map(str, files), "--as-of", "2026-11-22"]
+    assert main([*words, "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["changes"]
+    assert {name: said["left_out"][name] for name in said["left_out"] if "quotas" in name} == {
+        "quotas on other things": 4,
+        "quotas without a limit": 1,
+        "quotas that no known VM type counts against": 2,
+    }
+    source = "AWS Service Quotas and Azure's VM usage and Google Cloud's regions, as of 2026-11-22"
+    assert load_catalogue().vcpu_quotas == (
+        VcpuQuota("aws:us-east-1", "L-1216C47A", 96, 0, (), source),
+        VcpuQuota("azure:westeurope", "cores", 100, 12, (), source),
+        VcpuQuota("azure:westeurope", "standardDv5Family", 80, 12, (), source),
+        VcpuQuota("gcp:us-east4", "CPUS", 72, 1, (), source),
+        VcpuQuota("gcp:us-west1", "N2_CPUS", 64, 40, (), source),
+    )
+    asked = ["plan", "aws:us-east-1", "aws:eu-west-1", "--volume", "5TB", "--objective", "time"]
+    assert main([*asked, "--json"]) == 0
+    plan = json.loads(capsys.readouterr().out)
+    assert plan["vms"]["aws:us-east-1"] == 3
+    assert any(f"quota {STANDARD} (L-1216C47A) is 96 vCPUs" in w for w in plan["warnings"])
+    assert main(["plan", "gcp:us-west1", "gcp:us-east4"]) == 3
+    assert "Ask Google Cloud to raise it to 72 for 1 VM" in capsys.readouterr().err
+    # What is in use, which AWS does not say, is a line of one's own; again, nothing changes.
+    own = tmp_path / "own.toml"
+    key = '[[vcpu_quota]]\nregion = "aws:us-east-1"\nfamily = "L-1216C47A"\n'
+    own.write_text(f"{key}used_vcpus = 40")
+    assert load_catalogue([own]).vcpu_quotas[0].used_vcpus == 40
+    assert load_catalogue([own]).vcpu_quotas[0].vcpus == 96
+    assert main(words) == 0
+    assert "Nothing changes" in capsys.readouterr().out
+    assert main(["catalogue", "show", "aws:us-east-1"]) == 0
+    assert "L-1216C47A" in capsys.readouterr().out
+    assert main(["catalogue", "undo"]) == 0
+    assert load_catalogue().vcpu_quotas == ()
+
+
+CORES = azure(("cores", 1, 10))
+ONE = ("L-1216C47A", STANDARD, 8.0)
+HOSTILE: Mapping[str, tuple[str, object, str]] = {
+    "a limit below 0": ("a.json", aws((*ONE[:2], -1)), "item 1: has a Value that can't be"),
+    "no limit": ("a.json", aws((*ONE[:2], None)), "has a Value that can't be"),
+    "text": ("a.json", aws((*ONE[:2], "many")), "has a Value that can't be (got 'many')"),
+    "true": ("a.json", aws((*ONE[:2], True)), "has a Value that can't be"),
+    "a huge number": ("a.json", aws((*ONE[:2], 10**400)), "has a Value that can't be"),
+    "no region": ("a.json", aws(ONE, arn=""), "has an odd name of a region (got 'aws:')"),
+    "an odd region": ("a.json", aws(ONE, arn="a:b:c:\x1b[2J:"), "has an odd name of a region"),
+    "no list": ("a.json", {"Quotas": {"a": 1}}, "has quotas that are no list"),
+    "no object": ("a.json", {"Quotas": [1]}, "item 1: must be an object (got 1)"),
+    "only others": ("a.json", aws(("L-0263D0A3", "EC2-VPC Elastic IPs", 5)), "no price to use"),
+    "no name": ("westeurope.json", [{**CORES[0], "name": None}], "item 1: must be an object"),
+    "a number for a name": (
+        "westeurope.json",
+        [{**CORES[0], "name": {"value": 1}}],
+        "has a value that is not text",
+    ),
+    "a file named otherwise": ("usage.json", CORES, "Name the file after its region"),
+    "quotas of none": ("a.json", {"name": "us-east4", "quotas": None}, "quotas that are no list"),
+    "use of nothing": ("a.json", gcp("us-east4", ("CPUS", 8, None)), "has a usage that can't be"),
+    "neither": ("a.json", {"Quota": []}, "is of no format that is known"),
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_a_wrong_document_is_one_clear_sentence_and_changes_nothing(
+    case: str, tmp_path: Path, overlays: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name, document, said = HOSTILE[case]
+    assert main(["catalogue", "import", str(written(tmp_path, name, document))]) == 2
+    err = capsys.readouterr().err
+    assert said in err
+    assert err.count("\n") == 1
+    assert "\x1b" not in err
+    assert not overlays.exists()
