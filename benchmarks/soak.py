@@ -56,7 +56,7 @@ class Observed:
 @contextmanager
 def _service(db: str, folder: str) -> Iterator[tuple[str, int]]:
     process = subprocess.Popen(
-        [sys.executable, "-m", "relayd", "serve", "--db", db, "--port", "0"],
+        [sys.executable, "-m", "relayd", "serve", "--no-auth", "--db", db, "--port", "0"],
         cwd=_ROOT,
         env={
             **os.environ,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from dataclasses import replace
 from math import inf
 from pathlib import Path
@@ -40,7 +39,7 @@ def _copy_of(url: str, catalogue: list[str]) -> Wan:
     from relayd.sources.mirror import MirroredWan
 
     # All of a command's answers rest on one snapshot: nothing newer is looked for.
-    wan = MirroredWan(url, token=os.environ.get("RELAYD_TOKEN"), attempts=2, refresh_s=inf)
+    wan = MirroredWan(url, attempts=2, refresh_s=inf)
     wan.close()
     return wan
 

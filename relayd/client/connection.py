@@ -14,6 +14,7 @@ import aiohttp
 
 from planner.model.errors import InputError, RelaydError
 from relayd.client.errors import ServiceError, error_of
+from relayd.store.kept_token import token_for
 from relayd.version import __version__
 
 FIRST_PAUSE_S = 0.1
@@ -33,6 +34,7 @@ class Connection:
     ----------
     url : str
     token : str, optional
+        Else ``RELAYD_TOKEN``, else the one that this user's services on this machine made.
     timeout_s : float
         For one attempt.
     attempts : int
@@ -56,7 +58,7 @@ class Connection:
             raise InputError("timeout_s", "must be a finite time above 0", value=timeout_s)
         self.url = url.rstrip("/")
         self._headers = {"User-Agent": f"relayd/{__version__}", "Accept": "application/json"}
-        if token:
+        if token := token or token_for(url):
             self._headers["Authorization"] = f"Bearer {token}"
         self._timeout = aiohttp.ClientTimeout(total=timeout_s)
         self._attempts = max(1, attempts)

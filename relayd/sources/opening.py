@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, overload
@@ -56,7 +55,8 @@ def open(  # noqa: A001 - relayd.open() is what a user writes
     catalogues : sequence of str or Path
         Catalogue files of one's own, in addition to those of the settings; a service has its own.
     token : str, optional
-        For a service: a bearer token; by default what ``RELAYD_TOKEN`` holds.
+        For a service: a bearer token; by default what ``RELAYD_TOKEN`` holds, or for a service on
+        this machine the token that its first start kept.
     mirror : bool
         For a service: fetch its newest snapshot once and decide in this process, looking for newer
         ones in the background.
@@ -72,7 +72,6 @@ def open(  # noqa: A001 - relayd.open() is what a user writes
         If a catalogue file is wrong.
     """
     if isinstance(db, str) and db.partition("://")[0] in SERVICE_SCHEMES:
-        token = token or os.environ.get("RELAYD_TOKEN")
         return _open_service(db, token, catalogues, mirror, timeout_s)
     for_service = {"token": token, "mirror": mirror, "timeout_s": timeout_s is not None}
     if misplaced := [name for name, is_given in for_service.items() if is_given]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from pathlib import Path
 from typing import TypeAlias
@@ -69,6 +70,16 @@ def parse_location(written: str | Path | Address, folder: Path | None = None) ->
     if isinstance(written, str) and _SCHEME.match(written):
         return Address(written)
     return folder / written if folder else Path(written)
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host is this machine for sure: any other name may lead anywhere."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _masked(url: str) -> str:

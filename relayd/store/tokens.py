@@ -70,9 +70,16 @@ class Tokens:
         self._database = database
 
     def create(
-        self, name: str, scopes: Collection[str], *, expires_at_s: float | None = None
+        self,
+        name: str,
+        scopes: Collection[str],
+        *,
+        expires_at_s: float | None = None,
+        secret: str | None = None,
     ) -> str:
         """Make a token and return it; it is not kept and can't be shown again.
+
+        `secret` is a token that was made before, for another store of the same owner.
 
         Raises
         ------
@@ -96,7 +103,7 @@ class Tokens:
         now_s = time.time()
         if expires_at_s is not None and expires_at_s <= now_s:
             raise InputError("expires", "must be in the future", value=expires_at_s)
-        token = PREFIX + secrets.token_urlsafe(_SECRET_BYTES)
+        token = secret or PREFIX + secrets.token_urlsafe(_SECRET_BYTES)
         ordered = [scope for scope in SCOPES if scope in scopes]
         with self._database.transaction():
             self._database.change(

@@ -14,7 +14,7 @@ from relayd.store.events import Events
 from tests.dashboard.browser import Watched, watched
 from tests.dashboard.conftest import QUICK
 from tests.dashboard.fleets import GCP, SA, US, fleet_file, store_with_history
-from tests.http.running import Served, eventually, run, served
+from tests.http.running import Served, run, served
 from tests.probes.fleet.machines import machines, need
 
 if TYPE_CHECKING:
@@ -152,6 +152,9 @@ def test_a_campaign_is_started_after_a_dry_run_and_with_consent(
             found[US].start()
             with watched(browser) as seen:
                 go_on_by_hand(seen, service)
+        with served(
+            db, "--fleet", str(path), environment=QUICK, auth=True, log=tmp_path / "guarded.log"
+        ) as service:
             tokens_decide(browser, service, db)
 
 
@@ -219,7 +222,6 @@ def tokens_decide(browser: Browser, service: Served, db: Path) -> None:
         ).stdout.split()[-1]
         for scope in ("plan", "probe")
     }
-    eventually(lambda: service.get("/v1/campaigns").status == 401)
     with watched(browser, allowed=("401",)) as seen:
         seen.page.clock.install()
         seen.page.goto(f"{service.url}/campaigns")

@@ -84,7 +84,10 @@ def test_a_service_with_tokens_asks_for_one_and_a_stopped_one_is_said(
     token = next(word for word in made.stdout.split() if len(word) > 30)
     # The browser itself says in the console what was refused, and that nobody answers.
     allowed = ("401", "ERR_CONNECTION_REFUSED")
-    with served(db, environment=QUICK) as service, watched(browser, allowed=allowed) as seen:
+    with (
+        served(db, environment=QUICK, auth=True) as service,
+        watched(browser, allowed=allowed) as seen,
+    ):
         shown = seen.page
         shown.goto(f"{service.url}/")
         dialog = shown.get_by_role("dialog")

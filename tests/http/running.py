@@ -44,6 +44,8 @@ class Served:
         A file, or the address of a database.
     log : Path, optional
         Beside the file unless given.
+    auth : bool
+        Whether it needs tokens, as outside of tests.
     within : sequence of str
         Command and arguments that the service runs under, such as ``prlimit``.
     """
@@ -54,6 +56,7 @@ class Served:
         *options: str,
         environment: Mapping[str, str] | None = None,
         log: Path | None = None,
+        auth: bool = False,
         within: Sequence[str] = (),
     ) -> None:
         self.log = log or Path(db).with_suffix(".log")
@@ -71,6 +74,7 @@ class Served:
                     str(db),
                     "--workers",
                     "1",
+                    *(() if auth else ("--no-auth",)),
                     *options,
                 ],
                 stdout=subprocess.PIPE,
@@ -134,10 +138,11 @@ def served(
     *options: str,
     environment: Mapping[str, str] | None = None,
     log: Path | None = None,
+    auth: bool = False,
     within: Sequence[str] = (),
 ) -> Iterator[Served]:
     """Run a service for a while; a fault in its log fails the test."""
-    service = Served(db, *options, environment=environment, log=log, within=within)
+    service = Served(db, *options, environment=environment, log=log, auth=auth, within=within)
     try:
         yield service
     finally:

@@ -30,7 +30,7 @@ def test_what_needs_the_store_itself_or_a_token_says_so(
     store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = run("token", "create", "reader", "--scope", "read", db=store)
-    with served(store) as service:
+    with served(store, auth=True) as service:
         refused = run("regions", db=service.url)
         assert refused.returncode == 2
         assert "`relayd token create`" in refused.stderr

@@ -204,7 +204,7 @@ def test_a_dry_run_costs_nothing_and_only_those_who_may_measure_ask(
         made = run("token", "create", scope, "--scope", "read", "--scope", scope, db=store)
         tokens[scope] = {"Authorization": f"Bearer {made.stdout.split()[-1]}"}
     asked = {"budget_usd": 5.0, "phases": ["rtt", "per-flow"]}
-    with served(store, "--fleet", str(fleet), environment=QUICK) as service:
+    with served(store, "--fleet", str(fleet), environment=QUICK, auth=True) as service:
         path = "/v1/campaigns/forecast"
         assert service.ask("POST", path, asked, tokens["read"]).status == 403
         answer = service.ask("POST", path, asked, tokens["probe"])

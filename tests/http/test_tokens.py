@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
+import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from relayd.client.blocking import RemoteWan
 from relayd.http.routes.all import ROUTES
 from relayd.store import open_store
+from relayd.store.kept_token import first_token, token_for
 from relayd.store.tokens import Tokens, digest_of
 from tests.http.running import Served, eventually, run, served
 
@@ -32,22 +34,89 @@ def bearer(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"}
 
 
-def test_without_tokens_it_is_open_and_with_the_first_it_closes(store: Path) -> None:
-    with served(store, environment=QUICK) as service:
-        assert service.get(PLAN).status == 200
-        token = make(store)
-        eventually(lambda: service.get(PLAN).status == 401)
-        assert service.get(PLAN, **bearer(token)).status == 200
-        number = json.loads(run("token", "list", "--json", db=store).stdout)["tokens"][0]["number"]
-        assert "revoked" in run("token", "revoke", str(number), db=store).stdout
-        eventually(lambda: service.get(PLAN, **bearer(token)).status == 401)
-        # The last one is gone, and it is still closed.
+@pytest.fixture
+def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder of a user who never started a service."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+def test_a_first_start_makes_an_admin_token_that_the_same_user_needs_not_type(
+    own_home: Path, store: Path
+) -> None:
+    kept = own_home / "relayd" / "token"
+    with served(store, environment=QUICK, auth=True) as service:
         assert service.get(PLAN).status == 401
+        token = kept.read_text().strip()
+        assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+        assert service.log.read_text().count(f"export RELAYD_TOKEN={token}\n") == 1
+        assert token.encode() not in store.read_bytes()
+        assert service.ask("POST", "/v1/samples", b"", bearer(token)).status == 400
+        # Commands and clients of the same user find it; elsewhere it goes nowhere.
+        assert run("plan", "us-east", "sa", db=service.url).returncode == 0
+        with RemoteWan(service.url) as wan:
+            assert wan.plan("us-east", "sa").verdict
+        assert token_for("https://relayd.example") is None
+        assert "revoked" in run("token", "revoke", "1", db=store).stdout
+        eventually(lambda: service.get(PLAN, **bearer(token)).status == 401)
+
+
+def test_stores_of_one_user_get_the_same_first_token_and_each_only_once(
+    own_home: Path, tmp_path: Path
+) -> None:
+    own_home.write_text("not a folder")
+    made = []
+    for name in ("a", "b", "c", "b"):
+        with open_store(tmp_path / name, mode="create") as opened:
+            tokens = Tokens(opened.database)
+            made.append(first_token(tokens))
+            assert [token.scopes for token in tokens.list()] == [{"admin"}]
+        if name == "a":
+            own_home.unlink()
+    a, b, c, again = made
+    assert a
+    assert b
+    assert (a.path, a.is_new, again) == (None, True, None)
+    assert (b.path, b.is_new) == (own_home / "relayd" / "token", True)
+    assert c == (b.secret, b.path, False)
+    assert a.secret != b.secret
+
+
+@pytest.mark.parametrize(
+    ("options", "remedy"),
+    [
+        (["--insecure-public"], "relayd token create"),
+        (["--behind-proxy", "relayd.example"], "relayd token create"),
+        ([], "--behind-proxy"),
+        (["--behind-proxy", "relayd.example", "--no-auth"], "Leave it out"),
+        (["--behind-proxy", "https://relayd.example"], "without scheme"),
+    ],
+)
+def test_nobody_else_reaches_a_service_without_tokens_and_tls(
+    tmp_path: Path, options: list[str], remedy: str
+) -> None:
+    db = tmp_path / "new.db"
+    refused = run("serve", "--check", "--host", "0.0.0.0", *options, db=db)
+    assert (refused.returncode, remedy in refused.stderr) == (2, True), refused.stderr
+    assert "0.0.0.0" in refused.stderr or "relayd.example" in refused.stderr
+    assert not db.exists()
+
+
+def test_with_a_token_it_may_listen_behind_a_proxy(store: Path) -> None:
+    public = ("--host", "0.0.0.0", "--behind-proxy", "relayd.example")
+    refused = run("serve", "--port", "0", *public, db=store)
+    assert (refused.returncode, "has no token" in refused.stderr) == (2, True)
+    token = make(store, "plan")
+    assert run("serve", "--check", *public, db=store).returncode == 0
+    with served(store, *public, auth=True) as service:
+        assert service.get(PLAN, Host="relayd.example").status == 401
+        assert service.get(PLAN, Host="relayd.example", **bearer(token)).status == 200
+        assert service.get(PLAN, Host="evil.example", **bearer(token)).status == 421
 
 
 def test_every_route_with_data_needs_its_scope(store: Path) -> None:
     readers = {scope: make(store, scope) for scope in ("read", "plan", "ingest", "probe", "admin")}
-    with served(store, environment=QUICK) as service:
+    with served(store, environment=QUICK, auth=True) as service:
         for route in ROUTES:
             path = route.path.replace("{src}", "us-east").replace("{dst}", "sa")
             path = path.replace("{id}", "1").replace("{folder}/{name}", "shared/base.css")
@@ -96,13 +165,13 @@ def test_forged_tokens(guarded: Served, header: str) -> None:
 def guarded(measured: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     store = tmp_path_factory.mktemp("guarded") / "relayd.db"
     store.write_bytes(measured.read_bytes())
-    with served(store, "--require-tokens") as service:
+    with served(store, auth=True) as service:
         yield service
 
 
 def test_an_expired_token_is_refused(store: Path) -> None:
     token = make(store, "plan", expires="3s")
-    with served(store) as service:
+    with served(store, auth=True) as service:
         expired = eventually(
             lambda: (found := service.get(PLAN, **bearer(token))).status == 401 and found
         )
@@ -113,7 +182,7 @@ def test_an_expired_token_is_refused(store: Path) -> None:
 
 def test_a_token_is_nowhere_but_with_who_has_it(store: Path) -> None:
     token = make(store, "admin")
-    with served(store) as service:
+    with served(store, auth=True) as service:
         assert service.get(PLAN, **bearer(token)).status == 200
         metrics = service.get("/metrics", **bearer(token)).content.decode()
         assert service.get("/v1/plans?src=relayd&dst=sa", **bearer(token)).status == 422
@@ -156,7 +225,7 @@ def test_no_two_tokens_are_alike_and_all_can_be_told_apart(store: Path) -> None:
 def test_a_rate_is_held_to_for_each_caller(store: Path) -> None:
     first, second = make(store, "plan"), make(store, "plan")
     limits = {"RELAYD_SERVE_REQUESTS_PER_S": "0.001", "RELAYD_SERVE_BURST": "5"}
-    with served(store, environment=limits) as service:
+    with served(store, environment=limits, auth=True) as service:
         statuses = [service.get(PLAN, **bearer(first)).status for _ in range(8)]
         assert statuses == [200] * 5 + [429] * 3
         refused = service.get(PLAN, **bearer(first))

@@ -22,6 +22,11 @@ def _serve(parser: argparse.ArgumentParser) -> None:
     where.add_argument("--tls-cert", metavar="FILE", help="certificate, with its chain (PEM)")
     where.add_argument("--tls-key", metavar="FILE", help="its key (PEM)")
     where.add_argument(
+        "--behind-proxy",
+        metavar="NAME",
+        help="name of a proxy with TLS in front; allows a public address without TLS",
+    )
+    where.add_argument(
         "--insecure-public", action="store_true", help="allow a public address without TLS"
     )
     where.add_argument(
@@ -32,9 +37,7 @@ def _serve(parser: argparse.ArgumentParser) -> None:
         help="a name by which the service is reached, beside localhost and addresses; repeatable",
     )
     how = parser.add_argument_group("how")
-    how.add_argument(
-        "--require-tokens", action="store_true", help="require tokens even before one exists"
-    )
+    how.add_argument("--no-auth", action="store_true", help="need no tokens; on loopback alone")
     how.add_argument(
         "--workers", metavar="N", help="processes for long questions (default: one for each core)"
     )

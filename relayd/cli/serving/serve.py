@@ -17,6 +17,8 @@ from relayd.http.server.serving import RunningService, serve
 from relayd.http.server.settings import ServiceSettings, load_service_settings
 from relayd.settings import load_settings
 from relayd.store import Location, open_store
+from relayd.store.kept_token import FirstToken
+from relayd.store.tokens import Token, Tokens
 
 OPTIONS = (
     "config",
@@ -26,7 +28,8 @@ OPTIONS = (
     "tls_cert",
     "tls_key",
     "allowed_hosts",
-    "require_tokens",
+    "behind_proxy",
+    "no_auth",
     "workers",
     "fleet",
 )
@@ -55,8 +58,29 @@ def _locations(options: argparse.Namespace) -> tuple[Location, list[Path]]:
     return db, [Path(name) for name in options.catalogue]
 
 
-def _say_where(running: RunningService) -> None:
+def _say_where(running: RunningService, first: FirstToken | None) -> None:
+    if first is not None:
+        print(_about(first), file=sys.stderr, flush=True)
     print(f"relayd serves at {running.url} (documentation: {running.url}/docs)", flush=True)
+
+
+def _about(first: FirstToken) -> str:
+    """Return how to use the token of a first start; a new one is shown here and never again."""
+    use = f"export RELAYD_TOKEN={first.secret}"
+    if not first.is_new:
+        return (
+            f"relayd: the admin token in {first.path} is valid here, too; commands and clients of "
+            "this user on this machine take it from there."
+        )
+    kept = (
+        f"It is kept in {first.path} for commands and clients of this user on this machine."
+        if first.path
+        else "It could not be kept for commands and clients."
+    )
+    return (
+        f"relayd: requests need a token. This one may do all, and is not shown again:\n  {use}\n"
+        f"{kept} The dashboard asks for it. `relayd token create` makes others."
+    )
 
 
 def _check(settings: ServiceSettings, db: Location, catalogues: tuple[Path, ...]) -> int:
@@ -69,11 +93,15 @@ def _check(settings: ServiceSettings, db: Location, catalogues: tuple[Path, ...]
         load_catalogue(catalogues)
     except RelaydError as error:
         problems.append(error)
+    tokens: list[Token] = []
     if there:
         try:
-            open_store(db, mode="write").close()
+            with open_store(db, mode="write") as store:
+                tokens = Tokens(store.database).list()
         except RelaydError as error:
             problems.append(error)
+    if untrusted := settings.tokens_problem(tokens):
+        problems.append(untrusted)
     if settings.fleet and not problems:
         try:
             load_fleet(settings.fleet)

@@ -21,23 +21,15 @@ _MOST_TOKEN = 512
 class Access:
     """The tokens, as last read from the store.
 
-    Once a token was ever made there, each request needs one; revoking the last does not open
-    the service to everybody.
-
     Parameters
     ----------
-    require : bool
-        Need tokens in any case.
+    needs_tokens : bool
+        Whether each request needs one.
     """
 
-    def __init__(self, *, require: bool) -> None:
-        self._require = require
+    def __init__(self, *, needs_tokens: bool) -> None:
+        self.needs_tokens = needs_tokens
         self._by_digest: dict[str, Token] = {}
-
-    @property
-    def needs_tokens(self) -> bool:
-        """Whether requests need a token."""
-        return self._require or bool(self._by_digest)
 
     def renew(self, tokens: Sequence[Token]) -> None:
         """Take the tokens that the store has now."""

@@ -39,7 +39,7 @@ class MiddlewareStack:
         self._process = secrets.token_hex(4)
         settings = service.settings
         self._origins = frozenset(settings.cors_origins)
-        self._browsers = BrowserChecks((settings.host, *settings.allowed_hosts), self._origins)
+        self._browsers = BrowserChecks(settings.host_names, self._origins)
 
     def around(self, handler: Handler, route: Route | None) -> Handler:
         """Return a handler in all middleware; `route` is None for requests that match none."""

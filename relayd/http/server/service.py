@@ -31,6 +31,7 @@ from relayd.http.server.watcher_supervisor import WatcherSupervisor
 from relayd.http.server.workers import Workers
 from relayd.sources.source import Source
 from relayd.store import Location, SnapshotRow, Store
+from relayd.store.kept_token import FirstToken, first_token
 from relayd.store.links.states import LinkStates
 from relayd.store.samples.newest import newest_samples
 from relayd.store.tokens import Token, Tokens
@@ -68,7 +69,7 @@ class Service:
         self.settings = settings
         self.log = log
         self.metrics = Metrics()
-        self.access = Access(require=settings.require_tokens)
+        self.access = Access(needs_tokens=not settings.no_auth)
         self.limits = RateLimits(settings.requests_per_s, settings.burst)
         self.connections = Connections(most_connections(settings.max_connections), log)
         self.store = StoreAccess(db)
@@ -111,6 +112,9 @@ class Service:
         await self.store.write(lambda store: store.snapshots.latest())  # makes or upgrades it
         state = await self.store.read(_state)
         self._latest, self._verification = state.latest, state.verification
+        if problem := self.settings.tokens_problem(state.tokens):
+            await self.store.close()
+            raise problem
         self.access.renew(state.tokens)
         await self._read()
         await self.workers.warm(self.current.version)
@@ -121,6 +125,14 @@ class Service:
             self.watcher.run(),
         ):
             self._tasks.append(asyncio.create_task(work))
+
+    async def make_first_token(self) -> FirstToken | None:
+        """Give the store a token if it never had one and requests need one."""
+        if self.settings.no_auth:
+            return None
+        made = await self.store.write(lambda store: first_token(Tokens(store.database)))
+        self.access.renew(await self.store.read(lambda store: Tokens(store.database).list()))
+        return made
 
     def has_new_samples(self) -> None:
         """Ask for a snapshot, because samples came."""

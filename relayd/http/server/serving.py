@@ -27,6 +27,7 @@ from relayd.http.server.current_state import opener
 from relayd.http.server.service import Service
 from relayd.http.server.settings import ServiceSettings
 from relayd.store import Location
+from relayd.store.kept_token import FirstToken
 
 MOST_LINE = 8190
 """Bytes of a request line, and of a header."""
@@ -137,7 +138,7 @@ async def serve(
     settings: ServiceSettings,
     db: Location,
     catalogues: Sequence[Path],
-    ready: Callable[[RunningService], None],
+    ready: Callable[[RunningService, FirstToken | None], None],
 ) -> None:
     """Serve until a signal (SIGTERM, SIGINT) says to stop."""
     log = Log()
@@ -151,7 +152,7 @@ async def serve(
         loop.add_signal_handler(number, stopped.set)
     running = await start(settings, db, catalogues, log)
     log.info("listening", url=running.url)
-    ready(running)
+    ready(running, await running.service.make_first_token())
     await stopped.wait()
     log.info("stopping")
     await running.stop()

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields, replace
 from math import inf
 from pathlib import Path
@@ -14,6 +13,8 @@ from typing import Any
 
 from planner.model.errors import InputError
 from planner.model.units import parse_duration_s
+from relayd.store.location import is_loopback
+from relayd.store.tokens import Token
 from relayd.watch.settings import LEAST_INTERVAL_S, MOST_INTERVAL_S, QuietHours, WatchOptions
 from relayd.watch.webhook import Webhook
 
@@ -54,12 +55,14 @@ class ServiceSettings:
     ----------
     host, port
         Address to listen at; loopback by default. Port 0 takes a free port.
+    behind_proxy : str
+        Name at which a proxy with TLS passes requests on; allows a public address without TLS.
     insecure_public : bool
         Listen on a public address without TLS all the same.
     tls_cert, tls_key : Path | None
         PEM files.
-    require_tokens : bool
-        Ask for tokens even while none was ever made.
+    no_auth : bool
+        Answer everybody on this machine, without tokens.
     workers : int
         Processes for batches, shuffles and other long questions; 0 for one a core.
     cache_mb : float
@@ -84,8 +87,8 @@ class ServiceSettings:
     requests_per_s, burst : float
         Of one token or address; 0 for no limit.
     allowed_hosts : tuple of str
-        Names of the service beside ``host``, addresses and localhost: requests for others are
-        refused.
+        Names of the service beside ``host``, ``behind_proxy``, addresses and localhost: requests
+        for others are refused.
     cors_origins : tuple of str
         Pages of these origins may ask from a browser.
     snapshot_max_age_s : float
@@ -114,10 +117,11 @@ class ServiceSettings:
 
     host: str = "127.0.0.1"
     port: int = 8080
+    behind_proxy: str = ""
     insecure_public: bool = False
     tls_cert: Path | None = None
     tls_key: Path | None = None
-    require_tokens: bool = False
+    no_auth: bool = False
     workers: int = 0
     cache_mb: float = 64.0
     answer_limit_s: float = 30.0
@@ -149,10 +153,26 @@ class ServiceSettings:
         """Return all that is wrong with the settings, the gravest first."""
         return list(_problems(self))
 
+    def tokens_problem(self, tokens: Collection[Token]) -> InputError | None:
+        """Return why the service must not start with the tokens that its store ever had."""
+        if tokens or not self.is_public:
+            return None
+        return InputError(
+            "host",
+            "is a public address and the store has no token",
+            value=self.host,
+            remedy="Make one first: `relayd token create NAME --scope admin`, with the same --db.",
+        )
+
+    @property
+    def host_names(self) -> tuple[str, ...]:
+        """Names by which the service may be asked, beside addresses and localhost."""
+        return tuple(filter(None, (self.host, self.behind_proxy, *self.allowed_hosts)))
+
     @property
     def is_public(self) -> bool:
         """Whether others than this machine can reach it."""
-        return not _is_loopback(self.host)
+        return not is_loopback(self.host)
 
     def as_toml(self) -> str:
         """Return the effective settings as a TOML table."""
@@ -251,13 +271,22 @@ def _value(given: Any, kind: str, field: str, folder: Path) -> Any:
 
 
 def _problems(settings: ServiceSettings) -> Any:
-    if settings.is_public and not settings.tls_cert and not settings.insecure_public:
+    if settings.is_public and not (
+        settings.tls_cert or settings.behind_proxy or settings.insecure_public
+    ):
         yield InputError(
             "host",
             "is a public address and there is no TLS",
             value=settings.host,
-            remedy="Give --tls-cert and --tls-key, listen on 127.0.0.1 behind a proxy that has "
-            "TLS, or give --insecure-public.",
+            remedy="Give --tls-cert and --tls-key; listen on 127.0.0.1; or give --behind-proxy "
+            "NAME if only a proxy with TLS reaches this address.",
+        )
+    if settings.no_auth and (settings.is_public or settings.behind_proxy):
+        yield InputError(
+            "no_auth",
+            "is for loopback alone, and others than this machine can reach the service",
+            value=settings.behind_proxy or settings.host,
+            remedy="Leave it out, or listen on 127.0.0.1 without a proxy.",
         )
     if bool(settings.tls_cert) != bool(settings.tls_key):
         yield InputError("tls_cert and tls_key", "go together, and one of them is missing")
@@ -281,10 +310,13 @@ def _problems(settings: ServiceSettings) -> Any:
         value = getattr(settings, name)
         if not least <= value <= most:
             yield InputError(name, f"must be from {least:g} to {most:g}", value=value)
-    for name in settings.allowed_hosts:
+    for field, name in (
+        *(("behind_proxy", name) for name in (settings.behind_proxy,) if name),
+        *(("allowed_hosts", name) for name in settings.allowed_hosts),
+    ):
         if not _HOST_NAME.fullmatch(name):
             yield InputError(
-                "allowed_hosts",
+                field,
                 "must be names such as relayd.example",
                 value=name,
                 remedy="Name each one, without scheme and port; `*` would let any page in that "
@@ -298,15 +330,6 @@ def _problems(settings: ServiceSettings) -> Any:
                 value=origin,
                 remedy="Name each page's origin; `*` would let any page ask.",
             )
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False  # a name may lead anywhere
 
 
 def _toml(value: object) -> str:
