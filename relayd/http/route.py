@@ -9,6 +9,7 @@ from typing import Any
 from aiohttp import web
 from pydantic import BaseModel
 
+from relayd.http.middleware.browsers import SAFE_METHODS
 from relayd.http.responses.json_responses import JSON
 from relayd.http.server.service import Service
 from relayd.questions.registry import Question
@@ -106,6 +107,11 @@ class Route:
     def name(self) -> str:
         """The operation's id."""
         return self.operation_id or self.handler.__name__
+
+    @property
+    def changes(self) -> bool:
+        """Whether it changes what the service knows or does; a question sent by POST does not."""
+        return self.method not in SAFE_METHODS and self.scope not in (None, "read", "plan")
 
     @property
     def parameters(self) -> tuple[str, ...]:

@@ -229,7 +229,7 @@ def test_pages_of_other_origins_may_ask_only_where_allowed(store: Path) -> None:
         assert "Access-Control-Allow-Methods" not in refused.headers
 
 
-def test_tls(store: Path, tmp_path: Path) -> None:
+def test_tls(store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import http.client
     import ssl
 
@@ -265,6 +265,10 @@ def test_tls(store: Path, tmp_path: Path) -> None:
         assert json.loads(response.read())["verdict"]
         assert "max-age" in response.headers["Strict-Transport-Security"]
         connection.close()
+        # One's own authority is trusted where OpenSSL is told so, and nowhere else.
+        assert "certificate verify failed" in run("regions", "br", db=service.url).stderr
+        monkeypatch.setenv("SSL_CERT_FILE", str(cert))
+        assert run("regions", "br", db=service.url).returncode == 0
 
 
 def test_many_callers_at_once_get_their_own_answers(service: Served) -> None:

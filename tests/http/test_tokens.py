@@ -186,7 +186,15 @@ def test_a_token_is_nowhere_but_with_who_has_it(store: Path) -> None:
         assert service.get(PLAN, **bearer(token)).status == 200
         metrics = service.get("/metrics", **bearer(token)).content.decode()
         assert service.get("/v1/plans?src=relayd&dst=sa", **bearer(token)).status == 422
+        changed = service.ask("POST", "/v1/samples", b"", bearer(token))
+        service.ask("POST", "/v1/samples", b"", bearer("relayd_unknown"))
+        service.ask("POST", "/v1/plans", b"{}", bearer(token))
+        audited = [line for line in service.lines() if line["event"] == "change"]
     assert token not in metrics
+    assert [(line["token"], line["status"]) for line in audited] == [("test", 400), (None, 401)]
+    assert audited[0]["request_id"] == changed.headers["X-Request-ID"]
+    assert audited[0]["address"] == "127.0.0.1"
+    assert (audited[0]["method"], audited[0]["path"]) == ("POST", "/v1/samples")
     assert token not in service.log.read_text()
     assert token.encode() not in store.read_bytes()
     listed = run("token", "list", "--json", db=store).stdout

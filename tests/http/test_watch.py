@@ -102,7 +102,9 @@ def test_a_watched_fleet_is_shown_to_those_who_may_see_it(store: Path, fleet: Pa
     made = run("token", "create", "reader", "--scope", "read", db=store)
     assert made.returncode == 0
     token = made.stdout.split()[-1]
-    with served(store, "--fleet", str(fleet), environment={**QUICK, **budget}) as service:
+    with served(
+        store, "--fleet", str(fleet), environment={**QUICK, **budget}, auth=True
+    ) as service:
 
         def watch() -> Any:
             answer = service.get("/v1/watch", Authorization=f"Bearer {token}")

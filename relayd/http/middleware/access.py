@@ -35,6 +35,15 @@ class Access:
         """Take the tokens that the store has now."""
         self._by_digest = {token.digest: token for token in tokens}
 
+    def holder(self, request: web.Request) -> str | None:
+        """Return the name of the token that a request came with, valid or not; None if unknown."""
+        token = self._token(_header(request))
+        return token.name if token else None
+
+    def _token(self, header: str) -> Token | None:
+        # Looked up by digest: timing reveals nothing about similar tokens.
+        return self._by_digest.get(digest_of(header[len(_BEARER) :].strip()))
+
     def may(self, request: web.Request, scope: Scope) -> bool:
         """Return whether the caller of a request has another scope, too."""
         try:
@@ -53,7 +62,7 @@ class Access:
         """
         if not self.needs_tokens or scope is None:
             return request.remote
-        header = request.headers.get(hdrs.AUTHORIZATION, "")
+        header = _header(request)
         if not header:
             raise _refusal(401, "unauthorized", "Send `Authorization: Bearer` and a token.", scope)
         if header[: len(_BEARER)].lower() != _BEARER or len(header) > _MOST_TOKEN:
@@ -64,8 +73,7 @@ class Access:
                 scope,
                 "invalid_request",
             )
-        # Looked up by digest: timing reveals nothing about similar tokens.
-        token = self._by_digest.get(digest_of(header[len(_BEARER) :].strip()))
+        token = self._token(header)
         if token is None or not token.is_valid(time.time()):
             raise _refusal(
                 401,
@@ -83,6 +91,10 @@ class Access:
                 "insufficient_scope",
             )
         return token.id
+
+
+def _header(request: web.Request) -> str:
+    return request.headers.get(hdrs.AUTHORIZATION, "")
 
 
 def _refusal(

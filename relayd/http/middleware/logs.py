@@ -62,6 +62,27 @@ class Log:
             members["left_out"] = left_out
         self._add("info", "request", members)
 
+    def change(
+        self,
+        request_id: str,
+        token: str | None,
+        address: str | None,
+        method: str,
+        path: str,
+        status: int,
+    ) -> None:
+        """Log who changed something, or tried to, at once: this is what an audit reads."""
+        self.info(
+            "change",
+            request_id=request_id,
+            token=token,
+            address=address,
+            method=method,
+            path=path,
+            status=status,
+        )
+        self.flush()
+
     def warning(self, event: str, **members: Any) -> None:
         """Log something that needs attention."""
         self._add("warning", event, members)

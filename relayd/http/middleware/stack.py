@@ -53,6 +53,7 @@ class MiddlewareStack:
         connections = service.connections
         template = route.path if route else UNMATCHED
         scope = route.scope if route else None
+        changes = route is not None and route.changes
         is_limited = route is None or not route.unlimited
         streams = route is not None and route.media_type == EVENT_STREAM
         has_tls = service.settings.tls_cert is not None
@@ -95,6 +96,15 @@ class MiddlewareStack:
                     own[HSTS[0]] = HSTS[1]
                 if origins:
                     _allow_origin(request, response, origins)
+            if changes:
+                log.change(
+                    request_id,
+                    access.holder(request),
+                    request.remote,
+                    request.method,
+                    request.path,
+                    response.status,
+                )
             seconds = clock() - began_s
             method = request.method if route else ""
             metrics.answered(template, method, response.status, seconds)
