@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from planner.model.answer import Advice, Bottleneck, Cost, Recommendation
+from planner.model.estimate import AddressKind
 from planner.model.notebook import Table
 from planner.model.units import gbps_text
 from planner.transfer.plan import MeasureFirst
@@ -21,6 +22,8 @@ class TreeLink:
     ----------
     connections : int
         TCP connections, over all VMs: this link's part of what the VMs open.
+    address : AddressKind
+        Over which it is.
     """
 
     src: str
@@ -28,6 +31,7 @@ class TreeLink:
     throughput_gbps: float
     connections: int
     egress_usd_per_gb: float
+    address: AddressKind = "public"
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,7 +76,7 @@ def recommend_broadcast(
         gap=decision.gap,
         volume_gb=request.volume_gb,
         cost_usd=chosen.cost,
-        trees=builder.trees(chosen, adviser.opened),
+        trees=builder.trees(chosen, adviser.opened, network),
         destinations=tuple(
             Delivery(problem.regions[site], chosen.transfer_s + ramp_s)
             for site, ramp_s in chosen.ramps_s.items()
@@ -113,7 +113,7 @@ class _BroadcastPlanBuilder:
         return "tree" if len(candidate.trees) == 1 else "trees"
 
     def trees(
-        self, candidate: BroadcastCandidate, opened: OpenedConnections
+        self, candidate: BroadcastCandidate, opened: OpenedConnections, network: Network
     ) -> tuple[TreePlan, ...]:
         problem, regions = self.problem, self.problem.regions
         usd_per_gbit = problem.fees.usd_per_gbit(candidate.links_gbit)
@@ -130,6 +130,7 @@ class _BroadcastPlanBuilder:
                         rate * share,
                         opened.count(rate * share, (tail, head)),
                         float(usd_per_gbit[tail, head]) * BITS_PER_BYTE,
+                        network.link(regions[tail], regions[head]).address,
                     )
                 )
             relays = tuple(regions[head] for _, head in arcs if is_relay[head])

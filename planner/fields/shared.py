@@ -12,6 +12,7 @@ from planner.fields.kinds import ByPlace, Count, Flag, Name, Names, OneOf
 from planner.fields.quantities import LEAST_FIGURE, Duration, MoneyPerHour, Proportion, Volume
 from planner.fields.specified import (
     CountsByPlace,
+    Field,
     Figure,
     FiguresByPlace,
     Limit,
@@ -23,6 +24,7 @@ from planner.fields.specified import (
     specified,
 )
 from planner.model.errors import InputError
+from planner.model.estimate import WantedAddresses
 
 DEFAULT_CONNECTIONS = 64
 DEFAULT_CONNECTIONS_OF_MANY = 1024
@@ -175,6 +177,19 @@ class PricedRequest(Specified):
         option="--vm-type",
     )
     """By provider or region."""
+    addresses: Field[WantedAddresses, WantedAddresses] = field(
+        OneOf(
+            {
+                "auto": "private where both ends are known to reach each other by them, else "
+                "public",
+                "public": "public everywhere",
+                "private": "private also between all regions of one provider",
+            }
+        ),
+        "Over which addresses VMs reach each other: their caps and paths differ.",
+        default="auto",
+        group=VMS,
+    )
     max_age_s: Limit = field(
         Duration(),
         "Refuse to answer from measurements older than this.",

@@ -12,6 +12,7 @@ from math import isfinite
 from operator import attrgetter
 from typing import Any, Literal, TypeVar
 
+from planner.model.estimate import AddressKind
 from planner.model.network import Snapshot
 from planner.model.notebook import Table, escaped, html_table
 
@@ -161,12 +162,15 @@ class PathShare:
         Of the volume between its ends.
     connections : int
         TCP connections on each link, over all VMs.
+    addresses : tuple of AddressKind
+        Over which kind of address each link is.
     """
 
     regions: tuple[str, ...]
     throughput_gbps: float
     share: float
     connections: int
+    addresses: tuple[AddressKind, ...] = field(default=(), kw_only=True)
 
 
 def identified(answer: A, *evidence: object, without: Collection[str] = ()) -> A:

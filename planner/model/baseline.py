@@ -14,14 +14,15 @@ from math import exp, inf, log, sqrt
 from planner.model import backbone
 from planner.model.catalogue import Catalogue, Region
 from planner.model.errors import DataError
-from planner.model.estimate import Estimate, Figures, Kind, Origin
+from planner.model.estimate import AddressKind, Estimate, Figures, Kind, Origin
 from planner.model.link import Link, Site, limit_of
 from planner.model.link_states import Pair
-from planner.model.network import Network, Snapshot
+from planner.model.network import Links, Network, Snapshot
 from planner.model.throughput import (
     DEFAULT_WINDOW_MB,
     LAW_CONNECTIONS,
     LAW_VM_EGRESS_GBPS,
+    PRIVATE_LAW_VM_EGRESS_GBPS,
     UNKNOWN_SPREAD,
     AggregateLaw,
     LawSpread,
@@ -53,14 +54,24 @@ def baseline_site(region: str, catalogue: Catalogue, chosen: Mapping[str, str] =
             NO_CAP_KNOWN,
             NO_CAP_KNOWN,
             within(DEFAULT_WINDOW_MB, WINDOW_ERROR, Origin("baseline", "system-default")),
+            private_network=catalogue.region(region).private_network,
         )
     origin = Origin("baseline", "vm-type", figures=Figures(vm_type=vm.id, note=vm.source))
+    private_egress_gbps = private_ingress_gbps = None
+    if (sends_gbps := vm.region_egress_gbps) is not None and sends_gbps > vm.egress_gbps:
+        private_egress_gbps = within(sends_gbps, CAP_ERROR, origin)
+        # A VM takes in what another one of its type can send; no provider limits less than that.
+        receives_gbps = max(vm.ingress_gbps, sends_gbps)
+        private_ingress_gbps = within(receives_gbps, CAP_ERROR, origin)
     return Site(
         region,
         vm.id,
         within(vm.egress_gbps, CAP_ERROR, origin),
         within(vm.ingress_gbps, CAP_ERROR, origin),
         within(vm.window_mb, WINDOW_ERROR, origin),
+        private_egress_gbps=private_egress_gbps,
+        private_ingress_gbps=private_ingress_gbps,
+        private_network=catalogue.region(region).private_network,
     )
 
 
@@ -106,7 +117,7 @@ def _origin_of_flow(kind: Kind, window_kind: Kind, rtt_kind: Kind) -> Origin:
 
 
 def aggregate_estimate(
-    src: Site, dst: Site, rtt_ms: Estimate, proportion: float = 1.0, address: str | None = None
+    src: Site, dst: Site, rtt_ms: Estimate, proportion: float = 1.0, address: AddressKind = "public"
 ) -> Estimate | None:
     """Return one VM pair's saturated throughput from the providers' law and both caps.
 
@@ -114,7 +125,7 @@ def aggregate_estimate(
     reach this proportion of it. A larger type is expected to reach as much more as its cap allows,
     and no less than what the law's VMs reach.
     """
-    cap = least_cap(src, dst)
+    cap = least_cap(src, dst, address)
     law = law_of(src.region, dst.region, address)
     if law is None:
         if cap.expected == inf:
@@ -122,7 +133,7 @@ def aggregate_estimate(
         low_gbps = cap.expected * exp(-UNKNOWN_SPREAD.below)
         return Estimate(low_gbps, cap.expected, cap.high, Origin("baseline", "vm-caps"))
     spread = law.spread_of_class(distance_class(rtt_ms.high))
-    larger = larger_than_law(src, law)
+    larger = larger_than_law(src, law, address)
     if larger > 1:
         # That the smaller VMs were held by their cap, not by the path, is not known of each link.
         spread = LawSpread(spread.below + log(larger), spread.above)
@@ -132,12 +143,16 @@ def aggregate_estimate(
     return within_cap(law_gbps, spread, cap, origin)
 
 
-def larger_than_law(src: Site, law: AggregateLaw) -> float:
+def larger_than_law(src: Site, law: AggregateLaw, address: AddressKind = "public") -> float:
     """Return how many times the VM of a law that is its cap a larger VM may send; 1 for others."""
-    of_law_gbps = LAW_VM_EGRESS_GBPS.get(src.region.partition(":")[0], inf)
-    cap_gbps = src.egress_gbps.expected
+    provider = src.region.partition(":")[0]
+    of_law_gbps = LAW_VM_EGRESS_GBPS.get(provider, inf)
+    if address == "private":
+        of_law_gbps = PRIVATE_LAW_VM_EGRESS_GBPS.get(provider, of_law_gbps)
+    cap = src.egress(address)
+    cap_gbps = cap.expected
     # A cap that was measured above its type's tells of that VM, not of what the law's VMs lack.
-    of_type = src.egress_gbps.origin.method == "vm-type"
+    of_type = cap.origin.method == "vm-type"
     if law.exponent or not of_type or cap_gbps <= of_law_gbps:
         return 1.0
     return cap_gbps / of_law_gbps
@@ -149,9 +164,9 @@ def _origin_of_law(providers: Pair, error: float) -> Origin:
     return Origin("baseline", "provider-pair-law", figures=figures)
 
 
-def least_cap(src: Site, dst: Site) -> Estimate:
+def least_cap(src: Site, dst: Site, address: AddressKind = "public") -> Estimate:
     """Return the cap of one VM that holds a pair: the lower of its egress and ingress caps."""
-    return min(src.egress_gbps, dst.ingress_gbps, key=lambda cap: cap.expected)
+    return min(src.egress(address), dst.ingress(address), key=lambda cap: cap.expected)
 
 
 def within_cap(law_gbps: float, spread: LawSpread, cap: Estimate, origin: Origin) -> Estimate:
@@ -174,30 +189,41 @@ def baseline_link(src: Site, dst: Site, catalogue: Catalogue) -> Link | None:
     rtt_ms = baseline_rtt_ms(catalogue.region(src.region), catalogue.region(dst.region))
     if rtt_ms is None:
         return None
-    aggregate = aggregate_estimate(src, dst, rtt_ms)
-    if aggregate is None:
-        return None
-    return _by_models(src, dst, rtt_ms, aggregate, catalogue)
+    return link_by_models(src, dst, rtt_ms, catalogue, "public")
 
 
-def _by_models(
+def flow_cap_gbps(src: Site, catalogue: Catalogue, address: AddressKind = "public") -> float:
+    """Return the cap of a single flow out of a site; infinity where no VM type is known.
+
+    Over private addresses, where those of a VM have a cap of their own, none is documented but
+    that one.
+    """
+    vm = catalogue.vm_types.get(src.vm_type)
+    if vm is None:
+        return inf
+    private = src.private_egress_gbps if address == "private" else None
+    return max(vm.flow_gbps, private.expected) if private else vm.flow_gbps
+
+
+def link_by_models(
     src: Site,
     dst: Site,
     rtt_ms: Estimate,
-    aggregate: Estimate,
     catalogue: Catalogue,
+    address: AddressKind,
     loss_pct: float | None = None,
-) -> Link:
-    """Return a link with what the receiver's window gives one flow, and what limits many."""
-    flow = flow_estimate(dst.window_mb, rtt_ms, flow_cap_gbps(src, catalogue))
-    limit = limit_of(aggregate, src, dst, flow.scaled(LAW_CONNECTIONS / MBPS_PER_GBPS))
-    return Link(src.region, dst.region, rtt_ms, flow, aggregate, loss_pct, limit)
+) -> Link | None:
+    """Return a link over a kind of address with throughput from models.
 
-
-def flow_cap_gbps(src: Site, catalogue: Catalogue) -> float:
-    """Return the cap of a single flow out of a site; infinity where no VM type is known."""
-    vm = catalogue.vm_types.get(src.vm_type)
-    return vm.flow_gbps if vm else inf
+    None where neither a law nor the caps of its VMs are known.
+    """
+    aggregate = aggregate_estimate(src, dst, rtt_ms, address=address)
+    if aggregate is None:
+        return None
+    flow = flow_estimate(dst.window_mb, rtt_ms, flow_cap_gbps(src, catalogue, address))
+    together = flow.scaled(LAW_CONNECTIONS / MBPS_PER_GBPS)
+    limit = limit_of(aggregate, src, dst, together, address=address)
+    return Link(src.region, dst.region, rtt_ms, flow, aggregate, loss_pct, limit, address)
 
 
 def baseline_regions(catalogue: Catalogue) -> list[str]:
@@ -310,21 +336,33 @@ def with_vm_types(network: Network, catalogue: Catalogue, chosen: Mapping[str, s
     for name, site in network.sites.items():
         wanted = chosen.get(name) or chosen.get(name.partition(":")[0])
         if wanted and wanted != site.vm_type:
-            sites[name] = replace(baseline_site(name, catalogue, chosen), vms=site.vms)
+            sites[name] = replace(
+                baseline_site(name, catalogue, chosen),
+                vms=site.vms,
+                private_network=site.private_network,
+            )
     changed = {name for name in sites if sites[name] is not network.sites[name]}
-    links: dict[str, dict[str, Link]] = {}
-    for src, row in network.usual.items():
-        links[src] = {}
-        for dst, link in row.items():
-            if src not in changed and dst not in changed:
-                links[src][dst] = link
-                continue
-            aggregate = aggregate_estimate(sites[src], sites[dst], link.rtt_ms)
-            if aggregate is not None:
-                links[src][dst] = _by_models(
-                    sites[src], sites[dst], link.rtt_ms, aggregate, catalogue, link.loss_pct
-                )
-    return network.with_(sites=sites, links=links, verified=_still_shown(network.verified, changed))
+
+    def of_vms(links: Links) -> dict[str, dict[str, Link]]:
+        """Return links with those of changed VMs from models."""
+        found: dict[str, dict[str, Link]] = {}
+        for src, row in links.items():
+            found[src] = {}
+            for dst, link in row.items():
+                new: Link | None = link
+                if src in changed or dst in changed:
+                    ends = sites[src], sites[dst]
+                    new = link_by_models(*ends, link.rtt_ms, catalogue, link.address, link.loss_pct)
+                if new is not None:
+                    found[src][dst] = new
+        return found
+
+    return network.with_(
+        sites=sites,
+        links=of_vms(network.usual),
+        others=of_vms(network.others),
+        verified=_still_shown(network.verified, changed),
+    )
 
 
 def _still_shown(verified: Mapping[Pair, Verified], changed: set[str]) -> dict[Pair, Verified]:

@@ -40,6 +40,9 @@ class Region:
     access : str
         ``""`` where every customer may use it; else ``restricted`` (on request alone),
         ``government``, ``china`` (run from China) or ``sovereign`` (a partition of the provider).
+    private_network : str
+        Name of a private network that it is part of: regions of the same one reach each other by
+        private addresses. ``""`` for none.
     """
 
     id: str
@@ -51,6 +54,7 @@ class Region:
     longitude_deg: float | None = None
     baseline: bool = True
     access: str = ""
+    private_network: str = ""
 
     @property
     def provider(self) -> str:

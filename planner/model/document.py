@@ -10,7 +10,15 @@ from typing import Any, TypeVar
 from planner.model.catalogue import Catalogue, Region
 from planner.model.errors import FormatError
 from planner.model.estimate import METHODS, Estimate, Figures, Origin, Prior
-from planner.model.link import LIMITED_BY, LINK_FIGURES, SITE_FIGURES, LimitedBy, Link, Site
+from planner.model.link import (
+    LIMITED_BY,
+    LINK_FIGURES,
+    PRIVATE_CAPS,
+    SITE_FIGURES,
+    LimitedBy,
+    Link,
+    Site,
+)
 from planner.model.link_states import LinkState
 from planner.model.network import Network, Snapshot
 from planner.model.verification import Verified, VerifiedPath
@@ -61,13 +69,17 @@ def regions_as_json(
 def document_of(network: Network) -> dict[str, Any]:
     """Return everything that a network holds as JSON types; :func:`network_of` reads it again.
 
-    ``links`` are those of usual times: a reader lays ``leg_states`` over them.
+    ``links`` are those of usual times: a reader lays ``leg_states`` over them. ``other_links`` are
+    those over the kind of address that is not in use.
     """
     return {
         "snapshot": asdict(network.snapshot),
         "aged_to_s": network.aged_to_s,
         "sites": [site_as_json(site) for site in network.sites.values()],
         "links": [link_as_json(link) for row in network.usual.values() for link in row.values()],
+        "other_links": [
+            link_as_json(link) for row in network.others.values() for link in row.values()
+        ],
         "leg_states": [asdict(state) for state in network.link_states.values()],
         "verifications": [asdict(verified) for verified in network.verified.values()],
     }
@@ -89,6 +101,9 @@ def network_of(document: Mapping[str, Any]) -> Network:
         links: dict[str, dict[str, Link]] = {region: {} for region in sites}
         for row in document["links"]:
             links[row["src"]][row["dst"]] = link_of(row)
+        others: dict[str, dict[str, Link]] = {}
+        for row in document.get("other_links", ()):
+            others.setdefault(row["src"], {})[row["dst"]] = link_of(row)
         states = [_known(LinkState, row) for row in document.get("leg_states", ())]
         verified = [_verified_of(row) for row in document.get("verifications", ())]
         return Network(
@@ -98,6 +113,7 @@ def network_of(document: Mapping[str, Any]) -> Network:
             {(state.src, state.dst): state for state in states},
             {(found.src, found.dst): found for found in verified},
             document.get("aged_to_s"),
+            others,
         )
     except (KeyError, TypeError) as error:
         raise FormatError(
@@ -109,8 +125,20 @@ def network_of(document: Mapping[str, Any]) -> Network:
 
 def _site_of(row: Mapping[str, Any]) -> Site:
     egress_gbps, ingress_gbps, window_mb = (_estimate_of(row[name]) for name in SITE_FIGURES)
-    vms = row.get("vms")
-    return Site(row["region"], row["vm_type"], egress_gbps, ingress_gbps, window_mb, vms)
+    private_egress_gbps, private_ingress_gbps = (
+        (found := row.get(name)) and _estimate_of(found) for name in PRIVATE_CAPS
+    )
+    return Site(
+        row["region"],
+        row["vm_type"],
+        egress_gbps,
+        ingress_gbps,
+        window_mb,
+        row.get("vms"),
+        private_egress_gbps=private_egress_gbps,
+        private_ingress_gbps=private_ingress_gbps,
+        private_network=row.get("private_network", ""),
+    )
 
 
 def _verified_of(row: Mapping[str, Any]) -> Verified:
@@ -137,6 +165,7 @@ def link_of(row: Mapping[str, Any]) -> Link:
         aggregate_gbps,
         row["loss_pct"],
         _limit_of(row),
+        row.get("address", "public"),
     )
 
 
@@ -149,7 +178,17 @@ def _limit_of(row: Mapping[str, Any]) -> LimitedBy:
 def site_as_json(site: Site) -> dict[str, Any]:
     """Return a site as JSON types."""
     figures = {name: estimate_as_json(getattr(site, name)) for name in SITE_FIGURES}
-    return {"region": site.region, "vm_type": site.vm_type, **figures, "vms": site.vms}
+    private = {
+        name: (found := getattr(site, name)) and estimate_as_json(found) for name in PRIVATE_CAPS
+    }
+    return {
+        "region": site.region,
+        "vm_type": site.vm_type,
+        **figures,
+        "vms": site.vms,
+        **private,
+        "private_network": site.private_network,
+    }
 
 
 def link_as_json(link: Link) -> dict[str, Any]:
@@ -161,6 +200,7 @@ def link_as_json(link: Link) -> dict[str, Any]:
         **figures,
         "loss_pct": link.loss_pct,
         "limited_by": link.limited_by,
+        "address": link.address,
     }
 
 

@@ -9,7 +9,10 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 Kind: TypeAlias = Literal["measured", "inferred", "baseline"]
 Bound: TypeAlias = Literal["low", "expected", "high"]
 AddressKind: TypeAlias = Literal["public", "private"]
+ADDRESS_KINDS: tuple[AddressKind, ...] = get_args(AddressKind)
 Addresses: TypeAlias = Literal["public", "private", "both"]
+WantedAddresses: TypeAlias = Literal["auto", "public", "private"]
+WANTED_ADDRESSES: tuple[WantedAddresses, ...] = get_args(WantedAddresses)
 HeldTo: TypeAlias = Literal["vm-caps", "aggregate"]
 Method: TypeAlias = Literal[
     "unknown",  # saved before methods were recorded

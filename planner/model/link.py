@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
-from planner.model.estimate import Bound, Estimate, Fading
+from planner.model.estimate import AddressKind, Bound, Estimate, Fading
 from planner.model.notebook import html_table
 from planner.model.quotas.vcpus import VmQuota
 from planner.model.units import MBPS_PER_GBPS
@@ -23,7 +23,7 @@ FLOW_FADING = Fading(0.3, 20.0)
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One directed pair of regions.
+    """One directed pair of regions, over one kind of address.
 
     Attributes
     ----------
@@ -34,6 +34,8 @@ class Link:
     limited_by : LimitedBy
         What holds the aggregate where it is: the cap of a VM; the windows of its connections;
         the path, as more connections were seen to bring nothing; or not known.
+    address : AddressKind
+        Over which addresses its VMs reach each other.
     """
 
     src: str
@@ -43,6 +45,7 @@ class Link:
     aggregate_gbps: Estimate
     loss_pct: float | None = None
     limited_by: LimitedBy = "unknown"
+    address: AddressKind = "public"
 
     def __repr__(self) -> str:
         """Describe the link in one line."""
@@ -67,6 +70,7 @@ class Link:
             self.aggregate_gbps.aged(now_s, since_s),
             self.loss_pct,
             self.limited_by,
+            self.address,
         )
 
     def rate_gbps(self, connections: int, bound: Bound = "expected") -> float:
@@ -85,7 +89,7 @@ class Site:
     Attributes
     ----------
     egress_gbps, ingress_gbps : Estimate
-        Caps of one VM over all destinations together.
+        Caps of one VM over all destinations together, for traffic over public addresses.
     window_mb : Estimate
         Effective TCP receive window of the VM.
     vms : int | None
@@ -93,6 +97,11 @@ class Site:
     quotas : tuple of VmQuota
         Those of the account that VMs of this type count against, where no fleet runs. They are the
         catalogue's, laid over a network by :func:`planner.model.quotas.sites.with_quotas`.
+    private_egress_gbps, private_ingress_gbps : Estimate | None
+        The same caps for traffic over private addresses, and for all traffic where they are the
+        higher ones; None where they are not known to differ.
+    private_network : str
+        Sites that name the same one reach each other by private addresses; ``""`` for none.
     """
 
     region: str
@@ -102,10 +111,23 @@ class Site:
     window_mb: Estimate
     vms: int | None = None
     quotas: tuple[VmQuota, ...] = ()
+    private_egress_gbps: Estimate | None = None
+    private_ingress_gbps: Estimate | None = None
+    private_network: str = ""
 
     def may_run(self, vms: int) -> int:
         """Return how many of a number of VMs the quotas allow."""
         return min([vms, *(quota.vms for quota in self.quotas)])
+
+    def egress(self, address: AddressKind) -> Estimate:
+        """Return the cap of what one VM sends over a kind of address."""
+        private = self.private_egress_gbps if address == "private" else None
+        return private or self.egress_gbps
+
+    def ingress(self, address: AddressKind) -> Estimate:
+        """Return the cap of what one VM receives over a kind of address."""
+        private = self.private_ingress_gbps if address == "private" else None
+        return private or self.ingress_gbps
 
     def __repr__(self) -> str:
         """Describe the site in one line."""
@@ -127,6 +149,7 @@ def limit_of(
     windows_gbps: Estimate | None,
     *,
     saturated: bool = False,
+    address: AddressKind = "public",
 ) -> LimitedBy:
     """Return what holds the rate of a VM pair where it is.
 
@@ -139,8 +162,10 @@ def limit_of(
         known how many connections there were.
     saturated : bool
         Whether more connections were seen to bring nothing.
+    address : AddressKind
+        Over which it is reached.
     """
-    caps = (source.egress_gbps, destination.ingress_gbps)
+    caps = (source.egress(address), destination.ingress(address))
     if _is_at(rate_gbps, min(caps, key=lambda cap: cap.expected)):
         return "vm"
     if saturated:
@@ -167,3 +192,5 @@ LINK_FIGURES = ("rtt_ms", "per_flow_mbps", "aggregate_gbps")
 """The estimates of a link, in the order of its fields."""
 SITE_FIGURES = ("egress_gbps", "ingress_gbps", "window_mb")
 """The same of a site."""
+PRIVATE_CAPS = ("private_egress_gbps", "private_ingress_gbps")
+"""Those of a site that may be missing."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from planner.model.errors import DataError, InputError
-from planner.model.estimate import Bound
+from planner.model.estimate import AddressKind, Bound, Estimate
 from planner.model.link import Link, Site
 from planner.model.link_states import LinkState, Pair
 from planner.model.notebook import html_table
@@ -56,6 +57,9 @@ class Network:
         allow for it where :func:`planner.model.calibration.calibrated` says so.
     aged_to_s : float | None
         Time that the bounds are widened for, seconds since 1970 (UTC); None for those as measured.
+    others : mapping
+        Like `usual`: links over the kind of address that is not in use, where both are known
+        (:mod:`relayd.sources.addresses`).
     """
 
     sites: Mapping[str, Site]
@@ -64,6 +68,7 @@ class Network:
     link_states: Mapping[Pair, LinkState] = field(default_factory=dict)
     verified: Mapping[Pair, Verified] = field(default_factory=dict)
     aged_to_s: float | None = field(default=None, compare=False)
+    others: Links = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """Say how large the graph is and where it is from."""
@@ -112,6 +117,7 @@ class Network:
         *,
         sites: Mapping[str, Site] | None = None,
         links: Links | None = None,
+        others: Links | None = None,
         snapshot: Snapshot | None = None,
         link_states: Mapping[Pair, LinkState] | None = None,
         verified: Mapping[Pair, Verified] | None = None,
@@ -122,7 +128,7 @@ class Network:
 
         Parameters
         ----------
-        sites, links, snapshot, link_states, verified : optional
+        sites, links, others, snapshot, link_states, verified : optional
             In place of the network's own. ``links`` are those of usual times: states of links are
             laid over them.
         restricted_to : collection of str, optional
@@ -132,20 +138,14 @@ class Network:
         """
         sites = self.sites if sites is None else sites
         links = self.usual if links is None else links
+        others = self.others if others is None else others
         if restricted_to is not None:
             kept = frozenset(restricted_to)
             sites = {name: site for name, site in sites.items() if name in kept}
-            links = {
-                src: {dst: link for dst, link in row.items() if dst in kept}
-                for src, row in links.items()
-                if src in kept
-            }
+            links, others = _among(kept, links), _among(kept, others)
         if aged_to_s is not None:
-            since_s = self.aged_to_s
-            links = {
-                src: {dst: link.aged(aged_to_s, since_s) for dst, link in row.items()}
-                for src, row in links.items()
-            }
+            links = _aged(links, aged_to_s, self.aged_to_s)
+            others = _aged(others, aged_to_s, self.aged_to_s)
         return Network(
             sites,
             links,
@@ -153,6 +153,7 @@ class Network:
             self.link_states if link_states is None else link_states,
             self.verified if verified is None else verified,
             self.aged_to_s if aged_to_s is None else aged_to_s,
+            others,
         )
 
     @cached_property
@@ -190,6 +191,10 @@ class Network:
                 "it, import a measurement, or give both regions coordinates in the catalogue."
             ) from None
 
+    def addresses(self, regions: Sequence[str]) -> tuple[AddressKind, ...]:
+        """Return over which kind of address each link of a path is."""
+        return tuple(self.link(src, dst).address for src, dst in pairwise(regions))
+
     def __iter__(self) -> Iterator[Link]:
         """Iterate over all links, by source and destination."""
         for row in self.links.values():
@@ -223,17 +228,36 @@ class Network:
     def _rates(self) -> dict[tuple[int, Bound], Rates]:
         return {}
 
-    def caps(self, bound: Bound = "expected") -> tuple[list[float], list[float]]:
-        """Return every site's egress and ingress cap of one VM, in the network's order."""
-        if bound not in self._caps:
-            self._caps[bound] = (
-                [getattr(site.egress_gbps, bound) for site in self.sites.values()],
-                [getattr(site.ingress_gbps, bound) for site in self.sites.values()],
+    @cached_property
+    def has_private_links(self) -> bool:
+        """Whether links over private addresses are in use."""
+        return any(
+            link.address == "private" for row in self.usual.values() for link in row.values()
+        )
+
+    def caps(
+        self, bound: Bound = "expected", address: AddressKind | None = None
+    ) -> tuple[list[float], list[float]]:
+        """Return every site's egress and ingress cap of one VM, in the network's order.
+
+        Parameters
+        ----------
+        bound : Bound
+        address : AddressKind, optional
+            Of the traffic; without it, the caps of all traffic together: those of private
+            addresses where they are in use and higher.
+        """
+        if address is None and not self.has_private_links:
+            address = "public"
+        if (bound, address) not in self._caps:
+            self._caps[bound, address] = (
+                [_cap(site.egress, bound, address) for site in self.sites.values()],
+                [_cap(site.ingress, bound, address) for site in self.sites.values()],
             )
-        return self._caps[bound]
+        return self._caps[bound, address]
 
     @cached_property
-    def _caps(self) -> dict[Bound, tuple[list[float], list[float]]]:
+    def _caps(self) -> dict[tuple[Bound, AddressKind | None], tuple[list[float], list[float]]]:
         return {}
 
     @classmethod
@@ -300,6 +324,28 @@ class Network:
 
 
 _NO_LINKS: Mapping[str, Link] = {}
+
+
+def _cap(
+    cap_of: Callable[[AddressKind], Estimate], bound: Bound, address: AddressKind | None
+) -> float:
+    kinds: tuple[AddressKind, ...] = (address,) if address else ("public", "private")
+    return max(float(getattr(cap_of(kind), bound)) for kind in kinds)
+
+
+def _among(kept: frozenset[str], links: Links) -> Links:
+    return {
+        src: {dst: link for dst, link in row.items() if dst in kept}
+        for src, row in links.items()
+        if src in kept
+    }
+
+
+def _aged(links: Links, to_s: float, since_s: float | None) -> Links:
+    return {
+        src: {dst: link.aged(to_s, since_s) for dst, link in row.items()}
+        for src, row in links.items()
+    }
 
 
 class Rates:

@@ -9,6 +9,10 @@ caps ``E_u``, ``I_v`` of one VM::
     connections in    sum_u X_uv / (K f_uv) <= n_v      ingress cap   sum_u X_uv / I_v <= n_v
     path              X_uv / P_uv <= n_u,   X_uv / P_uv <= n_v
 
+Where a VM may send more over private addresses than over public ones, E is the higher cap, and a
+flow over public addresses counts ``E / E_public`` times: shares of the cap of each flow's own kind
+are added up. That is on the safe side, as both kinds together may use more of a network card.
+
 Each row is in VMs of one site. Volumes (Gbit) in place of flows make it VM-seconds: the *load* of a
 row, which over its VMs is the time that the row needs.
 
@@ -20,7 +24,7 @@ doubles what a path carries is an assumption.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
@@ -33,6 +37,7 @@ Integers: TypeAlias = NDArray[np.int64]
 KINDS = ("connections out", "connections in", "egress cap", "ingress cap")
 """Of the rows that a site has one of each."""
 PATH = "path"
+ONE: Floats = np.ones((1, 1))
 
 
 class Row(NamedTuple):
@@ -57,12 +62,15 @@ class SiteResources:
     connections_gbps : array, shape (n, n)
         ``K f``: what all connections of one VM would carry, were they all there is.
     egress_gbps, ingress_gbps : arrays, length n
-        Caps of one VM.
+        Caps of one VM, for all it sends and receives.
     vms : array, length n
     may_relay : array of bool, length n
     path_rows : array, optional
         Codes of the paths' rows that are among :attr:`rows`; all that can bind by default. There
         are up to 2 n^2 and few bind: who adds them as they are broken begins with none.
+    egress_weights, ingress_weights : arrays, shape (n, n), or 1
+        How often a flow counts against these caps: more than once over a kind of address whose cap
+        is lower.
     """
 
     rate_gbps: Floats
@@ -72,6 +80,8 @@ class SiteResources:
     vms: Floats
     may_relay: NDArray[np.bool_]
     path_rows: Integers | None = None
+    egress_weights: Floats = field(default_factory=lambda: ONE)
+    ingress_weights: Floats = field(default_factory=lambda: ONE)
 
     @property
     def count(self) -> int:
@@ -87,6 +97,20 @@ class SiteResources:
     def connections_s_per_gbit(self) -> Floats:
         """VM-seconds of connections that a Gbit takes, shape (n, n); 0 where there is no link."""
         return np.where(self.rate_gbps > 0, _inverse(self.connections_gbps), 0.0)
+
+    @cached_property
+    def cap_s_per_gbit(self) -> tuple[Floats, Floats]:
+        """VM-seconds of egress and ingress caps that a Gbit takes, shape (n, n); 0 without caps."""
+        square = (self.count, self.count)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            out = np.nan_to_num(self.egress_weights / self.egress_gbps[:, None], posinf=0.0)
+            into = np.nan_to_num(self.ingress_weights / self.ingress_gbps, posinf=0.0)
+        return np.broadcast_to(out, square), np.broadcast_to(into, square)
+
+    def weighed(self, links_gbit: Floats) -> tuple[Floats, Floats]:
+        """Return what the caps of each site hold of volumes on links: sent, and received."""
+        out = (links_gbit * self.egress_weights).sum(axis=1)
+        return out, (links_gbit * self.ingress_weights).sum(axis=0)
 
     @cached_property
     def pair_vms(self) -> Floats:
@@ -112,8 +136,11 @@ class SiteResources:
         its slowest connections together are faster than its paths or its cap, connections can't.
         """
         binding = []
-        for cap, axis in ((self.egress_gbps, 1), (self.ingress_gbps, 0)):
-            paths = self.rate_gbps.sum(axis=axis)
+        for cap, weights, axis in (
+            (self.egress_gbps, self.egress_weights, 1),
+            (self.ingress_gbps, self.ingress_weights, 0),
+        ):
+            paths = (self.rate_gbps * weights).sum(axis=axis)
             slowest = np.where(self.rate_gbps > 0, self.connections_gbps, np.inf)
             slowest = slowest.min(axis, initial=np.inf)
             binding.append(((paths > 0) & (slowest <= paths) & (slowest < cap), paths >= cap))
@@ -202,14 +229,16 @@ class SiteResources:
     @cached_property
     def _plain(
         self,
-    ) -> tuple[list[int], list[list[float]], list[list[float]], list[float], list[float]]:
+    ) -> tuple[
+        list[int], list[list[float]], list[list[float]], list[list[float]], list[list[float]]
+    ]:
         """What :meth:`link_rows` reads, as lists: many times faster element by element."""
         return (
             self.position.tolist(),
             self.connections_s_per_gbit.tolist(),
             self.s_per_gbit.tolist(),
-            self.egress_gbps.tolist(),
-            self.ingress_gbps.tolist(),
+            self.cap_s_per_gbit[0].tolist(),
+            self.cap_s_per_gbit[1].tolist(),
         )
 
     def link_rows(self, src: int, dst: int) -> list[tuple[int, float]]:
@@ -220,8 +249,8 @@ class SiteResources:
         needs = (
             (position[src], connections[src][dst]),
             (position[n + dst], connections[src][dst]),
-            (position[2 * n + src], 1 / egress[src]),
-            (position[3 * n + dst], 1 / ingress[dst]),
+            (position[2 * n + src], egress[src][dst]),
+            (position[3 * n + dst], ingress[src][dst]),
             (position[path], paths[src][dst]),
             (position[path + n * n], paths[src][dst]),
         )
@@ -237,11 +266,9 @@ class SiteResources:
         of_sites = len(row_prices) - len(self.paths[0])
         whole[self.rows[:of_sites]] = row_prices[:of_sites]
         prices = (whole[:n, None] + whole[None, n : 2 * n]) * self.connections_s_per_gbit
-        with np.errstate(divide="ignore", invalid="ignore"):
-            prices += np.where(
-                whole[2 * n : 3 * n] > 0, whole[2 * n : 3 * n] / self.egress_gbps, 0.0
-            )[:, None]
-            prices += np.where(whole[3 * n :] > 0, whole[3 * n :] / self.ingress_gbps, 0.0)
+        egress, ingress = whole[2 * n : 3 * n, None], whole[3 * n :]
+        prices += np.where(egress > 0, egress * self.cap_s_per_gbit[0], 0.0)
+        prices += np.where(ingress > 0, ingress * self.cap_s_per_gbit[1], 0.0)
         if len(row_prices) > of_sites:
             np.add.at(prices, self.paths, row_prices[of_sites:] * self.s_per_gbit[self.paths])
         prices[self.rate_gbps <= 0] = np.inf
@@ -250,9 +277,10 @@ class SiteResources:
     def _site_loads(self, links_gbit: Floats) -> Floats:
         """Return the loads of the rows of sites, shape (4, n)."""
         shares = links_gbit * self.connections_s_per_gbit
+        out, into = self.weighed(links_gbit)
         with np.errstate(divide="ignore", invalid="ignore"):
-            caps_out = np.nan_to_num(links_gbit.sum(axis=1) / self.egress_gbps, posinf=0.0)
-            caps_in = np.nan_to_num(links_gbit.sum(axis=0) / self.ingress_gbps, posinf=0.0)
+            caps_out = np.nan_to_num(out / self.egress_gbps, posinf=0.0)
+            caps_in = np.nan_to_num(into / self.ingress_gbps, posinf=0.0)
         return np.array([shares.sum(axis=1), shares.sum(axis=0), caps_out, caps_in])
 
     def loads(self, links_gbit: Floats) -> Floats:
@@ -301,8 +329,9 @@ class SiteResources:
             with np.errstate(divide="ignore", invalid="ignore"):
                 other = np.where(links_gbit > 0, links_gbit / bound.connections_gbps, 0.0)
                 paths = np.where(links_gbit > 0, links_gbit / bound.rate_gbps, 0.0) / pairs
-                caps_out = np.nan_to_num(links_gbit.sum(axis=1) / bound.egress_gbps, posinf=np.inf)
-                caps_in = np.nan_to_num(links_gbit.sum(axis=0) / bound.ingress_gbps, posinf=np.inf)
+                out, into = bound.weighed(links_gbit)
+                caps_out = np.nan_to_num(out / bound.egress_gbps, posinf=np.inf)
+                caps_in = np.nan_to_num(into / bound.ingress_gbps, posinf=np.inf)
             errors = [np.sqrt(((other - share) ** 2).sum(axis=axis)) for axis in (1, 0)]
             loads = [share.sum(axis=axis) + sign * errors[1 - axis] for axis in (1, 0)]
             of_sites = (float((load / used).max()) for load in (*loads, caps_out, caps_in))
@@ -331,7 +360,13 @@ class SiteResources:
             self.ingress_gbps[sites],
             self.vms[sites],
             self.may_relay[sites],
+            egress_weights=_of_square(self.egress_weights, square),
+            ingress_weights=_of_square(self.ingress_weights, square),
         )
+
+
+def _of_square(weights: Floats, square: tuple[Integers, ...]) -> Floats:
+    return weights if weights.size == 1 else weights[square]
 
 
 def _inverse(rate_gbps: Floats) -> Floats:

@@ -237,6 +237,8 @@ AGGREGATE_LAWS: dict[Providers, AggregateLaw] = {
 PRIVATE_LAWS: dict[Providers, AggregateLaw] = {
     ("gcp", "gcp"): AggregateLaw(28.0, LawSpread(0.40, 0.25), 0.06, 0.5)
 }
+PRIVATE_LAW_VM_EGRESS_GBPS = {"gcp": 32.0}
+"""Caps of the VMs that these are of: n2-standard-32, all that its network card sends."""
 UNKNOWN_SPREAD = LawSpread(0.7, 0.7)
 UNKNOWN_NOISE = 0.1
 UNKNOWN_MEMORY_YEARS = 1.0

@@ -8,9 +8,10 @@ import numpy as np
 
 from planner.model.answer import Bottleneck
 from planner.model.errors import InfeasibleError
-from planner.model.estimate import Bound
+from planner.model.estimate import ADDRESS_KINDS, Bound
 from planner.model.link import Link
-from planner.model.shared_resources import Floats, Row, SiteResources
+from planner.model.network import Network
+from planner.model.shared_resources import ONE, Floats, Row, SiteResources
 
 PAIR_CONNECTIONS = 64
 """Of one VM to one other, at most, where many share them: as many as rates were measured with."""
@@ -35,6 +36,52 @@ def link_gbps(
     """
     pair = link.rate_gbps(min(connections, pair_connections), bound)
     return pair, connections * link.rate_gbps(1, bound)
+
+
+def caps_by_kind(
+    network: Network, regions: Sequence[str], bound: Bound = "expected"
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return the egress and ingress caps of one VM at n sites, and how often links count.
+
+    See :class:`.SiteResources`: the caps are those of all traffic, and a link over a kind of
+    address whose cap is lower counts in proportion. Several sites may be of one region.
+
+    Returns
+    -------
+    egress_gbps, ingress_gbps : arrays, length n
+    egress_weights, ingress_weights : arrays, shape (n, n), or 1
+    """
+    at = [network.index[region] for region in regions]
+    egress_gbps, ingress_gbps = (np.array(caps)[at] for caps in network.caps(bound))
+    if not network.has_private_links:
+        return egress_gbps, ingress_gbps, ONE, ONE
+    public, private = (
+        [np.array(caps)[at] for caps in network.caps(bound, kind)] for kind in ADDRESS_KINDS
+    )
+    links = network.usual
+    is_private = np.array(
+        [
+            [src != dst and _is_private(links.get(src, {}).get(dst)) for dst in regions]
+            for src in regions
+        ]
+    )
+    return (
+        egress_gbps,
+        ingress_gbps,
+        _weights(
+            egress_gbps[:, None], np.where(is_private, private[0][:, None], public[0][:, None])
+        ),
+        _weights(ingress_gbps, np.where(is_private, private[1], public[1])),
+    )
+
+
+def _is_private(link: Link | None) -> bool:
+    return link is not None and link.address == "private"
+
+
+def _weights(of_all_gbps: Floats, of_kind_gbps: Floats) -> Floats:
+    with np.errstate(invalid="ignore"):  # caps that are not known are infinite
+        return np.where(of_kind_gbps == of_all_gbps, 1.0, of_all_gbps / of_kind_gbps)
 
 
 def vms_by_region(regions: Sequence[str], vms: Floats) -> dict[str, int]:

@@ -20,7 +20,7 @@ from planner.model.pricing import Prices
 from planner.model.shared_resources import Floats, SiteResources
 from planner.model.throughput import ramp_up_s
 from planner.model.units import BITS_PER_BYTE, S_PER_H
-from planner.model.vm_limits import connections_by_region, link_gbps
+from planner.model.vm_limits import caps_by_kind, connections_by_region, link_gbps
 from planner.placement.plan import MachineLoad, TaskPlacement
 from planner.placement.request import TasksRequest
 from planner.placement.task_program import ROUNDING, TaskProblem, best_assignment
@@ -54,9 +54,8 @@ class _Tasks:
         machines = request.machines
         for machine in machines:
             network.check_region(machine.region, f"vm {machine.id}, region")
-        sites = [network.sites[machine.region] for machine in machines]
-        egress = np.array([site.egress_gbps.expected for site in sites])
-        ingress = np.array([site.ingress_gbps.expected for site in sites])
+        regions = [machine.region for machine in machines]
+        egress, ingress, *weights = caps_by_kind(network, regions)
         m = len(machines)
         rate, carried = np.zeros((m, m)), np.zeros((m, m))
         rtt = np.zeros((m, m))
@@ -87,7 +86,7 @@ class _Tasks:
         self.names = names
         self.problem = TaskProblem(
             SiteResources(
-                rate, carried, egress, ingress, np.ones(m), np.zeros(m, dtype=bool)
+                rate, carried, egress, ingress, np.ones(m), np.zeros(m, dtype=bool), None, *weights
             ).with_fixed_vms,
             traffic,
             np.array([float(cpus) for cpus in request.tasks.values()]),
@@ -170,8 +169,8 @@ class _Tasks:
         return (
             float(loads[0, u]) + share,
             float(loads[1, v]) + share,
-            float(loads[2, u]) + volume / float(resources.egress_gbps[u]),
-            float(loads[3, v]) + volume / float(resources.ingress_gbps[v]),
+            float(loads[2, u]) + volume * float(resources.cap_s_per_gbit[0][u, v]),
+            float(loads[3, v]) + volume * float(resources.cap_s_per_gbit[1][u, v]),
         )
 
     def improved(self, where: np.ndarray) -> np.ndarray:

@@ -20,7 +20,7 @@ from planner.model.pricing import Prices, metered_usd_per_gb
 from planner.model.shared_resources import SiteResources
 from planner.model.throughput import ramp_up_s
 from planner.model.units import BITS_PER_BYTE
-from planner.model.vm_limits import BOUNDS, PAIR_CONNECTIONS, link_gbps
+from planner.model.vm_limits import BOUNDS, PAIR_CONNECTIONS, caps_by_kind, link_gbps
 
 LinkVolumes = Mapping[tuple[str, str], float]
 
@@ -79,14 +79,10 @@ class Workload:
             for bound, (pair, whole) in rates.items():
                 pair[at], whole[at] = link_gbps(link, connections, bound, pair_connections)
         vms = np.array([float(max(1, self.vms.get(region, 1))) for region in index])
-        sites = [network.sites[region] for region in index]
+        caps = {bound: caps_by_kind(network, list(index), bound) for bound in BOUNDS}
         low, expected, high = (
             SiteResources(
-                *rates[bound],
-                np.array([getattr(site.egress_gbps, bound) for site in sites]),
-                np.array([getattr(site.ingress_gbps, bound) for site in sites]),
-                vms,
-                np.ones(n, dtype=bool),
+                *rates[bound], *caps[bound][:2], vms, np.ones(n, dtype=bool), None, *caps[bound][2:]
             )
             for bound in BOUNDS
         )

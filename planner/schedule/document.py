@@ -8,6 +8,7 @@ from typing import Any, get_args
 
 from planner.model.answer import Cost
 from planner.model.errors import FormatError
+from planner.model.estimate import ADDRESS_KINDS
 from planner.model.network import Snapshot
 from planner.schedule.plan import PathRate, Period, SchedulePlan, ScheduleVerdict, TransferSchedule
 from planner.schedule.timed_transfer import TimedTransfer
@@ -99,6 +100,7 @@ def _period(item: Any, where: str) -> Period:
                 tuple(map(str, regions)),
                 _figure(path.get("throughput_gbps"), where),
                 int(_figure(path.get("connections", 1), where)),
+                tuple(kind for kind in path.get("addresses", ()) if kind in ADDRESS_KINDS),
             )
         )
     start_s, end_s = (_figure(item.get(key), f"{where}, {key}") for key in ("start_s", "end_s"))

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from planner.model.answer import Cost, Recommendation
+from planner.model.estimate import AddressKind
 from planner.model.notebook import Table
 
 ScheduleVerdict: TypeAlias = Literal["admitted", "refused", "best effort"]
@@ -22,11 +23,14 @@ class PathRate:
         Two for direct, three through a relay.
     connections : int
         TCP connections on each link, over all VMs.
+    addresses : tuple of AddressKind
+        Over which kind of address each link is.
     """
 
     regions: tuple[str, ...]
     throughput_gbps: float
     connections: int
+    addresses: tuple[AddressKind, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

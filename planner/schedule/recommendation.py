@@ -251,7 +251,7 @@ class _Schedule:
     # ---- answer --------------------------------------------------------------------------
 
     def plan(self, network: Network, notes: tuple[str, ...]) -> SchedulePlan:
-        periods = self.usage.periods() if self.usage else {}
+        periods = self.usage.periods(network) if self.usage else {}
         fees = self.usage.egress_usd() if self.usage else {}
         made = [
             self._answer(number, periods.get(number, ()), fees.get(number, 0.0))

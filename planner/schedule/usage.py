@@ -9,6 +9,7 @@ from math import fsum
 import numpy as np
 
 from planner.model.answer import Cost
+from planner.model.network import Network
 from planner.model.pricing import Pair, Prices, metered_usd_per_gb
 from planner.model.shared_resources import PATH, Floats, SiteResources
 from planner.model.units import BITS_PER_BYTE, S_PER_H
@@ -156,13 +157,19 @@ class Usage:
                 found[region] = Busy(region, kind, float(peaks[row]), float(means[row]))
         return tuple(list(found.values())[:BUSIEST_SHOWN])
 
-    def periods(self) -> dict[int, tuple[Period, ...]]:
-        """Return the periods of each transfer, those that follow at the same rates as one."""
+    def periods(self, network: Network) -> dict[int, tuple[Period, ...]]:
+        """Return the periods of each transfer, those that follow at the same rates as one.
+
+        Parameters
+        ----------
+        network : Network
+            That names the kind of address of each link.
+        """
         found: dict[int, list[Period]] = {}
         for item in sorted(self._sending, key=lambda item: item.start_s):
             of = found.setdefault(item.number, [])
             period = Period(
-                item.start_s, item.end_s, sum(item.rates_gbps.values()), self._paths(item)
+                item.start_s, item.end_s, sum(item.rates_gbps.values()), self._paths(item, network)
             )
             if of and of[-1].end_s == period.start_s and _same(of[-1], period):
                 of[-1] = replace(of[-1], end_s=period.end_s)
@@ -170,7 +177,7 @@ class Usage:
                 of.append(period)
         return {number: tuple(periods) for number, periods in found.items()}
 
-    def _paths(self, item: Sending) -> tuple[PathRate, ...]:
+    def _paths(self, item: Sending, network: Network) -> tuple[PathRate, ...]:
         regions, (src, dst) = self._problem.regions, item.ends
         found = []
         for hop, rate in item.rates_gbps.items():
@@ -178,7 +185,7 @@ class Usage:
             slowest = min(float(self._resources.connections_gbps[link]) for link in links)
             names = (regions[src], *([regions[hop]] if hop != dst else []), regions[dst])
             connections = max(1, round(self._request.connections * rate / slowest))
-            found.append(PathRate(names, rate, connections))
+            found.append(PathRate(names, rate, connections, network.addresses(names)))
         found.sort(key=lambda path: (len(path.regions), -path.throughput_gbps, path.regions))
         return tuple(found)
 

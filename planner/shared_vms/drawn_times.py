@@ -114,16 +114,11 @@ class DrawnTimes:
         gbit = links_gbit[src, dst]
         rates = self._link_factors("rate_gbps", src, dst)
         flows = self._link_factors("connections_gbps", src, dst)
+        sent, received = at.weighed(links_gbit)
         alone = [
             (gbit / at.rate_gbps[src, dst] / np.minimum(used[src], used[dst]), rates),
-            (
-                _over(links_gbit.sum(axis=1), at.egress_gbps * used),
-                self._caps("egress_gbps", EGRESS),
-            ),
-            (
-                _over(links_gbit.sum(axis=0), at.ingress_gbps * used),
-                self._caps("ingress_gbps", INGRESS),
-            ),
+            (_over(sent, at.egress_gbps * used), self._caps("egress_gbps", EGRESS)),
+            (_over(received, at.ingress_gbps * used), self._caps("ingress_gbps", INGRESS)),
         ]
         share = gbit * at.connections_s_per_gbit[src, dst]
         # Rows that others exceed in every draw need none: nearly all.

@@ -11,7 +11,7 @@ from planner.model.link import Link
 from planner.model.network import Network
 from planner.model.shared_resources import Floats, SiteResources
 from planner.model.units import MBPS_PER_GBPS
-from planner.model.vm_limits import BOUNDS, PAIR_CONNECTIONS
+from planner.model.vm_limits import BOUNDS, PAIR_CONNECTIONS, caps_by_kind
 
 
 def resources_at_bounds(
@@ -46,7 +46,15 @@ def resources_at_bounds(
         of_pair = min(connections, PAIR_CONNECTIONS) * flow_mbps / MBPS_PER_GBPS
         pair[src, dst] = np.minimum(of_pair, saturated)
         carried[src, dst] = connections * np.minimum(flow_mbps / MBPS_PER_GBPS, saturated)
-        egress = np.array([getattr(network.sites[r].egress_gbps, bound) for r in regions])
-        ingress = np.array([getattr(network.sites[r].ingress_gbps, bound) for r in regions])
-        found[bound] = SiteResources(pair, carried, egress, ingress, vms, may_relay)
+        egress, ingress, out_weights, in_weights = caps_by_kind(network, regions, bound)
+        found[bound] = SiteResources(
+            pair,
+            carried,
+            egress,
+            ingress,
+            vms,
+            may_relay,
+            egress_weights=out_weights,
+            ingress_weights=in_weights,
+        )
     return found

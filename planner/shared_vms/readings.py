@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from planner.model.answer import PathShare
+from planner.model.baseline import least_cap
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.shared_resources import Floats, SiteResources
@@ -119,6 +120,6 @@ def ramps(
         measured = measured_connections(link)
         if connections < measured or len(found) >= RAMPS_SHOWN:
             continue
-        caps = network.sites[src].egress_gbps, network.sites[dst].ingress_gbps
-        found.append(ramp(link, min(cap.expected for cap in caps), measured, prices))
+        cap = least_cap(network.sites[src], network.sites[dst], link.address)
+        found.append(ramp(link, cap.expected, measured, prices))
     return tuple(found)

@@ -79,7 +79,7 @@ def recommend_shuffle(
         volume_gb=request.volume_gb,
         relayed_share=max(0.0, relayed_share),
         cost_usd=chosen.cost,
-        pairs=builder.pairs(chosen, opened),
+        pairs=builder.pairs(chosen, opened, network),
         vms=vms,
         gain=equal.duration_s / chosen.duration_s if equal.duration_s else None,
         gain_low=gain.low if gain else certain,
@@ -175,7 +175,9 @@ class _ShufflePlanBuilder:
         vm_usd = float(used @ self.problem.vm_usd_per_h) * hours
         return Comparison(duration_s, Cost.of(self.search.direct.cost.egress, vm_usd))
 
-    def pairs(self, chosen: ShuffleCandidate, opened: OpenedConnections) -> tuple[PairPlan, ...]:
+    def pairs(
+        self, chosen: ShuffleCandidate, opened: OpenedConnections, network: Network
+    ) -> tuple[PairPlan, ...]:
         regions, each_gbps = self.problem.regions, opened.each_gbps
         i, k, j = np.nonzero(chosen.paths_gbit)
         relayed = k != j
@@ -194,7 +196,8 @@ class _ShufflePlanBuilder:
             hops = (
                 (regions[a], regions[via], regions[b]) if is_relayed else (regions[a], regions[b])
             )
-            paths.setdefault((a, b), []).append(ShufflePath(hops, *figures))
+            addresses = network.addresses(hops)
+            paths.setdefault((a, b), []).append(ShufflePath(hops, *figures, addresses=addresses))
         volume_gb = (self.volumes / BITS_PER_BYTE).tolist()
         pair_gbps, finish_s = chosen.rate_gbps.tolist(), chosen.finish_s.tolist()
         return tuple(

@@ -159,8 +159,9 @@ class PathColumns:
                 share = amount * connections[tail, head]
                 add(who, position[tail], share)
                 add(who, position[n + head], share)
-            add(who, position[2 * n + tail], amount / resources.egress_gbps[tail])
-            add(who, position[3 * n + head], amount / resources.ingress_gbps[head])
+            out, into = resources.cap_s_per_gbit
+            add(who, position[2 * n + tail], amount * out[tail, head])
+            add(who, position[3 * n + head], amount * into[tail, head])
         of_sites = loads.reshape(n, sites)[:, : len(resources.rows) - len(resources.paths[0])]
         return np.hstack([of_sites, self._path_loads(np.arange(n), first_hops)]), fees
 

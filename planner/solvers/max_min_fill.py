@@ -117,8 +117,8 @@ def pair_loads(
         for row, load in (
             (position[tail], share),
             (position[n + head], share),
-            (position[2 * n + tail], volume / resources.egress_gbps[tail]),
-            (position[3 * n + head], volume / resources.ingress_gbps[head]),
+            (position[2 * n + tail], volume * resources.cap_s_per_gbit[0][tail, head]),
+            (position[3 * n + head], volume * resources.cap_s_per_gbit[1][tail, head]),
             (position[code], path),
             (position[code + n * n], path),
         ):
@@ -162,22 +162,26 @@ def _fair_rates(resources: SiteResources, active: np.ndarray) -> Floats:
     # What connections and the path allow a transfer, whatever others do.
     most = resources.connections_gbps * np.minimum(parts_out[:, None], parts_in)
     most = np.minimum(most, resources.rate_gbps * resources.pair_vms)
-    caps = [(resources.egress_gbps * vms, 1), (resources.ingress_gbps * vms, 0)]
+    caps = [
+        (resources.egress_gbps * vms, resources.egress_weights, 1),
+        (resources.ingress_gbps * vms, resources.ingress_weights, 0),
+    ]
     rate = np.zeros_like(most)
     open_ = active.copy()
     while open_.any():
         levels = []
         lowest = most
-        for cap, axis in caps:
-            room = np.maximum(cap - rate.sum(axis=axis), 0.0)
+        for cap, weights, axis in caps:
+            room = np.maximum(cap - (rate * weights).sum(axis=axis), 0.0)
+            shares = (open_ * weights).sum(axis=axis)
             with np.errstate(divide="ignore", invalid="ignore"):
-                level = np.where(open_.any(axis=axis), room / open_.sum(axis=axis), np.inf)
+                level = np.where(open_.any(axis=axis), room / shares, np.inf)
             levels.append(level[:, None] if axis else level)
             lowest = np.minimum(lowest, levels[-1])
         held = np.where(open_, lowest, np.inf)
         settled = open_ & (most <= lowest * (1 + FULL))
         # A cap whose transfers are all held back by it and by nothing tighter is settled.
-        for (_, axis), level in zip(caps, levels, strict=True):
+        for (*_, axis), level in zip(caps, levels, strict=True):
             tightest = held.min(axis=axis, keepdims=True) >= level * (1 - FULL)
             settled |= open_ & tightest & np.isfinite(level)
         rate[settled] = lowest[settled]

@@ -13,7 +13,7 @@ from typing import Any
 
 from planner.fields.shared import MOST_CONNECTIONS, MOST_VMS
 from planner.model.answer import Advice, AdviceOutcome, Cost
-from planner.model.baseline import with_vm_types
+from planner.model.baseline import baseline_site, least_cap, with_vm_types
 from planner.model.catalogue import Catalogue, VmType
 from planner.model.network import Network
 from planner.model.pricing import Prices, prices_on
@@ -126,8 +126,7 @@ class Adviser:
             return []
         possible = min(
             link.aggregate_gbps.expected,
-            self.network.sites[src].egress_gbps.expected,
-            self.network.sites[dst].ingress_gbps.expected,
+            least_cap(self.network.sites[src], self.network.sites[dst], link.address).expected,
         )
         if possible < rate * WORTH_ADVISING:
             return []
@@ -206,9 +205,11 @@ class Adviser:
         now = catalogue.vm_types.get(self.network.sites[end].vm_type)
         if now is None:
             return []
+        address = self.network.link(src, dst).address
 
         def cap_gbps(vm: VmType) -> float:
-            return vm.egress_gbps if end == src else vm.ingress_gbps
+            site = baseline_site(end, catalogue, {end: vm.id})
+            return (site.egress if end == src else site.ingress)(address).expected
 
         # The cheapest come first, and few are read until one is large enough.
         ours = (name for name in catalogue.vm_types if name.startswith(f"{now.provider}:"))
@@ -268,8 +269,8 @@ class Adviser:
         link, now = self.network.link(src, dst), self.request.connections
         if now < measured_connections(link) or not may_have_slow_connections(link):
             return ()
-        ends = self.network.sites[src].egress_gbps, self.network.sites[dst].ingress_gbps
-        most_gbps = min(cap.expected for cap in ends)
+        sites = self.network.sites
+        most_gbps = least_cap(sites[src], sites[dst], link.address).expected
         return (ramp(link, most_gbps, now, self.decider.prices),)
 
     def _settling_first(self) -> tuple[MeasureFirst, ...]:

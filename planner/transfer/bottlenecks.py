@@ -27,8 +27,8 @@ class Bottlenecks:
         link = self.network.link(src, dst)
         saturated = link.aggregate_gbps.expected
         flows = self.request.connections * link.per_flow_mbps.expected / MBPS_PER_GBPS
-        egress = self.network.sites[src].egress_gbps.expected
-        ingress = self.network.sites[dst].ingress_gbps.expected
+        egress = self.network.sites[src].egress(link.address).expected
+        ingress = self.network.sites[dst].ingress(link.address).expected
         # An aggregate that the caps made is a matter of caps.
         limits = [(egress, "egress cap"), (ingress, "ingress cap")]
         limits.append((saturated * (1 + MARGINAL), "path"))

@@ -118,11 +118,11 @@ class OptionComparison:
         """Return what limits an allocation's rate when all its flows grow in proportion."""
         src, dst = self.request.src, self.request.dst
         src_vms, dst_vms, rate = allocation.src_vms, allocation.dst_vms, allocation.rate_gbps
-        sends = self.network.sites[src].egress_gbps
-        receives = self.network.sites[dst].ingress_gbps
         limits = _Limits()
-        limits.add(sends.expected * src_vms, _spreads(sends), SRC_CAP)
-        limits.add(receives.expected * dst_vms, _spreads(receives), DST_CAP)
+        sends, receives = self.evaluator.under_caps(allocation)
+        for flows, vms, dimension in ((sends, src_vms, SRC_CAP), (receives, dst_vms, DST_CAP)):
+            for cap, flow in flows:
+                limits.add(cap.expected * vms * rate / flow, _spreads(cap), dimension)
         if flow := allocation.direct_gbps:
             self._add_link(limits, src, dst, min(src_vms, dst_vms) * rate / flow, DIRECT_LINK)
         for number, (region, flow) in enumerate(sorted(allocation.relay_gbps.items())):
@@ -130,8 +130,9 @@ class OptionComparison:
             own = RELAYS + 3 * number
             self._add_link(limits, src, via, min(src_vms, vms) * rate / flow, own)
             self._add_link(limits, via, dst, min(vms, dst_vms) * rate / flow, own + 1)
-            site = self.network.sites[via]
-            cap = min(site.ingress_gbps, site.egress_gbps, key=lambda cap: cap.expected)
+            site, links = self.network.sites[via], self.network.links
+            caps = site.ingress(links[src][via].address), site.egress(links[via][dst].address)
+            cap = min(caps, key=lambda cap: cap.expected)
             limits.add(cap.expected * vms * rate / flow, _spreads(cap), own + 2)
         return limits
 

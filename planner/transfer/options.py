@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from planner.fields.shared import MOST_VMS
-from planner.model.estimate import Bound
+from planner.model.estimate import Bound, Estimate
 from planner.model.link import Link
 from planner.model.network import Network
 from planner.model.pricing import Prices
@@ -161,6 +161,24 @@ class OptionEvaluator:
         """Return the time that a path takes to get up to speed."""
         return ramp_up_s(self.path_rtt_ms(relay))
 
+    def under_caps(self, allocation: Allocation) -> tuple[list[CappedFlow], list[CappedFlow]]:
+        """Return what each cap of a VM holds of what leaves the source, and enters the destination.
+
+        One cap holds all, unless links over private addresses are in use, whose cap is higher: that
+        of public addresses then holds what is sent over these.
+        """
+        src, dst = self.request.src, self.request.dst
+        links, sites = self.network.links, self.network.sites
+        flows = [(self.regions[relay], gbps) for relay, gbps in allocation.relay_gbps.items()]
+        out, into = list(flows), list(flows)
+        if allocation.direct_gbps:
+            out.append((dst, allocation.direct_gbps))
+            into.append((src, allocation.direct_gbps))
+        return (
+            _under_caps([(sites[src].egress(links[src][to].address), x) for to, x in out]),
+            _under_caps([(sites[dst].ingress(links[by][dst].address), x) for by, x in into]),
+        )
+
     # ---- bounds ------------------------------------------------------------------------------
 
     def rate_at(self, allocation: Allocation, bound: Bound) -> float:
@@ -171,6 +189,11 @@ class OptionEvaluator:
         src, dst, out_of, into, flow_out_of, flow_into, egress_gbps, ingress_gbps = figures
         src_vms, dst_vms, rate = allocation.src_vms, allocation.dst_vms, allocation.rate_gbps
         loads = [rate / (egress_gbps[src] * src_vms), rate / (ingress_gbps[dst] * dst_vms)]
+        if self.network.has_private_links:
+            ends = zip((src_vms, dst_vms), self.under_caps(allocation), strict=True)
+            loads = [
+                gbps / (getattr(cap, bound) * vms) for vms, flows in ends for cap, gbps in flows
+            ]
         out_connections = in_connections = 0.0
         if flow := allocation.direct_gbps:
             if out_of[dst] <= 0:
@@ -191,6 +214,19 @@ class OptionEvaluator:
         possible = rate / max(loads)
         # An optimum often leaves a little room; its bounds still enclose it.
         return min(rate, possible) if bound == "low" else max(rate, possible)
+
+
+CappedFlow: TypeAlias = tuple[Estimate, float]
+"""A cap of one VM, and Gbit/s."""
+
+
+def _under_caps(flows: list[CappedFlow]) -> list[CappedFlow]:
+    """Return caps with the sum of what they hold: a higher one holds what a lower one does, too."""
+    caps = {cap.expected: cap for cap, _ in flows}
+    return [
+        (cap, sum(gbps for other, gbps in flows if other.expected <= expected))
+        for expected, cap in caps.items()
+    ]
 
 
 def _rtt_ms(link: Link | None) -> float:

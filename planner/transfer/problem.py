@@ -18,6 +18,11 @@ reaches with K connections, ``min(A, K f)``. Paths share the VMs' connections an
 a link is its own, so a slow path leaves the rest of its VMs to others. As ``P <= K f``, the
 connections of a relay VM suffice for what it forwards.
 
+A VM may send more over private addresses than over public ones. Where paths of both kinds leave it,
+E is the higher cap, and ``min(K f, E_public)`` is in place of ``K f`` on links over public
+addresses, which keeps their sum within ``E_public n``. It is on the safe side: that row counts the
+connections over private addresses, too. The same holds for what enters a VM.
+
 :mod:`planner.transfer.optimum` solves it; `tests/planner/transfer/reference.py` states it through
 OR-Tools, in a form to read and to test against.
 """
@@ -25,10 +30,11 @@ OR-Tools, in a form to read and to test against.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 from planner.fields.shared import MOST_VMS
+from planner.model.baseline import least_cap
 from planner.model.link import Site
 from planner.model.network import Network
 from planner.model.pricing import Prices, relayed_usd_per_gb, site_vms_usd_per_h
@@ -176,7 +182,7 @@ def transfer_problem(
     egress_caps, ingress_caps = network.caps()
     index = network.index
     volume_gb = request.volume_gb
-    pair_gbps = network.rates(request.connections).out_of(src)[index[dst]]
+    pair_gbps = _pair_rates(request, network)[0][index[dst]]
     direct = None
     if pair_gbps > 0:
         flow_gbps = network.rates(1).out_of(src)[index[dst]]
@@ -188,13 +194,79 @@ def transfer_problem(
     src_vms, dst_vms = (
         most_vms(request, network.sites[region], unasked_vms) for region in (src, dst)
     )
-    return TransferProblem(
+    transfer = TransferProblem(
         volume_gb,
         End(egress_caps[index[src]], prices.vm_usd_per_h(src), src_vms),
         End(ingress_caps[index[dst]], prices.vm_usd_per_h(dst), dst_vms),
         direct,
         relays,
         request.vm_start_s,
+    )
+    return _by_kind(transfer, request, network) if network.has_private_links else transfer
+
+
+def _pair_rates(request: TransferRequest, network: Network) -> tuple[list[float], list[float]]:
+    """Return what one VM pair reaches out of the source and into the destination.
+
+    Where links over private addresses are in use, no more than the caps of each link's own kind.
+    """
+    src, dst = request.src, request.dst
+    rates = network.rates(request.connections)
+    if not network.has_private_links:
+        return rates.out_of(src), rates.into(dst)
+    sites, links = network.sites, network.links
+    out_of = [
+        min(gbps, least_cap(sites[src], site, links[src][site.region].address).expected)
+        if gbps
+        else 0.0
+        for gbps, site in zip(rates.out_of(src), sites.values(), strict=True)
+    ]
+    into = [
+        min(gbps, least_cap(site, sites[dst], links[site.region][dst].address).expected)
+        if gbps
+        else 0.0
+        for gbps, site in zip(rates.into(dst), sites.values(), strict=True)
+    ]
+    return out_of, into
+
+
+def _by_kind(
+    transfer: TransferProblem, request: TransferRequest, network: Network
+) -> TransferProblem:
+    """Return a transfer with the caps of each path's own kind of address."""
+    sites, links, regions = network.sites, network.links, list(network.sites)
+    source, destination = sites[request.src], sites[request.dst]
+
+    def sends_gbps(to: str) -> float:
+        return source.egress(links[request.src][to].address).expected
+
+    def receives_gbps(by: str) -> float:
+        return destination.ingress(links[by][request.dst].address).expected
+
+    first = [regions[relay.region] for relay in transfer.relays]
+    out = first + ([request.dst] if transfer.direct else [])
+    into = first + ([request.src] if transfer.direct else [])
+    src_gbps = max(map(sends_gbps, out), default=transfer.src.cap_gbps)
+    dst_gbps = max(map(receives_gbps, into), default=transfer.dst.cap_gbps)
+
+    def shared(connections_gbps: float, cap_gbps: float, highest_gbps: float) -> float:
+        return min(connections_gbps, cap_gbps) if cap_gbps < highest_gbps else connections_gbps
+
+    direct = transfer.direct
+    if direct:
+        most_gbps = shared(direct.connections_gbps, sends_gbps(request.dst), src_gbps)
+        most_gbps = shared(most_gbps, receives_gbps(request.src), dst_gbps)
+        direct = replace(direct, connections_gbps=most_gbps)
+    for relay, region in zip(transfer.relays, first, strict=True):
+        relay.in_connections_gbps = shared(relay.in_connections_gbps, sends_gbps(region), src_gbps)
+        relay.out_connections_gbps = shared(
+            relay.out_connections_gbps, receives_gbps(region), dst_gbps
+        )
+    return replace(
+        transfer,
+        src=replace(transfer.src, cap_gbps=src_gbps),
+        dst=replace(transfer.dst, cap_gbps=dst_gbps),
+        direct=direct,
     )
 
 
@@ -203,8 +275,8 @@ def _relays(
 ) -> list[Relay]:
     """Return the regions that may relay, whose links both carry something at a known price."""
     src, dst, connections = request.src, request.dst, request.connections
-    rates, flows = network.rates(connections), network.rates(1)
-    out_of, into = rates.out_of(src), rates.into(dst)
+    flows = network.rates(1)
+    out_of, into = _pair_rates(request, network)
     figures = zip(
         network.sites,
         out_of,

@@ -140,6 +140,9 @@ class _PlanBuilder:
                 self.decider.path_rtt_ms(relay),
                 fees[relay],
                 self.bottlenecks.of_path(relay),
+                addresses=self.decider.network.addresses(
+                    (self.request.src, *between[relay], self.request.dst)
+                ),
             )
             for (relay, flow_gbps), connections in zip(flows, counts, strict=True)
         )

@@ -19,7 +19,7 @@ from typing import TypeAlias
 import numpy as np
 
 from planner.model.baseline import aggregate_estimate, least_cap, within_cap
-from planner.model.estimate import Addresses, Estimate, Figures, Method, Origin, Prior
+from planner.model.estimate import Addresses, AddressKind, Estimate, Figures, Method, Origin, Prior
 from planner.model.link import Site
 from planner.model.throughput import (
     UNKNOWN_MEMORY_YEARS,
@@ -262,7 +262,8 @@ class MeasuredLaw:
     ) -> Estimate | None:
         source, destination = self._sites[src], self._sites[dst]
         proportion = _proportion(source.egress_gbps.expected, self._typed[src].egress_gbps.expected)
-        return aggregate_estimate(source, destination, rtt_ms, proportion, address)
+        kind: AddressKind = "private" if address == "private" else "public"
+        return aggregate_estimate(source, destination, rtt_ms, proportion, kind)
 
     def links_behind(self, src: str, dst: str, estimate: Estimate) -> list[Pair]:
         """Return the measured links that shift the law for another, given what was made of it."""

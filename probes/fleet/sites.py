@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from planner.model.baseline import CAP_ERROR, with_vm_types, within
+from planner.model.baseline import CAP_ERROR, least_cap, with_vm_types, within
 from planner.model.catalogue import Catalogue
 from planner.model.estimate import Estimate, Origin
 from planner.model.link import Link, Site
@@ -27,12 +27,15 @@ class FleetSite:
         Id of the catalogue; ``""`` where it is not known.
     egress_gbps, ingress_gbps : float | None
         Caps of one VM, where its owner states them.
+    private_network : str
+        By which they reach each other over private addresses; ``""`` where they are not to.
     """
 
     vms: int
     vm_type: str = ""
     egress_gbps: float | None = None
     ingress_gbps: float | None = None
+    private_network: str = ""
 
 
 def fleet_sites(fleet: Fleet, catalogue: Catalogue) -> dict[str, FleetSite]:
@@ -45,8 +48,16 @@ def fleet_sites(fleet: Fleet, catalogue: Catalogue) -> dict[str, FleetSite]:
             _vm_type(host, catalogue) or (before.vm_type if before else ""),
             _gbps(host.egress_mbps) or (before.egress_gbps if before else None),
             _gbps(host.ingress_mbps) or (before.ingress_gbps if before else None),
+            _private_network(host, fleet),
         )
     return sites
+
+
+def _private_network(host: Host, fleet: Fleet) -> str:
+    """Return the name of the private network that a host is on, as the fleet file says."""
+    if fleet.addresses == "public" or not host.private_address:
+        return ""
+    return "the fleet's" if fleet.addresses == "private" else f"the fleet's at {host.provider}"
 
 
 def _vm_type(host: Host, catalogue: Catalogue) -> str:
@@ -78,19 +89,26 @@ def with_fleet(network: Network, catalogue: Catalogue, fleet: Mapping[str, Fleet
     vm_types = {region: vms.vm_type for region, vms in here.items() if vms.vm_type}
     network = with_vm_types(network, catalogue, vm_types)
     sites = {**network.sites, **{name: _site(network.sites[name], here[name]) for name in here}}
-    links = {
-        src: {dst: _within_caps(link, sites[src], sites[dst]) for dst, link in row.items()}
-        for src, row in network.usual.items()
-    }
-    return network.with_(sites=sites, links=links)
+    links, others = (
+        {
+            src: {dst: _within_caps(link, sites[src], sites[dst]) for dst, link in row.items()}
+            for src, row in of_kind.items()
+        }
+        for of_kind in (network.usual, network.others)
+    )
+    return network.with_(sites=sites, links=links, others=others)
 
 
 def _site(site: Site, vms: FleetSite) -> Site:
+    out, into = site.private_egress_gbps, site.private_ingress_gbps
     return replace(
         site,
         egress_gbps=_stated(site.egress_gbps, vms.egress_gbps),
         ingress_gbps=_stated(site.ingress_gbps, vms.ingress_gbps),
         vms=vms.vms,
+        private_egress_gbps=out and _stated(out, vms.egress_gbps),
+        private_ingress_gbps=into and _stated(into, vms.ingress_gbps),
+        private_network=vms.private_network or site.private_network,
     )
 
 
@@ -103,7 +121,7 @@ def _stated(cap_gbps: Estimate, stated_gbps: float | None) -> Estimate:
 def _within_caps(link: Link, src: Site, dst: Site) -> Link:
     """Return a link whose rate, unless it was measured, is within the caps of its ends."""
     rate = link.aggregate_gbps
-    cap = min(src.egress_gbps, dst.ingress_gbps, key=lambda cap: cap.expected)
+    cap = least_cap(src, dst, link.address)
     if rate.source == "measured" or rate.expected <= cap.expected:
         return link
     low, high = min(rate.low, cap.low), min(rate.high, cap.high)

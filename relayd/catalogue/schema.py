@@ -51,6 +51,7 @@ class RegionEntry(_Table):
     longitude_deg: Annotated[float, Field(ge=-180, le=180)] | None = None
     baseline: bool | None = None
     access: Literal["", "restricted", "government", "china", "sovereign"] = ""
+    private_network: _Text = ""
 
 
 class VmTypeEntry(_Table):

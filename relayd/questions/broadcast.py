@@ -38,7 +38,7 @@ def plan_broadcast(wan: NetworkView, request: BroadcastRequest) -> BroadcastPlan
     resolved = replace(
         request, src=source.region_id, destinations=destinations, **by_regions(wan, request, ends)
     )
-    network = wan.network_of(resolved.ends, vm_types(wan, request))
+    network = wan.network_of(resolved.ends, vm_types(wan, request), request.addresses)
     pairs = [(source.region_id, region) for region in destinations]
     refuse_old(request, wan.catalogue, network, pairs)
     plan = recommend_broadcast(

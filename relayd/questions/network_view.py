@@ -7,6 +7,7 @@ from typing import Protocol
 
 from planner.model.aliases import Resolution
 from planner.model.catalogue import Catalogue
+from planner.model.estimate import WantedAddresses
 from planner.model.network import Network
 
 
@@ -17,10 +18,21 @@ class NetworkView(Protocol):
     def catalogue(self) -> Catalogue:
         """Regions, VM types and prices."""
 
-    def network_between(self, src: str, dst: str, vm_types: Mapping[str, str] = ...) -> Network:
+    def network_between(
+        self,
+        src: str,
+        dst: str,
+        vm_types: Mapping[str, str] = ...,
+        addresses: WantedAddresses = ...,
+    ) -> Network:
         """Return at least the links that a plan between two regions needs."""
 
-    def network_of(self, regions: Sequence[str], vm_types: Mapping[str, str] = ...) -> Network:
+    def network_of(
+        self,
+        regions: Sequence[str],
+        vm_types: Mapping[str, str] = ...,
+        addresses: WantedAddresses = ...,
+    ) -> Network:
         """Return the whole graph, with regions of the catalogue that it does not have yet."""
 
     def known_regions(self) -> list[str]:

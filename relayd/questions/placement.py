@@ -36,7 +36,7 @@ def place_reduce(wan: NetworkView, request: ReduceRequest) -> ReducePlacement:
         reduce_in=[region for region in chosen or inputs if region not in denied],
         **common,
     )
-    network = wan.network_of((*inputs, *chosen), vm_types(wan, request))
+    network = wan.network_of((*inputs, *chosen), vm_types(wan, request), request.addresses)
     pairs = [(src, dst) for src in inputs for dst in resolved.reduce_in if src != dst]
     refuse_old(request, wan.catalogue, network, pairs)
     placement = recommend_reduce(
@@ -57,7 +57,7 @@ def place_tasks(wan: NetworkView, request: TasksRequest) -> TaskPlacement:
     ]
     resolved = replace(request, machines=machines)
     regions = tuple(dict.fromkeys(machine.region for machine in machines))
-    network = wan.network_of(regions, vm_types(wan, request))
+    network = wan.network_of(regions, vm_types(wan, request), request.addresses)
     notes = tuple(dict.fromkeys(notes_of(found)))
     pairs = list(permutations(regions, 2))
     refuse_old(request, wan.catalogue, network, pairs)

@@ -32,7 +32,9 @@ def plan_schedule(wan: NetworkView, request: ScheduleRequest) -> SchedulePlan:
     for known in request.existing.transfers if request.existing else ():
         ends |= {f"existing, transfer {known.id}, {e}": getattr(known, e) for e in ("src", "dst")}
     resolved = replace(request, transfers=transfers, **by_regions(wan, request, ends))
-    network = wan.network_of(tuple(dict.fromkeys(ends.values())), vm_types(wan, request))
+    network = wan.network_of(
+        tuple(dict.fromkeys(ends.values())), vm_types(wan, request), request.addresses
+    )
     pairs = [(transfer.src, transfer.dst) for transfer in transfers]
     refuse_old(request, wan.catalogue, network, pairs)
     plan = recommend_schedule(

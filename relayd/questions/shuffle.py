@@ -26,7 +26,7 @@ def plan_shuffle(wan: NetworkView, request: ShuffleRequest) -> ShufflePlan:
     )
     ends = {f"demands ({name})": resolution.region_id for name, resolution in found.items()}
     resolved = replace(request, demands_gb=demands, **by_regions(wan, request, ends))
-    network = wan.network_of(resolved.ends, vm_types(wan, request))
+    network = wan.network_of(resolved.ends, vm_types(wan, request), request.addresses)
     # What is down carries nothing, so it is on no path; that should not go unsaid.
     down = [
         f"{state}; plans will change once it is back."

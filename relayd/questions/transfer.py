@@ -33,7 +33,7 @@ def plan_transfer(wan: NetworkView, request: TransferRequest) -> Plan:
         if relays in common["avoid"]:
             raise InputError("relays", "is forbidden by the rules", value=relays)
     resolved = replace(request, src=source, dst=target, relays=relays, **common)
-    network = wan.network_between(source, target, vm_types(wan, request))
+    network = wan.network_between(source, target, vm_types(wan, request), request.addresses)
     now_s = time.time()
     if verified := network.verified.get((source, target)):
         from planner.model.calibration import calibrated

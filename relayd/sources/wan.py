@@ -13,12 +13,14 @@ from planner.model.aliases import Resolution, resolve
 from planner.model.baseline import with_regions, with_vm_types
 from planner.model.catalogue import Catalogue, Region
 from planner.model.errors import InputError
+from planner.model.estimate import WantedAddresses
 from planner.model.link import Link, Site
 from planner.model.link_states import LinkState, Pair
 from planner.model.network import Network, Snapshot
 from planner.model.quotas.sites import with_quotas
 from relayd.questions.methods import Asking
 from relayd.questions.registry import question_of
+from relayd.sources.addresses import over_addresses
 from relayd.sources.source import Source
 from relayd.tables.link_table import LinkTable
 from relayd.tables.matrices import MATRIX_METRICS, Matrix, MatrixMetric, matrix_of
@@ -88,7 +90,7 @@ class Wan(Asking):
     @property
     def network(self) -> Network:
         """The whole graph of estimates, bounds widened for age, and links as they are now."""
-        return self._as_now(self._whole(), self._current_cache())
+        return self._as_asked(self._whole(), {}, "auto", self._current_cache())
 
     def refresh(self) -> Snapshot:
         """Forget what was read, so that the next answer rests on the newest snapshot.
@@ -112,7 +114,13 @@ class Wan(Asking):
 
     # ---- graphs that questions rest on -----------------------------------------------------
 
-    def network_between(self, src: str, dst: str, vm_types: Mapping[str, str] = {}) -> Network:
+    def network_between(
+        self,
+        src: str,
+        dst: str,
+        vm_types: Mapping[str, str] = {},
+        addresses: WantedAddresses = "auto",
+    ) -> Network:
         """Return at least the links that a plan between two regions needs.
 
         Parameters
@@ -121,17 +129,24 @@ class Wan(Asking):
             Region ids.
         vm_types : mapping
             Region or provider to VM type, both as ids of the catalogue.
+        addresses : {"auto", "public", "private"}
+            See :func:`relayd.sources.addresses.over_addresses`.
         """
         cache = self._current_cache()
         # From many pairs on, reading all once is cheaper.
         if cache.whole or ((src, dst) not in cache.parts and len(cache.parts) >= MOST_PARTS_READ):
-            return self.network_of((src, dst), vm_types)
+            return self.network_of((src, dst), vm_types, addresses)
         if (src, dst) not in cache.parts:
             part = self._source.network(between=(src, dst))
             cache.parts[src, dst] = part.with_(aged_to_s=time.time())
-        return self._with_vm_types(cache.parts[src, dst], vm_types, cache)
+        return self._as_asked(cache.parts[src, dst], vm_types, addresses, cache)
 
-    def network_of(self, regions: Sequence[str], vm_types: Mapping[str, str] = {}) -> Network:
+    def network_of(
+        self,
+        regions: Sequence[str],
+        vm_types: Mapping[str, str] = {},
+        addresses: WantedAddresses = "auto",
+    ) -> Network:
         """Return the whole graph, with regions of the catalogue that it does not have yet."""
         cache = self._current_cache()
         network = self._whole()
@@ -139,7 +154,7 @@ class Wan(Asking):
             network = cache.derived(
                 network, further, partial(with_regions, network, self.catalogue, further)
             )
-        return self._with_vm_types(network, vm_types, cache)
+        return self._as_asked(network, vm_types, addresses, cache)
 
     def _current_cache(self) -> _Cache:
         version = self._source.version
@@ -153,9 +168,14 @@ class Wan(Asking):
             cache.whole = self._source.network().with_(aged_to_s=time.time())
         return cache.whole
 
-    def _with_vm_types(
-        self, network: Network, vm_types: Mapping[str, str], cache: _Cache
+    def _as_asked(
+        self,
+        network: Network,
+        vm_types: Mapping[str, str],
+        addresses: WantedAddresses,
+        cache: _Cache,
     ) -> Network:
+        """Return a network with other VM types, over a kind of address, as links are now."""
         if vm_types:
             network = cache.derived(
                 network,
@@ -165,6 +185,11 @@ class Wan(Asking):
         if self.catalogue.vcpu_quotas:
             how = ("vCPU quotas",)
             network = cache.derived(network, how, partial(with_quotas, network, self.catalogue))
+        network = cache.derived(
+            network,
+            ("addresses", addresses),
+            partial(over_addresses, network, self.catalogue, addresses),
+        )
         return self._as_now(network, cache)
 
     def _as_now(self, network: Network, cache: _Cache) -> Network:

@@ -56,9 +56,10 @@ class LinkTable(Sequence[Link]):
     def to_frame(self) -> pd.DataFrame:
         """Return a row for each link (needs pandas, the extra ``relayd[pandas]``).
 
-        Columns are ``src``, ``dst``, ``loss_pct`` and ``limited_by``, and for each of ``rtt_ms``,
-        ``per_flow_mbps`` and ``aggregate_gbps`` the expected value under this name, and ``_low``,
-        ``_high``, ``_source``, ``_method``, ``_measured_at`` (UTC) and ``_samples`` after it.
+        Columns are ``src``, ``dst``, ``loss_pct``, ``limited_by`` and ``address``, and for each of
+        ``rtt_ms``, ``per_flow_mbps`` and ``aggregate_gbps`` the expected value under this name, and
+        ``_low``, ``_high``, ``_source``, ``_method``, ``_measured_at`` (UTC) and ``_samples`` after
+        it.
         """
         pandas = imported_pandas()
         columns: dict[str, Any] = {
@@ -76,6 +77,7 @@ class LinkTable(Sequence[Link]):
             columns[f"{name}_samples"] = [estimate.samples for estimate in estimates]
         columns["loss_pct"] = pandas.Series([link.loss_pct for link in self], dtype="float64")
         columns["limited_by"] = [link.limited_by for link in self]
+        columns["address"] = [link.address for link in self]
         frame: pd.DataFrame = pandas.DataFrame(columns)
         return frame
 

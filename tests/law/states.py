@@ -37,6 +37,14 @@ egress_mbps = 1500
 """
 OWN_CATALOGUE = """\
 [[region]]
+id = "gcp:us-east1"
+private_network = "vpc"
+
+[[region]]
+id = "gcp:europe-west1"
+private_network = "vpc"
+
+[[region]]
 id = "lab:home"
 city = "Bern"
 country = "CH"

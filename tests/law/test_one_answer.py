@@ -38,6 +38,14 @@ ASKED: dict[str, tuple[str, Body]] = {
         "transfer",
         {"src": SRC, "dst": DST, "vm_types": {SRC: "aws:t2.micro"}},
     ),
+    "transfer over private addresses": (
+        "transfer",
+        {"src": "gcp:us-east1", "dst": "gcp:asia-east1", "addresses": "private"},
+    ),
+    "transfer over what both ends can": (
+        "transfer",
+        {"src": "gcp:us-east1", "dst": "gcp:europe-west1"},
+    ),
     "single flow": ("transfer", {"src": SRC, "dst": DST, "volume_gb": 1, "connections": 1}),
     **{
         question.name: (question.name, question.example)

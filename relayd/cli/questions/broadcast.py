@@ -106,7 +106,8 @@ def _trees(plan: BroadcastPlan, *, all_trees: bool) -> str:
     for number_, tree in enumerate(shown, 1):
         rows = [
             (
-                f"{link.src} -> {link.dst}",
+                f"{link.src} -> {link.dst}"
+                + printing.private_text((link.src, link.dst), (link.address,)),
                 gbps_text(link.throughput_gbps),
                 str(link.connections),
                 f"{link.egress_usd_per_gb:.4g}",

@@ -155,7 +155,7 @@ def _comparison(plan: Plan) -> str:
 def _paths(plan: Plan) -> str:
     rows = [
         (
-            " -> ".join(path.regions),
+            " -> ".join(path.regions) + printing.private_text(path.regions, path.addresses),
             gbps_text(path.throughput_gbps),
             f"{path.share:.0%}",
             str(path.connections),

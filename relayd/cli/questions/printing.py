@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from planner.fields.specified import Specified
 from planner.model.answer import Advice, OneMoreVm, Recommendation
+from planner.model.estimate import AddressKind
 from planner.model.network import Snapshot
 from planner.model.units import duration_text, usd_text
 from relayd.cli import text
@@ -43,9 +45,22 @@ def vms_text(vms: Mapping[str, int]) -> str:
     return ", ".join(f"{count} at {region}" for region, count in vms.items())
 
 
-def path_text(regions: tuple[str, ...]) -> str:
+def path_text(regions: tuple[str, ...], addresses: tuple[AddressKind, ...]) -> str:
     """Return how a path of two or three regions leads: ``direct``, or ``via`` its relay."""
-    return "direct" if len(regions) == 2 else f"via {regions[1]}"
+    way = "direct" if len(regions) == 2 else f"via {regions[1]}"
+    return f"{way}{private_text(regions, addresses)}"
+
+
+def private_text(regions: tuple[str, ...], addresses: tuple[AddressKind, ...]) -> str:
+    """Return which links of a path are over private addresses, in brackets; ``""`` for none."""
+    private = [
+        f"{src} -> {dst}"
+        for (src, dst), address in zip(pairwise(regions), addresses, strict=False)
+        if address == "private"
+    ]
+    if not private:
+        return ""
+    return f" ({'private' if len(private) == len(addresses) else f'{private[0]} private'})"
 
 
 def bounds_text(low_s: float, high_s: float) -> str:

@@ -96,7 +96,8 @@ def _periods(plan: SchedulePlan) -> str:
     for transfer in plan.transfers:
         for period in transfer.periods:
             paths = ", ".join(
-                f"{printing.path_text(path.regions)} {gbps_text(path.throughput_gbps)}"
+                printing.path_text(path.regions, path.addresses)
+                + f" {gbps_text(path.throughput_gbps)}"
                 for path in period.paths
             )
             rows.append(

@@ -85,7 +85,8 @@ def _pairs(plan: ShufflePlan, *, all_pairs: bool) -> str:
     rows = []
     for pair in shown:
         paths = ", ".join(
-            printing.path_text(path.regions) + (f" {path.share:.0%}" if len(pair.paths) > 1 else "")
+            printing.path_text(path.regions, path.addresses)
+            + (f" {path.share:.0%}" if len(pair.paths) > 1 else "")
             for path in pair.paths
         )
         rows.append(

@@ -64,6 +64,7 @@ class Link(ResponseModel):
         "its connections (`window`), the path itself (`path`: more connections were seen to bring "
         "nothing), or not known."
     )
+    address: AddressKind = Field(description="Over which its VMs reach each other.")
 
 
 class LinksQuery(Page):
@@ -90,7 +91,9 @@ class Caps(ResponseModel):
 
     region: str
     vm_type: str = Field(description="As `provider:type`; empty where none is known.")
-    egress_gbps: Estimate | None = Field(description="Cap of one VM; null where not known.")
+    egress_gbps: Estimate | None = Field(
+        description="Cap of one VM over the link's kind of address; null where not known."
+    )
     ingress_gbps: Estimate | None
     window_mb: Estimate
 
@@ -201,6 +204,14 @@ class Site(ResponseModel):
     egress_gbps: Cap
     ingress_gbps: Cap
     window_mb: Estimate
+    private_egress_gbps: Estimate | None = Field(
+        description="The caps of traffic over private addresses, and of all traffic where they are "
+        "the higher ones; null where they are not known to differ."
+    )
+    private_ingress_gbps: Estimate | None
+    private_network: str = Field(
+        description="Sites that name the same one reach each other by private addresses."
+    )
 
 
 class Graph(ResponseModel):
@@ -212,6 +223,9 @@ class Graph(ResponseModel):
     )
     sites: list[Site]
     links: list[Link]
+    other_links: list[Link] = Field(
+        description="Links over the kind of address that is not in use, where both are known."
+    )
     leg_states: list[LinkState] = Field(
         description="Links that are down or degraded now; to be laid over the links' figures."
     )

@@ -75,8 +75,8 @@ async def get_link(context: RequestContext) -> web.Response:
         {
             "snapshot": current.snapshot,
             "link": link_as_json(link),
-            "sender": _caps(network.sites[link.src]),
-            "receiver": _caps(network.sites[link.dst]),
+            "sender": _caps(network.sites[link.src], link),
+            "receiver": _caps(network.sites[link.dst], link),
             "usd_per_gb": _usd_per_gb(current, link),
             "light": _light(catalogue.region(link.src), catalogue.region(link.dst), link),
             "state": network.states.get((link.src, link.dst)),
@@ -144,12 +144,12 @@ def _link(context: RequestContext) -> Link:
         raise ProblemError(404, "data", str(error)) from None
 
 
-def _caps(site: Site) -> dict[str, Any]:
+def _caps(site: Site, link: Link) -> dict[str, Any]:
     return attributes_as(
         Caps,
         site,
-        egress_gbps=finite_as_json(site.egress_gbps),
-        ingress_gbps=finite_as_json(site.ingress_gbps),
+        egress_gbps=finite_as_json(site.egress(link.address)),
+        ingress_gbps=finite_as_json(site.ingress(link.address)),
         window_mb=estimate_as_json(site.window_mb),
     )
 

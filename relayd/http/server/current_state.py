@@ -19,6 +19,7 @@ from relayd.catalogue.loading import load_catalogue
 from relayd.http.middleware.headers import SECURITY_HEADERS
 from relayd.http.responses.json_responses import JSON, SNAPSHOT_AS_OF, SNAPSHOT_ID
 from relayd.http.server.plan_cache import PlanCache
+from relayd.sources.addresses import over_addresses
 from relayd.sources.memory import MemorySource
 from relayd.sources.source import Source
 from relayd.sources.stored import StoreSource
@@ -91,7 +92,8 @@ def read_current(
     """Read the newest snapshot; takes some 100 ms, so not on the event loop."""
     source = open_source()
     try:
-        catalogue, network = source.catalogue, source.network()
+        catalogue = source.catalogue
+        network = over_addresses(source.network(), catalogue, "auto")
     finally:
         source.close()
     at_s = now_s()

@@ -1,0 +1,149 @@
+"""Links over public and private addresses in one plan: neither cap of a VM is exceeded."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+from planner.model.estimate import AddressKind, Estimate
+from planner.model.link import Link, Site
+from planner.model.network import Network
+from planner.model.pricing import FlatPrices
+from planner.model.vm_limits import caps_by_kind
+from planner.transfer.optimum import fastest, most_rate_gbps
+from planner.transfer.problem import transfer_problem
+from planner.transfer.request import TransferRequest
+from tests.properties import examples
+
+NAMES = ("a:s", "b:d", "a:r", "a:q", "b:t")
+GBPS = st.floats(0.5, 30.0)
+FREE = FlatPrices(NAMES)
+KINDS: st.SearchStrategy[AddressKind] = st.sampled_from(["public", "private"])
+
+
+def exactly(value: float) -> Estimate:
+    return Estimate(value, value, value)
+
+
+@st.composite
+def networks(draw: st.DrawFn) -> Network:
+    """Return a small network whose VMs have other caps over private addresses."""
+    sites = {}
+    for name in NAMES:
+        public = exactly(draw(st.floats(2.0, 10.0)))
+        private = exactly(draw(st.floats(10.0, 40.0)))
+        sites[name] = Site(
+            name,
+            "",
+            public,
+            public,
+            exactly(3.0),
+            private_egress_gbps=private,
+            private_ingress_gbps=private,
+        )
+    links = {
+        src: {
+            dst: Link(
+                src,
+                dst,
+                exactly(50.0),
+                exactly(draw(st.floats(50.0, 2000.0))),
+                exactly(draw(GBPS)),
+                address=draw(KINDS),
+            )
+            for dst in NAMES
+            if dst != src
+        }
+        for src in NAMES
+    }
+    return Network(sites, links)
+
+
+@given(networks(), st.integers(1, 3))
+@settings(max_examples=examples(20))
+def test_no_plan_exceeds_either_cap_of_a_vm(network: Network, vms: int) -> None:
+    request = TransferRequest(NAMES[0], NAMES[1], objective="time", vms=vms)
+    problem = transfer_problem(request, network, FREE)
+    found = fastest(problem)
+    assert found is not None
+    flows = {name: found.relay_gbps.get(k, 0.0) for k, name in enumerate(NAMES)}
+    exact = exact_rate_gbps(network, request.connections, vms)
+    assert found.rate_gbps <= exact * (1 + 1e-6)
+    assert found.rate_gbps >= most_rate_gbps(problem) * (1 - 1e-6)
+    for end, hops, outward, count in (
+        (NAMES[0], {NAMES[1]: found.direct_gbps, **relayed(flows)}, True, found.src_vms),
+        (NAMES[1], {NAMES[0]: found.direct_gbps, **relayed(flows)}, False, found.dst_vms),
+    ):
+        of_kind: dict[AddressKind, float] = {"public": 0.0, "private": 0.0}
+        for other, gbps in hops.items():
+            link = network.link(end, other) if outward else network.link(other, end)
+            of_kind[link.address] += gbps
+        site = network.sites[end]
+        cap_of = site.egress if outward else site.ingress
+        most = count * (1 + 1e-6)
+        assert of_kind["public"] <= cap_of("public").expected * most
+        assert sum(of_kind.values()) <= cap_of("private").expected * most
+
+
+def relayed(flows: dict[str, float]) -> dict[str, float]:
+    return {name: gbps for name, gbps in flows.items() if gbps}
+
+
+def exact_rate_gbps(network: Network, connections: int, vms: int) -> float:
+    """Return the greatest rate with two rows for the caps of each VM, by HiGHS."""
+    src, dst = NAMES[:2]
+    rows, limits = [], []
+    paths = [(src, dst), *((src, via, dst) for via in NAMES[2:])]
+    bounds = []
+    for path in paths:
+        links = [network.link(a, b) for a, b in itertools.pairwise(path)]
+        most = [min(link.rate_gbps(connections), *caps(network, link)) for link in links]
+        bounds.append((0.0, vms * min(most)))
+    for end, at in ((src, 0), (dst, -1)):
+        site = network.sites[end]
+        cap_of = site.egress if end == src else site.ingress
+        ends = [network.link(*(path[:2] if at == 0 else path[-2:])) for path in paths]
+        rows.append([1.0 if link.address == "public" else 0.0 for link in ends])
+        limits.append(vms * cap_of("public").expected)
+        rows.append([1.0] * len(paths))
+        limits.append(vms * max(cap_of("private").expected, cap_of("public").expected))
+        rows.append([1 / (connections * link.rate_gbps(1)) for link in ends])
+        limits.append(vms)
+    found = linprog(-np.ones(len(paths)), A_ub=rows, b_ub=limits, bounds=bounds)
+    assert found.status == 0
+    return float(-found.fun)
+
+
+def caps(network: Network, link: Link) -> tuple[float, float]:
+    source, destination = network.sites[link.src], network.sites[link.dst]
+    return source.egress(link.address).expected, destination.ingress(link.address).expected
+
+
+@given(networks(), st.data())
+@settings(max_examples=examples(20))
+def test_no_volumes_exceed_either_cap_of_shared_vms(network: Network, data: st.DataObject) -> None:
+    """What the weighed row lets through is within both rows."""
+    n = len(NAMES)
+    egress, ingress, out_weights, in_weights = caps_by_kind(network, NAMES)
+    links = np.array(
+        data.draw(st.lists(st.floats(0.0, 9.0), min_size=n * n, max_size=n * n))
+    ).reshape(n, n)
+    np.fill_diagonal(links, 0.0)
+    public = np.array(
+        [[a != b and network.link(a, b).address == "public" for b in NAMES] for a in NAMES]
+    )
+    for cap, weights, axis, kind_cap in (
+        (egress, out_weights, 1, [site.egress for site in network.sites.values()]),
+        (ingress, in_weights, 0, [site.ingress for site in network.sites.values()]),
+    ):
+        load = (links * weights).sum(axis=axis) / cap
+        exact = np.maximum(
+            (links * public).sum(axis=axis) / [of("public").expected for of in kind_cap],
+            links.sum(axis=axis) / [of("private").expected for of in kind_cap],
+        )
+        assert (load >= exact * (1 - 1e-9)).all()
+        assert (load <= 2 * exact * (1 + 1e-9)).all()
