@@ -122,6 +122,11 @@ def duration_s(volume_gb: float, throughput_gbps: float) -> float:
     return BITS_PER_BYTE * volume_gb / throughput_gbps
 
 
+def moved_gb(rate_mbps: float, seconds: float) -> float:
+    """Return the volume that a rate moves in a time."""
+    return rate_mbps / MBPS_PER_GBPS * seconds / BITS_PER_BYTE
+
+
 def gbps_text(rate_gbps: float) -> str:
     """Return a rate for a sentence: two decimals, or three figures where it is small."""
     return f"{rate_gbps:.2f}" if rate_gbps >= 1 else f"{rate_gbps:.3g}"

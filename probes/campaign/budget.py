@@ -14,12 +14,15 @@ from math import inf
 
 from planner.model.errors import DataError
 from planner.model.pricing import Prices
-from planner.model.units import BITS_PER_BYTE
 from probes.campaign.costing import Meter, task_volume_gb
 from probes.campaign.tasks import ProbeTask
 
 SHARE_OF_ALL_PAIRS = 1 / 30
 LEAST_LINKS = 24
+HEADROOMS = (3.0, 1.5)
+"""How much more than expected a probe may send; the less where a budget nears its end."""
+LEAST_GB = 1e-3
+"""What the smallest probe may send."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +81,7 @@ def frugal_allowance(
 
 
 class Ledger:
-    """What a campaign has spent, and what its running probes have reserved.
+    """What a campaign has spent, and the most that its running probes may spend.
 
     Parameters
     ----------
@@ -101,20 +104,38 @@ class Ledger:
         self._meter = meter
         self._region_of = region_of
         self._budget_usd = budget_usd
-        self._reserved_usd: dict[int, float] = {}
+        self._reserved: dict[int, tuple[float, float]] = {}  # GB and USD
         self.sent_gb, self.usd = spent
 
-    def reserve(self, task: ProbeTask) -> bool:
-        """Reserve the expected price of a task; False where the budget does not allow it."""
-        usd = self._expected_usd(task)
-        if self.usd + sum(self._reserved_usd.values()) + usd > self._budget_usd:
-            return False
-        self._reserved_usd[id(task)] = usd
-        return True
+    def reserve(self, task: ProbeTask, times: float = 1.0) -> float | None:
+        """Reserve the price of the most that a probe may send.
+
+        Parameters
+        ----------
+        times : float
+            How much more than was expected of the task is to be expected.
+
+        Returns
+        -------
+        float or None
+            What it may send, in GB; infinite without a budget, None where the budget does not
+            allow it.
+        """
+        if self._budget_usd == inf:
+            self._reserved[id(task)] = 0.0, 0.0
+            return inf
+        left_usd = self._budget_usd - self.usd - sum(usd for _, usd in self._reserved.values())
+        for headroom in HEADROOMS:
+            gb = max(LEAST_GB, task_volume_gb(task)) * times * headroom
+            usd = self._price_usd(task, gb)
+            if usd <= left_usd:
+                self._reserved[id(task)] = gb, usd
+                return gb
+        return None
 
     def release(self, task: ProbeTask) -> None:
         """Give back what was reserved for a task."""
-        del self._reserved_usd[id(task)]
+        del self._reserved[id(task)]
 
     def charge(self, sent: Iterable[tuple[str, str, float]]) -> tuple[float, float]:
         """Count what was sent (source host, destination host, GB); return its GB and USD."""
@@ -126,7 +147,22 @@ class Ledger:
         self.usd += usd
         return sent_gb, usd
 
-    def _expected_usd(self, task: ProbeTask) -> float:
-        gb = task.expected_gbps * task.duration_s / BITS_PER_BYTE / len(task.pairs)
-        region = self._region_of
-        return sum(self._meter.price(region[src], region[dst], gb) for src, dst in task.pairs)
+    def _price_usd(self, task: ProbeTask, volume_gb: float) -> float:
+        """Return the price of a task's volume, before or after all that is reserved.
+
+        Where an allowance is free, later is dearer; where there are tiers, earlier is.
+        """
+        each_gb = volume_gb / len(task.pairs)
+        ends = [(self._region_of[src], self._region_of[dst]) for src, dst in task.pairs]
+        if task.phase == "rtt":  # replies pay as well
+            ends += [(dst, src) for src, dst in ends]
+        reserved_gb = sum(gb for gb, _ in self._reserved.values())
+        others_gb = 0.0
+        usd = 0.0
+        for src, dst in ends:
+            usd += max(
+                self._meter.price(src, dst, each_gb, ahead_gb)
+                for ahead_gb in (0.0, reserved_gb + others_gb)
+            )
+            others_gb += each_gb
+        return usd

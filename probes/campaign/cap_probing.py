@@ -51,7 +51,9 @@ async def probe_cap(
         tests: list[Test] = []
         for src, dst in task.pairs:
             test = tester.make(src, dst, task.connections, measured_s, omit_s)
-            test = replace(test, interval_s=TOGETHER_INTERVAL_S)
+            test = replace(
+                test, interval_s=TOGETHER_INTERVAL_S, most_gb=findings.left_gb / len(task.pairs)
+            )
             tests.append(
                 await servers.enter_async_context(
                     prepared(tester.sessions, tester.ports, tester.tool, test)
@@ -75,7 +77,7 @@ async def probe_cap(
                     for test, own_s in zip(tests, opening_s, strict=True)
                 ]
         except* ProbeError as failed:
-            tester.charge_lost(task, findings, time.monotonic() - busy_since_s)
+            tester.charge_lost(task, findings, time.monotonic() - busy_since_s, tests)
             raise first_of(failed) from None
         findings.busy_s += time.monotonic() - busy_since_s
     peers: dict[str, Ended] = {}
@@ -84,6 +86,7 @@ async def probe_cap(
         mean = Interval(measured_s, result.samples[0].value)
         peer = test.dst.name if outward else test.src.name
         peers[peer] = Ended(ended_s, result.intervals or (mean,))
+    tester.refuse_if_held(tests, [task.result()[0] for task in running])
     try:
         together = together_mbps(peers)
     except InputError as error:

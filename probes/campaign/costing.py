@@ -119,8 +119,8 @@ class Meter:
         self._override = usd_per_gb
         self._sent_gb: dict[str, float] = defaultdict(float)
 
-    def price(self, src: str, dst: str, volume_gb: float) -> float:
-        """Return what a volume would cost in USD if it were sent next.
+    def price(self, src: str, dst: str, volume_gb: float, ahead_gb: float = 0.0) -> float:
+        """Return what a volume would cost in USD if it were sent next, or after another one.
 
         Raises
         ------
@@ -133,7 +133,7 @@ class Meter:
             return self._override[src] * volume_gb
         provider = src.partition(":")[0]
         so_far = self._before_gb.get(provider, self._before_gb.get("*", 0.0))
-        so_far += self._sent_gb[provider]
+        so_far += self._sent_gb[provider] + ahead_gb
         tiers = self._catalogue.egress_price(src, dst).tiers
         return average_usd_per_gb(tiers, volume_gb, so_far) * volume_gb
 

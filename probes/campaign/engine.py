@@ -15,13 +15,15 @@ from probes.campaign.costing import Meter
 from probes.campaign.findings import Findings
 from probes.campaign.limits import CampaignLimits
 from probes.campaign.probing import Prober
-from probes.campaign.queues import Job, JobQueues, jobs_in_rounds
+from probes.campaign.queues import RETRY_BUSY_S, Job, JobQueues, jobs_in_rounds
 from probes.campaign.state import CampaignLog, Probe, ProbeOutcome
 from probes.fleet.failures import ProbeError
 from probes.fleet.sessions import Sessions
 
 STORE_RETRIES_S = (1.0, 4.0, 10.0)
 """Waits before results are written again where the store can't take them."""
+TIMES = 4.0
+"""How much more a probe may send where what it was allowed showed too little."""
 
 
 @dataclass
@@ -110,8 +112,8 @@ class Engine:
         """Run a job's probe once."""
         if not job.is_ping:
             await asyncio.sleep(self.random.uniform(0.0, self.limits.jitter_s))
-        # Samples of an attempt that failed halfway are dropped; what it sent still counts.
-        job.findings = Findings(sent=job.findings.sent)
+        # Samples of an attempt that failed halfway are dropped; what it sent was charged.
+        job.findings = Findings(most_gb=job.most_gb)
         job.attempts += 1
         await self.prober.probe(job.probe.task, job.findings)
 
@@ -215,9 +217,17 @@ class _Stage:
             self._set_aside(job)
             return False
         late = time.monotonic() + job.duration_s > self._limits.deadline_s
-        if late or not self._engine.ledger.reserve(job.probe.task):
-            self._progress.left_out += 1
+        most_gb = None if late else self._engine.ledger.reserve(job.probe.task, job.times)
+        if most_gb is None:
+            if self._running and not late:
+                # Running probes may send less than was reserved for them.
+                self._queues.retry(job, time.monotonic() + RETRY_BUSY_S)
+            elif job.error:
+                self._fail(job, job.error)
+            else:
+                self._progress.left_out += 1
             return False
+        job.most_gb = most_gb
         self._progress.round = max(self._progress.round, job.round)
         self._progress.running.update(job.hosts)
         self._running[asyncio.create_task(self._engine.attempt(job))] = job
@@ -226,6 +236,8 @@ class _Stage:
     def _release(self, job: Job) -> None:
         self._queues.ended(job)
         self._engine.ledger.release(job.probe.task)
+        sent_gb, usd = self._engine.ledger.charge(job.findings.sent)
+        job.sent_gb, job.usd = job.sent_gb + sent_gb, job.usd + usd
         # Unlike subtract(), this drops the hosts with nothing left.
         self._progress.running -= Counter(job.hosts)
 
@@ -241,6 +253,11 @@ class _Stage:
             return
         if not isinstance(error, ProbeError):
             raise error
+        job.error = error
+        if error.cause == "limit":
+            job.times *= TIMES
+            self._queues.retry(job, time.monotonic())
+            return
         if error.of_the_host:
             if error.cause == "unreachable":
                 self._engine.sessions.forget(error.host)
@@ -267,13 +284,12 @@ class _Stage:
         self._add(job, error)
 
     def _add(self, job: Job, error: ProbeError | None = None) -> None:
-        sent_gb, usd = self._engine.ledger.charge(job.findings.sent)
         self._unwritten.append(
             ProbeOutcome(
                 job.probe,
                 () if error else tuple(job.findings.samples),
-                sent_gb,
-                usd,
+                job.sent_gb,
+                job.usd,
                 max(1, job.attempts),
                 f"{error.problem}. {error.remedy}".strip() if error else "",
                 error.cause if error else None,

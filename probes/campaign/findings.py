@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import inf
 
 from probes.analysis.steady_state import RateChange, SteadyState, steady_state
 from probes.importers.steady import Interval
@@ -22,12 +23,20 @@ class Findings:
     busy_s : float
         How long tools were at work.
     notes : list of str
+    most_gb : float
+        What it may send; infinite for no limit.
     """
 
     samples: list[Sample] = field(default_factory=list)
     sent: list[tuple[str, str, float]] = field(default_factory=list)
     busy_s: float = 0.0
     notes: list[str] = field(default_factory=list)
+    most_gb: float = inf
+
+    @property
+    def left_gb(self) -> float:
+        """What may still be sent."""
+        return max(0.0, self.most_gb - sum(gb for _, _, gb in self.sent))
 
 
 def steady_sample(results: Sequence[Result], findings: Findings) -> Sample:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
+from planner.model.units import moved_gb
 from probes.analysis.ramp import fit_ramp, next_connections
 from probes.analysis.stopping import may_stop
 from probes.campaign.cap_probing import probe_cap
@@ -17,7 +18,7 @@ from probes.campaign.tasks import ProbeTask
 from probes.campaign.throughput_tests import ThroughputTester
 from probes.fleet.failures import ProbeError
 from probes.fleet.sessions import Sessions
-from probes.tools.interface import Result, Test
+from probes.tools.interface import OVERRUN_S, Result, Test
 from probes.tools.iperf3 import MOST_STREAMS
 from probes.tools.ping import Ping
 from probes.tools.running import make_test, run
@@ -206,6 +207,9 @@ class Prober:
     ) -> None:
         """Offer more than TCP reached, and see what arrives; a failure leaves TCP's figure."""
         offered_mbps = UDP_OVER_TCP * tcp_mbps
+        if moved_gb(offered_mbps, task.udp_s + OVERRUN_S) > findings.left_gb:
+            findings.notes.append("no UDP capacity: the budget does not allow it")
+            return
         streams = min(MOST_STREAMS, math.ceil(offered_mbps / MOST_MBPS_OF_STREAM))
         test = replace(
             make_test(self._sessions.fleet, self._tester.tool, src, dst),

@@ -10,11 +10,13 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from math import inf
 
 from probes.campaign.findings import Findings
 from probes.campaign.limits import CampaignLimits
 from probes.campaign.rounds import schedule
 from probes.campaign.state import Probe
+from probes.fleet.failures import ProbeError
 
 PING_S = 2.5
 """Usual length of a round-trip probe, with login."""
@@ -39,6 +41,14 @@ class Job:
         Of the latest attempt.
     waits_for_host : bool
         Whether it waits for the end of the stage, because one of its hosts is skipped.
+    times : float
+        How much more it may send than was expected, as earlier attempts have shown.
+    most_gb : float
+        What the next attempt may send.
+    sent_gb, usd : float
+        Of all attempts.
+    error : ProbeError | None
+        Of the latest attempt that failed.
     """
 
     probe: Probe
@@ -47,6 +57,11 @@ class Job:
     attempts: int = 0
     findings: Findings = field(default_factory=Findings)
     waits_for_host: bool = False
+    times: float = 1.0
+    most_gb: float = inf
+    sent_gb: float = 0.0
+    usd: float = 0.0
+    error: ProbeError | None = None
 
     @property
     def is_ping(self) -> bool:

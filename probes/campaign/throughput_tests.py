@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 
-from probes.campaign.findings import Findings
+from planner.model.units import MBPS_PER_GBPS, moved_gb
+from probes.campaign.findings import Findings, volume_text
 from probes.campaign.method import Method
 from probes.campaign.tasks import ProbeTask
 from probes.fleet.failures import ProbeError
@@ -14,6 +17,9 @@ from probes.tools.interface import Result, Test, Tool
 from probes.tools.iperf3 import Iperf3
 from probes.tools.nuttcp import Nuttcp
 from probes.tools.running import Ports, make_test, prepared, run_client
+
+HELD_SHARE = 0.9
+"""A test that sent this share of what it was allowed was held to it."""
 
 
 @dataclass
@@ -49,24 +55,56 @@ class ThroughputTester:
     async def run(self, task: ProbeTask, findings: Findings, test: Test) -> Result:
         """Run a test; add the time and the volume that it took to the findings.
 
+        It sends no more than what the findings still allow.
+
         Raises
         ------
         ProbeError
-            Naming the host at fault; what the test may have sent is charged.
+            Naming the host at fault; what the test may have sent is charged. With the cause
+            ``limit`` where that was too little to tell how fast the path is.
         """
+        test = replace(test, most_gb=findings.left_gb)
         async with prepared(self.sessions, self.ports, self.tool, test) as ready:
             began_s = time.monotonic()
             try:
                 result = await run_client(self.sessions, self.tool, ready)
             except ProbeError:
-                self.charge_lost(task, findings, time.monotonic() - began_s)
+                self.charge_lost(task, findings, time.monotonic() - began_s, [test])
                 raise
             findings.busy_s += time.monotonic() - began_s
         findings.sent.append((test.src.name, test.dst.name, result.sent_gb))
+        if not test.udp_mbps:
+            self.refuse_if_held([test], [result])
         return result
 
     @staticmethod
-    def charge_lost(task: ProbeTask, findings: Findings, elapsed_s: float) -> None:
-        """Charge a failed test for what it may have sent: nobody else counted it."""
-        share = task.expected_gbps * min(elapsed_s, task.duration_s) / 8 / len(task.pairs)
-        findings.sent += [(src, dst, share) for src, dst in task.pairs]
+    def refuse_if_held(tests: Sequence[Test], results: Sequence[Result]) -> None:
+        """Refuse the results of tests at the same time that were held to what they may send.
+
+        Raises
+        ------
+        ProbeError
+            With the cause ``limit``.
+        """
+        most_gb = sum(moved_gb(t.held_to_mbps, t.duration_s + t.omit_s) for t in tests)
+        if tests[0].most_gb < inf and sum(r.sent_gb for r in results) >= HELD_SHARE * most_gb:
+            raise ProbeError(
+                tests[0].src.name,
+                "limit",
+                f"the {volume_text(most_gb)} that the budget allows a test are too little for so "
+                "fast a path",
+                "Raise --budget.",
+            )
+
+    @staticmethod
+    def charge_lost(
+        task: ProbeTask, findings: Findings, elapsed_s: float, tests: Sequence[Test]
+    ) -> None:
+        """Charge failed tests for what they may have sent: nobody else counted it."""
+        expected_mbps = task.expected_gbps * MBPS_PER_GBPS / len(tests)
+        for test in tests:
+            mbps, most_s = expected_mbps, task.duration_s
+            if test.most_gb < inf:
+                mbps, most_s = test.held_to_mbps, elapsed_s
+            gb = min(test.most_gb, moved_gb(mbps, min(elapsed_s, most_s)))
+            findings.sent.append((test.src.name, test.dst.name, gb))

@@ -16,6 +16,7 @@ Cause: TypeAlias = Literal[
     "filtered",  # nothing comes back
     "timeout",
     "tool",  # the tool says that it failed
+    "limit",  # what it may send is too little for so fast a path
     "setting",  # a setting of the system can't be changed
     "output",  # the tool says something that can't be a measurement
 ]

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import Protocol
 
+from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS
 from probes.fleet.failures import Cause, ProbeError
 from probes.fleet.hosts import Host
 from probes.fleet.session import Output
 from probes.importers.options import ImportOptions
 from probes.importers.steady import Interval
 from probes.samples import Sample, Skipped
+
+LARGEST_PIECE_BYTES = 131_072
+"""What tools write at once: a rate is kept to within one for each connection."""
+OVERRUN_S = 1.0
+"""How much longer than asked for a sender may be at work, and a tool's whole seconds."""
+LEAST_MBPS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +45,8 @@ class Test:
         Rate to offer over UDP; 0 for TCP.
     most_mbps : float
         Rate of payload that all TCP connections together are held to; 0 for none.
+    most_gb : float
+        What may be sent, warm-up included; infinite for no limit.
     interval_s : float
         How often the tool reports.
     """
@@ -54,6 +64,7 @@ class Test:
     congestion_control: str = ""
     udp_mbps: float = 0.0
     most_mbps: float = 0.0
+    most_gb: float = inf
     interval_s: float = 1.0
 
     def options(self, measured_at_s: float, *, client_at_dst: bool = False) -> ImportOptions:
@@ -69,6 +80,21 @@ class Test:
             duration_s=self.duration_s,
             name=f"the output from {client.name}",
         )
+
+    @property
+    def held_to_mbps(self) -> float:
+        """Rate that the sender is held to, by `most_mbps` or by `most_gb`; 0 for none.
+
+        No tool ends by bytes and by time, so bytes are limited by a rate, for the time that the
+        test takes and what its end may be late.
+        """
+        rates = [self.most_mbps] if self.most_mbps else []
+        if self.most_gb < inf:
+            in_pieces_gb = self.connections * LARGEST_PIECE_BYTES / 1e9
+            span_s = self.duration_s + self.omit_s + OVERRUN_S
+            mbit = max(0.0, self.most_gb - in_pieces_gb) * BITS_PER_BYTE * MBPS_PER_GBPS
+            rates.append(max(LEAST_MBPS, mbit / span_s))
+        return min(rates, default=0.0)
 
     @property
     def is_private(self) -> bool:

@@ -9,6 +9,7 @@ server of its own (``-1``) on a port of its own.
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf
 from typing import Any
 
 from planner.model.errors import FormatError, InputError
@@ -18,7 +19,7 @@ from probes.importers.iperf3_errors import explained
 from probes.importers.iperf3_result import samples
 from probes.importers.json_documents import Noise, documents, field, list_field, number_field
 from probes.importers.steady import Interval
-from probes.tools.interface import Result, Test, failure, only_samples
+from probes.tools.interface import LARGEST_PIECE_BYTES, Result, Test, failure, only_samples
 
 MOST_STREAMS = 128
 CONNECT_TIMEOUT_MS = 5_000
@@ -26,7 +27,7 @@ CONNECT_TIMEOUT_MS = 5_000
 # queue on the way makes both slow.
 MARGIN_S = 15.0
 LONGEST_ROUND_TRIP_S = 0.5
-SMALLEST_PIECE_BYTES, LARGEST_PIECE_BYTES = 1_448, 131_072
+SMALLEST_PIECE_BYTES = 1_448
 PACING_US = 10_000
 """Timer of a sender with a rate limit."""
 
@@ -63,13 +64,14 @@ class Iperf3:
             command += ["-w", str(test.window_bytes)]
         if test.congestion_control:
             command += ["-C", test.congestion_control]
+        limit_mbps = test.held_to_mbps
         if test.udp_mbps:
-            per_stream_bps = round(test.udp_mbps * 1e6 / test.connections)
-            command += ["-u", "-b", str(per_stream_bps)]
-        if test.most_mbps:
+            offered_mbps = min(test.udp_mbps, limit_mbps or inf)
+            command += ["-u", "-b", str(round(offered_mbps * 1e6 / test.connections))]
+        elif limit_mbps:
             # In pieces of a fiftieth of a second: iperf3 writes whole ones. (Its --fq-rate has no
             # effect on a sender that is the server.)
-            each_bps = round(test.most_mbps * 1e6 / test.connections)
+            each_bps = round(limit_mbps * 1e6 / test.connections)
             piece = min(LARGEST_PIECE_BYTES, max(SMALLEST_PIECE_BYTES, each_bps // 400))
             command += ["-b", str(each_bps), "-l", str(piece)]
             command += ["--pacing-timer", str(PACING_US)]
@@ -90,7 +92,7 @@ class Iperf3:
             raise failure(test.dst, self.name, explained(document["error"]))
         # An importer refuses tests with a rate limit; whoever set the limit can judge the rate.
         options = replace(
-            test.options(measured_at_s, client_at_dst=True), force=bool(test.most_mbps)
+            test.options(measured_at_s, client_at_dst=True), force=bool(test.held_to_mbps)
         )
         found = only_samples(test.dst, self.name, list(samples(1, document, options)))
         if output.status != 0:

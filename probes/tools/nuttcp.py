@@ -7,6 +7,8 @@ are left out here; the last one is part of the total only.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from planner.model.errors import FormatError
 from probes.fleet.failures import ProbeError
 from probes.fleet.session import Output
@@ -39,6 +41,8 @@ class Nuttcp:
         command += [f"-N{test.connections}", "-P", str(test.port), "-p", str(test.port + 1)]
         if test.window_bytes:
             command.append(f"-w{max(1, test.window_bytes // 1024)}k")
+        if test.held_to_mbps:
+            command.append(f"-R{max(1, int(test.held_to_mbps * 1e3))}k")
         return [*command, test.address]
 
     def limit_s(self, test: Test) -> float:
@@ -50,7 +54,8 @@ class Nuttcp:
         text = output.stdout
         if output.status != 0 or not text.strip():
             raise failure(test.src, self.name, output.last_error_line)
-        options = test.options(measured_at_s)
+        # An importer refuses tests with a rate limit; whoever set the limit can judge the rate.
+        options = replace(test.options(measured_at_s), force=bool(test.held_to_mbps))
         try:
             outcomes = list(importer.read(iter([text]), options))
         except FormatError as error:

@@ -36,8 +36,6 @@ BETWEEN_S = 600.0
 """Least time between campaigns."""
 COLLAPSED_AGAIN_S = 1800.0
 MOST_CHANGED_LINKS = 20
-SHARE_OF_LEFT = 0.8
-"""Of the money left: a probe may send more than was expected of it."""
 LONGEST_S = 6 * 3600.0
 LEAST_S = 120.0
 
@@ -147,7 +145,7 @@ class CampaignScheduler:
             self.fleet,
             self.catalogue,
             due,
-            reserved_usd * SHARE_OF_LEFT,
+            reserved_usd,
             time.monotonic() + self._time_left_s(time.time()),
             self._on_progress,
         )

@@ -13,17 +13,20 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
 from planner.model.catalogue import Catalogue
 from planner.model.errors import InputError, StoreError
+from probes.campaign.budget import Ledger
 from probes.campaign.costing import Meter
 from probes.campaign.engine import Engine
 from probes.campaign.limits import CampaignLimits
+from probes.campaign.method import Method
 from probes.campaign.probing import Prober
 from probes.campaign.state import Probe, ProbeOutcome, task_from_json, task_to_json
-from probes.campaign.tasks import ProbeTask
+from probes.campaign.tasks import Phase, ProbeTask
 from probes.fleet.hosts import Fleet
 from probes.fleet.login import Timeouts
 from probes.fleet.sessions import Sessions
@@ -302,7 +305,7 @@ def test_a_budget_is_never_passed(
                 Sender(sessions, lambda *_: 1.0),
                 campaign,
                 Meter(catalogue),
-                CampaignLimits(budget_usd=0.2, jitter_s=0.0),
+                CampaignLimits(budget_usd=0.25, jitter_s=0.0),
                 seed=1,
             )
             await engine.run(campaign.plan("aggregate 1", tasks))
@@ -311,6 +314,48 @@ def test_a_budget_is_never_passed(
     done, left_out, usd = asyncio.run(main())
     assert (done, left_out) == (2, 4)
     assert usd == pytest.approx(0.18)
+
+
+@pytest.mark.parametrize("spot", ["sqlite"], indirect=True)
+@pytest.mark.parametrize(
+    ("tool", "phase", "peers"), [("iperf3", "aggregate", 1), ("nuttcp", "caps", 2)]
+)
+def test_a_path_far_above_what_was_expected_keeps_to_the_budget(
+    fleet: tuple[Fleet, dict[str, Machine]],
+    store: Store,
+    catalogue: Catalogue,
+    tool: Literal["iperf3", "nuttcp"],
+    phase: Phase,
+    peers: int,
+) -> None:
+    """Loopback carries a hundred times what the task says: 4 s without a limit cost over $0.2."""
+    need(tool)
+    members, _ = fleet
+    budget_usd = 0.012
+    pairs = tuple((_REGIONS[0], peer) for peer in _REGIONS[1 : 1 + peers])
+    campaign = Campaigns(store).begin({})
+
+    async def main() -> tuple[ProbeOutcome, Ledger]:
+        async with Sessions(members, owner("engine")) as sessions:
+            engine = Engine(
+                sessions,
+                Prober(sessions, lambda *_: 1.0, Method(tool, ramp="never")),
+                campaign,
+                Meter(catalogue),
+                CampaignLimits(budget_usd=budget_usd, jitter_s=0.0),
+                seed=1,
+            )
+            task = ProbeTask(phase, pairs, 2, 4.0, 0.02)
+            (outcome,) = await engine.run(campaign.plan(phase, [task]))
+            return outcome, engine.ledger
+
+    outcome, ledger = asyncio.run(main())
+    assert (outcome.cause, outcome.samples) == ("limit", ())
+    assert "the budget allows" in outcome.problem
+    assert outcome.attempts == 2
+    # What it did allow was sent, and every attempt of it is paid for.
+    assert 0.5 * budget_usd < outcome.usd == ledger.usd <= budget_usd
+    assert campaign.spent() == pytest.approx((ledger.sent_gb, ledger.usd))
 
 
 @pytest.mark.parametrize("spot", ["sqlite"], indirect=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import isclose
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from planner.model.baseline import baseline_network
 from planner.model.catalogue import Catalogue
 from planner.model.errors import InputError
+from probes.campaign.budget import Ledger
 from probes.campaign.costing import Meter, all_pairs_tasks, campaign_cost, task_volume_gb
 from probes.campaign.rounds import schedule
 from probes.campaign.tasks import ProbeTask
@@ -23,6 +25,12 @@ def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Catalogue:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RELAYD_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
         return load_catalogue()
+
+
+@pytest.fixture(scope="module")
+def with_allowance() -> Catalogue:
+    """Prices of which the first GB of a month are free, and the last ones cheaper."""
+    return load_catalogue([Path(__file__).parents[3] / "configs/prices-free-100gb.toml"])
 
 
 def test_a_small_campaign_adds_up_by_hand(catalogue: Catalogue) -> None:
@@ -92,3 +100,51 @@ def test_measuring_all_pairs_of_the_catalogue(catalogue: Catalogue) -> None:
     assert 19 < cost.duration_s / 60 < 22
     flat = all_pairs_tasks(regions, lambda s, d: 5.0)
     assert isclose(sum(map(task_volume_gb, flat)), 4875.0)
+
+
+TASKS = st.builds(
+    ProbeTask,
+    st.sampled_from(["rtt", "aggregate", "caps"]),
+    st.lists(
+        st.sampled_from([("a", "b"), ("b", "a"), ("b", "c"), ("c", "a")]), min_size=1, max_size=3
+    ).map(tuple),
+    st.just(8),
+    st.floats(1.0, 3600.0),
+    st.floats(0.0, 20.0),
+)
+
+
+@settings(max_examples=examples(100))
+@given(
+    st.lists(st.tuples(TASKS, st.sampled_from([1.0, 4.0, 16.0]), st.floats(0, 1)), max_size=12),
+    st.floats(0, 2000),
+    st.floats(0, 200_000),
+    st.integers(1, 5),
+)
+def test_whatever_running_probes_send_of_what_they_may_is_within_the_budget(
+    with_allowance: Catalogue,
+    probes: list[tuple[ProbeTask, float, float]],
+    budget_usd: float,
+    before_gb: float,
+    at_once: int,
+) -> None:
+    region_of = {"a": "aws:us-east-1", "b": "gcp:us-east1", "c": "azure:eastus"}
+    meter = Meter(with_allowance, {"*": before_gb})
+    ledger = Ledger(meter, region_of, budget_usd, (0.0, 0.0))
+    running: list[tuple[ProbeTask, float]] = []
+
+    def end() -> None:
+        task, gb = running.pop(0)
+        ledger.release(task)
+        each_gb = gb / len(task.pairs)
+        ledger.charge((src, dst, each_gb) for src, dst in task.pairs)
+
+    for task, times, share in probes:
+        most_gb = ledger.reserve(task, times)
+        if most_gb is not None:
+            running.append((task, share * most_gb))
+        if len(running) > at_once:
+            end()
+    while running:
+        end()
+    assert ledger.usd <= budget_usd * (1 + 1e-9)
