@@ -287,4 +287,4 @@ class RelayingRequest(RuledRequest):
     """Everything that moves many volumes between VMs in regions."""
 
     _: KW_ONLY
-    vms: Whole = vms_field("VMs in each region.", default=1)
+    vms: Whole = vms_field("VMs in each region, as far as vCPU quotas allow.", default=1)

@@ -106,6 +106,12 @@ class Decider(OptionEvaluator):
                     "anything",
                     "Permit more relays, or wait until it is back.",
                 )
+            if quotas_may_bind(self.request, self.network):
+                raise InfeasibleError(
+                    "nothing is known of the direct path, and vCPU quotas leave no VM where a "
+                    "relay is known",
+                    "Measure the direct path.",
+                )
             raise no_path(self.request.src, self.request.dst)
         decision = self.decision()
         if decision is None:

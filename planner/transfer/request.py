@@ -103,7 +103,7 @@ class TransferRequest(RuledRequest):
     )
     vms: WholeLimit = vms_field(
         "Most VMs a region. Unless stated, the plan takes the fewest that are within 5 % of the "
-        f"best: of a fleet's VMs there, else of {MOST_VMS_UNASKED}.",
+        f"best: of a fleet's VMs there, else of {MOST_VMS_UNASKED}, as far as vCPU quotas allow.",
         default=None,
     )
     frontier: Switch = frontier_field()

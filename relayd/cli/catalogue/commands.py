@@ -67,7 +67,7 @@ def _documents(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         nargs="+",
         help="price documents, or folders of them: SkyPilot's catalogue, AWS price lists, Azure "
-        "Retail Prices pages",
+        "Retail Prices pages; or quotas as the providers' command lines print them",
     )
     parser.add_argument(
         "--as-of", metavar="DATE", help="of the prices (default: what the documents say)"

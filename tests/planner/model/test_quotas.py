@@ -16,7 +16,7 @@ from planner.fields.demands import Demands
 from planner.model.answer import Recommendation
 from planner.model.baseline import baseline_network, with_vm_types
 from planner.model.catalogue import Catalogue
-from planner.model.errors import InfeasibleError
+from planner.model.errors import DataError, InfeasibleError
 from planner.model.network import Network
 from planner.model.pricing import CataloguePrices
 from planner.model.quotas.sites import with_quotas
@@ -229,6 +229,41 @@ def test_numbers_stated_for_a_region_are_planned_and_warned_of() -> None:
     assert plan.vms[DST] == 4
     assert plan.warnings[0].startswith(f"Planned with more VMs, as asked: {DST} may run 2 VMs of ")
     assert "raise it to 128 for 4 VMs." in plan.warnings[0]
+
+
+def test_relays_that_quotas_alone_rule_out_are_named() -> None:
+    links = {src: {**row} for src, row in NETWORK.usual.items()}
+    del links[OTHER][DST]
+    network, prices, catalogue = limited(dict.fromkeys((SRC, RELAY), (0, 0)))
+    network = with_quotas(NETWORK.with_(links=links), catalogue)
+    with pytest.raises(InfeasibleError, match="nothing is known of the direct path") as caught:
+        recommend(TransferRequest(OTHER, DST), network, prices)
+    assert re.search(r"Ask (Azure|Google Cloud) to raise it to \d+", caught.value.remedy)
+    del links[SRC][DST], links[RELAY][DST]
+    network = with_quotas(NETWORK.with_(links=links), catalogue)
+    with pytest.raises(DataError):
+        recommend(TransferRequest(OTHER, DST), network, prices)
+
+
+@settings(deadline=None, max_examples=examples(10))
+@given(st.dictionaries(st.sampled_from(REGIONS), st.tuples(st.integers(32, 256), st.just(0))))
+def test_advice_keeps_within_quotas_and_what_it_promises(
+    quotas: dict[str, tuple[int, int]],
+) -> None:
+    network, prices, catalogue = limited(quotas)
+    request = TransferRequest(SRC, DST, volume_gb=2000)
+    for advice in recommend(request, network, prices).advice:
+        if advice.change is None or advice.outcome is None:
+            continue
+        for region, count in advice.change.get("vms_in", {}).items():
+            assert network.sites[region].may_run(count) == count
+        changed = network
+        if chosen := advice.change.get("vm_types"):
+            changed = with_quotas(with_vm_types(NETWORK, catalogue, chosen), catalogue)
+        again = recommend(
+            replace(request, **advice.change), changed, CataloguePrices(catalogue, changed, {})
+        )
+        assert again.duration_s == pytest.approx(advice.outcome.duration_s)
 
 
 def test_an_end_without_a_vm_is_refused_and_says_what_would_do() -> None:
