@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import date, timedelta
 from hashlib import blake2b
 from math import inf
 from typing import Any, NamedTuple
@@ -11,10 +12,12 @@ from typing import Any, NamedTuple
 from planner.model.catalogue import Catalogue, EgressPrice
 from planner.model.errors import DataError, FormatError
 from planner.model.quotas.vcpus import families_of, family_key
+from relayd.catalogue.documents.google_skus import prices_of_types
 from relayd.catalogue.documents.price_list import INTERNET, PriceList, Tiers
 
 # Where each provider's VM types have their list price; other regions are a multiple of it.
 HOME_REGION = {"aws": "aws:us-east-1", "azure": "azure:eastus", "gcp": "gcp:us-central1"}
+_RENEWED_AFTER = timedelta(days=30)
 _SAME = 1e-4  # a price that differs by less is the same
 
 
@@ -81,29 +84,33 @@ def compared(prices: PriceList, below: Catalogue, source: str) -> CatalogueCompa
         What the overlay's figures say they are from.
     """
     found = CatalogueComparison()
-    listed = {region for by_region in prices.vm_usd_per_h.values() for region in by_region}
+    of_types = prices.vm_usd_per_h | prices_of_types(prices.parts, below.vm_types)
+    listed = {region for by_region in of_types.values() for region in by_region}
     sources = {src for src, _ in prices.traffic}
     found.new_regions = sorted((listed | sources) - below.regions.keys())
-    found.new_types = sorted(prices.vm_usd_per_h.keys() - set(below.vm_types))
-    of = tuple(f"{name}:" for name in {t.partition(":")[0] for t in prices.vm_usd_per_h})
+    found.new_types = sorted(of_types.keys() - set(below.vm_types))
+    of = tuple(f"{name}:" for name in {t.partition(":")[0] for t in of_types})
     found.missing_types = sorted(
-        name for name in set(below.vm_types) - prices.vm_usd_per_h.keys() if name.startswith(of)
+        name for name in set(below.vm_types) - of_types.keys() if name.startswith(of)
     )
     found.missing_regions = sorted(
         name for name in below.regions.keys() - listed if name.startswith(of)
     )
     stated = {"source": source} | ({"as_of": prices.as_of} if prices.as_of else {})
-    _compare_vms(found, prices, below, stated)
+    _compare_vms(found, of_types, below, stated)
     _compare_traffic(found, prices, below, stated)
     _compare_quotas(found, prices, below, stated)
     return found
 
 
 def _compare_vms(
-    found: CatalogueComparison, prices: PriceList, below: Catalogue, stated: Mapping[str, str]
+    found: CatalogueComparison,
+    usd_per_h: Mapping[str, Mapping[str, float]],
+    below: Catalogue,
+    stated: Mapping[str, str],
 ) -> None:
     types, exact = [], []
-    for type_id, by_region in sorted(prices.vm_usd_per_h.items()):
+    for type_id, by_region in sorted(usd_per_h.items()):
         vm_type = below.vm_types.get(type_id)
         if vm_type is None:
             continue
@@ -145,8 +152,7 @@ def _compare_traffic(
         was = tuple((t.usd_per_gb, None if t.up_to_gb == inf else t.up_to_gb) for t in rule.tiers)
         to = "the internet" if destination == INTERNET else destination
         found.traffic.append(PriceMove(f"{source} to {to}", was[0][0], tiers[0][0]))
-        # The same price of today renews the date of an older one.
-        if not _same_tiers(was, tiers) or rule.as_of < prices.as_of:
+        if not _same_tiers(was, tiers) or _renews(prices.as_of, rule.as_of):
             replaced = rule.name.partition(" for ")[2] or rule.name
             alike.setdefault((source, tiers, replaced), []).append(destination)
     entries = []
@@ -208,6 +214,14 @@ def _rule_below(below: Catalogue, source: str, destination: str) -> EgressPrice 
         return below.egress_price(source, destination)
     except DataError:
         return None
+
+
+def _renews(as_of: str, before: str) -> bool:
+    """Whether the same price of a later day is worth stating, since old ones are warned of."""
+    if not as_of or not before:
+        return as_of > before
+    old, new = (date.fromisoformat(f"{text}-01"[:10]) for text in (before, as_of))
+    return new - old > _RENEWED_AFTER
 
 
 def _same_tiers(one: Tiers, other: Tiers) -> bool:

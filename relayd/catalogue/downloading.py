@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
@@ -37,6 +37,7 @@ class Downloads:
     folder : Path
     base : str
         Address that all documents must be of: no link leads elsewhere.
+    session : aiohttp.ClientSession
     most_bytes : int
         Of all files together.
     most_s : float
@@ -49,6 +50,7 @@ class Downloads:
         self,
         folder: Path,
         base: str,
+        session: aiohttp.ClientSession,
         *,
         most_bytes: int,
         most_s: float,
@@ -56,6 +58,7 @@ class Downloads:
     ) -> None:
         self._folder = folder
         self.base = _checked(base)
+        self._session = session
         self._left_bytes = most_bytes
         self._until_s = time.monotonic() + most_s
         self._progress = progress
@@ -63,7 +66,7 @@ class Downloads:
         self._bytes = 0
         folder.mkdir(parents=True, exist_ok=True)
 
-    async def fetch(self, session: aiohttp.ClientSession, address: str, suffix: str) -> Path:
+    async def fetch(self, address: str, suffix: str) -> Path:
         """Return the file of an address, fetched anew if it has changed.
 
         Raises
@@ -89,7 +92,7 @@ class Downloads:
             if time.monotonic() > self._until_s:
                 raise DataError(f"{url} was not fetched: the time is up. {_KEPT}")
             try:
-                if await self._attempt(session, url, file):
+                if await self._attempt(url, file):
                     self._files += 1
                     self._tell()
                     return file
@@ -97,7 +100,7 @@ class Downloads:
                 problem = str(error) or type(error).__name__
         raise DataError(f"{url} could not be fetched: {problem[:200]}. {_KEPT}")
 
-    async def _attempt(self, session: aiohttp.ClientSession, url: str, file: Path) -> bool:
+    async def _attempt(self, url: str, file: Path) -> bool:
         known, part = _version(file), file.with_suffix(".part")
         begun = _version(part)
         # Ranges of what is compressed on the way would not fit together.
@@ -108,7 +111,7 @@ class Downloads:
         elif known and file.exists():
             headers |= {"If-None-Match": known["etag"]} if known.get("etag") else {}
             headers |= {"If-Modified-Since": known["date"]} if known.get("date") else {}
-        async with session.get(url, headers=headers, allow_redirects=False) as answer:
+        async with self._session.get(url, headers=headers, allow_redirects=False) as answer:
             if answer.status == _UNCHANGED and file.exists():
                 os.utime(file)  # these are the prices of today
                 return True
@@ -156,10 +159,10 @@ class Downloads:
 _KEPT = "Nothing has changed; what was fetched is kept for the next time."
 
 
-def session() -> aiohttp.ClientSession:
-    """Return a session with limits on silence."""
+def session(headers: Mapping[str, str]) -> aiohttp.ClientSession:
+    """Return a session with limits on silence, whose requests all have these headers."""
     silence = aiohttp.ClientTimeout(total=None, sock_connect=_SILENCE_S, sock_read=_SILENCE_S)
-    return aiohttp.ClientSession(timeout=silence)
+    return aiohttp.ClientSession(timeout=silence, headers=headers)
 
 
 def _checked(base: str) -> str:

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-import aiohttp
-
 from planner.model.errors import DataError, FormatError
 from relayd.catalogue.downloading import Downloads
 
@@ -19,6 +17,7 @@ _AZURE_FILTERS = (
     "serviceName eq 'Virtual Machines' and priceType eq 'Consumption'",
     "serviceName eq 'Bandwidth' and priceType eq 'Consumption'",
 )
+_GOOGLE = "/v1/services/6F81-5844-456A/skus?currencyCode=USD&pageSize=5000"
 _AWS_INDEX = "/offers/v1.0/aws/index.json"
 
 
@@ -30,15 +29,16 @@ class Feed(NamedTuple):
     base : str
     fetch : callable
         Fetches documents for some regions, and returns their files.
+    key : str
+        The variable of the environment with the key that it wants; an empty text if it wants none.
     """
 
     base: str
-    fetch: Callable[[Downloads, aiohttp.ClientSession, Sequence[str]], Awaitable[list[Path]]]
+    fetch: Callable[[Downloads, Sequence[str]], Awaitable[list[Path]]]
+    key: str = ""
 
 
-async def fetch_azure(
-    downloads: Downloads, session: aiohttp.ClientSession, regions: Sequence[str]
-) -> list[Path]:
+async def fetch_azure(downloads: Downloads, regions: Sequence[str]) -> list[Path]:
     """Fetch the pages of VMs and traffic, each of which names the next.
 
     Raises
@@ -50,31 +50,34 @@ async def fetch_azure(
     for words in _AZURE_FILTERS:
         for region in regions or ("",):
             of_region = f" and armRegionName eq '{region}'" if region else ""
-            files += await _pages(downloads, session, _AZURE + quote(words + of_region))
+            files += await _pages(downloads, _AZURE + quote(words + of_region), _link)
     return files
 
 
 async def _pages(
-    downloads: Downloads, session: aiohttp.ClientSession, address: str | None
+    downloads: Downloads, address: str, following: Callable[[dict[str, Any]], str | None]
 ) -> list[Path]:
     files: list[Path] = []
     seen = set()
-    while address:
-        if address in seen:
-            raise FormatError(address[:200], "leads back to a page that was read")
+    after: str | None = address
+    while after:
+        if after in seen:
+            raise FormatError(after[:200], "leads back to a page that was read")
         if len(files) >= _MOST_PAGES:
-            raise FormatError(address[:200], f"is page {_MOST_PAGES:,} of a list without an end")
-        seen.add(address)
-        file = await downloads.fetch(session, address, ".json")
+            raise FormatError(after[:200], f"is page {_MOST_PAGES:,} of a list without an end")
+        seen.add(after)
+        file = await downloads.fetch(after, ".json")
         files.append(file)
-        after = _json(file).get("NextPageLink")
-        address = after if isinstance(after, str) else None
+        after = following(_json(file))
     return files
 
 
-async def fetch_aws(
-    downloads: Downloads, session: aiohttp.ClientSession, regions: Sequence[str]
-) -> list[Path]:
+def _link(page: dict[str, Any]) -> str | None:
+    found = page.get("NextPageLink")
+    return found if isinstance(found, str) else None
+
+
+async def fetch_aws(downloads: Downloads, regions: Sequence[str]) -> list[Path]:
     """Fetch the list of traffic, and of the regions that are named those of EC2.
 
     Raises
@@ -84,19 +87,35 @@ async def fetch_aws(
     DataError
         If EC2 has no list for a region.
     """
-    index = _json(await downloads.fetch(session, _AWS_INDEX, ".json"))
+    index = _json(await downloads.fetch(_AWS_INDEX, ".json"))
     traffic = _path(index, "offers", "AWSDataTransfer", "currentVersionUrl")
-    files = [await downloads.fetch(session, _as_csv(traffic), ".csv")]
+    files = [await downloads.fetch(_as_csv(traffic), ".csv")]
     if regions:
         address = _path(index, "offers", "AmazonEC2", "currentRegionIndexUrl")
-        of_region = _json(await downloads.fetch(session, address, ".json"))
+        of_region = _json(await downloads.fetch(address, ".json"))
         known = of_region.get("regions", {})
         if missing := [region for region in regions if region not in known]:
             raise DataError(f"AWS lists no prices of EC2 in {', '.join(missing)}.")
         for region in regions:
             address = _path(of_region, "regions", region, "currentVersionUrl")
-            files.append(await downloads.fetch(session, _as_csv(address), ".csv"))
+            files.append(await downloads.fetch(_as_csv(address), ".csv"))
     return files
+
+
+async def fetch_google(downloads: Downloads, regions: Sequence[str]) -> list[Path]:  # noqa: ARG001
+    """Fetch the SKUs of Compute Engine, which are those of all regions.
+
+    Raises
+    ------
+    FormatError
+        If a page is none, or pages lead in a circle.
+    """
+
+    def following(page: dict[str, Any]) -> str | None:
+        token = page.get("nextPageToken")
+        return f"{_GOOGLE}&pageToken={quote(token)}" if token and isinstance(token, str) else None
+
+    return await _pages(downloads, _GOOGLE, following)
 
 
 def _as_csv(address: str) -> str:
@@ -129,4 +148,5 @@ def _json(file: Path) -> dict[str, Any]:
 FEEDS = {
     "azure": Feed("https://prices.azure.com", fetch_azure),
     "aws": Feed("https://pricing.us-east-1.amazonaws.com", fetch_aws),
+    "gcp": Feed("https://cloudbilling.googleapis.com", fetch_google, "RELAYD_GOOGLE_API_KEY"),
 }

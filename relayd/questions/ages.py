@@ -112,8 +112,8 @@ def _old_prices(catalogue: Catalogue, pairs: Iterable[Pair], now_s: float) -> tu
     verb = "is" if len(old) == 1 else "are"
     return (
         f"The egress {prices} {_named(list(old), 'prices')} {verb} of {min(old.values())}, more "
-        "than a year old: compare with the provider's page. An entry of that name in a catalogue "
-        "file of your own renews it.",
+        "than a year old: compare with the provider's page. `relayd catalogue update` renews "
+        "AWS's, and Azure's to the internet; an entry of that name in a file of your own, any.",
     )
 
 
@@ -123,7 +123,7 @@ def _refuse_old_price(price: EgressPrice, now_s: float, max_age_s: float) -> Non
         raise DataError(
             f"The egress price {price.name} is of {price.as_of or 'an unknown date'}, and may be "
             f"{max_age_s / SECONDS_PER_DAY:g} days old at most. Put today's in a catalogue file of "
-            "your own, with `as_of`, or allow older prices."
+            "your own, with `as_of`, try `relayd catalogue update`, or allow older prices."
         )
 
 

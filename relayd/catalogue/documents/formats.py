@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from planner.model.errors import FormatError
-from relayd.catalogue.documents import aws_offers, azure_retail, quotas, skypilot
+from relayd.catalogue.documents import aws_offers, azure_retail, google_skus, quotas, skypilot
 from relayd.catalogue.documents.opening import PriceDocument, files_of
 from relayd.catalogue.documents.price_list import PriceList
 
@@ -28,6 +28,7 @@ FORMATS = (
     PriceFormat("aws-quotas", "AWS Service Quotas", quotas.recognises_aws, quotas.read_aws),
     PriceFormat("azure-usage", "Azure's VM usage", quotas.recognises_azure, quotas.read_azure),
     PriceFormat("gcp-regions", "Google Cloud's regions", quotas.recognises_gcp, quotas.read_gcp),
+    PriceFormat("google-skus", "Google Cloud SKUs", google_skus.recognises, google_skus.read),
 )
 
 

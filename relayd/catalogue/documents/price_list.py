@@ -35,6 +35,8 @@ class PriceList:
         one month from which it holds.
     quotas : dict
         Region and family to the vCPUs that may run, those in use, and the place in the document.
+    parts : dict
+        Family of VM types and region to USD for an hour of its parts, where types are not priced.
     as_of : str
         ``YYYY-MM-DD`` of the newest document; ``""`` where none says.
     left_out : Counter
@@ -44,6 +46,7 @@ class PriceList:
     vm_usd_per_h: dict[str, dict[str, float]] = field(default_factory=dict)
     traffic: dict[tuple[str, str], dict[float, float]] = field(default_factory=dict)
     quotas: dict[tuple[str, str], Quota] = field(default_factory=dict)
+    parts: dict[tuple[str, str], dict[str, float]] = field(default_factory=dict)
     as_of: str = ""
     left_out: Counter[str] = field(default_factory=Counter)
 
@@ -55,9 +58,8 @@ class PriceList:
         FormatError
             If a name or the price can't be; says the place in the document.
         """
-        for what, name in (("VM type", type_id), ("region", region)):
-            if not _NAME.fullmatch(name.partition(":")[2]):
-                raise FormatError(place, f"has an odd name of a {what}", value=name)
+        _must_be_name(place, "VM type", type_id)
+        _must_be_name(place, "region", region)
         if usd_per_h == 0:
             self.left_out["VM prices of 0"] += 1
             return
@@ -66,6 +68,12 @@ class PriceList:
         if abs(before - usd_per_h) > 1e-6 * usd_per_h:
             self.left_out["lower prices where several are stated"] += 1
         by_region[region] = max(before, usd_per_h)
+
+    def add_part(self, place: str, family: str, region: str, part: str, usd: float) -> None:
+        """Add what a part of VMs costs for an hour; of several, the dearest counts."""
+        _must_be_name(place, "region", region)
+        parts = self.parts.setdefault((family, region), {})
+        parts[part] = max(usd, parts.get(part, 0.0))
 
     def add_traffic(self, source: str, destination: str, from_gb: float, usd: float) -> None:
         """Add what a GB costs from a volume of the month on; of several, the dearest counts."""
@@ -107,6 +115,9 @@ class PriceList:
         for type_id, by_region in other.vm_usd_per_h.items():
             for region, usd in by_region.items():
                 self.add_vm("", type_id, region, usd)
+        for (family, region), parts in other.parts.items():
+            for part, usd in parts.items():
+                self.add_part("", family, region, part, usd)
         for pair, by_start in other.traffic.items():
             for from_gb, usd in by_start.items():
                 self.add_traffic(*pair, from_gb, usd)
@@ -118,7 +129,7 @@ class PriceList:
     @property
     def is_empty(self) -> bool:
         """Whether there is no price in it, and no quota."""
-        return not (self.vm_usd_per_h or self.traffic or self.quotas)
+        return not (self.vm_usd_per_h or self.traffic or self.parts or self.quotas)
 
 
 def price_of(place: str, value: object, *, most: float = _MOST_USD, what: str = "price") -> float:
@@ -137,6 +148,11 @@ def price_of(place: str, value: object, *, most: float = _MOST_USD, what: str = 
         remedy = f"It may be from 0 to {most:,.0f}."
         raise FormatError(place, f"has a {what} that can't be", value=value, remedy=remedy)
     return usd
+
+
+def _must_be_name(place: str, what: str, name: str) -> None:
+    if not _NAME.fullmatch(name.partition(":")[2]):
+        raise FormatError(place, f"has an odd name of a {what}", value=name)
 
 
 def must_be_usd(place: str, currency: object) -> None:

@@ -43,7 +43,7 @@ def add_catalogue_commands(commands: Any) -> None:
         metavar="NAME",
         action="append",
         default=[],
-        help="aws or azure (default both)",
+        help="aws, azure or gcp, which wants a key (default: all that can be)",
     )
     update.add_argument(
         "--region",
@@ -67,7 +67,8 @@ def _documents(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         nargs="+",
         help="price documents, or folders of them: SkyPilot's catalogue, AWS price lists, Azure "
-        "Retail Prices pages; or quotas as the providers' command lines print them",
+        "Retail Prices pages, Google Cloud SKUs; or quotas as the providers' command lines print "
+        "them",
     )
     parser.add_argument(
         "--as-of", metavar="DATE", help="of the prices (default: what the documents say)"

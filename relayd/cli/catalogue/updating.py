@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import sys
 from functools import partial
 from pathlib import Path
@@ -21,10 +22,17 @@ _MOST_BYTES = 8 * 2**30
 
 def run(options: argparse.Namespace) -> int:
     """Download price lists and lay them over the catalogue."""
-    providers = list(dict.fromkeys(options.provider)) or list(FEEDS)
+    with_key = [name for name, feed in FEEDS.items() if not feed.key or os.environ.get(feed.key)]
+    providers = list(dict.fromkeys(options.provider)) or with_key
     if unknown := [name for name in providers if name not in FEEDS]:
         remedy = f"Known are {', '.join(FEEDS)}; import lists of others from files."
         raise InputError("--provider", "publishes no list", value=unknown[0], remedy=remedy)
+    for name in providers:
+        if not os.environ.get(FEEDS[name].key, "").isprintable():
+            raise InputError(FEEDS[name].key, "is no key: it has characters that keys have not")
+    if locked := [name for name in providers if name not in with_key]:
+        remedy = f"Set {FEEDS[locked[0]].key} to a key for its API, or import a file."
+        raise InputError("--provider", "needs a key", value=locked[0], remedy=remedy)
     if options.url and len(providers) > 1:
         remedy = "Say --provider, too."
         raise InputError("--url", "is of one provider", value=options.url, remedy=remedy)
@@ -53,16 +61,20 @@ def run(options: argparse.Namespace) -> int:
 
 async def _fetched(regions: dict[str, list[str]], url: str | None, most_s: float) -> list[Path]:
     files: list[Path] = []
-    async with session() as asking:
-        for provider, names in regions.items():
+    for provider, names in regions.items():
+        feed = FEEDS[provider]
+        # Not in the address, which is kept and shown.
+        headers = {"X-Goog-Api-Key": os.environ[feed.key]} if feed.key else {}
+        async with session(headers) as asking:
             downloads = Downloads(
                 overlay_folder() / "downloads" / provider,
-                url or FEEDS[provider].base,
+                url or feed.base,
+                asking,
                 most_bytes=_MOST_BYTES,
                 most_s=most_s,
                 progress=partial(_tell, provider),
             )
-            files += await FEEDS[provider].fetch(downloads, asking, names)
+            files += await feed.fetch(downloads, names)
     if sys.stderr.isatty():
         print(file=sys.stderr)
     return files

@@ -190,3 +190,31 @@ def aws_as_json(table: bytes) -> dict[str, Any]:
         offer = {"offerTermCode": "JRTCKXETXF", "sku": sku, "priceDimensions": {f"{sku}.D": price}}
         found["terms"][row["TermType"]][sku] = {f"{sku}.JRTCKXETXF": offer}
     return found
+
+
+def google_sku(described: str, region: str, usd: float, **other: object) -> dict[str, Any]:
+    """Return a SKU of Compute Engine."""
+    rate = {
+        "startUsageAmount": 0,
+        "unitPrice": {"currencyCode": "USD", "units": "0", "nanos": round(usd * 1e9)},
+    }
+    expression = {
+        "usageUnit": "GiBy.h" if described.endswith("Ram") else "h",
+        "baseUnit": "s",
+        "tieredRates": [rate],
+        **other,
+    }
+    return {
+        "name": "services/6F81-5844-456A/skus/D062-BDF8-38B3",
+        "skuId": "D062-BDF8-38B3",
+        "description": f"{described} running in Americas",
+        "category": {
+            "serviceDisplayName": "Compute Engine",
+            "resourceFamily": "Compute",
+            "resourceGroup": "CPU",
+            "usageType": "Preemptible" if "Spot" in described else "OnDemand",
+        },
+        "serviceRegions": [region],
+        "pricingInfo": [{"effectiveTime": "2026-11-20T00:00:00Z", "pricingExpression": expression}],
+        "serviceProviderName": "Google",
+    }

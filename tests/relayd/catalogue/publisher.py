@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from urllib.parse import unquote
 
@@ -30,6 +30,7 @@ class Publisher:
         self.asked: list[tuple[str, int, str]] = []
         self.broken: set[str] = set()
         self.failing: dict[str, int] = {}
+        self.headers: list[Mapping[str, str]] = []
         self.url = ""
 
     def put(self, path: str, document: object) -> None:
@@ -38,6 +39,7 @@ class Publisher:
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         path, ranged = unquote(request.path_qs), request.headers.get("Range", "")
+        self.headers.append(request.headers)
         status = self.failing.pop(path, 200 if path in self.documents else 404)
         content = self.documents.get(path, b"")
         etag = f'"{hash(content):x}"'

@@ -17,6 +17,7 @@ from tests.relayd.catalogue.documents import (
     azure_page,
     azure_traffic,
     azure_vm,
+    google_sku,
 )
 
 Make = Callable[[Path], Path]
@@ -107,6 +108,22 @@ HOSTILE: dict[str, tuple[Make, str]] = {
     "odd terms": (
         raw(json.dumps({**aws_as_json(aws_vm_table([AWS_VM])), "products": []}).encode()),
         "has products or terms that are not as AWS describes them",
+    ),
+    "a unit of Google": (
+        raw(
+            json.dumps(
+                {"skus": [google_sku("N2 Instance Core", "us-east1", 1, usageUnit="mo")]}
+            ).encode()
+        ),
+        "has a unit that is not known (got 'mo')",
+    ),
+    "odd prices of Google": (
+        raw(
+            json.dumps(
+                {"skus": [{**google_sku("E2 Instance Ram", "us-east1", 1), "pricingInfo": []}]}
+            ).encode()
+        ),
+        "has pricingInfo that is not as Google describes it",
     ),
     "half of a file": (raw(json.dumps(azure_page([VM])).encode()[:-9]), "is not valid JSON"),
     "nested deeply": (raw(b"[" * 100_000), "is not valid JSON"),

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from planner.model.catalogue import Catalogue
 from planner.model.errors import InputError
 from relayd.__main__ import main
-from relayd.catalogue.loading import load_catalogue
+from relayd.catalogue.loading import catalogue_of, content_of, load_catalogue
 from relayd.catalogue.overlays import overlays_in_force, undo_overlay
 from relayd.catalogue.toml_text import toml_of
 from relayd.sources.stored import StoreSource
@@ -174,7 +174,8 @@ def test_discounts_come_off_list_prices_and_not_off_agreed_ones(tmp_path: Path) 
         '[[vm_price]]\ntype = "aws:m5.8xlarge"\nusd_per_h = { us-west-2 = 1.0 }\n'
         '[[egress]]\nname = "mine"\nfrom = ["aws:eu-west-1"]\nto = ["gcp:*"]\nusd_per_gb = 0.01\n'
     )
-    plain, less = load_catalogue(), load_catalogue([own])
+    plain = load_catalogue()
+    less = catalogue_of(json.loads(json.dumps(content_of(load_catalogue([own])))), "as a mirror")
 
     def fees(catalogue: Catalogue, src: str, dst: str) -> list[float]:
         return [tier.usd_per_gb for tier in catalogue.egress_price(src, dst).tiers]

@@ -18,6 +18,7 @@ from tests.relayd.catalogue.documents import (
     azure_page,
     azure_traffic,
     azure_vm,
+    google_sku,
     written,
 )
 from tests.relayd.catalogue.publisher import Publisher, publishing
@@ -28,6 +29,7 @@ VMS, TRAFFIC = (
     for name in ("Virtual Machines", "Bandwidth")
 )
 SECOND = f"{API}?page=2"
+FAMILIES_OF_GOOGLE = ("gcp:e2", "gcp:n1", "gcp:n2", "gcp:n2d", "gcp:c4a")
 OFFERS = "/offers/v1.0/aws"
 
 
@@ -193,3 +195,43 @@ def test_lists_of_aws_say_the_same_as_json(tmp_path: Path) -> None:
     ]
     assert main(["catalogue", "import", *map(str, paths)]) == 0
     check_aws()
+
+
+def test_types_of_google_cost_what_their_cores_and_memory_do(
+    server: Publisher, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the parts' prices of 2026 every type costs what Google's table of types says."""
+    parts = {
+        "E2 Instance": (0.02181159, 0.00292353),
+        "N1 Predefined Instance": (0.031611, 0.004237),
+        "N2 Instance": (0.031611, 0.004237),
+        "N2D AMD Instance": (0.027502, 0.003686),
+        "C4A Arm Instance": (0.03086, 0.00351),
+    }
+    here, there = "us-central1", "southamerica-east1"
+    skus = [
+        google_sku(f"{prefix}{family} {part}", region, usd * factor)
+        for family, prices in parts.items()
+        for part, usd in zip(("Core", "Ram"), prices, strict=True)
+        for region, factor in ((here, 1.0), (there, 1.7))
+        for prefix in ("", "Spot Preemptible ", "Custom ")
+    ]
+    first = "/v1/services/6F81-5844-456A/skus?currencyCode=USD&pageSize=5000"
+    server.put(first, {"skus": skus[:31], "nextPageToken": "more"})
+    server.put(f"{first}&pageToken=more", {"skus": skus[31:], "nextPageToken": ""})
+
+    assert update(server, "gcp") == 2
+    assert "needs a key" in capsys.readouterr().err
+    monkeypatch.setenv("RELAYD_GOOGLE_API_KEY", "secret")
+    before = load_catalogue()
+    assert update(server, "gcp") == 0
+    assert server.headers[-1]["X-Goog-Api-Key"] == "secret"
+    after = load_catalogue()
+    priced = [name for name in after.vm_types if name.partition("-")[0] in FAMILIES_OF_GOOGLE]
+    assert len(priced) > 80
+    for name in priced:
+        usd = before.vm_usd_per_h(f"gcp:{here}", name)
+        assert after.vm_usd_per_h(f"gcp:{here}", name) == pytest.approx(usd, rel=0.003)
+        if name in after.vm_prices:
+            assert after.vm_usd_per_h(f"gcp:{there}", name) == pytest.approx(usd * 1.7, rel=0.003)
+    assert len(after.vm_prices) > 70
