@@ -139,7 +139,8 @@ class Wan(Asking):
         if (src, dst) not in cache.parts:
             part = self._source.network(between=(src, dst))
             cache.parts[src, dst] = part.with_(aged_to_s=time.time())
-        return self._as_asked(cache.parts[src, dst], vm_types, addresses, cache)
+        network = self._as_asked(cache.parts[src, dst], vm_types, addresses, cache)
+        return self._under_quotas(network, cache)
 
     def network_of(
         self,
@@ -154,7 +155,8 @@ class Wan(Asking):
             network = cache.derived(
                 network, further, partial(with_regions, network, self.catalogue, further)
             )
-        return self._as_asked(network, vm_types, addresses, cache)
+        network = self._as_asked(network, vm_types, addresses, cache)
+        return self._under_quotas(network, cache)
 
     def _current_cache(self) -> _Cache:
         version = self._source.version
@@ -182,15 +184,19 @@ class Wan(Asking):
                 tuple(sorted(vm_types.items())),
                 partial(with_vm_types, network, self.catalogue, vm_types),
             )
-        if self.catalogue.vcpu_quotas:
-            how = ("vCPU quotas",)
-            network = cache.derived(network, how, partial(with_quotas, network, self.catalogue))
         network = cache.derived(
             network,
             ("addresses", addresses),
             partial(over_addresses, network, self.catalogue, addresses),
         )
         return self._as_now(network, cache)
+
+    def _under_quotas(self, network: Network, cache: _Cache) -> Network:
+        """Return a network with what the catalogue's quotas leave at its sites."""
+        if not self.catalogue.vcpu_quotas:
+            return network
+        how = ("vCPU quotas",)
+        return cache.derived(network, how, partial(with_quotas, network, self.catalogue))
 
     def _as_now(self, network: Network, cache: _Cache) -> Network:
         """Return a network with the link states of now."""
