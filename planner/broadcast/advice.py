@@ -13,6 +13,7 @@ from planner.broadcast.packing import among
 from planner.model.answer import Advice, Bottleneck
 from planner.model.network import Network
 from planner.model.pricing import Prices
+from planner.model.quotas.sites import above_quotas, limited_texts
 from planner.model.shared_resources import Floats
 from planner.model.units import gbps_text
 from planner.model.vm_limits import (
@@ -188,10 +189,12 @@ class BroadcastAdviser:
                 and chosen.duration_s >= faster.duration_s * WORTH_ADVISING
             ):
                 where = f"each end of {place}" if len(sites) > 1 else place
+                wider = {self.problem.regions[site]: int(vms[site]) for site in sites}
+                asked = limited_texts(self.network, above_quotas(self.network, wider))
                 found.append(
                     Advice(
                         f"Use {vms[sites[0]]:.0f} VMs at {where}",
-                        f"at least {saved_s:.0f} s sooner",
+                        "; ".join([f"at least {saved_s:.0f} s sooner", *asked]),
                         faster.cost.total - chosen.cost.total,
                     )
                 )

@@ -343,6 +343,7 @@ class _Reduce:
         part = self._takes_part(chosen.fractions)
         bottlenecks = self._bottlenecks(chosen, transfers)
         vms = vms_by_region(self.regions, part * self.resources.vms)
+        more = self._one_more_vm(made, self._worth_s(chosen, transfers))
         needed = connections_by_region(
             self.resources,
             self.regions,
@@ -367,11 +368,11 @@ class _Reduce:
             vms=vms,
             options=tuple(options),
             bottlenecks=bottlenecks,
-            one_more_vm=self._one_more_vm(made, self._worth_s(chosen, transfers)),
+            one_more_vm=more,
             connections=needed,
             warnings=notes
             + links_that_take_turns(needed, request.connections)
-            + quotas.warnings(request, self.network, vms, self.regions, relays=False),
+            + quotas.warnings(request, self.network, vms, self.regions, relays=False, more=more),
         )
         return identified(plan)
 

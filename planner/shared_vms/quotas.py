@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 
 from planner.fields.shared import RelayingRequest
+from planner.model.answer import OneMoreVm
 from planner.model.network import Network
-from planner.model.quotas.sites import beyond_quotas, left_out_text, limited_texts
+from planner.model.quotas.sites import above_quotas, beyond_quotas, left_out_text, limited_texts
 from planner.model.shared_resources import Floats
 
 
@@ -33,6 +34,7 @@ def warnings(
     ends: Collection[str],
     *,
     relays: bool,
+    more: Iterable[OneMoreVm] = (),
 ) -> tuple[str, ...]:
     """Return which quotas hold a plan to fewer VMs than asked for, and what they must be.
 
@@ -42,6 +44,8 @@ def warnings(
         VMs of the plan by region.
     relays : bool
         Whether other regions than its ends may take part.
+    more : iterable of OneMoreVm
+        What the plan says of further VMs.
     """
     limited = {
         region: request.vms
@@ -49,6 +53,9 @@ def warnings(
         if region not in request.vms_in
         if count == most_vms(request, network, region) < request.vms
     }
+    # A place is a region, or a link of which both ends get one more.
+    places = dict.fromkeys(region for one in more for region in one.region.split(" -> "))
+    wider = {region: vms.get(region, 0) + 1 for region in places if region not in limited}
     left_out = [
         region
         for region in network.sites
@@ -58,5 +65,9 @@ def warnings(
     return (
         *beyond_quotas(network, vms),
         *limited_texts(network, limited),
+        *(
+            f"One more VM needs a larger quota: {text}"
+            for text in limited_texts(network, above_quotas(network, wider))
+        ),
         *left_out_text(left_out),
     )

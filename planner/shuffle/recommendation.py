@@ -63,6 +63,7 @@ def recommend_shuffle(
     equal = builder.equal_share()
     opened = builder.opened(chosen, network)
     vms = vms_by_region(search.problem.regions, chosen.vms)
+    more = builder.one_more_vm(chosen)
     relayed_share = float(chosen.links_gbit.sum() / search.volumes.sum()) - 1
     certain = 1.0 if search.direct and not chosen.relays else None
     plan = ShufflePlan(
@@ -91,12 +92,14 @@ def recommend_shuffle(
         gain_high=gain.high if gain else certain,
         probability=decision.gain.probability if decision.gain else None,
         bottlenecks=builder.bottlenecks(chosen),
-        one_more_vm=builder.one_more_vm(chosen),
+        one_more_vm=more,
         connections=opened.by_region,
         warnings=notes
         + links_that_take_turns(opened.by_region, request.connections)
         + opened.warnings(vms)
-        + quotas.warnings(request, network, vms, request.ends, relays=request.relays == "any"),
+        + quotas.warnings(
+            request, network, vms, request.ends, relays=request.relays == "any", more=more
+        ),
         measure_first=ramps(network, prices, builder.relayed_pairs(chosen), request.connections),
         frontier=builder.frontier() if request.frontier else (),
     )

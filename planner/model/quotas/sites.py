@@ -123,8 +123,13 @@ def request_for(site: Site, wanted: int) -> str:
 
 def beyond_quotas(network: Network, vms: Mapping[str, int]) -> list[str]:
     """Return where a plan takes more VMs than quotas allow, as its request states them."""
-    beyond = {r: count for r, count in vms.items() if network.sites[r].may_run(count) < count}
+    beyond = above_quotas(network, vms)
     return [f"Planned with more VMs, as asked: {text}" for text in limited_texts(network, beyond)]
+
+
+def above_quotas(network: Network, vms: Mapping[str, int]) -> dict[str, int]:
+    """Return those numbers of VMs by region that quotas do not allow."""
+    return {region: n for region, n in vms.items() if network.sites[region].may_run(n) < n}
 
 
 def left_out_text(regions: Iterable[str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -229,6 +230,16 @@ def test_numbers_stated_for_a_region_are_planned_and_warned_of() -> None:
     assert plan.vms[DST] == 4
     assert plan.warnings[0].startswith(f"Planned with more VMs, as asked: {DST} may run 2 VMs of ")
     assert "raise it to 128 for 4 VMs." in plan.warnings[0]
+
+
+@pytest.mark.parametrize("question", ["shuffle", "broadcast", "reduce"])
+def test_one_more_vm_than_a_quota_allows_names_it(question: str) -> None:
+    network, prices, _ = limited({SRC: (32, 0), OTHER: (32, 0), DST: (32, 0)})
+    plan = ASK[question](network, prices, 1)
+    said = json.dumps(plan.model_dump("json"))
+    assert re.search(r"(eastus|west-1|east-1) may (each )?run 1 VM of .* to 64 for 2 VMs\.", said)
+    free = ASK[question](NETWORK, prices, 1)
+    assert "may run" not in json.dumps(free.model_dump("json"))
 
 
 def test_relays_that_quotas_alone_rule_out_are_named() -> None:
