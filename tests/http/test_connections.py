@@ -73,7 +73,7 @@ def test_the_longest_idle_goes_first_and_health_checks_have_connections_of_their
 
 
 def test_lines_that_others_cause_are_sampled_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = iter([100.0] * 3 + [100.5] * 3 + [100.9] * 3 + [101.1] * 3)
+    clock = iter([100.0] * 4 + [100.5] * 4 + [100.9] * 4 + [101.1] * 4)
     monkeypatch.setattr("time.monotonic", lambda: next(clock))
     stream = io.StringIO()
     log = Log(stream)
@@ -81,10 +81,17 @@ def test_lines_that_others_cause_are_sampled_and_counted(monkeypatch: pytest.Mon
         log.sampled("connection closed", why="idle")
         log.sampled("other")
         log.request("id", "GET", "/", "", 429, 0.1, "127.0.0.1")
+        log.change("id", None, "127.0.0.1", "POST", "/", 401)
+        log.change("id", "ops", "127.0.0.1", "POST", "/", 200)
         log.request("id", "GET", "/", "", 200, 0.1, "127.0.0.1")
     log.flush()
     lines = [json.loads(line) for line in stream.getvalue().splitlines()]
-    for event, status in (("connection closed", None), ("other", None), ("request", 429)):
+    for event, status in (
+        ("connection closed", None),
+        ("other", None),
+        ("request", 429),
+        ("change", 401),
+    ):
         of_kind = [x for x in lines if (x["event"], x.get("status")) == (event, status)]
         assert [x.get("left_out") for x in of_kind] == [None, 2]
-    assert [x["status"] for x in lines if x["event"] == "request"].count(200) == 4
+    assert [x.get("status") for x in lines].count(200) == 8

@@ -15,6 +15,8 @@ import orjson
 FLUSH_AFTER_S = 0.2
 FLUSH_AT = 500
 SAMPLE_EVERY_S = 1.0
+REFUSALS = frozenset({401, 403, 421, 429})
+"""Statuses that anybody can cause at will, at no cost to the service but the log's."""
 
 
 class Log:
@@ -45,7 +47,7 @@ class Log:
         caller: object,
     ) -> None:
         """Log a request; its path only if the route has parameters."""
-        left_out = self._left_out(429) if status == 429 else 0
+        left_out = self._left_out(("request", status)) if status in REFUSALS else 0
         if left_out is None:
             return
         members: dict[str, Any] = {
@@ -72,6 +74,9 @@ class Log:
         status: int,
     ) -> None:
         """Log who changed something, or tried to, at once: this is what an audit reads."""
+        left_out = self._left_out(("change", status, token)) if status in REFUSALS else 0
+        if left_out is None:
+            return
         self.info(
             "change",
             request_id=request_id,
@@ -80,6 +85,7 @@ class Log:
             method=method,
             path=path,
             status=status,
+            **({"left_out": left_out} if left_out else {}),
         )
         self.flush()
 
