@@ -104,12 +104,16 @@ def undo_overlay(name: str | None = None) -> list[Path]:
         if not fitting:
             raise InputError("undo", "is no overlay", value=name, remedy=f"Known: {names}.")
         first = fitting[0]
-    undone = []
-    for path in reversed(in_force[first:]):
-        aside = path.parent / UNDONE
+    aside = in_force[0].parent / UNDONE
+    try:
         aside.mkdir(exist_ok=True)
-        undone.append(path.replace(aside / path.name))
-    _sync(in_force[0].parent)
+        undone = [path.replace(aside / path.name) for path in reversed(in_force[first:])]
+        _sync(aside.parent)
+    except OSError as error:
+        remedy = "Make the folder writable, or move the overlay away by hand."
+        raise InputError(
+            str(aside), f"can't be written ({error.strerror})", remedy=remedy
+        ) from None
     return undone
 
 

@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
+from planner.model.aliases import resolve_many
 from planner.model.catalogue import Catalogue
 from planner.model.errors import DataError, InputError
 from relayd.catalogue.faults import CatalogueFile
@@ -107,7 +108,7 @@ def _figures(
     options: argparse.Namespace, catalogue: Catalogue, layers: Sequence[CatalogueFile]
 ) -> int:
     found: list[_Statement] = []
-    for name in options.names:
+    for name in (one for named in options.names for one in _meant(named, catalogue)):
         of_name = list(_of(name, layers))
         if not of_name:
             remedy = "`relayd regions` and `relayd vm-types` list them."
@@ -123,6 +124,19 @@ def _figures(
     ]
     print(text.left_table(("entry", "field", "value", "as of", "file", "source"), rows))
     return 0
+
+
+def _meant(name: str, catalogue: Catalogue) -> list[str]:
+    """Return the ids that a name stands for; the name itself if it is not found to be one."""
+    if name in catalogue.regions or name in catalogue.vm_types:
+        return [name]
+    if types := [one for one in catalogue.vm_types if one.partition(":")[2] == name]:
+        return types
+    try:
+        known = list(catalogue.regions)
+        return sorted(resolve_many([name], catalogue, field="NAME", known=known).certain) or [name]
+    except InputError:
+        return [name]
 
 
 def _of(name: str, layers: Sequence[CatalogueFile]) -> Iterator[_Statement]:

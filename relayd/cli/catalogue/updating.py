@@ -44,7 +44,12 @@ def run(options: argparse.Namespace) -> int:
             raise InputError("--region", "is of no provider asked", value=region, remedy=remedy)
         regions[provider].append(name)
     most_s = parse_duration_s(options.timeout, "--timeout")
-    files = asyncio.run(_fetched(regions, options.url, most_s))
+    try:
+        files = asyncio.run(_fetched(regions, options.url, most_s))
+    except OSError as error:
+        problem = f"can't be written ({error.strerror})"
+        remedy = "Free some space or make it writable; nothing has changed."
+        raise InputError(str(overlay_folder()), problem, remedy=remedy) from None
     reading = read_prices(files)
     if options.dry_run:
         show_changes(reading, options)

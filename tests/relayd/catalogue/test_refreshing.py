@@ -128,6 +128,12 @@ def test_a_round_trip_leaves_plans_as_they_were(
         Path(f["file"]).name for f in figures
     }
 
+    assert main(["catalogue", "show", "Ireland", "m5.8xlarge"]) == 0
+    assert "region aws:eu-west-1" in (seen_names := capsys.readouterr().out)
+    assert "vm_type aws:m5.8xlarge" in seen_names
+    assert main(["catalogue", "show", "atlantis"]) == 2
+    assert "is no region" in capsys.readouterr().err
+
     assert main(["catalogue", "undo", "0001"]) == 0
     assert plan_ids() == before
     assert overlays_in_force() == []
