@@ -35,7 +35,7 @@ BUILT_IN = (
 )
 # Part of the digest: raise it when the same files have come to mean something else.
 SCHEMA_VERSION = 7
-_RULES = Path(__file__).with_name("schema.py")
+_RULES = [Path(__file__).with_name(f"{name}.py") for name in ("schema", "entries", "references")]
 _CACHES_KEPT = 8
 _LINES = ("vm_types", "vm_prices")
 
@@ -248,8 +248,9 @@ def _cache_folder() -> Path | None:
 
 def _cache_file(folder: Path, digest: str) -> Path:
     # What another version of the rules found valid may not be so by these.
-    rules = _RULES.stat()
-    return folder / f"catalogue-{digest}-{rules.st_mtime_ns:x}-{rules.st_size:x}.json"
+    rules = [file.stat() for file in _RULES]
+    newest, size = max(rule.st_mtime_ns for rule in rules), sum(rule.st_size for rule in rules)
+    return folder / f"catalogue-{digest}-{newest:x}-{size:x}.json"
 
 
 def _checksum(payload: bytes, digest: str) -> bytes:
