@@ -72,6 +72,8 @@ class Field(Generic[In, Out]):
         the command line does not have the field.
     label, group : str
         Of the field in a form, and of the part of the form.
+    unitless : str | None
+        Its name without a unit, under which Python callers may give a text: ``volume="1TB"``.
     aliases : tuple of str
         Other names under which a value is accepted.
     deprecated : bool
@@ -82,6 +84,7 @@ class Field(Generic[In, Out]):
     key: str
     option: str | None
     label: str
+    unitless: str | None
 
     def __init__(
         self,
@@ -111,6 +114,7 @@ class Field(Generic[In, Out]):
         spelled = "--" + plain.replace("_", "-")
         self.option = None if self.deprecated else self._option if self._option != "" else spelled
         self.label = self._label or plain.replace("_", " ").capitalize()
+        self.unitless = plain if plain != name else None
 
     if TYPE_CHECKING:
         # Attributes are in the instance's dictionary. These tell type checkers what a constructor

@@ -71,10 +71,19 @@ ASKED: dict[str, Callable[[AnyWan], Any]] = {
     "a volume and a deadline as text": lambda wan: wan.plan(
         SRC, DST, volume_gb="1TB", deadline_s="2h"
     ),
+    "the same without units in the names": lambda wan: wan.plan(  # type: ignore[call-arg]
+        SRC, DST, volume="1TB", deadline="2h"
+    ),
     "one rule given as a string": lambda wan: wan.plan(SRC, DST, avoid="provider:azure"),
 }
 REFUSED: dict[str, tuple[Callable[[AnyWan], Any], type[Exception], str]] = {
     "an unknown keyword": (lambda wan: wan.plan(SRC, DST, colour="red"), InputError, "colour"),  # type: ignore[call-arg]
+    "a number without a unit": (lambda wan: wan.plan(SRC, DST, volume=5), InputError, "volume"),  # type: ignore[call-arg]
+    "a volume given twice": (
+        lambda wan: wan.plan(SRC, DST, volume_gb=5, volume="1TB"),  # type: ignore[call-arg]
+        InputError,
+        "volume",
+    ),
     "more than the VMs carry": (
         lambda wan: wan.plan(SRC, DST, min_throughput_gbps=100),
         InfeasibleError,
