@@ -228,7 +228,7 @@ def content_of(catalogue: Catalogue) -> dict[str, Any]:
             ]
             for price in catalogue.egress_prices
         ],
-        "vcpu_quotas": [list(astuple(quota)) for quota in catalogue.vcpu_quotas],
+        "vcpu_quotas": [[*quota] for quota in catalogue.vcpu_quotas],
     }
 
 

@@ -56,7 +56,7 @@ def with_running(network: Network, vms: Mapping[str, int]) -> Network:
         return network
     sites = dict(network.sites)
     for region in limited:
-        quotas = (replace(quota, running=vms[region]) for quota in sites[region].quotas)
+        quotas = (quota._replace(running=vms[region]) for quota in sites[region].quotas)
         sites[region] = replace(sites[region], quotas=tuple(quotas))
     return network.with_(sites=sites)
 

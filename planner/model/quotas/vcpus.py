@@ -14,9 +14,9 @@ Which types count against a quota follows from its name where the provider's nam
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import takewhile
+from typing import NamedTuple
 
 MOST_VCPUS = 10_000_000
 PROVIDER_NAMES = {"aws": "AWS", "azure": "Azure", "gcp": "Google Cloud"}
@@ -37,17 +37,18 @@ _AWS = {
 }
 _AWS_CODES = {words.partition(" (")[0].lower(): code for code, (words, _) in _AWS.items()}
 _AWS_PREFIXES = {code: frozenset(prefixes.split()) for code, (_, prefixes) in _AWS.items()}
-_AWS_CODE = re.compile(r"\bL-[0-9A-F]{8}\b")
-_AWS_NAME = re.compile(r"running on-demand ([a-z ]+?)(?: \(.*\))? instances\b.*")
+# Not compiled here, so that starting takes no longer where nobody has quotas.
+_AWS_CODE = r"\bL-[0-9A-F]{8}\b"
+_AWS_NAME = r"running on-demand ([a-z ]+?)(?: \(.*\))? instances\b.*"
 _AZURE_TOTAL = {"cores", "totalregional"}
-_AZURE_FAMILY = re.compile(r"(?:standard|basic)[a-z0-9_]+family")
-_AZURE_TYPE = re.compile(r"([A-Z]+)\d+(?:-\d+)?([a-z]*)(?:_([A-Z]+\d+))?(?:_(v\d+))?")
-_GCP_SERIES = re.compile(r"([A-Z]\d+[A-Z]?)_CPUS")
+_AZURE_FAMILY = r"(?:standard|basic)[a-z0-9_]+family"
+_AZURE_TYPE = r"([A-Z]+)\d+(?:-\d+)?([a-z]*)(?:_([A-Z]+\d+))?(?:_(v\d+))?"
+_GCP_SERIES = r"([A-Z]\d+[A-Z]?)_CPUS"
 _GCP_SHARED = {"e2", "f1", "g1", "n1"}
 
 
-@dataclass(frozen=True, slots=True)
-class VcpuQuota:
+# Named tuples, which take less time to define than data classes: every plan loads this.
+class VcpuQuota(NamedTuple):
     """A limit on the vCPUs of some VM types, in each of some regions.
 
     Attributes
@@ -82,8 +83,7 @@ class VcpuQuota:
         return any(fnmatchcase(vm_type, p) or fnmatchcase(name, p) for p in patterns)
 
 
-@dataclass(frozen=True, slots=True)
-class VmQuota:
+class VmQuota(NamedTuple):
     """How many VMs of the type used at a site a quota leaves.
 
     Attributes
@@ -120,18 +120,18 @@ class VmQuota:
 
 def family_key(family: str) -> str | None:
     """Return what identifies a family however it is written; None where its types are not known."""
-    if (code := _AWS_CODE.search(family)) and code[0] in _AWS:
+    if (code := re.search(_AWS_CODE, family)) and code[0] in _AWS:
         return code[0]
     lower = family.strip().lower()
-    if named := _AWS_NAME.fullmatch(lower):
+    if named := re.fullmatch(_AWS_NAME, lower):
         return _AWS_CODES.get(named[1])
     joined = lower.replace(" ", "").removesuffix("vcpus")
     if joined in _AZURE_TOTAL:
         return "cores"
-    if _AZURE_FAMILY.fullmatch(joined):
+    if re.fullmatch(_AZURE_FAMILY, joined):
         return joined
     upper = family.strip().upper()
-    return upper if upper == "CPUS" or _GCP_SERIES.fullmatch(upper) else None
+    return upper if upper == "CPUS" or re.fullmatch(_GCP_SERIES, upper) else None
 
 
 def families_of(vm_type: str) -> set[str]:
@@ -150,7 +150,7 @@ def families_of(vm_type: str) -> set[str]:
 
 def _azure_family(name: str) -> str:
     """Return the family of a size: ``standardddsv5family`` of D32ds_v5."""
-    parts = _AZURE_TYPE.fullmatch(name)
+    parts = re.fullmatch(_AZURE_TYPE, name)
     if parts is None:
         return ""
     series, features, accelerator, version = (part or "" for part in parts.groups())
