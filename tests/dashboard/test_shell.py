@@ -112,6 +112,14 @@ def test_a_service_with_tokens_asks_for_one_and_a_stopped_one_is_said(
         shown.reload()
         shown.locator("table.matrix").wait_for()
         assert dialog.count() == 0
+        # The link that a first start prints does the same, and is not left in the address.
+        shown.evaluate("sessionStorage.clear()")
+        shown.goto(f"{service.url}/plan#token={token}")
+        shown.get_by_label("From").wait_for()
+        assert dialog.count() == 0
+        assert shown.url == f"{service.url}/plan"
+        shown.goto(f"{service.url}/")
+        shown.locator("table.matrix").wait_for()
         settle(shown)
         service.stop()
         shown.get_by_role("radio", name="RTT").check()

@@ -60,11 +60,11 @@ def _locations(options: argparse.Namespace) -> tuple[Location, list[Path]]:
 
 def _say_where(running: RunningService, first: FirstToken | None) -> None:
     if first is not None:
-        print(_about(first), file=sys.stderr, flush=True)
+        print(_about(first, running.url), file=sys.stderr, flush=True)
     print(f"relayd serves at {running.url} (documentation: {running.url}/docs)", flush=True)
 
 
-def _about(first: FirstToken) -> str:
+def _about(first: FirstToken, url: str) -> str:
     """Return how to use the token of a first start; a new one is shown here and never again."""
     use = f"export RELAYD_TOKEN={first.secret}"
     if not first.is_new:
@@ -79,7 +79,8 @@ def _about(first: FirstToken) -> str:
     )
     return (
         f"relayd: requests need a token. This one may do all, and is not shown again:\n  {use}\n"
-        f"{kept} The dashboard asks for it. `relayd token create` makes others."
+        f"{kept} The dashboard asks for it, or opens with it:\n  {url}/#token={first.secret}\n"
+        "`relayd token create` makes others."
     )
 
 

@@ -27,6 +27,13 @@ export function keepToken(given) {
   } catch {}
 }
 
+// The service's first start prints a link with a token after the #, which browsers send nowhere.
+const linked = new URLSearchParams(location.hash.slice(1)).get("token");
+if (linked) {
+  keepToken(linked);
+  history.replaceState(null, "", location.pathname + location.search);
+}
+
 let askForToken = null;
 // shell.js shows the dialog; one dialog answers all requests that wait.
 export function onUnauthorized(ask) {
