@@ -10,16 +10,15 @@ the law alone within 40 %.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import exp, isfinite, log
-from typing import TypeAlias
 
 import numpy as np
 
 from planner.model.baseline import aggregate_estimate, least_cap, within_cap
-from planner.model.estimate import Addresses, AddressKind, Estimate, Figures, Method, Origin, Prior
+from planner.model.estimate import AddressKind, Estimate, Figures, Method, Origin, Prior
 from planner.model.link import Site
 from planner.model.throughput import (
     UNKNOWN_MEMORY_YEARS,
@@ -62,9 +61,6 @@ USUAL_RTT_MS = Estimate(100.0, 100.0, 100.0)
 """Where no location is known: a law needs some distance."""
 LEAST_GBPS = 1e-6
 
-_Kind: TypeAlias = tuple[str, str, Addresses | None]
-"""Providers, and the kind of address."""
-
 
 @dataclass(frozen=True, slots=True)
 class AggregateTests:
@@ -105,7 +101,7 @@ def aggregate_tests(
                 value /= bundle_share_of_steady(rtt.expected, sample.duration_s)
             values.append((value, sample))
         origin = origin_of_samples(used, "measured", "median-of-samples")
-        law = law_of(*pair, origin.address)
+        law = law_of(*pair, "private" if origin.address == "private" else "public")
         figures = Figures(connections=most) if most else None
         first = used[0]
         short = not first.warmed_up and 0.0 < (first.duration_s or 0.0) <= SHORT_S
@@ -154,6 +150,8 @@ class MeasuredLaw:
     rtts_ms : mapping
     aggregates : mapping
         Measured, by link.
+    address : AddressKind
+        Over which all of these are.
     """
 
     def __init__(
@@ -162,40 +160,34 @@ class MeasuredLaw:
         typed: Mapping[str, Site],
         rtts_ms: Mapping[Pair, Estimate],
         aggregates: Mapping[Pair, Estimate],
+        address: AddressKind = "public",
     ) -> None:
+        self._address = address
         self._sites = sites
         self._typed = typed
         self._rtts_ms = rtts_ms
         self._aggregates = aggregates
-        self._ratios: dict[_Kind, dict[int, dict[Pair, float]]] = defaultdict(
+        self._ratios: dict[Pair, dict[int, dict[Pair, float]]] = defaultdict(
             lambda: defaultdict(dict)
         )
         self._laws: dict[Pair, Estimate | None] = {}
-        addresses: dict[Pair, Counter[Addresses | None]] = defaultdict(Counter)
         for (src, dst), estimate in aggregates.items():
-            address = estimate.origin.address
-            law = self._laws[src, dst] = self._law(src, dst, self._rtt(src, dst), address)
+            law = self._laws[src, dst] = self._law(src, dst, self._rtt(src, dst))
             if law is not None and law.origin.method == "provider-pair-law":
-                addresses[_providers(src, dst)][address] += 1
-                of_class = self._ratios[_kind(src, dst, address)][self._class(src, dst)]
+                of_class = self._ratios[_providers(src, dst)][self._class(src, dst)]
                 of_class[src, dst] = log(max(LEAST_RATIO, estimate.expected / law.expected))
-        self._usual_address = {
-            providers: max(counts, key=lambda kind: (counts[kind], kind or ""))
-            for providers, counts in addresses.items()
-        }
-        self._classes: dict[tuple[_Kind, int], ClassLaw] = {}
-        self._origins: dict[tuple[_Kind, int], Origin] = {}
+        self._classes: dict[tuple[Pair, int], ClassLaw] = {}
+        self._origins: dict[tuple[Pair, int], Origin] = {}
         self._near: dict[str, Mapping[str, float]] = {}
 
     def aggregate(self, src: str, dst: str, rtt_ms: Estimate) -> Estimate | None:
         """Return the saturated throughput to expect of a link, or None where nothing is known."""
-        address = self._usual_address.get(_providers(src, dst))
-        law = self._law(src, dst, rtt_ms, address)
-        links = self._links_of_class(src, dst, address)
+        law = self._law(src, dst, rtt_ms)
+        links = self._links_of_class(src, dst)
         if law is None or not links:
             return law
-        shift, spread = self._class_law(src, dst, address)
-        if sum(spread) >= NEIGHBOUR_FROM_SPREAD and (near := self._neighbours(src, dst, address)):
+        shift, spread = self._class_law(src, dst)
+        if sum(spread) >= NEIGHBOUR_FROM_SPREAD and (near := self._neighbours(src, dst)):
             # The law counts as one link right beside.
             weight = sum(near.values())
             shift += sum(w * (links[pair] - shift) for pair, w in near.items()) / (1 + weight)
@@ -203,7 +195,7 @@ class MeasuredLaw:
             spread = LawSpread(share * spread.below, share * spread.above)
             origin = self._origin("neighbouring-links", near)
         else:
-            key = (_kind(src, dst, address), self._class(src, dst))
+            key = (_providers(src, dst), self._class(src, dst))
             if key not in self._origins:
                 self._origins[key] = self._origin("shifted-law", links)
             origin = self._origins[key]
@@ -240,8 +232,7 @@ class MeasuredLaw:
 
     def _prior(self, pair: Pair, alone: Estimate) -> tuple[Prior, float]:
         """Return what would be believed of a measured link without its tests, and their noise."""
-        address = alone.origin.address
-        model = law_of(*pair, address)
+        model = law_of(*pair, self._address)
         law = self._laws[pair]
         if model is None or law is None:
             # Nothing but caps: what was measured, and as little sure as where nothing is known.
@@ -249,7 +240,7 @@ class MeasuredLaw:
             below, above = (exp(-UNKNOWN_SPREAD.below), exp(UNKNOWN_SPREAD.above))
             prior = Prior(middle * below, middle, middle * above, UNKNOWN_MEMORY_YEARS)
             return prior, UNKNOWN_NOISE
-        shifted = self._shifted(*pair, law, self._class_law(*pair, address), law.origin)
+        shifted = self._shifted(*pair, law, self._class_law(*pair), law.origin)
         bounds = (shifted.low, shifted.expected, shifted.high)
         return Prior(*bounds, model.memory_years), model.noise
 
@@ -257,28 +248,22 @@ class MeasuredLaw:
         cap = least_cap(self._sites[src], self._sites[dst])
         return within_cap(law.expected * exp(by.shift), by.spread, cap, origin)
 
-    def _law(
-        self, src: str, dst: str, rtt_ms: Estimate, address: Addresses | None
-    ) -> Estimate | None:
+    def _law(self, src: str, dst: str, rtt_ms: Estimate) -> Estimate | None:
         source, destination = self._sites[src], self._sites[dst]
         proportion = _proportion(source.egress_gbps.expected, self._typed[src].egress_gbps.expected)
-        kind: AddressKind = "private" if address == "private" else "public"
-        return aggregate_estimate(source, destination, rtt_ms, proportion, kind)
+        return aggregate_estimate(source, destination, rtt_ms, proportion, self._address)
 
     def links_behind(self, src: str, dst: str, estimate: Estimate) -> list[Pair]:
         """Return the measured links that shift the law for another, given what was made of it."""
-        address = self._usual_address.get(_providers(src, dst))
         if estimate.origin.method == "neighbouring-links":
-            return list(self._neighbours(src, dst, address))
+            return list(self._neighbours(src, dst))
         if estimate.origin.method != "shifted-law":
             return []
-        return list(self._links_of_class(src, dst, address))
+        return list(self._links_of_class(src, dst))
 
-    def _links_of_class(
-        self, src: str, dst: str, address: Addresses | None
-    ) -> Mapping[Pair, float]:
+    def _links_of_class(self, src: str, dst: str) -> Mapping[Pair, float]:
         """Return the links of a class of distance; where they are too few, of all classes."""
-        classes = self._ratios.get(_kind(src, dst, address), {})
+        classes = self._ratios.get(_providers(src, dst), {})
         links = classes.get(self._class(src, dst), {})
         if len(links) >= LEAST_LINKS:
             return links
@@ -287,12 +272,12 @@ class MeasuredLaw:
     def _origin(self, method: Method, links: Iterable[Pair]) -> Origin:
         return origin_of_many(method, [self._aggregates[pair].origin for pair in links])
 
-    def _class_law(self, src: str, dst: str, address: Addresses | None) -> ClassLaw:
+    def _class_law(self, src: str, dst: str) -> ClassLaw:
         """Return how links of the class of a link lie about their law."""
-        key = (_kind(src, dst, address), self._class(src, dst))
+        key = (_providers(src, dst), self._class(src, dst))
         if key not in self._classes:
             kind, number = key
-            model = law_of(src, dst, address)
+            model = law_of(src, dst, self._address)
             classes = self._ratios.get(kind, {})
             others = [
                 r for other, links in classes.items() if other != number for r in links.values()
@@ -304,9 +289,9 @@ class MeasuredLaw:
             )
         return self._classes[key]
 
-    def _neighbours(self, src: str, dst: str, address: Addresses | None) -> dict[Pair, float]:
+    def _neighbours(self, src: str, dst: str) -> dict[Pair, float]:
         """Return measured links whose ends are both near this link's, with their weights."""
-        links = self._links_of_class(src, dst, address)
+        links = self._links_of_class(src, dst)
         near_src, near_dst = self._nearby(src), self._nearby(dst)
         found = {}
         for pair in links:
@@ -341,7 +326,3 @@ def _proportion(found_gbps: float, of_type_gbps: float) -> float:
 
 def _providers(src: str, dst: str) -> Pair:
     return src.partition(":")[0], dst.partition(":")[0]
-
-
-def _kind(src: str, dst: str, address: Addresses | None) -> _Kind:
-    return *_providers(src, dst), address

@@ -72,6 +72,8 @@ def since_last_changes(
 ) -> Iterator[Sample]:
     """Yield the newest samples without those from before their link's last change of level.
 
+    Public and private addresses are links of their own.
+
     Parameters
     ----------
     samples, on_shift
@@ -80,24 +82,27 @@ def since_last_changes(
         Called with every sample that is left out.
     """
     for (_, _, metric), group in groupby(samples, lambda sample: sample[:3]):
-        newest: deque[Sample] = deque()
+        public: deque[Sample] = deque()
+        private: deque[Sample] = deque()
         for sample in group:
+            newest = private if sample.address == "private" else public
             newest.append(sample)
             if len(newest) > MOST_JUDGED:
                 on_old(newest.popleft())
-        since_s = float("-inf")
-        if metric in WITH_A_LEVEL and len(newest) > LEARNT_FROM:
-            for shift in _shifts(newest):
-                on_shift(shift)
-                since_s = shift.at_s
-        if metric in WITH_A_LEVEL:
-            shown = (s.measured_at_s for s in newest if s.new_level)
-            since_s = max(since_s, max(shown, default=since_s))
-        for sample in newest:
-            if sample.measured_at_s >= since_s:
-                yield sample
-            else:
-                on_old(sample)
+        for newest in (public, private):
+            since_s = float("-inf")
+            if metric in WITH_A_LEVEL and len(newest) > LEARNT_FROM:
+                for shift in _shifts(newest):
+                    on_shift(shift)
+                    since_s = shift.at_s
+            if metric in WITH_A_LEVEL:
+                shown = (s.measured_at_s for s in newest if s.new_level)
+                since_s = max(since_s, max(shown, default=since_s))
+            for sample in newest:
+                if sample.measured_at_s >= since_s:
+                    yield sample
+                else:
+                    on_old(sample)
 
 
 def _shifts(samples: Iterable[Sample]) -> Iterator[LinkShift]:

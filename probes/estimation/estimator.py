@@ -7,8 +7,8 @@ from math import inf
 
 from planner.model.baseline import baseline_site
 from planner.model.catalogue import Catalogue
-from planner.model.estimate import Estimate
-from planner.model.link import Link, limit_of
+from planner.model.estimate import AddressKind, Estimate
+from planner.model.link import Link, Site, limit_of
 from planner.model.network import Network, Snapshot
 from planner.model.throughput import LAW_CONNECTIONS
 from planner.model.units import MBPS_PER_GBPS
@@ -20,8 +20,9 @@ from probes.estimation.flows import (
     inferred_flow,
     measured_flows,
 )
+from probes.estimation.kinds import caps_joined, joined, with_caps_of
 from probes.estimation.round_trips import RTT_OF_NO_PLACE, loss_pct, round_trips_ms
-from probes.estimation.series import Samples
+from probes.estimation.series import Pair, Samples
 from probes.estimation.sites import with_caps, with_windows
 from probes.samples import Sample
 
@@ -52,10 +53,12 @@ class Estimator:
         self.chosen = dict(chosen)
         self._stated_gbps = dict(stated_gbps)
         self._samples = Samples()
+        self._private = Samples(self._samples)
 
     def add(self, samples: Iterable[Sample]) -> None:
         """Take in samples; those of one link and metric oldest first."""
-        self._samples.add(samples)
+        for sample in samples:
+            (self._private if sample.address == "private" else self._samples).add(sample)
 
     def add_votes(self, src: str, dst: str, src_vm: str, dst_vm: str, count: int) -> None:
         """Count throughput samples that are no longer there for the VM types that they name."""
@@ -64,29 +67,59 @@ class Estimator:
     @property
     def newest_s(self) -> float:
         """Time of the newest sample, seconds since 1970; 0 where there is none."""
-        return self._samples.newest_s
+        return max(self._samples.newest_s, self._private.newest_s)
 
     def network(self, snapshot: Snapshot) -> Network:
         """Return the graph of all catalogue regions and all measured ones."""
-        catalogue, samples = self.catalogue, self._samples
+        catalogue = self.catalogue
         names = [region.id for region in catalogue.regions.values() if region.baseline]
-        names += sorted(samples.regions().difference(names))
+        names += sorted((self._samples.regions() | self._private.regions()).difference(names))
         typed = {name: baseline_site(name, catalogue, self._vm_types(name)) for name in names}
-        rtts = round_trips_ms(names, samples, catalogue)
+        rtts = round_trips_ms(names, self._samples, catalogue)
+        sites, links = self._estimated(typed, self._samples, rtts, "public")
+        measured = self._private.regions()
+        if not measured:  # as most often
+            return Network(sites, links, snapshot)
+        ends = {name: site for name, site in sites.items() if name in measured}
+        for (src, dst), rtt in round_trips_ms(list(ends), self._private, catalogue).items():
+            if rtt.source != "baseline" or (src, dst) not in rtts:
+                rtts[src, dst] = rtt
+        own = self._private.pairs()
+        rtts = {
+            pair: rtt
+            for pair, rtt in rtts.items()
+            if pair in own or (measured.issuperset(pair) and _same_provider(*pair))
+        }
+        found, private = self._estimated(
+            with_caps_of(ends, "private"), self._private, rtts, "private"
+        )
+        sites = caps_joined(sites, found)
+        used, others = joined(links, private)
+        return Network(sites, used, snapshot, others=others)
+
+    def _estimated(
+        self,
+        typed: Mapping[str, Site],
+        samples: Samples,
+        rtts: Mapping[Pair, Estimate],
+        address: AddressKind,
+    ) -> tuple[dict[str, Site], dict[str, dict[str, Link]]]:
+        """Return sites and links over one kind of address, from samples of that kind."""
+        catalogue = self.catalogue
         flows = measured_flows(typed, samples, rtts)
         tests = aggregate_tests(typed, samples, rtts)
         alone = {pair: of_link.alone for pair, of_link in tests.items()}
         sites = with_caps(typed, samples, tests, self._stated_gbps, rtts, catalogue)
         sites = with_windows(sites, samples, rtts, catalogue)
         spreads = flow_spreads(flows, sites, rtts, catalogue)
-        law = MeasuredLaw(sites, typed, rtts, alone)
+        law = MeasuredLaw(sites, typed, rtts, alone, address)
         aggregates = law.measured(tests)
         saturated = saturated_links(typed, samples)
         tested = {end for pair in flows for end in pair}
         links: dict[str, dict[str, Link]] = {}
-        for src in names:
+        for src in typed:
             row: dict[str, Link] = {}
-            for dst in names:
+            for dst in typed:
                 pair = (src, dst)
                 rtt: Estimate | None = rtts.get(pair)
                 if rtt is None and (pair in aggregates or pair in flows):
@@ -114,9 +147,10 @@ class Estimator:
                     limit_of(
                         aggregate, sites[src], sites[dst], together, saturated=pair in saturated
                     ),
+                    address,
                 )
             links[src] = row
-        return Network(sites, links, snapshot)
+        return sites, links
 
     def _vm_types(self, region: str) -> Mapping[str, str]:
         """Return the VM type to assume in a region: stated, or named by most samples."""
@@ -124,3 +158,7 @@ class Estimator:
             return self.chosen
         voted = self._samples.vm_type(region, self.catalogue)
         return {region: voted} if voted else self.chosen
+
+
+def _same_provider(src: str, dst: str) -> bool:
+    return src.partition(":")[0] == dst.partition(":")[0]

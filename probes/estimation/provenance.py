@@ -15,10 +15,11 @@ from typing import Literal, TypeAlias
 
 from planner.model.baseline import baseline_site, flow_cap_gbps
 from planner.model.catalogue import Catalogue
-from planner.model.estimate import Estimate, Method, Origin
+from planner.model.estimate import AddressKind, Estimate, Method, Origin
 from planner.model.link import Link, Site
 from planner.model.network import Network
 from probes.estimation.aggregates import MeasuredLaw
+from probes.estimation.kinds import part_of, with_caps_of
 from probes.estimation.sites import most_calibrating_mbps
 from probes.samples import Metric
 
@@ -87,11 +88,16 @@ class Provenance:
     network : Network
         As it was estimated: neither widened for age nor with states of links laid over it.
     catalogue : Catalogue
+    address : AddressKind, optional
+        Over which all its links are; without it, links of both kinds may be in use.
     """
 
-    def __init__(self, network: Network, catalogue: Catalogue) -> None:
+    def __init__(
+        self, network: Network, catalogue: Catalogue, address: AddressKind | None = None
+    ) -> None:
         self._network = network
         self._catalogue = catalogue
+        self._address = address
 
     def of(self, src: str, dst: str) -> list[FigureProvenance]:
         """Return where each figure of a link and of the VMs at its ends comes from.
@@ -102,6 +108,9 @@ class Provenance:
             If nothing is known of the link.
         """
         link = self._network.link(src, dst)
+        if self._address is None and self._network.has_private_links:
+            part = part_of(self._network, link.address)
+            return Provenance(part, self._catalogue, link.address).of(src, dst)
         sender, receiver = self._network.sites[src], self._network.sites[dst]
         return [
             self._of_link(link, "rtt_ms", link.rtt_ms),
@@ -174,7 +183,9 @@ class Provenance:
             for link in network
             if link.aggregate_gbps.source == "measured"
         }
-        return MeasuredLaw(network.sites, typed, rtts, measured)
+        address = self._address or "public"
+        typed = with_caps_of(typed, address)
+        return MeasuredLaw(network.sites, typed, rtts, measured, address)
 
     def _of_vm(self, site: Site, quantity: Quantity, estimate: Estimate) -> FigureProvenance:
         kind, text, rests_on = _rule(estimate)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -33,19 +33,26 @@ class Series:
 
 
 class Samples:
-    """All samples of a graph, and which VM types they were taken with."""
+    """All samples of a graph, and which VM types they were taken with.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    beside : Samples, optional
+        Others, whose VM types count, too.
+    """
+
+    def __init__(self, beside: Samples | None = None) -> None:
         self._series: dict[str, dict[Pair, Series]] = defaultdict(lambda: defaultdict(Series))
-        self._vm_votes: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+        self._vm_votes: dict[str, dict[str, int]] = (
+            beside._vm_votes if beside else defaultdict(lambda: defaultdict(int))
+        )
 
-    def add(self, samples: Iterable[Sample]) -> None:
-        """Take in samples; those of one link and metric oldest first."""
-        for sample in samples:
-            self._series[sample.metric][sample.src, sample.dst].samples.append(sample)
-            if sample.metric in THROUGHPUT:
-                self._vm_votes[sample.src][sample.src_vm] += 1
-                self._vm_votes[sample.dst][sample.dst_vm] += 1
+    def add(self, sample: Sample) -> None:
+        """Take in a sample; those of one link and metric oldest first."""
+        self._series[sample.metric][sample.src, sample.dst].samples.append(sample)
+        if sample.metric in THROUGHPUT:
+            self._vm_votes[sample.src][sample.src_vm] += 1
+            self._vm_votes[sample.dst][sample.dst_vm] += 1
 
     def add_votes(self, src: str, dst: str, src_vm: str, dst_vm: str, count: int) -> None:
         """Count throughput samples that are no longer there for the VM types that they name."""
@@ -58,7 +65,11 @@ class Samples:
 
     def regions(self) -> set[str]:
         """Return the regions at either end of a sample."""
-        return {end for pairs in self._series.values() for pair in pairs for end in pair}
+        return {end for pair in self.pairs() for end in pair}
+
+    def pairs(self) -> set[Pair]:
+        """Return the links of which there are samples."""
+        return {pair for pairs in self._series.values() for pair in pairs}
 
     @property
     def newest_s(self) -> float:

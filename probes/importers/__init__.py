@@ -22,6 +22,7 @@ from probes.importers.detection import refuse_another
 from probes.importers.endpoints import stated
 from probes.importers.options import ImportedRow, ImportOptions
 from probes.importers.text import chunks
+from probes.samples import Sample
 
 __all__ = ["FORMATS", "ImportOptions", "ImportedRow", "read"]
 
@@ -76,7 +77,12 @@ def _read(format_name: str, stream: BinaryIO, options: ImportOptions) -> Iterato
     head = next(source)
     refuse_another(head[:65_536], format_name, options.name)
     reader = import_module(f"probes.importers.{_MODULES[format_name]}")
-    yield from cast("Iterator[ImportedRow]", reader.read(chain((head,), source), options))
+    rows = cast("Iterator[ImportedRow]", reader.read(chain((head,), source), options))
+    if options.address is None:
+        yield from rows
+        return
+    for row in rows:
+        yield row._replace(address=options.address) if isinstance(row, Sample) else row
 
 
 def _check_regions(format_name: str, options: ImportOptions) -> None:

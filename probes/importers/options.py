@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from planner.model.errors import InputError
+from planner.model.estimate import AddressKind
 from probes.samples import Sample, Skipped
 
 ImportedRow: TypeAlias = Sample | Skipped
@@ -34,6 +35,8 @@ class ImportOptions:
     force : bool
         Keep what is readable but not to be trusted: contaminated rows of a latency file, a last
         line that may be cut off, paced tests, tests of several hosts in one file.
+    address : AddressKind | None
+        Over which kind of address it was measured; no format says so itself.
     name : str
         What error messages call the file.
     """
@@ -47,6 +50,7 @@ class ImportOptions:
     duration_s: float | None = None
     tiers: tuple[str, ...] = ("PREMIUM",)
     force: bool = False
+    address: AddressKind | None = None
     name: str = "input"
 
     def start_s(self, found: float | None = None) -> float:

@@ -58,7 +58,10 @@ def make_snapshot(
         catalogue.digest,
         samples_through,
     )
-    saved = snapshot_of(store.snapshots.save(row, list(network), list(network.sites.values())))
+    others = [link for of_source in network.others.values() for link in of_source.values()]
+    saved = snapshot_of(
+        store.snapshots.save(row, list(network), list(network.sites.values()), others)
+    )
     Events(store.database).add("snapshot", saved.id, {"as_of": saved.as_of, "source": saved.source})
     return saved
 

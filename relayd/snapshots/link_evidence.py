@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from planner.model.catalogue import Catalogue
+from planner.model.estimate import AddressKind
 from planner.model.link import Site
 from planner.model.network import Network
 from probes.estimation.current_samples import MOST_JUDGED, since_last_changes
@@ -89,11 +90,12 @@ def evidence_of(
     through = 0
     if network.snapshot.source != "baseline":
         through = store.snapshots.get(network.snapshot.id).samples_through
+    address = network.link(src, dst).address
     return [
         FigureEvidence(
             origin,
             [
-                _used(store, series, network.sites, through)
+                _used(store, series, network.sites, through, address)
                 if number < MOST_LINKS_READ
                 else SeriesEvidence(series, [], [], was_read=False)
                 for number, series in enumerate(origin.series[:MOST_LINKS_NAMED])
@@ -105,7 +107,7 @@ def evidence_of(
 
 
 def _used(
-    store: Store, series: UsedSeries, sites: Mapping[str, Site], through: int
+    store: Store, series: UsedSeries, sites: Mapping[str, Site], through: int, address: AddressKind
 ) -> SeriesEvidence:
     """Leave out of a link's samples what the estimator leaves out, by its own functions."""
     newest, total = newest_samples(
@@ -114,6 +116,12 @@ def _used(
     by_identity = {id(stored.sample): stored for stored in newest}
     kept = Series()
     left_out: list[LeftOut] = []
+    of_kind = [s for s in newest if (s.sample.address == "private") == (address == "private")]
+    # Without pings over private addresses, those over public ones tell the round-trip time.
+    if of_kind and len(of_kind) < len(newest):
+        others = len(newest) - len(of_kind)
+        left_out.append(LeftOut("taken over the other kind of address", others))
+        newest, total = of_kind, total - others
     current = list(since_last_changes(stored.sample for stored in newest))
     if len(current) < len(newest):
         since = datetime.fromtimestamp(current[0].measured_at_s, UTC)

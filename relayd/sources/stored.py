@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -79,7 +80,11 @@ class StoreSource:
             links: dict[str, dict[str, Link]] = {region: {} for region in opened.stored_sites}
             for link in found:
                 links[link.src][link.dst] = link
-            network = Network(opened.stored_sites, links, opened.snapshot)
+            others: dict[str, dict[str, Link]] = {}
+            more = snapshots.others_between(name, *between) if between else snapshots.others(name)
+            for link in more:
+                others.setdefault(link.src, {})[link.dst] = link
+            network = Network(opened.stored_sites, links, opened.snapshot, others=others)
             # Regions that came to the catalogue after the snapshot was made.
             network = with_regions(network, self.catalogue, wanted, between)
         network = network.with_(link_states=opened.states, verified=opened.verified)
@@ -128,7 +133,10 @@ class _Opened:
         self.verified: Mapping[Pair, Verified] = {}
         if store and self.row:
             self.snapshot = snapshot_of(self.row)
-            self.stored_sites = {site.region: site for site in store.snapshots.sites(self.row.id)}
+            self.stored_sites = {
+                site.region: _of_today(site, catalogue)
+                for site in store.snapshots.sites(self.row.id)
+            }
         self.fleet = {
             region: vms
             for region, vms in fleet.items()
@@ -163,6 +171,12 @@ def _sites_of(path: Path | None, catalogue: Catalogue) -> Mapping[str, FleetSite
     from probes.fleet.sites import fleet_sites
 
     return fleet_sites(load_fleet(path), catalogue)
+
+
+def _of_today(site: Site, catalogue: Catalogue) -> Site:
+    """Return a stored site with what the catalogue alone says of it: its private network."""
+    named = catalogue.region(site.region).private_network
+    return replace(site, private_network=named) if named else site
 
 
 def _with_fleet(network: Network, catalogue: Catalogue, fleet: Mapping[str, FleetSite]) -> Network:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from planner.model.document import figures_as_json, figures_of
 from planner.model.errors import InputError
 from planner.model.estimate import Estimate, Figures, Origin, Prior
-from planner.model.link import LINK_FIGURES, SITE_FIGURES, Link, Site
+from planner.model.link import LINK_FIGURES, PRIVATE_CAPS, SITE_FIGURES, Link, Site
 from relayd.store.database import Database
 from relayd.store.failures import reason
 from relayd.store.regions import region_id
@@ -22,6 +22,7 @@ _PARTS = ("low", "expected", "high", "origin", "samples", "links", "newest_s", "
 # Of aggregates alone, in the order of Prior.
 _PRIOR = ("low", "expected", "high", "memory_years")
 _NO_PRIOR = (None,) * len(_PRIOR)
+_NO_ESTIMATE = (None,) * len(_PARTS)
 _PRIOR_COLUMNS = ", ".join(f"links.aggregate_gbps_prior_{part}" for part in _PRIOR)
 
 
@@ -39,12 +40,16 @@ _HEADS = (
 # itself, it reads the whole snapshot for the second half of _LINKS_BETWEEN. PostgreSQL has no such
 # hints.
 _HINTS = {
-    "sqlite": {"join": "CROSS JOIN", "by_destination": "INDEXED BY links_by_destination"},
-    "postgresql": {"join": "JOIN", "by_destination": ""},
+    "sqlite": {
+        "join": "CROSS JOIN",
+        "by_destination": "INDEXED BY links_by_destination",
+        "others_by_destination": "INDEXED BY other_links_by_destination",
+    },
+    "postgresql": {"join": "JOIN", "by_destination": "", "others_by_destination": ""},
 }
 _LINKS_OF = (
     f"SELECT src.name, dst.name, {_columns('links', LINK_FIGURES)}, "  # noqa: S608
-    f"links.loss_pct, links.limited_by, {_PRIOR_COLUMNS} FROM links {{index}} "
+    f"links.loss_pct, links.limited_by, links.address, {_PRIOR_COLUMNS} FROM links {{index}} "
     "{join} regions AS src ON src.id = links.src_id {join} regions AS dst "
     "ON dst.id = links.dst_id WHERE snapshot_key = :snapshot"
 )
@@ -55,11 +60,19 @@ _LINKS_BETWEEN = (
     + _LINKS_OF.replace("{index}", "{by_destination}")
     + " AND dst_id = :dst AND src_id <> :src"
 )
+# The same of links over the kind of address that is not in use, called as in these statements.
+_OTHERS, _OTHERS_BETWEEN = (
+    sql.replace("FROM links ", "FROM other_links AS links ").replace(
+        "{by_destination}", "{others_by_destination}"
+    )
+    for sql in (_LINKS, _LINKS_BETWEEN)
+)
 _ORIGINS = (
     "SELECT number, kind, method, address, figures FROM origins WHERE snapshot_key = :snapshot"
 )
 _SITES = (
-    f"SELECT regions.name, sites.vm_type, {_columns('sites', SITE_FIGURES)} "  # noqa: S608
+    "SELECT regions.name, sites.vm_type, "  # noqa: S608
+    f"{_columns('sites', (*SITE_FIGURES, *PRIVATE_CAPS))} "
     "FROM sites {join} regions ON regions.id = sites.region_id "
     "WHERE snapshot_key = :snapshot ORDER BY position"
 )
@@ -104,9 +117,19 @@ class Snapshots:
         return sql.format_map(_HINTS[self._database.engine])
 
     def save(
-        self, snapshot: SnapshotRow, links: Sequence[Link], sites: Sequence[Site]
+        self,
+        snapshot: SnapshotRow,
+        links: Sequence[Link],
+        sites: Sequence[Site],
+        others: Sequence[Link] = (),
     ) -> SnapshotRow:
         """Save a snapshot; return its row with the counts.
+
+        Parameters
+        ----------
+        snapshot, links, sites
+        others : sequence of Link
+            Over the kind of address that is not in use.
 
         Raises
         ------
@@ -137,23 +160,25 @@ class Snapshots:
                 )
                 numbers = _Numbers(database)
                 origins = _Origins()
-                database.insert(
-                    "links",
-                    [
-                        (
-                            key,
-                            numbers[link.src],
-                            numbers[link.dst],
-                            *origins.columns(link.rtt_ms),
-                            *origins.columns(link.per_flow_mbps),
-                            *origins.columns(link.aggregate_gbps),
-                            link.loss_pct,
-                            link.limited_by,
-                            *(link.aggregate_gbps.prior or _NO_PRIOR),
-                        )
-                        for link in links
-                    ],
-                )
+                for table, of_kind in (("links", links), ("other_links", others)):
+                    database.insert(
+                        table,
+                        [
+                            (
+                                key,
+                                numbers[link.src],
+                                numbers[link.dst],
+                                *origins.columns(link.rtt_ms),
+                                *origins.columns(link.per_flow_mbps),
+                                *origins.columns(link.aggregate_gbps),
+                                link.loss_pct,
+                                link.limited_by,
+                                *(link.aggregate_gbps.prior or _NO_PRIOR),
+                                link.address,
+                            )
+                            for link in of_kind
+                        ],
+                    )
                 database.insert(
                     "sites",
                     [
@@ -165,6 +190,8 @@ class Snapshots:
                             *origins.columns(site.egress_gbps),
                             *origins.columns(site.ingress_gbps),
                             *origins.columns(site.window_mb),
+                            *origins.columns_or_none(site.private_egress_gbps),
+                            *origins.columns_or_none(site.private_ingress_gbps),
                         )
                         for position, site in enumerate(sites)
                     ],
@@ -231,8 +258,15 @@ class Snapshots:
         InputError
             If there is no such snapshot.
         """
+        return self._all_links(snapshot_id, _LINKS)
+
+    def others(self, snapshot_id: str) -> Iterator[Link]:
+        """Yield the links over the kind of address that is not in use, where both are known."""
+        return self._all_links(snapshot_id, _OTHERS)
+
+    def _all_links(self, snapshot_id: str, sql: str) -> Iterator[Link]:
         key = self._key(snapshot_id)
-        rows = self._database.rows(self._hinted(_LINKS), {"snapshot": key})
+        rows = self._database.rows(self._hinted(sql), {"snapshot": key})
         return self._links_of(key, rows)
 
     def links_between(self, snapshot_id: str, src: str, dst: str) -> Sequence[Link]:
@@ -245,13 +279,20 @@ class Snapshots:
         InputError
             If there is no such snapshot.
         """
+        return self._all_between(snapshot_id, src, dst, _LINKS_BETWEEN)
+
+    def others_between(self, snapshot_id: str, src: str, dst: str) -> Sequence[Link]:
+        """Return the same of links over the kind of address that is not in use."""
+        return self._all_between(snapshot_id, src, dst, _OTHERS_BETWEEN)
+
+    def _all_between(self, snapshot_id: str, src: str, dst: str, sql: str) -> Sequence[Link]:
         key = self._key(snapshot_id)
         values: dict[str, object] = {"snapshot": key}
         # NULL for an unknown source would also hide the links into the destination.
         for end, name in (("src", src), ("dst", dst)):
             row = self._database.row("SELECT id FROM regions WHERE name = ?", (name,))
             values[end] = 0 if row is None else row[0]
-        rows = self._database.rows(self._hinted(_LINKS_BETWEEN), values)
+        rows = self._database.rows(self._hinted(sql), values)
         return list(self._links_of(key, rows))
 
     def sites(self, snapshot_id: str) -> Sequence[Site]:
@@ -270,7 +311,9 @@ class Snapshots:
                 row[1],
                 _estimate(origins, *row[2:10]),
                 _estimate(origins, *row[10:18]),
-                _estimate(origins, *row[18:]),
+                _estimate(origins, *row[18:26]),
+                private_egress_gbps=_estimate_or_none(origins, *row[26:34]),
+                private_ingress_gbps=_estimate_or_none(origins, *row[34:]),
             )
             for row in self._database.rows(self._hinted(_SITES), {"snapshot": key})
         ]
@@ -294,6 +337,7 @@ class Snapshots:
                     "INSERT INTO pruned_snapshots VALUES (?, ?)", (snapshot_id, time.time())
                 )
                 database.change("DELETE FROM links WHERE snapshot_key = ?", (key,))
+                database.change("DELETE FROM other_links WHERE snapshot_key = ?", (key,))
                 database.change("DELETE FROM sites WHERE snapshot_key = ?", (key,))
                 database.change("DELETE FROM origins WHERE snapshot_key = ?", (key,))
                 database.change("DELETE FROM snapshots WHERE key = ?", (key,))
@@ -307,8 +351,8 @@ class Snapshots:
                 row[1],
                 _estimate(origins, *row[2:10]),
                 _estimate(origins, *row[10:18]),
-                _fading(_estimate(origins, *row[18:26]), *row[28:]),
-                *row[26:28],
+                _fading(_estimate(origins, *row[18:26]), *row[29:]),
+                *row[26:29],
             )
 
     def _origins(self, key: int) -> dict[int, Origin]:
@@ -352,6 +396,10 @@ class _Origins:
         low, expected, high = estimate.low, estimate.expected, estimate.high
         return (low, expected, high, number, samples, links, newest_s, oldest_s)
 
+    def columns_or_none(self, estimate: Estimate | None) -> tuple[object, ...]:
+        """Return the same of an estimate that may be missing."""
+        return _NO_ESTIMATE if estimate is None else self.columns(estimate)
+
     def rows(self, key: int) -> list[tuple[object, ...]]:
         """Return them as rows of a snapshot."""
         return [
@@ -388,6 +436,12 @@ def _estimate(
         kind, method, *_, address, figures = origin
         origin = Origin(kind, method, samples, links, newest_s, oldest_s, address, figures)
     return Estimate(low, expected, high, origin)
+
+
+def _estimate_or_none(
+    origins: Mapping[int, Origin], low: float | None, *rest: Any
+) -> Estimate | None:
+    return None if low is None else _estimate(origins, low, *rest)
 
 
 def _fading(estimate: Estimate, low: float | None, *rest: float) -> Estimate:

@@ -107,6 +107,11 @@ def _import(parser: argparse.ArgumentParser) -> None:
         help="ISO 8601, for files without times (default: the file's modification time)",
     )
     parser.add_argument("--connections", metavar="N", help="if the file does not say")
+    parser.add_argument(
+        "--address",
+        choices=("public", "private"),
+        help="kind of address that it was measured over (without it, taken for public)",
+    )
     parser.add_argument("--duration", metavar="TIME", help="if the file does not say")
     parser.add_argument(
         "--tier",

@@ -96,6 +96,7 @@ def _import(
         duration_s=options.duration and parse_duration_s(options.duration, "--duration"),
         tiers=tuple(options.tier) or ("PREMIUM",),
         force=options.force,
+        address=options.address,
         name=path.name,
     )
     described = {
@@ -106,6 +107,7 @@ def _import(
         "measured_at_s": chosen.measured_at_s,
         "tiers": list(chosen.tiers),
         "force": chosen.force,
+        "address": chosen.address,
     }
     batch = Batch(path.name, options.format, digest, described)
     with path.open("rb") as stream:

@@ -6,6 +6,7 @@ import csv
 import json
 import random
 from collections import defaultdict
+from collections.abc import Iterable
 from itertools import product
 
 import pytest
@@ -446,19 +447,75 @@ def test_aggregates_held_out_are_predicted_better_than_by_the_law_alone() -> Non
 
 
 def test_an_origin_counts_its_samples_and_tells_their_times_and_addresses() -> None:
-    kinds: list[AddressKind] = ["private", "private", "public"]
+    kinds: list[AddressKind] = ["public", "public", "private"]
     pings = [
         sample(100.0 + n, "rtt_ms", at_s=WHEN_S + n)._replace(address=kind)
         for n, kind in enumerate(kinds)
     ]
-    found = link_of(*pings).rtt_ms.origin
-    assert found[:6] == ("measured", "median-of-samples", 3, 1, WHEN_S + 2, WHEN_S)
-    assert found.address == "both"
-    assert link_of(*pings[:2]).rtt_ms.origin.address == "private"
+    network = estimated(*pings)
+    found = network.link(SRC, DST).rtt_ms.origin
+    assert found[:6] == ("measured", "median-of-samples", 2, 1, WHEN_S + 1, WHEN_S)
+    assert found.address == "public"
+    over_private = network.others[SRC][DST].rtt_ms.origin
+    assert over_private[2:7] == (1, 1, WHEN_S + 2, WHEN_S + 2, "private")
     assert link_of(pings[0], sample(101.0, "rtt_ms")).rtt_ms.origin.address is None
-    back = estimated(*pings).link(DST, SRC).rtt_ms
+    back = network.link(DST, SRC).rtt_ms
     assert back.origin == found._replace(kind="inferred", method="opposite-direction")
     assert back.samples == 0
+
+
+GCP = ("gcp:us-east1", "gcp:europe-west1", "gcp:asia-east1")
+
+
+def over(address: AddressKind, mbps: float, pairs: Iterable[tuple[str, str]]) -> list[Sample]:
+    """Return pings and tests of 64 connections over a kind of address."""
+    return [
+        one._replace(address=address, warmed_up=True)
+        for src, dst in pairs
+        for one in (
+            sample(20.0, "rtt_ms", src, dst),
+            *(
+                sample(mbps + n, "aggregate_mbps", src, dst, connections=64, duration_s=60.0)
+                for n in (-5.0, 0.0, 5.0)
+            ),
+        )
+    ]
+
+
+def test_public_and_private_addresses_are_links_of_their_own() -> None:
+    pairs = [(GCP[0], GCP[1]), (GCP[1], GCP[2])]
+    public = over("public", 6800.0, [*pairs, (GCP[0], "aws:us-east-1")])
+    private = over("private", 28_000.0, pairs)
+    network = estimated(*public, *private)
+    link, other = network.link(*pairs[0]), network.others[pairs[0][0]][pairs[0][1]]
+    assert (link.address, other.address) == ("private", "public")
+    assert link.aggregate_gbps.expected == pytest.approx(28.0, rel=0.02)
+    assert other.aggregate_gbps.expected == pytest.approx(6.8, rel=0.02)
+    # What one VM sent over private addresses is above the cap of public ones, and says nothing of
+    # it; until kinds were told apart, all paths were promised the higher one.
+    site = network.sites[GCP[0]]
+    assert site.egress_gbps.expected == 7.0
+    assert site.egress("private").expected == 32.0
+    # The third pair was not measured: others of its regions were.
+    inferred = network.link(GCP[0], GCP[2])
+    assert inferred.address == "private"
+    assert inferred.aggregate_gbps.source == "inferred"
+    assert network.link(GCP[0], "gcp:us-west1").address == "public"
+    assert network.link(GCP[0], "aws:us-east-1").address == "public"
+
+
+@settings(max_examples=examples(10), deadline=None)
+@given(st.floats(100.0, 7000.0), st.floats(100.0, 30_000.0))
+def test_samples_of_one_kind_do_not_move_the_other(public_mbps: float, private_mbps: float) -> None:
+    pairs = [(GCP[0], GCP[1]), (GCP[1], GCP[2])]
+    public, private = over("public", public_mbps, pairs), over("private", private_mbps, pairs)
+    both = estimated(*public, *private)
+    for kind, alone in (("public", estimated(*public)), ("private", estimated(*private))):
+        for src, dst in pairs:
+            links = (both.link(src, dst), both.others[src][dst])
+            (link,) = (link for link in links if link.address == kind)
+            assert link == alone.link(src, dst)
+    assert both.sites[GCP[0]].egress_gbps == estimated(*public).sites[GCP[0]].egress_gbps
 
 
 def test_the_origin_of_an_inference_counts_the_links_behind_it() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,11 @@ import relayd
 from planner.model.baseline import baseline_network
 from planner.model.document import document_of, network_of
 from planner.model.estimate import WANTED_ADDRESSES, WantedAddresses
+from planner.model.network import Network
 from planner.model.throughput import AGGREGATE_LAWS, PRIVATE_LAWS
+from relayd.__main__ import main
 from relayd.catalogue.loading import load_catalogue
+from relayd.snapshots.link_evidence import FigureEvidence, evidence_of
 from relayd.sources.addresses import over_addresses
 from relayd.sources.memory import MemorySource
 from relayd.sources.wan import Wan
@@ -67,6 +71,48 @@ def test_a_plan_uses_the_kind_that_is_asked_for_and_names_it(
     assert direct.addresses == (address,)
     assert plan.direct.throughput_gbps == pytest.approx(gbps)
     assert plan.request["addresses"] == asked
+
+
+def imported(folder: Path) -> Path:
+    """Return a store with tests of one link over both kinds of address, made by importing them."""
+    db, when = folder / "relayd.db", time.strftime("%Y-%m-%d", time.gmtime())
+    for address, mbps in (("public", 6000), ("private", 25_000)):
+        file = folder / f"{address}.csv"
+        rows = [
+            f"{src},{dst},20,{mbps},64,60,{when}"
+            for src, dst in ((SRC, DST), (DST, SRC))
+            for _ in range(3)
+        ]
+        head = "src,dst,rtt_ms,aggregate_mbps,connections,duration_s,measured_at"
+        file.write_text("\n".join([head, *rows]) + "\n")
+        words = ["import", "csv", str(file), "--address", address, "--db", str(db)]
+        assert main(words) == 0
+    return db
+
+
+def test_a_store_keeps_what_was_measured_over_both_kinds(tmp_path: Path) -> None:
+    db = imported(tmp_path)
+    wan = relayd.open(db)
+    memory = Wan(MemorySource(wan.catalogue, network_of(document_of(wan.network))))
+    for asked in WANTED_ADDRESSES:
+        gbps = 6.0 if asked == "public" else 25.0
+        plan = wan.plan(SRC, DST, vms=1, objective="time", relays="none", addresses=asked)
+        assert plan.throughput_gbps == pytest.approx(gbps, rel=0.03), asked
+        assert plan.paths[0].addresses == ("public" if asked == "public" else "private",)
+        again = memory.plan(SRC, DST, vms=1, objective="time", relays="none", addresses=asked)
+        assert plan.plan_id == again.plan_id
+    site = wan.sites()[SRC]
+    assert site.egress_gbps.expected == 7.0  # whatever was sent over private addresses
+    assert site.egress("private").expected == 32.0
+    evidence = {figure.origin.quantity: figure for figure in evidence_in(db, wan, wan.network)}[
+        "aggregate_gbps"
+    ]
+    assert {stored.sample.value for stored in evidence.used[0].samples} == {25_000.0}
+
+
+def evidence_in(db: Path, wan: Wan, network: Network) -> list[FigureEvidence]:
+    with open_store(db, mode="read") as store:
+        return evidence_of(store, network, wan.catalogue, SRC, DST)
 
 
 def test_any_kind_leads_back_to_any_other() -> None:

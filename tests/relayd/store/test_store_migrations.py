@@ -36,7 +36,8 @@ WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000000
 SELECT i, hex(randomblob(100)) AS noise FROM n;
 """
 _ESTIMATE = "1, 1, 1, 0, 1, 1, NULL, NULL"
-_ORPHAN = f"INSERT INTO sites VALUES (9, 0, 7, '', {_ESTIMATE}, {_ESTIMATE}, {_ESTIMATE});"
+_SITE = ", ".join([_ESTIMATE] * 3 + ["NULL"] * 16)
+_ORPHAN = f"INSERT INTO sites VALUES (9, 0, 7, '', {_SITE});"
 
 
 @pytest.fixture
