@@ -62,6 +62,7 @@ def test_each_sample_is_kept_once_and_wrong_ones_are_told(store: Path) -> None:
     with served(store) as service:
         wrong: list[Any] = [
             {**SAMPLE, "src": "nowhere"},
+            {**SAMPLE, "src": "aws:invented-1"},
             {**SAMPLE, "dst": "aws:us-east-1"},
             {**SAMPLE, "metric": "speed"},
             {**SAMPLE, "value": -1},
@@ -79,6 +80,7 @@ def test_each_sample_is_kept_once_and_wrong_ones_are_told(store: Path) -> None:
         first = service.ask("POST", "/v1/samples", body).json
         assert (first["accepted"], first["duplicates"], first["rejected"]) == (2, 1, len(wrong))
         assert [told["row"] for told in first["rejections"]] == list(range(2, len(wrong) + 2))
+        assert "nobody has declared" in first["rejections"][1]["reason"]
         assert all(len(told["reason"]) > 5 for told in first["rejections"])
         again = service.ask("POST", "/v1/samples", body).json
         assert (again["accepted"], again["duplicates"], again["batch_id"]) == (0, 3, None)
@@ -101,6 +103,15 @@ def test_a_stream_is_read_line_by_line(store: Path) -> None:
         assert [rejection["row"] for rejection in told["rejections"]] == [3, 4, 5, 6, 7]
         empty = service.ask("POST", "/v1/samples", b"", LINES).json
         assert (empty["accepted"], empty["rejected"]) == (0, 0)
+
+
+def test_a_store_takes_so_many_ways_to_measure(store: Path) -> None:
+    with served(store, environment={"RELAYD_SERVE_MAX_SETUPS": "3"}) as service:
+        many = [{**SAMPLE, "value": 100 + n / 8, "tool": f"made up {n}"} for n in range(9)]
+        answer = service.ask("POST", "/v1/samples", lines(*many), LINES)
+        assert (answer.status, answer.json["kind"]) == (422, "input")
+        assert "than the 3 that" in answer.json["detail"]
+    assert stored(store) == [100.0]
 
 
 def test_a_stream_may_only_be_so_long(store: Path) -> None:

@@ -30,6 +30,10 @@ class Readiness(ResponseModel):
 
     status: Literal["ready", "not ready"]
     reasons: list[str] = Field(description="Why not; empty where ready.")
+    warnings: list[str] = Field(
+        description="What to look into though it is ready: snapshots that fail or are overdue, "
+        "since when and why."
+    )
     snapshot: Snapshot
     snapshot_age_s: float | None = Field(
         description="Since its newest sample; null for a baseline."

@@ -36,9 +36,11 @@ async def get_readyz(context: RequestContext) -> web.Response:
     most_s = service.settings.snapshot_max_age_s
     if most_s and (age_s is None or age_s > most_s):
         reasons.append(f"The newest snapshot is older than {most_s:g} s.")
+    warning = service.snapshots.warning()
     content = {
         "status": "not ready" if reasons else "ready",
         "reasons": reasons,
+        "warnings": [warning] if warning else [],
         "snapshot_age_s": age_s,
         "checked_at_s": time.time(),
         "watch": service.watcher.health(),
@@ -75,7 +77,8 @@ ROUTES = (
         "/readyz",
         get_readyz,
         "Check that it is ready",
-        description="503 with the reasons where not.",
+        description="503 with the reasons where not. It stays ready while snapshots fail, because "
+        "it answers from the last one; `warnings` say since when and why.",
         answer=Readiness,
         unlimited=True,
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from typing import Any, get_args
 
 from pydantic import ValidationError
@@ -28,6 +29,11 @@ _OF_ONE_VM = ("egress_cap_mbps", "ingress_cap_mbps")
 class SampleRows:
     """Collects the samples of one request.
 
+    Parameters
+    ----------
+    is_declared : callable
+        Whether a region is known to the operator; samples of others are rejected.
+
     Attributes
     ----------
     samples : list of Sample
@@ -36,7 +42,8 @@ class SampleRows:
         Row and reason of the first hundred.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, is_declared: Callable[[str], bool]) -> None:
+        self._is_declared = is_declared
         self.samples: list[Sample] = []
         self.rejected = 0
         self.rejections: list[dict[str, Any]] = []
@@ -82,6 +89,14 @@ class SampleRows:
         for field, name, found in (("src", given.src, src), ("dst", given.dst, dst)):
             if found is None:
                 raise InputError(field, "is not provider:region", value=name)
+            if not self._is_declared(found[0]):
+                raise InputError(
+                    field,
+                    "is a region that nobody has declared",
+                    value=name,
+                    remedy="The operator of the service declares regions: in a catalogue file, in "
+                    "its fleet file, or by `relayd import` on its store.",
+                )
         assert src
         assert dst
         if (src[0] == dst[0]) is not (given.metric in _OF_ONE_VM):

@@ -15,6 +15,7 @@ from relayd.http.responses.problems import ProblemError, invalid
 from relayd.http.route import NDJSON, RequestContext, Route
 from relayd.http.routes.sample_rows import SampleRows
 from relayd.store.samples.ingest import append
+from relayd.store.samples.writing import Limits
 
 ORIGIN = "service"
 
@@ -26,7 +27,10 @@ async def post_samples(context: RequestContext) -> web.Response:
     accepted = duplicates = 0
     batch_id = None
     if rows.samples:
-        report = await service.store.write(lambda store: append(store, rows.samples, ORIGIN))
+        limits = Limits(service.settings.max_regions, service.settings.max_setups)
+        report = await service.store.write(
+            lambda store: append(store, rows.samples, ORIGIN, limits=limits)
+        )
         accepted, duplicates, batch_id = report.accepted, report.duplicates, report.batch_id
     service.metrics.ingested(accepted=accepted, duplicates=duplicates, rejected=rows.rejected)
     if accepted:
@@ -51,7 +55,7 @@ async def post_samples(context: RequestContext) -> web.Response:
 
 async def _rows(context: RequestContext) -> SampleRows:
     settings, request = context.service.settings, context.request
-    rows = SampleRows()
+    rows = SampleRows(context.service.is_declared)
     if check_media_type(request, (JSON, NDJSON)) == JSON:
         content = await read_bytes(request, int(settings.body_mb * 1e6), settings.read_timeout_s)
         await asyncio.to_thread(_read_document, content, rows)
@@ -85,7 +89,8 @@ ROUTES = (
         "ingest",
         "Samples in one JSON document, or one a line (NDJSON) as a stream. A sample that is there "
         "already is a duplicate, so sending again after a lost answer is safe. All samples of a "
-        "request are stored together; wrong ones are rejected with their reasons.",
+        "request are stored together; wrong ones, and those of regions that the operator has not "
+        "declared, are rejected with their reasons.",
         body=SamplesGiven,
         example={
             "samples": [

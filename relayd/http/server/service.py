@@ -7,12 +7,14 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
 from planner.model.errors import RelaydError
 from planner.model.link_states import LinkState, Pair, still_believed
 from planner.model.network import Network
+from relayd.http.campaigns.fleet_file import fleet_of
 from relayd.http.campaigns.supervisor import CampaignSupervisor
 from relayd.http.middleware.access import Access
 from relayd.http.middleware.logs import Log
@@ -89,7 +91,7 @@ class Service:
         self._tasks: list[asyncio.Task[None]] = []
         self.events = EventStream(self.store)
         self.workers = Workers(settings.workers or os.cpu_count() or 1, settings.answer_limit_s)
-        self._snapshot_maker = SnapshotMaker(self.workers, db, settings.snapshot_every_s, log)
+        self.snapshots = SnapshotMaker(self.workers, db, settings.snapshot_every_s, log)
 
     @property
     def current(self) -> Current:
@@ -119,9 +121,11 @@ class Service:
         await self._read()
         await self.workers.warm(self.current.version)
         self._add_gauges()
+        if state.last_sample_id > (state.latest.samples_through if state.latest else 0):
+            self.snapshots.want()  # it ended before it could make one
         for work in (
             self._refresh_forever(),
-            self._snapshot_maker.run(lambda: self.current.version),
+            self.snapshots.run(lambda: self.current.version),
             self.watcher.run(),
         ):
             self._tasks.append(asyncio.create_task(work))
@@ -136,7 +140,24 @@ class Service:
 
     def has_new_samples(self) -> None:
         """Ask for a snapshot, because samples came."""
-        self._snapshot_maker.want()
+        self.snapshots.want()
+
+    def is_declared(self, region: str) -> bool:
+        """Return whether the catalogue, the snapshot or the fleet file has a region.
+
+        Samples may only be sent of these; the operator's imports reach the snapshot.
+        """
+        known = region in self.current.catalogue.regions or region in self.current.network.sites
+        return known or region in self._fleet_regions
+
+    @cached_property
+    def _fleet_regions(self) -> frozenset[str]:
+        if self.settings.fleet is None:
+            return frozenset()
+        try:
+            return frozenset(host.region for host in fleet_of(self.settings.fleet))
+        except ProblemError:  # it is in the log
+            return frozenset()
 
     async def begin_shutdown(self) -> None:
         """Say that the service is stopping, and end streams that never end by themselves."""
@@ -227,6 +248,16 @@ class Service:
             "Age of the newest sample that answers rest on.",
             lambda: nothing if (age := self.snapshot_age_s()) is None else age,
         )
+        add(
+            "snapshot_waiting_seconds",
+            "How long new samples have waited for a snapshot.",
+            self.snapshots.waiting_s,
+        )
+        add(
+            "snapshot_failures",
+            "Snapshots that failed since the service began.",
+            lambda: self.snapshots.failures,
+        )
         add("plan_cache_bytes", "Memory of cached answers.", lambda: self.current.plans.used_bytes)
         add("plan_cache_entries", "Cached answers.", lambda: len(self.current.plans))
         add("worker_queue", "Questions that wait or run in workers.", lambda: self.workers.waiting)
@@ -243,6 +274,7 @@ class _State(NamedTuple):
     tokens: list[Token]
     link_states: Mapping[Pair, LinkState]
     verification: int
+    last_sample_id: int
 
 
 def _state(store: Store) -> _State:
@@ -251,4 +283,5 @@ def _state(store: Store) -> _State:
         Tokens(store.database).list(),
         LinkStates(store.database).now(time.time()),
         Verifications(store.database).last_id(),
+        store.samples.last_id(),
     )

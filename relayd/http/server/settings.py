@@ -14,6 +14,7 @@ from typing import Any
 from planner.model.errors import InputError
 from planner.model.units import parse_duration_s
 from relayd.store.location import is_loopback
+from relayd.store.samples.writing import LIMITS
 from relayd.store.tokens import Token
 from relayd.watch.settings import LEAST_INTERVAL_S, MOST_INTERVAL_S, QuietHours, WatchOptions
 from relayd.watch.webhook import Webhook
@@ -30,6 +31,8 @@ _RANGES: dict[str, tuple[float, float]] = {
     "body_mb": (0.001, 1000),
     "samples_mb": (0.001, 10_000),
     "batch_items": (1, 100_000),
+    "max_regions": (2, 10_000),
+    "max_setups": (1, 1e6),
     "read_timeout_s": (0.1, 3600),
     "stream_timeout_s": (0.1, 86_400),
     "idle_timeout_s": (1, 86_400),
@@ -75,6 +78,9 @@ class ServiceSettings:
         Largest body of samples.
     batch_items : int
         Most plans in a batch.
+    max_regions, max_setups : int
+        Most regions, and most combinations of tool, zones and VM types, that samples sent to the
+        service may bring the store to.
     read_timeout_s, idle_timeout_s : float
         Longest time to send a request's body; and until a request begins.
     stream_timeout_s : float
@@ -128,6 +134,8 @@ class ServiceSettings:
     body_mb: float = 1.0
     samples_mb: float = 32.0
     batch_items: int = 1000
+    max_regions: int = LIMITS.regions
+    max_setups: int = LIMITS.setups
     read_timeout_s: float = 15.0
     stream_timeout_s: float = 60.0
     idle_timeout_s: float = 75.0

@@ -1,4 +1,4 @@
-"""Makes snapshots of new samples at intervals."""
+"""Makes snapshots of new samples at intervals, and says what keeps it from that."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from collections.abc import Callable
 
 from planner.model.errors import RelaydError
 from relayd.http.middleware.logs import Log
-from relayd.http.responses.problems import ProblemError
+from relayd.http.responses.problems import ProblemError, problem_of
 from relayd.http.server.memory import release_memory
 from relayd.http.server.workers import Workers
 from relayd.sources.wan import Wan
 from relayd.store import Location
+from relayd.times import utc_text
 
 FIRST_AFTER_S = 1.0
 """Samples seldom come alone: wait for those that come with them."""
+LIMIT_S = 600.0
+"""Longest time for one snapshot; somebody waits for an answer, nobody for this."""
 
 
 class SnapshotMaker:
@@ -29,6 +32,11 @@ class SnapshotMaker:
         The store.
     every_s : float
         0 for never: somebody else makes them.
+
+    Attributes
+    ----------
+    failures : int
+        Attempts that failed since the service began.
     """
 
     def __init__(self, workers: Workers, path: Location, every_s: float, log: Log) -> None:
@@ -37,10 +45,33 @@ class SnapshotMaker:
         self._every_s = every_s
         self._log = log
         self._wanted = asyncio.Event()
+        self._wanted_at_s: float | None = None
+        self._problem = ""
+        self._failing_since_s = 0.0
+        self.failures = 0
 
     def want(self) -> None:
         """Ask for a snapshot: there are new samples."""
+        if self._wanted_at_s is None:
+            self._wanted_at_s = time.time()
         self._wanted.set()
+
+    def waiting_s(self) -> float:
+        """Return for how long the first of the new samples has waited; 0 where none has."""
+        if self._wanted_at_s is None or not self._every_s:
+            return 0.0
+        return max(0.0, time.time() - self._wanted_at_s)
+
+    def warning(self) -> str | None:
+        """Return since when snapshots fail and why, or since when one is overdue."""
+        if self._problem:
+            return f"Snapshots fail since {utc_text(self._failing_since_s)}: {self._problem}"
+        if self._wanted_at_s and self.waiting_s() > self._every_s + LIMIT_S:
+            return (
+                f"New samples wait for a snapshot since {utc_text(self._wanted_at_s)}, longer than "
+                "one takes."
+            )
+        return None
 
     async def run(self, version: Callable[[], str]) -> None:
         """Make snapshots as they are wanted, for ever."""
@@ -48,16 +79,29 @@ class SnapshotMaker:
             await self._wanted.wait()
             await asyncio.sleep(FIRST_AFTER_S)
             self._wanted.clear()
-            began_s = time.monotonic()
+            began_at_s, began_s = time.time(), time.monotonic()
             try:
-                name = await self._workers.ask(version(), make, self._path)
+                name = await self._workers.ask(version(), make, self._path, limit_s=LIMIT_S)
+                self._problem = ""
+                self._wanted_at_s = began_at_s if self._wanted.is_set() else None
                 self._log.info(
                     "made snapshot", snapshot=name, seconds=round(time.monotonic() - began_s, 3)
                 )
-            except (RelaydError, ProblemError) as error:
+            except Exception as error:  # noqa: BLE001 - the next attempt may go well
                 self._wanted.set()  # again, later
-                self._log.warning("snapshot", problem=str(error))
+                self._note(error)
             await asyncio.sleep(self._every_s)
+
+    def _note(self, error: Exception) -> None:
+        if not self._problem:
+            self._failing_since_s = time.time()
+        # As a client may read it: without paths.
+        self._problem = str(problem_of(error))
+        self.failures += 1
+        if isinstance(error, RelaydError | ProblemError):
+            self._log.warning("snapshot", problem=str(error))
+        else:
+            self._log.error("fault", error)
 
 
 def make(wan: Wan, path: Location) -> str | None:

@@ -79,8 +79,14 @@ class Workers:
         # Each sleeps, so that none answers for another.
         await asyncio.gather(*(self.ask(version, _nap, 0.2) for _ in range(self.count)))
 
-    async def ask(self, version: str, question: Callable[..., T], *arguments: Any) -> T:
-        """Answer ``question(wan, *arguments)`` in a worker.
+    async def ask(
+        self,
+        version: str,
+        question: Callable[..., T],
+        *arguments: Any,
+        limit_s: float | None = None,
+    ) -> T:
+        """Answer ``question(wan, *arguments)`` in a worker, within another time if one is given.
 
         Raises
         ------
@@ -94,9 +100,10 @@ class Workers:
             raise _unavailable("The snapshot has changed several times since this was asked.")
         self.waiting += 1
         pool = self._pool
+        limit_s = limit_s or self._limit_s
         try:
             answer = await asyncio.get_running_loop().run_in_executor(
-                pool, _answer, str(self._written[version]), self._limit_s, question, arguments
+                pool, _answer, str(self._written[version]), limit_s, question, arguments
             )
         except BrokenProcessPool:
             if pool is self._pool:  # the first to notice
@@ -108,7 +115,7 @@ class Workers:
             raise ProblemError(
                 503,
                 "timeout",
-                f"The answer took longer than the {self._limit_s:g} s that one may take. Ask for "
+                f"The answer took longer than the {limit_s:g} s that one may take. Ask for "
                 "less at a time.",
             ) from None
         finally:

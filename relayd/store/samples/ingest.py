@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from probes.samples import Sample, Skipped
 from relayd.store.opening import Store
-from relayd.store.samples.writing import SampleWriter
+from relayd.store.samples.writing import LIMITS, Limits, SampleWriter
 from relayd.version import __version__
 
 _CHUNK = 20_000
@@ -75,6 +75,7 @@ def ingest(
     rows: Iterable[Sample | Skipped],
     *,
     progress: Callable[[int], None] | None = None,
+    limits: Limits = LIMITS,
 ) -> ImportReport:
     """Store the samples that an importer yields: all of them, or none.
 
@@ -88,13 +89,15 @@ def ingest(
         May raise, and then nothing is stored.
     progress : callable, optional
         Called now and then with the number of samples and skipped rows so far.
+    limits : Limits, optional
+        How many names the store may come to hold.
 
     Raises
     ------
     StoreError
         If the database can't take them.
     InputError
-        If a sample has a value that no measurement can have.
+        If a sample has a value that no measurement can have, or names beyond the limits.
     """
     import json
 
@@ -111,6 +114,7 @@ def ingest(
             options=json.dumps(dict(batch.options), sort_keys=True),
             relayd_version=__version__,
             imported_at_s=time.time(),
+            limits=limits,
         )
         while chunk := list(islice(source, _CHUNK)):
             if len(chunk) == _CHUNK and seen == 0:
@@ -137,9 +141,11 @@ def ingest(
     )
 
 
-def append(store: Store, samples: Sequence[Sample], origin: str = "live") -> ImportReport:
+def append(
+    store: Store, samples: Sequence[Sample], origin: str = "live", *, limits: Limits = LIMITS
+) -> ImportReport:
     """Store a few samples as they are measured; they are on disk when this returns."""
-    return ingest(store, Batch(origin, "live"), samples)
+    return ingest(store, Batch(origin, "live"), samples, limits=limits)
 
 
 def content_digest(path: Path) -> str:

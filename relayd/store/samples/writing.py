@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from hashlib import blake2b
-from typing import TypeAlias, get_args
+from typing import NamedTuple, TypeAlias, get_args
 
 from planner.model.errors import InputError
 from planner.model.estimate import AddressKind
@@ -37,6 +37,24 @@ _Row: TypeAlias = tuple[
 _Setup: TypeAlias = tuple[str, str, str, str, str]
 
 
+class Limits(NamedTuple):
+    """How many names a store may hold: each takes memory and time for ever.
+
+    Attributes
+    ----------
+    regions : int
+        A snapshot has a link for each pair of them.
+    setups : int
+        Tools, zones and VM types that samples were taken with, in all combinations.
+    """
+
+    regions: int = 1_000
+    setups: int = 50_000
+
+
+LIMITS = Limits()
+
+
 class SampleWriter:
     """Adds samples of one batch; lives inside one transaction.
 
@@ -54,7 +72,9 @@ class SampleWriter:
         options: str,
         relayd_version: str,
         imported_at_s: float,
+        limits: Limits = LIMITS,
     ) -> None:
+        self._limits = limits
         self._database = database
         self._last_id = StoredSamples(database).last_id()
         self.batch_id = database.change(
@@ -144,6 +164,13 @@ class SampleWriter:
 
     def _new_region(self, name: str) -> int:
         _refuse_nul(name)
+        if len(self._regions) >= self._limits.regions:
+            raise InputError(
+                "region",
+                f"would be one more than the {self._limits.regions} that the store may hold",
+                value=name,
+                remedy="Nothing of the batch was stored. Check its regions; start another store.",
+            )
         number = region_id(self._database, name)
         self._regions[name] = number
         return number
@@ -159,6 +186,15 @@ class SampleWriter:
 
     def _new_setup(self, setup: _Setup) -> int:
         _refuse_nul(*setup)
+        if len(self._setups) >= self._limits.setups:
+            raise InputError(
+                "tool, zones and VM types",
+                f"would be one more way to measure than the {self._limits.setups} that the store "
+                "may hold",
+                value=" ".join(filter(None, setup)),
+                remedy="Nothing of the batch was stored. Use few names of tools, zones and VM "
+                "types.",
+            )
         number = self._database.change(
             "INSERT INTO setups (tool, src_zone, dst_zone, src_vm, dst_vm) "
             "VALUES (?, ?, ?, ?, ?) RETURNING id",
