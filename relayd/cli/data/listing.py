@@ -67,7 +67,7 @@ def links(options: argparse.Namespace) -> int:
     now_s = time.time()
     rows = [
         (
-            f"{link.src} -> {link.dst}",
+            f"{link.src} -> {link.dst}" + (" (private)" if link.address == "private" else ""),
             f"{link.rtt_ms.expected:.1f}",
             f"{link.per_flow_mbps.expected:.0f}",
             f"{link.aggregate_gbps.expected:.2f}",

@@ -90,7 +90,9 @@ def imported(folder: Path) -> Path:
     return db
 
 
-def test_a_store_keeps_what_was_measured_over_both_kinds(tmp_path: Path) -> None:
+def test_a_store_keeps_what_was_measured_over_both_kinds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     db = imported(tmp_path)
     wan = relayd.open(db)
     memory = Wan(MemorySource(wan.catalogue, network_of(document_of(wan.network))))
@@ -101,6 +103,11 @@ def test_a_store_keeps_what_was_measured_over_both_kinds(tmp_path: Path) -> None
         assert plan.paths[0].addresses == ("public" if asked == "public" else "private",)
         again = memory.plan(SRC, DST, vms=1, objective="time", relays="none", addresses=asked)
         assert plan.plan_id == again.plan_id
+    capsys.readouterr()
+    assert main(["links", "--src", SRC, "--db", str(db)]) == 0
+    shown = capsys.readouterr().out
+    assert f"{SRC} -> {DST} (private)" in shown
+    assert shown.count("(private)") == 1
     site = wan.sites()[SRC]
     assert site.egress_gbps.expected == 7.0  # whatever was sent over private addresses
     assert site.egress("private").expected == 32.0

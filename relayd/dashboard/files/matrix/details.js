@@ -107,6 +107,7 @@ export class Details {
       ["Aggregate", said(link.aggregate_gbps, gbps)],
       ["RTT", said(link.rtt_ms, ms)],
       ["Loss", link.loss_pct === null ? UNKNOWN : percent(link.loss_pct)],
+      ...(link.address === "private" ? [["Addresses", "private"]] : []),
     ]));
   }
 }

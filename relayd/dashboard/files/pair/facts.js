@@ -34,6 +34,7 @@ export function lead(there, back) {
         : `That is ${Math.round(share * 100)} % of ${end} (${gbps(cap)}): the path between holds it back, and a relay may help.`);
     }
   }
+  if (link.address === "private") said.push("These VMs reach each other over private addresses.");
   const other = back?.link;
   if (other && saturating(other) !== null && connections !== null) {
     const ratio = link.aggregate_gbps.expected / other.aggregate_gbps.expected;

@@ -5,12 +5,18 @@ import { ago, duration, figure, ms, percent, perGb, rate, times, usd } from "../
 import { pairLink } from "../shared/pairs.js";
 import { AGGREGATE, chosenOption, hasDirect, pathLinks, relaysOf } from "./figures.js";
 
+function privateNote({ addresses }) {
+  const count = addresses.filter((kind) => kind === "private").length;
+  if (count === 0) return null;
+  return element("small", { class: "muted" }, count === addresses.length ? " over private addresses" : " over private and public addresses");
+}
+
 export function paths(plan) {
   const columns = [
     {
       title: "Path",
       value: (path) => path.regions.join(" "),
-      shown: (path) => element("span", {}, pathLinks(path.regions)),
+      shown: (path) => element("span", {}, pathLinks(path.regions), privateNote(path)),
     },
     {
       title: "Throughput",
