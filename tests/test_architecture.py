@@ -104,6 +104,12 @@ DEFERRED = {
     },
     "relayd.cli.data.backtest": {"relayd.backtesting.running"},
     "relayd.cli.options": {"relayd.sources.mirror"},
+    "relayd.cli.parser": {
+        "relayd.cli.catalogue.commands",
+        "relayd.cli.data.commands",
+        "relayd.cli.measuring.commands",
+        "relayd.cli.serving.commands",
+    },
     "relayd.cli.questions.asking": {"relayd.cli.questions.reading"},
     "relayd.cli.questions.plan": {"relayd.emitting.formats"},
     "relayd.client.answers": {"relayd.tables.matrices"},

@@ -73,7 +73,7 @@ class Field(Generic[In, Out]):
     label, group : str
         Of the field in a form, and of the part of the form.
     unitless : str | None
-        Its name without a unit, under which Python callers may give a text: ``volume="1TB"``.
+        Its name without a unit, under which a text with one is accepted: ``volume="1TB"``.
     aliases : tuple of str
         Other names under which a value is accepted.
     deprecated : bool
@@ -238,7 +238,7 @@ class Specified:
             for name, value in keywords.items():
                 field = self._known.get(name)
                 if field is None:
-                    raise unknown_field(name, self._fields)
+                    field = _of_text_with_unit(name, value, self._fields)
                 if field.name in found:
                     raise InputError(field.key, "is given twice", value=value)
                 found[field.name] = field.read(value)
@@ -322,6 +322,19 @@ def specified(cls: type[S]) -> type[S]:
 def fields_of(request: type[Specified]) -> Mapping[str, Field[Any, Any]]:
     """Return the fields of a specified class by name: its own first, then those it inherits."""
     return request._fields
+
+
+def _of_text_with_unit(
+    given: str, value: object, known: Mapping[str, Field[Any, Any]]
+) -> Field[Any, Any]:
+    """Return the field whose name without a unit is given; the value says the unit."""
+    found = next((field for field in known.values() if field.unitless == given), None)
+    if found is None:
+        raise unknown_field(given, known)
+    if not isinstance(value, str):
+        remedy = f"Write {given}={found.example!r}, or {found.key} for a number."
+        raise InputError(given, "has no unit", value=value, remedy=remedy)
+    return found
 
 
 def unknown_field(given: str, known: Mapping[str, Field[Any, Any]]) -> InputError:

@@ -7,12 +7,8 @@ import re
 import sys
 from collections.abc import Sequence
 
-from relayd.cli.catalogue.commands import add_catalogue_commands
 from relayd.cli.command import command
-from relayd.cli.data.commands import add_data_commands
-from relayd.cli.measuring.commands import add_measuring_commands
 from relayd.cli.questions.commands import NAMES, add_question_commands
-from relayd.cli.serving.commands import add_serving_commands
 from relayd.version import __version__
 
 
@@ -54,6 +50,11 @@ def build_parser(only: str | None = None) -> argparse.ArgumentParser:
     add_question_commands(commands, only)
     if only in NAMES:
         return parser
+    from relayd.cli.catalogue.commands import add_catalogue_commands
+    from relayd.cli.data.commands import add_data_commands
+    from relayd.cli.measuring.commands import add_measuring_commands
+    from relayd.cli.serving.commands import add_serving_commands
+
     add_data_commands(commands)
     add_catalogue_commands(commands)
     add_measuring_commands(commands)

@@ -7,14 +7,13 @@ time a method is made when it is first used, so that a command loads one questio
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from functools import cached_property
 from inspect import Parameter, Signature
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from planner.fields.specified import Field, Specified, fields_of
-from planner.model.errors import InputError
 from relayd.questions.registry import QUESTIONS, Question
 
 if TYPE_CHECKING:
@@ -58,10 +57,10 @@ class _Method:
         request = question.request
 
         async def ask_and_wait(self: Any, *values: Any, **keywords: Any) -> Any:
-            return await self.ask(request(*values, **_with_units(request, keywords)))
+            return await self.ask(request(*values, **keywords))
 
         def ask_at_once(self: Any, *values: Any, **keywords: Any) -> Any:
-            return self.ask(request(*values, **_with_units(request, keywords)))
+            return self.ask(request(*values, **keywords))
 
         ask: Any = ask_and_wait if self.awaited else ask_at_once
         ask.__name__ = question.method
@@ -100,23 +99,6 @@ class AskingAsync:
 for _question in QUESTIONS:
     setattr(Asking, _question.method, _Method(_question, awaited=False))
     setattr(AskingAsync, _question.method, _Method(_question, awaited=True))
-
-
-def _with_units(request: type[Specified], keywords: Mapping[str, Any]) -> dict[str, Any]:
-    """Return keywords under their fields' names; ``volume="1TB"`` is short for ``volume_gb``."""
-    known = fields_of(request)
-    unitless = {field.unitless: field for field in known.values() if field.unitless}
-    found: dict[str, Any] = {}
-    for name, value in keywords.items():
-        field = None if name in known else unitless.get(name)
-        if field and not isinstance(value, str):
-            remedy = f"Write {name}={field.example!r}, or {field.name} for a number."
-            raise InputError(name, "has no unit", value=value, remedy=remedy)
-        key = field.name if field else name
-        if key in found:
-            raise InputError(name, "is given twice", value=value)
-        found[key] = value
-    return found
 
 
 def signature(question: Question) -> Signature:

@@ -121,7 +121,8 @@ def test_questions_are_described_as_they_are_specified(service: Served) -> None:
 @pytest.mark.parametrize(
     ("wrong", "field", "remedy"),
     [
-        ({"volume": "1TB"}, "volume", "Did you mean `volume_gb`?"),
+        ({"volum": "1TB"}, "volum", "Did you mean `volume_gb`?"),
+        ({"volume": 5}, "volume", "Write volume='500GB', or volume_gb for a number."),
         ({"volume_gb": "1 parsec"}, "volume_gb", None),
         ({"vms": 0}, "vms", None),
         ({"deadline_s": -1}, "deadline_s", None),

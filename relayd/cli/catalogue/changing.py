@@ -16,7 +16,8 @@ from planner.model.units import usd_text
 from relayd.catalogue.comparison import CatalogueComparison, PriceMove, compared
 from relayd.catalogue.documents.formats import Reading, read_prices
 from relayd.catalogue.loading import load_catalogue
-from relayd.catalogue.overlays import add_overlay, overlays_in_force, undo_overlay
+from relayd.catalogue.overlay_files import add_overlay, undo_overlay
+from relayd.catalogue.overlays import overlays_in_force
 from relayd.catalogue.toml_text import toml_of
 from relayd.cli import text
 from relayd.cli.catalogue.effects import VOLUME_GB, PlanEffect, effects
