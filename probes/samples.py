@@ -94,6 +94,13 @@ def read_detail(text: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+class Quarantined(NamedTuple):
+    """A sample that can't be a measurement, and why: kept apart, and nothing rests on it."""
+
+    sample: Sample
+    reason: str
+
+
 class Skipped(NamedTuple):
     """A row that an importer left out, and why."""
 

@@ -42,12 +42,18 @@ class Ingested:
         New ones, those that were there already, those that can't be used.
     rejections : tuple of Rejection
         The first hundred of each call.
+    quarantined : int
+        Those that can't be measurements: kept apart, and nothing rests on them.
+    quarantine : tuple of Rejection
+        The first hundred of these of each call.
     """
 
     accepted: int
     duplicates: int
     rejected: int
     rejections: tuple[Rejection, ...]
+    quarantined: int = 0
+    quarantine: tuple[Rejection, ...] = ()
 
     def __add__(self, other: Ingested) -> Ingested:
         """Return both together."""
@@ -56,6 +62,8 @@ class Ingested:
             self.duplicates + other.duplicates,
             self.rejected + other.rejected,
             self.rejections + other.rejections,
+            self.quarantined + other.quarantined,
+            self.quarantine + other.quarantine,
         )
 
 

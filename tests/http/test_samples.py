@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from relayd.store import open_store
-from tests.http.running import Served, eventually, served
+from tests.http.running import Served, eventually, run, served
 
 SAMPLE: dict[str, Any] = {
     "src": "aws:us-east-1",
@@ -68,7 +68,6 @@ def test_each_sample_is_kept_once_and_wrong_ones_are_told(store: Path) -> None:
             {**SAMPLE, "value": -1},
             {**SAMPLE, "value": 0},
             {**SAMPLE, "value": "5"},
-            {**SAMPLE, "measured_at_s": time.time() + 1e6},
             {**SAMPLE, "measured_at_s": 1.7e12},
             {**SAMPLE, "secret": 1},
             {**SAMPLE, "connections": 0},
@@ -103,6 +102,41 @@ def test_a_stream_is_read_line_by_line(store: Path) -> None:
         assert [rejection["row"] for rejection in told["rejections"]] == [3, 4, 5, 6, 7]
         empty = service.ask("POST", "/v1/samples", b"", LINES).json
         assert (empty["accepted"], empty["rejected"]) == (0, 0)
+
+
+def test_what_no_measurement_can_show_changes_nothing_and_is_told(store: Path) -> None:
+    cap = {"src": "aws:us-east-1", "dst": "aws:us-east-1", "metric": "egress_cap_mbps"}
+    rate = {"metric": "aggregate_mbps", "src_vm": "m5.8xlarge", "dst_vm": "m5.8xlarge"}
+    impossible: list[Any] = [
+        {**SAMPLE, **cap, "value": 100_000},
+        {**SAMPLE, **rate, "value": 90_000},
+        {**SAMPLE, "value": 0.001},
+        {**SAMPLE, "measured_at_s": time.time() + 90},
+    ]
+    with served(store, auth=True) as service:
+        made = run("token", "create", "robot", "--scope", "ingest", "--json", db=store)
+        secret = json.loads(made.stdout)["token"]
+        bearer = {"Authorization": f"Bearer {secret}"}
+        eventually(
+            lambda: service.ask("POST", "/v1/samples", b"", {**LINES, **bearer}).status == 200
+        )
+        body = {"samples": [*impossible, SAMPLE]}
+        told = service.ask("POST", "/v1/samples", body, bearer).json
+        assert (told["accepted"], told["rejected"], told["quarantined"]) == (1, 0, 4)
+        reasons = [each["reason"] for each in told["quarantine"]]
+        for reason, word in zip(
+            reasons, ("m5.8xlarge", "card carries", "light", "future"), strict=True
+        ):
+            assert word in reason
+        again = service.ask("POST", "/v1/samples", body, bearer).json
+        assert (again["duplicates"], again["batch_id"]) == (1, None)
+    assert sorted(stored(store)) == [100.0, 114.25]
+    (batch, *_) = json.loads(run("samples", "list", "--json", db=store).stdout)["batches"]
+    assert (batch["token"], batch["address"], batch["quarantined"]) == ("robot", "127.0.0.1", 4)
+    listed = run("samples", "quarantine", db=store).stdout
+    assert all(reason in listed for reason in reasons)
+    assert "robot" in listed
+    assert secret not in listed
 
 
 def test_a_store_takes_so_many_ways_to_measure(store: Path) -> None:

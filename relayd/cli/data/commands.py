@@ -88,6 +88,17 @@ def add_data_commands(commands: Any) -> None:
             "replay history: what following relayd would have achieved",
         )
     )
+    kept = group(
+        commands, "samples", "show who sent samples, and which are kept apart", "views", "VIEW"
+    )
+    command(kept, "list", "relayd.cli.data.samples:batches", "list batches with who sent them")
+    command(
+        kept, "quarantine", "relayd.cli.data.samples:apart", "list samples that nothing rests on"
+    )
+    for view in kept.choices.values():
+        view.add_argument(
+            "--last", metavar="N", type=int, default=20, help="only the newest N (default 20)"
+        )
     chores = group(commands, "store", "look after the store", "actions", "ACTION")
     _compact(command(chores, "compact", "relayd.cli.data.store:compact", "summarise old samples"))
 
@@ -122,6 +133,12 @@ def _import(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--force", action="store_true", help="keep rows that fail a plausibility check"
+    )
+    parser.add_argument(
+        "--trust",
+        action="store_true",
+        help="use also what can't be a measurement by the catalogue: above a VM type's network "
+        "card, faster than light, in the future",
     )
 
 

@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,8 @@ from planner.model.catalogue import Catalogue
 from planner.model.errors import InputError
 from planner.model.units import parse_duration_s
 from probes.importers import ImportOptions, read
+from probes.importers.physics import PhysicalGate
+from probes.samples import Quarantined, Sample, Skipped
 from relayd.cli.options import catalogue_of, store_location, whole_number
 from relayd.cli.text import redrawn
 from relayd.settings import load_settings
@@ -107,12 +109,23 @@ def _import(
         "measured_at_s": chosen.measured_at_s,
         "tiers": list(chosen.tiers),
         "force": chosen.force,
+        "trust": options.trust,
         "address": chosen.address,
     }
     batch = Batch(path.name, options.format, digest, described)
     with path.open("rb") as stream:
         rows = read(options.format, stream, chosen)
-        return ingest(store, batch, rows, progress=_progress(path, options))
+        gated = rows if options.trust else _gated(rows, PhysicalGate(catalogue))
+        return ingest(store, batch, gated, progress=_progress(path, options))
+
+
+def _gated(
+    rows: Iterable[Sample | Skipped], gate: PhysicalGate
+) -> Iterator[Sample | Skipped | Quarantined]:
+    """Yield rows, those in quarantine that can't be measurements."""
+    for row in rows:
+        reason = gate.fault(row) if isinstance(row, Sample) else None
+        yield row if reason is None or isinstance(row, Skipped) else Quarantined(row, reason)
 
 
 def _earlier_time_s(store: Store, digest: str) -> float | None:
@@ -159,6 +172,8 @@ def _print_report(path: Path, report: ImportReport) -> None:
     line = f"{path.name}: {report.accepted:,} samples added"
     if report.duplicates:
         line += f", {report.duplicates:,} already there"
+    if report.quarantined:
+        line += f", {report.quarantined:,} in quarantine (`relayd samples quarantine`)"
     print(line)
     for reason, skipped in report.skipped.items():
         rows = ", ".join(str(row) for row in skipped.first_rows)
@@ -171,6 +186,7 @@ def _as_json(path: Path, report: ImportReport) -> dict[str, Any]:
         "file": str(path),
         "accepted": report.accepted,
         "duplicates": report.duplicates,
+        "quarantined": report.quarantined,
         "skipped": {
             reason: {"total": rows.total, "first_rows": list(rows.first_rows)}
             for reason, rows in report.skipped.items()

@@ -57,7 +57,7 @@ class SamplesGiven(RequestModel):
 
 
 class Rejection(ResponseModel):
-    """A sample that was left out."""
+    """A sample that nothing rests on."""
 
     row: int = Field(description="From 1: its place in the list, or its line.")
     reason: str
@@ -71,4 +71,8 @@ class IngestAnswer(ResponseModel):
     duplicates: int = Field(description="Those that were there already.")
     rejected: int
     rejections: list[Rejection] = Field(description="The first 100.")
+    quarantined: int = Field(
+        description="Those that can't be measurements: kept apart, and nothing rests on them."
+    )
+    quarantine: list[Rejection] = Field(description="The first 100 of these.")
     batch_id: int | None = Field(description="Under which new samples are kept.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
 from typing import Any, get_args
 
@@ -13,7 +12,7 @@ from planner.model.errors import InputError
 from planner.model.estimate import AddressKind
 from probes.importers.endpoints import Endpoints
 from probes.importers.limits import fault
-from probes.samples import Sample
+from probes.samples import Quarantined, Sample
 from relayd.http.middleware.json_documents import read_json
 from relayd.http.models.samples import SampleGiven
 from relayd.http.responses.problems import ProblemError, invalid
@@ -21,8 +20,6 @@ from relayd.http.responses.problems import ProblemError, invalid
 MOST_REJECTIONS = 100
 MOST_LINE_BYTES = 64_000
 MOST_DETAIL = 4_000
-AHEAD_S = 3600.0
-"""How far a client's clock may be ahead of ours."""
 _OF_ONE_VM = ("egress_cap_mbps", "ingress_cap_mbps")
 
 
@@ -33,23 +30,33 @@ class SampleRows:
     ----------
     is_declared : callable
         Whether a region is known to the operator; samples of others are rejected.
+    fault_of : callable
+        Why a sample can't be a measurement; None if it can.
 
     Attributes
     ----------
     samples : list of Sample
+    apart : list of Quarantined
+        Samples that can't be measurements.
+    quarantine : list of dict
+        Row and reason of the first hundred of these.
     rejected : int
     rejections : list of dict
         Row and reason of the first hundred.
     """
 
-    def __init__(self, is_declared: Callable[[str], bool]) -> None:
+    def __init__(
+        self, is_declared: Callable[[str], bool], fault_of: Callable[[Sample], str | None]
+    ) -> None:
         self._is_declared = is_declared
+        self._fault_of = fault_of
+        self.apart: list[Quarantined] = []
+        self.quarantine: list[dict[str, Any]] = []
         self.samples: list[Sample] = []
         self.rejected = 0
         self.rejections: list[dict[str, Any]] = []
         self._row = 0
         self._endpoints = Endpoints()
-        self._latest_s = time.time() + AHEAD_S
 
     def add_lines(self, lines: list[bytes]) -> None:
         """Read lines of NDJSON; empty ones don't count as wrong."""
@@ -80,9 +87,16 @@ class SampleRows:
             self._reject(str(invalid(error)))
             return
         try:
-            self.samples.append(self._sample(given))
+            sample = self._sample(given)
         except InputError as error:
             self._reject(str(error))
+            return
+        if (reason := self._fault_of(sample)) is None:
+            self.samples.append(sample)
+            return
+        self.apart.append(Quarantined(sample, reason))
+        if len(self.quarantine) < MOST_REJECTIONS:
+            self.quarantine.append({"row": self._row, "reason": reason})
 
     def _sample(self, given: SampleGiven) -> Sample:
         src, dst = self._endpoints[given.src], self._endpoints[given.dst]
@@ -104,8 +118,6 @@ class SampleRows:
             raise InputError("dst", f"{of_one} ends for {given.metric}", value=given.dst)
         if problem := fault(given.metric, given.value, "value"):
             raise InputError("value", problem.removeprefix("value "), value=given.value)
-        if given.measured_at_s > self._latest_s:
-            raise InputError("measured_at_s", "is in the future", value=given.measured_at_s)
         detail = json.dumps(given.detail, sort_keys=True) if given.detail else ""
         if len(detail) > MOST_DETAIL:
             raise InputError("detail", f"is longer than {MOST_DETAIL} characters")

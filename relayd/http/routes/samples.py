@@ -7,6 +7,7 @@ import asyncio
 from aiohttp import web
 from pydantic import ValidationError
 
+from probes.importers.physics import PhysicalGate
 from relayd.http.middleware.json_documents import read_json
 from relayd.http.middleware.reading import check_media_type, read_bytes, read_parts
 from relayd.http.models.samples import IngestAnswer, SampleGiven, SamplesGiven
@@ -14,7 +15,7 @@ from relayd.http.responses.json_responses import JSON, document_response
 from relayd.http.responses.problems import ProblemError, invalid
 from relayd.http.route import NDJSON, RequestContext, Route
 from relayd.http.routes.sample_rows import SampleRows
-from relayd.store.samples.ingest import append
+from relayd.store.samples.ingest import Batch, ingest
 from relayd.store.samples.writing import Limits
 
 ORIGIN = "service"
@@ -26,16 +27,27 @@ async def post_samples(context: RequestContext) -> web.Response:
     rows = await _rows(context)
     accepted = duplicates = 0
     batch_id = None
-    if rows.samples:
+    if rows.samples or rows.apart:
         limits = Limits(service.settings.max_regions, service.settings.max_setups)
+        batch = Batch(
+            ORIGIN,
+            "live",
+            reporter=service.access.holder(context.request) or "",
+            address=context.request.remote or "",
+        )
         report = await service.store.write(
-            lambda store: append(store, rows.samples, ORIGIN, limits=limits)
+            lambda store: ingest(store, batch, [*rows.samples, *rows.apart], limits=limits)
         )
         accepted, duplicates, batch_id = report.accepted, report.duplicates, report.batch_id
-    service.metrics.ingested(accepted=accepted, duplicates=duplicates, rejected=rows.rejected)
+    service.metrics.ingested(
+        accepted=accepted,
+        duplicates=duplicates,
+        rejected=rows.rejected,
+        quarantined=len(rows.apart),
+    )
     if accepted:
         service.has_new_samples()
-    if rows.rejected and not rows.samples:
+    if rows.rejected and not (rows.samples or rows.apart):
         raise ProblemError(
             422,
             "input",
@@ -48,6 +60,8 @@ async def post_samples(context: RequestContext) -> web.Response:
         "duplicates": duplicates,
         "rejected": rows.rejected,
         "rejections": rows.rejections,
+        "quarantined": len(rows.apart),
+        "quarantine": rows.quarantine,
         "batch_id": batch_id,
     }
     return document_response(service.current.snapshot, content)
@@ -55,7 +69,8 @@ async def post_samples(context: RequestContext) -> web.Response:
 
 async def _rows(context: RequestContext) -> SampleRows:
     settings, request = context.service.settings, context.request
-    rows = SampleRows(context.service.is_declared)
+    gate = PhysicalGate(context.service.current.catalogue)
+    rows = SampleRows(context.service.is_declared, gate.fault)
     if check_media_type(request, (JSON, NDJSON)) == JSON:
         content = await read_bytes(request, int(settings.body_mb * 1e6), settings.read_timeout_s)
         await asyncio.to_thread(_read_document, content, rows)
@@ -90,7 +105,9 @@ ROUTES = (
         "Samples in one JSON document, or one a line (NDJSON) as a stream. A sample that is there "
         "already is a duplicate, so sending again after a lost answer is safe. All samples of a "
         "request are stored together; wrong ones, and those of regions that the operator has not "
-        "declared, are rejected with their reasons.",
+        "declared, are rejected with their reasons. Those that can't be measurements (above the "
+        "network card of a VM type, faster than light, in the future) are kept in quarantine, "
+        "and nothing rests on them.",
         body=SamplesGiven,
         example={
             "samples": [

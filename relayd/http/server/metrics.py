@@ -122,12 +122,13 @@ class Metrics:
         """Count plans of a batch."""
         self._plans["workers"] += number
 
-    def ingested(self, *, accepted: int, duplicates: int, rejected: int) -> None:
+    def ingested(self, *, accepted: int, duplicates: int, rejected: int, quarantined: int) -> None:
         """Count samples."""
         for result, number in (
             ("accepted", accepted),
             ("duplicate", duplicates),
             ("rejected", rejected),
+            ("quarantined", quarantined),
         ):
             self._samples.labels(result).inc(number)
 

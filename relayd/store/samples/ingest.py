@@ -10,8 +10,9 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from probes.samples import Sample, Skipped
+from probes.samples import Quarantined, Sample, Skipped
 from relayd.store.opening import Store
+from relayd.store.samples.quarantine import add_quarantined
 from relayd.store.samples.writing import LIMITS, Limits, SampleWriter
 from relayd.version import __version__
 
@@ -34,12 +35,16 @@ class Batch(NamedTuple):
         Of the file's content, by :func:`content_digest`; None where there is no file.
     options : Mapping
         How it was read; values of JSON types.
+    reporter, address : str
+        Name of the token that sent it, and from where; ``""`` for commands on the store itself.
     """
 
     name: str
     format: str
     digest: str | None = None
     options: Mapping[str, object] = {}
+    reporter: str = ""
+    address: str = ""
 
 
 class SkippedRows(NamedTuple):
@@ -56,6 +61,8 @@ class ImportReport(NamedTuple):
     ----------
     accepted, duplicates : int
         Samples that are new, and that were there already (or twice in the file).
+    quarantined : int
+        Samples that can't be measurements and are new: kept apart.
     skipped : Mapping of str to SkippedRows
         By reason, what the importer left out.
     batch_id : int | None
@@ -67,12 +74,13 @@ class ImportReport(NamedTuple):
     duplicates: int
     skipped: Mapping[str, SkippedRows]
     batch_id: int | None
+    quarantined: int = 0
 
 
 def ingest(
     store: Store,
     batch: Batch,
-    rows: Iterable[Sample | Skipped],
+    rows: Iterable[Sample | Skipped | Quarantined],
     *,
     progress: Callable[[int], None] | None = None,
     limits: Limits = LIMITS,
@@ -103,7 +111,7 @@ def ingest(
 
     database = store.database
     tally = _Tally()
-    accepted = seen = samples_seen = 0
+    accepted = seen = samples_seen = kept_apart = 0
     source = iter(rows)
     with ExitStack() as bulk, database.transaction():
         writer = SampleWriter(
@@ -115,6 +123,8 @@ def ingest(
             relayd_version=__version__,
             imported_at_s=time.time(),
             limits=limits,
+            reporter=batch.reporter,
+            address=batch.address,
         )
         while chunk := list(islice(source, _CHUNK)):
             if len(chunk) == _CHUNK and seen == 0:
@@ -122,30 +132,30 @@ def ingest(
             samples = [row for row in chunk if isinstance(row, Sample)]
             if len(samples) < len(chunk):
                 tally.add(row for row in chunk if isinstance(row, Skipped))
+                apart = [row for row in chunk if isinstance(row, Quarantined)]
+                kept_apart += add_quarantined(database, writer.batch_id, apart)
             accepted += writer.add(samples)
             samples_seen += len(samples)
             seen += len(chunk)
             if progress is not None:
                 progress(seen)
         duplicates = samples_seen - accepted
-        if accepted:
+        if accepted or kept_apart:
             writer.seal(
                 accepted=accepted,
                 duplicates=duplicates,
+                quarantined=kept_apart,
                 skipped=json.dumps({k: v._asdict() for k, v in tally.skipped().items()}),
             )
         else:
             database.roll_back()
-    return ImportReport(
-        accepted, duplicates, tally.skipped(), writer.batch_id if accepted else None
-    )
+    stored = writer.batch_id if accepted or kept_apart else None
+    return ImportReport(accepted, duplicates, tally.skipped(), stored, kept_apart)
 
 
-def append(
-    store: Store, samples: Sequence[Sample], origin: str = "live", *, limits: Limits = LIMITS
-) -> ImportReport:
+def append(store: Store, samples: Sequence[Sample], origin: str = "live") -> ImportReport:
     """Store a few samples as they are measured; they are on disk when this returns."""
-    return ingest(store, Batch(origin, "live"), samples, limits=limits)
+    return ingest(store, Batch(origin, "live"), samples)
 
 
 def content_digest(path: Path) -> str:

@@ -18,7 +18,7 @@ _SELECT = (
 _IN_ORDER = " ORDER BY src_id, dst_id, metric_id, measured_at_s"
 _BATCH = (
     "SELECT id, name, format, digest, options, relayd_version, imported_at_s, accepted, "
-    "duplicates, skipped FROM batches"
+    "duplicates, skipped, quarantined, reporter, address FROM batches"
 )
 
 
@@ -55,6 +55,10 @@ class StoredBatch(NamedTuple):
         Seconds since 1970 (UTC).
     skipped : str
         JSON object: reason to ``{"total": ..., "first_rows": [...]}``.
+    quarantined : int
+        Samples that were kept apart: nothing rests on them.
+    reporter, address : str
+        Name of the token that sent it, and from where; ``""`` for commands on the store itself.
     """
 
     id: int
@@ -67,6 +71,9 @@ class StoredBatch(NamedTuple):
     accepted: int
     duplicates: int
     skipped: str
+    quarantined: int
+    reporter: str
+    address: str
 
 
 class Counts(NamedTuple):

@@ -73,14 +73,16 @@ class SampleWriter:
         relayd_version: str,
         imported_at_s: float,
         limits: Limits = LIMITS,
+        reporter: str = "",
+        address: str = "",
     ) -> None:
         self._limits = limits
         self._database = database
         self._last_id = StoredSamples(database).last_id()
         self.batch_id = database.change(
-            "INSERT INTO batches (name, format, digest, options, relayd_version, imported_at_s) "
-            "VALUES (?, ?, ?, ?, ?, ?) RETURNING id",
-            (name, format, digest, options, relayd_version, imported_at_s),
+            "INSERT INTO batches (name, format, digest, options, relayd_version, imported_at_s, "
+            "reporter, address) VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
+            (name, format, digest, options, relayd_version, imported_at_s, reporter, address),
         )
         self._read_names()
 
@@ -228,12 +230,12 @@ class SampleWriter:
             remedy="Nothing of its file was stored. Correct or remove it, and import again.",
         )
 
-    def seal(self, *, accepted: int, duplicates: int, skipped: str) -> None:
+    def seal(self, *, accepted: int, duplicates: int, skipped: str, quarantined: int = 0) -> None:
         """Fill in the counts of the batch; it can't change from then on."""
         self._database.change(
-            "UPDATE batches SET last_sample_id = ?, accepted = ?, duplicates = ?, skipped = ? "
-            "WHERE id = ?",
-            (self._last_id, accepted, duplicates, skipped, self.batch_id),
+            "UPDATE batches SET last_sample_id = ?, accepted = ?, duplicates = ?, skipped = ?, "
+            "quarantined = ? WHERE id = ?",
+            (self._last_id, accepted, duplicates, skipped, quarantined, self.batch_id),
         )
 
 
