@@ -51,7 +51,7 @@ class Load:
             threading.Thread(target=self._ask_plans),
             threading.Thread(target=self._ask_store),
             *(
-                threading.Thread(target=self._send, args=(1000 * (3 * number + k),))
+                threading.Thread(target=self._send, args=(1000 * (3 * number + k + 1),))
                 for k in range(1, 3)
             ),
         ]
