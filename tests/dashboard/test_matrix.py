@@ -188,7 +188,7 @@ def test_keys_move_and_open_and_the_address_keeps_what_is_shown(
         assert shown.evaluate("document.activeElement.tabIndex") == 0
     src, dst = rows[-2], columns[-2]
     # Exact figures with bounds, source and basis, as asked of the API.
-    details = shown.locator(".details dl")
+    details = shown.locator(".details .rest:not(.waiting) dl")
     details.wait_for()
     link = grid.get(f"/v1/links/{src}/{dst}").json["link"]
     for title_of, key in (("Per-flow", "per_flow_mbps"), ("RTT", "rtt_ms")):
