@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
+from math import isfinite
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -331,10 +332,17 @@ def _of_text_with_unit(
     found = next((field for field in known.values() if field.unitless == given), None)
     if found is None:
         raise unknown_field(given, known)
-    if not isinstance(value, str):
+    if not isinstance(value, str) or _is_finite(value):
         remedy = f"Write {given}={found.example!r}, or {found.key} for a number."
         raise InputError(given, "has no unit", value=value, remedy=remedy)
     return found
+
+
+def _is_finite(text: str) -> bool:
+    try:
+        return isfinite(float(text))
+    except ValueError:
+        return False
 
 
 def unknown_field(given: str, known: Mapping[str, Field[Any, Any]]) -> InputError:

@@ -49,33 +49,35 @@ class SqliteDatabase(Database):
     def close(self) -> None:
         self._connection.close()
 
-    def rows(self, sql: str, values: Values = ()) -> list[Any]:
+    @contextmanager
+    def _translating(self) -> Iterator[None]:
+        """Raise what SQLite says of the file as errors of the store."""
         try:
-            return self._connection.execute(sql, values).fetchall()
+            yield
         except _NOT_THE_FILE:
             raise
         except sqlite3.Error as error:
             raise translated(self.path, error) from error
+        except UnicodeDecodeError as error:
+            # SQLite's message has a name of the schema in it, which is damaged.
+            damaged = sqlite3.DatabaseError("database disk image is malformed")
+            raise translated(self.path, damaged) from error
+
+    def rows(self, sql: str, values: Values = ()) -> list[Any]:
+        with self._translating():
+            return self._connection.execute(sql, values).fetchall()
 
     def stream(self, sql: str, values: Values = ()) -> Iterator[Any]:
-        try:
+        with self._translating():
             yield from self._connection.execute(sql, values)
-        except _NOT_THE_FILE:
-            raise
-        except sqlite3.Error as error:
-            raise translated(self.path, error) from error
 
     def change(self, sql: str, values: Values = ()) -> int:
         rows = self.rows(sql, values)
         return rows[0][0] if rows else 0
 
     def change_many(self, sql: str, rows: Iterable[Sequence[object]]) -> int:
-        try:
+        with self._translating():
             return self._connection.executemany(sql, rows).rowcount
-        except _NOT_THE_FILE:
-            raise
-        except sqlite3.Error as error:
-            raise translated(self.path, error) from error
 
     def insert(
         self, table: str, rows: Sequence[Sequence[object]], *, skip_known: bool = False
