@@ -65,9 +65,12 @@ def quantiles() -> tuple[float, ...]:
     for part in range(DRAWS):
         share, score = (part + 0.5) / DRAWS, 0.0
         for _ in range(60):  # Newton's method; the outermost parts need many careful steps
+            before = score
             density = exp(-score * score / 2) / sqrt(2 * pi)
             step = (0.5 * (1 + erf(score / sqrt(2))) - share) / density
             score -= max(-0.5, min(0.5, step))
+            if score == before:
+                break
         found.append(score)
     return tuple(found)
 
