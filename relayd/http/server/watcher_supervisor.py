@@ -16,7 +16,7 @@ from relayd.store import Location
 if TYPE_CHECKING:
     from relayd.watch.watcher import Watcher
 
-RETRY_AFTER_S = 30.0
+RETRY_AFTER_S = 5.0
 STOP_TIMEOUT_S = 15.0
 
 
