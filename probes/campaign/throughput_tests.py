@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 
-from planner.model.units import MBPS_PER_GBPS, moved_gb
-from probes.campaign.findings import Findings, volume_text
+from planner.model.units import MBPS_PER_GBPS, moved_gb, volume_text
+from probes.campaign.findings import Findings
 from probes.campaign.method import Method
 from probes.campaign.tasks import ProbeTask
 from probes.fleet.failures import ProbeError
@@ -64,6 +64,8 @@ class ThroughputTester:
             ``limit`` where that was too little to tell how fast the path is.
         """
         test = replace(test, most_gb=findings.left_gb)
+        if moved_gb(test.held_to_mbps, test.duration_s) > test.most_gb:
+            raise _too_little(test, test.most_gb)
         async with prepared(self.sessions, self.ports, self.tool, test) as ready:
             began_s = time.monotonic()
             try:
@@ -88,13 +90,7 @@ class ThroughputTester:
         """
         most_gb = sum(moved_gb(t.held_to_mbps, t.duration_s + t.omit_s) for t in tests)
         if tests[0].most_gb < inf and sum(r.sent_gb for r in results) >= HELD_SHARE * most_gb:
-            raise ProbeError(
-                tests[0].src.name,
-                "limit",
-                f"the {volume_text(most_gb)} that the budget allows a test are too little for so "
-                "fast a path",
-                "Raise --budget.",
-            )
+            raise _too_little(tests[0], most_gb)
 
     @staticmethod
     def charge_lost(
@@ -108,3 +104,8 @@ class ThroughputTester:
                 mbps, most_s = test.held_to_mbps, elapsed_s
             gb = min(test.most_gb, moved_gb(mbps, min(elapsed_s, most_s)))
             findings.sent.append((test.src.name, test.dst.name, gb))
+
+
+def _too_little(test: Test, most_gb: float) -> ProbeError:
+    problem = f"the {volume_text(most_gb)} that the budget allows a test are too little for so fast"
+    return ProbeError(test.src.name, "limit", f"{problem} a path", "Raise --budget.")

@@ -15,6 +15,7 @@ from planner.model.catalogue import Catalogue
 from planner.model.link import Link
 from planner.model.link_states import LinkState, Pair
 from planner.model.network import Network, Snapshot
+from probes.importers.physics import PhysicalGate
 from relayd.catalogue.loading import load_catalogue
 from relayd.http.middleware.headers import SECURITY_HEADERS
 from relayd.http.responses.json_responses import JSON, SNAPSHOT_AS_OF, SNAPSHOT_ID
@@ -78,6 +79,11 @@ class Current:
     def sorted_links(self) -> list[Link]:
         """All links by source and destination, bounds widened for age."""
         return sorted(self.wan.network, key=lambda link: (link.src, link.dst))
+
+    @cached_property
+    def gate(self) -> PhysicalGate:
+        """Tells which samples can't be measurements."""
+        return PhysicalGate(self.catalogue)
 
     def page(self, key: str, make: Callable[[], bytes]) -> bytes:
         """Return a larger answer, made when first asked for."""
