@@ -188,12 +188,14 @@ class OptionEvaluator:
             figures = self._figures[bound] = _Figures.of(self.request, self.network, bound)
         src, dst, out_of, into, flow_out_of, flow_into, egress_gbps, ingress_gbps = figures
         src_vms, dst_vms, rate = allocation.src_vms, allocation.dst_vms, allocation.rate_gbps
-        loads = [rate / (egress_gbps[src] * src_vms), rate / (ingress_gbps[dst] * dst_vms)]
+        loads: list[float]
         if self.network.has_private_links:
             ends = zip((src_vms, dst_vms), self.under_caps(allocation), strict=True)
             loads = [
                 gbps / (getattr(cap, bound) * vms) for vms, flows in ends for cap, gbps in flows
             ]
+        else:
+            loads = [rate / (egress_gbps[src] * src_vms), rate / (ingress_gbps[dst] * dst_vms)]
         out_connections = in_connections = 0.0
         if flow := allocation.direct_gbps:
             if out_of[dst] <= 0:

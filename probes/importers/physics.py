@@ -83,9 +83,11 @@ class PhysicalGate:
         for region, name in names:
             card_gbps = self._card_gbps(region, name)
             if sample.value > ABOVE_CARD * card_gbps * MBPS_PER_GBPS:
+                # As Python writes it: a name may have characters that no database takes.
+                whose = repr(name) if name else "any VM type of the catalogue"
                 return (
                     f"{sample.value:g} Mbit/s is over twice what the network card carries of "
-                    f"{name or 'any VM type of the catalogue'} ({card_gbps:g} Gbit/s)"
+                    f"{whose} ({card_gbps:g} Gbit/s)"
                 )
         return None
 

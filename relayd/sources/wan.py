@@ -178,17 +178,19 @@ class Wan(Asking):
         cache: _Cache,
     ) -> Network:
         """Return a network with other VM types, over a kind of address, as links are now."""
+        # What was measured tells over which addresses VMs reach each other: models of other types
+        # would hide it.
+        network = cache.derived(
+            network,
+            ("addresses", addresses),
+            partial(over_addresses, network, self.catalogue, addresses),
+        )
         if vm_types:
             network = cache.derived(
                 network,
                 tuple(sorted(vm_types.items())),
                 partial(with_vm_types, network, self.catalogue, vm_types),
             )
-        network = cache.derived(
-            network,
-            ("addresses", addresses),
-            partial(over_addresses, network, self.catalogue, addresses),
-        )
         return self._as_now(network, cache)
 
     def _under_quotas(self, network: Network, cache: _Cache) -> Network:

@@ -34,6 +34,8 @@ MOST_LINE = 8190
 MOST_HEADERS = 64
 BACKLOG = 1024
 """Connections that may wait to be accepted."""
+SHUTDOWN_TIMEOUT_S = 2.0
+"""For the goodbye of TLS: until then the file of a closed connection stays open."""
 HANDSHAKE_TIMEOUT_S = 10.0
 """Of TLS; a connection counts as one only after it."""
 POLL_EVERY_S = 0.02
@@ -115,6 +117,7 @@ async def start(
             settings.port,
             ssl=tls,
             ssl_handshake_timeout=HANDSHAKE_TIMEOUT_S if tls else None,
+            ssl_shutdown_timeout=SHUTDOWN_TIMEOUT_S if tls else None,
             backlog=ACCEPTED_AT_ONCE,
             reuse_address=True,
         )

@@ -145,6 +145,14 @@ def test_other_vm_types_keep_the_kind(tmp_path: Path) -> None:
     assert larger.direct.throughput_gbps == pytest.approx(16.0)
 
 
+def test_other_vm_types_keep_the_kind_that_was_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wan = relayd.open(imported(tmp_path))
+    larger = wan.plan(SRC, DST, vms=1, vm_types={"gcp": "gcp:n2-standard-8"}, relays="none")
+    assert larger.paths[0].addresses == ("private",)
+
+
 def test_a_network_in_memory_answers_as_it_was_given(tmp_path: Path) -> None:
     wan = declared(tmp_path)
     memory = Wan(MemorySource(wan.catalogue, wan.network))

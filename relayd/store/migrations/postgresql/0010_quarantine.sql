@@ -23,3 +23,5 @@ CREATE TRIGGER quarantined_samples_keep_values BEFORE UPDATE ON quarantined_samp
     FOR EACH ROW EXECUTE FUNCTION refuse('samples are append-only');
 CREATE TRIGGER quarantined_samples_stay BEFORE DELETE ON quarantined_samples
     FOR EACH ROW EXECUTE FUNCTION refuse('samples are append-only');
+CREATE TRIGGER quarantined_samples_stay_whole BEFORE TRUNCATE ON quarantined_samples
+    EXECUTE FUNCTION refuse('samples are append-only');
