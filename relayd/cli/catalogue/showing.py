@@ -77,7 +77,7 @@ def _layer(file: CatalogueFile) -> dict[str, Any]:
     dates = []
     for kind in _ARRAYS:
         for entry in document.get(kind, ()):
-            counts[_plural(kind)] += len(entry["usd_per_h"]) if kind == "vm_price" else 1
+            counts[_plural(kind)] += len(entry.get("usd_per_h", {})) if kind == "vm_price" else 1
             if entry.get("as_of"):
                 dates.append(str(entry["as_of"]))
     for kind in _TABLES:
@@ -152,12 +152,13 @@ def _of(name: str, layers: Sequence[CatalogueFile]) -> Iterator[_Statement]:
                     yield from _of_entry(kind, key, entry, file.name)
                 elif kind == "vm_price":
                     by_region = {
-                        _full(entry["type"], r): usd for r, usd in entry["usd_per_h"].items()
+                        _full(entry["type"], r): usd
+                        for r, usd in entry.get("usd_per_h", {}).items()
                     }
                     if name in by_region:
                         one = {**entry, "usd_per_h": {name: by_region[name]}}
                         yield from _of_entry(kind, key, one, file.name)
-                elif kind == "egress" and name in entry["from"]:
+                elif kind == "egress" and name in entry.get("from", ()):
                     yield from _of_entry(kind, key, entry, file.name)
         for kind in _TABLES:
             if name in document.get(kind, {}):

@@ -16,6 +16,7 @@ from relayd.catalogue.downloading import Downloads, session
 from relayd.catalogue.feeds import FEEDS
 from relayd.catalogue.overlays import overlay_folder
 from relayd.cli.catalogue.changing import lay, show_changes
+from relayd.cli.text import redrawn
 
 _MOST_BYTES = 8 * 2**30
 
@@ -87,4 +88,4 @@ async def _fetched(regions: dict[str, list[str]], url: str | None, most_s: float
 
 def _tell(provider: str, words: str) -> None:
     if sys.stderr.isatty():
-        print(f"\r{provider}: {words}", end="", file=sys.stderr, flush=True)
+        print(redrawn(f"{provider}: {words}"), end="", file=sys.stderr, flush=True)
