@@ -91,7 +91,32 @@ reproduce: dev tools  ## Make docs/reproduction.md again: the 2018 paper in a la
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m scripts.reproduce
 
 soak: dev  ## Ask and feed a service for 15 minutes, and watch its memory
-	$(BIN)/python -m benchmarks.soak
+	$(BIN)/python -m benchmarks.soak $(SOAK)
+
+poisoning: dev  ## Let tokens lie about links, and count what that changes (SEEDS=10)
+	$(BIN)/python -m benchmarks.poisoning $(SEEDS)
+
+# Of CI, `make test` has 20 seconds of each part.
+MINUTES ?= 30
+fuzz: dev  ## Send what should not be sent for MINUTES over HTTP, in files and to pages
+	$(BIN)/python -m benchmarks.fuzz --minutes $(MINUTES)
+
+release: dev  ## Build a release into dist/ with SBOM and sums, signed by SIGNING_KEY; needs no network
+	$(BIN)/python -m scripts.release
+
+audit: dev  ## Look for weaknesses in the code, and for known ones in what it needs (needs a network)
+	$(PIP) --group audit
+	$(BIN)/bandit --quiet --recursive --configfile pyproject.toml relayd planner probes
+	$(BIN)/python -m pip freeze --exclude-editable > $(VENV)/installed.txt
+	$(BIN)/pip-audit --strict --disable-pip --no-deps --requirement $(VENV)/installed.txt
+
+full-disk: dev  ## Fill the disk in every step, of SQLite and of PostgreSQL (needs root)
+	$(BIN)/python -m benchmarks.full_disk
+	$(BIN)/python -m benchmarks.full_disk_server
+
+# Of CI, `make test` has a few of each kind. The namespace is for the packets that are dropped.
+chaos: dev  ## Kill and stop services, importers and PostgreSQL (needs root, takes an hour)
+	unshare --net sh -c 'ip link set lo up && exec $(BIN)/python -m benchmarks.chaos $(CHAOS)'
 
 lab-check: dev  ## Measure what a lab can do on this machine (needs root, takes minutes)
 	$(BIN)/python benchmarks/lab_check.py
@@ -99,9 +124,12 @@ lab-check: dev  ## Measure what a lab can do on this machine (needs root, takes 
 	$(BIN)/python benchmarks/verify_check.py
 	scripts/demo_lab.sh $(BIN)/relayd 40 5
 
+budget-check: dev tools  ## Hold 200 random budgets against what hosts send (needs root, an hour)
+	$(BIN)/python benchmarks/budget_check.py
+
 clean:  ## Remove what the other targets made
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis dist build
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .PHONY: help setup dev engines demo demo-lab tools quick test test-parallel test-lab lint format bench
-.PHONY: shuffle-study screenshots reproduce soak lab-check clean
+.PHONY: release audit full-disk shuffle-study screenshots reproduce soak poisoning fuzz chaos lab-check clean

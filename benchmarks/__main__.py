@@ -9,6 +9,7 @@ NAMES = (
     "planning",
     "all_pairs",
     "importing",
+    "snapshots",
     "start_up",
     "shuffle",
     "broadcast",

@@ -1,44 +1,81 @@
 """Whether a service stays as it is under load: ``make soak``.
 
-Starts ``relayd serve`` on an empty store, asks it for plans without pause, sends it samples, and
-watches its memory. New snapshots are made of the samples meanwhile. After a warm-up, memory may
-grow by 5 % at most, and no call may fail. Exits with 1 otherwise.
+Starts ``relayd serve`` on an empty store, asks it for plans without pause and for longer answers
+once a second, reads its events, sends it samples, and watches its memory. New snapshots are made of
+the samples meanwhile. After a warm-up, memory may grow by 3 % at most, and no call may fail. Exits
+with 1 otherwise.
 
-In the warm-up, what is bounded fills: the plans kept (three volumes for each of 552 links), the
-samples that an estimate rests on (the newest 256 of each link and metric; 1,104 of these at 2,000
-samples/s take 141 s, and somewhat more because links are drawn at random), and each worker loads
-the estimator with its first snapshot.
+``--replicas`` is nearer to operation: two services on a PostgreSQL server of their own watch hosts
+on loopback. The one that probes is killed after 15 % of the time and comes back as standby, so
+that the one which is asked takes over; half-way the database crashes and is away for some seconds.
+Then 503s that say why are no failures.
+
+In the warm-up, what is bounded fills: the plans kept (three volumes for each link), the
+samples that an estimate rests on (the newest 256 of each link and metric, and somewhat more time
+than these take because links are drawn at random), and each worker loads the estimator with its
+first snapshot.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import os
 import random
-import re
-import subprocess
 import sys
 import tempfile
 import time
+from array import array
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
+from benchmarks.memory import Seen, growth, watched_memory
 from planner.model.errors import RelaydError
 from probes.samples import Sample
 from relayd.catalogue.loading import load_catalogue
 from relayd.client.asynchronous import AsyncWan
+from relayd.client.errors import ServiceError
+from tests.dashboard.fleets import fleet_file
+from tests.http.running import Served
+from tests.postgresql import PostgresqlServer, running_server
+from tests.probes.fleet.machines import machines
 
-SAMPLES_PER_S = 2000
-MOST_GROWTH = 0.05
-WARM_UP_S = 180.0
+MOST_GROWTH = 0.03
+LEAST_WARM_UP_S = 180.0
 SNAPSHOT_EVERY_S = 15.0
 """Four times as often as usual: more changes, and all workers have soon made one."""
-REGIONS = 24
-_ROOT = Path(__file__).parents[1]
+_KEPT_OF_A_SERIES = 256
+_AWAY_S = 5.0
+_LEADER_CHANGES_AT, _DATABASE_CRASHES_AT = 0.15, 0.5
+ENVIRONMENT = {
+    "RELAYD_SERVE_REQUESTS_PER_S": "1e6",
+    "RELAYD_SERVE_BURST": "1000000",
+    "RELAYD_SERVE_SNAPSHOT_EVERY_S": str(SNAPSHOT_EVERY_S),
+    "RELAYD_SERVE_ACCESS_LOG": "false",
+}
+WATCHING = {
+    "RELAYD_SERVE_WATCH_DAILY_BUDGET_USD": "1",
+    "RELAYD_SERVE_WATCH_INTERVAL_S": "5",
+    "RELAYD_SERVE_WATCH_CAMPAIGN_EVERY_S": "0",
+}
+
+
+class Load(NamedTuple):
+    """What is asked of the service, and for how long."""
+
+    seconds: float
+    samples_per_s: int
+    regions: int
+
+    @property
+    def warm_up_s(self) -> float:
+        """Until what is bounded has filled."""
+        series = 2 * self.regions * (self.regions - 1)
+        return max(LEAST_WARM_UP_S, 1.28 * series * _KEPT_OF_A_SERIES / self.samples_per_s)
 
 
 @dataclass
@@ -46,53 +83,112 @@ class Observed:
     """What was seen while the service was under load."""
 
     plans: int = 0
+    longer: int = 0
+    events: int = 0
     samples: int = 0
     snapshots: set[str] = field(default_factory=set)
     failures: list[str] = field(default_factory=list)
-    memory_mb: list[tuple[float, list[float]]] = field(default_factory=list)
-    latency_s: list[float] = field(default_factory=list)
+    refused: Counter[str] = field(default_factory=Counter)
+    refused_at_s: list[float] = field(default_factory=list)
+    memory_mb: Seen = field(default_factory=list)
+    latency_s: array[float] = field(default_factory=lambda: array("d"))
+    roles: list[str] = field(default_factory=list)
+
+    def failed(self, error: RelaydError, *, may_refuse: bool) -> None:
+        """Note a call that failed; a 503 that says why may be clear enough."""
+        if may_refuse and isinstance(error, ServiceError) and error.status == 503:
+            self.refused[str(error)[:150]] += 1
+            self.refused_at_s.append(time.monotonic())
+        else:
+            self.failures.append(f"{type(error).__name__}: {error}")
+
+
+class Services:
+    """The service that is asked, and what happens around it."""
+
+    def __init__(self, asked: Served) -> None:
+        self.asked = asked
+        self.may_refuse = False
+
+    async def happen(self, load: Load, seen: Observed) -> None:
+        """Do what happens in the course of the time; nothing to a service that is alone."""
+
+
+class Replicas(Services):
+    """Two services on a database that crashes, and the first that probes is killed."""
+
+    def __init__(self, server: PostgresqlServer, db: str, folder: Path, fleet: Path) -> None:
+        self._server, self._db, self._folder, self._fleet = server, db, folder, fleet
+        self.number = 0
+        self.prober = self._started()
+        _wait_for("prober", self.prober)
+        super().__init__(self._started())
+        self.may_refuse = True
+
+    def _started(self) -> Served:
+        self.number += 1
+        return Served(
+            self._db,
+            "--fleet",
+            str(self._fleet),
+            environment={**ENVIRONMENT, **WATCHING, "XDG_DATA_HOME": str(self._folder)},
+            log=self._folder / f"{self.number}.log",
+        )
+
+    async def happen(self, load: Load, seen: Observed) -> None:
+        """Kill the first prober, and later the database, and wait until all is well again."""
+        began_s = time.monotonic()
+        await asyncio.sleep(load.seconds * _LEADER_CHANGES_AT)
+        await asyncio.to_thread(self.prober.kill)
+        await asyncio.to_thread(_wait_for, "prober", self.asked)
+        seen.roles.append(f"took over {time.monotonic() - began_s:.0f} s after the start")
+        self.prober = await asyncio.to_thread(self._started)
+        crash_s = began_s + load.seconds * _DATABASE_CRASHES_AT
+        await asyncio.sleep(max(0.0, crash_s - time.monotonic()))
+        await asyncio.to_thread(self._server.crash)
+        await asyncio.sleep(_AWAY_S)
+        await asyncio.to_thread(self._server.start)
+        away_s = time.monotonic()
+        await asyncio.to_thread(_wait_for, "prober", self.asked, self.prober)
+        seen.roles.append(
+            f"somebody probes again {time.monotonic() - away_s:.0f} s after the database's return"
+        )
+
+    def stop(self) -> None:
+        """Stop both."""
+        for service in (self.asked, self.prober):
+            service.stop()
+
+
+def _wait_for(role: str, *services: Served) -> None:
+    deadline_s = time.monotonic() + 120
+    while time.monotonic() < deadline_s:
+        for service in services:
+            watch = service.get("/readyz").json["watch"]
+            if watch and watch["role"] == role:
+                return
+        time.sleep(0.2)
+    raise SystemExit(f"Nobody is {role}.")
 
 
 @contextmanager
-def _service(db: str, folder: str) -> Iterator[tuple[str, int]]:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "relayd", "serve", "--no-auth", "--db", db, "--port", "0"],
-        cwd=_ROOT,
-        env={
-            **os.environ,
-            "XDG_DATA_HOME": folder,
-            "RELAYD_SERVE_REQUESTS_PER_S": "1e6",
-            "RELAYD_SERVE_BURST": "1000000",
-            "RELAYD_SERVE_SNAPSHOT_EVERY_S": str(SNAPSHOT_EVERY_S),
-        },
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
+def _alone(db: str, folder: Path) -> Iterator[Services]:
+    environment = {**ENVIRONMENT, "XDG_DATA_HOME": str(folder)}
+    services = Services(Served(db, environment=environment, log=folder / "log"))
     try:
-        assert process.stdout
-        for line in process.stdout:
-            if found := re.search(r"serves at (http\S+)", line):
-                break
-        else:
-            raise SystemExit("The service did not start.")
-        yield found[1], process.pid
+        yield services
     finally:
-        process.terminate()
-        process.communicate()
+        services.asked.stop()
 
 
-def _memory_mb(pid: int) -> list[float]:
-    """Return the memory of a process and its children: shared pages count by their share."""
-    pids, found = [pid], []
-    for number in pids:
-        with suppress(OSError):
-            children = Path(f"/proc/{number}/task/{number}/children").read_text().split()
-            pids += map(int, children)
-            rollup = Path(f"/proc/{number}/smaps_rollup").read_text()
-            found.append(float(re.search(r"^Pss:\s+(\d+)", rollup, re.MULTILINE)[1]) / 1e3)  # type: ignore[index]
-    return found
+@contextmanager
+def _replicas(folder: Path, regions: Sequence[str]) -> Iterator[Services]:
+    with ExitStack() as stack:
+        server = stack.enter_context(running_server())
+        fleet, _ = stack.enter_context(machines(folder, list(regions[:3])))
+        replicas = Replicas(server, server.new_store(), folder, fleet_file(folder, fleet))
+        stack.callback(replicas.stop)
+        yield replicas
 
 
 async def _ask(wan: AsyncWan, regions: Sequence[str], until_s: float, seen: Observed) -> None:
@@ -102,25 +198,66 @@ async def _ask(wan: AsyncWan, regions: Sequence[str], until_s: float, seen: Obse
         began_s = time.perf_counter()
         try:
             plan = await wan.plan(src, dst, volume_gb=chance.choice([10.0, 100.0, 1000.0]))
-        except RelaydError as error:
-            seen.failures.append(f"{type(error).__name__}: {error}")
+        except RelaydError as error:  # these rest on memory: a database that is away is no excuse
+            seen.failed(error, may_refuse=False)
             continue
         seen.latency_s.append(time.perf_counter() - began_s)
-        del seen.latency_s[:-10_000]
         seen.snapshots.add(plan.snapshot.id)
         seen.plans += 1
         await asyncio.sleep(0.002)
 
 
-async def _send(wan: AsyncWan, regions: Sequence[str], until_s: float, seen: Observed) -> None:
+async def _ask_longer(
+    wan: AsyncWan, regions: Sequence[str], until_s: float, seen: Observed, *, may_refuse: bool
+) -> None:
+    """Ask once a second for what workers answer, or the store."""
+    chance = random.Random(2)
+    while time.monotonic() < until_s:
+        a, b, c = chance.sample(regions, 3)
+        try:
+            match chance.randrange(4):
+                case 0:
+                    await wan.shuffle([(a, b, 100.0), (b, c, 200.0), (c, a, 50.0)])
+                case 1:
+                    await wan.broadcast(a, [b, c], volume_gb=100.0)
+                case 2:
+                    _ = [link async for link in wan.links(src=a)]
+                case _:
+                    await wan.plans([{"src": a, "dst": b}, {"src": b, "dst": c, "vms": 4}])
+            seen.longer += 1
+        except RelaydError as error:
+            seen.failed(error, may_refuse=may_refuse)
+        await asyncio.sleep(1.0)
+
+
+async def _listen(wan: AsyncWan, until_s: float, seen: Observed, *, may_refuse: bool) -> None:
+    """Read events, and go on from the last one where the stream ends."""
+    last: int | None = None
+    while time.monotonic() < until_s:
+        try:
+            async with asyncio.timeout(until_s - time.monotonic()):
+                async for event in wan.events(after=last):
+                    last = event.id
+                    seen.events += 1
+        except TimeoutError:
+            return
+        except RelaydError as error:
+            seen.failed(error, may_refuse=may_refuse)
+            await asyncio.sleep(1.0)
+
+
+async def _send(
+    wan: AsyncWan, regions: Sequence[str], load: Load, seen: Observed, *, may_refuse: bool
+) -> None:
     chance = random.Random(1)
     due_s = time.monotonic()
+    until_s = due_s + load.seconds
     while time.monotonic() < until_s:
         now_s = time.time()
         samples = []
-        for number in range(SAMPLES_PER_S // 4):
+        for number in range(load.samples_per_s // 4):
             src, dst = chance.sample(regions, 2)
-            metric, value = chance.choice([("rtt_ms", 80.0), ("aggregate_mbps", 4000.0)])
+            metric, value = chance.choice([("rtt_ms", 300.0), ("aggregate_mbps", 4000.0)])
             samples.append(
                 Sample(
                     src,
@@ -135,67 +272,78 @@ async def _send(wan: AsyncWan, regions: Sequence[str], until_s: float, seen: Obs
         try:
             seen.samples += (await wan.ingest(samples)).accepted
         except RelaydError as error:
-            seen.failures.append(f"{type(error).__name__}: {error}")
+            seen.failed(error, may_refuse=may_refuse)
         due_s += 0.25
         await asyncio.sleep(max(0.0, due_s - time.monotonic()))
 
 
-async def _watch(pid: int, until_s: float, seen: Observed) -> None:
-    while time.monotonic() < until_s:
-        seen.memory_mb.append((time.monotonic(), await asyncio.to_thread(_memory_mb, pid)))
-        await asyncio.sleep(1.0)
-
-
-async def _soak(url: str, pid: int, seconds: float) -> Observed:
-    catalogue = load_catalogue()
-    regions = [region.id for region in catalogue.regions.values() if region.baseline][:REGIONS]
-    seen, until_s = Observed(), time.monotonic() + seconds
-    async with AsyncWan(url, attempts=1) as wan:
-        await asyncio.gather(
-            *(_ask(wan, regions, until_s, seen) for _ in range(4)),
-            _send(wan, regions, until_s, seen),
-            _watch(pid, until_s, seen),
-        )
+async def _soak(services: Services, regions: Sequence[str], load: Load) -> Observed:
+    seen, until_s = Observed(), time.monotonic() + load.seconds
+    service, may_refuse = services.asked, services.may_refuse
+    with watched_memory(service.process.pid) as seen.memory_mb:
+        async with AsyncWan(service.url, attempts=1) as wan:
+            await asyncio.gather(
+                *(_ask(wan, regions, until_s, seen) for _ in range(4)),
+                _ask_longer(wan, regions, until_s, seen, may_refuse=may_refuse),
+                _listen(wan, until_s, seen, may_refuse=may_refuse),
+                _send(wan, regions, load, seen, may_refuse=may_refuse),
+                services.happen(load, seen),
+            )
+    faults = [line for line in service.lines() if line["level"] == "error"]
+    # What was raised is at the end of a traceback.
+    seen.failures += [f"fault in the log: {str(fault)[-900:]}" for fault in faults]
     return seen
-
-
-def growth(memory_mb: Sequence[tuple[float, list[float]]]) -> float:
-    """Return how much memory grew after the warm-up: last third over first, less 1.
-
-    Medians, because a snapshot that is being made takes memory for a moment.
-    """
-    steady_s = memory_mb[0][0] + WARM_UP_S
-    steady = [sum(mb) for at_s, mb in memory_mb if at_s >= steady_s]
-    third = max(1, len(steady) // 3)
-    return median(steady[-third:]) / median(steady[:third]) - 1
 
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run the soak and say what was seen."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--minutes", type=float, default=15.0, help="at least 4")
-    parser.add_argument("--db", help="a store, or postgresql://... (default: a new SQLite file)")
+    parser.add_argument("--minutes", type=float, default=15.0)
+    parser.add_argument("--samples-per-s", type=int, default=2000)
+    parser.add_argument("--regions", type=int, default=24, help="that are asked about")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--db", help="a store, or postgresql://... (default: a new SQLite file)")
+    where.add_argument("--replicas", action="store_true", help="two, on PostgreSQL, that watch")
     options = parser.parse_args(words)
-    if options.minutes < 4:
-        parser.error("the warm-up takes 3 minutes: soak for 4 at least")
-    with tempfile.TemporaryDirectory() as folder:
-        db = options.db or str(Path(folder) / "soak.db")
-        with _service(db, folder) as (url, pid):
-            seen = asyncio.run(_soak(url, pid, options.minutes * 60))
-    grown = growth(seen.memory_mb)
+    load = Load(options.minutes * 60, options.samples_per_s, options.regions)
+    settled_s = load.warm_up_s + (load.seconds * _LEADER_CHANGES_AT if options.replicas else 0)
+    if load.seconds < settled_s + 60:
+        parser.error(f"the warm-up takes {settled_s / 60:.0f} minutes: soak for longer")
+    known = load_catalogue().regions.values()
+    regions = [region.id for region in known if region.baseline][: load.regions]
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:
+        folder = Path(name)
+        db = options.db or str(folder / "soak.db")
+        with _replicas(folder, regions) if options.replicas else _alone(db, folder) as services:
+            seen = asyncio.run(_soak(services, regions, load))
+    return _report(seen, load, settled_s)
+
+
+def _report(seen: Observed, load: Load, settled_s: float) -> int:
+    grown = growth(seen.memory_mb, settled_s)
+    began_s = seen.memory_mb[0][0]
     latency_ms = sorted(1e3 * s for s in seen.latency_s)
-    seconds = options.minutes * 60
-    print(f"plans             {seen.plans:>10,}   {seen.plans / seconds:,.0f} /s")
-    print(f"samples           {seen.samples:>10,}   {seen.samples / seconds:,.0f} /s")
+    print(f"plans             {seen.plans:>10,}   {seen.plans / load.seconds:,.0f} /s")
+    print(f"longer answers    {seen.longer:>10,}")
+    print(f"samples           {seen.samples:>10,}   {seen.samples / load.seconds:,.0f} /s")
     print(f"snapshots         {len(seen.snapshots):>10,}")
+    print(f"events            {seen.events:>10,}")
     if latency_ms:
         p99 = latency_ms[int(0.99 * (len(latency_ms) - 1))]
         print(f"latency p50, p99  {median(latency_ms):>10.1f} ms {p99:.1f} ms")
-    for at_s in (0, 60, WARM_UP_S, seconds / 2, seconds):
-        near = min(seen.memory_mb, key=lambda look: abs(look[0] - seen.memory_mb[0][0] - at_s))[1]
+    for at_s in (0, 60, settled_s, load.seconds / 2, load.seconds):
+        near = min(seen.memory_mb, key=lambda look: abs(look[0] - began_s - at_s))[1]
         processes = " + ".join(f"{mb:.0f}" for mb in near)
         print(f"memory at {at_s:>5,.0f} s {sum(near):>10.0f} MB = {processes}")
-    print(f"grown by          {grown:>+10.1%}   after {WARM_UP_S:.0f} s")
+    print(f"grown by          {grown:>+10.1%}   after {settled_s:.0f} s")
+    for text in seen.roles:
+        print(f"  {text}")
+    if seen.refused_at_s:
+        first, last = (at_s - began_s for at_s in (seen.refused_at_s[0], seen.refused_at_s[-1]))
+        count = len(seen.refused_at_s)
+        print(f"clear 503s        {count:>10}   from {first:.0f} to {last:.0f} s")
+        for text, times in seen.refused.most_common(5):
+            print(f"  {times} times: {text}")
     print(f"failures          {len(seen.failures):>10}")
     for failure in sorted(set(seen.failures))[:5]:
         print(f"  {failure}")
@@ -205,5 +353,4 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(_ROOT))
     sys.exit(main())

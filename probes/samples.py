@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from math import inf
 from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
 from planner.model.estimate import AddressKind
@@ -14,6 +15,7 @@ Metric: TypeAlias = Literal[
     "loss_pct",
     "jitter_ms",
     "udp_mbps",
+    "transfer_s",  # of one file; its volume is in the detail
     "route_hops",  # routers on the way and the destination itself
     "egress_cap_mbps",  # of one VM over all destinations together; src and dst are its region
     "ingress_cap_mbps",
@@ -92,6 +94,32 @@ def read_detail(text: str) -> dict[str, Any]:
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}
+
+
+OWN = ""
+"""The source that is this store's own prober, or what its operator vouches for: it is trusted."""
+
+
+class Reported(NamedTuple):
+    """A sample with who reported it.
+
+    Attributes
+    ----------
+    source : str
+        Such as ``token ci``, ``address 192.0.2.7`` or ``files``; :data:`OWN` is trusted.
+    id : int
+        Ascending in the order of arrival.
+    arrived_at_s : float
+        Seconds since 1970 (UTC).
+    vouched : bool
+        Whether an operator said that it is right, whatever physics say.
+    """
+
+    sample: Sample
+    source: str = OWN
+    id: int = 0
+    arrived_at_s: float = inf
+    vouched: bool = False
 
 
 class Quarantined(NamedTuple):

@@ -14,6 +14,7 @@ need ssh-keygen openssh-client
 need iperf3 iperf3
 need ping iputils-ping
 if [ "${1:-}" != lab ]; then
+  need iperf iperf
   need nuttcp nuttcp
   need traceroute traceroute
   need haproxy haproxy
@@ -28,12 +29,22 @@ if [ "${1:-}" != lab ]; then
   need openssl openssl
   need chromium chromium
   need pgrep procps
+  need promtool prometheus
 fi
 
 [ -n "$missing" ] || exit 0
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
   echo "Installing$missing"
-  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $missing; } >/dev/null 2>&1 && exit 0
+  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $missing; } >/dev/null 2>&1 && {
+    # Debian starts it with the machine; tests start their own.
+    case $missing in *prometheus*)
+      for name in prometheus prometheus-node-exporter; do
+        service $name stop
+        update-rc.d $name disable
+      done >/dev/null 2>&1 ;;
+    esac
+    exit 0
+  }
   echo "Could not install$missing." >&2
 fi
 echo "What needs$missing cannot run (tests skip it): apt-get install -y$missing (as root)." >&2

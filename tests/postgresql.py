@@ -150,6 +150,12 @@ class PostgresqlServer:
         self.sql(f"CREATE DATABASE {name} TEMPLATE {template}")
         return name
 
+    def drop_store(self, where: str) -> None:
+        """Remove a store and what its log takes."""
+        name = where.partition("@/")[2].partition("?")[0]
+        self.sql(f"DROP DATABASE {name} WITH (FORCE)")
+        self.sql("CHECKPOINT")
+
     def new_store(self) -> str:
         """Create a database with an empty store in it; return its address."""
         from relayd.store import open_store
@@ -184,11 +190,33 @@ def running_server() -> Iterator[PostgresqlServer]:
         pytest.skip(reason)
     # The tests' own folders are closed to other users.
     folder = Path(tempfile.mkdtemp(prefix="relayd-postgresql-", dir="/tmp"))
+    with _running_in(folder, programs, user) as server:
+        yield server
+
+
+@contextmanager
+def server_on(folder: Path, settings: str) -> Iterator[PostgresqlServer]:
+    """Run a server in a new folder, with further settings."""
+    programs = _programs()
+    assert programs, "needs a PostgreSQL server"
+    folder.mkdir()
+    with _running_in(
+        folder, programs, "postgres" if os.geteuid() == 0 else None, settings
+    ) as found:
+        yield found
+
+
+@contextmanager
+def _running_in(
+    folder: Path, programs: Path, user: str | None, settings: str = ""
+) -> Iterator[PostgresqlServer]:
     try:
         if user:
             shutil.chown(folder, user)
         server = PostgresqlServer(folder, programs, user)
         server.create()
+        with (folder / "data" / "postgresql.conf").open("a") as file:
+            file.write(settings)
         server.start()
         try:
             yield server

@@ -32,7 +32,7 @@ CHANGING = (
 )
 
 # Written like modules or files of the repository, but files of a user.
-OF_A_USER = {"relayd.db", "relayd.service", "relayd/config.toml"}
+OF_A_USER = {"relayd.example", "relayd.db", "relayd.service", "relayd/config.toml"}
 
 
 def steady(text: str) -> str:

@@ -18,7 +18,7 @@ from planner.model.shared_resources import Floats, SiteResources
 from planner.model.units import BITS_PER_BYTE
 from planner.model.vm_limits import PAIR_CONNECTIONS
 from planner.shared_vms.fees import LinkFees
-from planner.shared_vms.quotas import most_vms, vms_of
+from planner.shared_vms.quotas import participants, vms_of
 from planner.shared_vms.rates import resources_at_bounds
 
 
@@ -104,15 +104,7 @@ def broadcast_problem(
     for name, region in (("src", request.src), *(("dst", r) for r in request.destinations)):
         network.check_region(region, name)
     refuse_without_vms(network, request.ends, request.vms_in)
-    ends = set(request.ends)
-    regions = tuple(
-        r
-        for r in network.sites
-        if r in ends
-        or (
-            request.relays == "any" and r not in request.forbidden and most_vms(request, network, r)
-        )
-    )
+    regions = participants(request, network, request.ends, relays=request.relays == "any")
     n = len(regions)
     index = {region: i for i, region in enumerate(regions)}
     links: dict[tuple[int, int], Link] = {}

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from planner.model.catalogue import Catalogue, Region
 from planner.model.errors import FormatError
-from planner.model.estimate import METHODS, Estimate, Figures, Origin, Prior
+from planner.model.estimate import METHODS, Estimate, Figures, Origin, Prior, RateCut
 from planner.model.link import (
     LIMITED_BY,
     LINK_FIGURES,
@@ -20,11 +20,12 @@ from planner.model.link import (
     Site,
 )
 from planner.model.link_states import LinkState
-from planner.model.network import Network, Snapshot
+from planner.model.network import Network, NewerSamples, Snapshot
 from planner.model.verification import Verified, VerifiedPath
 
 T = TypeVar("T")
 _BOUNDS = ("low", "expected", "high")
+_TUPLES = frozenset({"between", "reported_by", "disputed_by"})
 
 
 def regions_as_json(
@@ -82,6 +83,7 @@ def document_of(network: Network) -> dict[str, Any]:
         ],
         "leg_states": [asdict(state) for state in network.link_states.values()],
         "verifications": [asdict(verified) for verified in network.verified.values()],
+        "newer_samples": network.newer_samples and asdict(network.newer_samples),
     }
 
 
@@ -106,6 +108,7 @@ def network_of(document: Mapping[str, Any]) -> Network:
             others.setdefault(row["src"], {})[row["dst"]] = link_of(row)
         states = [_known(LinkState, row) for row in document.get("leg_states", ())]
         verified = [_verified_of(row) for row in document.get("verifications", ())]
+        newer = document.get("newer_samples")
         return Network(
             sites,
             links,
@@ -114,6 +117,7 @@ def network_of(document: Mapping[str, Any]) -> Network:
             {(found.src, found.dst): found for found in verified},
             document.get("aged_to_s"),
             others,
+            newer and _known(NewerSamples, newer),
         )
     except (KeyError, TypeError) as error:
         raise FormatError(
@@ -235,7 +239,10 @@ def origin_as_json(origin: Origin) -> dict[str, Any]:
 def figures_as_json(figures: Figures) -> dict[str, Any]:
     """Return the figures that there are as JSON types."""
     named = zip(Figures._fields, figures, strict=True)
-    return {name: value for name, value in named if value is not None}
+    found: dict[str, Any] = {name: value for name, value in named if value is not None}
+    if figures.rate_cut is not None:
+        found["rate_cut"] = figures.rate_cut._asdict()
+    return found
 
 
 def _finite(figure: float) -> float | None:
@@ -263,6 +270,8 @@ def _origin_of(row: Mapping[str, Any]) -> Origin:
 def figures_of(found: Mapping[str, Any]) -> Figures:
     """Return what :func:`figures_as_json` made JSON types of; names of newer versions left out."""
     known = {name: value for name, value in found.items() if name in Figures._fields}
-    if "between" in known:
-        known["between"] = tuple(known["between"])
+    for name in _TUPLES & known.keys():
+        known[name] = tuple(known[name])
+    if "rate_cut" in known:
+        known["rate_cut"] = RateCut(**known["rate_cut"])
     return Figures(**known)

@@ -52,6 +52,30 @@ SECONDS_PER_DAY = 86400.0
 DAYS_PER_YEAR = 365.25
 
 
+CutCause: TypeAlias = Literal["time", "volume", "undecided", "burst"]
+
+
+class RateCut(NamedTuple):
+    """A lasting fall of a link's rate during transfers.
+
+    Attributes
+    ----------
+    after_s, after_gb : float
+        When: seconds and volume from the beginning of a test.
+    before_gbps, after_gbps : float
+        Of one VM pair.
+    cause : CutCause
+        Which of the two makes it fall, as tests at several rates have shown; ``burst`` for a short
+        beginning that is the VM's, as a token bucket gives.
+    """
+
+    after_s: float
+    after_gb: float
+    before_gbps: float
+    after_gbps: float
+    cause: CutCause
+
+
 class Figures(NamedTuple):
     """The figures and names that an estimate was made with; None for what its method has not.
 
@@ -76,6 +100,17 @@ class Figures(NamedTuple):
     note : str | None
         What the catalogue says about where it has the figure from; why a link is down; or, where
         the method is unknown, the sentence that was saved.
+    reported_by : tuple of str | None
+        Whose samples these are, where several sources have reported to a store and the own
+        prober's samples are not among them.
+    unconfirmed : bool | None
+        Whether they are a new level that contradicts earlier measurements of others.
+    disputed : int | None
+        How many samples of this quantity contradict it, and do not count.
+    disputed_by : tuple of str | None
+        Whose those are.
+    rate_cut : RateCut | None
+        Where the rate falls during a transfer: the estimate is of what lasts.
     """
 
     connections: int | None = None
@@ -88,6 +123,11 @@ class Figures(NamedTuple):
     vm_type: str | None = None
     raised_from: Method | None = None
     note: str | None = None
+    reported_by: tuple[str, ...] | None = None
+    unconfirmed: bool | None = None
+    disputed: int | None = None
+    disputed_by: tuple[str, ...] | None = None
+    rate_cut: RateCut | None = None
 
 
 class Origin(NamedTuple):

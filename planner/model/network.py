@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from planner.model.errors import DataError, InputError
 from planner.model.estimate import AddressKind, Bound, Estimate
@@ -35,6 +35,28 @@ class Snapshot:
 
 
 UNSAVED = Snapshot("unsaved", "", "given")
+WhyNewer: TypeAlias = Literal["none", "begun", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class NewerSamples:
+    """Samples that are stored and that a snapshot does not know.
+
+    Attributes
+    ----------
+    samples : int
+    since_s : float
+        When the first of them was stored, seconds since 1970 (UTC).
+    reason : {"none", "begun", "failed"}
+        No snapshot of them was made; one was begun and has not ended; or it failed.
+    tried_at_s : float | None
+        When that was.
+    """
+
+    samples: int
+    since_s: float
+    reason: WhyNewer
+    tried_at_s: float | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -60,6 +82,8 @@ class Network:
     others : mapping
         Like `usual`: links over the kind of address that is not in use, where both are known
         (:mod:`relayd.sources.addresses`).
+    newer_samples : NewerSamples | None
+        What has waited for a snapshot for too long.
     """
 
     sites: Mapping[str, Site]
@@ -69,6 +93,7 @@ class Network:
     verified: Mapping[Pair, Verified] = field(default_factory=dict)
     aged_to_s: float | None = field(default=None, compare=False)
     others: Links = field(default_factory=dict)
+    newer_samples: NewerSamples | None = None
 
     def __repr__(self) -> str:
         """Say how large the graph is and where it is from."""
@@ -123,12 +148,13 @@ class Network:
         verified: Mapping[Pair, Verified] | None = None,
         restricted_to: Collection[str] | None = None,
         aged_to_s: float | None = None,
+        newer_samples: NewerSamples | None = None,
     ) -> Network:
         """Return the network with some of it replaced; all else is carried over.
 
         Parameters
         ----------
-        sites, links, others, snapshot, link_states, verified : optional
+        sites, links, others, snapshot, link_states, verified, newer_samples : optional
             In place of the network's own. ``links`` are those of usual times: states of links are
             laid over them.
         restricted_to : collection of str, optional
@@ -154,6 +180,7 @@ class Network:
             self.verified if verified is None else verified,
             self.aged_to_s if aged_to_s is None else aged_to_s,
             others,
+            self.newer_samples if newer_samples is None else newer_samples,
         )
 
     @cached_property

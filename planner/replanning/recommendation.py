@@ -318,7 +318,7 @@ class _Replanner:
 
 def _recommend(request: AnyRequest, network: Network, prices: Prices) -> Answer:
     if isinstance(request, TransferRequest):
-        return recommend(request, network, prices)
+        return recommend(request, network, prices, begins=False)
     if isinstance(request, ShuffleRequest):
         return recommend_shuffle(request, network, prices)
     return recommend_broadcast(request, network, prices)

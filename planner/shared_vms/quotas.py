@@ -27,6 +27,18 @@ def vms_of(request: RelayingRequest, network: Network, regions: Sequence[str]) -
     return np.array([float(most_vms(request, network, region)) for region in regions])
 
 
+def participants(
+    request: RelayingRequest, network: Network, ends: Collection[str], *, relays: bool
+) -> tuple[str, ...]:
+    """Return the regions that may take part: the ends, and others if any with VMs may relay."""
+    return tuple(
+        region
+        for region in network.sites
+        if region in ends
+        or (relays and region not in request.forbidden and most_vms(request, network, region))
+    )
+
+
 def warnings(
     request: RelayingRequest,
     network: Network,
@@ -56,12 +68,8 @@ def warnings(
     # A place is a region, or a link of which both ends get one more.
     places = dict.fromkeys(region for one in more for region in one.region.split(" -> "))
     wider = {region: vms.get(region, 0) + 1 for region in places if region not in limited}
-    left_out = [
-        region
-        for region in network.sites
-        if relays and region not in ends and region not in request.forbidden
-        if not most_vms(request, network, region)
-    ]
+    taking_part = participants(request, network, ends, relays=relays)
+    left_out = network.sites.keys() - taking_part - request.forbidden if relays else ()
     return (
         *beyond_quotas(network, vms),
         *limited_texts(network, limited),

@@ -15,7 +15,7 @@ from planner.model.quotas.sites import refuse_without_vms
 from planner.model.shared_resources import Floats, SiteResources
 from planner.model.units import BITS_PER_BYTE
 from planner.shared_vms.fees import LinkFees
-from planner.shared_vms.quotas import most_vms, vms_of
+from planner.shared_vms.quotas import participants, vms_of
 from planner.shared_vms.rates import resources_at_bounds
 from planner.shuffle.request import ShuffleRequest
 
@@ -68,14 +68,9 @@ def shuffle_problem(request: ShuffleRequest, network: Network, prices: Prices) -
     for region in request.ends:
         network.check_region(region, "demands", names="name a region that")
     refuse_without_vms(network, request.ends, request.vms_in)
-    ends = set(request.ends)
-    may_relay = request.relays == "any"
+    ends, may_relay = set(request.ends), request.relays == "any"
     # Nothing else takes part, so nothing else is looked at.
-    regions = tuple(
-        r
-        for r in network.sites
-        if r in ends or (may_relay and r not in request.forbidden and most_vms(request, network, r))
-    )
+    regions = participants(request, network, ends, relays=may_relay)
     n = len(regions)
     index = {region: i for i, region in enumerate(regions)}
     demands = np.zeros((n, n))

@@ -6,6 +6,7 @@ from math import inf
 
 from planner.model.catalogue import Catalogue
 from planner.model.estimate import SECONDS_PER_DAY
+from planner.model.rate_cuts.averages import in_words
 from planner.model.units import gbps_text
 from planner.model.verification import Verified
 from planner.solvers.joint import Gain, Risk
@@ -244,6 +245,11 @@ class Explanation:
         ]
         found += [f"{src} -> {dst} loses {pct:.1f} % of packets." for src, dst, pct in loss]
         found += self._states()
+        found += [
+            said
+            for pair in self._used_pairs()
+            if (said := in_words(self.network.link(*pair), self.request.volume_gb))
+        ]
         found += self.verification()
         for end in (self.request.src, self.request.dst):
             types = self.catalogue.vm_types if self.catalogue else {}

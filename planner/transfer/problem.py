@@ -182,7 +182,8 @@ def transfer_problem(
     egress_caps, ingress_caps = network.caps()
     index = network.index
     volume_gb = request.volume_gb
-    pair_gbps = _pair_rates(request, network)[0][index[dst]]
+    pair_rates = _pair_rates(request, network)
+    pair_gbps = pair_rates[0][index[dst]]
     direct = None
     if pair_gbps > 0:
         flow_gbps = network.rates(1).out_of(src)[index[dst]]
@@ -190,7 +191,7 @@ def transfer_problem(
         direct = Direct(pair_gbps, fee, request.connections * flow_gbps)
     relays = []
     if request.relays != "none":
-        relays = _relays(request, network, prices, unasked_vms)
+        relays = _relays(request, network, prices, pair_rates, unasked_vms)
     src_vms, dst_vms = (
         most_vms(request, network.sites[region], unasked_vms) for region in (src, dst)
     )
@@ -271,12 +272,16 @@ def _by_kind(
 
 
 def _relays(
-    request: TransferRequest, network: Network, prices: Prices, unasked_vms: int
+    request: TransferRequest,
+    network: Network,
+    prices: Prices,
+    pair_rates: tuple[list[float], list[float]],
+    unasked_vms: int,
 ) -> list[Relay]:
     """Return the regions that may relay, whose links both carry something at a known price."""
     src, dst, connections = request.src, request.dst, request.connections
     flows = network.rates(1)
-    out_of, into = _pair_rates(request, network)
+    out_of, into = pair_rates
     figures = zip(
         network.sites,
         out_of,

@@ -11,6 +11,7 @@ from planner.model.errors import InfeasibleError
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.quotas.sites import refuse_without_vms
+from planner.model.rate_cuts.averages import with_first_rates
 from planner.transfer import readings, vm_count
 from planner.transfer.advice import Adviser
 from planner.transfer.allocation import EQUAL, Allocation
@@ -39,6 +40,7 @@ def recommend(
     catalogue: Catalogue | None = None,
     now_s: float | None = None,
     notes: tuple[str, ...] = (),
+    begins: bool = True,
 ) -> Plan:
     """Return the recommended plan for one transfer.
 
@@ -51,6 +53,8 @@ def recommend(
         The time, seconds since 1970, to say how old the measurements are.
     notes : tuple of str
         What was understood from the request's names; goes first among the warnings.
+    begins : bool
+        Whether the transfer begins now; one in progress has spent what links carry at first.
 
     Raises
     ------
@@ -61,6 +65,8 @@ def recommend(
         If nothing is known of any permitted path.
     """
     refuse_without_vms(network, (request.src, request.dst), request.vms_in)
+    if begins:
+        network = with_first_rates(network, request.src, request.dst, request.volume_gb)
     try:
         decider, decision, widest = vm_count.decide(request, network, prices)
     except InfeasibleError as fault:

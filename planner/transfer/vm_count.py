@@ -15,7 +15,7 @@ from math import inf
 from planner.model.errors import InfeasibleError
 from planner.model.network import Network
 from planner.model.pricing import Prices
-from planner.model.quotas.sites import beyond_quotas, limited_texts, request_for, without_quotas
+from planner.model.quotas.sites import above_quotas, beyond_quotas, limited_texts, without_quotas
 from planner.model.units import S_PER_H, duration_s
 from planner.transfer.allocation import EQUAL
 from planner.transfer.decision import Decider, Decision
@@ -201,11 +201,7 @@ def or_raise_quotas(
         _, wanted = _without_quotas(request, network, prices)
     except InfeasibleError:
         return fault
-    asked = [
-        f"{request_for(network.sites[region], count)} at {region}."
-        for region, count in wanted.items()
-    ]
-    return InfeasibleError(fault.limit, " ".join([fault.remedy, *asked]))
+    return InfeasibleError(fault.limit, " ".join([fault.remedy, *limited_texts(network, wanted)]))
 
 
 def _without_quotas(
@@ -213,12 +209,8 @@ def _without_quotas(
 ) -> tuple[Option, dict[str, int]]:
     """Return the best plan without quotas, and its VMs where quotas allow fewer."""
     decider, decision, _ = decide(request, without_quotas(network), prices)
-    wanted = {
-        region: count
-        for region, count in decider.vms(decision.chosen.allocation).items()
-        if network.sites[region].may_run(count) < count and region not in request.vms_in
-    }
-    return decision.chosen, wanted
+    wanted = above_quotas(network, decider.vms(decision.chosen.allocation))
+    return decision.chosen, {r: count for r, count in wanted.items() if r not in request.vms_in}
 
 
 def _gain(chosen: Option, free: Option, *, several: bool) -> list[str]:
@@ -227,7 +219,7 @@ def _gain(chosen: Option, free: Option, *, several: bool) -> list[str]:
     saved_usd = chosen.allocation.cost_usd - free.allocation.cost_usd
     gains = []
     if faster >= 1 + WORTH_SAYING:
-        gains.append(f"ends {faster:.2g}x sooner")
+        gains.append(f"ends {faster:.3g}x sooner")
     if saved_usd >= WORTH_SAYING * chosen.allocation.cost_usd > 0:
         gains.append(f"costs {saved_usd:.2f} USD less")
     if not gains:

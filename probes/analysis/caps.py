@@ -13,7 +13,7 @@ from typing import NamedTuple
 from planner.model.errors import InputError
 from planner.model.estimate import Estimate, Figures, Origin
 from planner.model.units import MBPS_PER_GBPS
-from probes.importers.steady import Interval
+from probes.analysis.series.steady import Interval
 
 # 90th percentile of the error of one short probe of a cap, as for aggregates.
 CAP_NOISE = 0.05

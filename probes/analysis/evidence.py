@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import sqrt
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -9,6 +11,7 @@ from planner.model.errors import DataError
 
 FALSE_ALARMS = 0.05
 """A pattern is reported when chance alone gives one as strong this often, or less."""
+NORMAL_95 = 1.96
 
 Floats = NDArray[np.float64]
 
@@ -57,3 +60,24 @@ def permutation_p(observed: float, chance: ArrayLike) -> float:
     """
     drawn = np.asarray(chance, dtype=float)
     return float((1 + np.count_nonzero(drawn >= observed)) / (1 + drawn.size))
+
+
+def share_bounds(count: int, size: int) -> tuple[float, float]:
+    """Return between which the share of many more lies with 95 %, if they were independent.
+
+    Wilson, "Probable inference, the law of succession, and statistical inference", 1927.
+    """
+    share, squared = count / size, NORMAL_95**2 / size
+    middle = (share + squared / 2) / (1 + squared)
+    half = sqrt(share * (1 - share) * squared + squared**2 / 4) / (1 + squared)
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def discoveries(p_values: ArrayLike) -> int:
+    """Return how many hypotheses are rejected at a false discovery rate of 5 %.
+
+    Benjamini and Hochberg, "Controlling the false discovery rate", 1995.
+    """
+    ordered = np.sort(np.asarray(p_values, dtype=float))
+    below = np.flatnonzero(ordered <= FALSE_ALARMS * np.arange(1, ordered.size + 1) / ordered.size)
+    return int(below[-1]) + 1 if below.size else 0

@@ -8,23 +8,24 @@ last lasting change; changes are reported with their time and volume.
 Lasting changes are found by cutting the series in two where ranks differ most (Mann-Whitney, as
 in Pettitt's test, 1979), again and again in the parts. A cut counts if the ranks differ by more
 than chance allows - widened where neighbouring intervals resemble each other, as TCP's do - and
-the medians by 15 % or more. :mod:`probes.importers.steady` finds the transient of short tests.
+the medians by 15 % or more. :mod:`probes.analysis.series.steady` finds the transient of
+short tests.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import log, sqrt
 from statistics import median
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS
+from probes.analysis.series.steady import MIN_INTERVAL_S, SETTLED_WITHIN, Interval
 from probes.analysis.stopping import median_interval
-from probes.importers.steady import MIN_INTERVAL_S, SETTLED_WITHIN, Interval
 
 Pattern: TypeAlias = Literal["slow-start", "burst", "drop", "rise", "two-level"]
 
@@ -146,6 +147,33 @@ def steady_state(intervals: Sequence[Interval], *, warmed_up: bool) -> SteadySta
     return SteadyState(last.mbps, low, high, _seconds(whole[last.start : last.stop]), findings)
 
 
+def changes_in(detail: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the changes in a sample's detail, ignoring what others may have put there."""
+    told = detail.get("findings")
+    figures = ("at_s", "at_gb", "before_mbps", "after_mbps")
+    return [
+        change
+        for change in (told if isinstance(told, list) else [])
+        if isinstance(change, dict)
+        and isinstance(change.get("pattern"), str)
+        and all(isinstance(change.get(name), int | float) for name in figures)
+    ]
+
+
+def changes_as_json(changes: Sequence[RateChange]) -> list[dict[str, object]]:
+    """Return changes for the detail of a sample, rounded."""
+    return [
+        {
+            "pattern": change.pattern,
+            "at_s": round(change.at_s, 3),
+            "at_gb": round(change.at_gb, 6),
+            "before_mbps": round(change.before_mbps, 3),
+            "after_mbps": round(change.after_mbps, 3),
+        }
+        for change in changes
+    ]
+
+
 # ---- across tests of one path -----------------------------------------------------------------
 
 
@@ -161,24 +189,6 @@ def drop_cause(drops: Sequence[tuple[float, float]]) -> Literal["time", "volume"
     if spread_s <= spread_gb / 2:
         return "time"
     return "volume" if spread_gb <= spread_s / 2 else "undecided"
-
-
-def levels_between_tests(rates_mbps: Sequence[float]) -> tuple[float, float] | None:
-    """Return the two levels of a path that is at one or the other from test to test, or None.
-
-    Each needs two tests or more, and the gap between them must be 30 % and three times as wide
-    as either level.
-    """
-    ordered = sorted(rates_mbps)
-    if len(ordered) < 4 or ordered[0] <= 0:
-        return None
-    logs = [log(rate) for rate in ordered]
-    cut = max(range(2, len(logs) - 1), key=lambda k: logs[k] - logs[k - 1])
-    gap = logs[cut] - logs[cut - 1]
-    widest = max(logs[cut - 1] - logs[0], logs[-1] - logs[cut])
-    if gap < log(1.3) or gap < 3 * widest:
-        return None
-    return median(ordered[:cut]), median(ordered[cut:])
 
 
 # ---- inside -----------------------------------------------------------------------------------

@@ -8,24 +8,23 @@ regions this would be too little to distinguish providers; they may spend what 2
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
 from planner.model.errors import DataError
 from planner.model.pricing import Prices
-from probes.campaign.costing import Meter, task_volume_gb
+from probes.campaign.costing import Meter, on_wire, task_volume_gb
 from probes.campaign.tasks import ProbeTask
 
 SHARE_OF_ALL_PAIRS = 1 / 30
 LEAST_LINKS = 24
 HEADROOMS = (3.0, 1.5)
 """How much more than expected a probe may send; the less where a budget nears its end."""
-ON_WIRE = 1.08
-"""Bytes on the wire over the payload that tools count: 1.04 for headers (1,500 bytes for 1,448 of
-payload), 0.02 for acknowledgements, the rest for what is sent again."""
 LEAST_GB = 1e-3
-"""What the smallest probe may send."""
+"""What the smallest throughput probe may send."""
+LEAST_RTT_GB = 3e-5
+"""What any round-trip probe may send, over all tools that it may take and both ways."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +106,7 @@ class Ledger:
         self._meter = meter
         self._region_of = region_of
         self._budget_usd = budget_usd
-        self._reserved: dict[int, tuple[float, float]] = {}  # GB and USD
+        self._reserved: dict[int, tuple[float, list[tuple[str, str, float]]]] = {}
         self.sent_gb, self.usd = spent
 
     def reserve(self, task: ProbeTask, times: float = 1.0) -> float | None:
@@ -121,52 +120,72 @@ class Ledger:
         Returns
         -------
         float or None
-            What it may send, in GB; infinite without a budget, None where the budget does not
-            allow it.
+            What it may send, in GB of payload; infinite without a budget, None where the budget
+            does not allow it.
         """
-        if self._budget_usd == inf:
-            self._reserved[id(task)] = 0.0, 0.0
-            return inf
-        left_usd = self._budget_usd / ON_WIRE - self.usd
-        left_usd -= sum(usd for _, usd in self._reserved.values())
-        for headroom in HEADROOMS:
-            gb = max(LEAST_GB, task_volume_gb(task)) * times * headroom
-            usd = self._price_usd(task, gb)
-            if usd <= left_usd:
-                self._reserved[id(task)] = gb, usd
+        least_gb = LEAST_RTT_GB if task.phase == "rtt" else LEAST_GB
+        expected_gb = max(least_gb, task_volume_gb(task)) * times
+        for headroom in HEADROOMS if self._budget_usd < inf else (1.0,):
+            gb = expected_gb * headroom
+            self._reserved[id(task)] = gb, self._links(task, gb)
+            if self._budget_usd == inf:
+                return inf
+            worst_usd = sum(self._worst_usd(links) for _, links in self._reserved.values())
+            if self.usd + worst_usd <= self._budget_usd:
                 return gb
+            self.release(task)
         return None
+
+    def reserved(self, task: ProbeTask) -> tuple[float, float]:
+        """Return GB and USD that are reserved for a task; without a budget, those expected."""
+        gb, links = self._reserved[id(task)]
+        return gb, self._worst_usd(links)
 
     def release(self, task: ProbeTask) -> None:
         """Give back what was reserved for a task."""
         del self._reserved[id(task)]
 
-    def charge(self, sent: Iterable[tuple[str, str, float]]) -> tuple[float, float]:
-        """Count what was sent (source host, destination host, GB); return its GB and USD."""
+    def charge(
+        self, task: ProbeTask, sent: Iterable[tuple[str, str, float]]
+    ) -> tuple[float, float]:
+        """Count what a task has sent, as source host, destination host and GB that tools count.
+
+        Returns its GB, and its USD on the wire.
+        """
         sent_gb = usd = 0.0
         for src, dst, gb in sent:
             sent_gb += gb
-            usd += self._meter.add(self._region_of[src], self._region_of[dst], gb)
+            for link in self._on_wire(task, src, dst, gb):
+                usd += self._meter.add(*link)
         self.sent_gb += sent_gb
         self.usd += usd
         return sent_gb, usd
 
-    def _price_usd(self, task: ProbeTask, volume_gb: float) -> float:
-        """Return the price of a task's volume, before or after all that is reserved.
+    def _links(self, task: ProbeTask, volume_gb: float) -> list[tuple[str, str, float]]:
+        """Return a task's volume as what is sent on the wire."""
+        tests = 2 + (task.connections.bit_length() if task.ramp else 0)
+        answered = [(dst, src) for src, dst in task.pairs] if task.phase == "rtt" else []
+        return [
+            link
+            for pair in [*task.pairs, *answered]
+            for link in self._on_wire(task, *pair, volume_gb / len(task.pairs), tests)
+        ]
+
+    def _worst_usd(self, links: Iterable[tuple[str, str, float]]) -> float:
+        """Return the price of what is sent on the wire, before or after all that is reserved.
 
         Where an allowance is free, later is dearer; where there are tiers, earlier is.
         """
-        each_gb = volume_gb / len(task.pairs)
-        ends = [(self._region_of[src], self._region_of[dst]) for src, dst in task.pairs]
-        if task.phase == "rtt":  # replies pay as well
-            ends += [(dst, src) for src, dst in ends]
-        reserved_gb = sum(gb for gb, _ in self._reserved.values())
-        others_gb = 0.0
-        usd = 0.0
-        for src, dst in ends:
-            usd += max(
-                self._meter.price(src, dst, each_gb, ahead_gb)
-                for ahead_gb in (0.0, reserved_gb + others_gb)
-            )
-            others_gb += each_gb
-        return usd
+        ahead_gb = sum(gb for _, others in self._reserved.values() for _, _, gb in others)
+        return sum(
+            max(self._meter.price(*link), self._meter.price(*link, ahead_gb)) for link in links
+        )
+
+    def _on_wire(
+        self, task: ProbeTask, src: str, dst: str, gb: float, tests: int = 1
+    ) -> Sequence[tuple[str, str, float]]:
+        """Return a volume that tools count as what is sent on the wire, by regions."""
+        ends = self._region_of[src], self._region_of[dst]
+        if task.phase == "rtt":  # whole packets are counted, and replies apart
+            return ((*ends, gb),)
+        return on_wire(*ends, gb, task.connections, tests)

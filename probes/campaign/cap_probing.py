@@ -12,11 +12,11 @@ from dataclasses import replace
 from planner.model.errors import InputError
 from planner.model.units import MBPS_PER_GBPS, MS_PER_S
 from probes.analysis.caps import Ended, cap_estimate, together_mbps
+from probes.analysis.series.steady import Interval
 from probes.campaign.findings import Findings
 from probes.campaign.tasks import ProbeTask
 from probes.campaign.throughput_tests import ThroughputTester
 from probes.fleet.failures import ProbeError, first_of
-from probes.importers.steady import Interval
 from probes.samples import Metric, Sample
 from probes.tools.interface import Result, Test
 from probes.tools.running import prepared, run_client
@@ -77,8 +77,9 @@ async def probe_cap(
                     for test, own_s in zip(tests, opening_s, strict=True)
                 ]
         except* ProbeError as failed:
-            tester.charge_lost(task, findings, time.monotonic() - busy_since_s, tests)
-            raise first_of(failed) from None
+            error = first_of(failed)
+            tester.charge_lost(task, findings, time.monotonic() - busy_since_s, tests, error)
+            raise error from None
         findings.busy_s += time.monotonic() - busy_since_s
     peers: dict[str, Ended] = {}
     for test, (result, ended_s) in zip(tests, (t.result() for t in running), strict=True):

@@ -17,6 +17,12 @@ from probes.campaign.tasks import ProbeTask
 # An echo request of 64 bytes with IP and Ethernet headers, and as much for the reply.
 PING_GB = 2 * 98e-9
 PINGS_PER_S = 5.0
+FORWARD, BACKWARD = 1.07, 0.03
+"""Bytes on the wire over a test's payload: with headers (1,514 bytes for 1,448 of payload) and what
+TCP sends again; and of the acknowledgements (66 bytes for two segments), which pay the other end's
+price."""
+TEST_GB, CONNECTION_GB = 5e-6, 0.5e-6
+"""What a test and each of its connections take besides, each way: opening, parameters, results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +98,15 @@ def task_volume_gb(task: ProbeTask) -> float:
     if task.phase == "rtt":
         return len(task.pairs) * PINGS_PER_S * task.duration_s * PING_GB
     return task.expected_gbps * task.duration_s / BITS_PER_BYTE
+
+
+def on_wire(
+    src: str, dst: str, payload_gb: float, connections: int, tests: int = 1
+) -> tuple[tuple[str, str, float], tuple[str, str, float]]:
+    """Return what throughput tests send on the wire, both ways, as source, destination and GB."""
+    besides_gb = tests * (TEST_GB + CONNECTION_GB * connections)
+    there_gb, back_gb = FORWARD * payload_gb, BACKWARD * payload_gb
+    return (src, dst, there_gb + besides_gb), (dst, src, back_gb + besides_gb)
 
 
 class Meter:

@@ -104,6 +104,14 @@ class Engine:
         self.progress.sent_gb, self.progress.usd = self.ledger.sent_gb, self.ledger.usd
         self._on_progress(self.progress)
 
+    def reserve(self, jobs: Sequence[Job]) -> None:
+        """Write to the log what jobs that are to start may send, on top of what they have sent."""
+        starting = []
+        for job in jobs:
+            gb, usd = self.ledger.reserved(job.probe.task)
+            starting.append((job.probe, job.sent_gb + gb, job.usd + usd))
+        self._log.reserve(starting)
+
     def record(self, outcomes: Sequence[ProbeOutcome]) -> None:
         """Write outcomes to the log."""
         self._log.record(outcomes)
@@ -135,6 +143,7 @@ class _Stage:
         self._progress = engine.progress
         self._jobs = jobs_in_rounds(probes, lambda probe: engine.prober.expected_s(probe.task))
         self._queues = JobQueues(self._jobs, self._limits)
+        self._starting: list[Job] = []
         self._running: dict[asyncio.Task[None], Job] = {}
         self._failures_in_a_row: Counter[str] = Counter()
         self._skipped_hosts: dict[str, ProbeError] = {}
@@ -156,12 +165,14 @@ class _Stage:
             await asyncio.gather(*self._running, return_exceptions=True)
             self._write()  # what was measured before the interruption is kept
             raise
-        await self._keep()
+        await self._stored(self._write)
         return self._outcomes
 
     async def _run_all(self) -> None:
         while True:
             self._queues.start(self._begin)
+            if self._starting:
+                await self._start()
             self._report()
             retry_s = self._queues.next_retry_s
             if not self._running:
@@ -180,7 +191,7 @@ class _Stage:
                 self._release(job)
                 self._judge(job, task)
             if self._unwritten:
-                await self._keep()
+                await self._stored(self._write)
 
     async def _second_chance(self) -> None:
         """Try hosts that were skipped once more, now that nothing else waits for them."""
@@ -199,7 +210,7 @@ class _Stage:
                 self._queues.retry(job, 0.0)
         self._skipped_hosts = {h: e for h, e in self._skipped_hosts.items() if not answers[h]}
         self._failures_in_a_row.clear()
-        await self._keep()
+        await self._stored(self._write)
         await self._run_all()
         for job in self._jobs:
             if job.waits_for_host:  # skipped again meanwhile
@@ -212,14 +223,14 @@ class _Stage:
     # ---- starting and ending -------------------------------------------------------------------
 
     def _begin(self, job: Job) -> bool:
-        """Start a job unless a limit or a skipped host is in the way."""
+        """Reserve what a job may send, unless a limit or a skipped host is in the way."""
         if not self._skipped_hosts.keys().isdisjoint(job.logins):
             self._set_aside(job)
             return False
         late = time.monotonic() + job.duration_s > self._limits.deadline_s
         most_gb = None if late else self._engine.ledger.reserve(job.probe.task, job.times)
         if most_gb is None:
-            if self._running and not late:
+            if (self._running or self._starting) and not late:
                 # Running probes may send less than was reserved for them.
                 self._queues.retry(job, time.monotonic() + RETRY_BUSY_S)
             elif job.error:
@@ -230,13 +241,20 @@ class _Stage:
         job.most_gb = most_gb
         self._progress.round = max(self._progress.round, job.round)
         self._progress.running.update(job.hosts)
-        self._running[asyncio.create_task(self._engine.attempt(job))] = job
+        self._starting.append(job)
         return True
+
+    async def _start(self) -> None:
+        """Start the jobs that were begun, once the log has what they may send."""
+        await self._stored(lambda: self._engine.reserve(self._starting))
+        for job in self._starting:
+            self._running[asyncio.create_task(self._engine.attempt(job))] = job
+        self._starting = []
 
     def _release(self, job: Job) -> None:
         self._queues.ended(job)
         self._engine.ledger.release(job.probe.task)
-        sent_gb, usd = self._engine.ledger.charge(job.findings.sent)
+        sent_gb, usd = self._engine.ledger.charge(job.probe.task, job.findings.sent)
         job.sent_gb, job.usd = job.sent_gb + sent_gb, job.usd + usd
         # Unlike subtract(), this drops the hosts with nothing left.
         self._progress.running -= Counter(job.hosts)
@@ -301,11 +319,11 @@ class _Stage:
 
     # ---- keeping and reporting -----------------------------------------------------------------
 
-    async def _keep(self) -> None:
-        """Write outcomes; wait and try again where the store can't take them now."""
+    async def _stored(self, write: Callable[[], None]) -> None:
+        """Write to the log; wait and try again where the store can't take it now."""
         for wait_s in (*STORE_RETRIES_S, None):
             try:
-                self._write()
+                write()
             except StoreError as error:
                 if wait_s is None:
                     raise

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf
 
-from probes.analysis.steady_state import RateChange, SteadyState, steady_state
-from probes.importers.steady import Interval
+from probes.analysis.steady_state import SteadyState, changes_as_json, steady_state
 from probes.samples import Sample
 from probes.tools.interface import Result
 
@@ -49,7 +48,7 @@ def steady_sample(results: Sequence[Result], findings: Findings) -> Sample:
         low_mbps=round(found.low_mbps, 3), high_mbps=round(found.high_mbps, 3)
     )
     if found.findings:
-        sample = sample.with_detail(findings=[_rounded(change) for change in found.findings])
+        sample = sample.with_detail(findings=changes_as_json(found.findings))
         findings.notes += [
             f"{change.pattern} from {change.before_mbps:.4g} to {change.after_mbps:.4g} Mbit/s "
             f"after {change.at_s:.0f} s and {volume_text(change.at_gb)}"
@@ -82,34 +81,6 @@ def steady(results: Sequence[Result]) -> SteadyState | None:
     return steady_state(intervals, warmed_up=True) if intervals else None
 
 
-def fastest_mbps(intervals: Sequence[Interval], window_s: float) -> float | None:
-    """Return the highest mean rate over any so many seconds in a row; None if they are fewer.
-
-    This is how the capacity of a path is read from UDP (HotCloud 2018): cross traffic and a burst
-    that is lost lower a mean, nothing raises it.
-    """
-    best: float | None = None
-    for first in range(len(intervals)):
-        seconds = megabits = 0.0
-        for interval in intervals[first:]:
-            seconds += interval.seconds
-            megabits += interval.seconds * interval.mbps
-            if seconds >= window_s * 0.99:
-                best = max(best or 0.0, megabits / seconds)
-                break
-    return best
-
-
 def volume_text(volume_gb: float) -> str:
     """Return a volume for a sentence."""
     return f"{volume_gb:.3g} GB" if volume_gb >= 1 else f"{volume_gb * 1e3:.3g} MB"
-
-
-def _rounded(change: RateChange) -> dict[str, object]:
-    return {
-        "pattern": change.pattern,
-        "at_s": round(change.at_s, 3),
-        "at_gb": round(change.at_gb, 6),
-        "before_mbps": round(change.before_mbps, 3),
-        "after_mbps": round(change.after_mbps, 3),
-    }

@@ -11,7 +11,7 @@ from planner.model.units import moved_gb
 from probes.analysis.ramp import fit_ramp, next_connections
 from probes.analysis.stopping import may_stop
 from probes.campaign.cap_probing import probe_cap
-from probes.campaign.findings import Findings, fastest_mbps, steady_mbps, steady_sample
+from probes.campaign.findings import Findings, steady_mbps, steady_sample
 from probes.campaign.method import Method
 from probes.campaign.ramping import RAMP_STEP_S, UDP_OVER_TCP, Saturation, sender_kind
 from probes.campaign.tasks import ProbeTask
@@ -23,7 +23,7 @@ from probes.tools.iperf3 import MOST_STREAMS
 from probes.tools.ping import Ping
 from probes.tools.running import make_test, run
 from probes.tools.tcp_connect import TcpConnect
-from probes.tools.traceroute import Traceroute
+from probes.tools.traceroute import HOP_GB, MOST_HOPS, Traceroute
 
 # A window opens within about nine round trips (log2(4 MB / 14.6 kB) + 1); many flows share the
 # way up and need fewer.
@@ -38,7 +38,6 @@ STEADY_SHARE = 0.95
 """The last step of a ramp counts unless fewer connections brought clearly more."""
 AS_ASKED = Method(ramp="never")
 """With as many connections as each task names, without ramps."""
-UDP_WINDOW_S = 5.0
 MOST_MBPS_OF_STREAM = 1_000.0
 """One UDP stream is one sender's loop, a system call a datagram."""
 
@@ -120,25 +119,32 @@ class Prober:
         test = replace(
             make_test(fleet, Ping(), src, dst), connections=0, duration_s=task.duration_s
         )
+        await self._sessions.session(src)  # a login that fails sends nothing to be charged
         try:
             result = await run(self._sessions, self._tester.ports, Ping(), test)
         except ProbeError as silent:
+            if silent.cause != "missing-tool":
+                _add_both_ways(findings, src, dst, Ping().sent_gb(test))
             if silent.cause not in ("filtered", "missing-tool"):
                 raise
             result = await run(self._sessions, self._tester.ports, TcpConnect(), test)
         findings.samples += result.samples
         findings.busy_s += time.monotonic() - began_s
-        findings.sent += [(src, dst, result.sent_gb / 2), (dst, src, result.sent_gb / 2)]
+        _add_both_ways(findings, src, dst, result.sent_gb)
         if self._method.trace:
             await self._route(test, findings)
 
     async def _route(self, test: Test, findings: Findings) -> None:
         """Trace a route; a failure leaves the round-trip time as it is."""
+        ends = test.src.name, test.dst.name
         try:
             result = await run(self._sessions, self._tester.ports, Traceroute(), test)
         except ProbeError as error:
+            if error.cause != "missing-tool":
+                _add_both_ways(findings, *ends, MOST_HOPS * HOP_GB)
             findings.notes.append(f"no route: {error.problem}")
             return
+        _add_both_ways(findings, *ends, result.sent_gb)
         findings.samples += result.samples
         if not result.samples:
             path = result.detail["path"]
@@ -224,10 +230,7 @@ class Prober:
                 raise
             findings.notes.append(f"no UDP capacity: {error.problem}")
             return
-        sample = result.samples[0]
-        fastest = fastest_mbps(result.intervals, UDP_WINDOW_S)
-        sample = sample.with_detail(mean_mbps=sample.value, window_s=UDP_WINDOW_S)
-        findings.samples.append(sample._replace(value=fastest or sample.value))
+        findings.samples.append(result.samples[0])
 
     # ---- inside -------------------------------------------------------------------------------
 
@@ -243,3 +246,8 @@ class Prober:
     ) -> Result:
         test = self._tester.make(src, dst, connections, measured_s, omit_s)
         return await self._tester.run(task, findings, test)
+
+
+def _add_both_ways(findings: Findings, src: str, dst: str, gb: float) -> None:
+    """Add what was sent and answered."""
+    findings.sent += [(src, dst, gb / 2), (dst, src, gb / 2)]

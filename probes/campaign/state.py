@@ -44,7 +44,7 @@ class ProbeOutcome:
     probe : Probe
     samples : tuple of Sample
     sent_gb, usd : float
-        What it moved in all its attempts, and what that costs.
+        What it moved in all its attempts, and what that costs on the wire.
     attempts : int
     problem : str
         Why it failed; ``""`` if it did not.
@@ -77,11 +77,17 @@ class CampaignLog(Protocol):
     def plan(self, stage: str, tasks: Sequence[ProbeTask]) -> Sequence[Probe]:
         """Keep the tasks of a stage."""
 
+    def reserve(self, starting: Sequence[tuple[Probe, float, float]]) -> None:
+        """Keep the most GB and USD of each probe until it is recorded, before it starts."""
+
     def record(self, outcomes: Sequence[ProbeOutcome]) -> None:
         """Keep samples together with the fact that their probes are done: all or nothing."""
 
+    def charge_lost(self) -> None:
+        """Count what is reserved as spent: by probes that an earlier run started and lost."""
+
     def spent(self) -> tuple[float, float]:
-        """Return GB and USD so far."""
+        """Return GB and USD so far, with what is reserved."""
 
 
 def task_to_json(task: ProbeTask) -> dict[str, Any]:

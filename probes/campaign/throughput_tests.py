@@ -13,7 +13,7 @@ from probes.campaign.method import Method
 from probes.campaign.tasks import ProbeTask
 from probes.fleet.failures import ProbeError
 from probes.fleet.sessions import Sessions
-from probes.tools.interface import Result, Test, Tool
+from probes.tools.interface import LARGEST_PIECE_BYTES, Result, Test, Tool
 from probes.tools.iperf3 import Iperf3
 from probes.tools.nuttcp import Nuttcp
 from probes.tools.running import Ports, make_test, prepared, run_client
@@ -70,8 +70,8 @@ class ThroughputTester:
             began_s = time.monotonic()
             try:
                 result = await run_client(self.sessions, self.tool, ready)
-            except ProbeError:
-                self.charge_lost(task, findings, time.monotonic() - began_s, [test])
+            except ProbeError as error:
+                self.charge_lost(task, findings, time.monotonic() - began_s, [test], error)
                 raise
             findings.busy_s += time.monotonic() - began_s
         findings.sent.append((test.src.name, test.dst.name, result.sent_gb))
@@ -94,15 +94,25 @@ class ThroughputTester:
 
     @staticmethod
     def charge_lost(
-        task: ProbeTask, findings: Findings, elapsed_s: float, tests: Sequence[Test]
+        task: ProbeTask,
+        findings: Findings,
+        elapsed_s: float,
+        tests: Sequence[Test],
+        error: ProbeError,
     ) -> None:
-        """Charge failed tests for what they may have sent: nobody else counted it."""
+        """Charge failed tests for what they may have sent: nobody else counted it.
+
+        Where a host can't be reached, nobody knows when its tools ended.
+        """
         expected_mbps = task.expected_gbps * MBPS_PER_GBPS / len(tests)
         for test in tests:
-            mbps, most_s = expected_mbps, task.duration_s
-            if test.most_gb < inf:
-                mbps, most_s = test.held_to_mbps, elapsed_s
-            gb = min(test.most_gb, moved_gb(mbps, min(elapsed_s, most_s)))
+            if test.most_gb == inf:
+                gb = moved_gb(expected_mbps, min(elapsed_s, task.duration_s))
+            elif error.cause == "unreachable":
+                gb = test.most_gb
+            else:
+                in_pieces_gb = test.connections * LARGEST_PIECE_BYTES / 1e9
+                gb = min(test.most_gb, moved_gb(test.held_to_mbps, elapsed_s) + in_pieces_gb)
             findings.sent.append((test.src.name, test.dst.name, gb))
 
 

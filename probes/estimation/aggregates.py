@@ -31,6 +31,8 @@ from planner.model.throughput import (
 )
 from planner.model.units import MBPS_PER_GBPS
 from probes.analysis.ramp import ramp_steps, saturates
+from probes.analysis.series.late_cuts import lasting, rate_cut
+from probes.estimation.agreement import figures_with, own_first, reference_of
 from probes.estimation.bounds import (
     MAD_TO_SIGMA,
     from_values,
@@ -90,11 +92,15 @@ def aggregate_tests(
     found: dict[Pair, AggregateTests] = {}
     for pair, series in samples.of("aggregate_mbps").items():
         rtt = rtts_ms.get(pair)
-        used = counted("aggregate_mbps", series, sites)
+        agreement = counted("aggregate_mbps", series, sites, rtt)
+        used = agreement.samples
         if not used:
             continue
         most = used[0].connections or 0
         values = []
+        cut = rate_cut(used)
+        if cut is not None:
+            used = lasting(used, cut)
         for sample in used:
             value = sample.value / MBPS_PER_GBPS
             if rtt and not sample.warmed_up and sample.duration_s:
@@ -102,7 +108,11 @@ def aggregate_tests(
             values.append((value, sample))
         origin = origin_of_samples(used, "measured", "median-of-samples")
         law = law_of(*pair, "private" if origin.address == "private" else "public")
-        figures = Figures(connections=most) if most else None
+        figures = figures_with(
+            Figures(connections=most) if most else None, agreement, mixed=samples.is_mixed
+        )
+        if cut is not None:
+            figures = (figures or Figures())._replace(rate_cut=cut)
         first = used[0]
         short = not first.warmed_up and 0.0 < (first.duration_s or 0.0) <= SHORT_S
         found[pair] = AggregateTests(
@@ -124,7 +134,7 @@ def saturated_links(sites: Mapping[str, Site], samples: Samples) -> set[Pair]:
     found = set()
     for pair, series in samples.of("aggregate_mbps").items():
         steps: dict[int, list[float]] = defaultdict(list)
-        for sample in series.recent():
+        for sample in reference_of(series.recent()).samples:
             if taken_with(sample, sites):
                 if sample.connections:
                     steps[sample.connections].append(sample.value)
@@ -171,11 +181,16 @@ class MeasuredLaw:
             lambda: defaultdict(dict)
         )
         self._laws: dict[Pair, Estimate | None] = {}
+        learned: dict[tuple[Pair, int], list[tuple[Pair, float]]] = defaultdict(list)
         for (src, dst), estimate in aggregates.items():
             law = self._laws[src, dst] = self._law(src, dst, self._rtt(src, dst))
             if law is not None and law.origin.method == "provider-pair-law":
-                of_class = self._ratios[_providers(src, dst)][self._class(src, dst)]
-                of_class[src, dst] = log(max(LEAST_RATIO, estimate.expected / law.expected))
+                ratio = log(max(LEAST_RATIO, estimate.expected / law.expected))
+                kind = (_providers(src, dst), self._class(src, dst))
+                learned[kind].append(((src, dst), ratio))
+        for (providers, number), links in learned.items():
+            own = own_first(links, lambda link: aggregates[link[0]].origin)
+            self._ratios[providers][number].update(own)
         self._classes: dict[tuple[Pair, int], ClassLaw] = {}
         self._origins: dict[tuple[Pair, int], Origin] = {}
         self._near: dict[str, Mapping[str, float]] = {}

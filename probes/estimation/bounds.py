@@ -49,13 +49,14 @@ def bounds_of(values: Sequence[float], noise: float) -> tuple[float, float, floa
     return expected / (1 + error), expected, expected * (1 + error)
 
 
-def of_flows(values: Sequence[Value]) -> Estimate:
+def of_flows(values: Sequence[Value], figures: Figures | None = None) -> Estimate:
     """Return the median of tests of one flow, with bounds for a later one."""
     rates = [value for value, _ in values]
     expected = median(rates)
     deviation = DEVIATION_TO_90 * median(abs(rate - expected) for rate in rates)
     error = later_test_error(len(rates), deviation / expected if expected > 0 else 0.0)
-    origin = origin_of_samples([sample for _, sample in values], "measured", "median-of-samples")
+    tests = [sample for _, sample in values]
+    origin = origin_of_samples(tests, "measured", "median-of-samples", figures)
     return Estimate(expected / (1 + error), expected, expected * (1 + error), origin)
 
 

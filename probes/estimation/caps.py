@@ -13,11 +13,11 @@ from planner.model.estimate import Estimate, Figures
 from planner.model.link import Site
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS
 from probes.analysis.caps import HELD_BACK, OPEN_ABOVE
+from probes.estimation.agreement import figures_with
 from probes.estimation.bounds import Value, from_values, no_surer_than, origin_of_samples
-from probes.estimation.series import Pair, Samples, taken_with
+from probes.estimation.series import CAP_NOISE, Pair, Samples, counted
 from probes.samples import Sample
 
-CAP_NOISE = 0.05
 MOST_OPEN_CAP = 1.25
 """A cap whose upper bound is further above its value was not reached."""
 
@@ -60,15 +60,18 @@ def measured_caps(
         With windows as flows have shown them.
     samples, rtts_ms
     """
-    probes: dict[CapMetric, list[Sample]] = {
-        metric: [
-            sample
-            for series in samples.of(metric).values()
-            for sample in series.recent()
-            if taken_with(sample, sites)
-        ]
-        for metric in OPPOSITE
-    }
+    probes: dict[CapMetric, list[Sample]] = {}
+    figures: dict[CapMetric, dict[str, Figures | None]] = {}
+    for metric in OPPOSITE:
+        used = {
+            region: counted(metric, series, sites)
+            for (region, _), series in samples.of(metric).items()
+        }
+        probes[metric] = [sample for of_vm in used.values() for sample in of_vm.samples]
+        figures[metric] = {
+            region: figures_with(None, of_vm, mixed=samples.is_mixed)
+            for region, of_vm in used.items()
+        }
     seen = {metric: _medians(found, sites) for metric, found in probes.items()}
     found = {}
     for metric, opposite in OPPOSITE.items():
@@ -85,10 +88,16 @@ def measured_caps(
                 reached[sample.src].append((gbps, sample))
                 of_type[sites[sample.src].vm_type].append((gbps, sample))
         for region, values in held_back.items():
-            caps.at_least[region] = _lower_bound(values)
+            caps.at_least[region] = _lower_bound(values, figures[metric][region])
         for region, values in reached.items():
-            caps.of[region] = from_values(values, CAP_NOISE, method="cap-probe")
+            caps.of[region] = from_values(
+                values, CAP_NOISE, method="cap-probe", figures=figures[metric][region]
+            )
+        others = {
+            region for region, of_vm in figures[metric].items() if of_vm and of_vm.reported_by
+        }
         for vm_type, values in of_type.items():
+            values = [value for value in values if value[1].src not in others] or values
             if vm_type:
                 estimate = from_values(
                     values,
@@ -102,10 +111,10 @@ def measured_caps(
     return found["egress_cap_mbps"], found["ingress_cap_mbps"]
 
 
-def _lower_bound(values: list[Value]) -> Estimate:
+def _lower_bound(values: list[Value], figures: Figures | None) -> Estimate:
     gbps = max(gbps for gbps, _ in values)
     samples = [sample for _, sample in values]
-    origin = origin_of_samples(samples, "inferred", "cap-probe-lower-bound")
+    origin = origin_of_samples(samples, "inferred", "cap-probe-lower-bound", figures)
     return Estimate(gbps / (1 + CAP_NOISE), gbps, gbps * OPEN_ABOVE, origin)
 
 

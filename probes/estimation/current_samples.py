@@ -5,14 +5,14 @@ A change is found in a series of samples, or shown by a verification that looked
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from typing import NamedTuple
 
 from probes.analysis.level_shift import LEARNT_FROM, level_shifts
 from probes.estimation import MOST_SAMPLES, THROUGHPUT, Estimator
-from probes.samples import Metric, Sample
+from probes.samples import OWN, Metric, Reported, Sample
 
 MOST_JUDGED = 256
 """Newest samples of a link and metric in which changes are looked for."""
@@ -41,9 +41,24 @@ class LinkShift(NamedTuple):
     after: float
 
 
+class CurrentSamples(NamedTuple):
+    """What one source reported of a link and metric since the level last changed, oldest first.
+
+    Attributes
+    ----------
+    source : str
+    first_id : int
+        The lowest order of arrival among all that it reported since then.
+    """
+
+    source: str
+    first_id: int
+    samples: list[Sample]
+
+
 def add_current(
     estimator: Estimator,
-    samples: Iterable[Sample],
+    rows: Iterable[Reported],
     on_shift: Callable[[LinkShift], None] = lambda _: None,
 ) -> None:
     """Give an estimator the samples that still count.
@@ -52,57 +67,68 @@ def add_current(
 
     Parameters
     ----------
-    samples : iterable of Sample
+    rows : iterable of Reported
         Grouped by source, destination and metric, the oldest first.
     on_shift : callable
-        Called with every change that is found.
+        Called with every change that is found, by the own prober where it has measured a link.
     """
 
-    def on_old(sample: Sample) -> None:
+    def on_old(row: Reported) -> None:
+        sample = row.sample
         if sample.metric in THROUGHPUT:
-            estimator.add_votes(sample.src, sample.dst, sample.src_vm, sample.dst_vm, 1)
+            estimator.add_votes(sample.src, sample.dst, sample.src_vm, sample.dst_vm, 1, row.source)
 
-    estimator.add(since_last_changes(samples, on_shift, on_old))
+    for source, first_id, samples in since_last_changes(rows, on_shift, on_old):
+        estimator.add(samples, source, first_id)
 
 
 def since_last_changes(
-    samples: Iterable[Sample],
+    rows: Iterable[Reported],
     on_shift: Callable[[LinkShift], None] = lambda _: None,
-    on_old: Callable[[Sample], None] = lambda _: None,
-) -> Iterator[Sample]:
+    on_old: Callable[[Reported], None] = lambda _: None,
+) -> Iterator[CurrentSamples]:
     """Yield the newest samples without those from before their link's last change of level.
 
-    Public and private addresses are links of their own.
+    Public and private addresses are links of their own, and each source is by itself: what one
+    reports does not make another's samples old.
 
     Parameters
     ----------
-    samples, on_shift
+    rows, on_shift
         See :func:`add_current`.
     on_old : callable
         Called with every sample that is left out.
     """
-    for (_, _, metric), group in groupby(samples, lambda sample: sample[:3]):
-        public: deque[Sample] = deque()
-        private: deque[Sample] = deque()
-        for sample in group:
-            newest = private if sample.address == "private" else public
-            newest.append(sample)
-            if len(newest) > MOST_JUDGED:
-                on_old(newest.popleft())
-        for newest in (public, private):
+    for (_, _, metric), group in groupby(rows, lambda row: row.sample[:3]):
+        newest: dict[tuple[bool, str], deque[Reported]] = defaultdict(deque)
+        first_ids: dict[tuple[bool, str], int] = {}
+        for row in group:
+            key = (row.sample.address == "private", row.source)
+            first_ids[key] = min(row.id, first_ids.get(key, row.id))
+            of_source = newest[key]
+            of_source.append(row)
+            if len(of_source) > MOST_JUDGED:
+                on_old(of_source.popleft())
+        for key in sorted(newest):
+            is_private, source = key
+            found = newest[key]
+            told = source == OWN or not any(k[0] == is_private and k != key for k in newest)
             since_s = float("-inf")
-            if metric in WITH_A_LEVEL and len(newest) > LEARNT_FROM:
-                for shift in _shifts(newest):
-                    on_shift(shift)
+            if metric in WITH_A_LEVEL and len(found) > LEARNT_FROM:
+                for shift in _shifts(row.sample for row in found):
+                    if told:
+                        on_shift(shift)
                     since_s = shift.at_s
             if metric in WITH_A_LEVEL:
-                shown = (s.measured_at_s for s in newest if s.new_level)
+                shown = (row.sample.measured_at_s for row in found if row.sample.new_level)
                 since_s = max(since_s, max(shown, default=since_s))
-            for sample in newest:
-                if sample.measured_at_s >= since_s:
-                    yield sample
-                else:
-                    on_old(sample)
+            kept = [row for row in found if row.sample.measured_at_s >= since_s]
+            if len(kept) < len(found):
+                for row in found:
+                    if row.sample.measured_at_s < since_s:
+                        on_old(row)
+                first_ids[key] = min(row.id for row in kept)
+            yield CurrentSamples(source, first_ids[key], [row.sample for row in kept])
 
 
 def _shifts(samples: Iterable[Sample]) -> Iterator[LinkShift]:

@@ -14,6 +14,7 @@ from planner.model.link import Site
 from planner.model.throughput import flow_share_of_steady, window_from_flow_mb
 from planner.model.units import MBPS_PER_GBPS
 from planner.single_flow.spreads import FlowSpreads, spread_by
+from probes.estimation.agreement import figures_with, own_first
 from probes.estimation.bounds import of_flows
 from probes.estimation.series import Pair, Samples, counted
 
@@ -26,14 +27,15 @@ def measured_flows(
     for pair, series in samples.of("per_flow_mbps").items():
         rtt = rtts_ms.get(pair)
         values = []
-        for sample in counted("per_flow_mbps", series, sites):
+        used = counted("per_flow_mbps", series, sites, rtt)
+        for sample in used.samples:
             value = sample.value
             if rtt and not sample.warmed_up and sample.duration_s:
                 window = window_from_flow_mb(value, rtt.expected, sample.duration_s)
                 value /= flow_share_of_steady(window, rtt.expected, sample.duration_s)
             values.append((value, sample))
         if values:
-            flows[pair] = of_flows(values)
+            flows[pair] = of_flows(values, figures_with(None, used, mixed=samples.is_mixed))
     return flows
 
 
@@ -58,7 +60,7 @@ def flow_spreads(
 ) -> FlowSpreads:
     """Return how measured flows lie about what the windows of their receivers' VM types promise."""
     ratios = []
-    for (src, dst), flow in flows.items():
+    for (src, dst), flow in own_first(flows.items(), lambda item: item[1].origin):
         rtt_ms = rtts_ms.get((src, dst))
         if rtt_ms is not None and flow.expected > 0:
             promised = flow_of_window(sites[src], sites[dst], rtt_ms, catalogue, FlowSpreads())

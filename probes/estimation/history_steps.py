@@ -32,7 +32,8 @@ from probes.estimation.rolling import (
     flow_bounds,
     medians,
 )
-from probes.estimation.round_trips import OPPOSITE_DIRECTION_ERROR, RTT_NOISE
+from probes.estimation.round_trips import OPPOSITE_DIRECTION_ERROR
+from probes.estimation.series import RTT_NOISE
 
 Truths = NDArray[np.bool_]
 

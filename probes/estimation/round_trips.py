@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from planner.model.baseline import baseline_rtt_ms
 from planner.model.catalogue import Catalogue
 from planner.model.estimate import Estimate, Figures, Origin
+from probes.estimation.agreement import figures_with, own_first
 from probes.estimation.bounds import (
     bounds_of,
     from_values,
@@ -16,11 +17,10 @@ from probes.estimation.bounds import (
     no_surer_than,
     origin_of_many,
 )
-from probes.estimation.series import Pair, Samples, counted
+from probes.estimation.series import RTT_NOISE, Pair, Samples, counted
 
-# Relative error of a median of pings, seen when repeating it; and those of inference from the
-# opposite direction and from other clouds in the same two cities. All 90th percentiles.
-RTT_NOISE = 0.02
+# Relative error of inference from the opposite direction, and from other clouds in the same two
+# cities. 90th percentiles.
 OPPOSITE_DIRECTION_ERROR = 0.05
 SAME_CITIES_ERROR = 0.16
 # Of a measured link between regions whose places are not known: anywhere on Earth.
@@ -35,8 +35,10 @@ def round_trips_ms(
     by_cities: dict[Pair, list[Estimate]] = defaultdict(list)
     region = catalogue.region
     for (src, dst), series in samples.of("rtt_ms").items():
-        values = [(sample.value, sample) for sample in series.recent()]
-        own[src, dst] = from_values(values, RTT_NOISE)
+        used = counted("rtt_ms", series, {})
+        values = [(sample.value, sample) for sample in used.samples]
+        figures = figures_with(None, used, mixed=samples.is_mixed)
+        own[src, dst] = from_values(values, RTT_NOISE, figures=figures)
         cities = (region(src).city, region(dst).city)
         if all(cities):
             for ends in {cities, cities[::-1]}:
@@ -63,6 +65,7 @@ def round_trips_ms(
 
 def _of_cities(cities: Pair, measured: list[Estimate]) -> Estimate:
     """Return the round-trip time between two cities from other regions that are in them."""
+    measured = own_first(measured, lambda found: found.origin)
     origins = [found.origin for found in measured]
     origin = origin_of_many("same-cities", origins, Figures(between=cities))
     bounds = bounds_of([found.expected for found in measured], RTT_NOISE)
@@ -72,5 +75,5 @@ def _of_cities(cities: Pair, measured: list[Estimate]) -> Estimate:
 def loss_pct(pair: Pair, samples: Samples) -> float | None:
     """Return a link's packet loss, where measured."""
     series = samples.of("loss_pct").get(pair)
-    answered = [s.value for s in counted("loss_pct", series, {})] if series else []
+    answered = [s.value for s in counted("loss_pct", series, {}).samples] if series else []
     return median(answered) if answered else None

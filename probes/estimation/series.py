@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import log, log1p
 from typing import TypeAlias
 
 from planner.model.catalogue import Catalogue
+from planner.model.estimate import Estimate
 from planner.model.link import Site
-from probes.samples import Sample
+from planner.model.throughput import (
+    UNKNOWN_NOISE,
+    bundle_share_of_steady,
+    flow_share_of_steady,
+    law_of,
+    window_from_flow_mb,
+)
+from planner.single_flow.spreads import REPEAT_ERROR
+from probes.estimation.agreement import Agreed, FromSource, agreed, reference_of
+from probes.samples import OWN, Metric, Sample
 
 Pair: TypeAlias = tuple[str, str]
 THROUGHPUT = {"per_flow_mbps", "aggregate_mbps", "egress_cap_mbps", "ingress_cap_mbps"}
@@ -18,18 +29,53 @@ MEMORY_S = 30 * 86400.0
 # Nor do more than these: their median is known well, and memory stays bounded by the links.
 MOST_SAMPLES = 64
 ALL_LOST_PCT = 100.0
+RTT_NOISE = 0.02
+"""Relative error of a median of pings, seen when repeating it, 90th percentile."""
+CAP_NOISE = 0.05
+LEAST_VALUE = 1e-3
+"""Of what has a logarithm: nothing got through."""
+_NOISES: dict[Metric, float] = {
+    "rtt_ms": RTT_NOISE,
+    "per_flow_mbps": REPEAT_ERROR,
+    "egress_cap_mbps": CAP_NOISE,
+    "ingress_cap_mbps": CAP_NOISE,
+    "loss_pct": 1.0,  # of the logarithm of one more percent
+}
 
 
 @dataclass(slots=True)
 class Series:
-    """The newest samples of one metric on one link."""
+    """The newest samples of one metric on one link, by who reported them.
 
-    samples: deque[Sample] = field(default_factory=lambda: deque(maxlen=MOST_SAMPLES))
+    Attributes
+    ----------
+    by_source : dict
+        The oldest first.
+    first_ids : dict
+        Source to the order of arrival of the first of these samples.
+    """
 
-    def recent(self) -> list[Sample]:
-        """Return those that are not much older than the newest."""
-        newest = max(sample.measured_at_s for sample in self.samples)
-        return [s for s in self.samples if s.measured_at_s >= newest - MEMORY_S]
+    by_source: dict[str, deque[Sample]] = field(default_factory=dict)
+    first_ids: dict[str, int] = field(default_factory=dict)
+    _agreed: dict[Pair, Agreed] = field(default_factory=dict)
+
+    def add(self, sample: Sample, source: str = OWN, first_id: int = 0) -> None:
+        """Take in a sample; those of one source oldest first."""
+        if source not in self.by_source:
+            self.by_source[source] = deque(maxlen=MOST_SAMPLES)
+            self.first_ids[source] = first_id
+        self.by_source[source].append(sample)
+        self._agreed.clear()
+
+    def recent(self) -> list[FromSource]:
+        """Return those that are not much older than the newest, of each source that has some."""
+        newest = max(sample.measured_at_s for of in self.by_source.values() for sample in of)
+        found = []
+        for source, samples in self.by_source.items():
+            kept = [s for s in samples if s.measured_at_s >= newest - MEMORY_S]
+            if kept:
+                found.append(FromSource(source, self.first_ids[source], kept))
+        return found
 
 
 class Samples:
@@ -38,28 +84,60 @@ class Samples:
     Parameters
     ----------
     beside : Samples, optional
-        Others, whose VM types count, too.
+        Others, whose VM types and sources count, too.
     """
 
     def __init__(self, beside: Samples | None = None) -> None:
-        self._series: dict[str, dict[Pair, Series]] = defaultdict(lambda: defaultdict(Series))
-        self._vm_votes: dict[str, dict[str, int]] = (
-            beside._vm_votes if beside else defaultdict(lambda: defaultdict(int))
+        self._series: dict[Metric, dict[Pair, Series]] = defaultdict(lambda: defaultdict(Series))
+        self._sources: set[str] = beside._sources if beside else set()
+        # Region to who reported to VM type to how many samples named it.
+        self._vm_votes: dict[str, dict[str, dict[str, int]]] = (
+            beside._vm_votes
+            if beside
+            else defaultdict(lambda: defaultdict(lambda: defaultdict(int)))
         )
 
-    def add(self, sample: Sample) -> None:
-        """Take in a sample; those of one link and metric oldest first."""
-        self._series[sample.metric][sample.src, sample.dst].samples.append(sample)
+    def add(self, sample: Sample, source: str = OWN, first_id: int = 0) -> None:
+        """Take in a sample; those of one link, metric and source oldest first."""
+        self._series[sample.metric][sample.src, sample.dst].add(sample, source, first_id)
+        self._sources.add(source)
         if sample.metric in THROUGHPUT:
-            self._vm_votes[sample.src][sample.src_vm] += 1
-            self._vm_votes[sample.dst][sample.dst_vm] += 1
+            self.add_votes(sample.src, sample.dst, sample.src_vm, sample.dst_vm, 1, source)
 
-    def add_votes(self, src: str, dst: str, src_vm: str, dst_vm: str, count: int) -> None:
-        """Count throughput samples that are no longer there for the VM types that they name."""
-        self._vm_votes[src][src_vm] += count
-        self._vm_votes[dst][dst_vm] += count
+    def add_votes(
+        self, src: str, dst: str, src_vm: str, dst_vm: str, count: int, source: str = OWN
+    ) -> None:
+        """Count throughput samples for the VM types that they name."""
+        self._vm_votes[src][source][src_vm] += count
+        self._vm_votes[dst][source][dst_vm] += count
 
-    def of(self, metric: str) -> Mapping[Pair, Series]:
+    def without(self, pairs: Collection[Pair]) -> Samples:
+        """Return all but the samples of some links; VM types that these name still count."""
+        found = Samples(self)
+        for metric, of_metric in self._series.items():
+            kept = {pair: series for pair, series in of_metric.items() if pair not in pairs}
+            found._series[metric].update(kept)
+        return found
+
+    def reporters(self) -> dict[Pair, set[str]]:
+        """Return who reported each link."""
+        found: dict[Pair, set[str]] = defaultdict(set)
+        for _, pair, series in self:
+            found[pair].update(series.by_source)
+        return found
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether several sources have reported anything."""
+        return len(self._sources) > 1
+
+    def __iter__(self) -> Iterator[tuple[Metric, Pair, Series]]:
+        """Iterate over metrics and links."""
+        for metric, of_metric in self._series.items():
+            for pair, series in of_metric.items():
+                yield metric, pair, series
+
+    def of(self, metric: Metric) -> Mapping[Pair, Series]:
         """Return the series of a metric by link."""
         return self._series[metric]
 
@@ -69,7 +147,7 @@ class Samples:
 
     def pairs(self) -> set[Pair]:
         """Return the links of which there are samples."""
-        return {pair for pairs in self._series.values() for pair in pairs}
+        return {pair for _, pair, _ in self}
 
     @property
     def newest_s(self) -> float:
@@ -77,20 +155,32 @@ class Samples:
         return max(
             (
                 sample.measured_at_s
-                for pairs in self._series.values()
-                for series in pairs.values()
-                for sample in series.samples
+                for _, _, series in self
+                for samples in series.by_source.values()
+                for sample in samples
             ),
             default=0.0,
         )
 
     def vm_type(self, region: str, catalogue: Catalogue) -> str | None:
-        """Return the VM type of the catalogue that most throughput samples of a region name."""
-        provider = region.partition(":")[0]
+        """Return the VM type of the catalogue that most throughput samples of a region name.
+
+        Those of the own prober, where it has measured there; else each source has one vote.
+        """
         votes = self._vm_votes.get(region, {})
-        known = {f"{provider}:{_plain(name)}": count for name, count in votes.items() if name}
-        known = {name: n for name, n in known.items() if name in catalogue.vm_types}
-        return max(known, key=lambda name: (known[name], name)) if known else None
+        if OWN in votes:
+            votes = {OWN: votes[OWN]}
+        provider = region.partition(":")[0]
+        known: dict[str, dict[str, int]] = {}
+        for source, of_source in votes.items():
+            named = {f"{provider}:{_plain(name)}": n for name, n in of_source.items() if name}
+            named = {name: n for name, n in named.items() if name in catalogue.vm_types}
+            if named:
+                known[source] = named
+        if not known:
+            return None
+        picks = [max(of, key=lambda name: (of[name], name)) for of in known.values()]
+        return max(picks, key=lambda name: (picks.count(name), name))
 
 
 def taken_with(sample: Sample, sites: Mapping[str, Site]) -> bool:
@@ -100,26 +190,95 @@ def taken_with(sample: Sample, sites: Mapping[str, Site]) -> bool:
     )
 
 
-def counted(metric: str, series: Series, sites: Mapping[str, Site]) -> list[Sample]:
+def counted(
+    metric: Metric, series: Series, sites: Mapping[str, Site], rtt_ms: Estimate | None = None
+) -> Agreed:
     """Return the samples of one link that its own estimate of a metric rests on.
 
     Parameters
     ----------
     sites : mapping
         With the VM types assumed; a throughput sample that was taken with others is left out.
+    rtt_ms : Estimate, optional
+        Of the link, to compare tests from a cold start with others.
     """
-    recent = series.recent()
+    found = series.recent()
     if metric == "loss_pct":
         # All lost is what a filter for ICMP looks like: it says nothing of the path's loss.
-        return [s for s in recent if s.value < ALL_LOST_PCT]
-    if metric not in THROUGHPUT:
-        return recent
-    found = [s for s in recent if taken_with(s, sites)]
-    if metric != "aggregate_mbps" or not found:
-        return found
-    # Fewer connections may not have saturated the pair.
-    most = max(s.connections or 0 for s in found)
-    return [s for s in found if (s.connections or 0) == most]
+        found = _only(found, lambda sample: sample.value < ALL_LOST_PCT)
+    elif metric in THROUGHPUT:
+        found = _only(found, lambda sample: taken_with(sample, sites))
+    if metric == "aggregate_mbps":
+        found = _with_most_connections(found)
+    if not found:
+        return Agreed([])
+    if len(found) == 1:
+        return agreed(found, _no_log, 0.0)
+    first = found[0].samples[0]
+    ends = (first.src, first.dst)
+    types = ends if not sites else (sites[ends[0]].vm_type, sites[ends[1]].vm_type)
+    if types not in series._agreed:
+        judged = agreed(found, log_of(metric, rtt_ms), _noise(metric, first))
+        if metric == "aggregate_mbps":
+            judged = replace(judged, samples=_comparable(judged, found))
+        series._agreed[types] = judged
+    return series._agreed[types]
+
+
+def log_of(metric: Metric, rtt_ms: Estimate | None) -> Callable[[Sample], float]:
+    """Return what gives the logarithm of a sample's value, without what slow start cost it."""
+
+    def of(sample: Sample) -> float:
+        value = sample.value
+        if metric == "loss_pct":
+            return log1p(value)
+        if rtt_ms is not None and not sample.warmed_up and sample.duration_s:
+            if metric == "aggregate_mbps":
+                value /= bundle_share_of_steady(rtt_ms.expected, sample.duration_s)
+            elif metric == "per_flow_mbps":
+                window = window_from_flow_mb(value, rtt_ms.expected, sample.duration_s)
+                value /= flow_share_of_steady(window, rtt_ms.expected, sample.duration_s)
+        return log(max(value, LEAST_VALUE))
+
+    return of
+
+
+def _no_log(_: Sample) -> float:
+    raise AssertionError("the samples of one source are not compared")
+
+
+def _only(found: Iterable[FromSource], is_wanted: Callable[[Sample], bool]) -> list[FromSource]:
+    kept = [replace(one, samples=list(filter(is_wanted, one.samples))) for one in found]
+    return [one for one in kept if one.samples]
+
+
+def _with_most_connections(found: Sequence[FromSource]) -> list[FromSource]:
+    """Leave out what fewer connections reached: they may not have saturated the pair."""
+    kept = []
+    for one in found:
+        most = max(s.connections or 0 for s in one.samples)
+        kept.append(replace(one, samples=[s for s in one.samples if (s.connections or 0) == most]))
+    if len(kept) < 2:
+        return kept
+    least = reference_of(kept).samples[0].connections or 0
+    return [one for one in kept if (one.samples[0].connections or 0) >= least]
+
+
+def _comparable(judged: Agreed, found: Sequence[FromSource]) -> list[Sample]:
+    """Return samples with one number of connections: that of the reference, or of a new level."""
+    if judged.is_shift:
+        wanted = max(sample.connections or 0 for sample in judged.samples)
+    else:
+        wanted = reference_of(found).samples[0].connections or 0
+    return [s for s in judged.samples if (s.connections or 0) == wanted] or judged.samples
+
+
+def _noise(metric: Metric, sample: Sample) -> float:
+    """Return how far one test lies from its level: 90 % within it, as a logarithm."""
+    if metric == "aggregate_mbps":
+        law = law_of(sample.src, sample.dst, sample.address)
+        return law.noise if law else UNKNOWN_NOISE
+    return _NOISES.get(metric, UNKNOWN_NOISE)
 
 
 def _plain(vm_name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from planner.model.baseline import CAP_ERROR, flow_cap_gbps, within
 from planner.model.catalogue import Catalogue
@@ -14,6 +15,7 @@ from planner.model.throughput import window_from_flow_mb
 from planner.model.units import MBPS_PER_GBPS
 from planner.single_flow.spreads import window_error
 from probes.estimation.aggregates import AggregateTests
+from probes.estimation.agreement import is_own
 from probes.estimation.bounds import Value, from_values, median, no_surer_than, origin_of_samples
 from probes.estimation.caps import measured_caps
 from probes.estimation.series import Pair, Samples, counted
@@ -83,8 +85,15 @@ def most_carried(
     """
     out: dict[str, Carried] = {}
     into: dict[str, Carried] = {}
+    by_own = tuple(
+        {pair[end] for pair, of_link in tests.items() if is_own(of_link.alone.origin)}
+        for end in (0, 1)
+    )
     for pair, of_link in sorted(tests.items(), key=lambda item: -item[1].alone.expected):
-        for region, most in zip(pair, (out, into), strict=True):
+        own = is_own(of_link.alone.origin)
+        for region, most, measured in zip(pair, (out, into), by_own, strict=True):
+            if not own and region in measured:
+                continue  # what others alone report of one link raises no cap of all
             carried = most.get(region)
             if carried is None:
                 most[region] = Carried(None if of_link.is_lone else pair, pair)
@@ -147,29 +156,31 @@ def with_windows(
     catalogue: Catalogue,
 ) -> dict[str, Site]:
     """Calibrate each receiver's window by the flows into it, else by others of its type."""
-    by_region: dict[str, list[Value]] = defaultdict(list)
-    by_type: dict[str, list[Value]] = defaultdict(list)
-    distances: dict[str, list[float]] = defaultdict(list)
+    by_region: dict[str, list[_WindowShown]] = defaultdict(list)
+    by_type: dict[str, list[_WindowShown]] = defaultdict(list)
     for (src, dst), series in samples.of("per_flow_mbps").items():
         rtt = rtts_ms.get((src, dst))
         most_mbps = most_calibrating_mbps(sites[src], sites[dst], rtt, catalogue)
         if rtt is None or most_mbps is None:
             continue
-        for sample in counted("per_flow_mbps", series, sites):
+        used = counted("per_flow_mbps", series, sites, rtt)
+        for sample in used.samples:
             if sample.value > most_mbps:
                 continue
             duration_s = None if sample.warmed_up else sample.duration_s
             window = window_from_flow_mb(sample.value, rtt.expected, duration_s)
-            by_region[dst].append((window, sample))
-            distances[dst].append(rtt.expected)
-            by_type[sites[dst].vm_type].append((window, sample))
+            flow = _WindowShown((window, sample), rtt.expected, not used.reported_by)
+            by_region[dst].append(flow)
+            by_type[sites[dst].vm_type].append(flow)
     calibrated = {}
     for name, site in sites.items():
         if name in by_region:
-            site = replace(site, window_mb=_window(by_region[name], distances[name]))
+            flows = _own_first(by_region[name])
+            window_mb = _window([flow.value for flow in flows], [flow.rtt_ms for flow in flows])
+            site = replace(site, window_mb=window_mb)
         elif site.vm_type and site.vm_type in by_type:
             estimate = from_values(
-                by_type[site.vm_type],
+                [flow.value for flow in _own_first(by_type[site.vm_type])],
                 WINDOW_SPREAD_OF_TYPE,
                 "inferred",
                 "flows-into-vm-type",
@@ -178,6 +189,18 @@ def with_windows(
             site = replace(site, window_mb=no_surer_than(estimate, WINDOW_SPREAD_OF_TYPE))
         calibrated[name] = site
     return calibrated
+
+
+class _WindowShown(NamedTuple):
+    """The window that one flow shows, over its round-trip time; whether the own prober saw it."""
+
+    value: Value
+    rtt_ms: float
+    is_own: bool
+
+
+def _own_first(flows: list[_WindowShown]) -> list[_WindowShown]:
+    return [flow for flow in flows if flow.is_own] or flows
 
 
 def _window(values: list[Value], rtts_ms: list[float]) -> Estimate:

@@ -139,10 +139,10 @@ def load_fleet(path: Path) -> Fleet:
         content = path.read_bytes()
     except OSError as error:
         raise InputError(
-            "--fleet",
+            "fleet file",
             f"can't be read ({error.strerror or error})",
             value=str(path),
-            remedy="Name a fleet file; configs/fleet.example.toml is one to start from.",
+            remedy="Name one by --fleet or RELAYD_FLEET; configs/fleet.example.toml shows one.",
         ) from None
     try:
         document = tomllib.loads(content.decode("utf-8-sig"))

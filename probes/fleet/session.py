@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import secrets
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
@@ -34,8 +34,9 @@ REOPEN_S = (0.05, 0.1, 0.2, 0.4, 0.8)
 and requests for new ones at once counts both, and so refuses what there is room for."""
 START_S = 10.0
 """Within which a server must listen or end."""
-HEARTBEAT_S, SILENCE_S = 2.0, 10
-"""How often a tethered process gets a heartbeat, and after how long without one it ends."""
+HEARTBEAT_S, SILENCE_S = 1.5, 5
+"""How often a tethered process gets a heartbeat, and after how long without one it ends. What may
+run longer is tethered: the soonest that another controller follows one that hangs is 6.6 s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +109,15 @@ class HostSession:
     """The connection to one host."""
 
     def __init__(
-        self, host: Host, connection: asyncssh.SSHClientConnection, owner: str, timeouts: Timeouts
+        self,
+        host: Host,
+        connection: asyncssh.SSHClientConnection,
+        owner: str,
+        timeouts: Timeouts,
+        permit: Callable[[], None],
     ) -> None:
         self.host = host
+        self._permit = permit
         self.leftovers = 0
         self._connection = connection
         self._timeouts = timeouts
@@ -141,10 +148,8 @@ class HostSession:
         async with self._channels, self.guarded(limit_s):
             return await self._run(command)
 
-    async def measure(
-        self, command: Sequence[str], limit_s: float, *, tether: bool = False
-    ) -> Output:
-        """Run a tool to its end, under a lease.
+    async def measure(self, command: Sequence[str], limit_s: float) -> Output:
+        """Run a tool to its end, under a lease; it ends soon after this process or the connection.
 
         Parameters
         ----------
@@ -152,16 +157,15 @@ class HostSession:
             The tool and its arguments.
         limit_s : float
             How long it may take; the host ends it then.
-        tether : bool
-            Whether it ends by itself soon after this process or the connection does.
 
         Raises
         ------
         ProbeError
             If the tool is missing, did not end in time, or the connection is lost.
         """
-        lease = self._new_lease()
+        lease, tether = self._new_lease(), limit_s > SILENCE_S
         async with self._channels:
+            self._permit()
             try:
                 async with self.guarded(limit_s + self._timeouts.command_s):
                     wrapped = tethered(SILENCE_S, command) if tether else command
@@ -172,18 +176,14 @@ class HostSession:
         return self._checked(command[0], output, limit_s)
 
     @asynccontextmanager
-    async def server(
-        self, command: Sequence[str], limit_s: float, *, tether: bool = False
-    ) -> AsyncIterator[RemoteProcess]:
+    async def server(self, command: Sequence[str], limit_s: float) -> AsyncIterator[RemoteProcess]:
         """Run a tool's server for as long as the block lasts, at most for a time.
 
-        Parameters
-        ----------
-        tether : bool
-            Whether it ends by itself soon after this process or the connection does.
+        It ends by itself soon after this process or the connection does.
         """
-        lease = self._new_lease()
+        lease, tether = self._new_lease(), limit_s > SILENCE_S
         async with self._channels:
+            self._permit()
             running: RemoteProcess | None = None
             heartbeats: asyncio.Task[None] | None = None
             try:

@@ -34,6 +34,8 @@ class Sessions:
     visited : collection of str
         Hosts where an earlier run of this controller, which may have been killed, was at work. What
         it left there is ended at first contact, at the end of this run at the latest.
+    permit : callable
+        Called before each tool is started; raises where this controller may not, or no longer.
     """
 
     def __init__(
@@ -46,6 +48,7 @@ class Sessions:
         on_contact: Callable[[str, int], None] | None = None,
         sysctls: Mapping[str, str] = {},
         visited: Collection[str] = (),
+        permit: Callable[[], None] = lambda: None,
     ) -> None:
         self.fleet = fleet
         self._owner = owner
@@ -57,6 +60,7 @@ class Sessions:
         self._locks: dict[str, asyncio.Lock] = {}
         self._on_contact = on_contact
         self._sysctls = sysctls
+        self._permit = permit
 
     async def __aenter__(self) -> Sessions:
         # Each host takes one or two open files.
@@ -106,7 +110,7 @@ class Sessions:
             tunnel = await self._jump(host.jump) if host.jump else None
             async with self._making:
                 connection = await connect(host, self._timeouts, tunnel)
-            session = HostSession(host, connection, self._owner, self._timeouts)
+            session = HostSession(host, connection, self._owner, self._timeouts, self._permit)
             try:
                 await session.sweep()
                 if self._sysctls:

@@ -28,8 +28,11 @@ __all__ = ["FORMATS", "ImportOptions", "ImportedRow", "read"]
 
 _MODULES = {
     "iperf3": "iperf3",
+    "iperf": "iperf_text",
     "ping": "ping",
     "nuttcp": "nuttcp",
+    "smokeping": "smokeping",
+    "blackbox": "blackbox",
     "skyplane-throughput": "skyplane_throughput",
     "skyplane-latency": "skyplane_latency",
     "csv": "csv_samples",
@@ -37,7 +40,7 @@ _MODULES = {
 FORMATS: tuple[str, ...] = tuple(_MODULES)
 """The formats that :func:`read` knows, as the command line spells them."""
 
-_NAMES_NO_REGIONS = ("iperf3", "ping", "nuttcp")
+_NAMES_NO_REGIONS = ("iperf3", "iperf", "ping", "nuttcp", "smokeping")
 
 
 def read(format_name: str, stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:

@@ -6,8 +6,10 @@ is part of a figure's name and converted by the factor beside it, here and nowhe
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from math import inf
 from typing import NamedTuple
 
 from planner.model.errors import FormatError
@@ -29,6 +31,7 @@ _RATE_MBPS = {
 }
 _TIME_MS = {"us": 1 / 1000, "ms": 1.0, "s": MS_PER_S}
 _SHARE_PCT = {"pct": 1.0, "percent": 1.0, "fraction": 100.0, "ratio": 100.0}
+_VOLUME_GB = {"mb": 1e-3, "gb": 1.0, "tb": 1e3, "mib": 2**20 / 1e9, "gib": 2**30 / 1e9}
 _DURATION_S = {"ms": 1 / MS_PER_S, "s": 1.0, "min": 60.0, "h": S_PER_H}
 
 _QUANTITIES: tuple[tuple[str, Metric, dict[str, float]], ...] = (
@@ -38,6 +41,7 @@ _QUANTITIES: tuple[tuple[str, Metric, dict[str, float]], ...] = (
     ("aggregate", "aggregate_mbps", _RATE_MBPS),
     ("udp", "udp_mbps", _RATE_MBPS),
     ("loss", "loss_pct", _SHARE_PCT),
+    ("transfer", "transfer_s", _DURATION_S),
 )
 FIGURES: dict[str, tuple[Metric, float]] = {
     f"{base}_{unit}": (metric, factor)
@@ -51,6 +55,7 @@ OTHERS: dict[str, tuple[str, float]] = {
     **dict.fromkeys(("dst", "dst_region", "dest", "destination"), ("dst", 1.0)),
     **{name: (name, 1.0) for name in ("src_zone", "dst_zone", "src_vm", "dst_vm")},
     **{name: (name, 1.0) for name in ("connections", "warmed_up", "tool")},
+    **{f"volume_{unit}": ("volume", factor) for unit, factor in _VOLUME_GB.items()},
     **{f"duration_{unit}": ("duration", factor) for unit, factor in _DURATION_S.items()},
     **dict.fromkeys(("measured_at", "measured_at_s", "timestamp"), ("measured_at", 1.0)),
 }
@@ -61,6 +66,8 @@ BAD_TIME = "measured_at is neither ISO 8601 nor seconds since 1970"
 NO_TIME = "measured_at is empty and --measured-at was not stated"
 BAD_CONNECTIONS = "connections is not a count"
 BAD_DURATION = "duration is not a duration"
+BAD_VOLUME = "volume is not a volume"
+NO_VOLUME = "of a transfer says nothing without volume_gb or volume_mb"
 BAD_WARMED_UP = "warmed_up is neither true nor false"
 NO_FIGURE = "no figure in this row"
 
@@ -90,6 +97,7 @@ class _Row(NamedTuple):
     connections: int | None
     duration_s: float | None
     warmed_up: bool
+    volume_gb: float | None
 
 
 def read(source: Iterator[bytes], options: ImportOptions) -> Iterator[ImportedRow]:
@@ -117,6 +125,8 @@ def read(source: Iterator[bytes], options: ImportOptions) -> Iterator[ImportedRo
             if value is not None:
                 value *= figure.factor
             problem = limits.fault(figure.metric, value, figure.column)
+            if figure.metric == "transfer_s" and row.volume_gb is None:
+                problem = problem or f"{figure.column} {NO_VOLUME}"
             if problem or value is None:
                 yield Skipped(number, problem)
             else:
@@ -160,8 +170,8 @@ def _understood(table: CsvTable, options: ImportOptions) -> _Columns:
             options.name,
             f"line {table.header_line} names no figure that relayd knows",
             value=",".join(table.header)[:60],
-            remedy="Figures are rtt_ms, per_flow_mbps, aggregate_mbps, udp_mbps, jitter_ms and "
-            "loss_pct, or the same with another unit, such as aggregate_gbps.",
+            remedy="Figures are rtt_ms, per_flow_mbps, aggregate_mbps, udp_mbps, jitter_ms, "
+            "loss_pct and transfer_s, or the same with another unit, such as aggregate_gbps.",
         )
     if "measured_at" not in others and options.measured_at_s is None:
         options.start_s()
@@ -202,10 +212,16 @@ def _row(
             duration_s *= others["duration"][1]
         if duration_s is None or not 0 < duration_s <= limits.MAX_DURATION_S:
             return BAD_DURATION
+    volume_gb = None
+    if written := cell("volume"):
+        volume_gb = limits.number(written)
+        if volume_gb is None or not 0 < volume_gb < inf:
+            return BAD_VOLUME
+        volume_gb *= others["volume"][1]
     warmed_up = _TRUTH.get(cell("warmed_up").lower())
     if warmed_up is None:
         return BAD_WARMED_UP
-    return _Row(src, dst, measured_at_s, connections, duration_s, warmed_up)
+    return _Row(src, dst, measured_at_s, connections, duration_s, warmed_up, volume_gb)
 
 
 def _sample(
@@ -235,6 +251,7 @@ def _sample(
         dst_zone=cell("dst_zone") or row.dst[1],
         src_vm=cell("src_vm") or options.src_vm,
         dst_vm=cell("dst_vm") or options.dst_vm,
+        detail=json.dumps({"volume_gb": row.volume_gb}) if metric == "transfer_s" else "",
     )
 
 

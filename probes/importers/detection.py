@@ -9,16 +9,22 @@ from planner.model.errors import FormatError
 _PING = re.compile(r"^(?:PING6?[ (]|--- .* ping6? statistics ---|ping6?: )", re.MULTILINE)
 _NUTTCP = re.compile(r"^(?:nuttcp-[tr]: | *[\d.]+ MB / +[\d.]+ sec = |megabytes=)", re.MULTILINE)
 _IPERF3_JSON = re.compile(r"\{.*?\"(?:start|intervals|error|event)\"", re.DOTALL)
+_PROMETHEUS = re.compile(r'\{\s*"status"\s*:\s*"(?:success|error)"')
+_SMOKEPING = re.compile(r"(?:\w+ +){0,3}loss +median +ping1 ")
 _IPERF_TEXT = re.compile(
-    r"^(?:Connecting to host|\[ ID\] Interval|Client connecting to|Server listening on)",
+    r"^(?:Connecting to host|\[ ID\] Interval|Client connecting to|Server listening on|"
+    r"\[ *\d+\] local \S+ port|iperf3: error - )",
     re.MULTILINE,
 )
 _WINDOWS_PING = re.compile(r"^Pinging .* with \d+ bytes of data", re.MULTILINE)
 
 _DESCRIBED = {
     "iperf3": "iperf3 JSON output",
+    "iperf": "iperf's text output",
     "ping": "ping output",
     "nuttcp": "nuttcp output",
+    "smokeping": "Smokeping's data as rrdtool prints them",
+    "blackbox": "an answer of Prometheus",
     "skyplane-throughput": "Skyplane's raw throughput file",
     "skyplane-latency": "Skyplane's raw latency file",
     "csv": "a CSV file of measurements",
@@ -36,10 +42,16 @@ def looks_like(head: bytes) -> str:
         return "skyplane-latency"
     if {"src", "dst"} <= columns:
         return "csv"
+    if _PROMETHEUS.match(text):
+        return "blackbox"
+    if _SMOKEPING.match(text):
+        return "smokeping"
     if _IPERF3_JSON.match(text) or (text.startswith("warning:") and '"start":' in text):
         return "iperf3"
     if _PING.search(text):
         return "ping"
+    if _IPERF_TEXT.search(text):
+        return "iperf"
     return "nuttcp" if _NUTTCP.search(text) else ""
 
 
@@ -61,12 +73,6 @@ def refuse_another(head: bytes, wanted: str, name: str) -> None:
             remedy=f"Use `relayd import {found}`.",
         )
     text = head.decode("utf-8", errors="replace")
-    if _IPERF_TEXT.search(text):
-        raise FormatError(
-            name,
-            "looks like iperf's text output, which rounds its figures",
-            remedy="Run iperf3 with -J and use `relayd import iperf3`.",
-        )
     if _WINDOWS_PING.search(text):
         raise FormatError(
             name,

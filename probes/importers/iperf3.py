@@ -1,14 +1,14 @@
 """iperf3's JSON output (``-J``), of one or many streams, of the client or the server.
 
 The figure of a TCP test is the steady rate at the receiver: the median of the intervals after the
-transient where there are enough (:mod:`probes.importers.steady`), else what the receiver counted
+transient where there are enough (:mod:`.rates`), else what the receiver counted
 over the whole test. Intervals are the receiver's where the file has them; the sender's stand in
 only if the totals of both sides agree, because bytes in a send buffer have arrived nowhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from planner.model.errors import FormatError
@@ -25,9 +25,16 @@ SAME_TEST_AGAIN = "the same test again (iperf3 3.16 and 3.17 write some document
 
 def read(source: Iterator[bytes], options: ImportOptions) -> Iterator[ImportedRow]:
     """Yield the samples of each test in the file."""
+    return rows_of(_tests(source, options.name), options)
+
+
+def rows_of(
+    tests: Iterable[tuple[int, dict[str, Any] | str]], options: ImportOptions
+) -> Iterator[ImportedRow]:
+    """Yield the samples of tests: their documents by line, or reasons to leave them out."""
     cookies: set[str] = set()
     host = ""
-    for line, test in _tests(source, options.name):
+    for line, test in tests:
         if isinstance(test, str):
             yield Skipped(line, test)
             continue

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from planner.model.units import BITS_PER_MBIT
+from probes.analysis.series.steady import PACED_SHARE, Interval
 from probes.importers import limits
 from probes.importers.endpoints import stated
 from probes.importers.json_documents import field, list_field, number_field, text_field
 from probes.importers.options import ImportedRow, ImportOptions
-from probes.importers.steady import PACED_SHARE, Interval, Steady, steady_rate
+from probes.importers.rates import best_window, rate_of
 from probes.samples import Metric, Sample, Skipped
 
 US_PER_MS = 1000.0
@@ -75,6 +76,7 @@ class _Result(NamedTuple):
     duration_s: float
     warmed_up: bool
     detail: dict[str, Any]
+    intervals: int | None = None
 
 
 class _Paced(NamedTuple):
@@ -90,15 +92,12 @@ def _tcp(test: dict[str, Any], flow: _Flow, streams: int) -> _Result | _Paced | 
         return NO_DURATION
     warmed_up = (number_field(test, "start", "test_start", "omit") or 0.0) > 0
     detail: dict[str, Any] = {"received_mbps": mbps}
-    steady, side = _steady(test, flow, warmed_up=warmed_up)
+    steady = rate_of(*_counted(test, flow), warmed_up=warmed_up)
     if steady is not None:
-        detail |= {"steady": f"median of {steady.intervals} intervals at the {side}"}
-        if steady.transient_mbps is not None:
-            detail |= {
-                "transient_s": round(steady.transient_s, 3),
-                "transient_mbps": steady.transient_mbps,
-            }
+        detail |= steady.detail
     sent = field(test, "end", "sum_sent" + flow.suffix)
+    if received is sent:
+        detail["counted_at"] = "sender"
     retransmits = number_field(sent, "retransmits")
     if retransmits is not None and retransmits >= 0:
         detail["retransmits"] = int(retransmits)
@@ -113,6 +112,7 @@ def _tcp(test: dict[str, Any], flow: _Flow, streams: int) -> _Result | _Paced | 
         duration_s=seconds if steady is None else steady.duration_s,
         warmed_up=warmed_up or steady is not None,
         detail=detail,
+        intervals=steady.intervals if steady else None,
     )
     if problem := limits.fault(result.metric, result.mbps, "bits_per_second"):
         return problem
@@ -149,8 +149,15 @@ def _udp(test: dict[str, Any], flow: _Flow) -> _Result | str:
         jitter_ms = number_field(total, "jitter_ms")
     if not limits.fault("jitter_ms", jitter_ms, ""):
         detail["jitter_ms"] = jitter_ms
-    if sent := _mbps(field(test, "end", "sum_sent" + flow.suffix)):
+    sent = _mbps(field(test, "end", "sum_sent" + flow.suffix)) or _mbps(total)
+    if sent:
         detail["offered_mbps"] = sent
+    if asked := number_field(test, "start", "test_start", "target_bitrate"):
+        streams = number_field(test, "start", "test_start", "num_streams") or 1
+        detail["asked_mbps"] = asked * streams / BITS_PER_MBIT
+    best = best_window(_received(test, flow), mbps, sent)
+    detail |= best.detail
+    mbps = best.mbps
     if problem := limits.fault("udp_mbps", mbps, "bits_per_second"):
         return problem
     return _Result("udp_mbps", mbps, seconds, True, detail)
@@ -176,7 +183,7 @@ def _sample(
         found.metric,
         found.mbps,
         start_s,
-        f"iperf3 {version}".strip(),
+        f"{text_field(test, 'tool') or 'iperf3'} {version}".strip(),
         connections=streams,
         duration_s=found.duration_s,
         warmed_up=found.warmed_up,
@@ -185,23 +192,28 @@ def _sample(
         src_vm=src[2],
         dst_vm=dst[2],
         detail=json.dumps(found.detail),
+        intervals=found.intervals,
     )
 
 
-def _steady(test: dict[str, Any], flow: _Flow, *, warmed_up: bool) -> tuple[Steady | None, str]:
-    """Return the steady rate and the side whose intervals it is from."""
+def _received(test: dict[str, Any], flow: _Flow) -> list[Interval]:
+    """Return the receiver's intervals, where the file has them."""
     client_file = isinstance(field(test, "start", "connecting_to"), dict)
-    here_receives = client_file == flow.reverse
-    if here_receives:
-        return steady_rate(_intervals(test, flow), warmed_up=warmed_up), "receiver"
+    if client_file == flow.reverse:
+        return _intervals(test, flow)
     server = field(test, "server_output_json")
-    if isinstance(server, dict) and (found := _intervals(server, flow)):
-        return steady_rate(found, warmed_up=warmed_up), "receiver"
+    return _intervals(server, flow) if isinstance(server, dict) else []
+
+
+def _counted(test: dict[str, Any], flow: _Flow) -> tuple[list[Interval], str]:
+    """Return the intervals that show what arrived, and the side that counted them."""
+    if found := _received(test, flow):
+        return found, "receiver"
     sent = number_field(test, "end", "sum_sent" + flow.suffix, "bytes")
     received = number_field(test, "end", "sum_received" + flow.suffix, "bytes")
     if not sent or not received or abs(sent - received) > SIDES_AGREE_WITHIN * sent:
-        return None, ""
-    return steady_rate(_intervals(test, flow), warmed_up=warmed_up), "sender"
+        return [], ""
+    return _intervals(test, flow), "sender"
 
 
 def _intervals(test: dict[str, Any], flow: _Flow) -> list[Interval]:

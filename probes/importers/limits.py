@@ -60,6 +60,8 @@ def fault(metric: Metric, value: float | None, column: str) -> str:
         return f"{column} is over 100 %" if value > 100 else ""
     if value == 0 and metric != "jitter_ms":
         return f"{column} is zero"
+    if metric == "transfer_s":
+        return f"{column} is over 31 days" if value > MAX_DURATION_S else ""
     if metric in ("rtt_ms", "jitter_ms"):
         return f"{column} is over 60 s" if value > MAX_RTT_MS else ""
     return f"{column} is over 100 Tbit/s" if value > MAX_RATE_MBPS else ""

@@ -10,13 +10,15 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from planner.model.errors import FormatError, InputError
 from planner.model.units import MBPS_PER_GBPS
+from probes.analysis.series.steady import PACED_SHARE, Interval
 from probes.importers import limits
 from probes.importers.endpoints import stated
 from probes.importers.options import ImportedRow, ImportOptions
-from probes.importers.steady import PACED_SHARE, Interval, steady_rate
+from probes.importers.rates import best_window, rate_of
 from probes.importers.text import Lines
 from probes.samples import Metric, Sample, Skipped
 
@@ -199,24 +201,17 @@ def _outcome(test: _Test, options: ImportOptions) -> ImportedRow:
         metric = "udp_mbps"
     elif streams == 1:
         metric = "per_flow_mbps"
-    steady = None if test.udp else steady_rate(test.intervals, warmed_up=False)
-    value = test.mbps if steady is None else steady.mbps
+    steady = None if test.udp else rate_of(test.intervals, "receiver", warmed_up=False)
+    best = best_window(test.intervals if test.udp else (), test.mbps, None)
+    value = best.mbps if steady is None else steady.mbps
     if problem := limits.fault(metric, value, "the rate"):
         return Skipped(test.line, problem)
     paced_at_mbps = 0.0 if test.udp else test.paced_at_mbps
     if 0 < paced_at_mbps * PACED_SHARE <= value and not options.force:
         return Skipped(test.line, PACED)
-    detail: dict[str, float | str] = dict(test.detail)
+    detail: dict[str, Any] = test.detail | best.detail
     if steady is not None:
-        detail |= {
-            "received_mbps": test.mbps,
-            "steady": f"median of {steady.intervals} intervals at the receiver",
-        }
-        if steady.transient_mbps is not None:
-            detail |= {
-                "transient_s": round(steady.transient_s, 3),
-                "transient_mbps": steady.transient_mbps,
-            }
+        detail |= {"received_mbps": test.mbps, **steady.detail}
     src, src_zone = stated("--src", options.src, options.name, "nuttcp")
     dst, dst_zone = stated("--dst", options.dst, options.name, "nuttcp")
     return Sample(
@@ -234,4 +229,5 @@ def _outcome(test: _Test, options: ImportOptions) -> ImportedRow:
         src_vm=options.src_vm,
         dst_vm=options.dst_vm,
         detail=json.dumps(detail),
+        intervals=steady.intervals if steady else None,
     )

@@ -19,8 +19,9 @@ class ImportOptions:
     Attributes
     ----------
     src, dst : str
-        Region ids, with or without a zone. Needed for ``iperf3``, ``ping`` and ``nuttcp``, whose
-        files name no regions; the other formats name them row by row and ignore these. For
+        Region ids, with or without a zone. Needed for formats whose files name no regions, and for
+        ``blackbox`` where its series have no labels ``src`` and ``dst``; the other formats name
+        them row by row and ignore these. For
         ``iperf3``, ``src`` is where the client ran, whichever way the data flowed.
     src_vm, dst_vm : str
         VM type names, for files that name none.

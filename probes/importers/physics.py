@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
+from functools import lru_cache
+from math import inf
 
 from planner.model.backbone import distance_km
 from planner.model.catalogue import Catalogue, VmType
@@ -25,6 +27,10 @@ ABOVE_CARD = 2.0
 D32_v5 (16 Gbit/s) were over 1.1 times as fast, the fastest 1.65 times."""
 BURSTING_VCPUS = 16
 """AWS sizes up to this burst beyond their baseline (EC2 user guide), often without a figure."""
+FAULTS = ("in the future", "faster than light", "network card")
+"""Words of which each reason has one."""
+MOST_KEPT = 65_536
+"""Kinds of samples, and VM types, whose limits are remembered."""
 _CAPS = {"egress_cap_mbps": True, "ingress_cap_mbps": False}
 _RATES = ("per_flow_mbps", "aggregate_mbps", "udp_mbps")
 
@@ -46,42 +52,71 @@ class PhysicalGate:
             series = _series(vm.id)
             of_series[series] = max(of_series[series], _own_card_gbps(vm))
         self._of_series_gbps = of_series
-        self._largest_gbps = max(of_series.values(), default=float("inf"))
+        self._largest_gbps = max(of_series.values(), default=inf)
+        self._possible: dict[tuple[str, ...], tuple[float, float]] = {}
+        # Each miss searches the whole table of VM types.
+        self._card_gbps = lru_cache(MOST_KEPT)(self._card_of)
 
-    def fault(self, sample: Sample) -> str | None:
-        """Return why a sample can't be a measurement; None if it can."""
-        if sample.measured_at_s > time.time() + CLOCK_SKEW_S:
+    def fault(self, sample: Sample, arrived_at_s: float = inf) -> str | None:
+        """Return why a sample can't be a measurement; None if it can.
+
+        Parameters
+        ----------
+        sample : Sample
+        arrived_at_s : float, optional
+            When it was stored, if it was: seconds since 1970 (UTC).
+        """
+        if sample.measured_at_s > min(arrived_at_s, time.time()) + CLOCK_SKEW_S:
             return f"its time is over {CLOCK_SKEW_S:g} s in the future"
+        key = (sample.src, sample.dst, sample.metric, sample.src_vm, sample.dst_vm)
+        if key not in self._possible:
+            if len(self._possible) >= MOST_KEPT:  # names are whatever was sent
+                self._possible.clear()
+            self._possible[key] = self._possible_values(sample)
+        least, most = self._possible[key]
+        if least <= sample.value <= most:
+            return None
+        return self._faster_than_light(sample) or self._above_card(sample)
+
+    def _possible_values(self, sample: Sample) -> tuple[float, float]:
+        """Return the least and the most that samples of this kind can show."""
         if sample.metric == "rtt_ms":
-            return self._faster_than_light(sample)
-        return self._above_card(sample)
+            return self._least_ms(sample) or 0.0, inf
+        cards = [self._card_gbps(*end) for end in self._cards_used(sample)]
+        return 0.0, ABOVE_CARD * MBPS_PER_GBPS * min(cards, default=inf)
 
     def _faster_than_light(self, sample: Sample) -> str | None:
-        regions = self._catalogue.regions
-        src, dst = regions.get(sample.src), regions.get(sample.dst)
-        distance = distance_km(src, dst) if src and dst else None
-        if distance is None:
+        least_ms = self._least_ms(sample)
+        if sample.metric != "rtt_ms" or least_ms is None or sample.value >= least_ms:
             return None
-        least_ms = FIBRE_RTT_MS_PER_KM * (distance - OFF_PLACE_KM)
-        if sample.value >= least_ms:
-            return None
+        distance = least_ms / FIBRE_RTT_MS_PER_KM + OFF_PLACE_KM
         return (
             f"{sample.value:g} ms is faster than light in fibre over {distance:,.0f} km "
             f"({least_ms:.1f} ms)"
         )
 
-    def _above_card(self, sample: Sample) -> str | None:
-        ends = ((sample.src, sample.src_vm), (sample.dst, sample.dst_vm))
+    def _least_ms(self, sample: Sample) -> float | None:
+        """Return the time of light in fibre, there and back; None where that is not known."""
+        regions = self._catalogue.regions
+        src, dst = regions.get(sample.src), regions.get(sample.dst)
+        distance = distance_km(src, dst) if src and dst else None
+        return None if distance is None else FIBRE_RTT_MS_PER_KM * (distance - OFF_PLACE_KM)
+
+    def _cards_used(self, sample: Sample) -> list[tuple[str, str]]:
+        """Return the providers and VM types whose network cards carried a sample."""
+        ends = (
+            (sample.src.partition(":")[0], sample.src_vm),
+            (sample.dst.partition(":")[0], sample.dst_vm),
+        )
         if sample.metric in _CAPS:
             # Estimates take it for the cap of the region's VM type where it names none.
-            region, name = ends[0 if _CAPS[sample.metric] else 1]
-            names = [(region, name or self._usual(region))]
-        elif sample.metric in _RATES:
-            names = list(ends)
-        else:
-            return None
-        for region, name in names:
-            card_gbps = self._card_gbps(region, name)
+            provider, name = ends[0 if _CAPS[sample.metric] else 1]
+            return [(provider, name or self._catalogue.default_vm_types.get(provider, ""))]
+        return list(ends) if sample.metric in _RATES else []
+
+    def _above_card(self, sample: Sample) -> str | None:
+        for provider, name in self._cards_used(sample):
+            card_gbps = self._card_gbps(provider, name)
             if sample.value > ABOVE_CARD * card_gbps * MBPS_PER_GBPS:
                 # As Python writes it: a name may have characters that no database takes.
                 whose = repr(name) if name else "any VM type of the catalogue"
@@ -91,14 +126,11 @@ class PhysicalGate:
                 )
         return None
 
-    def _usual(self, region: str) -> str:
-        return self._catalogue.default_vm_types.get(region.partition(":")[0], "")
-
-    def _card_gbps(self, region: str, name: str) -> float:
+    def _card_of(self, provider: str, name: str) -> float:
         """Return what the card of a VM type carries; the largest of all where it is not known."""
         types = self._catalogue.vm_types
         plain = name.removeprefix("Standard_")  # as Azure writes its sizes
-        vm = types.get(name) or types.get(f"{region.partition(':')[0]}:{plain}")
+        vm = types.get(name) or types.get(f"{provider}:{plain}")
         if vm is None:
             return self._largest_gbps
         if vm.provider == "aws" and vm.burst_gbps is None and vm.vcpus <= BURSTING_VCPUS:

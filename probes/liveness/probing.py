@@ -25,6 +25,8 @@ from probes.samples import Sample
 from probes.tools.ping import INTERVAL_S, PACKET_GB
 
 ProbeProtocol: TypeAlias = Literal["icmp", "tcp"]
+HANDSHAKE_GB = 6 * 74e-9
+"""A connection that is accepted and closed; a refused one, or a request sent again, is less."""
 AT_ONCE = 64
 """Pings of one host at a time: each is a process."""
 COMMAND_S = 3.0
@@ -99,7 +101,7 @@ class ProbeParameters:
 
     @property
     def probe_gb(self) -> float:
-        """Volume of a probe, both directions together."""
+        """Volume of a probe over ICMP, both directions together."""
         return self.packets * PACKET_GB
 
 
@@ -120,6 +122,13 @@ class LivenessProber:
     usual_ms: Callable[[str, str], float] = lambda _src, _dst: 0.0
     _protocols: dict[tuple[str, str], ProbeProtocol] = field(default_factory=dict)
     _shortest_ms: dict[tuple[str, str], float] = field(default_factory=dict)
+
+    def most_gb(self, src: str, dst: str, *, silent: bool) -> float:
+        """Return the most that the next probe of a host sends and is answered."""
+        protocol = None if silent else self._protocols.get((src, dst))
+        icmp_gb = 0.0 if protocol == "tcp" else self.parameters.probe_gb
+        tcp_gb = 0.0 if protocol == "icmp" else self.parameters.packets * HANDSHAKE_GB
+        return icmp_gb + tcp_gb
 
     async def probe(
         self, src: str, targets: Sequence[str], silent: frozenset[str] = frozenset()

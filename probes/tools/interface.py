@@ -8,11 +8,11 @@ from math import inf
 from typing import Protocol
 
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS
+from probes.analysis.series.steady import Interval
 from probes.fleet.failures import Cause, ProbeError
 from probes.fleet.hosts import Host
 from probes.fleet.session import Output
 from probes.importers.options import ImportOptions
-from probes.importers.steady import Interval
 from probes.samples import Sample, Skipped
 
 LARGEST_PIECE_BYTES = 131_072

@@ -13,12 +13,12 @@ from math import inf
 from typing import Any
 
 from planner.model.errors import FormatError, InputError
+from probes.analysis.series.steady import Interval
 from probes.fleet.failures import ProbeError
 from probes.fleet.session import Output
 from probes.importers.iperf3_errors import explained
 from probes.importers.iperf3_result import samples
 from probes.importers.json_documents import Noise, documents, field, list_field, number_field
-from probes.importers.steady import Interval
 from probes.tools.interface import LARGEST_PIECE_BYTES, Result, Test, failure, only_samples
 
 MOST_STREAMS = 128

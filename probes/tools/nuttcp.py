@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from planner.model.errors import FormatError
+from probes.analysis.series.steady import Interval
 from probes.fleet.failures import ProbeError
 from probes.fleet.session import Output
 from probes.importers import limits
 from probes.importers import nuttcp as importer
-from probes.importers.steady import Interval
 from probes.tools.interface import Result, Test, failure, only_samples
 
 MARGIN_S = 15.0

@@ -57,6 +57,10 @@ class Ping:
         """Return the longest duration of both runs, without any reply."""
         return 2 * WAIT_S + self._count(test) * INTERVAL_S + 5
 
+    def sent_gb(self, test: Test) -> float:
+        """Return what both runs send, replies included."""
+        return (1 + self._count(test)) * PACKET_GB
+
     def _count(self, test: Test) -> int:
         return max(3, round(test.duration_s / INTERVAL_S))
 
@@ -82,7 +86,7 @@ class Ping:
                 detail["first_ms"] = float(first_ms[1])
             exact = sample._replace(value=_precise(sample, detail), detail=json.dumps(detail))
             settled.append(test.settled(exact, measured_at_s))
-        return Result(tuple(settled), self._count(test) * PACKET_GB)
+        return Result(tuple(settled), self.sent_gb(test))
 
 
 def _precise(sample: Sample, detail: dict[str, Any]) -> float:

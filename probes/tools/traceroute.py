@@ -12,6 +12,8 @@ from probes.tools.interface import Result, Test
 
 MOST_HOPS = 40
 WAIT_S = 1.0
+HOP_GB = 74e-9 + 110e-9
+"""A packet of 60 bytes and a router's answer, with Ethernet headers."""
 
 _HOP = re.compile(r"\s*(\d{1,3})\s+(?:\*|(\S+)\s+[\d.]+ ms(?:\s+(!\S*))?)")
 
@@ -65,7 +67,7 @@ class Traceroute:
         arrived = path[-1] is not None and len(path) < MOST_HOPS and not ended
         detail: dict[str, object] = {"hops": len(path) if arrived else None, "path": path}
         if not arrived:
-            return Result((), detail=detail)
+            return Result((), len(path) * HOP_GB, detail=detail)
         sample = Sample(
             test.src.region,
             test.dst.region,
@@ -77,4 +79,5 @@ class Traceroute:
             dst_vm=test.dst.vm_type,
             detail=json.dumps({"path": path}),
         )
-        return Result((test.settled(sample, measured_at_s),), detail=detail)
+        settled = test.settled(sample, measured_at_s)
+        return Result((settled,), len(path) * HOP_GB, detail=detail)

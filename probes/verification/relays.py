@@ -196,7 +196,7 @@ async def relaying(
             reached.append((address, port))
         commands = relay_commands(program, listeners, round(limit_s))
         command = servers(commands)
-        running = await stack.enter_async_context(session.server(command, limit_s, tether=True))
+        running = await stack.enter_async_context(session.server(command, limit_s))
         await all_ready(running, fleet[relay], program, READY, len(commands))
         try:
             yield program, reached

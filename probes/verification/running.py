@@ -51,8 +51,15 @@ class _StreamTest:
         return len(self.stream.hosts) == 3
 
 
-async def run(sessions: Sessions, ports: Ports, what: Run) -> RunOutcome:
+async def run(
+    sessions: Sessions, ports: Ports, what: Run, begin: Callable[[], None] = lambda: None
+) -> RunOutcome:
     """Run paths at the same time; return what each carried.
+
+    Parameters
+    ----------
+    begin : callable
+        Called before anything is sent.
 
     Raises
     ------
@@ -88,6 +95,7 @@ async def run(sessions: Sessions, ports: Ports, what: Run) -> RunOutcome:
                 flow.test = replace(flow.test, address=address, port=port)
         began_s = time.time()
         receivers = _by_host(flows, -1)
+        begin()
         async with _watched(sessions, what.hosts):
             found = await _each(
                 receivers, lambda dst: _receive(sessions, dst, receivers[dst], longest_setup_s)
@@ -188,9 +196,7 @@ async def _serve(
         flow.test = replace(flow.test, port=port)
     session = await sessions.session(src)
     command = servers(TOOL.server(flow.test) for flow in flows)
-    running = await stack.enter_async_context(
-        session.server(command, limit_s + SERVER_MARGIN_S, tether=True)
-    )
+    running = await stack.enter_async_context(session.server(command, limit_s + SERVER_MARGIN_S))
     await all_ready(running, host, TOOL.name, TOOL.ready_line(), len(flows))
 
 
@@ -202,7 +208,7 @@ async def _receive(
     began_s = time.time()
     commands = [(longest_setup_s - flow.path.setup_s, TOOL.command(flow.test)) for flow in flows]
     limit_s = max(TOOL.limit_s(flow.test) for flow in flows) + longest_setup_s
-    printed = await session.measure(clients(commands), limit_s, tether=True)
+    printed = await session.measure(clients(commands), limit_s)
     found = outputs(dst, printed.stdout)
     if len(found) != len(flows):
         raise ProbeError(dst, "output", "what its programs printed is cut off")

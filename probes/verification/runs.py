@@ -1,16 +1,18 @@
-"""The runs that verify a plan: hosts, connections, duration and cost."""
+"""The runs that verify a plan: hosts, connections and duration."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import ceil, inf, lcm
 
 from planner.model.errors import InputError
 from planner.model.units import BITS_PER_BYTE, MS_PER_S
+from probes.campaign.costing import on_wire
 from probes.fleet.hosts import Fleet
+from probes.tools.interface import OVERRUN_S
 from probes.tools.iperf3 import MOST_STREAMS
 from probes.verification.predictions import PathPrediction, PlanPrediction
 
@@ -65,6 +67,12 @@ class PathRun:
     most_gbps: float
     setup_s: float
 
+    def on_wire(self, payload_gb: float) -> Iterator[tuple[str, str, float]]:
+        """Yield source, destination and GB on the wire of each link, both ways."""
+        each = ceil(self.path.connections / len(self.streams))
+        for src, dst in pairwise(self.path.regions):
+            yield from on_wire(src, dst, payload_gb, each, len(self.streams))
+
     @property
     def one_to_one(self) -> bool:
         """Whether no VM is in two of its streams."""
@@ -106,47 +114,17 @@ class Run:
         return self.omit_s + self.measured_s + max(p.setup_s for p in self.paths) + AROUND_S
 
     def sent(self, *, at_most: bool = False) -> Iterator[tuple[str, str, float]]:
-        """Yield source, destination and GB of every link: as expected, or the most it may be."""
+        """Yield source, destination and GB on the wire of what every link carries, both ways.
+
+        As expected, or the most that it may be: senders may be late to end.
+        """
+        span_s = self.omit_s + self.measured_s + (OVERRUN_S if at_most else 0.0)
         for run in self.paths:
             gbps = run.path.rate.expected_gbps
             if at_most:
                 gbps = run.most_gbps if run.most_gbps < inf else run.path.rate.high_gbps
-            gb = gbps * (self.omit_s + self.measured_s) / BITS_PER_BYTE
-            for src, dst in pairwise(run.path.regions):
-                yield src, dst, gb
-
-
-@dataclass(frozen=True, slots=True)
-class VerificationLimits:
-    """The limits of verifying one plan.
-
-    Attributes
-    ----------
-    measured_s : int
-        Longest measured time of each run.
-    most_gb : float
-        Of all links together.
-    budget_usd : float
-    """
-
-    measured_s: int = 10
-    most_gb: float = inf
-    budget_usd: float = inf
-
-    def __post_init__(self) -> None:
-        if not LEAST_MEASURED_S <= self.measured_s <= MOST_MEASURED_S:
-            raise InputError(
-                "--seconds",
-                f"must be from {LEAST_MEASURED_S} to {MOST_MEASURED_S}",
-                value=self.measured_s,
-            )
-        if not self.most_gb > 0:
-            raise InputError("--max-gb", "must be above 0", value=self.most_gb)
-        if not self.budget_usd >= 0:
-            raise InputError("--budget", "is negative", value=self.budget_usd)
-
-
-Price = Callable[[str, str, float], float]
+            gb = gbps * span_s / BITS_PER_BYTE
+            yield from run.on_wire(gb)
 
 
 def hosts_by_region(fleet: Fleet, vms: Mapping[str, int]) -> dict[str, list[str]]:
@@ -166,81 +144,14 @@ def available(fleet: Fleet) -> dict[str, int]:
     return counts
 
 
-def runs_of(
-    predictions: Mapping[str, PlanPrediction],
-    fleet: Fleet,
-    limits: VerificationLimits,
-    price: Price,
-) -> list[Run]:
-    """Return the runs that verify a plan, one after the other, within the limits.
-
-    Parameters
-    ----------
-    predictions : mapping
-        Kind of run to its prediction, for the available VMs.
-    fleet : Fleet
-    limits : VerificationLimits
-    price : callable
-        Source and destination region and GB to USD.
+def run_of(kind: str, prediction: PlanPrediction, fleet: Fleet, measured_s: int) -> Run:
+    """Return the run of a prediction, as fast as it can.
 
     Raises
     ------
     InputError
-        If even the shortest runs would exceed a limit; states what they need.
+        If it takes too many iperf3 or ports of one host.
     """
-    runs = [
-        _run(kind, prediction, fleet, limits.measured_s) for kind, prediction in predictions.items()
-    ]
-    scale = _most_s(runs, limits, price)
-    if scale is None:
-        shortest = [replace(run, measured_s=LEAST_MEASURED_S) for run in runs]
-        gb, usd = volume_gb(shortest) * ROOM, cost_usd(shortest, price) * ROOM
-        field, value = (
-            ("--max-gb", limits.most_gb) if gb > limits.most_gb else ("--budget", limits.budget_usd)
-        )
-        raise InputError(
-            field,
-            f"is too little: at least {_short(gb)} GB and {_short(usd)} USD are needed",
-            value=value,
-        )
-    runs = [replace(run, measured_s=scale) for run in runs]
-    usd = cost_usd(runs, price)
-    room = min(limits.most_gb / volume_gb(runs), limits.budget_usd / usd if usd > 0 else inf)
-    return [_rate_limited(run, room) for run in runs]
-
-
-def apart(
-    path: PathRun, prediction: PlanPrediction, achieved_gbps: float, measured_s: int
-) -> list[Run]:
-    """Return a recheck of each link of a path by itself, to find the one that differs.
-
-    Rates are limited to a little more than the path carried or was expected to carry; nothing more
-    needs to be known.
-    """
-    runs = []
-    for i, (src, dst) in enumerate(pairwise(path.path.regions)):
-        link = replace(path.path, regions=(src, dst))
-        streams = tuple(replace(s, hosts=s.hosts[i : i + 2]) for s in path.streams)
-        most_gbps = ROOM * max(path.path.rate.high_gbps, achieved_gbps)
-        run = PathRun(link, streams, min(path.most_gbps, most_gbps), path.setup_s)
-        runs.append(Run("apart", prediction, (run,), _omit_s([link]), min(measured_s, RECHECK_S)))
-    return runs
-
-
-def volume_gb(runs: Sequence[Run], *, at_most: bool = False) -> float:
-    """Return what runs send over all links."""
-    return sum(gb for run in runs for _, _, gb in run.sent(at_most=at_most))
-
-
-def cost_usd(runs: Sequence[Run], price: Price, *, at_most: bool = False) -> float:
-    """Return the egress fees of runs."""
-    return sum(price(*link) for run in runs for link in run.sent(at_most=at_most))
-
-
-# ---- inside ------------------------------------------------------------------------------------
-
-
-def _run(kind: str, prediction: PlanPrediction, fleet: Fleet, measured_s: int) -> Run:
     hosts = hosts_by_region(fleet, prediction.vms)
     together = len(prediction.paths) > 1
     of_plan = prediction.paths
@@ -262,6 +173,27 @@ def _run(kind: str, prediction: PlanPrediction, fleet: Fleet, measured_s: int) -
     _check_ports(paths, fleet)
     omit_s = _omit_s(prediction.paths) + together
     return Run(kind, prediction, tuple(paths), omit_s, measured_s)
+
+
+def apart(
+    path: PathRun, prediction: PlanPrediction, achieved_gbps: float, measured_s: int
+) -> list[Run]:
+    """Return a recheck of each link of a path by itself, to find the one that differs.
+
+    Rates are limited to a little more than the path carried or was expected to carry; nothing more
+    needs to be known.
+    """
+    runs = []
+    for i, (src, dst) in enumerate(pairwise(path.path.regions)):
+        link = replace(path.path, regions=(src, dst))
+        streams = tuple(replace(s, hosts=s.hosts[i : i + 2]) for s in path.streams)
+        most_gbps = ROOM * max(path.path.rate.high_gbps, achieved_gbps)
+        run = PathRun(link, streams, min(path.most_gbps, most_gbps), path.setup_s)
+        runs.append(Run("apart", prediction, (run,), _omit_s([link]), min(measured_s, RECHECK_S)))
+    return runs
+
+
+# ---- inside ------------------------------------------------------------------------------------
 
 
 def _check_ports(paths: Sequence[PathRun], fleet: Fleet) -> None:
@@ -328,29 +260,3 @@ def _omit_s(paths: Sequence[PathPrediction]) -> int:
         round_trips = ROUND_TRIPS_OF_MANY if many else ROUND_TRIPS_OF_ONE_FLOW
         longest_s = max(longest_s, round_trips * path.rtt_ms / MS_PER_S)
     return max(LEAST_OMIT_S, ceil(longest_s))
-
-
-def _most_s(runs: Sequence[Run], limits: VerificationLimits, price: Price) -> int | None:
-    """Return the longest measured time within the limits, with headroom; None if there is none."""
-    for measured_s in range(limits.measured_s, LEAST_MEASURED_S - 1, -1):
-        timed = [replace(run, measured_s=measured_s) for run in runs]
-        if (
-            volume_gb(timed) * ROOM <= limits.most_gb
-            and cost_usd(timed, price) * ROOM <= limits.budget_usd
-        ):
-            return measured_s
-    return None
-
-
-def _rate_limited(run: Run, room: float) -> Run:
-    """Limit a run's rates to a multiple of the prediction, even if more should be possible."""
-    if room == inf:
-        return run
-    paths = tuple(
-        replace(p, most_gbps=min(p.most_gbps, p.path.rate.expected_gbps * room)) for p in run.paths
-    )
-    return replace(run, paths=paths)
-
-
-def _short(value: float) -> str:
-    return f"{value:.3g}"

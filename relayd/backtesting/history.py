@@ -44,7 +44,7 @@ _ROW = np.dtype(
 )
 _SELECT = (
     "SELECT dst_id, measured_at_s, value, connections, duration_s, warmed_up, setup_id "
-    "FROM samples WHERE src_id = ? AND metric_id = ? "
+    "FROM used_samples AS samples WHERE src_id = ? AND metric_id = ? "
 )
 
 
@@ -111,7 +111,7 @@ class ReplayHistory:
         }
         index = self._database.rows(
             "SELECT src_id, dst_id, metric_id, setup_id, count(*), min(measured_at_s), "
-            "max(measured_at_s) FROM samples GROUP BY src_id, dst_id, metric_id, setup_id"
+            "max(measured_at_s) FROM used_samples GROUP BY src_id, dst_id, metric_id, setup_id"
         )
         names = dict(self._database.rows("SELECT id, name FROM regions"))
         of_metric = [row for row in index if row[2] == self._metrics.get(metric)]
@@ -133,7 +133,7 @@ class ReplayHistory:
     def most_connections(self) -> int:
         """Return the most connections of any throughput sample; 0 if no sample states them."""
         (most,) = self._database.row(
-            "SELECT coalesce(max(connections), 0) FROM samples WHERE metric_id = ?",
+            "SELECT coalesce(max(connections), 0) FROM used_samples AS samples WHERE metric_id = ?",
             (self._metrics.get(self.metric, 0),),
         )
         return int(most)
@@ -181,7 +181,7 @@ class ReplayHistory:
             if metric in throughput:
                 way = self._setups[setup]
                 votes.add_votes(names[src], names[dst], way.src_vm, way.dst_vm, int(count))
-        for name, source, destination, src_vm, dst_vm, count in vm_votes(store):
+        for name, source, destination, src_vm, dst_vm, count, _ in vm_votes(store):
             if name in THROUGHPUT:
                 votes.add_votes(source, destination, src_vm, dst_vm, count)
         sites = {}

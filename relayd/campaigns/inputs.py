@@ -56,8 +56,7 @@ class MeasuredFleet:
         """Return the network of the fleet's regions, estimated from the samples so far."""
         estimator = Estimator(self.catalogue, self._vm_types, self._stated_gbps)
         if self._store and (last := self._store.samples.last_id()):
-            samples = self._store.samples.samples_for_estimates(through=last)
-            add_current(estimator, samples)
+            add_current(estimator, self._store.samples.reported(through=last))
         # Regions outside of the catalogue count from their first sample.
         whole = estimator.network(Snapshot("", "", ""))
         return whole.with_(restricted_to={host.region for host in self.fleet})

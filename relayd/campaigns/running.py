@@ -27,6 +27,7 @@ from relayd.campaigns.inputs import MeasuredFleet
 from relayd.snapshots.building import make_snapshot
 from relayd.store import Store
 from relayd.store.campaigns.log import Campaigns, StoredCampaign
+from relayd.store.leases import while_held
 
 
 @dataclass(frozen=True)
@@ -141,7 +142,8 @@ class CampaignRunner:
         events.add("started", **({"why": why} if why else {}))
         try:
             with Campaigns(self._store).under_way():
-                report = await self._run(campaign, limits, timeouts, progress, on_note)
+                work = self._run(campaign, limits, timeouts, progress, on_note)
+                report = await while_held(self._store.lease, work)
         except asyncio.CancelledError:
             end("interrupted")
             raise
@@ -171,6 +173,7 @@ class CampaignRunner:
         spec = CampaignSpec.from_json(options["wish"])
         method = Method.from_campaign(options)
         measured, network = self.measured, self.measured.network()
+        campaign.charge_lost()
 
         def refresh(newest: Network) -> None:
             nonlocal network
@@ -189,6 +192,7 @@ class CampaignRunner:
             timeouts=timeouts,
             on_contact=note_leftovers(on_note),
             sysctls=method.sysctls,
+            permit=self._store.check_lease,
             visited=frozenset().union(*(probe.task.hosts for probe in campaign.probes())),
         ) as sessions:
             engine = Engine(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any
 
 from planner.model.errors import DataError, InfeasibleError, InputError
@@ -20,6 +19,7 @@ from probes.fleet.sessions import Sessions
 from probes.samples import Sample
 from probes.tools.running import Ports
 from probes.verification.full_limits import FullLimit, filled_by
+from probes.verification.limits import VerificationLimits, cost_usd, links_usd, runs_of, volume_gb
 from probes.verification.outcomes import (
     Judgement,
     PathOutcome,
@@ -31,18 +31,7 @@ from probes.verification.outcomes import (
 from probes.verification.plan_documents import predicted
 from probes.verification.predictions import PlanPrediction
 from probes.verification.running import run
-from probes.verification.runs import (
-    LEAST_GBPS,
-    LIMITS,
-    MOST_RECHECKED,
-    Run,
-    VerificationLimits,
-    apart,
-    available,
-    cost_usd,
-    runs_of,
-    volume_gb,
-)
+from probes.verification.runs import LEAST_GBPS, LIMITS, MOST_RECHECKED, Run, apart, available
 from relayd.campaigns.running import note_leftovers
 from relayd.sources.wan import Wan
 from relayd.store import Store
@@ -109,6 +98,8 @@ class Verification:
         Of links, as they were stored.
     error : ProbeError | None
         What ended it early.
+    unfinished : Run | None
+        The run that has begun to send and has not ended in good order.
     """
 
     job: VerificationJob
@@ -117,6 +108,7 @@ class Verification:
     samples: list[Sample] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     error: ProbeError | None = None
+    unfinished: Run | None = None
 
     def __repr__(self) -> str:
         plan = self.job.plan
@@ -150,13 +142,17 @@ class Verification:
 
     @property
     def sent(self) -> list[tuple[str, str, float]]:
-        """Source, destination and GB of all links."""
-        return [
+        """Source, destination and GB on the wire of all links.
+
+        Of what has not ended in good order, the most that it may have sent.
+        """
+        ended = [
             link
             for outcome in (*self.outcomes, *self.rechecks)
             for path in outcome.paths
-            for link in _sent(path)
+            for link in path.run.on_wire(path.sent_gb)
         ]
+        return ended + (list(self.unfinished.sent(at_most=True)) if self.unfinished else [])
 
 
 class Verifier:
@@ -175,10 +171,12 @@ class Verifier:
         self._fleet = fleet
         self._wan = wan
         self._meter = meter
+        self._ahead_gb = 0.0
 
-    def price(self, src: str, dst: str, gb: float) -> float:
-        """Return what a volume costs in USD."""
-        return self._meter.price(src, dst, gb)
+    def price(self, src: str, dst: str, gb: float, ahead_gb: float | None = None) -> float:
+        """Return what a volume costs in USD: sent first, or after others and their plans."""
+        after_gb = 0.0 if ahead_gb is None else ahead_gb + self._ahead_gb
+        return self._meter.price(src, dst, gb, after_gb)
 
     def job(self, plan: Mapping[str, Any], limits: VerificationLimits) -> VerificationJob:
         """Return the runs of a plan.
@@ -225,7 +223,10 @@ class Verifier:
             if full := filled_by(part, network):
                 predictions[LIMITS] = part
         runs = runs_of(predictions, self._fleet, limits, self.price)
-        return VerificationJob(whole, runs, network, limits, notes, full)
+        job = VerificationJob(whole, runs, network, limits, notes, full)
+        # Another plan may run at the same time, and reach the next tier of prices with this one.
+        self._ahead_gb += volume_gb([*job.runs, *job.rechecks()], at_most=True)
+        return job
 
     def _rtt_ms(self, src: str, dst: str) -> float:
         return self._wan.network_between(src, dst).link(src, dst).rtt_ms.expected
@@ -273,7 +274,11 @@ class Verifier:
         found = [Verification(job) for job in jobs]
         kept = Verifications(store.database)
         async with Sessions(
-            self._fleet, owner, timeouts=timeouts, on_contact=note_leftovers(on_note)
+            self._fleet,
+            owner,
+            timeouts=timeouts,
+            on_contact=note_leftovers(on_note),
+            permit=store.check_lease,
         ) as sessions:
             ports = Ports()
             waiting, running = list(found), dict[asyncio.Task[None], Verification]()
@@ -304,13 +309,13 @@ class Verifier:
     async def _verify(self, one: Verification, sessions: Sessions, ports: Ports) -> None:
         try:
             for what in one.job.runs:
-                one.outcomes.append(await run(sessions, ports, what))
+                one.outcomes.append(await self._run(one, what, sessions, ports))
             for path in in_doubt(one.outcomes):
                 for recheck in apart(
                     path.run, one.job.plan, path.achieved_gbps, one.job.limits.measured_s
                 ):
                     if self._within_limits(one, recheck):
-                        one.rechecks.append(await run(sessions, ports, recheck))
+                        one.rechecks.append(await self._run(one, recheck, sessions, ports))
                     else:
                         links = " -> ".join(recheck.paths[0].path.regions)
                         one.notes.append(f"{links} was not rechecked: the limits are reached.")
@@ -319,10 +324,20 @@ class Verifier:
                 sessions.forget(error.host)
             one.error = error
 
+    async def _run(
+        self, one: Verification, what: Run, sessions: Sessions, ports: Ports
+    ) -> RunOutcome:
+        def begin() -> None:
+            one.unfinished = what
+
+        outcome = await run(sessions, ports, what, begin)
+        one.unfinished = None
+        return outcome
+
     def _within_limits(self, one: Verification, recheck: Run) -> bool:
         limits, sent = one.job.limits, one.sent
         so_far_gb = sum(gb for _, _, gb in sent)
-        so_far_usd = sum(self.price(*link) for link in sent)
+        so_far_usd = links_usd(sent, self.price)
         return (
             so_far_gb + volume_gb([recheck], at_most=True) <= limits.most_gb
             and so_far_usd + cost_usd([recheck], self.price, at_most=True) <= limits.budget_usd
@@ -380,7 +395,3 @@ def _rows(outcome: RunOutcome) -> list[VerificationRow]:
 
     whole = [] if plan.sets_rates else [row(outcome.paths, "")]
     return whole + [row([path], ">".join(path.run.path.regions)) for path in outcome.paths]
-
-
-def _sent(path: PathOutcome) -> list[tuple[str, str, float]]:
-    return [(src, dst, path.sent_gb) for src, dst in pairwise(path.run.path.regions)]

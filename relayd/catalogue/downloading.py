@@ -40,8 +40,8 @@ class Downloads:
     session : aiohttp.ClientSession
     most_bytes : int
         Of all files together.
-    most_s : float
-        For all of them.
+    until_s : float
+        On the monotonic clock.
     progress : callable
         Called with a line of text now and then.
     """
@@ -53,14 +53,14 @@ class Downloads:
         session: aiohttp.ClientSession,
         *,
         most_bytes: int,
-        most_s: float,
+        until_s: float,
         progress: Callable[[str], None],
     ) -> None:
         self._folder = folder
         self.base = _checked(base)
         self._session = session
         self._left_bytes = most_bytes
-        self._until_s = time.monotonic() + most_s
+        self._until_s = until_s
         self._progress = progress
         self._files = 0
         self._bytes = 0
@@ -92,15 +92,15 @@ class Downloads:
             if time.monotonic() > self._until_s:
                 raise DataError(f"{url} was not fetched: the time is up. {_KEPT}")
             try:
-                if await self._attempt(url, file):
-                    self._files += 1
-                    self._tell()
-                    return file
+                await self._attempt(url, file)
+                self._files += 1
+                self._tell()
+                return file
             except (aiohttp.ClientError, TimeoutError) as error:
                 problem = str(error) or type(error).__name__
         raise DataError(f"{url} could not be fetched: {problem[:200]}. {_KEPT}")
 
-    async def _attempt(self, url: str, file: Path) -> bool:
+    async def _attempt(self, url: str, file: Path) -> None:
         known, part = _version(file), file.with_suffix(".part")
         begun = _version(part)
         # Ranges of what is compressed on the way would not fit together.
@@ -114,7 +114,7 @@ class Downloads:
         async with self._session.get(url, headers=headers, allow_redirects=False) as answer:
             if answer.status == _UNCHANGED and file.exists():
                 os.utime(file)  # these are the prices of today
-                return True
+                return
             if answer.status == _BEYOND:
                 _forget(part)
                 raise aiohttp.ClientPayloadError("its size has changed")
@@ -140,7 +140,6 @@ class Downloads:
         part.replace(file)
         _side(file).write_text(json.dumps(version))
         _forget(part)
-        return True
 
     def _count(self, url: str, so_far: int, more: int) -> None:
         self._left_bytes -= more

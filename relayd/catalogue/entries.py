@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
@@ -67,13 +68,11 @@ class VmPriceEntry(CatalogueEntry):
     source: _Text = ""
     as_of: _Date | None = None
 
-    def by_region(self) -> dict[str, float]:
-        """Return USD for an hour by the region's id; names stand for the type's provider's."""
-        provider = self.type.partition(":")[0]
-        return {
-            name if ":" in name else f"{provider}:{name}": usd
-            for name, usd in self.usd_per_h.items()
-        }
+
+def prices_by_region(vm_type: str, usd_per_h: Mapping[str, float]) -> dict[str, float]:
+    """Return USD for an hour by the region's id; names stand for the type's provider's."""
+    provider = vm_type.partition(":")[0]
+    return {name if ":" in name else f"{provider}:{name}": usd for name, usd in usd_per_h.items()}
 
 
 class DiscountEntry(CatalogueEntry):

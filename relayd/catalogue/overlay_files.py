@@ -31,6 +31,7 @@ def add_overlay(text: str, source: str, on: date) -> Path:
         with NamedTemporaryFile("w", encoding="utf-8", dir=folder, suffix=".part") as file:
             file.write(text)
             file.flush()
+            os.fchmod(file.fileno(), 0o644)
             os.fsync(file.fileno())
             number = _last_number(folder)
             while number < _MOST:
@@ -43,7 +44,6 @@ def add_overlay(text: str, source: str, on: date) -> Path:
                     path.hardlink_to(file.name)
                 except FileExistsError:
                     continue
-                path.chmod(0o644)
                 _sync(folder)
                 return path
     except OSError as error:

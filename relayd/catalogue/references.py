@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from planner.model.catalogue import CONTINENTS
-from relayd.catalogue.entries import MODELS
+from relayd.catalogue.entries import MODELS, prices_by_region
 from relayd.catalogue.faults import Entry, Fault
 
 
@@ -48,7 +48,7 @@ def faults_between(
         elif kind == "vm_price":
             if key not in vm_types:
                 yield _unknown(entry, "", "vm_type", key, vm_types)
-            for region in model.by_region().keys() - regions:
+            for region in sorted(prices_by_region(key, model.usd_per_h).keys() - regions):
                 yield _unknown(entry, "usd_per_h", "region", region, regions)
         elif kind == "discount":
             known = {name.partition(":")[0] for name in regions} | regions | vm_types

@@ -32,7 +32,7 @@ from relayd.catalogue.entries import (
     RegionEntry,
     TierEntry,
     TypeId,
-    VmPriceEntry,
+    prices_by_region,
 )
 from relayd.catalogue.faults import CatalogueFile, Entry, Fault, as_fault, raise_if_any
 from relayd.catalogue.references import faults_between
@@ -339,7 +339,7 @@ def _plain(
             row = model.model_dump(exclude={"as_of"})
             vm_types.append(VmType(**{**row, "source": _dated(entry.value)}))
         elif kind == "vm_price":
-            vm_prices[key] = model.by_region()
+            vm_prices[key] = prices_by_region(key, model.usd_per_h)
         elif kind == "discount":
             result["discounts"][key] = model.model_dump(exclude_none=True)
         elif kind == "vcpu_quota":
@@ -370,12 +370,18 @@ def _plain(
 
 
 def _agreed(theirs: Mapping[tuple[str, str], Entry]) -> Iterator[tuple[str, str]]:
-    """Yield the prices that a user states: agreed ones, which discounts don't lower."""
+    """Yield the prices that a user states: agreed ones, which discounts don't lower.
+
+    Parameters
+    ----------
+    theirs : mapping
+        As in the user's files: an entry may state only what it changes.
+    """
     for (kind, key), entry in theirs.items():
         if kind == "egress" and any(price in entry.value for price in PRICES):
             yield f"rule {key}", "egress"
         elif kind == "vm_type" and "price_usd_per_h" in entry.value:
             yield key, "vm"
         elif kind == "vm_price":
-            for region in VmPriceEntry.model_validate(entry.value).by_region():
+            for region in prices_by_region(key, _by_region(entry)):
                 yield f"{key} in {region}", "vm"

@@ -7,8 +7,10 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from relayd.cli.argument_parser import Parser, flags
 
-def command(commands: Any, name: str, handler: str, help_text: str) -> argparse.ArgumentParser:
+
+def command(commands: Any, name: str, handler: str, help_text: str) -> Parser:
     """Add a command.
 
     Parameters
@@ -20,15 +22,22 @@ def command(commands: Any, name: str, handler: str, help_text: str) -> argparse.
     help_text : str
         Without a capital and a full stop.
     """
-    parser: argparse.ArgumentParser = commands.add_parser(
-        name,
-        help=help_text,
-        description=help_text[0].upper() + help_text[1:] + ".",
-        allow_abbrev=False,
+    parser: Parser = commands.add_parser(
+        name, help=help_text, description=help_text[0].upper() + help_text[1:] + "."
     )
     parser.set_defaults(run=late(handler))
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument(*flags("--json"), action="store_true", help="print JSON")
     add_data_options(parser)
+    return parser
+
+
+def listing(commands: Any, name: str, handler: str, help_text: str) -> Parser:
+    """Add a command that lists rows, in any of several formats."""
+    parser = command(commands, name, handler, help_text)
+    parser.add_argument(
+        "--format", choices=("table", "csv", "json", "parquet"), help="(default: by FILE's name)"
+    )
+    parser.add_argument(*flags("--output"), metavar="FILE", help="instead of standard output")
     return parser
 
 
@@ -38,6 +47,11 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
         "--db",
         metavar="FILE|URL",
         help="the store: a file, or postgresql://USER@HOST/DATABASE (default: a per-user file)",
+    )
+    parser.add_argument(
+        "--ca",
+        metavar="FILE",
+        help="the authority (PEM) that certified the service at --db https://...",
     )
     parser.add_argument(
         "--catalogue",
@@ -51,12 +65,17 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
 def group(commands: Any, name: str, help_text: str, title: str, metavar: str) -> Any:
     """Add a command that has commands of its own; returns what those are added to."""
     parser = commands.add_parser(
-        name,
-        help=help_text,
-        description=help_text[0].upper() + help_text[1:] + ".",
-        allow_abbrev=False,
+        name, help=help_text, description=help_text[0].upper() + help_text[1:] + "."
     )
-    return parser.add_subparsers(title=title, metavar=metavar, required=True)
+    return parser.add_subparsers(title=title, metavar=metavar)
+
+
+def positive(text: str) -> int:
+    """Read a count of at least 1, for argparse."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return number
 
 
 def late(handler: str) -> Callable[[argparse.Namespace], int]:

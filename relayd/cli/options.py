@@ -7,6 +7,7 @@ from dataclasses import replace
 from math import inf
 from pathlib import Path
 
+from planner.model.aliases import resolve
 from planner.model.catalogue import Catalogue
 from planner.model.errors import InputError
 from relayd.catalogue.loading import load_catalogue
@@ -24,11 +25,18 @@ def wan_of(options: argparse.Namespace) -> Wan:
         settings = replace(settings, fleet=Path(fleet))
     where = parse_location(options.db) if options.db else settings.db
     if isinstance(where, Address) and where.scheme in SERVICE_SCHEMES:
-        return _copy_of(where.reveal(), options.catalogue)
+        return _copy_of(where.reveal(), options.catalogue, options.ca)
+    if options.ca:
+        raise InputError(
+            "--ca",
+            "is for a service, and --db names none",
+            value=options.ca,
+            remedy="Give --db https://...",
+        )
     return open_with(settings, where, [Path(name) for name in options.catalogue])
 
 
-def _copy_of(url: str, catalogue: list[str]) -> Wan:
+def _copy_of(url: str, catalogue: list[str], ca: str | None) -> Wan:
     if catalogue:
         raise InputError(
             "--catalogue",
@@ -39,7 +47,7 @@ def _copy_of(url: str, catalogue: list[str]) -> Wan:
     from relayd.sources.mirror import MirroredWan
 
     # All of a command's answers rest on one snapshot: nothing newer is looked for.
-    wan = MirroredWan(url, attempts=2, refresh_s=inf)
+    wan = MirroredWan(url, ca=ca, attempts=2, refresh_s=inf)
     wan.close()
     return wan
 
@@ -52,6 +60,13 @@ def store_location(options: argparse.Namespace, settings: Settings) -> Location:
 def catalogue_of(options: argparse.Namespace, settings: Settings) -> Catalogue:
     """Return the catalogue with the files of the settings and of the command line."""
     return load_catalogue((*settings.catalogues, *(Path(name) for name in options.catalogue)))
+
+
+def region_id(name: str | None, field: str, catalogue: Catalogue) -> str:
+    """Return the region that an option names, or ``""``; ids may be of no catalogue."""
+    if not name or ":" in name:
+        return name or ""
+    return resolve(name, catalogue, field=field).region_id
 
 
 def whole_number(text: str, field: str) -> int:

@@ -4,54 +4,59 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
 from collections.abc import Sequence
 
-from relayd.cli.command import command
+from planner.model.errors import InputError
+from relayd.cli.argument_parser import Parser
 from relayd.cli.questions.commands import NAMES, add_question_commands
 from relayd.version import __version__
 
+FIRST = """\
+A first question, which needs no measurement and no account:
 
-def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+  relayd plan us-east sa --volume 500GB
+"""
+
+
+def parse(words: Sequence[str]) -> argparse.Namespace:
     """Parse a command line; ``run`` of the result is the handler."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
     # Only what the command needs is built: options take most of the time that a plan does.
     parser = build_parser(words[0] if words else "")
     for word in words:
         # argparse before Python 3.13 makes an empty list of this (python/cpython#59317).
         if re.fullmatch(r"--[\w-]+=--", word):
-            parser.error(f"argument {word.partition('=')[0]}: `--` is not a value")
+            raise InputError(word.partition("=")[0], "`--` is not a value")
     return parser.parse_args(_with_negatives_joined(words))
 
 
-def _with_negatives_joined(words: list[str]) -> list[str]:
+def _with_negatives_joined(words: Sequence[str]) -> list[str]:
     """Join `--volume -5GB` into one word: a value, not an option, so that it gets a real answer."""
     joined: list[str] = []
     for word in words:
-        if re.match(r"-[\d.]", word) and joined and re.fullmatch(r"--[\w-]+", joined[-1]):
+        if re.match(r"-[\d.]", word) and joined and re.fullmatch(r"--[\w-]+|-[a-z]", joined[-1]):
             joined[-1] += f"={word}"
         else:
             joined.append(word)
     return joined
 
 
-def build_parser(only: str | None = None) -> argparse.ArgumentParser:
+def build_parser(only: str | None = None) -> Parser:
     """Return the parser of all commands, or one that suffices for a command line that begins so."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="relayd",
         description="Direct or relayed? Measures bandwidth between cloud datacenters and "
         "recommends transfer plans, with the reason, the price and the confidence.",
         epilog="Exit codes: 0 done, 2 bad input, 3 no feasible plan, 4 data missing or too old, "
         "5 finished in part, 1 our own fault.",
-        allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"relayd {__version__}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     add_question_commands(commands, only)
     if only in NAMES:
         return parser
     from relayd.cli.catalogue.commands import add_catalogue_commands
     from relayd.cli.data.commands import add_data_commands
+    from relayd.cli.help.commands import add_help_commands
     from relayd.cli.measuring.commands import add_measuring_commands
     from relayd.cli.serving.commands import add_serving_commands
 
@@ -59,16 +64,10 @@ def build_parser(only: str | None = None) -> argparse.ArgumentParser:
     add_catalogue_commands(commands)
     add_measuring_commands(commands)
     add_serving_commands(commands)
-    completion = command(
-        commands, "completion", f"{__name__}:completion", "print a shell completion script"
-    )
-    completion.add_argument("shell", choices=("bash", "zsh", "tcsh"))
+    add_help_commands(commands)
     return parser
 
 
-def completion(options: argparse.Namespace) -> int:
-    """Print a script that completes commands and options in a shell."""
-    import shtab
-
-    print(shtab.complete(build_parser(), options.shell))
-    return 0
+def introduction() -> str:
+    """Return what a command line without words shows."""
+    return f"{build_parser().format_help()}\n{FIRST}"

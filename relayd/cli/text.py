@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
@@ -44,6 +45,11 @@ def safe_output() -> Iterator[None]:
         yield
 
 
+def shown_safely(text: str) -> str:
+    """Return text as a terminal may get it: with our own escape sequences alone."""
+    return "\033".join(neutralised(part) for part in text.split(_ESCAPE))
+
+
 class _SafeStream:
     """A text stream that neutralises what is written to it."""
 
@@ -54,9 +60,8 @@ class _SafeStream:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        """Write text, with our own escape sequences alone."""
-        parts = (neutralised(part) for part in text.split(_ESCAPE))
-        return self._stream.write("\033".join(parts))
+        """Write text, made safe."""
+        return self._stream.write(shown_safely(text))
 
     def writelines(self, lines: Iterable[str]) -> None:
         """Write lines, one after the other."""
@@ -82,43 +87,70 @@ def _cell(text: str) -> str:
     return neutralised(_ENDS_CELL.sub(_escaped, text))
 
 
-def styled(text: str, style: str, stream: TextIO | None = None) -> str:
-    """Return text in a style if the stream shows it and the user wants it (no-color.org)."""
+def styled(
+    text: str, style: str, stream: TextIO | None = None, otherwise: str | None = None
+) -> str:
+    """Return text in a style if the stream shows it and the user wants it (no-color.org).
+
+    `otherwise` is what to return in place of the bare text.
+    """
     shown_on = stream or sys.stdout
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not shown_on.isatty():
-        return text
+        return text if otherwise is None else otherwise
     return f"{_ESCAPE}[{style}m{text}{_ESCAPE}[0m"
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return rows under a header: the first column to the left, figures to the right."""
-    cells = [[_cell(cell) for cell in row] for row in (header, *rows)]
-    widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
-    lines = []
-    for row in cells:
-        first = row[0].ljust(widths[0])
-        rest = [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
-        lines.append("  ".join([first, *rest]).rstrip())
-    lines[0] = styled(lines[0], DIM)
-    return "\n".join(lines)
+    return _fitted(header, rows, [False] + [True] * (len(header) - 1))
 
 
 def left_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return rows of words under a header, all columns to the left."""
+    return _fitted(header, rows, [False] * len(header))
+
+
+def _fitted(header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[bool]) -> str:
+    """Return a table; where the terminal is narrower, a paragraph for each row, as ``psql`` does.
+
+    Lines that a terminal breaks can't be read, and what is cut off is missed.
+    """
     cells = [[_cell(cell) for cell in row] for row in (header, *rows)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
+    across = sys.stdout.isatty() and sum(widths) + 2 * (len(widths) - 1) > columns()
+    if across and rows:
+        name_width = max(map(len, cells[0]))
+        paragraphs = [
+            "\n".join(
+                f"{styled(name.ljust(name_width), DIM)}  {cell}"
+                for name, cell in zip(cells[0], row, strict=True)
+                if cell
+            )
+            for row in cells[1:]
+        ]
+        return "\n\n".join(paragraphs)
     lines = [
-        "  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in cells
+        "  ".join(
+            cell.rjust(width) if to_right else cell.ljust(width)
+            for cell, width, to_right in zip(row, widths, right, strict=True)
+        ).rstrip()
+        for row in cells
     ]
     lines[0] = styled(lines[0], DIM)
     return "\n".join(lines)
 
 
 def filled(words: str, indent: str = "") -> str:
-    """Return words in lines of the terminal's width."""
+    """Return words in lines of the terminal's width, and of at most :data:`WIDTH`."""
+    width = min(WIDTH, columns()) if sys.stdout.isatty() else WIDTH
     return textwrap.fill(
-        words, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+        words, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
     )
+
+
+def columns() -> int:
+    """Return how many characters a line of the terminal has; 80 where there is none."""
+    return shutil.get_terminal_size().columns
 
 
 def notes_block(warnings: Sequence[str]) -> list[str]:

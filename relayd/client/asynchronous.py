@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planner.fields.specified import Specified
@@ -45,6 +46,9 @@ class AsyncWan(AskingAsync):
         Such as ``http://127.0.0.1:8080``.
     token : str, optional
         A bearer token, where the service wants one.
+    ca : str or Path, optional
+        PEM file of the authorities to trust in place of the system's, for a service whose
+        certificate is of your own; by default what ``RELAYD_CA`` names.
     timeout_s : float
         For one attempt at one call.
     attempts : int
@@ -58,9 +62,17 @@ class AsyncWan(AskingAsync):
     """
 
     def __init__(
-        self, url: str, *, token: str | None = None, timeout_s: float = TIMEOUT_S, attempts: int = 4
+        self,
+        url: str,
+        *,
+        token: str | None = None,
+        ca: str | Path | None = None,
+        timeout_s: float = TIMEOUT_S,
+        attempts: int = 4,
     ) -> None:
-        self._connection = Connection(url, token=token, timeout_s=timeout_s, attempts=attempts)
+        self._connection = Connection(
+            url, token=token, ca=ca, timeout_s=timeout_s, attempts=attempts
+        )
 
     def __repr__(self) -> str:
         """Say which service it asks."""

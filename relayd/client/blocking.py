@@ -9,6 +9,7 @@ import weakref
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Generator
 from concurrent.futures import CancelledError, Future
 from functools import partial, wraps
+from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from planner.model.network import Network, Snapshot
@@ -95,15 +96,24 @@ class Driver:
     ----------
     owner : object
         When it is collected, or at the end of the process, connections are closed.
-    url, token, timeout_s, attempts
+    url, token, ca, timeout_s, attempts
         See :class:`relayd.client.asynchronous.AsyncWan`.
     """
 
     def __init__(
-        self, owner: object, url: str, token: str | None, timeout_s: float, attempts: int
+        self,
+        owner: object,
+        url: str,
+        *,
+        token: str | None,
+        ca: str | Path | None,
+        timeout_s: float,
+        attempts: int,
     ) -> None:
         self.url = url
-        self._make = partial(AsyncWan, url, token=token, timeout_s=timeout_s, attempts=attempts)
+        self._make = partial(
+            AsyncWan, url, token=token, ca=ca, timeout_s=timeout_s, attempts=attempts
+        )
         self._lock = threading.Lock()
         self._loop, self._wan = Loop(), self._make()
         self._inherited: list[object] = []
@@ -156,14 +166,20 @@ class RemoteWan(Asking):
 
     Parameters
     ----------
-    url, token, timeout_s, attempts
+    url, token, ca, timeout_s, attempts
         See :class:`relayd.client.asynchronous.AsyncWan`.
     """
 
     def __init__(
-        self, url: str, *, token: str | None = None, timeout_s: float = TIMEOUT_S, attempts: int = 4
+        self,
+        url: str,
+        *,
+        token: str | None = None,
+        ca: str | Path | None = None,
+        timeout_s: float = TIMEOUT_S,
+        attempts: int = 4,
     ) -> None:
-        self._driver = Driver(self, url, token, timeout_s, attempts)
+        self._driver = Driver(self, url, token=token, ca=ca, timeout_s=timeout_s, attempts=attempts)
 
     def __repr__(self) -> str:
         """Say which service it asks."""

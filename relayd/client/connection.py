@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import random
+import ssl
 from collections.abc import AsyncIterator, Mapping
 from math import inf
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -19,6 +22,7 @@ from relayd.version import __version__
 
 FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 10.0
+CA_VARIABLE = "RELAYD_CA"
 TIMEOUT_S = 60.0
 """For one attempt: twice what a service takes for an answer at most."""
 RETRIED = frozenset({429, 502, 503, 504})
@@ -35,13 +39,23 @@ class Connection:
     url : str
     token : str, optional
         Else ``RELAYD_TOKEN``, else the one that this user's services on this machine made.
+    ca : str or Path, optional
+        PEM file of the authorities to trust in place of the system's; else ``RELAYD_CA``.
     timeout_s : float
         For one attempt.
     attempts : int
         For calls that are safe to repeat.
     """
 
-    def __init__(self, url: str, *, token: str | None, timeout_s: float, attempts: int) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        token: str | None,
+        ca: str | Path | None = None,
+        timeout_s: float,
+        attempts: int,
+    ) -> None:
         parts = urlsplit(url)
         if parts.scheme not in {"http", "https"} or not parts.hostname:
             raise InputError(
@@ -56,7 +70,17 @@ class Connection:
             )
         if not 0 < timeout_s < inf:
             raise InputError("timeout_s", "must be a finite time above 0", value=timeout_s)
+        if ca and parts.scheme == "http":
+            raise InputError(
+                "ca",
+                "is for a service with TLS",
+                value=url,
+                remedy="Write https:// in its address.",
+            )
         self.url = url.rstrip("/")
+        self._tls = (
+            _trusting(ca or os.environ.get(CA_VARIABLE)) if parts.scheme == "https" else True
+        )
         self._headers = {"User-Agent": f"relayd/{__version__}", "Accept": "application/json"}
         if token := token or token_for(url):
             self._headers["Authorization"] = f"Bearer {token}"
@@ -146,7 +170,7 @@ class Connection:
             self._session = aiohttp.ClientSession(
                 headers=self._headers,
                 timeout=self._timeout,
-                connector=aiohttp.TCPConnector(limit_per_host=_MOST_PER_HOST),
+                connector=aiohttp.TCPConnector(limit_per_host=_MOST_PER_HOST, ssl=self._tls),
             )
         return self._session
 
@@ -208,9 +232,28 @@ class Connection:
             if isinstance(error, TimeoutError)
             else f"can't be reached ({error})"
         )
-        return ServiceError(
-            self.url, problem, remedy="Check the address, and that `relayd serve` runs there."
-        )
+        remedy = "Check the address, and that `relayd serve` runs there."
+        if isinstance(error, aiohttp.ClientConnectorCertificateError):
+            remedy = (
+                "If its certificate is of an authority of your own, name the authority's "
+                f"certificate by {CA_VARIABLE}, --ca or ca=."
+            )
+        return ServiceError(self.url, problem, remedy=remedy)
+
+
+def _trusting(ca: str | Path | None) -> ssl.SSLContext | bool:
+    """Return what checks certificates: by the authorities of a file, or by the system's."""
+    if not ca:
+        return True
+    try:
+        return ssl.create_default_context(cafile=str(ca))
+    except (OSError, ssl.SSLError) as error:
+        raise InputError(
+            "ca",
+            f"can't be used ({error.strerror or error})",
+            value=str(ca),
+            remedy="Name a PEM file with the authority's certificate.",
+        ) from None
 
 
 def _pause_s(attempt: int, asked_s: str = "") -> float:

@@ -46,6 +46,9 @@ PAGES = (
     ),
     Page("/campaigns", "campaigns", "Campaigns", "What is being measured, and what it takes."),
     Page("/fleet", "fleet", "Fleet", "Hosts that measure, their caps, and what has changed."),
+    Page(
+        "/quarantine", "quarantine", "Quarantine", "Samples that nothing rests on, and the reasons."
+    ),
 )
 
 

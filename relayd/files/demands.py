@@ -105,8 +105,7 @@ def _from_csv(text: str, name: str) -> list[tuple[str, str, float]]:
 
 
 def _volume(value: object, where: str) -> float:
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return float(value)
+    # As text: JSON allows whole numbers that are beyond any float.
     words = str(value)
     try:
         return float(words)

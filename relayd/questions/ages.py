@@ -14,6 +14,8 @@ from planner.model.errors import DataError
 from planner.model.estimate import DAYS_PER_YEAR, SECONDS_PER_DAY
 from planner.model.link import Link
 from planner.model.network import Network
+from relayd.questions.disputes import dispute_notes
+from relayd.questions.newer_samples import newer_sample_notes
 from relayd.times import seconds_of, utc_date
 
 MOST_NAMED = 3
@@ -23,7 +25,9 @@ Pair = tuple[str, str]
 
 
 def dated(answer: A, catalogue: Catalogue, network: Network, pairs: Iterable[Pair]) -> A:
-    """Return an answer that says first what it rests on that is too old.
+    """Return an answer that says first what it rests on that is too old, last what is in dispute.
+
+    What is stored and not in it comes between.
 
     Parameters
     ----------
@@ -35,9 +39,11 @@ def dated(answer: A, catalogue: Catalogue, network: Network, pairs: Iterable[Pai
     """
     now_s, asked = time.time(), tuple(dict.fromkeys(pairs))
     outdated = (*_old_links(network, asked, now_s), *_old_prices(catalogue, asked, now_s))
-    if not outdated:
+    disputed = dispute_notes(network, answer, asked)
+    further = (*newer_sample_notes(network), *disputed)
+    if not outdated and not further:
         return answer
-    return replace(answer, outdated=outdated, warnings=(*outdated, *answer.warnings))
+    return replace(answer, outdated=outdated, warnings=(*outdated, *answer.warnings, *further))
 
 
 def refuse_old(
@@ -103,7 +109,7 @@ def _old_prices(catalogue: Catalogue, pairs: Iterable[Pair], now_s: float) -> tu
             price = catalogue.egress_price(*pair)
         except DataError:  # nothing is sent where no price is known
             continue
-        age_s = _age_s(price, now_s)
+        age_s = price_age_s(price, now_s)
         if age_s is not None and age_s > OLD_PRICE_S:
             old[price.name] = price.as_of
     if not old:
@@ -118,7 +124,7 @@ def _old_prices(catalogue: Catalogue, pairs: Iterable[Pair], now_s: float) -> tu
 
 
 def _refuse_old_price(price: EgressPrice, now_s: float, max_age_s: float) -> None:
-    age_s = _age_s(price, now_s)
+    age_s = price_age_s(price, now_s)
     if age_s is None or age_s > max_age_s:
         raise DataError(
             f"The egress price {price.name} is of {price.as_of or 'an unknown date'}, and may be "
@@ -127,7 +133,7 @@ def _refuse_old_price(price: EgressPrice, now_s: float, max_age_s: float) -> Non
         )
 
 
-def _age_s(price: EgressPrice, now_s: float) -> float | None:
+def price_age_s(price: EgressPrice, now_s: float) -> float | None:
     """Return the age of a price, at most; None where it has no date."""
     if not price.as_of:
         return None

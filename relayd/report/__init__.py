@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import UTC, datetime
 
 from planner.model.catalogue import Catalogue
+from planner.model.errors import InputError
 from relayd.report.data import ReportData
 from relayd.report.document import Report
 from relayd.report.sections import SECTIONS
 from relayd.store import Store
 
 
-def make_report(store: Store, catalogue: Catalogue, *, since_s: float | None = None) -> Report:
+def make_report(
+    store: Store, catalogue: Catalogue, *, since_s: float | None = None, only: Collection[str] = ()
+) -> Report:
     """Analyse all samples of a store.
 
     Parameters
@@ -21,14 +25,29 @@ def make_report(store: Store, catalogue: Catalogue, *, since_s: float | None = N
         For the places and prices of regions.
     since_s : float, optional
         Only what was measured since, seconds since 1970.
+    only : collection of str
+        Keys of sections; without any, all.
 
     Returns
     -------
     Report
         A section for each question, also where there is too little to answer it.
+
+    Raises
+    ------
+    InputError
+        If there is no such section.
     """
+    for key in only:
+        if key not in SECTIONS:
+            raise InputError(
+                "--section",
+                "is not a section of the report",
+                value=key,
+                remedy=f"Sections are {', '.join(SECTIONS)}.",
+            )
     data = ReportData(store, catalogue, since_s)
-    sections = tuple(make(data) for make in SECTIONS)
+    sections = tuple(make(data) for key, make in SECTIONS.items() if not only or key in only)
     counts = store.samples.counts()
     about = {
         "samples in the store": f"{counts.samples:,}",

@@ -20,11 +20,11 @@ from relayd.store import Store
 from relayd.store.samples.columns import (
     BothKinds,
     Columns,
-    SteadyTest,
+    DetailedTest,
     has_both_address_kinds,
     read_address_kinds,
     read_columns,
-    read_steady_tests,
+    read_details,
 )
 
 Matrix = NDArray[np.float64]
@@ -90,9 +90,13 @@ class ReportData:
             connections = max(2, history.most_connections() or DEFAULT_CONNECTIONS)
         return history, models_of(history, self.catalogue, connections)
 
-    def steady_tests(self, metric: Metric) -> Iterator[SteadyTest]:
+    def steady_tests(self, metric: Metric) -> Iterator[DetailedTest]:
         """Yield the tests that kept their intervals."""
-        return read_steady_tests(self._store.database, metric, since_s=self.since_s)
+        return read_details(self._store.database, metric, since_s=self.since_s, steady=True)
+
+    def detailed_tests(self, metric: Metric) -> Iterator[DetailedTest]:
+        """Yield the samples whose tool said more than their figure."""
+        return read_details(self._store.database, metric, since_s=self.since_s)
 
     def address_kinds(self, metric: Metric) -> Iterator[BothKinds]:
         """Yield the values of links that were measured over both private and public addresses."""

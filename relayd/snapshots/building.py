@@ -3,21 +3,39 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from hashlib import blake2b
+from typing import NamedTuple
 
 from planner.model.catalogue import Catalogue
+from planner.model.errors import RelaydError
 from planner.model.network import Network, Snapshot
 from probes.estimation import THROUGHPUT, Estimator
 from probes.estimation.current_samples import LinkShift, add_current
+from probes.estimation.estimator import Dispute
+from probes.importers.physics import PhysicalGate
+from probes.samples import Reported
+from relayd.snapshots.gathering import gathered
 from relayd.sources.stored import snapshot_of
 from relayd.store import SnapshotRow, Store
 from relayd.store.events import Events
+from relayd.store.metadata import Metadata
+from relayd.store.samples.decisions import Decision, last_decision
 from relayd.store.samples.retention import vm_votes
+from relayd.store.samples.series_states import SeriesStates
+from relayd.store.samples.waiting import BEGUN, FAILED
+
+DECISIONS_HEEDED = "decisions_heeded"
+"""Name of the last decision about samples that the newest snapshot heeds."""
 
 
 def make_snapshot(
-    store: Store, catalogue: Catalogue, *, on_shift: Callable[[LinkShift], None] = lambda _: None
+    store: Store,
+    catalogue: Catalogue,
+    *,
+    on_shift: Callable[[LinkShift], None] = lambda _: None,
+    anew: bool = False,
 ) -> Snapshot | None:
     """Estimate all links from the store's samples and save the graph.
 
@@ -28,27 +46,46 @@ def make_snapshot(
     ----------
     on_shift : callable
         Called with every change of level that is found on the way.
+    anew : bool
+        Make one from all samples, whatever is there.
     """
     samples_through = store.samples.last_id()
     if not samples_through:
         return None
+    metadata, decisions_through = Metadata(store.database), last_decision(store.database)
     latest = store.snapshots.latest()
     if (
         latest
+        and not anew
         and latest.samples_through == samples_through
+        and (metadata.get(DECISIONS_HEEDED) or 0) == decisions_through
         and latest.catalogue_digest == catalogue.digest
     ):
         return snapshot_of(latest)
-    estimator = Estimator(catalogue)
-    samples = store.samples.samples_for_estimates(through=samples_through)
-    add_current(estimator, samples, on_shift)
-    for metric, src, dst, src_vm, dst_vm, count in vm_votes(store):
-        if metric in THROUGHPUT:
-            estimator.add_votes(src, dst, src_vm, dst_vm, count)
-    network = estimator.network(Snapshot("", "", ""))
+    metadata.set(BEGUN, time.time())
+    try:
+        return _made(store, catalogue, samples_through, decisions_through, on_shift, anew)
+    except Exception:
+        with suppress(RelaydError):  # the first error counts
+            metadata.set(FAILED, time.time())
+        raise
+
+
+def _made(
+    store: Store,
+    catalogue: Catalogue,
+    samples_through: int,
+    decisions_through: int,
+    on_shift: Callable[[LinkShift], None],
+    anew: bool,
+) -> Snapshot:
+    found = gathered(store, catalogue, through=samples_through, anew=anew)
+    for shift in found.shifts:
+        on_shift(shift)
+    estimator, network = found.estimator, _network(store, found.estimator)
     created_at_s = time.time()
-    as_of_s = estimator.newest_s
-    content = f"{samples_through} {catalogue.digest} {created_at_s}"
+    as_of_s = estimator.newest_s or created_at_s
+    content = f"{samples_through} {decisions_through} {catalogue.digest} {created_at_s}"
     number = blake2b(content.encode(), digest_size=3).hexdigest()
     row = SnapshotRow(
         f"{time.strftime('%Y%m%d', time.gmtime(created_at_s))}-{number}",
@@ -59,11 +96,84 @@ def make_snapshot(
         samples_through,
     )
     others = [link for of_source in network.others.values() for link in of_source.values()]
-    saved = snapshot_of(
-        store.snapshots.save(row, list(network), list(network.sites.values()), others)
-    )
-    Events(store.database).add("snapshot", saved.id, {"as_of": saved.as_of, "source": saved.source})
+    saved = snapshot_of(row)
+    event: dict[str, object] = {"as_of": saved.as_of, "source": saved.source}
+    if found.impossible:
+        event["impossible"] = found.impossible
+    # Before the snapshot: after a crash in between, the next attempt finds the same again.
+    if unconfirmed := [one for one in estimator.disputes(network) if one.counts]:
+        with store.database.transaction():
+            for dispute in unconfirmed:
+                _note_unconfirmed(Events(store.database), dispute)
+    store.snapshots.save(row, list(network), list(network.sites.values()), others, event)
+    if decisions_through:  # after it: what is not noted yet is heeded once more
+        with store.database.transaction():
+            Metadata(store.database).set(DECISIONS_HEEDED, decisions_through)
+    SeriesStates(store.database).save(found.states, found.head, found.instead_of)
     return saved
+
+
+def _note_unconfirmed(events: Events, shift: Dispute) -> None:
+    """Record a new level that several sources report and the own prober has not found, once."""
+    subject = f"{shift.src}>{shift.dst}"
+    known = events.last("unconfirmed", subject)
+    told = {"metric": shift.metric, "address": shift.address, "sources": list(shift.sources)}
+    if known is None or any(known.detail.get(name) != value for name, value in told.items()):
+        events.add("unconfirmed", subject, {**told, "level": shift.value})
+
+
+class Estimation(NamedTuple):
+    """What the samples of a store give.
+
+    Attributes
+    ----------
+    estimator : Estimator
+    network : Network
+    impossible : int
+        Samples that can't be measurements, stored before that was looked at: nothing rests on them.
+    """
+
+    estimator: Estimator
+    network: Network
+    impossible: int
+
+
+def estimated(
+    store: Store,
+    catalogue: Catalogue,
+    *,
+    through: int,
+    change: tuple[Decision, Collection[int]] | None = None,
+) -> Estimation:
+    """Estimate all links from all of the store's samples.
+
+    Parameters
+    ----------
+    through : int
+        Only samples with this id or a lower one.
+    change : (decision, ids of samples), optional
+        As if that had been decided about these samples.
+    """
+    estimator, gate, impossible = Estimator(catalogue), PhysicalGate(catalogue), 0
+
+    def possible() -> Iterator[Reported]:
+        nonlocal impossible
+        for row in store.samples.reported(through=through, change=change):
+            if row.vouched or gate.fault(row.sample, row.arrived_at_s) is None:
+                yield row
+            else:
+                impossible += 1
+
+    add_current(estimator, possible())
+    return Estimation(estimator, _network(store, estimator), impossible)
+
+
+def _network(store: Store, estimator: Estimator) -> Network:
+    """Return the network of the samples that an estimator has; what was summarised votes, too."""
+    for metric, src, dst, src_vm, dst_vm, count, source in vm_votes(store):
+        if metric in THROUGHPUT:
+            estimator.add_votes(src, dst, src_vm, dst_vm, count, source)
+    return estimator.network(Snapshot("", "", ""))
 
 
 def _source(network: Network) -> str:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from math import inf
 
 from planner.model.catalogue import Catalogue
 from planner.model.estimate import AddressKind
-from planner.model.link import Site
 from planner.model.network import Network
+from probes.estimation.agreement import Agreed
 from probes.estimation.current_samples import MOST_JUDGED, since_last_changes
 from probes.estimation.provenance import FigureProvenance, Provenance, UsedSeries
 from probes.estimation.series import Series, counted
 from relayd.store.opening import Store
-from relayd.store.samples.pages import newest_samples
+from relayd.store.samples.pages import as_reported, newest_samples
 from relayd.store.samples.reading import StoredSample
 
 MOST_LINKS_READ = 24
@@ -95,7 +95,7 @@ def evidence_of(
         FigureEvidence(
             origin,
             [
-                _used(store, series, network.sites, through, address)
+                _used(store, series, network, through, address)
                 if number < MOST_LINKS_READ
                 else SeriesEvidence(series, [], [], was_read=False)
                 for number, series in enumerate(origin.series[:MOST_LINKS_NAMED])
@@ -107,41 +107,53 @@ def evidence_of(
 
 
 def _used(
-    store: Store, series: UsedSeries, sites: Mapping[str, Site], through: int, address: AddressKind
+    store: Store, series: UsedSeries, network: Network, through: int, address: AddressKind
 ) -> SeriesEvidence:
     """Leave out of a link's samples what the estimator leaves out, by its own functions."""
     newest, total = newest_samples(
         store.database, series.src, series.dst, series.metric, through=through, limit=MOST_JUDGED
     )
-    by_identity = {id(stored.sample): stored for stored in newest}
-    kept = Series()
+    by_identity = {id(one.stored.sample): one.stored for one in newest}
     left_out: list[LeftOut] = []
-    of_kind = [s for s in newest if (s.sample.address == "private") == (address == "private")]
+
+    def leave_out(reason: str, samples: int) -> None:
+        if samples:
+            left_out.append(LeftOut(reason, samples))
+
+    of_kind = [
+        one for one in newest if (one.stored.sample.address == "private") == (address == "private")
+    ]
     # Without pings over private addresses, those over public ones tell the round-trip time.
     if of_kind and len(of_kind) < len(newest):
         others = len(newest) - len(of_kind)
-        left_out.append(LeftOut("taken over the other kind of address", others))
+        leave_out("taken over the other kind of address", others)
         newest, total = of_kind, total - others
-    current = list(since_last_changes(stored.sample for stored in newest))
-    if len(current) < len(newest):
-        since = datetime.fromtimestamp(current[0].measured_at_s, UTC)
-        at = since.strftime("%Y-%m-%d %H:%M UTC")
-        left_out.append(
-            LeftOut(f"from before the level changed on {at}", len(newest) - len(current))
-        )
-    kept.samples.extend(current)
-    recent = kept.recent() if current else []
-    aged = total - len(newest) + len(current) - len(recent)
-    if aged:
-        left_out.append(LeftOut("more than 30 days older than the newest, or beyond 64", aged))
-    found = counted(series.metric, kept, sites) if recent else []
-    if len(found) < len(recent):
-        why = _WHY_NOT.get(series.metric, _OTHER_TYPES)
-        left_out.append(LeftOut(why, len(recent) - len(found)))
-    fitting = [sample for sample in found if sample.value <= series.most]
-    if len(fitting) < len(found):
-        left_out.append(
-            LeftOut("so fast that the VMs' caps were the limit", len(found) - len(fitting))
-        )
+    kept, current, since_s = Series(), 0, inf
+    for source, first_id, samples in since_last_changes(as_reported(newest)):
+        current += len(samples)
+        since_s = min(since_s, samples[0].measured_at_s)
+        for sample in samples:
+            kept.add(sample, source, first_id)
+    if current < len(newest):
+        at = datetime.fromtimestamp(since_s, UTC).strftime("%Y-%m-%d %H:%M UTC")
+        leave_out(f"from before the level changed on {at}", len(newest) - current)
+    recent = sum(len(of.samples) for of in kept.recent()) if current else 0
+    leave_out(
+        "more than 30 days older than the newest, or beyond 64",
+        total - len(newest) + current - recent,
+    )
+    link = network.links.get(series.src, {}).get(series.dst)
+    found = Agreed([])
+    if recent:
+        found = counted(series.metric, kept, network.sites, link.rtt_ms if link else None)
+    for source, disputed, _ in found.disputed:
+        leave_out(f"contradict what others measured: reported by {source}", len(disputed))
+        recent -= len(disputed)
+    why = _WHY_NOT.get(series.metric, _OTHER_TYPES)
+    if len(kept.by_source) > 1:
+        why += ", or reported by others than whose samples the figure rests on"
+    leave_out(why, recent - len(found.samples))
+    fitting = [sample for sample in found.samples if sample.value <= series.most]
+    leave_out("so fast that the VMs' caps were the limit", len(found.samples) - len(fitting))
     used = [by_identity[id(sample)] for sample in reversed(fitting)]
     return SeriesEvidence(series, used, left_out)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from planner.model.catalogue import Catalogue
 from planner.model.errors import RelaydError
@@ -25,7 +26,7 @@ class MirrorSource:
 
     Parameters
     ----------
-    url, token, timeout_s, attempts, refresh_s
+    url, token, ca, timeout_s, attempts, refresh_s
         See :class:`MirroredWan`.
 
     Attributes
@@ -35,10 +36,17 @@ class MirrorSource:
     """
 
     def __init__(
-        self, url: str, token: str | None, timeout_s: float, attempts: int, refresh_s: float
+        self,
+        url: str,
+        *,
+        token: str | None,
+        ca: str | Path | None,
+        timeout_s: float,
+        attempts: int,
+        refresh_s: float,
     ) -> None:
         self.problem: RelaydError | None = None
-        self._driver = Driver(self, url, token, timeout_s, attempts)
+        self._driver = Driver(self, url, token=token, ca=ca, timeout_s=timeout_s, attempts=attempts)
         self._refresh_s = refresh_s
         self._looking = threading.Lock()
         try:
@@ -148,7 +156,7 @@ class MirroredWan(Wan):
 
     Parameters
     ----------
-    url, token, timeout_s, attempts
+    url, token, ca, timeout_s, attempts
         See :class:`relayd.client.asynchronous.AsyncWan`.
     refresh_s : float
         How often to look for a newer snapshot; infinity for only when :meth:`refresh` is called.
@@ -163,11 +171,14 @@ class MirroredWan(Wan):
         url: str,
         *,
         token: str | None = None,
+        ca: str | Path | None = None,
         timeout_s: float = TIMEOUT_S,
         attempts: int = 4,
         refresh_s: float = REFRESH_S,
     ) -> None:
-        self.source = MirrorSource(url, token, timeout_s, attempts, refresh_s)
+        self.source = MirrorSource(
+            url, token=token, ca=ca, timeout_s=timeout_s, attempts=attempts, refresh_s=refresh_s
+        )
         super().__init__(self.source)
 
     def __repr__(self) -> str:

@@ -28,18 +28,25 @@ def open(  # noqa: A001
     *,
     catalogues: Sequence[str | Path] = (),
     token: str | None = None,
+    ca: str | Path | None = None,
     mirror: Literal[False] = False,
     timeout_s: float | None = None,
 ) -> Wan | RemoteWan: ...
 @overload
 def open(  # noqa: A001
-    db: str, *, token: str | None = None, mirror: Literal[True], timeout_s: float | None = None
+    db: str,
+    *,
+    token: str | None = None,
+    ca: str | Path | None = None,
+    mirror: Literal[True],
+    timeout_s: float | None = None,
 ) -> MirroredWan: ...
 def open(  # noqa: A001 - relayd.open() is what a user writes
     db: str | Path | None = None,
     *,
     catalogues: Sequence[str | Path] = (),
     token: str | None = None,
+    ca: str | Path | None = None,
     mirror: bool = False,
     timeout_s: float | None = None,
 ) -> Wan | RemoteWan:
@@ -57,6 +64,9 @@ def open(  # noqa: A001 - relayd.open() is what a user writes
     token : str, optional
         For a service: a bearer token; by default what ``RELAYD_TOKEN`` holds, or for a service on
         this machine the token that its first start kept.
+    ca : str or Path, optional
+        For a service with TLS: PEM file of the authorities to trust in place of the system's, by
+        default what ``RELAYD_CA`` names.
     mirror : bool
         For a service: fetch its newest snapshot once and decide in this process, looking for newer
         ones in the background.
@@ -72,8 +82,8 @@ def open(  # noqa: A001 - relayd.open() is what a user writes
         If a catalogue file is wrong.
     """
     if isinstance(db, str) and db.partition("://")[0] in SERVICE_SCHEMES:
-        return _open_service(db, token, catalogues, mirror, timeout_s)
-    for_service = {"token": token, "mirror": mirror, "timeout_s": timeout_s is not None}
+        return _open_service(db, token, ca, catalogues, mirror, timeout_s)
+    for_service = {"token": token, "ca": ca, "mirror": mirror, "timeout_s": timeout_s is not None}
     if misplaced := [name for name, is_given in for_service.items() if is_given]:
         raise InputError(
             misplaced[0],
@@ -89,6 +99,7 @@ def open(  # noqa: A001 - relayd.open() is what a user writes
 def _open_service(
     url: str,
     token: str | None,
+    ca: str | Path | None,
     catalogues: Sequence[str | Path],
     mirror: bool,
     timeout_s: float | None,
@@ -105,10 +116,10 @@ def _open_service(
     if mirror:
         from relayd.sources.mirror import MirroredWan
 
-        return MirroredWan(url, token=token, timeout_s=timeout_s)
+        return MirroredWan(url, token=token, ca=ca, timeout_s=timeout_s)
     from relayd.client.blocking import RemoteWan
 
-    return RemoteWan(url, token=token, timeout_s=timeout_s)
+    return RemoteWan(url, token=token, ca=ca, timeout_s=timeout_s)
 
 
 def open_with(settings: Settings, db: Location | None, catalogues: Sequence[Path]) -> Wan:

@@ -18,10 +18,11 @@ from planner.model.baseline import (
 from planner.model.catalogue import Catalogue
 from planner.model.link import Link, Site
 from planner.model.link_states import LinkState, Pair
-from planner.model.network import Network, Snapshot
+from planner.model.network import Network, NewerSamples, Snapshot
 from planner.model.verification import Verified
 from relayd.store.location import Location
 from relayd.store.opening import Store, default_path, open_if_there, open_store
+from relayd.store.samples.waiting import newer_samples
 from relayd.store.snapshots import SnapshotRow
 from relayd.times import utc_text
 
@@ -87,7 +88,9 @@ class StoreSource:
             network = Network(opened.stored_sites, links, opened.snapshot, others=others)
             # Regions that came to the catalogue after the snapshot was made.
             network = with_regions(network, self.catalogue, wanted, between)
-        network = network.with_(link_states=opened.states, verified=opened.verified)
+        network = network.with_(
+            link_states=opened.states, verified=opened.verified, newer_samples=opened.newer
+        )
         return _with_fleet(network, self.catalogue, opened.fleet)
 
     def link_states(self) -> Mapping[Pair, LinkState]:
@@ -149,6 +152,7 @@ class _Opened:
         }
         self.sites = _with_fleet(Network(sites, {}), catalogue, self.fleet).sites
         self.read_states()
+        self.newer = newer_than(store, self.row) if store else None
         # Usually there are none, and nothing more is loaded.
         if store and store.database.row("SELECT 1 FROM verifications LIMIT 1"):
             from relayd.store.verifications import Verifications
@@ -162,6 +166,14 @@ class _Opened:
             from relayd.store.links.states import LinkStates
 
             self.states = LinkStates(self.store.database).now(time.time())
+
+
+def newer_than(store: Store, snapshot: SnapshotRow | None) -> NewerSamples | None:
+    """Return what a store holds that its newest snapshot does not know."""
+    through, made_at_s = (0, 0.0)
+    if snapshot:
+        through, made_at_s = snapshot.samples_through, snapshot.created_at_s
+    return newer_samples(store.database, through, made_at_s, time.time())
 
 
 def _sites_of(path: Path | None, catalogue: Catalogue) -> Mapping[str, FleetSite]:

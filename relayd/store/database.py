@@ -20,13 +20,27 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
-from typing import Any, ClassVar, Literal, TypeAlias
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
-from relayd.store.leader_lock import LeaderLock, Role
+from relayd.store.failures import superseded
 from relayd.store.location import Location
 
 Values: TypeAlias = Sequence[object] | Mapping[str, object]
+
+
+class Fence(NamedTuple):
+    """Which holder of a lease writes.
+
+    Attributes
+    ----------
+    role : str
+    number : int
+        Of the holder.
+    """
+
+    role: str
+    number: int
 
 
 class Database(ABC):
@@ -42,11 +56,18 @@ class Database(ABC):
     refusals : tuple of exception types
         What a value raises that no column takes, and a change that the database forbids.
         They pass untranslated: they are not the database's fault.
+    clock_sql : str
+        The database's clock, as seconds since 1970.
+    fence : Fence or None
+        If set, changes are refused once the role has a later holder.
     """
 
     engine: ClassVar[Literal["sqlite", "postgresql"]]
     location: Location
     refusals: tuple[type[Exception], ...]
+    clock_sql: ClassVar[str]
+    fence: Fence | None = None
+    _fence_lock: ClassVar[str] = ""
 
     @abstractmethod
     def close(self) -> None:
@@ -91,6 +112,10 @@ class Database(ABC):
             Leave out rows whose key is there already, in place of refusing them all.
         """
 
+    def any_text(self) -> AbstractContextManager[None]:
+        """Read texts that are damaged, too: what is no UTF-8 comes as surrogates, if at all."""
+        return nullcontext()
+
     @abstractmethod
     def transaction(self) -> AbstractContextManager[None]:
         """Become the one writer; commit at the end, or leave everything as it was.
@@ -112,19 +137,21 @@ class Database(ABC):
     def roll_back(self) -> None:
         """Undo the transaction so far and end it, if there is one."""
 
-    @abstractmethod
-    def leader_lock(self, role: Role) -> LeaderLock:
-        """Return this process's lock of a role, not acquired yet."""
+    def end_fenced_writers(self) -> None:
+        """End transactions that rely on a lease, so that it can pass to another holder.
 
-    @abstractmethod
-    def has_leader(self, role: Role) -> bool:
-        """Return whether some process leads in a role, without acquiring its lock.
-
-        Raises
-        ------
-        StoreError
-            If that can't be found out.
+        A process that is stopped in the middle of one would hold it for as long as it is. In a
+        file this can't be done.
         """
+        return
+
+    def _check_fence(self) -> None:
+        """Raise unless the role has no later holder, and keep it so until the transaction ends."""
+        if self.fence is None:
+            return
+        held = f"SELECT 1 FROM leases WHERE role = ? AND number = ?{self._fence_lock}"  # noqa: S608
+        if not self.rows(held, self.fence):
+            raise superseded(self.location)
 
     @abstractmethod
     def expecting_many(self) -> AbstractContextManager[None]:

@@ -66,6 +66,18 @@ class Events:
             for number, at_s, kind, subject, detail in rows
         ]
 
+    def last(self, kind: str, subject: str) -> Event | None:
+        """Return the newest event of a kind about a subject; None if there is none."""
+        row = self._database.row(
+            "SELECT id, at_s, kind, subject, detail FROM events WHERE kind = ? AND subject = ? "
+            "ORDER BY id DESC LIMIT 1",
+            (kind, subject),
+        )
+        if row is None:
+            return None
+        number, at_s, _, _, detail = row
+        return Event(number, at_s, kind, subject, json.loads(detail))
+
     def last_id(self) -> int:
         """Return the id of the newest event; 0 where there is none."""
         return int(self._database.row("SELECT coalesce(max(id), 0) FROM events")[0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import sqlite3
 from pathlib import Path
 
@@ -10,10 +11,15 @@ from planner.model.errors import StoreError
 from relayd.store.location import Location
 
 FIELD = "--db"
+FREE_SPACE = "Free some space and run this again. What it was storing was not; all from before is."
 
 
 class NoStoreError(StoreError):
     """No store exists yet at a location where one could be created."""
+
+
+class OutdatedError(StoreError):
+    """A store has the schema of an older relayd."""
 
 
 def reason(error: BaseException) -> str:
@@ -55,6 +61,25 @@ def busy(location: Location) -> StoreError:
     )
 
 
+def lapsed(role: str) -> StoreError:
+    """Return the error for a step of a process whose lease ran out."""
+    return StoreError(
+        "--db",
+        f"could not be asked in time whether this process is still the only {role}",
+        remedy="What it had begun was ended. It goes on when the database answers again; "
+        "`relayd probe --resume` goes on with a campaign.",
+    )
+
+
+def superseded(location: Location) -> StoreError:
+    """Return the error for a change by a process whose role another has taken over."""
+    return failure(
+        location,
+        "is being measured for by another process, which took over while this one hung",
+        "Nothing was stored. `relayd probe --resume` goes on when it has finished.",
+    )
+
+
 def opened_for_reading(location: Location) -> StoreError:
     """Return the error for a change through a store that was opened for reading."""
     return failure(location, "is open for reading, which is read-only", "Open it for writing.")
@@ -69,14 +94,15 @@ def too_new(location: Location, found: int, known: int) -> StoreError:
     )
 
 
-def outdated(location: Location, found: int, known: int) -> StoreError:
+def outdated(location: Location, found: int, known: int) -> OutdatedError:
     """Return the error for reading an old schema, which only a writer may upgrade."""
-    return failure(
-        location,
+    return OutdatedError(
+        FIELD,
         f"has schema {found} of an older relayd or of an interrupted creation "
         f"(this one reads {known})",
-        "Any command that stores something, such as `relayd import`, upgrades it "
-        "and keeps all that it holds.",
+        value=str(location),
+        remedy="`relayd store upgrade`, by whom it belongs to, upgrades it and keeps all that it "
+        "holds; so does any command that stores something.",
     )
 
 
@@ -98,6 +124,19 @@ def unreadable(path: Path) -> StoreError:
     )
 
 
+# A file beside the database could not be made, or made larger.
+_FOR_WANT_OF_SPACE = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR)
+_LEAST_FREE_BYTES = 65_536  # more than any one of these files is made larger by
+
+
+def _is_full(path: Path) -> bool:
+    try:
+        found = os.statvfs(path.resolve().parent)
+    except OSError:
+        return False
+    return found.f_bavail * found.f_frsize < _LEAST_FREE_BYTES
+
+
 def translated(path: Path, error: sqlite3.Error) -> StoreError:
     """Turn an error of SQLite about a database file into one that says what to do.
 
@@ -111,12 +150,8 @@ def translated(path: Path, error: sqlite3.Error) -> StoreError:
         return read_only(path)
     if kind in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return busy(path)
-    if kind == sqlite3.SQLITE_FULL:
-        return failure(
-            path,
-            "can't grow: the disk is full",
-            "Free some space and run this again; nothing was stored and nothing was lost.",
-        )
+    if kind == sqlite3.SQLITE_FULL or (kind in _FOR_WANT_OF_SPACE and _is_full(path)):
+        return failure(path, "can't grow: the disk is full", FREE_SPACE)
     if kind in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
         return failure(
             path,
@@ -147,6 +182,16 @@ def damaged(path: Path, how: str) -> StoreError:
         f"is damaged: {how}",
         "It was left as it is. Restore a backup, or save what can be read with "
         "`sqlite3 FILE .recover`, or name another database and import the files again.",
+    )
+
+
+def altered(location: Location, what: str) -> StoreError:
+    """Return the error for a row that is not what was stored."""
+    return failure(
+        location,
+        f"is damaged: {what} is not what was stored, by its checksum",
+        "`relayd store verify` lists all that is damaged. Restore a backup; where only a snapshot "
+        "is, importing further samples makes a new one.",
     )
 
 

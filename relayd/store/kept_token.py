@@ -10,12 +10,13 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from relayd.store.location import is_loopback
 from relayd.store.opening import default_path
-from relayd.store.tokens import PREFIX, Tokens
+from relayd.store.tokens import PREFIX, Tokens, new_secret
 
 VARIABLE = "RELAYD_TOKEN"
 _NAME = "first start"
@@ -43,8 +44,10 @@ def first_token(tokens: Tokens) -> FirstToken | None:
         return None
     path = _path()
     kept = _read(path)
-    secret = tokens.create(_NAME, ["admin"], secret=kept)
+    secret = kept or new_secret()
+    # Kept before it is valid: after a crash in between, the next start makes the kept one valid.
     is_kept = kept is not None or _keep(secret, path)
+    tokens.create(_NAME, ["admin"], secret=secret)
     return FirstToken(secret, path if is_kept else None, kept is None)
 
 
@@ -71,9 +74,11 @@ def _keep(secret: str, path: Path) -> bool:
     """Write a token to a file that only its owner reads; return whether that was possible."""
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        # The file is new, or this fails: nobody else has it open, and it is no link to elsewhere.
-        number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(number, "w", encoding="ascii") as file:
+        with NamedTemporaryFile("w", encoding="ascii", dir=path.parent) as file:  # mode 0600
             file.write(secret + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+            # All of it or nothing; and it is new, or this fails: it is no link to elsewhere.
+            path.hardlink_to(file.name)
         return True
     return False

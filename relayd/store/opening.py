@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from planner.model.errors import StoreError
 from relayd.store.database import Database
-from relayd.store.failures import NoStoreError, failure
+from relayd.store.failures import NoStoreError, OutdatedError, failure
+from relayd.store.leases import DATABASE_TIMEOUT_S, Lease, Role
 from relayd.store.location import SERVICE_SCHEMES, Address, Location, parse_location
 from relayd.store.snapshots import Snapshots
 
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
 Mode: TypeAlias = Literal["read", "write", "create"]
 
 BUSY_TIMEOUT_S = 5.0
+STATEMENT_TIMEOUT_S = 300.0
 
 
 class Store:
@@ -35,6 +39,7 @@ class Store:
     def __init__(self, database: Database) -> None:
         self.database = database
         self.snapshots = Snapshots(database)
+        self._lease: Lease | None = None
 
     @cached_property
     def samples(self) -> StoredSamples:
@@ -47,6 +52,40 @@ class Store:
     def location(self) -> Location:
         """The database file or server, as the caller named it; shown without a password."""
         return self.database.location
+
+    @property
+    def lease(self) -> Lease | None:
+        """The lease under which this store is written; changes are refused when it is another's."""
+        return self._lease
+
+    @lease.setter
+    def lease(self, lease: Lease | None) -> None:
+        self._lease = lease
+        self.database.fence = None if lease is None else lease.fence
+
+    def new_lease(self, role: Role) -> Lease:
+        """Return a lease of a role, not acquired yet."""
+        return Lease(
+            lambda: (
+                open_store(
+                    self.location,
+                    mode="write",
+                    busy_timeout_s=DATABASE_TIMEOUT_S,
+                    statement_timeout_s=DATABASE_TIMEOUT_S,
+                ).database
+            ),
+            role,
+        )
+
+    def check_lease(self) -> None:
+        """Raise if this store is written under a lease that may have run out.
+
+        Raises
+        ------
+        StoreError
+        """
+        if self._lease is not None:
+            self._lease.check()
 
     def close(self) -> None:
         """Close the database."""
@@ -70,7 +109,12 @@ def default_path() -> Path:
 
 
 def open_store(
-    where: Path | str | Address, *, mode: Mode, busy_timeout_s: float = BUSY_TIMEOUT_S
+    where: Path | str | Address,
+    *,
+    mode: Mode,
+    busy_timeout_s: float = BUSY_TIMEOUT_S,
+    statement_timeout_s: float = STATEMENT_TIMEOUT_S,
+    keep_copy: bool = True,
 ) -> Store:
     """Open a store.
 
@@ -80,11 +124,18 @@ def open_store(
         A file of SQLite (a symbolic link is followed), or a database of PostgreSQL:
         ``postgresql://user@host/database``.
     mode : {"read", "write", "create"}
-        ``read`` changes nothing and works on read-only files and folders. ``write`` needs an
+        ``read`` changes nothing and works on read-only files and folders; a file with the schema
+        of an older version is brought up to date first, where it may be written. ``write`` needs an
         existing store, and brings its schema up to date. ``create`` makes a new one where
         there is no file, or an empty one; the database on a server must exist.
     busy_timeout_s : float
         How long to wait for another writer.
+    statement_timeout_s : float
+        How long a server may take for a statement; a longer limit of the address goes before the
+        default. One that has not answered 5 s later is given up.
+    keep_copy : bool
+        Whether a file of an older version, of up to 1 GB, is copied beside it before it is brought
+        up to date.
 
     Raises
     ------
@@ -96,8 +147,15 @@ def open_store(
     if isinstance(found, Path):
         from relayd.store.sqlite.opening import open_file
 
-        return Store(open_file(found, mode, busy_timeout_s))
-    return Store(_open_server(found, mode, busy_timeout_s))
+        try:
+            return Store(open_file(found, mode, busy_timeout_s, keep_copy=keep_copy))
+        except OutdatedError as outdated:
+            # Its owner has a newer relayd now; a server may have older ones that still read it.
+            with suppress(StoreError):
+                open_file(found, "write", busy_timeout_s).close()
+                return Store(open_file(found, mode, busy_timeout_s))
+            raise outdated from None
+    return Store(_open_server(found, mode, busy_timeout_s, statement_timeout_s))
 
 
 def open_if_there(where: Path | str | Address) -> Store | None:
@@ -111,7 +169,9 @@ def open_if_there(where: Path | str | Address) -> Store | None:
         return None
 
 
-def _open_server(address: Address, mode: Mode, busy_timeout_s: float) -> Database:
+def _open_server(
+    address: Address, mode: Mode, busy_timeout_s: float, statement_timeout_s: float
+) -> Database:
     if address.scheme in SERVICE_SCHEMES:
         raise failure(
             address,
@@ -136,4 +196,4 @@ def _open_server(address: Address, mode: Mode, busy_timeout_s: float) -> Databas
         ) from None
     from relayd.store.postgresql.opening import open_database
 
-    return open_database(address, mode, busy_timeout_s)
+    return open_database(address, mode, busy_timeout_s, statement_timeout_s)

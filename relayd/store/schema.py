@@ -9,19 +9,23 @@ number in the file's header; :mod:`relayd.store.postgresql.schema` has its own w
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from relayd.store.failures import damaged, too_new
+from relayd.store.failures import damaged, failure, too_new
+from relayd.store.location import Location
 from relayd.store.sqlite.database import SqliteDatabase
 
 APPLICATION_ID = 0x72656C79
 """Marks a database as ours in the header of the file: ``rely`` in ASCII."""
 
-SCHEMA_VERSION = 10
+SCHEMA_VERSION = 17
 """The newest schema that this program knows."""
 
 MIGRATIONS = Path(__file__).parent / "migrations"
+BACK = "back"
+"""Folder of the scripts that lead back to the version before."""
 
 
 def version(database: SqliteDatabase) -> int:
@@ -38,25 +42,83 @@ def version(database: SqliteDatabase) -> int:
     return found
 
 
-def upgrade(database: SqliteDatabase) -> None:
-    """Bring a database to :data:`SCHEMA_VERSION` in one transaction."""
+def upgrade(database: SqliteDatabase, before: Callable[[], None] | None = None) -> None:
+    """Bring a database to :data:`SCHEMA_VERSION` in one transaction.
+
+    Parameters
+    ----------
+    before : callable, optional
+        Called in it before a store of an older version is changed.
+    """
     if version(database) == SCHEMA_VERSION:
         return
-    # A migration may rebuild a table that others refer to. The switch has no effect inside a
-    # transaction, so all references are checked before the commit.
+    with _rebuilding(database):
+        # Read again: another process may have been first.
+        found = version(database)
+        if before and 0 < found < SCHEMA_VERSION:
+            before()
+        migrate(database, found, SCHEMA_VERSION)
+
+
+def downgrade(database: SqliteDatabase) -> int:
+    """Bring a database back by one version in one transaction; return which it has then.
+
+    Raises
+    ------
+    StoreError
+        If there is no way back from its version.
+    """
+    with _rebuilding(database):
+        found = version(database)
+        _run(database, script_back(database.location, found, BACK))
+        database.change(f"PRAGMA user_version = {found - 1}")
+    return found - 1
+
+
+def migrate(database: SqliteDatabase, found: int, wanted: int) -> None:
+    """Run the scripts that lead from one version to a later one."""
+    for number in range(found + 1, wanted + 1):
+        _run(database, script(number))
+        database.change(f"PRAGMA user_version = {number}")
+
+
+def _run(database: SqliteDatabase, sql: str) -> None:
+    for statement in statements(sql):
+        database.change(statement)
+
+
+@contextmanager
+def _rebuilding(database: SqliteDatabase) -> Iterator[None]:
+    """Let a transaction rebuild tables that others refer to.
+
+    The switch has no effect inside a transaction, so all references are checked before the commit.
+    """
     database.change("PRAGMA foreign_keys = OFF")
     try:
         with database.transaction():
-            # Read again: another process may have been first.
-            for number in range(version(database) + 1, SCHEMA_VERSION + 1):
-                for statement in statements(script(number)):
-                    database.change(statement)
-                database.change(f"PRAGMA user_version = {number}")
+            yield
             broken = database.rows("PRAGMA foreign_key_check")
             if broken:
                 raise damaged(database.path, f"{len(broken)} rows refer to rows that are missing")
     finally:
         database.change("PRAGMA foreign_keys = ON")
+
+
+def script_back(location: Location, number: int, folder: str) -> str:
+    """Return the SQL that leads from a version to the one before.
+
+    Raises
+    ------
+    StoreError
+        If there is none.
+    """
+    if not any((MIGRATIONS / folder).glob(f"{number:04}_*.sql")):
+        raise failure(
+            location,
+            f"has schema {number}, from which there is no way back",
+            "Restore a backup from before its upgrade.",
+        )
+    return script(number, folder)
 
 
 def script(number: int, folder: str = ".") -> str:

@@ -12,8 +12,10 @@ from planner.model.document import figures_as_json, figures_of
 from planner.model.errors import InputError
 from planner.model.estimate import Estimate, Figures, Origin, Prior
 from planner.model.link import LINK_FIGURES, PRIVATE_CAPS, SITE_FIGURES, Link, Site
+from relayd.store.checksums import row_checksum, with_checksum
 from relayd.store.database import Database
-from relayd.store.failures import reason
+from relayd.store.events import Events
+from relayd.store.failures import altered, reason
 from relayd.store.regions import region_id
 from relayd.times import utc_date
 
@@ -31,8 +33,8 @@ def _columns(table: str, figures: Sequence[str]) -> str:
 
 
 _HEADS = (
-    "SELECT id, as_of_s, created_at_s, source, catalogue_digest, samples_through, links, sites "
-    "FROM snapshots"
+    "SELECT key, id, as_of_s, created_at_s, source, catalogue_digest, samples_through, links, "
+    "sites, checksum FROM snapshots"
 )
 
 
@@ -48,8 +50,9 @@ _HINTS = {
     "postgresql": {"join": "JOIN", "by_destination": "", "others_by_destination": ""},
 }
 _LINKS_OF = (
-    f"SELECT src.name, dst.name, {_columns('links', LINK_FIGURES)}, "  # noqa: S608
-    f"links.loss_pct, links.limited_by, links.address, {_PRIOR_COLUMNS} FROM links {{index}} "
+    f"SELECT src.name, dst.name, src_id, dst_id, {_columns('links', LINK_FIGURES)}, "  # noqa: S608
+    f"links.loss_pct, links.limited_by, {_PRIOR_COLUMNS}, links.address, links.checksum "
+    "FROM links {index} "
     "{join} regions AS src ON src.id = links.src_id {join} regions AS dst "
     "ON dst.id = links.dst_id WHERE snapshot_key = :snapshot"
 )
@@ -68,11 +71,12 @@ _OTHERS, _OTHERS_BETWEEN = (
     for sql in (_LINKS, _LINKS_BETWEEN)
 )
 _ORIGINS = (
-    "SELECT number, kind, method, address, figures FROM origins WHERE snapshot_key = :snapshot"
+    "SELECT number, kind, method, address, figures, checksum FROM origins "
+    "WHERE snapshot_key = :snapshot"
 )
 _SITES = (
-    "SELECT regions.name, sites.vm_type, "  # noqa: S608
-    f"{_columns('sites', (*SITE_FIGURES, *PRIVATE_CAPS))} "
+    "SELECT regions.name, sites.position, sites.region_id, sites.vm_type, "  # noqa: S608
+    f"{_columns('sites', (*SITE_FIGURES, *PRIVATE_CAPS))}, sites.checksum "
     "FROM sites {join} regions ON regions.id = sites.region_id "
     "WHERE snapshot_key = :snapshot ORDER BY position"
 )
@@ -122,6 +126,7 @@ class Snapshots:
         links: Sequence[Link],
         sites: Sequence[Site],
         others: Sequence[Link] = (),
+        event: Mapping[str, object] | None = None,
     ) -> SnapshotRow:
         """Save a snapshot; return its row with the counts.
 
@@ -130,6 +135,8 @@ class Snapshots:
         snapshot, links, sites
         others : sequence of Link
             Over the kind of address that is not in use.
+        event : mapping, optional
+            Detail of the event that tells of the snapshot, stored with it.
 
         Raises
         ------
@@ -164,17 +171,19 @@ class Snapshots:
                     database.insert(
                         table,
                         [
-                            (
-                                key,
-                                numbers[link.src],
-                                numbers[link.dst],
-                                *origins.columns(link.rtt_ms),
-                                *origins.columns(link.per_flow_mbps),
-                                *origins.columns(link.aggregate_gbps),
-                                link.loss_pct,
-                                link.limited_by,
-                                *(link.aggregate_gbps.prior or _NO_PRIOR),
-                                link.address,
+                            with_checksum(
+                                (
+                                    key,
+                                    numbers[link.src],
+                                    numbers[link.dst],
+                                    *origins.columns(link.rtt_ms),
+                                    *origins.columns(link.per_flow_mbps),
+                                    *origins.columns(link.aggregate_gbps),
+                                    link.loss_pct,
+                                    link.limited_by,
+                                    *(link.aggregate_gbps.prior or _NO_PRIOR),
+                                    link.address,
+                                )
                             )
                             for link in of_kind
                         ],
@@ -182,16 +191,18 @@ class Snapshots:
                 database.insert(
                     "sites",
                     [
-                        (
-                            key,
-                            position,
-                            numbers[site.region],
-                            site.vm_type,
-                            *origins.columns(site.egress_gbps),
-                            *origins.columns(site.ingress_gbps),
-                            *origins.columns(site.window_mb),
-                            *origins.columns_or_none(site.private_egress_gbps),
-                            *origins.columns_or_none(site.private_ingress_gbps),
+                        with_checksum(
+                            (
+                                key,
+                                position,
+                                numbers[site.region],
+                                site.vm_type,
+                                *origins.columns(site.egress_gbps),
+                                *origins.columns(site.ingress_gbps),
+                                *origins.columns(site.window_mb),
+                                *origins.columns_or_none(site.private_egress_gbps),
+                                *origins.columns_or_none(site.private_ingress_gbps),
+                            )
                         )
                         for position, site in enumerate(sites)
                     ],
@@ -201,28 +212,26 @@ class Snapshots:
                 raise InputError(
                     "snapshot", f"can't be saved: {reason(error)}", value=snapshot.id
                 ) from error
+            saved = snapshot._replace(links=len(links), sites=len(sites))
             database.change(
-                "UPDATE snapshots SET links = ?, sites = ? WHERE key = ?",
-                (len(links), len(sites), key),
+                "UPDATE snapshots SET links = ?, sites = ?, checksum = ? WHERE key = ?",
+                (saved.links, saved.sites, row_checksum((key, *saved)), key),
             )
-        return snapshot._replace(links=len(links), sites=len(sites))
+            if event is not None:
+                Events(database).add("snapshot", saved.id, event)
+        return saved
 
     def latest(self) -> SnapshotRow | None:
         """Return the snapshot that was saved last; None if there is none."""
-        row = self._database.row(_HEADS + " ORDER BY key DESC LIMIT 1")
-        return None if row is None else SnapshotRow(*row)
+        return self._head(" ORDER BY key DESC LIMIT 1")
 
     def current_at(self, at_s: float) -> SnapshotRow | None:
         """Return the snapshot that was the newest at a time; None if none is as old."""
-        row = self._database.row(
-            _HEADS + " WHERE created_at_s <= ? ORDER BY key DESC LIMIT 1", (at_s,)
-        )
-        return None if row is None else SnapshotRow(*row)
+        return self._head(" WHERE created_at_s <= ? ORDER BY key DESC LIMIT 1", (at_s,))
 
     def oldest(self) -> SnapshotRow | None:
         """Return the oldest snapshot that is kept; None if there is none."""
-        row = self._database.row(_HEADS + " ORDER BY key LIMIT 1")
-        return None if row is None else SnapshotRow(*row)
+        return self._head(" ORDER BY key LIMIT 1")
 
     def get(self, snapshot_id: str) -> SnapshotRow:
         """Return one snapshot.
@@ -232,9 +241,8 @@ class Snapshots:
         InputError
             If it was never saved here, or was pruned.
         """
-        row = self._database.row(_HEADS + " WHERE id = ?", (snapshot_id,))
-        if row is not None:
-            return SnapshotRow(*row)
+        if found := self._head(" WHERE id = ?", (snapshot_id,)):
+            return found
         pruned = self._database.row(
             "SELECT pruned_at_s FROM pruned_snapshots WHERE id = ?", (snapshot_id,)
         )
@@ -248,7 +256,21 @@ class Snapshots:
 
     def list(self) -> Sequence[SnapshotRow]:
         """Return every snapshot, the one that was saved last first."""
-        return [SnapshotRow(*row) for row in self._database.rows(_HEADS + " ORDER BY key DESC")]
+        return list(self._heads(" ORDER BY key DESC"))
+
+    def _head(self, where: str, values: Sequence[object] = ()) -> SnapshotRow | None:
+        return next(self._heads(where, values), None)
+
+    def _heads(self, where: str, values: Sequence[object] = ()) -> Iterator[SnapshotRow]:
+        for key, *head, checksum in self._database.rows(_HEADS + where, values):
+            row = SnapshotRow(*head)
+            self._check((key, *head), checksum, f"the head of snapshot {row.id!r}")
+            yield row
+
+    def _check(self, row: Sequence[object], checksum: int | None, what: str) -> None:
+        """Raise if a row is not what was stored."""
+        if checksum is not None and row_checksum(row) != checksum:
+            raise altered(self._database.location, what)
 
     def links(self, snapshot_id: str) -> Iterator[Link]:
         """Yield all links of a snapshot, grouped by source.
@@ -305,18 +327,21 @@ class Snapshots:
         """
         key = self._key(snapshot_id)
         origins = self._origins(key)
-        return [
-            Site(
-                row[0],
-                row[1],
-                _estimate(origins, *row[2:10]),
-                _estimate(origins, *row[10:18]),
-                _estimate(origins, *row[18:26]),
-                private_egress_gbps=_estimate_or_none(origins, *row[26:34]),
-                private_ingress_gbps=_estimate_or_none(origins, *row[34:]),
+        found = []
+        for name, *row, checksum in self._database.rows(self._hinted(_SITES), {"snapshot": key}):
+            self._check((key, *row), checksum, f"the site {name!r} of snapshot {snapshot_id!r}")
+            found.append(
+                Site(
+                    name,
+                    row[2],
+                    _estimate(origins, *row[3:11]),
+                    _estimate(origins, *row[11:19]),
+                    _estimate(origins, *row[19:27]),
+                    private_egress_gbps=_estimate_or_none(origins, *row[27:35]),
+                    private_ingress_gbps=_estimate_or_none(origins, *row[35:]),
+                )
             )
-            for row in self._database.rows(self._hinted(_SITES), {"snapshot": key})
-        ]
+        return found
 
     def prune(self, keep: int) -> Sequence[str]:
         """Remove all but the newest snapshots; return the ids of those removed.
@@ -345,23 +370,27 @@ class Snapshots:
 
     def _links_of(self, key: int, rows: Iterable[tuple[Any, ...]]) -> Iterator[Link]:
         origins = self._origins(key)
-        for row in rows:
+        for src, dst, *row, checksum in rows:
+            self._check((key, *row), checksum, f"the link {src} > {dst} of a snapshot")
             yield Link(
-                row[0],
-                row[1],
+                src,
+                dst,
                 _estimate(origins, *row[2:10]),
                 _estimate(origins, *row[10:18]),
-                _fading(_estimate(origins, *row[18:26]), *row[29:]),
-                *row[26:29],
+                _fading(_estimate(origins, *row[18:26]), *row[28:32]),
+                row[26],
+                row[27],
+                row[32],
             )
 
     def _origins(self, key: int) -> dict[int, Origin]:
         """Return the origins of a snapshot by number, without the counts and times of samples."""
-        rows = self._database.rows(_ORIGINS, {"snapshot": key})
-        return {
-            number: Origin(kind, method, address=address, figures=_figures(figures))
-            for number, kind, method, address, figures in rows
-        }
+        found = {}
+        for *row, checksum in self._database.rows(_ORIGINS, {"snapshot": key}):
+            self._check((key, *row), checksum, "an origin of a snapshot's estimates")
+            number, kind, method, address, figures = row
+            found[number] = Origin(kind, method, address=address, figures=_figures(figures))
+        return found
 
     def _key(self, snapshot_id: str) -> int:
         row = self._database.row("SELECT key FROM snapshots WHERE id = ?", (snapshot_id,))
@@ -403,13 +432,15 @@ class _Origins:
     def rows(self, key: int) -> list[tuple[object, ...]]:
         """Return them as rows of a snapshot."""
         return [
-            (
-                key,
-                number,
-                origin.kind,
-                origin.method,
-                origin.address,
-                None if origin.figures is None else json.dumps(figures_as_json(origin.figures)),
+            with_checksum(
+                (
+                    key,
+                    number,
+                    origin.kind,
+                    origin.method,
+                    origin.address,
+                    None if origin.figures is None else json.dumps(figures_as_json(origin.figures)),
+                )
             )
             for origin, number in self._numbers.items()
         ]

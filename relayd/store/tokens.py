@@ -7,9 +7,11 @@ import secrets
 import time
 from collections.abc import Collection
 from hashlib import sha256
+from math import inf
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from planner.model.errors import InputError
+from relayd.store.changes import record_change
 from relayd.store.database import Database
 
 Scope: TypeAlias = Literal["read", "plan", "ingest", "probe", "admin"]
@@ -19,7 +21,9 @@ PREFIX = "relayd_"
 
 _SECRET_BYTES = 32
 _MOST_NAME = 200
-_COLUMNS = "id, name, digest, scopes, created_at_s, expires_at_s, revoked_at_s"
+_COLUMNS = (
+    "id, name, digest, scopes, created_at_s, expires_at_s, revoked_at_s, requests_per_s, max_series"
+)
 
 
 class Token(NamedTuple):
@@ -32,6 +36,10 @@ class Token(NamedTuple):
         nothing: there is no list of likely ones to try.
     expires_at_s, revoked_at_s : float | None
         Seconds since 1970 (UTC).
+    requests_per_s : float | None
+        That it may send; 0 for no limit, None for what the service's settings say.
+    max_series : int | None
+        Metrics of links that it may report; 0 and None as above.
     """
 
     id: int
@@ -41,6 +49,8 @@ class Token(NamedTuple):
     created_at_s: float
     expires_at_s: float | None
     revoked_at_s: float | None
+    requests_per_s: float | None = None
+    max_series: int | None = None
 
     def is_valid(self, now_s: float) -> bool:
         """Whether it may be used at a time."""
@@ -55,6 +65,11 @@ class Token(NamedTuple):
 def digest_of(token: str) -> str:
     """Return the digest under which a token is kept."""
     return sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def new_secret() -> str:
+    """Return a new token."""
+    return PREFIX + secrets.token_urlsafe(_SECRET_BYTES)
 
 
 class Tokens:
@@ -75,6 +90,8 @@ class Tokens:
         scopes: Collection[str],
         *,
         expires_at_s: float | None = None,
+        requests_per_s: float | None = None,
+        max_series: int | None = None,
         secret: str | None = None,
     ) -> str:
         """Make a token and return it; it is not kept and can't be shown again.
@@ -84,7 +101,8 @@ class Tokens:
         Raises
         ------
         InputError
-            If the name is empty, a scope is unknown, or it would have expired already.
+            If the name is empty, a scope is unknown, a limit is none, or it would have
+            expired already.
         """
         if not name.strip() or len(name) > _MOST_NAME or not name.isprintable():
             raise InputError(
@@ -103,22 +121,46 @@ class Tokens:
         now_s = time.time()
         if expires_at_s is not None and expires_at_s <= now_s:
             raise InputError("expires", "must be in the future", value=expires_at_s)
-        token = secret or PREFIX + secrets.token_urlsafe(_SECRET_BYTES)
+        if requests_per_s is not None and not 0 <= requests_per_s < inf:
+            raise InputError(
+                "requests_per_s",
+                "must be 0 or more",
+                value=requests_per_s,
+                remedy="0 is no limit; leave it out for that of the service.",
+            )
+        if max_series is not None and not 0 <= max_series < 2**53:
+            raise InputError(
+                "max_series",
+                "must be 0 or more",
+                value=max_series,
+                remedy="0 is no limit; leave it out for that of the service.",
+            )
+        token = secret or new_secret()
         ordered = [scope for scope in SCOPES if scope in scopes]
         with self._database.transaction():
-            self._database.change(
-                "INSERT INTO tokens (name, digest, scopes, created_at_s, expires_at_s) "
-                "VALUES (?, ?, ?, ?, ?) RETURNING id",
-                (name, digest_of(token), json.dumps(ordered), now_s, expires_at_s),
+            number = self._database.change(
+                "INSERT INTO tokens "
+                "(name, digest, scopes, created_at_s, expires_at_s, requests_per_s, max_series) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id",
+                (
+                    name,
+                    digest_of(token),
+                    json.dumps(ordered),
+                    now_s,
+                    expires_at_s,
+                    requests_per_s,
+                    max_series,
+                ),
             )
+            record_change(self._database, "token create", f"{number} {name} ({' '.join(ordered)})")
         return token
 
     def list(self) -> list[Token]:
         """Return all tokens, revoked and expired ones too, the oldest first."""
         rows = self._database.rows(f"SELECT {_COLUMNS} FROM tokens ORDER BY id")  # noqa: S608
         return [
-            Token(number, name, digest, frozenset(json.loads(scopes)), created, expires, revoked)
-            for number, name, digest, scopes, created, expires, revoked in rows
+            Token(number, name, digest, frozenset(json.loads(scopes)), *rest)
+            for number, name, digest, scopes, *rest in rows
         ]
 
     def revoke(self, token_id: int) -> Token:
@@ -144,4 +186,5 @@ class Tokens:
             self._database.change(
                 "UPDATE tokens SET revoked_at_s = ? WHERE id = ?", (now_s, token_id)
             )
+            record_change(self._database, "token revoke", f"{token_id} {found.name}")
         return found._replace(revoked_at_s=now_s)

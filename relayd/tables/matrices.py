@@ -142,7 +142,7 @@ def matrix_of(
     index = network.index
     values = np.full((len(regions), len(regions)), np.nan)
     ranks = np.full(values.shape, -1, np.int8)
-    figure = _figure(metric, network, catalogue, connections)
+    figure = link_figure(metric, network, catalogue, connections)
     source = _source(metric, connections)
     for link in network:
         at = index[link.src], index[link.dst]
@@ -159,9 +159,13 @@ def matrix_of(
     return Matrix(metric, UNITS[metric], regions, values, network.snapshot, sources)
 
 
-def _figure(
+def link_figure(
     metric: MatrixMetric, network: Network, catalogue: Catalogue, connections: int
 ) -> Callable[[Link], float]:
+    """Return what gives a link's figure in a metric's unit, NaN where nothing is known.
+
+    Of ``relay-gain`` it is the rate of the direct path with so many connections.
+    """
     prices = CataloguePrices(catalogue, network)
     now_s = time.time()
 
@@ -172,7 +176,7 @@ def _figure(
             return float("nan")  # a provider without prices
 
     def age_s(link: Link) -> float:
-        newest_s = _newest_s(link)
+        newest_s = newest_sample_s(link)
         return float("nan") if newest_s is None else max(0.0, now_s - newest_s)
 
     figures: dict[MatrixMetric, Callable[[Link], float]] = {
@@ -187,7 +191,7 @@ def _figure(
     return figures[metric]
 
 
-def _newest_s(link: Link) -> float | None:
+def newest_sample_s(link: Link) -> float | None:
     """Return the time of the newest sample of this very link: what is inferred has none."""
     times = [
         estimate.measured_at_s

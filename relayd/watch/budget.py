@@ -47,6 +47,12 @@ class LivenessBudget:
         async with self._lock:
             return await self._spend(usd, sent_gb)
 
+    async def give_back(self, usd: float, sent_gb: float) -> None:
+        """Take back what was spent on a probe that could not be sent."""
+        async with self._lock:
+            self._spent_usd = max(0.0, self._spent_usd - usd)
+            self._sent_gb = max(0.0, self._sent_gb - sent_gb)
+
     async def _spend(self, usd: float, sent_gb: float) -> bool:
         today = utc_date(time.time())
         if today != self._day or self._spent_usd + usd > self._reserved_usd:

@@ -17,6 +17,7 @@ from probes.fleet.hosts import Fleet
 from relayd.campaigns.running import CampaignReport, CampaignRunner
 from relayd.store import Location, open_store
 from relayd.store.campaigns.log import Campaigns
+from relayd.store.leases import Lease
 
 STARTED_BY = "watch"
 
@@ -50,6 +51,7 @@ class CampaignThread:
     """
 
     db: str | Location
+    lease: Lease
     fleet: Fleet
     catalogue: Catalogue
     due: DueCampaign
@@ -90,6 +92,7 @@ class CampaignThread:
 
     def _in_thread(self) -> CampaignReport:
         with open_store(self.db, mode="write") as store:
+            store.lease = self.lease
             runner = CampaignRunner(self.fleet, self.catalogue, store)
             campaign = Campaigns(store).unfinished() if self.due.is_resumed else None
             if campaign is None:
@@ -102,6 +105,7 @@ class CampaignThread:
                 )
             number = self.campaign_id = campaign.row.id
             before_gb, before_usd = campaign.spent()
+            self.usd = self.budget_usd  # all of it, where the store can't tell at the end
             limits = CampaignLimits(
                 budget_usd=before_usd + self.budget_usd, deadline_s=self.deadline_s
             )

@@ -29,6 +29,8 @@ from relayd.watch.storage import StoreThread
 
 LAST = "campaign_last_s"
 NOT_BEFORE = "campaign_not_before_s"
+BEFORE_USD, BEFORE_GB = "campaign_before_usd", "campaign_before_gb"
+"""What all campaigns of watchers had spent when the newest one reserved its money."""
 JITTER = 0.1
 RETRY_S = 3600.0
 """Before another try of a campaign that failed as a whole."""
@@ -80,9 +82,10 @@ class CampaignScheduler:
             await self._run(due, day, reserved_usd)
 
     def _time_left_s(self, now_s: float) -> float:
-        """Return how long throughput may be measured from now on."""
+        """Return how long throughput may be measured from now on, by the budget of this day."""
         quiet = self.options.quiet
-        return LONGEST_S if quiet is None else min(LONGEST_S, quiet.begins_in_s(now_s))
+        longest_s = min(LONGEST_S, day_left_s(now_s))
+        return longest_s if quiet is None else min(longest_s, quiet.begins_in_s(now_s))
 
     def _due(self, store: Store, now_s: float) -> DueCampaign | None:
         metadata = Metadata(store.database)
@@ -131,17 +134,18 @@ class CampaignScheduler:
         spending = Spending(store.database)
         liveness_usd = self.liveness_usd_per_day * day_left_s(now_s) / DAY_S
         left_usd = self.options.daily_budget_usd - spending.committed_usd(day) - liveness_usd
-        if left_usd <= 0 or not spending.reserve(
-            day, "campaign", left_usd, self.options.daily_budget_usd
-        ):
+        if left_usd <= 0:
             return 0.0
-        return left_usd
+        _note_before(store)  # where it ends here, nothing is reserved that would need it
+        granted = spending.reserve(day, "campaign", left_usd, self.options.daily_budget_usd)
+        return left_usd if granted else 0.0
 
     async def _run(self, due: DueCampaign, day: str, reserved_usd: float) -> None:
         self.running = due.why
         self.on_note(f"A campaign begins, because {due.why}; at most {reserved_usd:.4f} USD.")
         run = CampaignThread(
             self.storage.db,
+            self.storage.lease,
             self.fleet,
             self.catalogue,
             due,
@@ -184,7 +188,8 @@ class CampaignScheduler:
         run: CampaignThread,
         problem: str,
     ) -> None:
-        Spending(store.database).settle(day, "campaign", reserved_usd, run.usd, run.sent_gb)
+        spending = Spending(store.database)
+        spending.settle(day, "campaign", reserved_usd, run.usd, run.sent_gb)
         now_s = time.time()
         with store.database.transaction():
             metadata = Metadata(store.database)
@@ -224,6 +229,26 @@ class CampaignScheduler:
             "total": now.total,
             "usd": now.usd,
         }
+
+
+def settle_killed(store: Store, day: str) -> None:
+    """Settle what a killed watcher has left reserved for a campaign: the log of probes tells.
+
+    For whoever holds the prober's lease, so that no other campaign of a watcher is running.
+    """
+    spending, metadata = Spending(store.database), Metadata(store.database)
+    reserved_usd = spending.reserved_usd(day, "campaign")
+    before_usd, before_gb = metadata.get(BEFORE_USD), metadata.get(BEFORE_GB)
+    if reserved_usd > 0 and before_usd is not None and before_gb is not None:
+        gb, usd = Campaigns(store).spent(STARTED_BY)
+        spending.settle(day, "campaign", reserved_usd, usd - before_usd, gb - before_gb)
+
+
+def _note_before(store: Store) -> None:
+    gb, usd = Campaigns(store).spent(STARTED_BY)
+    with store.database.transaction():
+        Metadata(store.database).set(BEFORE_USD, usd)
+        Metadata(store.database).set(BEFORE_GB, gb)
 
 
 def _spread(every_s: float, last_s: float) -> float:

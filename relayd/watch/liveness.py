@@ -147,13 +147,6 @@ class LivenessMonitor:
         self, region: str, targets: Collection[str]
     ) -> dict[str, LivenessProbe] | None:
         """Probe from a region's first usable host; None without one, or without budget."""
-        cost_usd = sum(self.usd_per_probe[region, dst] for dst in targets)
-        if not await self.budget.spend(cost_usd, len(targets) * self.parameters.probe_gb):
-            if not self._out_of_budget:
-                self.on_note("The budget of today is used up: nothing is sent until midnight UTC.")
-            self._out_of_budget = True
-            return None
-        self._out_of_budget = False
         errors = []
         for host in self._hosts[region]:
             names = {self._hosts[dst][0]: dst for dst in targets}
@@ -163,10 +156,23 @@ class LivenessMonitor:
                 for name, dst in names.items()
                 if self.links.healths[region, dst].condition == "down"
             )
-            began_s = time.monotonic()
+            cost = self._cost(region, host, names, silent)
+            if not await self.budget.spend(*cost):
+                if not self._out_of_budget:
+                    self.on_note(
+                        "The budget of today is used up: nothing is sent until midnight UTC."
+                    )
+                self._out_of_budget = True
+                return None
+            self._out_of_budget = False
+            began_s, reached = time.monotonic(), False
             try:
+                await self.sessions.session(host)
+                reached = True
                 results = await self._prober.probe(host, list(names), silent)
             except ProbeError as error:
+                if not reached:
+                    await self.budget.give_back(*cost)
                 if error.of_the_host:
                     self.sessions.forget(host)
                 errors.append(error)
@@ -186,6 +192,15 @@ class LivenessMonitor:
         self.unreachable[region] = errors[-1].problem
         self.remedies[region] = errors[-1].remedy
         return None
+
+    def _cost(
+        self, region: str, host: str, names: Mapping[str, str], silent: Collection[str]
+    ) -> tuple[float, float]:
+        """Return USD and GB of the most that probes from a host send and are answered."""
+        gb = {name: self._prober.most_gb(host, name, silent=name in silent) for name in names}
+        each_usd = {name: self.usd_per_probe[region, dst] for name, dst in names.items()}
+        usd = sum(gb[name] / self.parameters.probe_gb * each_usd[name] for name in names)
+        return usd, sum(gb.values())
 
 
 def region_pairs(fleet: Fleet, pairs: Collection[tuple[str, str]]) -> list[Pair]:

@@ -19,7 +19,7 @@ from relayd.store.events import Events
 from relayd.store.links.states import LinkStates
 from relayd.times import utc_date, utc_text
 from relayd.watch.budget import LivenessBudget
-from relayd.watch.campaigns import CampaignScheduler
+from relayd.watch.campaigns import CampaignScheduler, settle_killed
 from relayd.watch.links import WatchedLinks
 from relayd.watch.liveness import LivenessMonitor, period_s, region_pairs
 from relayd.watch.notifier import Notifier
@@ -28,8 +28,9 @@ from relayd.watch.storage import StoreProblem, StoreThread
 from relayd.watch.upkeep import Upkeep
 
 UPKEEP_S = 5.0
-BLOCK_S = 300.0
-"""Liveness probes of this long are paid for in advance."""
+BLOCK_S = 15.0
+"""Liveness probes of this long are paid for in advance. A kill leaves that much spent: the store
+does not know which of them were sent."""
 LIVENESS_SHARE = 0.5
 """Of the daily budget that liveness probes may take; beyond that they are sent less often."""
 USUAL_FAR_MS = 300.0
@@ -69,6 +70,7 @@ class ActiveProber:
         made = cls(storage, sessions, catalogue, options, store_problem, on_note)
         kept = await storage.do(lambda store: LinkStates(store.database).kept())
         made.links.resume(kept, time.time())
+        await storage.do(lambda store: settle_killed(store, utc_date(time.time())))
         await made.upkeep.begin()
         if made.notifier:
             await made.notifier.begin()

@@ -10,9 +10,11 @@ from typing import TypeVar
 
 from planner.model.errors import StoreError
 from relayd.store import Location, Store, open_store
-from relayd.store.leader_lock import LeaderLock
+from relayd.store.leases import Lease
 
 T = TypeVar("T")
+STATEMENT_TIMEOUT_S = 15.0
+"""For a statement on a server; what takes long is done on connections of its own."""
 
 
 @dataclass
@@ -52,7 +54,7 @@ class StoreThread:
         self.db = db
         self._pool = ThreadPoolExecutor(1, "relayd-watch-store")
         self._store: Store | None = None
-        self._lock: LeaderLock | None = None
+        self._lease: Lease | None = None
 
     async def __aenter__(self) -> StoreThread:
         return self
@@ -73,10 +75,14 @@ class StoreThread:
         """
         return await self._in_thread(lambda: use(self._opened()))
 
-    async def acquire_lead(self) -> bool:
-        """Acquire the prober's leader lock if it is free; return whether it is held here now.
+    @property
+    def lease(self) -> Lease:
+        """The prober's lease, which was acquired; what is written elsewhere needs it, too."""
+        assert self._lease is not None
+        return self._lease
 
-        Ask again now and then: on a server, the lock is lost with the session that holds it.
+    async def acquire_lease(self) -> bool:
+        """Acquire the prober's lease if it is free; return whether it is held here now.
 
         Raises
         ------
@@ -85,9 +91,13 @@ class StoreThread:
         """
 
         def acquire() -> bool:
-            if self._lock is None:
-                self._lock = self._opened().database.leader_lock("prober")
-            return self._lock.acquire()
+            store = self._opened()
+            if self._lease is None:
+                self._lease = store.new_lease("prober")
+            if not self._lease.acquire():
+                return False
+            store.lease = self._lease
+            return True
 
         return await self._in_thread(acquire)
 
@@ -98,11 +108,13 @@ class StoreThread:
 
     def _opened(self) -> Store:
         if self._store is None:
-            self._store = open_store(self.db, mode="create")
+            self._store = open_store(
+                self.db, mode="create", statement_timeout_s=STATEMENT_TIMEOUT_S
+            )
         return self._store
 
     def _close(self) -> None:
-        if self._lock is not None:
-            self._lock.release()
+        if self._lease is not None:
+            self._lease.release()
         if self._store is not None:
             self._store.close()

@@ -12,7 +12,7 @@ from planner.model.catalogue import Catalogue
 from planner.model.link_states import Pair
 from planner.model.network import Network
 from probes.estimation.current_samples import LinkShift
-from probes.samples import Metric
+from probes.samples import OWN, Metric
 from relayd.snapshots.building import make_snapshot
 from relayd.sources.stored import StoreSource
 from relayd.store import Store, open_store
@@ -117,7 +117,7 @@ class Upkeep:
         since_s, self._measured_since_s = self._measured_since_s, now_s
         pairs = list(self.links.healths)
         # A probe is stored some time after it began.
-        found = await self.storage.do(lambda store: _throughput(store, pairs, since_s - 600.0))
+        found = await self.storage.do(lambda store: new_throughput(store, pairs, since_s - 600.0))
         self.links.measured(found)
 
     async def _expect_latest(self) -> None:
@@ -143,6 +143,7 @@ class Upkeep:
     def _new_snapshot(self) -> None:
         shifts: list[LinkShift] = []
         with open_store(self.storage.db, mode="write") as store:
+            store.lease = self.storage.lease
             snapshot = make_snapshot(store, self.catalogue, on_shift=shifts.append)
             with store.database.transaction():
                 events, known = Events(store.database), LevelShifts(store.database)
@@ -161,6 +162,7 @@ class Upkeep:
 
     def _compact(self) -> None:
         with open_store(self.storage.db, mode="write") as store:
+            store.lease = self.storage.lease
             done = compact(store, self.options.retain_s)
             with store.database.transaction():
                 Metadata(store.database).set(COMPACTED, time.time())
@@ -180,25 +182,34 @@ def _detail(shift: LinkShift) -> dict[str, object]:
     }
 
 
-def _throughput(store: Store, pairs: list[Pair], since_s: float) -> list[StoredSample]:
-    """Return the throughput samples of pairs since a time, the oldest first."""
+def new_throughput(store: Store, pairs: list[Pair], since_s: float) -> list[StoredSample]:
+    """Return the throughput samples of pairs since a time, the oldest first.
+
+    Those of the own prober, or of a link's only source: what somebody else reports of a link that
+    the prober measures does not degrade it.
+    """
     database = store.database
     regions = dict(database.rows("SELECT name, id FROM regions"))
     metrics = dict(database.rows("SELECT name, id FROM metrics"))
-    found = []
+    new: dict[tuple[str, str, Metric], list[StoredSample]] = {}
     for src, dst in pairs:
         for metric in THROUGHPUT:
             key = (regions.get(src), regions.get(dst), metrics.get(metric))
-            if None in key:
-                continue
-            if database.row(
+            if None not in key and database.row(
                 "SELECT 1 FROM samples WHERE src_id = ? AND dst_id = ? AND metric_id = ? "
                 "AND measured_at_s >= ? LIMIT 1",
                 (*key, since_s),
             ):
-                found += [
-                    stored
-                    for stored in store.samples.history(src, dst, metric)
-                    if stored.sample.measured_at_s >= since_s
-                ]
+                new[src, dst, metric] = store.samples.history(src, dst, metric, since_s=since_s)
+    if not new:
+        return []
+    # After the samples: others may send some at any time, and theirs would have no batch here.
+    batches = store.samples.batch_sources()
+    found: list[StoredSample] = []
+    for series, samples in new.items():
+        sources = store.samples.sources(*series)
+        if OWN in sources:
+            found += [one for one in samples if batches[one.batch_id].source == OWN]
+        elif len(sources) == 1:
+            found += samples
     return sorted(found, key=lambda stored: stored.sample.measured_at_s)

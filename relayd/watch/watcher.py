@@ -15,12 +15,13 @@ from probes.fleet.login import Timeouts
 from probes.fleet.sessions import Sessions
 from relayd.store import Location
 from relayd.store.campaigns.log import Campaigns
+from relayd.store.leases import CHECK_EVERY_S, Lease
 from relayd.watch.prober import STORE_RETRY_S, ActiveProber
 from relayd.watch.settings import WatchOptions
 from relayd.watch.storage import StoreProblem, StoreThread
 
-STANDBY_S = 3.0
-"""Between two attempts to acquire the leader lock, or checks that it is still held."""
+STANDBY_S = 1.0
+"""Between two attempts to acquire the lease."""
 
 
 @dataclass
@@ -69,7 +70,7 @@ class Watcher:
             try:
                 while not stop.is_set():
                     try:
-                        if await self._acquire_lead(storage, stop):
+                        if await self._acquire_lease(storage, stop):
                             await self._probe(storage, stop)
                     except StoreError as error:  # a database that restarts is only a pause
                         self._role = "standby"
@@ -88,11 +89,11 @@ class Watcher:
         }
         return found if self._prober is None else found | self._prober.status()
 
-    async def _acquire_lead(self, storage: StoreThread, stop: asyncio.Event) -> bool:
+    async def _acquire_lease(self, storage: StoreThread, stop: asyncio.Event) -> bool:
         """Wait until no other watcher or campaign is on this store; False if stopped before."""
         is_noted = False
         while not stop.is_set():
-            acquired = await storage.acquire_lead()
+            acquired = await storage.acquire_lease()
             self._store_problem.clear()
             if acquired:
                 return True
@@ -102,33 +103,26 @@ class Watcher:
             await _wait(stop, STANDBY_S)
         return False
 
-    async def _until_lead_is_lost(self, storage: StoreThread) -> None:
-        """Return when another process holds the leader lock.
-
-        The lock is lost with its session, when the server is restarted or the session is ended.
-        While the server is away nobody else can acquire it, and what is sent is only liveness
-        probes that are paid for: no reason to forget the state of the links.
-        """
-        while True:
-            await asyncio.sleep(STANDBY_S)
-            try:
-                if not await storage.acquire_lead():
-                    self.on_note("Another process has become the prober for this store.")
-                    return
-            except StoreError as error:
-                self._store_problem.note(error)
+    async def _until_lease_runs_out(self, lease: Lease) -> None:
+        """Return when the lease can't be renewed in time, or another process has it."""
+        while lease.is_held:
+            await asyncio.sleep(CHECK_EVERY_S)
+        self._role = "standby"
+        self.on_note("The lease on probing for this store could not be renewed: standing by.")
 
     async def _probe(self, storage: StoreThread, stop: asyncio.Event) -> None:
         owner = await storage.do(lambda store: Campaigns(store).controller)
         # An owner of its own: what a campaign of this store runs on a host is not ours to end.
         timeouts = Timeouts(connect_s=min(10.0, max(3.0, self.options.interval_s)))
-        async with Sessions(self.fleet, f"{owner}-watch", timeouts=timeouts) as sessions:
+        async with Sessions(
+            self.fleet, f"{owner}-watch", timeouts=timeouts, permit=storage.lease.check
+        ) as sessions:
             prober = await ActiveProber.prepare(
                 storage, sessions, self.catalogue, self.options, self._store_problem, self.on_note
             )
             # The role is shown once the prober can say which hosts it can't reach.
             self._prober, self._role = prober, "prober"
-            await prober.run(stop.wait(), self._until_lead_is_lost(storage))
+            await prober.run(stop.wait(), self._until_lease_runs_out(storage.lease))
 
 
 async def _wait(stop: asyncio.Event, timeout_s: float) -> None:

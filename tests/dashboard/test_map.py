@@ -12,7 +12,7 @@ import pytest
 
 from tests.dashboard.browser import Watched, watched
 from tests.dashboard.conftest import QUICK
-from tests.http.running import ROOT, Served, served
+from tests.http.running import ROOT, Served, eventually, served
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -106,7 +106,8 @@ def test_arcs_are_the_links_of_the_source(page: Watched, grid: Served) -> None:
     shown.get_by_label("Theme").select_option("dark")
     shown.locator(f"{ARCS}:not([stroke='{stroke}'])").first.wait_for(state="attached")
     shown.set_viewport_size({"width": 700, "height": 900})
-    shown.wait_for_function("document.querySelector('#map svg').clientWidth < 700")
+    drawn = shown.locator("#map svg")
+    eventually(lambda: drawn.evaluate("svg => svg.clientWidth") < 700)
     assert shown.locator(ARCS).count() == len(links)
 
 

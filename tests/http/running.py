@@ -187,10 +187,12 @@ def run(*words: str, db: Path | str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def eventually(found: Any, timeout_s: float = TIMEOUT_S) -> Any:
-    """Return what a function finds as soon as it is something."""
+def eventually(
+    found: Any, timeout_s: float = TIMEOUT_S, *, otherwise: Any = lambda: "it did not happen"
+) -> Any:
+    """Return what a function finds as soon as it is something, or fail and say something else."""
     deadline_s = time.monotonic() + timeout_s
     while not (value := found()):
-        assert time.monotonic() < deadline_s, "it did not happen"
+        assert time.monotonic() < deadline_s, otherwise()
         time.sleep(0.05)
     return value

@@ -48,7 +48,7 @@ def test_a_campaign_is_started_seen_and_told(store: Path, fleet: Path) -> None:
         assert ended["probes"]["done"] == 0
         assert ended["probes"]["failed"] > 0
         assert ended["finished_at_s"] is None  # there is something left to do
-        assert ended["usd"] == 0
+        assert ended["usd"] == 0  # nobody could log in, so nothing was sent
         shown = service.get(f"/v1/campaigns/{number}").json
         (stage,) = shown["stages"]
         assert (stage["stage"], stage["failed"]) == ("rtt", ended["probes"]["failed"])
@@ -68,6 +68,11 @@ def test_a_campaign_is_started_seen_and_told(store: Path, fleet: Path) -> None:
         assert {event["subject"] for event in told} == {str(number)}
         again = service.ask("POST", "/v1/campaigns", {**ASKED, "resume": True})
         assert (again.status, again.json["campaign"]["id"]) == (202, number)
+        # Who started them is kept in the store, too.
+        kept = json.loads(run("store", "changes", "--json", db=store).stdout)["changes"]
+        assert [(each["action"], each["subject"], each["address"]) for each in kept] == [
+            ("POST /v1/campaigns", f"/v1/campaigns/{number}", "127.0.0.1")
+        ] * 2
 
 
 def test_a_campaign_of_another_process_is_seen_to_run(store: Path) -> None:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import resource
 import socket
+import struct
+import time
 from pathlib import Path
 
 import pytest
 
 from relayd.http.middleware.logs import Log
 from relayd.http.server.connections import Connections
-from tests.http.running import served
+from tests.http.running import Served, served
 
 
 class Connection:
@@ -49,6 +52,33 @@ def test_more_idle_connections_than_files_leave_health_checks_and_the_log_alone(
     assert closed[0]["why"] == "idle"
     assert 500 < closed[0]["most"] < 1024
     assert service.log.stat().st_size < 20_000
+
+
+def test_clients_that_reset_their_connections_leave_no_traceback(service: Served) -> None:
+    before = len(service.log.read_text())
+    paths = ("/", "/assets/shared/api.js", "/map", "/v1/events", "/v1/graph", "/openapi.json")
+    for pause_s in (0.0, 0.002, 0.01):
+        for path in paths * 5:
+            connection = socket.create_connection((service.host, service.port), 20)
+            # Closing sends RST in place of FIN: what is on the way to the client is refused.
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            connection.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+            time.sleep(pause_s)
+            connection.close()
+
+    def in_flight() -> str:
+        (line,) = re.findall(
+            r"^relayd_http_in_flight .*", service.get("/metrics").content.decode(), re.MULTILINE
+        )
+        return str(line)
+
+    deadline_s = time.monotonic() + 30
+    while in_flight() != "relayd_http_in_flight 1.0":  # that of the metrics
+        assert time.monotonic() < deadline_s
+        time.sleep(0.1)
+    said = service.log.read_text()[before:]
+    assert "Traceback" not in said
+    assert '"fault"' not in said
 
 
 def test_the_longest_idle_goes_first_and_health_checks_have_connections_of_their_own() -> None:

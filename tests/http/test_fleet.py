@@ -72,7 +72,7 @@ def snapshot_then(db: Path, ago_s: float) -> str:
     with open_store(db, mode="write") as store:
         through = store.samples.last_id()
         estimator = Estimator(catalogue)
-        add_current(estimator, store.samples.samples_for_estimates(through=through))
+        add_current(estimator, store.samples.reported(through=through))
         network = estimator.network(Snapshot("", "", ""))
         row = SnapshotRow(
             f"then-{ago_s:.0f}",

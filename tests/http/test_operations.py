@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import http.client
 import json
+import re
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import threading
 import time
 import tomllib
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+import relayd
+from relayd.client.blocking import RemoteWan
+from relayd.client.errors import ServiceError
+from relayd.sources.mirror import MirroredWan
 from tests.http.running import ROOT, Served, eventually, run, served
 
 PLAN = "/v1/plans?src=us-east&dst=sa"
@@ -64,6 +72,31 @@ def test_systemd_finds_nothing_wrong_with_the_units(unit: str) -> None:
         text=True,
     )
     assert unit not in done.stderr, done.stderr  # other units are not ours
+
+
+def test_container_and_unit_start_with_secure_settings(tmp_path: Path) -> None:
+    configs = ROOT / "configs"
+    for name in ("relayd.service", "relayd-watch.service"):
+        lines = (configs / name).read_text().splitlines()
+        assert {"NoNewPrivileges=yes", "CapabilityBoundingSet=", "UMask=0077"} <= set(lines)
+    # The unit checks before it starts, and its example of settings passes.
+    unit = (configs / "relayd.service").read_text()
+    before, start = re.findall(r"^Exec\w+=/usr/bin/env relayd (.*)$", unit, re.MULTILINE)
+    assert before.replace(" --check", "") == start
+    db = tmp_path / "new.db"
+    words = start.replace("/etc/relayd/service.toml", str(configs / "service.example.toml"))
+    checked = run(*words.split(), "--check", db=db)
+    assert checked.returncode == 0, checked.stderr
+    assert "no_auth = false" in checked.stdout
+    assert 'host = "127.0.0.1"' in checked.stdout
+    # The container listens for others, so it wants a token first.
+    container = (configs / "Containerfile").read_text()
+    command = json.loads(container.split("\nCMD ")[-1])
+    assert "\nUSER relayd\n" in container
+    refused = run(*command, "--check", db=db)
+    assert (refused.returncode, "has no token" in refused.stderr) == (2, True)
+    assert run("token", "create", "ops", "--scope", "admin", db=db).returncode == 0
+    assert run(*command, "--check", db=db).returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -142,13 +175,17 @@ def test_metrics_count_by_route_template(store: Path) -> None:
         for path in (PLAN, PLAN, "/v1/links/us-east/sa", "/made/up", "/made/up/too"):
             service.get(path)
         text = service.get("/metrics").content.decode()
-    assert (
-        'relayd_http_request_seconds_count{method="GET",route="/v1/plans",status="200"} 2.0' in text
-    )
+    labels = 'method="GET",route="/v1/plans",status="200"'
+    assert f"relayd_http_request_duration_seconds_count{{{labels}}} 2.0" in text
     assert 'route="/v1/links/{src}/{dst}"' in text
     assert 'relayd_plans_total{from="cache"} 1.0' in text
     assert "made" not in text
-    for name in ("snapshot_age_seconds", "plan_cache_bytes", "worker_queue", "planning_seconds"):
+    for name in (
+        "snapshot_age_seconds",
+        "plan_cache_bytes",
+        "worker_queue",
+        "planning_duration_seconds",
+    ):
         assert f"relayd_{name}" in text
 
 
@@ -229,46 +266,44 @@ def test_pages_of_other_origins_may_ask_only_where_allowed(store: Path) -> None:
         assert "Access-Control-Allow-Methods" not in refused.headers
 
 
-def test_tls(store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import http.client
-    import ssl
-
-    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
-    subprocess.run(
-        [
-            "openssl",
-            "req",
-            "-x509",
-            "-newkey",
-            "rsa:2048",
-            "-nodes",
-            "-days",
-            "1",
-            "-subj",
-            "/CN=localhost",
-            "-addext",
-            "subjectAltName=IP:127.0.0.1",
-            "-keyout",
-            str(key),
-            "-out",
-            str(cert),
-        ],
-        check=True,
-        capture_output=True,
-    )
+def test_tls_with_an_authority_of_ones_own(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As docs/service.md says, word for word."""
+    page = (ROOT / "docs" / "service.md").read_text().split("## A private authority")[1]
+    block = page.split("```sh\n")[1].split("```")[0].split("relayd serve")[0]
+    subprocess.run(["sh", "-ec", block], cwd=tmp_path, check=True, capture_output=True)
+    cert, key, ca = (tmp_path / f"{name}.pem" for name in ("cert", "key", "ca"))
     with served(store, "--tls-cert", str(cert), "--tls-key", str(key)) as service:
         assert service.url.startswith("https://")
-        context = ssl.create_default_context(cafile=str(cert))
+        context = ssl.create_default_context(cafile=str(ca))
         connection = http.client.HTTPSConnection(service.host, service.port, context=context)
         connection.request("GET", PLAN)
         response = connection.getresponse()
         assert json.loads(response.read())["verdict"]
         assert "max-age" in response.headers["Strict-Transport-Security"]
         connection.close()
-        # One's own authority is trusted where OpenSSL is told so, and nowhere else.
-        assert "certificate verify failed" in run("regions", "br", db=service.url).stderr
-        monkeypatch.setenv("SSL_CERT_FILE", str(cert))
+        # The authority is trusted by those who name it, and by nobody else.
+        refused = run("regions", "br", db=service.url)
+        assert "certificate verify failed" in refused.stderr
+        assert "--ca" in refused.stderr
+        assert run("regions", "br", "--ca", str(ca), db=service.url).returncode == 0
+        for kind in (RemoteWan, MirroredWan):
+            with pytest.raises(ServiceError, match="certificate verify failed"):
+                kind(service.url, attempts=1).plan("us-east", "sa")
+            with closing(kind(service.url, ca=ca)) as wan:
+                assert wan.plan("us-east", "sa").verdict
+        assert relayd.open(service.url, ca=ca, mirror=True).plan("us-east", "sa").verdict
+        monkeypatch.setenv("RELAYD_CA", str(ca))
         assert run("regions", "br", db=service.url).returncode == 0
+    for wrong, said in (
+        (("--ca", str(key)), "can't be used"),
+        (("--ca", str(tmp_path / "none")), "No such file"),
+    ):
+        done = run("regions", *wrong, db="https://127.0.0.1:9")
+        assert (done.returncode, said in done.stderr) == (2, True), done.stderr
+    assert "with TLS" in run("regions", "--ca", str(ca), db="http://127.0.0.1:9").stderr
+    assert "names none" in run("regions", "--ca", str(ca), db=store).stderr
 
 
 def test_many_callers_at_once_get_their_own_answers(service: Served) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -13,7 +16,9 @@ from relayd.http.middleware.json_documents import MOST_DEPTH, read_json
 from relayd.http.middleware.rate_limits import MOST_CALLERS, RateLimits
 from relayd.http.responses.cursors import cursor, position
 from relayd.http.responses.problems import ProblemError
+from relayd.http.server import store_access
 from relayd.http.server.plan_cache import PlanCache
+from relayd.store import Store
 
 VALUES = st.recursive(
     st.none()
@@ -124,3 +129,37 @@ def test_what_is_no_cursor_is_refused(text: str) -> None:
         return
     assert found is not None
     assert cursor(*found)
+
+
+def test_a_store_that_does_not_answer_keeps_nobody_waiting_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    goes_on, begun = threading.Event(), threading.Event()
+    written: list[str] = []
+
+    def hang(_: Store) -> None:
+        begun.set()
+        goes_on.wait()
+        written.append("begun before")
+
+    async def story() -> None:
+        store = store_access.StoreAccess(tmp_path / "relayd.db")
+        assert (store.free_bytes() or 0) > 0
+        assert await store.write(lambda found: found.snapshots.latest()) is None
+        monkeypatch.setattr(store_access, "LIMIT_S", 0.3)
+        hanging = asyncio.create_task(store.write(hang))
+        await asyncio.to_thread(begun.wait)
+        for waiting in (store.write(lambda _: written.append("left out")), hanging):
+            with pytest.raises(ProblemError) as refused:
+                await waiting
+            assert refused.value.status == 503
+        assert 0.3 <= store.silent_s() < 60
+        assert await store.answers(60)
+        goes_on.set()
+        monkeypatch.setattr(store_access, "LIMIT_S", 60.0)
+        await store.write(lambda _: written.append("later"))
+        assert store.silent_s() == 0
+        await store.close()
+
+    asyncio.run(story())
+    assert written == ["begun before", "later"]

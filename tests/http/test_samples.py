@@ -91,6 +91,23 @@ def test_each_sample_is_kept_once_and_wrong_ones_are_told(store: Path) -> None:
     assert sorted(stored(store)) == [100.0, 114.25, 115.5]
 
 
+def test_thousands_of_invented_regions_keep_no_snapshot_from_being_made(store: Path) -> None:
+    """One body of over 400 KiB, which was accepted once, after which no snapshot came."""
+    quick = {"RELAYD_SERVE_REFRESH_S": "0.1", "RELAYD_SERVE_SNAPSHOT_EVERY_S": "0.1"}
+    flood = [{**SAMPLE, "src": f"aws:invented-{n}", "dst": f"gcp:made-up-{n}"} for n in range(2000)]
+    body = json.dumps({"samples": flood}).encode().ljust(421 * 1024)
+    with served(store, environment=quick) as service:
+        told = service.ask("POST", "/v1/samples", body)
+        assert (told.status, len(told.json["rejections"])) == (422, 100)
+        before = service.get("/v1/snapshots").json["snapshots"][0]["id"]
+        assert service.ask("POST", "/v1/samples", {"samples": [SAMPLE]}).json["accepted"] == 1
+        eventually(lambda: service.get("/v1/snapshots").json["snapshots"][0]["id"] != before)
+        ready = service.get("/readyz").json
+        assert (ready["status"], ready["warnings"]) == ("ready", [])
+        regions = {region["id"] for region in service.get("/v1/regions").json["regions"]}
+        assert not any("invented" in region for region in regions)
+
+
 def test_a_stream_is_read_line_by_line(store: Path) -> None:
     with served(store) as service:
         many = [{**SAMPLE, "value": 100 + n / 64} for n in range(1, 3000)]
@@ -139,13 +156,26 @@ def test_what_no_measurement_can_show_changes_nothing_and_is_told(store: Path) -
     assert secret not in listed
 
 
-def test_a_store_takes_so_many_ways_to_measure(store: Path) -> None:
-    with served(store, environment={"RELAYD_SERVE_MAX_SETUPS": "3"}) as service:
+def test_a_store_takes_so_many_ways_to_measure_and_so_many_series_of_a_token(store: Path) -> None:
+    limits = {"RELAYD_SERVE_MAX_SETUPS": "3", "RELAYD_SERVE_MAX_SERIES": "2"}
+    with served(store, environment=limits) as service:
         many = [{**SAMPLE, "value": 100 + n / 8, "tool": f"made up {n}"} for n in range(9)]
         answer = service.ask("POST", "/v1/samples", lines(*many), LINES)
         assert (answer.status, answer.json["kind"]) == (422, "input")
         assert "than the 3 that" in answer.json["detail"]
-    assert stored(store) == [100.0]
+        kinds = [{**SAMPLE, "address": kind} for kind in ("public", "private")]
+        known = service.ask("POST", "/v1/samples", lines(*kinds), LINES)
+        assert known.json["accepted"] == 2
+        back = {**SAMPLE, "src": SAMPLE["dst"], "dst": SAMPLE["src"]}
+        answer = service.ask("POST", "/v1/samples", lines(back, *kinds), LINES)
+        assert (answer.status, answer.json["field"]) == (422, "series")
+        assert "3, more than the 2 that" in answer.json["detail"]
+        assert "`max_series`" in answer.json["remedy"]
+        again = {**kinds[0], "value": 115.0}
+        assert service.ask("POST", "/v1/samples", lines(again), LINES).json["accepted"] == 1
+        counted = service.get("/metrics").content.decode()
+        assert 'relayd_samples_ingested_total{result="over_limit"} 12.0' in counted
+    assert sorted(stored(store)) == [100.0, SAMPLE["value"], SAMPLE["value"], 115.0]
 
 
 def test_a_stream_may_only_be_so_long(store: Path) -> None:

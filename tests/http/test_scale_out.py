@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from tests.http.running import Answer, Served, eventually, served
 from tests.http.test_samples import LINES, SAMPLE, lines
 from tests.http.test_watch import FLEET, LINK, keep, planned
 from tests.postgresql import PostgresqlServer, running_server
+from tests.stopping import everyone, stopped
 
 SETTINGS = {
     "RELAYD_SERVE_REFRESH_S": "0.2",
@@ -152,11 +154,16 @@ def test_replicas_outlive_a_database_that_restarts_and_one_of_them_that_is_kille
                 eventually(lambda kind=kind, count=count: load.seen(kind, 200, count))
             return bool(eventually(lambda: load.replica.get("/readyz").status == 200))
 
-        def one_probes() -> bool:
-            return sorted(map(str, map(_role, replicas))) == ["prober", "standby"]
+        def one_probes() -> None:
+            eventually(
+                lambda: sorted(map(str, map(_role, replicas))) == ["prober", "standby"],
+                otherwise=lambda: [
+                    line for one in replicas for line in one.lines() if line["event"] == "watch"
+                ],
+            )
 
         assert all(map(goes_on, loads))
-        eventually(one_probes)
+        one_probes()
         # The server is away until everybody has met that, then it is back.
         server.stop("immediate")
         for load in loads:
@@ -168,7 +175,7 @@ def test_replicas_outlive_a_database_that_restarts_and_one_of_them_that_is_kille
         # As an administrator does it, in the middle of whatever is being written.
         server.restart("immediate")
         assert all(map(goes_on, loads))
-        eventually(one_probes)
+        one_probes()
         # The prober dies; the other neither stumbles nor waits long to take over.
         dying, staying = sorted(loads, key=lambda load: _role(load.replica) != "prober")
         before = {kind: len(statuses) for kind, statuses in staying.answers.items()}
@@ -205,4 +212,12 @@ def test_a_link_is_not_down_for_ever_while_the_database_is_away(
         eventually(lambda: planned(service) == before)
         assert service.get("/readyz").status == 503
         server.start()
+        eventually(lambda: service.get("/readyz").status == 200)
+        # One that hangs is told from one that answers, and nobody waits for it for ever.
+        with stopped(*everyone(server)):
+            assert service.get("/readyz").status == 503
+            assert planned(service) == before
+            metrics = service.get("/metrics").content.decode()
+            (silent,) = re.findall(r"^relayd_store_silent_seconds (\S+)", metrics, re.MULTILINE)
+            assert float(silent) > 3
         eventually(lambda: service.get("/readyz").status == 200)

@@ -286,10 +286,10 @@ def test_all_surfaces_raise_one_error(surfaces: Surfaces, wrong: str) -> None:
         assert problem.field is not None
         assert problem.field.split()[0] == field
     assert "--" not in problem.text
-    said = _without_value(f"relayd: {worded(error, question.request)}\n")  # type: ignore[arg-type]
+    said = _without_value(worded(error, question.request))  # type: ignore[arg-type]
     for surface, outcome in outcomes.items():
         if isinstance(outcome, Said):
-            assert _without_value(outcome) == said, surface
+            assert _without_value(json.loads(outcome)["error"]["detail"]) == said, surface
         else:
             assert problem_of(outcome) == problem, surface
 

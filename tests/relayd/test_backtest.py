@@ -26,7 +26,7 @@ from planner.transfer.request import TransferRequest
 from probes.estimation import Estimator
 from probes.estimation.coverage import Coverage
 from probes.estimation.current_samples import add_current
-from probes.samples import Sample
+from probes.samples import Reported, Sample
 from relayd.__main__ import main
 from relayd.backtesting import engine
 from relayd.backtesting.request import BacktestObjective
@@ -112,7 +112,7 @@ def steps(samples: list[Sample]) -> Iterator[Step]:
     for hour in range(HOURS - REPLAYED, HOURS):
         begin_s = START_S + hour * HOUR_S
         estimator = Estimator(catalogue())
-        add_current(estimator, (s for s in ordered if s.measured_at_s < begin_s))
+        add_current(estimator, (Reported(s) for s in ordered if s.measured_at_s < begin_s))
         believed = estimator.network(Snapshot("", "", "")).with_(aged_to_s=begin_s)
         now = [s for s in ordered if begin_s <= s.measured_at_s < begin_s + HOUR_S]
         rtt_ms = {(link.src, link.dst): link.rtt_ms.expected for link in believed}
@@ -251,6 +251,7 @@ def planted(db: Path, **rates: float) -> Path:
     return stored(db, samples)
 
 
+@pytest.mark.thorough
 def test_what_never_changes_is_followed_without_regret(tmp_path: Path) -> None:
     db = planted(tmp_path / "steady.db", direct=500.0, link=4000.0)
     found = relayd.backtest(db, objective="time", pairs=["azure>aws"])
@@ -321,6 +322,7 @@ def test_a_path_that_fails_counts_as_nothing_got(tmp_path: Path) -> None:
     assert total.of("relayd").switches == 1
 
 
+@pytest.mark.thorough
 def test_switches_across_parts_are_counted(tmp_path: Path) -> None:
     """Three weeks are three parts; the link that is fast alternates by the week."""
     samples = []
@@ -390,6 +392,7 @@ def test_single_flows_are_replayed_from_single_flows(tmp_path: Path) -> None:
     assert found.total.of("relayd").throughput_gbps == pytest.approx(0.48)
 
 
+@pytest.mark.thorough
 def test_the_text_names_what_it_rests_on(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

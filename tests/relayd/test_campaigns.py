@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -22,11 +23,13 @@ from planner.model.errors import InputError, StoreError
 from probes.campaign.budget import Ledger
 from probes.campaign.costing import Meter
 from probes.campaign.engine import Engine
+from probes.campaign.findings import Findings
 from probes.campaign.limits import CampaignLimits
 from probes.campaign.method import Method
 from probes.campaign.probing import Prober
 from probes.campaign.state import Probe, ProbeOutcome, task_from_json, task_to_json
 from probes.campaign.tasks import Phase, ProbeTask
+from probes.fleet.failures import ProbeError
 from probes.fleet.hosts import Fleet
 from probes.fleet.login import Timeouts
 from probes.fleet.sessions import Sessions
@@ -35,6 +38,7 @@ from relayd.catalogue.loading import load_catalogue
 from relayd.store import Store, open_store
 from relayd.store.campaigns.details import failures, last_event, stages
 from relayd.store.campaigns.log import Campaigns
+from relayd.store.campaigns.spending import Spending
 from relayd.store.events import Events
 from tests.probes.fleet.machines import Machine, machines, need, owner
 from tests.relayd.store.engines import PostgresqlSpot, Spot
@@ -93,6 +97,26 @@ def test_a_campaign_is_found_again_with_what_is_left(store: Store, spot: Spot) -
         found.finish()
     assert campaigns.unfinished() is None
     assert list(store.samples.samples_for_estimates()) == [_SAMPLE]
+
+
+def test_what_was_running_at_a_kill_is_spent_at_its_worst_and_once(
+    store: Store, spot: Spot
+) -> None:
+    campaign = Campaigns(store).begin({})
+    reported, lost = campaign.plan("aggregate 1", [_CAPS, _CAPS])
+    campaign.reserve([(reported, 4.0, 2.0), (lost, 1.0, 0.5)])
+    campaign.record([ProbeOutcome(reported, sent_gb=1.0, usd=0.5)])
+    for _ in range(2):  # killed twice in the same probe
+        with open_store(spot.where, mode="write") as again:
+            resumed = Campaigns(again).unfinished()
+            assert resumed
+            before = resumed.spent()
+            resumed.charge_lost()
+            assert resumed.spent() == before
+            resumed.reserve([(lost, 1.0, 0.5)])
+    assert campaign.spent() == (4.0, 2.0)
+    campaign.record([ProbeOutcome(lost, sent_gb=0.25, usd=0.125)])
+    assert campaign.spent() == (3.25, 1.625)
 
 
 def test_samples_and_their_probe_are_kept_together_or_not_at_all(store: Store, spot: Spot) -> None:
@@ -155,6 +179,21 @@ def test_one_campaign_at_a_time_also_after_a_kill(store: Store, spot: Spot) -> N
         os.kill(other.pid, signal.SIGKILL)
     with Campaigns(store).alone():
         pass
+
+
+def test_replicas_never_reserve_the_same_money_of_a_day(store: Store, spot: Spot) -> None:
+    """Each of three has a connection of its own, and asks for a third more than there is."""
+
+    def reserve(_: int) -> int:
+        with open_store(spot.where, mode="write") as own:
+            spending = Spending(own.database)
+            asked = [spending.reserve("2026-01-01", "campaign", 0.15, 1.0) for _ in range(3)]
+            return sum(asked)
+
+    with ThreadPoolExecutor(3) as pool:
+        granted = sum(pool.map(reserve, range(3)))
+    assert granted == 6
+    assert Spending(store.database).committed_usd("2026-01-01") == pytest.approx(0.9)
 
 
 # ---- the engine, on real hosts -----------------------------------------------------------------
@@ -222,6 +261,7 @@ def test_a_dead_and_a_hanging_host_cost_only_their_own_probes(
         assert bool(outcome.problem) == (client in (dead, hanging))
         if outcome.problem:
             assert outcome.host == client
+            assert outcome.usd == outcome.sent_gb == 0.0
     assert {probe.status for probe in probes} == {"done", "failed"}
     assert len({(s.src, s.dst) for s in store.samples.samples_for_estimates()}) == 6
 
@@ -313,7 +353,35 @@ def test_a_budget_is_never_passed(
 
     done, left_out, usd = asyncio.run(main())
     assert (done, left_out) == (2, 4)
-    assert usd == pytest.approx(0.18)
+    assert usd == pytest.approx(2 * (1.07 * 0.09 + 0.03 * 0.12), rel=0.01)
+
+
+@pytest.mark.parametrize("spot", ["sqlite"], indirect=True)
+def test_a_probe_starts_once_the_store_has_what_it_may_send(
+    fleet: tuple[Fleet, dict[str, Machine]], store: Store, catalogue: Catalogue
+) -> None:
+    """So does one that fails and is tried again: what it has sent stays spent meanwhile."""
+    members, _ = fleet
+    campaign = Campaigns(store).begin({})
+    task = ProbeTask("aggregate", ((_REGIONS[0], _REGIONS[1]),), 4, 0.01, 80.0)  # 0.1 GB: $0.009
+    seen: list[float] = []
+
+    class Failing(Prober):
+        async def probe(self, task: ProbeTask, findings: Findings) -> None:
+            seen.append(campaign.spent()[0])
+            findings.sent.append((*task.pairs[0], 0.2))
+            raise ProbeError(task.pairs[0][0], "tool", "it broke")
+
+    async def main() -> None:
+        async with Sessions(members, owner("engine")) as sessions:
+            limits = CampaignLimits(budget_usd=1.0, jitter_s=0.0, backoff_s=0.01)
+            prober = Failing(sessions, lambda *_: 1.0)
+            engine = Engine(sessions, prober, campaign, Meter(catalogue), limits, seed=1)
+            await engine.run(campaign.plan("aggregate 1", [task]))
+
+    asyncio.run(main())
+    assert seen == pytest.approx([0.3, 0.5, 0.7])
+    assert campaign.spent()[0] == pytest.approx(0.6)
 
 
 @pytest.mark.parametrize("spot", ["sqlite"], indirect=True)

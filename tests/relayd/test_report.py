@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from planner.model.estimate import AddressKind
+from probes.analysis.series.steady import Interval
 from probes.campaign.findings import Findings, steady_sample
-from probes.importers.steady import Interval
 from probes.samples import Metric, Sample
 from probes.tools.interface import Result
 from relayd.__main__ import main
@@ -36,11 +36,15 @@ KEYS = [
     "heterogeneity",
     "relays",
     "stability",
+    "forecasts",
     "calibration",
     "transients",
+    "buckets",
+    "transfers",
     "directions",
     "addresses",
     "caps",
+    "sweeps",
     "latency",
     "packets",
     "fees",
@@ -58,7 +62,8 @@ def report(db: Path, *options: str) -> dict[str, Any]:
     output = db.with_suffix(".json")
     assert main(["report", "--db", str(db), "--output", str(output), *options]) == 0
     sections = json.loads(output.read_text())["sections"]
-    assert [section["key"] for section in sections] == KEYS
+    if "--section" not in options:
+        assert [section["key"] for section in sections] == KEYS
     return {section["key"]: section for section in sections}
 
 
@@ -106,6 +111,7 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return stored(tmp_path_factory.mktemp("report") / "planted.db", samples)
 
 
+@pytest.mark.thorough
 def test_planted_truths_are_found(planted: Path) -> None:
     found = report(planted)
     heterogeneity = found["heterogeneity"]["figures"]
@@ -123,9 +129,125 @@ def test_planted_truths_are_found(planted: Path) -> None:
     directions = found["directions"]["figures"]["aggregate_mbps"]
     assert directions["collapses"] == 1
     assert directions["median_ratio"] < 1.02
+    foretold = found["forecasts"]["figures"]
+    assert foretold["aggregate_mbps_forecast_6h"]["foretold"] == 55  # but the collapsed one
+    assert foretold["aggregate_mbps_forecast_6h"]["median_skill"] > 0.1
+    assert foretold["rtt_ms_forecast_6h"]["foretold"] <= 2
+    assert foretold["rtt_ms_autocorrelation"]["remember"] <= 8
     assert "10 %" in " ".join(found["heterogeneity"]["statements"])
     # The last day alone can't show a daily pattern.
     assert "aggregate_mbps_day" not in report(planted, "--since", "1d")["stability"]["figures"]
+
+
+def series(db: Path, capsys: pytest.CaptureFixture[str], *options: str) -> dict[str, Any]:
+    assert main(["series", "--db", str(db), "--json", *options]) == 0
+    sections = json.loads(capsys.readouterr().out)["sections"]
+    return {section["key"]: section for section in sections}
+
+
+def test_a_link_is_analysed_in_time(planted: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    link = ["--src", "aws:us-east-1", "--dst", "gcp:us-east1"]
+    found = series(planted, capsys, *link, "--horizon", "6h")
+    assert found["periods"]["figures"]["day"]["present"]
+    assert found["forecast"]["figures"]["forecast"]["useful"]
+    assert "no conclusion" in " ".join(found["periods"]["statements"])  # of two weeks
+    assert found["levels"]["figures"]["levels"] is None
+    collapsed = ["--src", "azure:eastus", "--dst", "aws:sa-east-1"]
+    ten_hours = series(planted, capsys, *collapsed)["levels"]
+    assert ten_hours["figures"]["shifts"][0]["after"] < 5
+    nothing = series(planted, capsys, *link, "--metric", "loss")
+    assert not nothing["occurrences"]["concluded"]
+    assert main(["series", "--db", str(planted), *link, "--metric", "rtt"]) == 0
+    assert "# rtt_ms of aws:us-east-1 > gcp:us-east1" in capsys.readouterr().out
+
+
+def test_rare_losses_are_not_lost_in_medians(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One minute in a hundred of one pair loses packets, and no minute of the other does."""
+    lossy = np.random.default_rng(4).random(3000) < 0.01
+    samples = [
+        Sample(src, "aws:sa-east-1", "loss_pct", float(value), START_S + 60.0 * k, "ping")
+        for src, values in (("gcp:us-east1", 5.0 * lossy), ("aws:us-east-1", 0.0 * lossy))
+        for k, value in enumerate(values)
+    ]
+    db = stored(tmp_path / "loss.db", samples)
+    found = report(db, "--section", "packets")["packets"]
+    counted = found["figures"]["loss_occurrences"]
+    assert (counted["lossy"], counted["pairs_without_loss"]) == (lossy.sum(), 1)
+    assert "1 of 2 pairs lost nothing in any sample" in " ".join(found["statements"])
+    link = ["--src", "gcp:us-east1", "--dst", "aws:sa-east-1", "--metric", "loss"]
+    of_link = series(db, capsys, *link)["occurrences"]["figures"]["loss"]
+    assert of_link["low"] < 0.01 < of_link["high"]
+
+
+def test_files_first_packets_and_rates_of_udp_are_analysed(tmp_path: Path) -> None:
+    generator = np.random.default_rng(7)
+    here, there = "aws:us-east-1", "gcp:us-east1"
+    lines = ["src,dst,measured_at_s,transfer_s,volume_mb"]
+    for k in range(40):
+        seconds = 10 * generator.normal(1, 0.02) * (2 if k % 10 == 0 else 1)
+        lines.append(f"{here},{there},{START_S + 360 * k},{seconds},105")
+    (tmp_path / "scp.csv").write_text("\n".join(lines) + "\n")
+    samples = []
+    for k in range(24):
+        rtt_ms = 20 * generator.normal(1, 0.01)
+        slow = json.dumps({"first_ms": rtt_ms + 4})
+        samples.append(Sample(here, there, "rtt_ms", rtt_ms, START_S + k, "ping", detail=slow))
+        sent = min(100.0 + 50 * k, 1000.0) * generator.normal(1, 0.005)
+        flat = sent if sent <= 600 else 600 if sent <= 850 else 600 - (sent - 850)
+        told = {
+            "offered_mbps": sent,
+            "asked_mbps": 100.0 + 50 * k,
+            "lower_bound": sent < 1.02 * flat,
+        }
+        at_s = START_S + 60.0 * k
+        udp = Sample(here, there, "udp_mbps", flat, at_s, "iperf3", 1, detail=json.dumps(told))
+        samples.append(udp)
+    db = stored(tmp_path / "methods.db", samples)
+    assert main(["import", "csv", str(tmp_path / "scp.csv"), "--db", str(db)]) == 0
+    found = report(db)
+    (files,) = found["transfers"]["figures"]["transfers"]
+    assert (files["transfers"], files["volume_gb"]) == (40, pytest.approx(0.105))
+    assert files["median_s"] == pytest.approx(10, rel=0.02)
+    assert files["percentile_95_over_median"] == pytest.approx(2, rel=0.1)
+    (sweep,) = found["sweeps"]["figures"]["sweeps"]
+    assert sweep["sender_cap_mbps"] == pytest.approx(1000, rel=0.02)
+    assert sweep["flattening_edge_mbps"] == pytest.approx(600, rel=0.03)
+    assert sweep["penalty_edge_mbps"] == pytest.approx(900, rel=0.05)
+    (capacity,) = found["sweeps"]["figures"]["capacity"]
+    assert capacity["mbps"] == pytest.approx(600, rel=0.03)
+    assert capacity["is_lower_bound"] is False
+    first = found["packets"]["figures"]["first_packets"]
+    assert first["slow"][0]["extra_ms"] == pytest.approx(4)
+
+
+def test_buckets_of_vms_are_read_from_their_tests(tmp_path: Path) -> None:
+    """5,000 Mbit/s for 25 GB, then 1,000, which also fill the bucket again."""
+    at_s, tokens_gb, samples = START_S, 20.0, []
+    for k, pause_s in enumerate([3600.0, 60.0, 80.0, 3600.0]):
+        full_s = round(2 * tokens_gb)
+        rates = np.random.default_rng(k).normal(1, 0.03, full_s + 30)
+        rates *= np.where(np.arange(rates.size) < full_s, 5000, 1000)
+        sample = Sample(
+            "aws:us-east-1",
+            REGIONS[k + 1],
+            "aggregate_mbps",
+            float(rates.mean()),
+            at_s,
+            "iperf3",
+            64,
+            src_vm="aws:t3.large",
+        )
+        intervals = tuple(Interval(1.0, rate) for rate in rates)
+        samples.append(steady_sample([Result((sample,), 0.0, intervals)], Findings()))
+        at_s += rates.size + pause_s
+        tokens_gb = min(20.0, pause_s / 8)
+    found = report(stored(tmp_path / "bursts.db", samples), "--section", "buckets")["buckets"]
+    (bucket,) = found["figures"]["buckets"]
+    assert (bucket["vm_type"], bucket["refilling"]) == ("aws:t3.large", "bucket")
+    assert bucket["depth_gb"] == pytest.approx(20, rel=0.1)
+    assert bucket["refill_mbps"] == pytest.approx(1000, rel=0.1)
 
 
 def test_private_and_public_addresses_are_told_apart(tmp_path: Path) -> None:
@@ -221,6 +343,7 @@ def test_slow_start_is_no_reason_to_relay(tmp_path: Path) -> None:
     assert seeming["relays"]["figures"]["many_connections"]["maximum"] > 1.2
 
 
+@pytest.mark.thorough
 def test_the_page_is_whole_in_itself(planted: Path, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     assert main(["report", "--db", str(planted), "--output", str(page)]) == 0
@@ -247,7 +370,9 @@ def test_wrong_options_are_told(
     assert main(["report", "--db", str(planted), "--since", "yesterday"]) == 2
     assert main(["report", "--db", str(tmp_path / "none.db")]) == 2
     assert main(["report", "--db", str(planted), "--output", str(tmp_path / "no" / "x.md")]) == 2
+    assert main(["report", "--db", str(planted), "--section", "caps", "--section", "x"]) == 2
     said = capsys.readouterr().err
+    assert "Sections are throughput" in said
     assert "--since" in said
     assert "does not exist" in said
     assert "--output" in said

@@ -25,6 +25,8 @@ from hypothesis import strategies as st
 
 import relayd
 from planner.model.errors import InputError
+from probes.campaign.state import ProbeOutcome
+from probes.campaign.tasks import ProbeTask
 from probes.estimation.current_samples import LinkShift
 from probes.fleet.hosts import Fleet, Host
 from probes.liveness.link_health import HealthPolicy, LinkHealth, LivenessProbe
@@ -36,17 +38,21 @@ from relayd.cli.parser import parse
 from relayd.snapshots.building import make_snapshot
 from relayd.sources.stored import StoreSource
 from relayd.store import Store, open_store
+from relayd.store.campaigns.log import Campaigns
 from relayd.store.campaigns.spending import Spending
 from relayd.store.events import Event, Events
 from relayd.store.links.level_shifts import LevelShifts
 from relayd.store.links.states import LinkStates
-from relayd.store.samples.ingest import append
+from relayd.store.samples.ingest import Batch, append, ingest
+from relayd.times import utc_date
 from relayd.watch.budget import LivenessBudget
+from relayd.watch.campaigns import LONGEST_S, CampaignScheduler, settle_killed
 from relayd.watch.links import WatchedLinks
 from relayd.watch.liveness import LEAST_SHARE, OVERHEAD_S, period_s
 from relayd.watch.notifier import Notifier
 from relayd.watch.settings import DAY_S, QuietHours, WatchOptions, day_left_s
 from relayd.watch.storage import StoreThread
+from relayd.watch.upkeep import new_throughput
 from relayd.watch.watcher import Watcher
 from relayd.watch.webhook import DeliveryError, Webhook, retry_s
 from tests.properties import examples
@@ -56,6 +62,7 @@ _ROOT = Path(__file__).parents[2]
 _PAIR = ("aws:us-east-1", "aws:sa-east-1")
 _DOWN = LinkHealth("down", 1.8e9, "3 probes in a row got no reply", silent=3)
 _SECRET = "0123456789abcdef"
+_NONE, _CATALOGUE = Fleet({}), load_catalogue()
 
 
 @pytest.fixture
@@ -136,6 +143,12 @@ def test_reservations_never_exceed_the_budget(steps: list[tuple[float, float, bo
         assert spending.committed_usd("2026-01-02") == 0
 
 
+def test_no_campaign_of_a_day_goes_on_into_the_next(db: Path) -> None:
+    scheduler = CampaignScheduler(StoreThread(db), _NONE, _CATALOGUE, WatchOptions(1.0), 0.0)
+    for at_s, left_s in ((0.0, LONGEST_S), (DAY_S - 600, 600.0), (DAY_S - 1, 1.0)):
+        assert scheduler._time_left_s(at_s) == left_s
+
+
 def test_a_purse_stops_at_the_budget_also_after_a_crash(db: Path) -> None:
     async def spend(budget_usd: float, *, orderly: bool) -> int:
         async with StoreThread(db) as storage:
@@ -161,6 +174,36 @@ def test_a_purse_stops_at_the_budget_also_after_a_crash(db: Path) -> None:
             "SELECT sum(reserved_usd), sum(spent_usd) FROM watch_spending"
         )
     assert (reserved, spent) == (pytest.approx(0.1), pytest.approx(0.9))
+
+
+def test_the_next_watcher_settles_the_campaign_of_a_killed_one(db: Path) -> None:
+    """Else a kill in a campaign would keep the day's budget, and the campaign, until midnight."""
+    task = ProbeTask("rtt", (_PAIR,), 0, 1.0)
+    scheduler = CampaignScheduler(StoreThread(db), _NONE, _CATALOGUE, WatchOptions(5.0), 0.0)
+    now_s = time.time()
+    day = utc_date(now_s)
+    with open_store(db, mode="create") as store:
+        spending = Spending(store.database)
+
+        def run(started_by: str, *usd: float) -> None:
+            """Measure, and be killed while the last probe is running."""
+            campaign = Campaigns(store).begin({"started_by": started_by})
+            *done, running = zip(campaign.plan("rtt", [task] * len(usd)), usd, strict=True)
+            campaign.record(
+                [ProbeOutcome(probe, sent_gb=10 * cost, usd=cost) for probe, cost in done]
+            )
+            campaign.reserve([(running[0], 10 * running[1], running[1])])
+
+        run("watch", 0.5, 0.25)  # of the day before
+        assert scheduler._reserved(store, day, now_s) == 5.0
+        assert scheduler._reserved(store, day, now_s) == 0.0
+        run("cli", 2.0, 2.0)
+        run("watch", 0.75, 0.5)
+        settle_killed(store, day)
+        assert (spending.committed_usd(day), spending.sent_gb(day)) == (1.25, 12.5)
+        settle_killed(store, day)
+        assert spending.committed_usd(day) == 1.25
+        assert scheduler._reserved(store, day, now_s) == 3.75
 
 
 @given(st.integers(0, 1439), st.integers(0, 1439), st.floats(0, 2e9))
@@ -326,7 +369,7 @@ def test_one_watches_and_another_takes_over_when_it_is_killed(db: Path, tmp_path
         "from relayd.watch.storage import StoreThread\n"
         "async def hold():\n"
         "    async with StoreThread(sys.argv[1]) as storage:\n"
-        "        assert await storage.acquire_lead()\n"
+        "        assert await storage.acquire_lease()\n"
         "        print('alone', flush=True)\n"
         "        await asyncio.sleep(600)\n"
         "asyncio.run(hold())\n"
@@ -409,6 +452,36 @@ def test_what_is_imported_becomes_a_snapshot_and_a_collapse_a_state(
     assert {"leg", "snapshot"} <= set(kinds)
     reason = relayd.open(db).plan(*_PAIR).reason
     assert f"{_PAIR[0]} -> {_PAIR[1]} is degraded since" in reason
+
+
+def test_others_may_send_samples_while_throughput_is_judged(db: Path) -> None:
+    usual = Sample(*_PAIR, "aggregate_mbps", 4000.0, time.time() - 60, "iperf3", 64, 60.0, True)
+    ended = threading.Event()
+
+    def send() -> None:
+        with open_store(db, mode="write") as store:
+            number = 0
+            while not ended.is_set():
+                number += 1
+                sample = usual._replace(measured_at_s=usual.measured_at_s + number / 1e3)
+                ingest(store, Batch("sent", "http", reporter="other"), [sample])
+
+    sender = threading.Thread(target=send)
+    with open_store(db, mode="read") as store:
+        sender.start()
+        try:
+            counts: list[int] = []
+            while len(set(counts)) < 30:
+                counts.append(len(new_throughput(store, [_PAIR], usual.measured_at_s)))
+        finally:
+            ended.set()
+            sender.join()
+        assert counts == sorted(counts)
+        # Once the own prober has measured the link too, what others send does not degrade it.
+        with open_store(db, mode="write") as writer:
+            append(writer, [usual._replace(value=3900.0)])
+        (own,) = new_throughput(store, [_PAIR], usual.measured_at_s)
+        assert own.sample.value == 3900.0
 
 
 def test_without_a_budget_nothing_is_asked(db: Path, tmp_path: Path) -> None:

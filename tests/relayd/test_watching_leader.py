@@ -1,4 +1,4 @@
-"""The prober's leader lock, when the database is restarted or ends the session that holds it."""
+"""The prober's lease, when the database restarts or another process has taken it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from probes.fleet.hosts import Fleet, Host
 from relayd.catalogue.loading import load_catalogue
-from relayd.store import open_store
+from relayd.store import leases, open_store
 from relayd.watch import watcher as watching
 from relayd.watch.settings import WatchOptions
 from relayd.watch.watcher import Watcher
@@ -19,10 +19,6 @@ from tests.postgresql import running_server
 from tests.relayd.store.engines import PostgresqlSpot
 
 _PAIR = ("aws:us-east-1", "aws:sa-east-1")
-_END_OFFICES = (
-    "SELECT pg_terminate_backend(pid, 10000) FROM pg_locks WHERE locktype = 'advisory' "
-    "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
-)
 
 
 def _fleet(folder: Path) -> Fleet:
@@ -54,6 +50,8 @@ def test_there_is_one_prober_also_after_the_database_was_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watching, "STANDBY_S", 0.2)
+    for name, value in {"LEASE_S": 3.0, "RENEW_EVERY_S": 0.7, "HELD_S": 2.0}.items():
+        monkeypatch.setattr(leases, name, value)
     monkeypatch.setattr(watching, "STORE_RETRY_S", 0.2)
     options = WatchOptions(1.0, interval_s=2.0, campaign_every_s=inf)
     notes: list[str] = []
@@ -78,15 +76,11 @@ def test_there_is_one_prober_also_after_the_database_was_away(
         await asyncio.to_thread(spot.server.start)
         await _until(lambda: not any(watcher.status()["problem"] for watcher in watchers))
         await _until(lambda: roles() == one)
-        # An administrator ends the session, and a process that is none of these takes the lock.
-        with (
-            open_store(spot.where, mode="write") as store,
-            store.database.leader_lock("prober") as rival,
-        ):
-            while not rival.acquire():
-                await asyncio.to_thread(spot.outsider, _END_OFFICES)
+        # A process that is none of these takes the lease.
+        with open_store(spot.where, mode="write") as store, store.new_lease("prober") as rival:
+            assert rival.acquire(even_if_held=True)
             await _until(lambda: roles() == ["standby"] * 3)
-            assert rival.acquire()
+            rival.check()
         await _until(lambda: roles() == one)
         stop.set()
         await asyncio.gather(*running)
@@ -95,4 +89,4 @@ def test_there_is_one_prober_also_after_the_database_was_away(
         spot = PostgresqlSpot(server)
         open_store(spot.where, mode="create").close()
         asyncio.run(story(spot))
-    assert any("has become the prober" in note for note in notes)
+    assert any("could not be renewed" in note for note in notes)

@@ -86,7 +86,7 @@ def refuse_without_vms(
             continue
         raise InfeasibleError(
             f"{region} may run {_count_of_type(site)}: {_short(site, 1)}",
-            f"{request_for(site, 1)}, or name a VM type with fewer vCPUs.",
+            f"{_request_for(site, 1)}, or name a VM type with fewer vCPUs.",
         )
 
 
@@ -101,16 +101,15 @@ def limited_texts(network: Network, wanted: Mapping[str, int]) -> list[str]:
     regions: dict[str, list[str]] = {}
     for region, count in wanted.items():
         site = network.sites[region]
-        text = f"{_count_of_type(site)}: {_short(site, count)}. {request_for(site, count)}."
+        text = f"{_count_of_type(site)}: {_short(site, count)}. {_request_for(site, count)}."
         regions.setdefault(text, []).append(region)
     return [
-        f"{' and '.join([*filter(None, [', '.join(names[:-1])]), names[-1]])} may "
-        f"{'each ' if names[1:] else ''}run {text}"
+        f"{' and '.join(names)} may {'each ' if names[1:] else ''}run {text}"
         for text, names in regions.items()
     ]
 
 
-def request_for(site: Site, wanted: int) -> str:
+def _request_for(site: Site, wanted: int) -> str:
     """Return whom to ask for what, so that a number of VMs may run at a site."""
     short = _too_small(site, wanted)
     provider = site.region.partition(":")[0]

@@ -21,6 +21,7 @@ from relayd.catalogue.overlays import overlays_in_force
 from relayd.catalogue.toml_text import toml_of
 from relayd.cli import text
 from relayd.cli.catalogue.effects import VOLUME_GB, PlanEffect, effects
+from relayd.cli.catalogue.recording import record
 from relayd.settings import load_settings
 from relayd.sources.stored import StoreSource
 from relayd.sources.wan import Wan
@@ -64,12 +65,15 @@ def lay(reading: Reading, options: argparse.Namespace) -> None:
     path = None
     if change.comparison.document:
         path = add_overlay(change.overlay, reading.name, _today())
+        record(options, "catalogue import", path)
     _report(change, path, options)
 
 
 def undo(options: argparse.Namespace) -> int:
     """Set overlays aside."""
     undone = undo_overlay(options.overlay)
+    for path in undone:
+        record(options, "catalogue undo", path)
     if options.json:
         left = [str(path) for path in overlays_in_force()]
         print(json.dumps({"undone": [str(path) for path in undone], "overlays": left}, indent=2))

@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import os
 import sys
+import time
 from functools import partial
 from pathlib import Path
 
@@ -44,9 +45,9 @@ def run(options: argparse.Namespace) -> int:
             remedy = f"Write it such as {providers[0]}:NAME."
             raise InputError("--region", "is of no provider asked", value=region, remedy=remedy)
         regions[provider].append(name)
-    most_s = parse_duration_s(options.timeout, "--timeout")
+    until_s = time.monotonic() + parse_duration_s(options.timeout, "--timeout")
     try:
-        files = asyncio.run(_fetched(regions, options.url, most_s))
+        files = asyncio.run(_fetched(regions, options.url, until_s))
     except OSError as error:
         problem = f"can't be written ({error.strerror})"
         remedy = "Free some space or make it writable; nothing has changed."
@@ -65,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-async def _fetched(regions: dict[str, list[str]], url: str | None, most_s: float) -> list[Path]:
+async def _fetched(regions: dict[str, list[str]], url: str | None, until_s: float) -> list[Path]:
     files: list[Path] = []
     for provider, names in regions.items():
         feed = FEEDS[provider]
@@ -77,7 +78,7 @@ async def _fetched(regions: dict[str, list[str]], url: str | None, most_s: float
                 url or feed.base,
                 asking,
                 most_bytes=_MOST_BYTES,
-                most_s=most_s,
+                until_s=until_s,
                 progress=partial(_tell, provider),
             )
             files += await feed.fetch(downloads, names)

@@ -6,17 +6,29 @@ import argparse
 from typing import Any
 
 from relayd.backtesting.request import BacktestRequest
-from relayd.cli.command import command, group
+from relayd.cli.argument_parser import flags
+from relayd.cli.command import command, group, listing, positive
 from relayd.cli.questions.asking import add_options
 
 # Kept here, so that `--help` and completion need none of the modules that define them.
-FORMATS = ("iperf3", "ping", "nuttcp", "skyplane-throughput", "skyplane-latency", "csv")
+FORMATS = (
+    "iperf3",
+    "iperf",
+    "ping",
+    "nuttcp",
+    "smokeping",
+    "blackbox",
+    "skyplane-throughput",
+    "skyplane-latency",
+    "csv",
+)
+SERIES = ("per-flow", "aggregate", "udp", "rtt", "loss", "jitter")
 METRICS = ("per-flow", "aggregate", "rtt", "fee", "relay-gain", "loss", "age")
 
 
 def add_data_commands(commands: Any) -> None:
     """Add the commands that work on the data."""
-    regions = command(
+    regions = listing(
         commands, "regions", "relayd.cli.data.listing:regions", "list regions and aliases"
     )
     regions.add_argument(
@@ -35,7 +47,7 @@ def add_data_commands(commands: Any) -> None:
         default=[],
         help="only in this country, such as BR",
     )
-    types = command(commands, "vm-types", "relayd.cli.data.vm_types:run", "list VM types")
+    types = listing(commands, "vm-types", "relayd.cli.data.vm_types:run", "list VM types")
     types.add_argument(
         "names", metavar="TYPE", nargs="*", help="only these: how names begin, such as c7gn"
     )
@@ -46,15 +58,17 @@ def add_data_commands(commands: Any) -> None:
         "--min-gbps", metavar="N", help="only those that send that much to other clouds, each"
     )
     types.add_argument("--min-vcpus", metavar="N", help="only those with that many vCPUs")
-    links = command(commands, "links", "relayd.cli.data.listing:links", "list links with estimates")
-    links.add_argument("--src", help="only links out of this region")
-    links.add_argument("--dst", help="only links into this region")
-    matrix = command(
+    links = listing(commands, "links", "relayd.cli.data.listing:links", "list links with estimates")
+    links.add_argument(*flags("--src"), help="only links out of this region")
+    links.add_argument(*flags("--dst"), help="only links into this region")
+    matrix = listing(
         commands, "matrix", "relayd.cli.data.listing:matrix", "print one figure for all pairs"
     )
     matrix.add_argument("--metric", choices=METRICS, default="aggregate")
     matrix.add_argument(
-        "--connections", metavar="N", help="for relay-gain: TCP connections a VM (default 64)"
+        *flags("--connections"),
+        metavar="N",
+        help="for relay-gain: TCP connections a VM (default 64)",
     )
     matrix.add_argument(
         "--measured", action="store_true", help="only regions whose throughput was measured"
@@ -68,7 +82,7 @@ def add_data_commands(commands: Any) -> None:
     export.add_argument(
         "--format", choices=("json", "csv", "graphml", "adjacency", "node-link"), default="json"
     )
-    export.add_argument("--output", metavar="FILE", help="instead of standard output")
+    export.add_argument(*flags("--output"), metavar="FILE", help="instead of standard output")
     report = command(
         commands,
         "report",
@@ -78,8 +92,16 @@ def add_data_commands(commands: Any) -> None:
     report.add_argument(
         "--format", choices=("md", "html", "json"), help="(default: by FILE's name)"
     )
-    report.add_argument("--output", metavar="FILE", help="instead of standard output")
+    report.add_argument(*flags("--output"), metavar="FILE", help="instead of standard output")
     report.add_argument("--since", metavar="TIME", help="only the newest samples, such as 30d")
+    report.add_argument(
+        "--section",
+        metavar="KEY",
+        action="append",
+        default=[],
+        help="only this section, such as transients; repeatable",
+    )
+    _series(command(commands, "series", "relayd.cli.data.series:run", "analyse a link in time"))
     _backtest(
         command(
             commands,
@@ -88,28 +110,99 @@ def add_data_commands(commands: Any) -> None:
             "replay history: what following relayd would have achieved",
         )
     )
-    kept = group(
-        commands, "samples", "show who sent samples, and which are kept apart", "views", "VIEW"
-    )
-    command(kept, "list", "relayd.cli.data.samples:batches", "list batches with who sent them")
-    command(
-        kept, "quarantine", "relayd.cli.data.samples:apart", "list samples that nothing rests on"
-    )
-    for view in kept.choices.values():
-        view.add_argument(
-            "--last", metavar="N", type=int, default=20, help="only the newest N (default 20)"
+    _samples(
+        group(
+            commands,
+            "samples",
+            "show who sent samples, and which do not count; retract and restore them",
+            "views",
+            "VIEW",
         )
+    )
     chores = group(commands, "store", "look after the store", "actions", "ACTION")
-    _compact(command(chores, "compact", "relayd.cli.data.store:compact", "summarise old samples"))
+    module = "relayd.cli.data.store"
+    _compact(command(chores, "compact", f"{module}:compact", "summarise old samples"))
+    command(
+        chores, "rebuild", f"{module}:rebuild", "make a snapshot of all samples, trusting no state"
+    )
+    command(chores, "check", f"{module}:check", "look for damage of the database and its schema")
+    command(chores, "verify", f"{module}:verify", "compare all that is stored with its checksums")
+    copies = (
+        command(
+            chores, "backup", f"{module}:backup", "copy the store into a new file, while in use"
+        ),
+        command(chores, "restore", f"{module}:restore", "make a store of a backup"),
+    )
+    for parser in copies:
+        parser.add_argument("file", metavar="FILE", help="the backup")
+    newer = command(
+        chores, "upgrade", f"{module}:upgrade", "bring the store to this version's schema"
+    )
+    newer.add_argument(
+        "--no-copy", action="store_true", help="keep no copy of a file from before its upgrade"
+    )
+    command(
+        chores,
+        "downgrade",
+        f"{module}:downgrade",
+        "bring it back to the schema of the version before",
+    )
+    changed = command(chores, "changes", "relayd.cli.data.changes:run", "list who changed what")
+    changed.add_argument(
+        "--last", metavar="N", type=positive, default=20, help="only the newest N (default 20)"
+    )
+
+
+def _samples(views: Any) -> None:
+    batches = listing(
+        views, "list", "relayd.cli.data.samples:batches", "list batches with who sent them"
+    )
+    batches.add_argument(
+        "--disputed",
+        action="store_true",
+        help="instead, links whose samples contradict others' and do not count",
+    )
+    listing(
+        views, "quarantine", "relayd.cli.data.samples:apart", "list samples that nothing rests on"
+    )
+    listing(
+        views, "decisions", "relayd.cli.data.decisions:listed", "list what was retracted, and so on"
+    )
+    for view in views.choices.values():
+        view.add_argument(
+            "--last", metavar="N", type=positive, default=20, help="only the newest N (default 20)"
+        )
+    for name, purpose in (
+        ("retract", "let samples count no longer, after showing what that changes"),
+        ("restore", "let retracted samples count again"),
+        ("confirm", "let samples count as the own prober's"),
+    ):
+        chosen = command(views, name, "relayd.cli.data.decisions:run", purpose)
+        chosen.set_defaults(decision=name)
+        _selecting(chosen)
+
+
+def _selecting(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--token", metavar="NAME", help="sent with this token")
+    parser.add_argument("--address", metavar="IP", help="sent from this address")
+    parser.add_argument("--tool", metavar="NAME", help="taken with this tool, of any version")
+    parser.add_argument(*flags("--src"), metavar="REGION", help="of links out of this region")
+    parser.add_argument(*flags("--dst"), metavar="REGION", help="of links into this region")
+    parser.add_argument("--metric", metavar="NAME", help="such as aggregate_mbps")
+    parser.add_argument("--batch", metavar="N", type=int, help="of this batch (`samples list`)")
+    parser.add_argument("--since", metavar="TIME", help="measured at this time or later, ISO 8601")
+    parser.add_argument("--until", metavar="TIME", help="measured at this time or earlier")
+    parser.add_argument("--reason", metavar="TEXT", default="", help="why, for the record")
+    parser.add_argument("--yes", action="store_true", help="do not ask")
 
 
 def _import(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("format", choices=FORMATS)
     parser.add_argument("files", metavar="FILE", nargs="+")
     parser.add_argument(
-        "--src", help="sending region, for files that name none (iperf3: the client's)"
+        *flags("--src"), help="sending region, for files that name none (iperf3: the client's)"
     )
-    parser.add_argument("--dst", help="receiving region, for files that name none")
+    parser.add_argument(*flags("--dst"), help="receiving region, for files that name none")
     parser.add_argument("--src-vm", metavar="TYPE", default="", help="VM type at the source")
     parser.add_argument("--dst-vm", metavar="TYPE", default="", help="VM type at the destination")
     parser.add_argument(
@@ -117,7 +210,7 @@ def _import(parser: argparse.ArgumentParser) -> None:
         metavar="TIME",
         help="ISO 8601, for files without times (default: the file's modification time)",
     )
-    parser.add_argument("--connections", metavar="N", help="if the file does not say")
+    parser.add_argument(*flags("--connections"), metavar="N", help="if the file does not say")
     parser.add_argument(
         "--address",
         choices=("public", "private"),
@@ -140,6 +233,14 @@ def _import(parser: argparse.ArgumentParser) -> None:
         help="use also what can't be a measurement by the catalogue: above a VM type's network "
         "card, faster than light, in the future",
     )
+
+
+def _series(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--src", required=True, help="region that the link leaves")
+    parser.add_argument("--dst", required=True, help="region that it leads to")
+    parser.add_argument("--metric", choices=SERIES, default="aggregate", help="(default aggregate)")
+    parser.add_argument("--horizon", metavar="TIME", help="of the forecast (default 1h)")
+    parser.add_argument("--since", metavar="TIME", help="only the newest samples, such as 30d")
 
 
 def _compact(parser: argparse.ArgumentParser) -> None:

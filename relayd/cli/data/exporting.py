@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from planner.model.document import document_of
-from planner.model.errors import InputError
 from relayd.cli.options import wan_of
+from relayd.cli.output import unwritable
 from relayd.cli.text import formula_safe
 
 if TYPE_CHECKING:
@@ -31,9 +31,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         target = Path(options.output).open("w", newline="", encoding="utf-8")  # noqa: SIM115
     except OSError as error:
-        raise InputError(
-            "--output", f"can't be written ({error.strerror})", value=options.output
-        ) from None
+        raise unwritable(Path(options.output), error) from None
     with target as stream:
         write(network, stream)
     return 0

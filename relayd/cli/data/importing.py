@@ -6,18 +6,18 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from planner.model.aliases import resolve
 from planner.model.catalogue import Catalogue
-from planner.model.errors import InputError
+from planner.model.errors import InputError, StoreError
 from planner.model.units import parse_duration_s
 from probes.importers import ImportOptions, read
 from probes.importers.physics import PhysicalGate
 from probes.samples import Quarantined, Sample, Skipped
-from relayd.cli.options import catalogue_of, store_location, whole_number
+from relayd.cli.options import catalogue_of, region_id, store_location, whole_number
 from relayd.cli.text import redrawn
 from relayd.settings import load_settings
 from relayd.snapshots.building import make_snapshot
@@ -35,8 +35,8 @@ def run(options: argparse.Namespace) -> int:
     catalogue = catalogue_of(options, settings)
     paths = [_readable(name) for name in options.files]
     location = store_location(options, settings)
-    reports = []
-    with open_store(location, mode="create") as store:
+    reports: list[tuple[Path, ImportReport]] = []
+    with open_store(location, mode="create") as store, _saying_what_was_stored(reports):
         for file in paths:
             report = _import(store, file, options, catalogue)
             reports.append((file, report))
@@ -59,6 +59,25 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
+@contextmanager
+def _saying_what_was_stored(reports: Sequence[tuple[Path, ImportReport]]) -> Iterator[None]:
+    """Add to errors of the store what of an import it holds already."""
+    try:
+        yield
+    except StoreError as error:
+        if not reports:
+            raise
+        samples = sum(report.accepted + report.quarantined for _, report in reports)
+        files = ", ".join(path.name for path, _ in reports)
+        raise StoreError(
+            error.field,
+            error.problem,
+            value=error.value,
+            remedy=f"{error.remedy} Stored are {samples:,} new samples of {files}; importing these "
+            "again adds nothing, and makes the snapshot.",
+        ) from error
+
+
 def _readable(name: str) -> Path:
     path = Path(name)
     if path.is_dir():
@@ -72,13 +91,6 @@ def _readable(name: str) -> Path:
     return path
 
 
-def _region(name: str | None, option: str, catalogue: Catalogue) -> str:
-    """Return the region that an option names; ids may be unknown, and may carry a zone."""
-    if not name or ":" in name:
-        return name or ""
-    return resolve(name, catalogue, field=option).region_id
-
-
 def _import(
     store: Store, path: Path, options: argparse.Namespace, catalogue: Catalogue
 ) -> ImportReport:
@@ -89,8 +101,8 @@ def _import(
         else _earlier_time_s(store, digest) or path.stat().st_mtime
     )
     chosen = ImportOptions(
-        src=_region(options.src, "--src", catalogue),
-        dst=_region(options.dst, "--dst", catalogue),
+        src=region_id(options.src, "--src", catalogue),
+        dst=region_id(options.dst, "--dst", catalogue),
         src_vm=options.src_vm,
         dst_vm=options.dst_vm,
         measured_at_s=measured_at_s,

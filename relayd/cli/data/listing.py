@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import json
+import sys
 import time
 from dataclasses import asdict
 from math import isnan
@@ -13,8 +13,12 @@ from planner.model.aliases import resolve_many
 from planner.model.catalogue import Region
 from planner.model.document import link_as_json, regions_as_json
 from planner.model.estimate import Estimate
+from planner.model.link import LINK_FIGURES, Link
 from relayd.cli import text
+from relayd.cli.data.heat_map import heat_map
 from relayd.cli.options import wan_of, whole_number
+from relayd.cli.output import print_rows
+from relayd.times import utc_text
 
 if TYPE_CHECKING:
     from relayd.sources.wan import Wan
@@ -25,10 +29,7 @@ def regions(options: argparse.Namespace) -> int:
     """List regions with their aliases."""
     wan = wan_of(options)
     listed = regions_as_json(_selected(wan, options), wan.sites(), wan.catalogue)
-    if options.json:
-        print(json.dumps({"snapshot": asdict(wan.snapshot), "regions": listed}, indent=2))
-        return 0
-    rows = [
+    cells = [
         (
             *(region[key] for key in ("id", "city", "country", "continent", "access")),
             region["vm_type"].partition(":")[2],
@@ -37,8 +38,13 @@ def regions(options: argparse.Namespace) -> int:
         for region in listed
     ]
     header = ("region", "city", "country", "continent", "access", "VM type", "aliases")
-    print(text.left_table(header, rows))
-    return 0
+    return print_rows(
+        options,
+        "regions",
+        listed,
+        shown=lambda: text.left_table(header, cells),
+        document=lambda: {"snapshot": asdict(wan.snapshot), "regions": listed},
+    )
 
 
 def _selected(wan: Wan, options: argparse.Namespace) -> list[Region]:
@@ -60,12 +66,8 @@ def links(options: argparse.Namespace) -> int:
     """List links with their estimates."""
     wan = wan_of(options)
     links = wan.links(options.src, options.dst)
-    if options.json:
-        listed = [link_as_json(link) for link in links]
-        print(json.dumps({"snapshot": asdict(wan.snapshot), "links": listed}, indent=2))
-        return 0
     now_s = time.time()
-    rows = [
+    cells = [
         (
             f"{link.src} -> {link.dst}" + (" (private)" if link.address == "private" else ""),
             f"{link.rtt_ms.expected:.1f}",
@@ -78,35 +80,68 @@ def links(options: argparse.Namespace) -> int:
         for link in links
     ]
     header = ("link", "RTT ms", "flow Mbit/s", "VM pair Gbit/s", "bounds", "source", "age")
-    print(text.table(header, rows))
-    return 0
+    return print_rows(
+        options,
+        "links",
+        [_row(link) for link in links],
+        shown=lambda: text.table(header, cells),
+        document=lambda: {
+            "snapshot": asdict(wan.snapshot),
+            "links": [link_as_json(link) for link in links],
+        },
+    )
+
+
+def _row(link: Link) -> dict[str, object]:
+    row: dict[str, object] = {"src": link.src, "dst": link.dst}
+    for name in LINK_FIGURES:
+        estimate: Estimate = getattr(link, name)
+        row |= {name: estimate.expected}
+        row |= {f"{name}_{part}": getattr(estimate, part) for part in ("low", "high", "source")}
+        at_s = estimate.measured_at_s
+        row |= {f"{name}_measured_at": None if at_s is None else utc_text(at_s)}
+        row |= {f"{name}_samples": estimate.samples}
+    return row | {"loss_pct": link.loss_pct, "limited_by": link.limited_by, "address": link.address}
 
 
 def matrix(options: argparse.Namespace) -> int:
-    """Print one figure for all pairs: tab-separated, summarised, or as JSON."""
+    """Print one figure for all pairs: as coloured cells on a terminal, else tab-separated."""
     wan = wan_of(options)
     chosen = {}
     if options.connections:
         chosen["connections"] = whole_number(options.connections, "--connections")
     found = wan.matrix(options.metric, **chosen, measured_only=options.measured)
     if options.summary:
-        return _summary(found, as_json=options.json)
-    if options.json:
-        values = [[None if isnan(v) else v for v in row] for row in found.values.tolist()]
-        table = {"regions": list(found.regions), "values": values, "sources": found.sources}
-        print(json.dumps({**_described(found), **table}))
-        return 0
-    print("\t".join([f"{found.metric} ({found.unit})", *found.regions]))
+        return _summary(found, options)
+    values = [[None if isnan(v) else v for v in row] for row in found.values.tolist()]
+    rows = [
+        {"src": src, "dst": dst, found.metric: value}
+        for src, row in zip(found.regions, values, strict=True)
+        for dst, value in zip(found.regions, row, strict=True)
+        if value is not None
+    ]
+    table = {"regions": list(found.regions), "values": values, "sources": found.sources}
+    return print_rows(
+        options,
+        "pairs",
+        rows,
+        shown=lambda: heat_map(found) if sys.stdout.isatty() else _by_tabs(found),
+        document=lambda: {**_described(found), **table},
+    )
+
+
+def _by_tabs(found: Matrix) -> str:
+    lines = ["\t".join([f"{found.metric} ({found.unit})", *found.regions])]
     for region, row in zip(found.regions, found.values.tolist(), strict=True):
-        print("\t".join([region, *("" if isnan(v) else f"{v:.4g}" for v in row)]))
-    return 0
+        lines.append("\t".join([region, *("" if isnan(v) else f"{v:.4g}" for v in row)]))
+    return "\n".join(lines)
 
 
 def _described(found: Matrix) -> dict[str, Any]:
     return {"snapshot": asdict(found.snapshot), "metric": found.metric, "unit": found.unit}
 
 
-def _summary(found: Matrix, *, as_json: bool) -> int:
+def _summary(found: Matrix, options: argparse.Namespace) -> int:
     """Sum a matrix up by pair of providers."""
     groups: dict[str, list[float]] = {}
     for src, row in zip(found.regions, found.values.tolist(), strict=True):
@@ -132,9 +167,6 @@ def _summary(found: Matrix, *, as_json: bool) -> int:
                 ),
             }
         )
-    if as_json:
-        print(json.dumps({**_described(found), "summary": summed}, indent=2))
-        return 0
     header = [f"{found.metric} ({found.unit})", "pairs", "p10", "median", "p90"]
     rows = [
         [s["providers"], str(s["pairs"]), *(f"{s[k]:.3g}" for k in ("p10", "median", "p90"))]
@@ -144,8 +176,13 @@ def _summary(found: Matrix, *, as_json: bool) -> int:
         header.append("1.2x or more")
         for row, s in zip(rows, summed, strict=True):
             row.append(f"{s['share_at_least_1.2']:.0%}")
-    print(text.table(header, rows))
-    return 0
+    return print_rows(
+        options,
+        "summary",
+        summed,
+        shown=lambda: text.table(header, rows),
+        document=lambda: {**_described(found), "summary": summed},
+    )
 
 
 def _age(estimate: Estimate, now_s: float) -> str:

@@ -8,9 +8,9 @@ import sys
 import time
 from pathlib import Path
 
-from planner.model.errors import InputError
 from planner.model.units import parse_duration_s
 from relayd.cli.options import catalogue_of, store_location
+from relayd.cli.output import unwritable
 from relayd.report import make_report
 from relayd.report.html import html
 from relayd.report.markdown import markdown
@@ -26,7 +26,7 @@ def run(options: argparse.Namespace) -> int:
     path = store_location(options, settings)
     kind = "json" if options.json else options.format or _kind_of(options.output)
     with open_store(path, mode="read") as store:
-        report = make_report(store, catalogue, since_s=since_s)
+        report = make_report(store, catalogue, since_s=since_s, only=options.section)
     if kind == "json":
         text = json.dumps(report.model_dump(), indent=1, allow_nan=False) + "\n"
     else:
@@ -37,9 +37,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         Path(options.output).write_text(text, encoding="utf-8")
     except OSError as error:
-        raise InputError(
-            "--output", f"can't be written ({error.strerror})", value=options.output
-        ) from None
+        raise unwritable(Path(options.output), error) from None
     print(f"Report: {options.output}", file=sys.stderr)
     return 0
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 from typing import Any
 
-from relayd.cli import text
+from relayd.cli.data.decisions import disputed
 from relayd.cli.options import store_location
+from relayd.cli.output import print_rows
 from relayd.settings import load_settings
 from relayd.store import open_store
 from relayd.store.samples.quarantine import quarantined
@@ -16,6 +16,8 @@ from relayd.times import utc_text
 
 def batches(options: argparse.Namespace) -> int:
     """List batches, the newest first, with the token, address or file that they are from."""
+    if options.disputed:
+        return disputed(options)
     with open_store(store_location(options, load_settings()), mode="read") as store:
         newest = store.samples.batches()[: -options.last - 1 : -1]
     rows: list[dict[str, Any]] = [
@@ -32,18 +34,17 @@ def batches(options: argparse.Namespace) -> int:
         }
         for batch in newest
     ]
-    return _print("batches", rows, as_json=options.json)
+    return print_rows(options, "batches", rows)
 
 
 def apart(options: argparse.Namespace) -> int:
     """List samples in quarantine, the newest first, with the reasons."""
     with open_store(store_location(options, load_settings()), mode="read") as store:
         found = quarantined(store.database, limit=options.last)
-        senders = {batch.id: batch.reporter or batch.name for batch in store.samples.batches()}
     rows = [
         {
             "batch": row.batch_id,
-            "from": senders[row.batch_id],
+            "from": row.reporter or row.batch,
             "link": f"{row.sample.src} > {row.sample.dst}",
             "metric": row.sample.metric,
             "value": row.sample.value,
@@ -52,15 +53,4 @@ def apart(options: argparse.Namespace) -> int:
         }
         for row in found
     ]
-    return _print("quarantine", rows, as_json=options.json)
-
-
-def _print(name: str, rows: list[dict[str, Any]], *, as_json: bool) -> int:
-    if as_json:
-        print(json.dumps({name: rows}, indent=2))
-    elif rows:
-        cells = [tuple("-" if v is None else str(v) for v in row.values()) for row in rows]
-        print(text.left_table(tuple(rows[0]), cells))
-    else:
-        print("None.")
-    return 0
+    return print_rows(options, "quarantine", rows)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from dataclasses import asdict
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
@@ -12,6 +11,7 @@ from planner.model.catalogue import Catalogue, VmType
 from planner.model.errors import InputError
 from relayd.cli import text
 from relayd.cli.options import number, wan_of, whole_number
+from relayd.cli.output import print_rows
 
 HEADER = (
     "VM type",
@@ -28,13 +28,16 @@ HEADER = (
 def run(options: argparse.Namespace) -> int:
     """List VM types."""
     found = _selected(wan_of(options).catalogue, options)
-    if options.json:
-        print(json.dumps({"vm_types": [asdict(vm) for vm in found]}, indent=2))
-        return 0
-    print(text.table(HEADER, [_row(vm) for vm in found]))
-    if found:
-        print(text.filled("Rates are Gbit/s of one VM, sustained. --json has their sources."))
-    return 0
+    return print_rows(
+        options, "vm_types", [asdict(vm) for vm in found], shown=lambda: _table(found)
+    )
+
+
+def _table(found: list[VmType]) -> str:
+    units = "Rates are Gbit/s of one VM, sustained. --json has their sources."
+    return "\n".join(
+        [text.table(HEADER, [_row(vm) for vm in found]), *([text.filled(units)] if found else [])]
+    )
 
 
 def _selected(catalogue: Catalogue, options: argparse.Namespace) -> list[VmType]:

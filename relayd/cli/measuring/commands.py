@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from planner.transfer.request import TransferRequest
+from relayd.cli.argument_parser import Parser, flags
 from relayd.cli.command import add_data_options, command, group, late
 from relayd.cli.questions.asking import add_options
 
@@ -76,7 +77,7 @@ def _probe(parser: argparse.ArgumentParser) -> None:
     )
     what.add_argument("--thorough", action="store_true", help="all pairs")
     what.add_argument(
-        "--connections",
+        *flags("--connections"),
         metavar="N",
         help="TCP connections of a pair (default: as many as saturate it, at most 64)",
     )
@@ -179,9 +180,8 @@ def _lab(commands: Any) -> None:
         help="emulate datacenters on this machine, to try and to test",
         description="Emulate datacenters on this machine: each a network namespace with sshd, "
         "caps, windows and distances of its own (docs/lab.md).",
-        allow_abbrev=False,
     )
-    actions = lab.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    actions = lab.add_subparsers(title="commands", metavar="COMMAND")
     up = _lab_action(actions, "up", "up", "bring a lab up and write its fleet file")
     up.add_argument("--regions", metavar="N|LIST", help="how many, or which (comma-separated)")
     up.add_argument(
@@ -202,10 +202,10 @@ def _lab(commands: Any) -> None:
     change = _lab_action(
         actions, "set", "change", "change how hosts and links behave, while they run"
     )
-    targets = change.add_subparsers(title="what to change", metavar="WHAT", required=True)
-    host = targets.add_parser("host", help="one host, or all", allow_abbrev=False)
+    targets = change.add_subparsers(title="what to change", metavar="WHAT")
+    host = targets.add_parser("host", help="one host, or all")
     host.add_argument("region", help="region id, or all")
-    link = targets.add_parser("link", help="the link between two hosts", allow_abbrev=False)
+    link = targets.add_parser("link", help="the link between two hosts")
     link.add_argument("src", help="region id, or all")
     link.add_argument("dst", help="region id, or all")
     link.add_argument("--one-way", action="store_true", help="only from the first to the second")
@@ -217,21 +217,22 @@ def _lab(commands: Any) -> None:
             help="such as loss_pct=1 or state=blackhole; the value `default` takes it back",
         )
         parser.set_defaults(target=parser.prog.split()[-1])
-    targets.add_parser("clear", help="undo all settings", allow_abbrev=False).set_defaults(
-        target="clear"
-    )
+    targets.add_parser("clear", help="undo all settings").set_defaults(target="clear")
+    for parser in targets.choices.values():
+        _lab_options(parser, default=argparse.SUPPRESS)  # those of `set` hold unless given here
     down = _lab_action(actions, "down", "down", "take a lab down and remove its leftovers")
     down.add_argument("--all", action="store_true", help="every lab of this user")
 
 
-def _lab_action(actions: Any, name: str, handler: str, help_text: str) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = actions.add_parser(
-        name,
-        help=help_text,
-        description=help_text[0].upper() + help_text[1:] + ".",
-        allow_abbrev=False,
+def _lab_action(actions: Any, name: str, handler: str, help_text: str) -> Parser:
+    parser: Parser = actions.add_parser(
+        name, help=help_text, description=help_text[0].upper() + help_text[1:] + "."
     )
     parser.set_defaults(run=late(f"relayd.cli.measuring.lab:{handler}"))
-    parser.add_argument("--name", metavar="NAME", help="which lab (default lab)")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    _lab_options(parser)
     return parser
+
+
+def _lab_options(parser: Parser, **more: Any) -> None:
+    parser.add_argument("--name", metavar="NAME", help="which lab (default lab)", **more)
+    parser.add_argument(*flags("--json"), action="store_true", help="print JSON", **more)

@@ -21,6 +21,7 @@ from relayd.cli.options import catalogue_of, store_location
 from relayd.settings import load_settings
 from relayd.store import open_if_there, open_store
 from relayd.store.campaigns.log import Campaigns, StoredCampaign
+from relayd.store.changes import record_change
 
 PARTLY = 5
 
@@ -40,6 +41,8 @@ def run(options: argparse.Namespace) -> int:
         campaign = _campaign(options, runner, Campaigns(store).unfinished())
         if campaign is None:
             return 0
+        action = "campaign resume" if options.resume else "campaign start"
+        record_change(store.database, action, str(campaign.row.id))
         report = _measure(options, runner, campaign)
         caps = measured_caps(store, catalogue)
     slow = [cap for cap in caps if cap.recreate and cap.host in fleet.hosts]
@@ -56,7 +59,7 @@ def _campaign(
     """Return the campaign to run: a new one that was agreed to, or the unfinished one."""
     if options.resume:
         if unfinished is None:
-            say("Nothing to resume: the last campaign was finished.")
+            say("Nothing to resume: no campaign of this store is unfinished.")
         else:
             say(f"Resuming campaign {unfinished.row.id}")
         return unfinished

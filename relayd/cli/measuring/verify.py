@@ -18,7 +18,8 @@ from planner.model.units import parse_money_usd
 from planner.transfer.request import TransferRequest
 from probes.fleet.file import load_fleet
 from probes.fleet.hosts import Fleet
-from probes.verification.runs import VerificationLimits, available
+from probes.verification.limits import VerificationLimits
+from probes.verification.runs import available
 from relayd.campaigns.inputs import MeasuredFleet
 from relayd.campaigns.termination import cancelled_by_sigterm
 from relayd.campaigns.verifying import Verification, VerificationJob, Verifier
@@ -32,6 +33,7 @@ from relayd.snapshots.building import make_snapshot
 from relayd.sources.wan import Wan
 from relayd.store import Store, open_store
 from relayd.store.campaigns.log import Campaigns
+from relayd.store.changes import record_change
 from relayd.store.failures import NoStoreError
 
 OUTSIDE, PARTLY = 1, 5
@@ -61,6 +63,8 @@ def run(options: argparse.Namespace) -> int:
     if not agreed("Run?", options, "--yes"):
         return 0
     with open_store(location, mode="create") as store, Campaigns(store).alone():
+        titles = ", ".join(job.plan.title for job in jobs)
+        record_change(store.database, "verify", titles)
         found = _verify(verifier, jobs, store)
         snapshot = make_snapshot(store, catalogue)
     if options.json:

@@ -8,9 +8,10 @@ from typing import Any
 from planner.model.network import Snapshot
 from planner.model.units import duration_text, gbps_text, usd_text, volume_text
 from probes.verification.full_limits import FullLimit
+from probes.verification.limits import cost_usd, links_usd, volume_gb
 from probes.verification.outcomes import Judgement, PathOutcome, RunOutcome, judged
 from probes.verification.predictions import PlanPrediction, RateRange
-from probes.verification.runs import LIMITS, Run, cost_usd, volume_gb
+from probes.verification.runs import LIMITS, Run
 from relayd.campaigns.verifying import Verification, VerificationJob, Verifier
 from relayd.cli import text
 
@@ -206,7 +207,7 @@ def _relays(one: Verification) -> str:
 
 def _spent(found: Sequence[Verification], verifier: Verifier) -> tuple[float, float]:
     sent = [link for one in found for link in one.sent]
-    return sum(gb for _, _, gb in sent), sum(verifier.price(*link) for link in sent)
+    return sum(gb for _, _, gb in sent), links_usd(sent, verifier.price)
 
 
 def as_json(

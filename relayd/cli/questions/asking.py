@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from planner.fields.kinds import Flag, OneOf
 from planner.fields.specified import Field, Specified, fields_of
 from planner.model.errors import InputError
+from relayd.cli.argument_parser import flags
 from relayd.settings import load_settings
 
 R = TypeVar("R", bound=Specified)
@@ -66,7 +67,7 @@ def add_options(
             more |= {"dest": _dest(option), "required": needed}
         elif not first.required:
             more["nargs"] = "?"
-        groups[first.group].add_argument(called, **more)
+        groups[first.group].add_argument(*flags(called), **more)
     parser.set_defaults(request=request, renamed=renamed)
 
 

@@ -30,7 +30,7 @@ def ask_and_print(
 
 def headed(verdict: str, rest: str) -> str:
     """Return an answer's first block: the verdict in bold, and the rest below."""
-    return text.styled(verdict, text.BOLD) + f"\n{rest}"
+    return "\n".join([text.styled(verdict, text.BOLD), *map(filled, rest.split("\n"))])
 
 
 def with_notes(blocks: Sequence[str], answer: Recommendation) -> str:

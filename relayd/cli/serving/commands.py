@@ -11,6 +11,11 @@ from relayd.cli.command import command, group
 def add_serving_commands(commands: Any) -> None:
     """Add the commands of the service."""
     _serve(command(commands, "serve", "relayd.cli.serving.serve:run", "answer questions over HTTP"))
+    _mcp(
+        command(
+            commands, "mcp", "relayd.cli.serving.mcp:run", "answer questions of assistants (MCP)"
+        )
+    )
     _tokens(group(commands, "token", "manage the tokens of the service", "actions", "ACTION"))
 
 
@@ -47,6 +52,16 @@ def _serve(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _mcp(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--port",
+        metavar="N",
+        help="serve HTTP on this machine, with a token; 0 takes a free one "
+        "(default: standard input and output)",
+    )
+    parser.add_argument("--fleet", metavar="FILE", help="the fleet file of forecasts")
+
+
 def _tokens(actions: Any) -> None:
     create = command(
         actions, "create", "relayd.cli.serving.token:create", "create a token and print it once"
@@ -60,6 +75,16 @@ def _tokens(actions: Any) -> None:
         help="read, plan, ingest, probe or admin; repeatable (default read and plan)",
     )
     create.add_argument("--expires", metavar="TIME", help="from now, such as 90d (default: never)")
+    create.add_argument(
+        "--requests-per-s",
+        metavar="N",
+        help="that it may send; 0: no limit (default: as the service is set)",
+    )
+    create.add_argument(
+        "--max-series",
+        metavar="N",
+        help="metrics of links that it may report; 0: no limit (default: as the service is set)",
+    )
     command(actions, "list", "relayd.cli.serving.token:listing", "list tokens")
     revoke = command(actions, "revoke", "relayd.cli.serving.token:revoke", "revoke a token")
     revoke.add_argument("number", help="as `relayd token list` shows it")

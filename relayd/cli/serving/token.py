@@ -6,12 +6,15 @@ import argparse
 import json
 import time
 
+from planner.model.errors import InputError
 from planner.model.units import parse_duration_s
 from relayd.cli.options import store_location, whole_number
 from relayd.cli.text import left_table
 from relayd.settings import load_settings
 from relayd.store import Store, open_store
 from relayd.store.opening import Mode
+from relayd.store.samples.ingest import source_of_token
+from relayd.store.samples.reported_series import series_by_source
 from relayd.store.tokens import Token, Tokens
 from relayd.times import utc_date
 
@@ -23,10 +26,16 @@ def create(options: argparse.Namespace) -> int:
     expires_at_s = None
     if options.expires:
         expires_at_s = time.time() + parse_duration_s(options.expires, "--expires")
-    scopes = options.scope or USUAL_SCOPES
+    scopes, most = options.scope or USUAL_SCOPES, options.max_series
     with _store(options, "create") as store:
         tokens = Tokens(store.database)
-        secret = tokens.create(options.name, scopes, expires_at_s=expires_at_s)
+        secret = tokens.create(
+            options.name,
+            scopes,
+            expires_at_s=expires_at_s,
+            requests_per_s=_rate(options.requests_per_s),
+            max_series=most and whole_number(most, "--max-series"),
+        )
         made = tokens.list()[-1]
     if options.json:
         print(json.dumps({**_as_json(made), "token": secret}, indent=2))
@@ -39,8 +48,14 @@ def listing(options: argparse.Namespace) -> int:
     """List all tokens, without their secrets."""
     with _store(options, "read") as store:
         tokens = Tokens(store.database).list()
+        series = series_by_source(store.database)
+    reported = [series.get(source_of_token(token.name), 0) for token in tokens]
     if options.json:
-        print(json.dumps({"tokens": [_as_json(token) for token in tokens]}, indent=2))
+        listed = [
+            {**_as_json(token), "series": count}
+            for token, count in zip(tokens, reported, strict=True)
+        ]
+        print(json.dumps({"tokens": listed}, indent=2))
         return 0
     rows = [
         (
@@ -49,11 +64,14 @@ def listing(options: argparse.Namespace) -> int:
             " ".join(sorted(token.scopes)),
             _date(token.created_at_s),
             _date(token.expires_at_s),
+            "-" if token.requests_per_s is None else f"{token.requests_per_s:g}",
+            str(count) if token.max_series is None else f"{count} of {token.max_series}",
             _state(token),
         )
-        for token in tokens
+        for token, count in zip(tokens, reported, strict=True)
     ]
-    print(left_table(("number", "name", "scopes", "made", "expires", "state"), rows))
+    header = ("number", "name", "scopes", "made", "expires", "requests/s", "series", "state")
+    print(left_table(header, rows))
     return 0
 
 
@@ -81,6 +99,8 @@ def _as_json(token: Token) -> dict[str, object]:
         "created_at_s": token.created_at_s,
         "expires_at_s": token.expires_at_s,
         "revoked_at_s": token.revoked_at_s,
+        "requests_per_s": token.requests_per_s,
+        "max_series": token.max_series,
         "state": _state(token),
     }
 
@@ -89,6 +109,17 @@ def _state(token: Token) -> str:
     if token.revoked_at_s is not None:
         return "revoked"
     return "valid" if token.is_valid(time.time()) else "expired"
+
+
+def _rate(written: str | None) -> float | None:
+    if written is None:
+        return None
+    try:
+        return float(written)
+    except ValueError:
+        raise InputError(
+            "--requests-per-s", "is not a number", value=written, remedy="Write 20, or 0.5."
+        ) from None
 
 
 def _date(at_s: float | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,25 @@ from relayd.http.responses.problems import ProblemError
 
 if TYPE_CHECKING:
     from probes.fleet.hosts import Fleet
+
+
+def regions_of(path: Path | None) -> frozenset[str]:
+    """Return the regions of a fleet file as it is now; none where it can't be used."""
+    if path is None:
+        return frozenset()
+    try:
+        found = path.stat()
+    except OSError:
+        return frozenset()
+    return _regions_of(path, found.st_mtime_ns, found.st_size)
+
+
+@lru_cache(maxsize=8)  # read once for each version, also a broken one
+def _regions_of(path: Path, modified_ns: int, size_bytes: int) -> frozenset[str]:  # noqa: ARG001
+    try:
+        return frozenset(host.region for host in fleet_of(path))
+    except ProblemError:  # it is in the log
+        return frozenset()
 
 
 def fleet_of(path: Path) -> Fleet:

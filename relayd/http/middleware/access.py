@@ -37,8 +37,12 @@ class Access:
 
     def holder(self, request: web.Request) -> str | None:
         """Return the name of the token that a request came with, valid or not; None if unknown."""
-        token = self._token(_header(request))
+        token = self.token(request)
         return token.name if token else None
+
+    def token(self, request: web.Request) -> Token | None:
+        """Return the token that a request came with, valid or not; None if unknown."""
+        return self._token(_header(request))
 
     def _token(self, header: str) -> Token | None:
         # Looked up by digest: timing reveals nothing about similar tokens.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Mapping
 
 MOST_CALLERS = 50_000
 
@@ -13,13 +14,20 @@ class RateLimits:
     Parameters
     ----------
     per_s : float
-        0 for no limit.
+        Of callers without a rate of their own; 0 for no limit.
     burst : float
+        Of these callers. Others may send at once what is theirs in ten seconds, if that is less.
+
+    Attributes
+    ----------
+    own_per_s : dict
+        Callers to rates of their own; 0 for no limit.
     """
 
     def __init__(self, per_s: float, burst: float) -> None:
         self._per_s = per_s
         self._burst = burst
+        self.own_per_s: Mapping[object, float] = {}
         self._buckets: OrderedDict[object, tuple[float, float]] = OrderedDict()
 
     def wait_s(self, caller: object, now_s: float, cost: float = 1.0) -> float:
@@ -30,13 +38,16 @@ class RateLimits:
         float
             0 if the request may go on; else the time until it may, and nothing was taken.
         """
-        if not self._per_s:
+        own_per_s = self.own_per_s.get(caller)
+        per_s = self._per_s if own_per_s is None else own_per_s
+        if not per_s:
             return 0.0
-        level, at_s = self._buckets.get(caller, (self._burst, now_s))
-        level = min(self._burst, level + (now_s - at_s) * self._per_s)
-        needed = min(cost, self._burst)
+        burst = self._burst if own_per_s is None else min(self._burst, max(1.0, 10 * per_s))
+        level, at_s = self._buckets.get(caller, (burst, now_s))
+        level = min(burst, level + (now_s - at_s) * per_s)
+        needed = min(cost, burst)
         if level < needed:
-            return (needed - level) / self._per_s
+            return (needed - level) / per_s
         self._buckets[caller] = (level - needed, now_s)
         self._buckets.move_to_end(caller)
         if len(self._buckets) > MOST_CALLERS:

@@ -166,7 +166,7 @@ async def read_parts(
         raise ProblemError(
             408, "timeout", f"The body did not come within {timeout_s:g} s."
         ) from None
-    except web.RequestPayloadError:
+    except (web.RequestPayloadError, ConnectionError):  # the sender may have gone
         raise ProblemError(400, "malformed", "The body ended early or is garbled.") from None
 
 

@@ -14,6 +14,7 @@ from relayd.http.middleware.browsers import SAFE_METHODS, BrowserChecks
 from relayd.http.middleware.headers import HSTS, SECURITY_HEADERS
 from relayd.http.responses.problems import MEDIA_TYPE, ProblemError, encoded, problem_of
 from relayd.http.route import EVENT_STREAM, ID_KEY, Route
+from relayd.http.server.fair_queue import CALLER
 from relayd.http.server.service import Service
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -21,6 +22,10 @@ REQUEST_ID = "X-Request-ID"
 # An id of the caller's goes into logs as it is, so it may only be of harmless characters.
 _SANE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 UNMATCHED = "unmatched"
+HEALTH = "health checks"
+"""A caller of its own: checks don't wait behind what comes from the same address."""
+_STARTED = frozenset({201, 202})
+"""Statuses of what made or started something; batches of samples say themselves who sent them."""
 _LAST = "Server"
 """Who set this one has set all of them: frequent answers are prepared with them."""
 _SECURITY = list(SECURITY_HEADERS.items())
@@ -58,6 +63,7 @@ class MiddlewareStack:
         streams = route is not None and route.media_type == EVENT_STREAM
         has_tls = service.settings.tls_cert is not None
         access_log = service.settings.access_log
+        telemetry = service.telemetry
         clock = time.perf_counter
 
         async def handle(request: web.Request) -> web.StreamResponse:
@@ -65,6 +71,9 @@ class MiddlewareStack:
             request_id = self._request_id(request)
             request[ID_KEY] = request_id
             caller: object = None
+            end_span = (
+                telemetry.begin(request.method, template, request.headers) if telemetry else None
+            )
             service.in_flight += 1
             try:
                 browsers.check_host(request)
@@ -73,6 +82,7 @@ class MiddlewareStack:
                 if is_limited and connections.are_too_many:
                     raise _too_many_connections()
                 caller = access.caller(request, scope)
+                CALLER.set(caller if is_limited else HEALTH)
                 if is_limited and (wait_s := limits.wait_s(caller, began_s)):
                     raise _too_many(wait_s)
                 response = await handler(request)
@@ -105,6 +115,15 @@ class MiddlewareStack:
                     request.path,
                     response.status,
                 )
+                if response.status in _STARTED:
+                    await service.record_change(
+                        f"{request.method} {request.path}",
+                        response.headers.get(hdrs.LOCATION, ""),
+                        who=access.holder(request) or "anybody",
+                        address=request.remote or "",
+                    )
+            if end_span:
+                end_span(response.status, request_id)
             seconds = clock() - began_s
             method = request.method if route else ""
             metrics.answered(template, method, response.status, seconds)

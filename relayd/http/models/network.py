@@ -214,6 +214,17 @@ class Site(ResponseModel):
     )
 
 
+class NewerSamples(ResponseModel):
+    """Samples that are stored and that the snapshot does not know."""
+
+    samples: int
+    since_s: float = Field(description="When the first of them was stored, Unix time.")
+    reason: Literal["none", "begun", "failed"] = Field(
+        description="No snapshot of them was made; one was begun and has not ended; or it failed."
+    )
+    tried_at_s: float | None = Field(description="When that was, Unix time.")
+
+
 class Graph(ResponseModel):
     """A whole snapshot: enough to plan without asking again."""
 
@@ -231,6 +242,9 @@ class Graph(ResponseModel):
     )
     verifications: list[Verified] = Field(
         description="What runs of plans have shown; to be allowed for in plans between their ends."
+    )
+    newer_samples: NewerSamples | None = Field(
+        description="What has waited for a snapshot for longer than usual; null for nothing."
     )
 
 

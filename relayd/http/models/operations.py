@@ -32,7 +32,7 @@ class Readiness(ResponseModel):
     reasons: list[str] = Field(description="Why not; empty where ready.")
     warnings: list[str] = Field(
         description="What to look into though it is ready: snapshots that fail or are overdue, "
-        "since when and why."
+        "since when and why, and a disk of the store that is nearly full."
     )
     snapshot: Snapshot
     snapshot_age_s: float | None = Field(

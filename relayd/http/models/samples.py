@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any, TypeAlias
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from planner.model.estimate import AddressKind
 from planner.model.network import Snapshot
 from probes.importers.limits import MAX_CONNECTIONS, MAX_DURATION_S, MAX_TIME_S, MIN_TIME_S
+from probes.importers.physics import FAULTS
 from probes.samples import Metric
-from relayd.http.models.common import Name, RequestModel, ResponseModel
+from relayd.http.models.common import Name, Page, RequestModel, ResponseModel
 
 MOST_INTERVALS = 10**6
 
@@ -76,3 +77,60 @@ class IngestAnswer(ResponseModel):
     )
     quarantine: list[Rejection] = Field(description="The first 100 of these.")
     batch_id: int | None = Field(description="Under which new samples are kept.")
+
+
+def _kind(reason: str) -> str:
+    if reason not in FAULTS:
+        raise ValueError(f"must be one of {', '.join(FAULTS)}")
+    return reason
+
+
+_Kind = Annotated[str, AfterValidator(_kind), Field(json_schema_extra={"enum": list(FAULTS)})]
+
+
+class QuarantineQuery(Page):
+    """Which samples of quarantine."""
+
+    reason: (
+        Annotated[str, AfterValidator(_kind), Field(json_schema_extra={"enum": list(FAULTS)})]
+        | None
+    ) = Field(None, description="Only those of one kind of reason.")
+
+
+class QuarantineReason(ResponseModel):
+    """How many samples are in quarantine for one kind of reason."""
+
+    reason: str
+    samples: int
+
+
+class QuarantinedSample(ResponseModel):
+    """A sample that nothing rests on, as it was sent."""
+
+    id: int
+    reason: str = Field(description="In words; has those of its kind.")
+    batch_id: int
+    batch: str = Field(description="The file's name, or how it came.")
+    token: str | None = Field(description="Name of the token that sent it; null for commands.")
+    arrived_at_s: float
+    src: str
+    dst: str
+    metric: str
+    value: float
+    measured_at_s: float
+    tool: str
+    connections: int | None
+    src_vm: str
+    dst_vm: str
+
+
+class Quarantine(ResponseModel):
+    """A page of samples that nothing rests on."""
+
+    snapshot: Snapshot
+    disputes: list[str] = Field(
+        description="Figures that samples of some source contradict, or that nobody has confirmed."
+    )
+    reasons: list[QuarantineReason] = Field(description="The kinds that occur, with counts.")
+    samples: list[QuarantinedSample]
+    next_cursor: str | None = Field(description="Of the next page; null on the last.")

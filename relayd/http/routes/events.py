@@ -34,8 +34,8 @@ async def get_events(context: RequestContext) -> web.StreamResponse:
                 "X-Accel-Buffering": "no",  # nginx would hold events back
             }
         )
-        await response.prepare(context.request)
         try:
+            await response.prepare(context.request)
             await _write(response, b": these are events of relayd\nretry: 3000\n\n")
             while not stream.is_closed:
                 events = await stream.after(last_id)

@@ -7,13 +7,16 @@ import time
 
 from aiohttp import hdrs, web
 
-from planner.model.errors import StoreError
 from relayd.http.models.operations import Health, Readiness, Watch
+from relayd.http.responses.compression import accepts_gzip, compressed_response
 from relayd.http.responses.json_responses import document_response, encoded, json_response
-from relayd.http.responses.problems import ProblemError
 from relayd.http.route import RequestContext, Route
 
 METRICS_TYPE = "text/plain"
+STORE_ANSWERS_S = 5.0
+"""Within which the store of a service that is ready answers."""
+LEAST_FREE_BYTES = 200_000_000
+"""Of the store's disk, below which there is a warning: some days of samples, or one import."""
 
 
 async def get_healthz(context: RequestContext) -> web.Response:
@@ -28,19 +31,22 @@ async def get_readyz(context: RequestContext) -> web.Response:
     reasons = []
     if service.is_stopping:
         reasons.append("The service is stopping.")
-    try:
-        await service.store.read(lambda store: store.snapshots.latest())
-    except (StoreError, ProblemError):
-        reasons.append("The store can't be read.")
+    if not await service.store.answers(STORE_ANSWERS_S):
+        reasons.append(f"The store can't be read within {STORE_ANSWERS_S:g} s.")
     age_s = service.snapshot_age_s()
     most_s = service.settings.snapshot_max_age_s
     if most_s and (age_s is None or age_s > most_s):
         reasons.append(f"The newest snapshot is older than {most_s:g} s.")
-    warning = service.snapshots.warning()
+    warnings = [service.snapshots.warning()]
+    free_bytes = service.store.free_bytes()
+    if free_bytes is not None and free_bytes < LEAST_FREE_BYTES:
+        warnings.append(
+            f"The disk of the store is nearly full: {free_bytes / 1e6:.0f} MB are left."
+        )
     content = {
         "status": "not ready" if reasons else "ready",
         "reasons": reasons,
-        "warnings": [warning] if warning else [],
+        "warnings": [warning for warning in warnings if warning],
         "snapshot_age_s": age_s,
         "checked_at_s": time.time(),
         "watch": service.watcher.health(),
@@ -56,10 +62,11 @@ async def get_watch(context: RequestContext) -> web.Response:
 
 async def get_metrics(context: RequestContext) -> web.Response:
     """Return counters and gauges as Prometheus reads them."""
-    return web.Response(
-        body=context.service.metrics.text(),
-        headers={hdrs.CONTENT_TYPE: "text/plain; version=0.0.4; charset=utf-8"},
-    )
+    body = await context.service.exposition.text()
+    headers = {hdrs.CONTENT_TYPE: f"{METRICS_TYPE}; version=0.0.4; charset=utf-8"}
+    if accepts_gzip(context.request.headers.get(hdrs.ACCEPT_ENCODING)):
+        return compressed_response(body, headers=headers)
+    return web.Response(body=body, headers=headers)
 
 
 async def get_openapi(context: RequestContext) -> web.Response:

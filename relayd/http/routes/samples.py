@@ -7,6 +7,7 @@ import asyncio
 from aiohttp import web
 from pydantic import ValidationError
 
+from planner.model.errors import InputError
 from relayd.http.middleware.json_documents import read_json
 from relayd.http.middleware.reading import check_media_type, read_bytes, read_parts
 from relayd.http.models.samples import IngestAnswer, SampleGiven, SamplesGiven
@@ -14,8 +15,10 @@ from relayd.http.responses.json_responses import JSON, document_response
 from relayd.http.responses.problems import ProblemError, invalid
 from relayd.http.route import NDJSON, RequestContext, Route
 from relayd.http.routes.sample_rows import SampleRows
+from relayd.http.server.settings import ServiceSettings
 from relayd.store.samples.ingest import Batch, ingest
 from relayd.store.samples.writing import Limits
+from relayd.store.tokens import Token
 
 ORIGIN = "service"
 
@@ -27,16 +30,21 @@ async def post_samples(context: RequestContext) -> web.Response:
     accepted = duplicates = 0
     batch_id = None
     if rows.samples or rows.apart:
-        limits = Limits(service.settings.max_regions, service.settings.max_setups)
+        token = service.access.token(context.request)
+        limits = _limits(service.settings, token)
         batch = Batch(
             ORIGIN,
             "live",
-            reporter=service.access.holder(context.request) or "",
+            reporter=token.name if token else "",
             address=context.request.remote or "",
         )
-        report = await service.store.write(
-            lambda store: ingest(store, batch, [*rows.samples, *rows.apart], limits=limits)
-        )
+        try:
+            report = await service.store.write(
+                lambda store: ingest(store, batch, [*rows.samples, *rows.apart], limits=limits)
+            )
+        except InputError:
+            service.metrics.over_limit(len(rows.samples) + len(rows.apart))
+            raise
         accepted, duplicates, batch_id = report.accepted, report.duplicates, report.batch_id
     service.metrics.ingested(
         accepted=accepted,
@@ -64,6 +72,13 @@ async def post_samples(context: RequestContext) -> web.Response:
         "batch_id": batch_id,
     }
     return document_response(service.current.snapshot, content)
+
+
+def _limits(settings: ServiceSettings, token: Token | None) -> Limits:
+    series = settings.max_series
+    if token and token.max_series is not None:
+        series = token.max_series
+    return Limits(settings.max_regions, settings.max_setups, series)
 
 
 async def _rows(context: RequestContext) -> SampleRows:
@@ -107,7 +122,8 @@ ROUTES = (
         "request are stored together; wrong ones, and those of regions that the operator has not "
         "declared, are rejected with their reasons. Those that can't be measurements (above the "
         "network card of a VM type, faster than light, in the future) are kept in quarantine, "
-        "and nothing rests on them.",
+        "and nothing rests on them. A request with which its token would report more series "
+        "(metrics of links) than it may is refused whole.",
         body=SamplesGiven,
         example={
             "samples": [

@@ -20,6 +20,7 @@ from relayd.catalogue.loading import load_catalogue
 from relayd.http.middleware.headers import SECURITY_HEADERS
 from relayd.http.responses.json_responses import JSON, SNAPSHOT_AS_OF, SNAPSHOT_ID
 from relayd.http.server.plan_cache import PlanCache
+from relayd.questions.disputes import dispute_notes
 from relayd.sources.addresses import over_addresses
 from relayd.sources.memory import MemorySource
 from relayd.sources.source import Source
@@ -79,6 +80,12 @@ class Current:
     def sorted_links(self) -> list[Link]:
         """All links by source and destination, bounds widened for age."""
         return sorted(self.wan.network, key=lambda link: (link.src, link.dst))
+
+    @cached_property
+    def disputes(self) -> tuple[str, ...]:
+        """What is in dispute of all links and caps, a sentence each."""
+        network = self.network
+        return dispute_notes(network, None, [(link.src, link.dst) for link in network])
 
     @cached_property
     def gate(self) -> PhysicalGate:

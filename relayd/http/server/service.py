@@ -7,37 +7,42 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from planner.model.errors import RelaydError
 from planner.model.link_states import LinkState, Pair, still_believed
-from planner.model.network import Network
-from relayd.http.campaigns.fleet_file import fleet_of
+from planner.model.network import Network, NewerSamples
+from relayd.http.campaigns.fleet_file import regions_of
 from relayd.http.campaigns.supervisor import CampaignSupervisor
 from relayd.http.middleware.access import Access
 from relayd.http.middleware.logs import Log
 from relayd.http.middleware.rate_limits import RateLimits
+from relayd.http.monitoring.estimate_errors import estimate_errors
+from relayd.http.monitoring.exposition import Exposition
+from relayd.http.monitoring.metrics import Metrics
 from relayd.http.responses.problems import ProblemError
 from relayd.http.server.connections import Connections, most_connections
 from relayd.http.server.current_state import RENEW_AFTER_S, Current, read_current, with_states
-from relayd.http.server.estimate_errors import estimate_errors
 from relayd.http.server.event_stream import EventStream
 from relayd.http.server.memory import release_memory
-from relayd.http.server.metrics import Metrics
 from relayd.http.server.settings import ServiceSettings
 from relayd.http.server.snapshot_maker import SnapshotMaker
 from relayd.http.server.store_access import StoreAccess
 from relayd.http.server.watcher_supervisor import WatcherSupervisor
 from relayd.http.server.workers import Workers
 from relayd.sources.source import Source
+from relayd.sources.stored import newer_than
 from relayd.store import Location, SnapshotRow, Store
+from relayd.store.changes import record_change
 from relayd.store.kept_token import FirstToken, first_token
 from relayd.store.links.states import LinkStates
 from relayd.store.samples.newest import newest_samples
 from relayd.store.tokens import Token, Tokens
 from relayd.store.verifications import Verifications
+
+if TYPE_CHECKING:
+    from relayd.http.monitoring.telemetry import Telemetry
 
 
 class Service:
@@ -55,6 +60,8 @@ class Service:
     log : Log
     openapi, documentation : bytes
         The description of the API, as JSON and as a page.
+    telemetry : Telemetry | None
+        Where traces and metrics are sent.
     """
 
     def __init__(
@@ -67,6 +74,7 @@ class Service:
         *,
         openapi: Callable[[], bytes],
         documentation: Callable[[], bytes],
+        telemetry: Telemetry | None = None,
     ) -> None:
         self.settings = settings
         self.log = log
@@ -77,6 +85,7 @@ class Service:
         self.store = StoreAccess(db)
         # Made when first asked for: it takes half as long as all the rest of starting.
         self.openapi, self.documentation = openapi, documentation
+        self.telemetry = telemetry
         self.is_stopping = False
         self.in_flight = 0
         self.watcher = WatcherSupervisor(settings, db, catalogues, log)
@@ -91,6 +100,11 @@ class Service:
         self._tasks: list[asyncio.Task[None]] = []
         self.events = EventStream(self.store)
         self.workers = Workers(settings.workers or os.cpu_count() or 1, settings.answer_limit_s)
+        if telemetry:
+            self.workers.span = self.store.span = telemetry.span
+        self.exposition = Exposition(
+            self.metrics, settings.metrics_links, self.store, self.workers, lambda: self.current
+        )
         self.snapshots = SnapshotMaker(self.workers, db, settings.snapshot_every_s, log)
 
     @property
@@ -117,7 +131,7 @@ class Service:
         if problem := self.settings.tokens_problem(state.tokens):
             await self.store.close()
             raise problem
-        self.access.renew(state.tokens)
+        self._renew_tokens(state.tokens)
         await self._read()
         await self.workers.warm(self.current.version)
         self._add_gauges()
@@ -129,18 +143,41 @@ class Service:
             self.watcher.run(),
         ):
             self._tasks.append(asyncio.create_task(work))
+        if self.telemetry:
+            self._tasks.append(
+                asyncio.create_task(self.exposition.push_forever(self.telemetry, self.log))
+            )
 
     async def make_first_token(self) -> FirstToken | None:
         """Give the store a token if it never had one and requests need one."""
         if self.settings.no_auth:
             return None
+        if await self.store.read(lambda store: Tokens(store.database).list()):
+            return None
         made = await self.store.write(lambda store: first_token(Tokens(store.database)))
-        self.access.renew(await self.store.read(lambda store: Tokens(store.database).list()))
+        self._renew_tokens(await self.store.read(lambda store: Tokens(store.database).list()))
         return made
+
+    def _renew_tokens(self, tokens: Sequence[Token]) -> None:
+        self.access.renew(tokens)
+        self.limits.own_per_s = {
+            token.id: token.requests_per_s for token in tokens if token.requests_per_s is not None
+        }
 
     def has_new_samples(self) -> None:
         """Ask for a snapshot, because samples came."""
         self.snapshots.want()
+
+    async def record_change(self, action: str, subject: str, *, who: str, address: str) -> None:
+        """Keep in the store who made or started something; the log has it in any case."""
+        try:
+            await self.store.write(
+                lambda store: record_change(
+                    store.database, action, subject, who=who, address=address
+                )
+            )
+        except (RelaydError, ProblemError) as error:
+            self.log.warning("change not recorded", action=action, problem=str(error))
 
     def is_declared(self, region: str) -> bool:
         """Return whether the catalogue, the snapshot or the fleet file has a region.
@@ -148,16 +185,7 @@ class Service:
         Samples may only be sent of these; the operator's imports reach the snapshot.
         """
         known = region in self.current.catalogue.regions or region in self.current.network.sites
-        return known or region in self._fleet_regions
-
-    @cached_property
-    def _fleet_regions(self) -> frozenset[str]:
-        if self.settings.fleet is None:
-            return frozenset()
-        try:
-            return frozenset(host.region for host in fleet_of(self.settings.fleet))
-        except ProblemError:  # it is in the log
-            return frozenset()
+        return known or region in regions_of(self.settings.fleet)
 
     async def begin_shutdown(self) -> None:
         """Say that the service is stopping, and end streams that never end by themselves."""
@@ -173,6 +201,9 @@ class Service:
             with contextlib.suppress(asyncio.CancelledError):
                 await task
         await self.campaigns.close()
+        self.exposition.close()
+        if self.telemetry:
+            await asyncio.to_thread(self.telemetry.close)
         self.workers.close()
         await self.store.close()
         self.log.flush()
@@ -215,14 +246,15 @@ class Service:
         except (RelaydError, ProblemError):
             await self._expire_link_states()
             raise
-        self.access.renew(state.tokens)
+        self._renew_tokens(state.tokens)
         known = self._latest.id if self._latest else None
         found = state.latest.id if state.latest else None
         stale = time.time() - self.current.read_at_s > RENEW_AFTER_S
         verified = state.verification != self._verification
         # States are compared, because they also expire without an event.
         down = state.link_states != self.current.network.link_states
-        if found != known or down or verified or stale:
+        behind = _is_other(state.newer, self.current.network.newer_samples)
+        if found != known or down or verified or stale or behind:
             before, network = self._latest, self.current.network
             await self._read()
             self._latest, self._verification = state.latest, state.verification
@@ -253,7 +285,7 @@ class Service:
             "How long new samples have waited for a snapshot.",
             self.snapshots.waiting_s,
         )
-        add(
+        self.metrics.counter(
             "snapshot_failures",
             "Snapshots that failed since the service began.",
             lambda: self.snapshots.failures,
@@ -265,6 +297,16 @@ class Service:
         for name, (meaning, read) in self.watcher.gauges().items():
             add(name, meaning, read)
         add("store_queue", "Requests that wait for the store.", lambda: self.store.waiting)
+        add(
+            "store_silent_seconds",
+            "How long the store has owed an answer; 0 where it owes none.",
+            self.store.silent_s,
+        )
+        add(
+            "store_free_bytes",
+            "Space left on the disk of a store in a file.",
+            lambda: nothing if (free := self.store.free_bytes()) is None else free,
+        )
 
 
 class _State(NamedTuple):
@@ -275,13 +317,23 @@ class _State(NamedTuple):
     link_states: Mapping[Pair, LinkState]
     verification: int
     last_sample_id: int
+    newer: NewerSamples | None
+
+
+def _is_other(found: NewerSamples | None, said: NewerSamples | None) -> bool:
+    """Whether answers are to say something else: not for each further sample."""
+    if found is None or said is None:
+        return found is not said
+    return found.reason != said.reason or found.samples >= 2 * said.samples
 
 
 def _state(store: Store) -> _State:
+    latest = store.snapshots.latest()
     return _State(
-        store.snapshots.latest(),
+        latest,
         Tokens(store.database).list(),
         LinkStates(store.database).now(time.time()),
         Verifications(store.database).last_id(),
         store.samples.last_id(),
+        newer_than(store, latest),
     )

@@ -10,7 +10,7 @@ import ssl
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
@@ -28,6 +28,9 @@ from relayd.http.server.service import Service
 from relayd.http.server.settings import ServiceSettings
 from relayd.store import Location
 from relayd.store.kept_token import FirstToken
+
+if TYPE_CHECKING:
+    from relayd.http.monitoring.telemetry import Telemetry
 
 MOST_LINE = 8190
 """Bytes of a request line, and of a header."""
@@ -92,6 +95,7 @@ async def start(
         log or Log(),
         openapi=document,
         documentation=page,
+        telemetry=_telemetry(settings),
     )
     await service.begin()
     runner = web.AppRunner(
@@ -146,7 +150,7 @@ async def serve(
     """Serve until a signal (SIGTERM, SIGINT) says to stop."""
     log = Log()
     handler = LogHandler(log)
-    for name in ("aiohttp", "asyncio"):
+    for name in ("aiohttp", "asyncio", "opentelemetry"):
         logging.getLogger(name).addHandler(handler)
         logging.getLogger(name).propagate = False
     stopped = asyncio.Event()
@@ -207,6 +211,14 @@ class _Connection(RequestHandler):
         )
         response.force_close()
         return response
+
+
+def _telemetry(settings: ServiceSettings) -> Telemetry | None:
+    if not settings.otlp_endpoint:
+        return None
+    from relayd.http.monitoring.telemetry import Telemetry
+
+    return Telemetry(settings.otlp_endpoint)
 
 
 def _tls(settings: ServiceSettings) -> ssl.SSLContext | None:

@@ -7,6 +7,7 @@ import re
 import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields, replace
+from importlib.util import find_spec
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ from relayd.watch.webhook import Webhook
 _HOST_NAME = re.compile(r"[A-Za-z0-9_.-]+")
 PREFIX = "RELAYD_SERVE_"
 TABLE = "serve"
+# Each within the one before, which must be there to ask for the next.
+_OTLP_PACKAGES = ("opentelemetry", "opentelemetry.sdk", "opentelemetry.exporter")
 _WATCH = WatchOptions(0.0)  # its defaults are those of the service
 _RANGES: dict[str, tuple[float, float]] = {
     "port": (0, 65_535),
@@ -33,6 +36,7 @@ _RANGES: dict[str, tuple[float, float]] = {
     "batch_items": (1, 100_000),
     "max_regions": (2, 10_000),
     "max_setups": (1, 1e6),
+    "max_series": (0, 1e9),
     "read_timeout_s": (0.1, 3600),
     "stream_timeout_s": (0.1, 86_400),
     "idle_timeout_s": (1, 86_400),
@@ -43,6 +47,7 @@ _RANGES: dict[str, tuple[float, float]] = {
     "snapshot_max_age_s": (0, 1e10),
     "refresh_s": (0.05, 3600),
     "snapshot_every_s": (0, 1e9),
+    "metrics_links": (0, 1_000_000),
     "watch_daily_budget_usd": (0, 1e9),
     "watch_interval_s": (LEAST_INTERVAL_S, MOST_INTERVAL_S),
     "watch_campaign_every_s": (0, 1e10),
@@ -81,6 +86,9 @@ class ServiceSettings:
     max_regions, max_setups : int
         Most regions, and most combinations of tool, zones and VM types, that samples sent to the
         service may bring the store to.
+    max_series : int
+        Most series (metrics of links, over each kind of address) that one token, or address
+        without one, may report; 0 for no limit.
     read_timeout_s, idle_timeout_s : float
         Longest time to send a request's body; and until a request begins.
     stream_timeout_s : float
@@ -103,6 +111,10 @@ class ServiceSettings:
         Interval between polls for new snapshots, tokens and events.
     snapshot_every_s : float
         New samples become a new snapshot at most this often; 0 leaves that to others.
+    metrics_links : int
+        Most links with gauges of their own in /metrics, up to ten each; 0 for none.
+    otlp_endpoint : str
+        Base address of a collector of OpenTelemetry, for traces and metrics; needs the extra otel.
     access_log : bool
         Whether to log each request.
     fleet : Path | None
@@ -136,6 +148,7 @@ class ServiceSettings:
     batch_items: int = 1000
     max_regions: int = LIMITS.regions
     max_setups: int = LIMITS.setups
+    max_series: int = LIMITS.series
     read_timeout_s: float = 15.0
     stream_timeout_s: float = 60.0
     idle_timeout_s: float = 75.0
@@ -148,6 +161,8 @@ class ServiceSettings:
     snapshot_max_age_s: float = 0.0
     refresh_s: float = 2.0
     snapshot_every_s: float = 60.0
+    metrics_links: int = 5000
+    otlp_endpoint: str = ""
     access_log: bool = True
     fleet: Path | None = None
     watch_daily_budget_usd: float = 0.0
@@ -271,6 +286,8 @@ def _value(given: Any, kind: str, field: str, folder: Path) -> Any:
     if kind == "float":
         try:
             return float(given)  # type: ignore[arg-type]
+        except OverflowError:
+            raise InputError(field, "is too large a number") from None
         except ValueError:
             if field.endswith(("_s", "_S", "-s")):
                 return parse_duration_s(str(given), field)
@@ -314,6 +331,21 @@ def _problems(settings: ServiceSettings) -> Any:
             watch_options(settings)
         except InputError as error:
             yield error
+    if settings.otlp_endpoint:
+        if not re.fullmatch(r"https?://[^/?#@]+(/[^?#]*)?", settings.otlp_endpoint):
+            yield InputError(
+                "otlp_endpoint",
+                "must be the base address of a collector, such as http://127.0.0.1:4318",
+                value=settings.otlp_endpoint,
+                remedy="Credentials belong into OTEL_EXPORTER_OTLP_HEADERS.",
+            )
+        if not all(map(find_spec, _OTLP_PACKAGES)):
+            yield InputError(
+                "otlp_endpoint",
+                "needs OpenTelemetry's SDK",
+                value=settings.otlp_endpoint,
+                remedy="Install it with `pip install 'relayd[otel]'`.",
+            )
     for name, (least, most) in _RANGES.items():
         value = getattr(settings, name)
         if not least <= value <= most:

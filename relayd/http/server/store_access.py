@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TypeVar
 
 from planner.model.errors import StoreError
+from relayd.http.monitoring.spans import SpanOf, no_span
 from relayd.http.responses.problems import ProblemError
+from relayd.http.server.fair_queue import FairQueue
 from relayd.store import Location, Store, open_store
 from relayd.store.opening import Mode
 
 T = TypeVar("T")
 MOST_WAITING = 256
+STATEMENT_TIMEOUT_S = 15.0
+"""For a statement on a server; nothing that a request needs takes long."""
+LIMIT_S = 30.0
+"""For a function, its turn included."""
+MOST_OF_ONE = 64
+"""Of one caller: those of others are still taken in."""
 
 
 class StoreAccess:
     """Runs functions on a store, each in the thread whose connection it is.
 
     A connection that failed is closed, and the next function gets a new one: the service goes
-    on by itself when a database is back.
+    on by itself when a database is back. Callers take turns.
 
     Parameters
     ----------
@@ -31,6 +42,7 @@ class StoreAccess:
         self.path = path
         self._reader = _Side(path, "read")
         self._writer = _Side(path, "create")
+        self.span: SpanOf = no_span
 
     async def read(self, function: Callable[[Store], T]) -> T:
         """Run a function that reads, and return its result.
@@ -40,13 +52,42 @@ class StoreAccess:
         StoreError
             If the store can't be read.
         ProblemError
-            503 if too many wait for it already.
+            429 if too many of this caller wait for it already, 503 if too many of all, or if it
+            takes longer than :data:`LIMIT_S`.
         """
-        return await self._reader.run(function)
+        with self.span("store read"):
+            return await self._reader.run(function)
 
     async def write(self, function: Callable[[Store], T]) -> T:
-        """Run a function that writes, and return its result; it is on disk then."""
-        return await self._writer.run(function)
+        """Run a function that writes, and return its result; it is on disk then.
+
+        Where it takes too long, it is left out unless it has begun.
+        """
+        with self.span("store write"):
+            return await self._writer.run(function)
+
+    async def answers(self, limit_s: float) -> bool:
+        """Return whether the store can be read, within a time."""
+        try:
+            async with asyncio.timeout(limit_s):
+                await self.read(lambda store: store.snapshots.latest())
+        except (StoreError, ProblemError, TimeoutError):
+            return False
+        return True
+
+    def silent_s(self) -> float:
+        """Return for how long the store has owed the answer to what runs now."""
+        return max(self._reader.running_s(), self._writer.running_s())
+
+    def free_bytes(self) -> int | None:
+        """Return the space left for the file and its log; None for a server, or if unknown."""
+        if not isinstance(self.path, Path):
+            return None
+        try:
+            found = os.statvfs(self.path.resolve().parent)
+        except OSError:
+            return None
+        return found.f_bavail * found.f_frsize
 
     @property
     def waiting(self) -> int:
@@ -55,8 +96,8 @@ class StoreAccess:
 
     async def close(self) -> None:
         """Finish what is being written, and close."""
-        await self._writer.close()
         await self._reader.close()
+        await self._writer.close()  # last, because it can empty and remove the log of SQLite
 
 
 class _Side:
@@ -65,32 +106,50 @@ class _Side:
         self._mode: Mode = mode
         self._store: Store | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"store-{mode}")
+        self._began_s: float | None = None
+        self._turns = FairQueue(1, MOST_WAITING, MOST_OF_ONE, "the store")
         self.waiting = 0
 
+    def running_s(self) -> float:
+        began_s = self._began_s
+        return 0.0 if began_s is None else time.monotonic() - began_s
+
     async def run(self, function: Callable[[Store], T]) -> T:
-        if self.waiting >= MOST_WAITING:
-            raise ProblemError(
-                503,
-                "unavailable",
-                "Too many requests wait for the store. Try again.",
-                headers={"Retry-After": "1"},
-            )
         self.waiting += 1
         try:
             loop = asyncio.get_running_loop()
-            # What is being written is finished, also if who asked has gone.
-            return await asyncio.shield(loop.run_in_executor(self._thread, self._run, function))
+            running: asyncio.Future[T] | None = None
+            try:
+                async with asyncio.timeout(LIMIT_S), self._turns.turn():
+                    running = loop.run_in_executor(self._thread, self._run, function)
+                    # What is being written is finished, also if who asked has gone.
+                    return await asyncio.shield(running)
+            except TimeoutError:
+                if running is not None:
+                    running.cancel()
+                raise ProblemError(
+                    503,
+                    "unavailable",
+                    f"The store has not answered for {LIMIT_S:g} s. Try again: a sample that is "
+                    "there already is not stored twice.",
+                    headers={"Retry-After": "5"},
+                ) from None
         finally:
             self.waiting -= 1
 
     def _run(self, function: Callable[[Store], T]) -> T:
+        self._began_s = time.monotonic()
         try:
             if self._store is None:
-                self._store = open_store(self._path, mode=self._mode)
+                self._store = open_store(
+                    self._path, mode=self._mode, statement_timeout_s=STATEMENT_TIMEOUT_S
+                )
             return function(self._store)
         except StoreError:
             self._close()
             raise
+        finally:
+            self._began_s = None
 
     def _close(self) -> None:
         if self._store is not None:

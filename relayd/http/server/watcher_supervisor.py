@@ -60,8 +60,11 @@ class WatcherSupervisor:
                 try:
                     self._watcher = await asyncio.to_thread(self._make)
                     await self._watcher.run(self._stop)
-                except RelaydError as error:
-                    self._log.warning("watch", problem=str(error))
+                except Exception as error:  # noqa: BLE001 - whatever it is, watching goes on
+                    if isinstance(error, RelaydError):
+                        self._log.warning("watch", problem=str(error))
+                    else:
+                        self._log.error("fault", error)
                     with suppress(TimeoutError):
                         await asyncio.wait_for(self._stop.wait(), RETRY_AFTER_S)
         finally:

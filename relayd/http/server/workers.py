@@ -21,7 +21,9 @@ from typing import Any, NamedTuple, TypeVar
 from planner.model.catalogue import Catalogue
 from planner.model.errors import RelaydError
 from planner.model.network import Network
+from relayd.http.monitoring.spans import SpanOf, no_span
 from relayd.http.responses.problems import ProblemError, problem_of
+from relayd.http.server.fair_queue import FairQueue
 from relayd.http.server.memory import release_memory
 from relayd.sources.memory import MemorySource
 from relayd.sources.wan import Wan
@@ -44,15 +46,19 @@ class Workers:
         Processes; each holds a core while it answers.
     limit_s : float
         Longest time for one question.
-    most_waiting : int
-        Questions that may wait or be answered at a time; more are refused (503).
+    most_waiting, most_of_one : int
+        Questions that may wait at a time, of all callers and of one. Callers take turns.
     """
 
-    def __init__(self, count: int, limit_s: float, most_waiting: int = 1000) -> None:
+    def __init__(
+        self, count: int, limit_s: float, most_waiting: int = 1000, most_of_one: int = 250
+    ) -> None:
         self.count = count
         self.waiting = 0
+        self.span: SpanOf = no_span
         self._limit_s = limit_s
-        self._most_waiting = most_waiting
+        # One more than there are processes, so that none waits for the event loop.
+        self._turns = FairQueue(count + 1, most_waiting, most_of_one, "an answer")
         self._folder = tempfile.TemporaryDirectory(prefix="relayd-")
         self._written: dict[str, Path] = {}
         self._pool = self._new_pool()
@@ -91,16 +97,23 @@ class Workers:
         Raises
         ------
         ProblemError
-            503 if too many wait already, if it took too long, or if the worker died.
-            Or the problem that a RelaydError of the question is.
+            429 if too many of this caller wait already, 503 if too many of all, if it took too
+            long, or if the worker died. Or the problem that a RelaydError of the question is.
         """
-        if self.waiting >= self._most_waiting:
-            raise _unavailable("Too many questions wait for an answer already.")
+        self.waiting += 1
+        try:
+            with self.span(f"worker {question.__name__}"):
+                async with self._turns.turn():
+                    return await self._ask(version, question, arguments, limit_s or self._limit_s)
+        finally:
+            self.waiting -= 1
+
+    async def _ask(
+        self, version: str, question: Callable[..., T], arguments: tuple[Any, ...], limit_s: float
+    ) -> T:
         if version not in self._written:
             raise _unavailable("The snapshot has changed several times since this was asked.")
-        self.waiting += 1
         pool = self._pool
-        limit_s = limit_s or self._limit_s
         try:
             answer = await asyncio.get_running_loop().run_in_executor(
                 pool, _answer, str(self._written[version]), limit_s, question, arguments
@@ -118,8 +131,6 @@ class Workers:
                 f"The answer took longer than the {limit_s:g} s that one may take. Ask for "
                 "less at a time.",
             ) from None
-        finally:
-            self.waiting -= 1
         if isinstance(answer, _Problem):
             raise ProblemError.of(answer.status, answer.content)
         return answer

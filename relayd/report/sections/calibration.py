@@ -7,7 +7,7 @@ from collections import defaultdict
 import numpy as np
 
 from planner.model.answer import dumped
-from probes.analysis.periodicity import DAY_S
+from probes.analysis.series.periodicity import DAY_S
 from probes.estimation.coverage import Coverage
 from probes.estimation.history_steps import steps_of
 from probes.samples import Metric

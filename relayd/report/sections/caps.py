@@ -1,4 +1,4 @@
-"""VM caps and path capacities."""
+"""VM caps."""
 
 from __future__ import annotations
 
@@ -22,10 +22,9 @@ def caps(data: ReportData) -> Section:
     """Answer what VMs of each type send and receive at most, and how they differ."""
     section = Section(
         "caps",
-        "What do VMs and paths carry at most?",
+        "What do VMs carry at most?",
         "Caps from one-to-many and many-to-one tests, by VM type; how VMs of one type differ, and "
-        "the first percentile (GLOBECOM 2015); path capacity as the best 5 s of UDP (Computer "
-        "Networks 2016).",
+        "the first percentile (GLOBECOM 2015).",
     )
     rows = []
     for metric, name in _CAPS:
@@ -66,21 +65,7 @@ def caps(data: ReportData) -> Section:
                 tuple(rows),
             )
         )
-    udp = data.columns("udp_mbps")
-    section.samples += len(udp)
-    best = [float(found["value"].max()) for _, _, found in udp.by_pair()]
-    if best:
-        over = spread(best, fewest=1)
-        section.figures["udp_capacity"] = {
-            "paths": over.samples,
-            "median_mbps": over.median,
-            "most_mbps": over.maximum,
-        }
-        section.statements.append(
-            f"By UDP, {over.samples} paths carry {over.minimum:,.0f} to {over.maximum:,.0f} Mbit/s "
-            f"(median {over.median:,.0f})."
-        )
-    section.concluded = bool(rows or best)
+    section.concluded = bool(rows)
     if not section.concluded:
-        section.statements.append("There is no test of VM caps, and none by UDP.")
+        section.statements.append("There is no test of VM caps.")
     return section

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 
-from probes.analysis.evidence import FALSE_ALARMS, TooFewError
-from probes.analysis.periodicity import DAY_S, HALF_HOUR_S, WEEK_S, periodicity
+from probes.analysis.evidence import FALSE_ALARMS, TooFewError, discoveries
+from probes.analysis.series.periodicity import DAY_S, PERIOD_NAMES, periodicity
+from probes.analysis.series.spectrum import strongest_period
 from probes.samples import Metric
 from relayd.report.charts import boxes_by_hour
 from relayd.report.data import ReportData
 from relayd.report.document import Section
 
-_PERIODS = {"half_hour": HALF_HOUR_S, "day": DAY_S, "week": WEEK_S}
+_ANY = "any_period"
 _METRICS: tuple[Metric, ...] = ("aggregate_mbps", "per_flow_mbps", "rtt_ms")
 FEWEST_FOR_BOXES = 48
 
@@ -22,26 +25,29 @@ def stability(data: ReportData) -> Section:
         "stability",
         "Does the time matter?",
         "Each pair's series is folded at half an hour, a day and a week; cycles are turned at "
-        "random to tell patterns from chance (5 % false alarms a series). Dips at minutes 0 and "
-        "30: Predictability of cloud networks, 2021.",
+        "random to tell patterns from chance (5 % false alarms a series). Any other period: the "
+        "strongest wave of a periodogram against red noise. Dips at minutes 0 and 30: "
+        "Predictability of cloud networks, 2021.",
     )
     for metric in _METRICS:
         columns = data.columns(metric)
         section.samples += len(columns)
         ratios: list[np.ndarray] = []
         hours: list[np.ndarray] = []
-        p_values: dict[str, list[float]] = {name: [] for name in _PERIODS}
+        p_values: dict[str, list[float]] = {name: [] for name in (*PERIOD_NAMES, _ANY)}
         for _, _, rows in columns.by_pair():
             if len(rows) < FEWEST_FOR_BOXES or np.median(rows["value"]) <= 0:
                 continue
             ratios.append(rows["value"] / np.median(rows["value"]))
             hours.append((rows["at_s"] % DAY_S // 3600).astype(int))
-            for name, period_s in _PERIODS.items():
+            for name, period_s in PERIOD_NAMES.items():
                 try:
                     found = periodicity(rows["at_s"], rows["value"], period_s)
                 except TooFewError:
                     continue
                 p_values[name].append(found.p_value)
+            with suppress(TooFewError):
+                p_values[_ANY].append(strongest_period(rows["at_s"], rows["value"]).p_value)
         if not ratios:
             section.statements.append(
                 f"{metric}: no conclusion. {FEWEST_FOR_BOXES} samples of a pair are needed, and no "
@@ -64,13 +70,14 @@ def stability(data: ReportData) -> Section:
 
 def _say_patterns(section: Section, metric: str, p_values: dict[str, list[float]]) -> None:
     for name, found in p_values.items():
-        words = name.replace("_", " ")
+        words = "of any period" if name == _ANY else f"by {name.replace('_', ' ')}"
         if not found:
             section.statements.append(
-                f"{metric}, pattern by {words}: no conclusion, no pair has enough whole cycles."
+                f"{metric}, pattern {words}: no conclusion, no pair has enough samples spread over "
+                "enough whole cycles."
             )
             continue
-        surely = _discoveries(np.array(found))
+        surely = discoveries(found)
         alarms = float(np.mean(np.array(found) <= FALSE_ALARMS))
         section.figures[f"{metric}_{name}"] = {
             "pairs": len(found),
@@ -78,16 +85,6 @@ def _say_patterns(section: Section, metric: str, p_values: dict[str, list[float]
             "with_a_pattern": surely,
         }
         section.statements.append(
-            f"{metric}, pattern by {words}: {surely} of {len(found)} pairs have one (Benjamini and "
+            f"{metric}, pattern {words}: {surely} of {len(found)} pairs have one (Benjamini and "
             f"Hochberg at 5 %); chance alone explains 5 % of single tests, {alarms:.0%} were below."
         )
-
-
-def _discoveries(p_values: np.ndarray) -> int:
-    """Return how many hypotheses are rejected at a false discovery rate of 5 %.
-
-    Benjamini and Hochberg, "Controlling the false discovery rate", 1995.
-    """
-    ordered = np.sort(p_values)
-    below = np.flatnonzero(ordered <= FALSE_ALARMS * np.arange(1, ordered.size + 1) / ordered.size)
-    return int(below[-1]) + 1 if below.size else 0

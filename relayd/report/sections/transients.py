@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from probes.analysis.steady_state import drop_cause, levels_between_tests
+from probes.analysis.series.levels import FEWEST_TESTS, LevelPattern, Levels, levels_between_tests
+from probes.analysis.steady_state import changes_in, drop_cause
 from probes.samples import Metric
 from relayd.report.data import ReportData, provider_pair
 from relayd.report.document import Section, Table
 
-FEWEST_TESTS = 6
 MOST_LISTED = 20
 LEAST_GAP = 1.25  # less than two levels are apart
 _METRICS: tuple[tuple[Metric, str], ...] = (
@@ -27,6 +27,12 @@ _WORDS = {
     "rise": "rises to a higher rate",
     "two-level": "goes back and forth between two rates",
 }
+_PATTERNS: dict[LevelPattern, str] = {
+    "two-level": "two levels by turns",
+    "shift": "one lasting shift",
+    "undecided": "undecided",
+}
+_KEYS: tuple[tuple[LevelPattern, str], ...] = (("two-level", "two_levels"), ("shift", "shifts"))
 
 
 @dataclass
@@ -44,7 +50,8 @@ def transients(data: ReportData) -> Section:
         "Do rates hold during a transfer?",
         "Lasting changes of level in the 1 s intervals of probes: initial bursts, falls from high "
         "to low with time and volume, paths between two levels (GLOBECOM 2015, WANs between "
-        "public-cloud datacenters); levels from test to test of one pair.",
+        "public-cloud datacenters); two levels from test to test of one pair, told by their order "
+        "in time (runs, Wald and Wolfowitz 1940) from one shift that lasts.",
     )
     for metric, name in _METRICS:
         _inside_tests(data, metric, name, section)
@@ -59,7 +66,7 @@ def _inside_tests(data: ReportData, metric: Metric, name: str, section: Section)
     for test in data.steady_tests(metric):
         group = groups[provider_pair(test.src, test.dst)]
         group.tests += 1
-        for change in _changes(test.detail.get("findings")):
+        for change in changes_in(test.detail):
             group.changes.append(change)
             if change["pattern"] == "drop":
                 drops[test.src, test.dst].append((change["at_s"], change["at_gb"]))
@@ -127,47 +134,53 @@ def _inside_tests(data: ReportData, metric: Metric, name: str, section: Section)
             )
 
 
-def _changes(told: Any) -> list[dict[str, Any]]:
-    """Return the changes that a test found, ignoring other details of a sample."""
-    figures = ("at_s", "at_gb", "before_mbps", "after_mbps")
-    return [
-        change
-        for change in (told if isinstance(told, list) else [])
-        if isinstance(change, dict)
-        and isinstance(change.get("pattern"), str)
-        and all(isinstance(change.get(name), int | float) for name in figures)
-    ]
-
-
 def _between_tests(data: ReportData, metric: Metric, name: str, section: Section) -> None:
     asked = 0
-    found = []
+    found: list[tuple[str, str, Levels]] = []
     for src, dst, rows in data.columns(metric).by_pair():
         rates = rows["value"][rows["connections"] == rows["connections"].max()]
         if len(rates) < FEWEST_TESTS:
             continue
         asked += 1
         if _has_gap(rates) and (levels := levels_between_tests(rates.tolist())):
-            found.append((src, dst, *levels))
+            found.append((src, dst, levels))
     if not asked:
         section.statements.append(f"No pair was tested {FEWEST_TESTS} times with {name}.")
         return
+    by_pattern: dict[LevelPattern, list[tuple[str, str, Levels]]] = {
+        pattern: [item for item in found if item[2].pattern == pattern] for pattern in _PATTERNS
+    }
     section.figures[f"{metric}_between_tests"] = {
         "pairs": asked,
-        "two_levels": [
-            {"src": a, "dst": b, "low_mbps": low, "high_mbps": high} for a, b, low, high in found
-        ],
+        **{
+            key: [
+                {"src": a, "dst": b, "low_mbps": of.low_mbps, "high_mbps": of.high_mbps}
+                for a, b, of in by_pattern[pattern]
+            ]
+            for pattern, key in _KEYS
+        },
     }
     section.statements.append(
-        f"Pairs that are at one of two levels from test to test with {name}: {len(found)} of "
-        f"{asked}."
+        f"Of {asked} pairs with {name}, {len(by_pattern['two-level'])} are at one of two levels "
+        f"from test to test, {len(by_pattern['shift'])} went from one to another for good, and of "
+        f"{len(by_pattern['undecided'])} the order of tests does not tell which."
     )
     if found:
         section.tables.append(
             Table(
-                f"Pairs between two levels, {name}, Mbit/s",
-                ("from", "to", "low", "high"),
-                tuple((a, b, f"{x:,.0f}", f"{y:,.0f}") for a, b, x, y in found[:MOST_LISTED]),
+                f"Pairs with two levels, {name}, Mbit/s",
+                ("from", "to", "low", "high", "changes", "what"),
+                tuple(
+                    (
+                        a,
+                        b,
+                        f"{of.low_mbps:,.0f}",
+                        f"{of.high_mbps:,.0f}",
+                        str(of.changes),
+                        _PATTERNS[of.pattern],
+                    )
+                    for a, b, of in found[:MOST_LISTED]
+                ),
             )
         )
 

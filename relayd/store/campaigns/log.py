@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 from planner.model.errors import InputError, StoreError
@@ -68,6 +68,26 @@ class StoredCampaign:
                 for task in tasks
             ]
 
+    def reserve(self, starting: Sequence[tuple[Probe, float, float]]) -> None:
+        """Store the most GB and USD of each probe until it is recorded, before it starts.
+
+        Of a probe that is started again, with what its earlier attempts have sent.
+        """
+        with self._database.transaction():
+            self._database.change_many(
+                "UPDATE probes SET reserved_gb = ?, reserved_usd = ? WHERE id = ?",
+                [(gb, usd, probe.id) for probe, gb, usd in starting],
+            )
+
+    def charge_lost(self) -> None:
+        """Count what is reserved as spent: by probes that an earlier run started and lost."""
+        with self._database.transaction():
+            self._database.change(
+                "UPDATE probes SET sent_gb = sent_gb + reserved_gb, usd = usd + reserved_usd, "
+                "reserved_gb = 0, reserved_usd = 0 WHERE campaign_id = ? AND reserved_gb > 0",
+                (self.row.id,),
+            )
+
     def record(self, outcomes: Sequence[ProbeOutcome]) -> None:
         """Store samples and mark their probes as done: all or nothing.
 
@@ -111,7 +131,8 @@ class StoredCampaign:
         for outcome in outcomes:
             database.change(
                 "UPDATE probes SET status = ?, attempts = attempts + ?, sent_gb = sent_gb + ?, "
-                "usd = usd + ?, ended_at_s = ?, problem = ?, batch_id = ? WHERE id = ?",
+                "usd = usd + ?, reserved_gb = 0, reserved_usd = 0, ended_at_s = ?, problem = ?, "
+                "batch_id = ? WHERE id = ?",
                 (
                     "failed" if outcome.problem else "done",
                     outcome.attempts,
@@ -125,10 +146,10 @@ class StoredCampaign:
             )
 
     def spent(self) -> tuple[float, float]:
-        """Return GB and USD so far."""
+        """Return GB and USD so far, with what is reserved."""
         row = self._database.row(
-            "SELECT coalesce(sum(sent_gb), 0), coalesce(sum(usd), 0) FROM probes "
-            "WHERE campaign_id = ?",
+            "SELECT coalesce(sum(sent_gb + reserved_gb), 0), coalesce(sum(usd + reserved_usd), 0) "
+            "FROM probes WHERE campaign_id = ?",
             (self.row.id,),
         )
         return float(row[0]), float(row[1])
@@ -180,11 +201,25 @@ class Campaigns:
             return None
         return StoredCampaign(self._store, CampaignRow(row[0], json.loads(row[1]), row[2], None))
 
+    def spent(self, started_by: str) -> tuple[float, float]:
+        """Return GB and USD so far, with what is reserved, of all campaigns of one starter."""
+        rows = self._database.rows(
+            "SELECT options, coalesce(sum(sent_gb + reserved_gb), 0), "
+            "coalesce(sum(usd + reserved_usd), 0) FROM campaigns "
+            "JOIN probes ON campaign_id = campaigns.id GROUP BY campaigns.id, options"
+        )
+        found = [row for row in rows if json.loads(row[0]).get("started_by") == started_by]
+        return sum(float(gb) for _, gb, _ in found), sum(float(usd) for *_, usd in found)
+
     @contextmanager
     def under_way(self) -> Iterator[None]:
-        """Hold the lock that shows other processes that the newest campaign is running."""
-        with self._database.leader_lock("campaign") as lock:
-            lock.acquire()
+        """Hold the lease that shows other processes that the newest campaign is running.
+
+        It may be that of a campaign that was killed just now: one at a time is the prober.
+        """
+        with self._store.new_lease("campaign") as lease:
+            with suppress(StoreError):
+                lease.acquire(even_if_held=True)
             yield
 
     @contextmanager
@@ -196,12 +231,16 @@ class Campaigns:
         InputError
             If another process is running one; its probes and ours would disturb each other.
         """
-        with self._database.leader_lock("prober") as lock:
-            if not lock.acquire():
+        with self._store.new_lease("prober") as lease:
+            if not lease.acquire_unless_renewed():
                 raise InputError(
                     "--db",
                     "is in use by another campaign or a watcher",
                     value=str(self._store.location),
                     remedy="Wait until it has finished, or name another database.",
                 )
-            yield
+            self._store.lease = lease
+            try:
+                yield
+            finally:
+                self._store.lease = None

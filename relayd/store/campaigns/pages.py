@@ -6,6 +6,7 @@ import json
 from typing import Any, NamedTuple
 
 from relayd.store.database import Database
+from relayd.store.leases import is_held
 from relayd.store.opening import Store
 
 _PAGE = (
@@ -51,7 +52,7 @@ def campaign_page(database: Database, *, before_id: int = 0, limit: int) -> list
 
 def running(store: Store) -> int | None:
     """Return the number of the campaign that some process is running now."""
-    if not store.database.has_leader("campaign"):
+    if not is_held(store.database, "campaign"):
         return None
     row = store.database.row("SELECT id FROM campaigns ORDER BY id DESC LIMIT 1")
     return None if row is None else int(row[0])

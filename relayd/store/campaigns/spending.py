@@ -12,8 +12,7 @@ Kind: TypeAlias = Literal["liveness", "campaign"]
 class Spending:
     """The spending of a store, by UTC day.
 
-    Money is reserved before it is spent. A reservation counts as spent until it is settled; one
-    that a crash left behind stays so, which errs on the side of the budget.
+    Money is reserved before it is spent. A reservation counts as spent until it is settled.
 
     Parameters
     ----------
@@ -30,6 +29,14 @@ class Spending:
             "SELECT coalesce(sum(reserved_usd + spent_usd), 0) FROM watch_spending "
             "WHERE day = ? AND (kind = ? OR ? = '')",
             (day, kind or "", kind or ""),
+        )
+        return float(row[0])
+
+    def reserved_usd(self, day: str, kind: Kind) -> float:
+        """Return what is reserved on a day and not settled."""
+        row = self._database.row(
+            "SELECT coalesce(sum(reserved_usd), 0) FROM watch_spending WHERE day = ? AND kind = ?",
+            (day, kind),
         )
         return float(row[0])
 

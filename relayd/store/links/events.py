@@ -14,7 +14,7 @@ from probes.estimation.current_samples import (
     since_last_changes,
 )
 from relayd.store.database import Database
-from relayd.store.samples.pages import newest_samples
+from relayd.store.samples.pages import as_reported, newest_samples
 
 EventKind: TypeAlias = Literal["shift", "leg"]
 
@@ -131,7 +131,7 @@ def _shifts(database: Database, src: str, dst: str) -> list[LinkEvent]:
         )
         # As samples arrive, an old change is found again at about its old place.
         new: list[LinkShift] = []
-        for _ in since_last_changes((stored.sample for stored in newest), new.append):
+        for _ in since_last_changes(as_reported(newest), new.append):
             pass
         found += [shift for shift in new if shift.at_s > known_s]
     order = {metric: -number for number, metric in enumerate(WITH_A_LEVEL, 1)}

@@ -19,7 +19,7 @@ _PAIR = (
 _METRICS = (
     "SELECT metrics.name, sum(count), min(first_at_s), max(last_at_s) FROM ("  # noqa: S608
     "SELECT metric_id, count(*) AS count, min(measured_at_s) AS first_at_s, "
-    f"max(measured_at_s) AS last_at_s FROM samples {_PAIR} GROUP BY metric_id UNION ALL "
+    f"max(measured_at_s) AS last_at_s FROM used_samples {_PAIR} GROUP BY metric_id UNION ALL "
     "SELECT metric_id, sum(samples) AS count, min(first_at_s) AS first_at_s, "
     f"max(last_at_s) AS last_at_s FROM sample_summaries {_PAIR} GROUP BY metric_id"
     ") AS found JOIN metrics ON metrics.id = metric_id GROUP BY metrics.name ORDER BY metrics.name"

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import time
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import psycopg
@@ -12,16 +15,23 @@ from psycopg.types.numeric import FloatDumper, IntDumper
 
 from relayd.store.failures import failure
 from relayd.store.location import Address
-from relayd.store.postgresql.failures import unreachable
+from relayd.store.postgresql.failures import SilentServerError, unreachable
 
 OLDEST_SERVER = 13
 """The first that can tell what became of a transaction by ``pg_xact_status(xid8)``'s type."""
+USUAL_STATEMENT_TIMEOUT_S = 300.0
+_OPENING_TIMEOUT_S = 10.0
+"""Longest wait for each answer while a connection is set up, and for the connection itself."""
+_LEAST_CONNECT_S = 2
+"""libpq takes no shorter time to connect."""
+_BEYOND_TIMEOUT_S = 5.0
+"""How much longer than the server allows a statement its answer is waited for."""
 
 # A host that vanished is noticed by keepalives when idle, by the last one when it owes an answer:
 # https://www.postgresql.org/docs/15/libpq-connect.html#LIBPQ-PARAMKEYWORDS.
 _USUAL: dict[str, Any] = {
     "application_name": "relayd",
-    "connect_timeout": 10,
+    "connect_timeout": round(_OPENING_TIMEOUT_S),
     "keepalives_idle": 10,
     "keepalives_interval": 5,
     "keepalives_count": 3,
@@ -40,16 +50,63 @@ SELECT set_config(name, value, false) FROM (VALUES
 ) AS always (name, value)
 UNION ALL
 SELECT set_config(name, value, false) FROM (VALUES
-    ('statement_timeout', '300s', '0'),
     ('idle_in_transaction_session_timeout', '60s', '0'),
     ('synchronous_commit', 'on', 'off')
 ) AS instead (name, value, of) WHERE current_setting(name) = of
 """
+# In milliseconds, whatever units it was set in.
+_STATEMENT_TIMEOUT = "SELECT setting::bigint FROM pg_settings WHERE name = 'statement_timeout'"
 _SCHEMA = "SELECT quote_ident(current_schema())::regnamespace::oid::bigint"
 # A server that recovers from a crash begins its statistics anew; one that was shut down in order
 # keeps them (https://www.postgresql.org/docs/15/monitoring-stats.html). Everybody may read this.
 SINCE_CRASH = "SELECT coalesce(extract(epoch FROM stats_reset)::text, '') FROM pg_stat_bgwriter"
 _LONG_AGO_S = 1e9
+
+
+class ServerConnection(psycopg.Connection[Any]):
+    """A connection that gives up a server which does not answer.
+
+    A server that is stopped, or whose disk hangs, still acknowledges packets: neither keepalives
+    nor ``tcp_user_timeout`` notice, and ``statement_timeout`` is its own.
+
+    Attributes
+    ----------
+    answer_timeout_s : float
+        Longest silence of a server that owes an answer.
+    """
+
+    answer_timeout_s: float = _OPENING_TIMEOUT_S
+
+    @contextmanager
+    def waiting(self, answer_timeout_s: float) -> Iterator[None]:
+        """Wait longer for answers, or less long."""
+        usual_s, self.answer_timeout_s = self.answer_timeout_s, answer_timeout_s
+        try:
+            yield
+        finally:
+            self.answer_timeout_s = usual_s
+
+    def wait(self, gen: Generator[Any, Any, Any], *arguments: Any, **options: Any) -> Any:
+        """Wait for the driver's steps on this connection, as all of its statements do."""
+        return super().wait(self._unless_silent(gen), *arguments, **options)
+
+    def _unless_silent(self, steps: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+        """Pass on what the driver waits for; it resumes ten times a second with no news."""
+        heard_s = time.monotonic()
+        try:
+            awaited = next(steps)
+            while True:
+                news = yield awaited
+                now_s = time.monotonic()
+                if news:
+                    heard_s = now_s
+                elif now_s - heard_s > self.answer_timeout_s:
+                    steps.close()
+                    self.pgconn.finish()
+                    raise SilentServerError(f"no answer for {self.answer_timeout_s:g} s")
+                awaited = steps.send(news)
+        except StopIteration as end:
+            return end.value
 
 
 class Session(NamedTuple):
@@ -63,30 +120,34 @@ class Session(NamedTuple):
         Another after the server has crashed; empty where it could not be told.
     """
 
-    connection: psycopg.Connection[Any]
+    connection: ServerConnection
     schema: int
     since_crash: str
 
 
-def connect(address: Address, *, read_only: bool = False, **parameters: int) -> Session:
+def connect(address: Address, *, read_only: bool = False, statement_timeout_s: float) -> Session:
     """Connect to a server.
 
     Parameters
     ----------
     read_only : bool
         Let the server refuse changes.
-    **parameters
-        Of libpq, over those of the address.
+    statement_timeout_s : float
+        After which the server ends a statement. An answer is waited for somewhat longer. A limit
+        of the address or of the server's administrator goes before the usual one, and before a
+        shorter one if it is shorter still.
 
     Raises
     ------
     StoreError
         If it can't be reached, or is no server that a store can be on.
     """
-    written = _parameters(address)
+    written = parameters_of(address)
     try:
-        settings: dict[str, Any] = {**_USUAL, **written, "client_encoding": "utf8", **parameters}
-        connection = psycopg.connect(autocommit=True, **settings)
+        settings: dict[str, Any] = {**_USUAL, **written, "client_encoding": "utf8"}
+        if statement_timeout_s < _OPENING_TIMEOUT_S:  # whoever asks so must soon know
+            settings["connect_timeout"] = max(_LEAST_CONNECT_S, round(statement_timeout_s))
+        connection = ServerConnection.connect(autocommit=True, **settings)
     except (psycopg.Error, OSError, UnicodeError, ValueError) as error:
         raise unreachable(address, error) from None
     try:
@@ -97,6 +158,11 @@ def connect(address: Address, *, read_only: bool = False, **parameters: int) -> 
             connection.execute("SET default_transaction_read_only = on")
         row = connection.execute(_SCHEMA).fetchone()
         (since_crash,) = connection.execute(SINCE_CRASH).fetchone() or ("",)
+        (found_ms,) = connection.execute(_STATEMENT_TIMEOUT).fetchone() or (0,)
+        limit_s = found_ms / 1000
+        if limit_s == 0 or statement_timeout_s < min(limit_s, USUAL_STATEMENT_TIMEOUT_S):
+            limit_s = statement_timeout_s
+            connection.execute(f"SET statement_timeout = '{1000 * limit_s:.0f}ms'")
     except psycopg.Error as error:
         connection.close()
         raise unreachable(address, error) from error
@@ -110,12 +176,13 @@ def connect(address: Address, *, read_only: bool = False, **parameters: int) -> 
             "has no schema to work in: none of its search_path exists",
             "Create the schema, or name another: ?options=-c%20search_path%3Drelayd.",
         )
+    connection.answer_timeout_s = limit_s + min(limit_s, _BEYOND_TIMEOUT_S)
     # Before the statistics are there, the server says that it is the year 2000.
     known = since_crash if float(since_crash or 0) > _LONG_AGO_S else ""
     return Session(connection, row[0], known)
 
 
-def _parameters(address: Address) -> dict[str, Any]:
+def parameters_of(address: Address) -> dict[str, Any]:
     """Return what an address says, unless a password in it was taken for something else.
 
     Errors of the driver would then show it: they name the host, port or database they failed at.

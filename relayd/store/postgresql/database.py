@@ -22,18 +22,24 @@ from psycopg.pq import TransactionStatus
 from planner.model.errors import StoreError
 from relayd.store.database import Database, Values
 from relayd.store.failures import failure, opened_for_reading
-from relayd.store.leader_lock import LeaderLock, Role
 from relayd.store.location import Address
 from relayd.store.postgresql.connecting import SINCE_CRASH, Session, connect
 from relayd.store.postgresql.failures import abandoned, lost, translated, unknown
-from relayd.store.postgresql.leader_lock import SessionLeaderLock, is_locked
-from relayd.store.postgresql.locks import writer_lock
+from relayd.store.postgresql.locks import (
+    END_FENCED_WRITERS,
+    END_STUCK_WRITERS,
+    STUCK_AFTER_S,
+    as_shown,
+    writer_lock,
+)
 from relayd.store.postgresql.placeholders import translated_sql
 
 _ROWS_AT_ONCE = 5_000
 _OUTCOME_TIMEOUT_S = 15.0
 _OUTCOME_EVERY_S = 0.05
 _UPGRADE_TIMEOUT_S = 600.0
+"""How long an upgrade waits for other writers."""
+_UPGRADE_STATEMENT_S = 3600.0
 
 
 class PostgresqlDatabase(Database):
@@ -49,16 +55,28 @@ class PostgresqlDatabase(Database):
         How long to wait for another writer.
     read_only : bool
         Refuse changes.
+    statement_timeout_s : float
+        How long a statement may take, and somewhat later an answer.
     """
 
     engine = "postgresql"
+    clock_sql = "CAST(extract(epoch FROM clock_timestamp()) AS double precision)"
+    _fence_lock = " FOR KEY SHARE"
     refusals = (psycopg.IntegrityError, psycopg.DataError, OverflowError, TypeError, UnicodeError)
 
-    def __init__(self, address: Address, *, busy_timeout_s: float, read_only: bool) -> None:
+    def __init__(
+        self,
+        address: Address,
+        *,
+        busy_timeout_s: float,
+        read_only: bool,
+        statement_timeout_s: float,
+    ) -> None:
         self.location = self.address = address
         self._busy_timeout_s = busy_timeout_s
         self._read_only = read_only
-        self._session: Session | None = connect(address, read_only=read_only)
+        self._statement_timeout_s = statement_timeout_s
+        self._session: Session | None = self._connect()
         # On which a transaction is open, and the number that the server gave it.
         self._writing: Session | None = None
         self._transaction_id = ""
@@ -147,8 +165,9 @@ class PostgresqlDatabase(Database):
     def upgrading(self) -> Iterator[None]:
         """Be the only writer for as long as it takes to change the schema."""
         with self._transaction_of(_UPGRADE_TIMEOUT_S):
-            self.rows("SET LOCAL statement_timeout = 0")
-            yield
+            self.rows(f"SET LOCAL statement_timeout = '{_UPGRADE_STATEMENT_S:.0f}s'")
+            with self._live().connection.waiting(_UPGRADE_STATEMENT_S):
+                yield
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
@@ -167,11 +186,8 @@ class PostgresqlDatabase(Database):
             with suppress(psycopg.Error):
                 session.connection.execute("ROLLBACK")
 
-    def leader_lock(self, role: Role) -> LeaderLock:
-        return SessionLeaderLock(self.address, role)
-
-    def has_leader(self, role: Role) -> bool:
-        return is_locked(self, self.schema, role)
+    def end_fenced_writers(self) -> None:
+        self.rows(END_FENCED_WRITERS)
 
     def expecting_many(self) -> AbstractContextManager[None]:
         return nullcontext()
@@ -182,6 +198,7 @@ class PostgresqlDatabase(Database):
             raise RuntimeError("transactions do not nest")
         self._begin(timeout_s)
         try:
+            self._check_fence()
             yield
             self._commit()
         except BaseException:
@@ -211,9 +228,17 @@ class PostgresqlDatabase(Database):
                     pass
                 (found,) = cursor.fetchall()
                 self._transaction_id = found[1]
-        except BaseException:
+        except BaseException as error:
             self.roll_back()
+            if isinstance(error.__cause__, psycopg.errors.LockNotAvailable):
+                self._end_stuck_writers(session)
             raise
+
+    def _end_stuck_writers(self, session: Session) -> None:
+        """Set the writers' lock free, for the next attempt, if its holder's client is stopped."""
+        lock = as_shown(writer_lock(session.schema))
+        with suppress(psycopg.Error):
+            session.connection.execute(END_STUCK_WRITERS, (*lock, STUCK_AFTER_S))
 
     def _commit(self) -> None:
         if self._writing is None:
@@ -269,8 +294,13 @@ class PostgresqlDatabase(Database):
         if self._session is None:
             raise failure(self.address, "is closed", "Open it again.")
         if self._session.connection.closed:
-            self._session = connect(self.address, read_only=self._read_only)
+            self._session = self._connect()
         return self._session
+
+    def _connect(self) -> Session:
+        return connect(
+            self.address, read_only=self._read_only, statement_timeout_s=self._statement_timeout_s
+        )
 
     @contextmanager
     def _translated(self, connection: psycopg.Connection[Any]) -> Iterator[None]:

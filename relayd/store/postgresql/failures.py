@@ -5,12 +5,16 @@ from __future__ import annotations
 import psycopg
 
 from planner.model.errors import StoreError
-from relayd.store.failures import busy, failure, reason
+from relayd.store.failures import FREE_SPACE, busy, failure, reason
 from relayd.store.location import Address
 
 # Codes are those of https://www.postgresql.org/docs/15/errcodes-appendix.html.
 _LOST = ("57P01", "57P02", "57P03", "57P05", "25P03")
 _BUSY = ("55P03", "40P01", "40001", "55006")
+
+
+class SilentServerError(psycopg.OperationalError):
+    """A server that owed an answer and sent nothing for too long; the connection is closed."""
 
 
 def unreachable(address: Address, error: BaseException) -> StoreError:
@@ -29,6 +33,16 @@ def lost(address: Address) -> StoreError:
         address,
         "has closed the connection, or can't be reached any more",
         "Nothing was stored in part. Run this again: the next attempt connects anew.",
+    )
+
+
+def silent(address: Address, error: psycopg.Error) -> StoreError:
+    """Return the error for a server that owes an answer; the connection was given up."""
+    return failure(
+        address,
+        f"has stopped answering ({reason(error)})",
+        "Look whether the server hangs or is overloaded. Nothing was stored in part. Run this "
+        "again: the next attempt connects anew.",
     )
 
 
@@ -60,6 +74,8 @@ def translated(address: Address, error: psycopg.Error, *, broken: bool) -> Excep
     broken : bool
         Whether the connection is of no more use.
     """
+    if isinstance(error, SilentServerError):
+        return silent(address, error)
     code = error.sqlstate or ""
     if broken or code in _LOST or code.startswith("08"):
         return lost(address)
@@ -73,11 +89,7 @@ def translated(address: Address, error: psycopg.Error, *, broken: bool) -> Excep
             "?options=-c%20statement_timeout%3D600s in the address.",
         )
     if code == "53100":
-        return failure(
-            address,
-            "can't grow: the disk of the server is full",
-            "Free some space there and run this again; nothing was stored and nothing was lost.",
-        )
+        return failure(address, "can't grow: the disk of the server is full", FREE_SPACE)
     if code.startswith("53"):
         return failure(address, f"is short of resources: {reason(error)}", "Try again in a while.")
     if code == "25006":

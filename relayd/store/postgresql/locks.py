@@ -14,9 +14,28 @@ def writer_lock(schema: int) -> tuple[int, int]:
     return _lock("writer", schema)
 
 
-def leader_lock_key(role: str, schema: int) -> tuple[int, int]:
-    """Return the lock that the leader in a role holds."""
-    return _lock(f"leader {role}", schema)
+STUCK_AFTER_S = 20
+"""Silence of a writer's client inside a transaction after which others may end its session."""
+END_STUCK_WRITERS = """
+SELECT pg_terminate_backend(pid) FROM pg_locks JOIN pg_stat_activity USING (pid)
+WHERE locktype = 'advisory' AND granted AND objsubid = 2
+AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+AND classid = CAST(%s AS bigint)::oid AND objid = CAST(%s AS bigint)::oid
+AND wait_event = 'ClientRead' AND state_change < clock_timestamp() - make_interval(secs => %s)
+"""
+"""A client that is stopped in the middle of COPY is subject to no timeout of the server's."""
+# Nothing else locks rows of this table for sharing.
+END_FENCED_WRITERS = """
+SELECT pg_terminate_backend(pid) FROM pg_locks
+WHERE relation = CAST('leases' AS regclass) AND mode = 'RowShareLock' AND granted
+AND pid <> pg_backend_pid()
+AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+"""
+
+
+def as_shown(lock: tuple[int, int]) -> tuple[int, ...]:
+    """Return the numbers of a lock as ``pg_locks`` shows them."""
+    return tuple(number % 2**32 for number in lock)
 
 
 def _lock(purpose: str, schema: int) -> tuple[int, int]:

@@ -12,10 +12,18 @@ from relayd.store.schema import SCHEMA_VERSION
 
 
 def open_database(
-    address: Address, mode: Literal["read", "write", "create"], busy_timeout_s: float
+    address: Address,
+    mode: Literal["read", "write", "create"],
+    busy_timeout_s: float,
+    statement_timeout_s: float,
 ) -> PostgresqlDatabase:
     """Connect to the database of a store; ``create`` lays out an empty one."""
-    database = PostgresqlDatabase(address, busy_timeout_s=busy_timeout_s, read_only=mode == "read")
+    database = PostgresqlDatabase(
+        address,
+        busy_timeout_s=busy_timeout_s,
+        read_only=mode == "read",
+        statement_timeout_s=statement_timeout_s,
+    )
     try:
         found = version(database)
         if found == 0 and mode != "create":

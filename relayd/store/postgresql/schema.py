@@ -8,7 +8,7 @@ from __future__ import annotations
 from planner.model.errors import StoreError
 from relayd.store.failures import failure, too_new
 from relayd.store.postgresql.database import PostgresqlDatabase
-from relayd.store.schema import SCHEMA_VERSION, script
+from relayd.store.schema import BACK, SCHEMA_VERSION, script, script_back
 
 MARK = "relayd_schema"
 FOLDER = "postgresql"
@@ -66,6 +66,21 @@ def upgrade(database: PostgresqlDatabase) -> None:
         for number in range(found + 1, SCHEMA_VERSION + 1):
             database.change(script(number, FOLDER))
             database.change(f"UPDATE {MARK} SET version = ?", (number,))  # noqa: S608
+
+
+def downgrade(database: PostgresqlDatabase) -> int:
+    """Bring a database back by one version in one transaction; return which it has then.
+
+    Raises
+    ------
+    StoreError
+        If there is no way back from its version.
+    """
+    with database.upgrading():
+        found = version(database)
+        database.change(script_back(database.location, found, f"{FOLDER}/{BACK}"))
+        database.change(f"UPDATE {MARK} SET version = ?", (found - 1,))  # noqa: S608
+    return found - 1
 
 
 def foreign_tables(database: PostgresqlDatabase, name: str) -> StoreError:

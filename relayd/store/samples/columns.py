@@ -27,7 +27,13 @@ _ROW = np.dtype(
 )
 _SELECT = (
     "SELECT src_id, dst_id, measured_at_s, value, connections, duration_s, setup_id, warmed_up "
-    "FROM samples WHERE metric_id = (SELECT id FROM metrics WHERE name = ?) AND measured_at_s >= ? "
+    "FROM used_samples WHERE metric_id = (SELECT id FROM metrics WHERE name = ?) "
+    "AND measured_at_s >= ? "
+)
+_DETAILS = (
+    "SELECT src_id, dst_id, measured_at_s, value, duration_s, setup_id, detail "
+    "FROM used_samples AS samples WHERE metric_id = (SELECT id FROM metrics WHERE name = ?) "
+    "AND measured_at_s >= ? "
 )
 _IN_ORDER = "ORDER BY src_id, dst_id, metric_id, measured_at_s"
 
@@ -102,10 +108,7 @@ def read_columns(
         Only samples of this link.
     """
     regions = dict(database.rows("SELECT id, name FROM regions"))
-    setups = {
-        row[0]: Setup(*row[1:])
-        for row in database.rows("SELECT id, tool, src_zone, dst_zone, src_vm, dst_vm FROM setups")
-    }
+    setups = _setups(database)
     values: list[object] = [metric, -1e300 if since_s is None else since_s]
     of_pair = ""
     if pair is not None:
@@ -118,35 +121,48 @@ def read_columns(
     return Columns(metric, regions, setups, rows)
 
 
-class SteadyTest(NamedTuple):
-    """A test that kept its intervals, and what else its tool said."""
+class DetailedTest(NamedTuple):
+    """A sample, and what else its tool said."""
 
     src: str
     dst: str
     at_s: float
+    value: float
+    duration_s: float
+    setup: Setup
     detail: dict[str, Any]
 
 
-def read_steady_tests(
-    database: Database, metric: Metric, *, since_s: float | None = None
-) -> Iterator[SteadyTest]:
-    """Yield the tests of a metric that kept their intervals.
+def read_details(
+    database: Database, metric: Metric, *, since_s: float | None = None, steady: bool = False
+) -> Iterator[DetailedTest]:
+    """Yield the samples of a metric that have a detail, by link and time.
 
     Parameters
     ----------
     database : Database
     metric : Metric
     since_s : float, optional
+    steady : bool
+        Only tests that kept their intervals.
     """
+    setups = _setups(database)
     regions = dict(database.rows("SELECT id, name FROM regions"))
     rows = database.stream(
-        "SELECT src_id, dst_id, measured_at_s, detail FROM samples "
-        "WHERE metric_id = (SELECT id FROM metrics WHERE name = ?) AND measured_at_s >= ? "
-        "AND intervals IS NOT NULL ORDER BY src_id, dst_id, metric_id, measured_at_s",
+        _DETAILS + ("AND intervals IS NOT NULL " if steady else "AND detail <> '' ") + _IN_ORDER,
         (metric, -1e300 if since_s is None else since_s),
     )
-    for src, dst, at_s, detail in rows:
-        yield SteadyTest(regions[src], regions[dst], at_s, read_detail(detail))
+    for src, dst, at_s, value, duration_s, setup, detail in rows:
+        yield DetailedTest(
+            regions[src], regions[dst], at_s, value, duration_s, setups[setup], read_detail(detail)
+        )
+
+
+def _setups(database: Database) -> dict[int, Setup]:
+    return {
+        row[0]: Setup(*row[1:])
+        for row in database.rows("SELECT id, tool, src_zone, dst_zone, src_vm, dst_vm FROM setups")
+    }
 
 
 class BothKinds(NamedTuple):
@@ -164,7 +180,7 @@ _BY_KIND = np.dtype([("src", "i4"), ("dst", "i4"), ("is_private", "?"), ("value"
 def has_both_address_kinds(database: Database) -> bool:
     """Return whether anything was probed over private addresses, and anything over public ones."""
     return all(
-        database.row("SELECT 1 FROM samples WHERE address = ? LIMIT 1", (kind,))
+        database.row("SELECT 1 FROM used_samples AS samples WHERE address = ? LIMIT 1", (kind,))
         for kind in get_args(AddressKind)
     )
 
@@ -182,7 +198,7 @@ def read_address_kinds(
     """
     rows = np.fromiter(
         database.stream(
-            "SELECT src_id, dst_id, address = 'private', value FROM samples "
+            "SELECT src_id, dst_id, address = 'private', value FROM used_samples AS samples "
             "WHERE metric_id = (SELECT id FROM metrics WHERE name = ?) AND measured_at_s >= ? "
             "AND src_id <> dst_id AND address IS NOT NULL ORDER BY src_id, dst_id",
             (metric, -1e300 if since_s is None else since_s),

@@ -10,12 +10,14 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from probes.samples import Quarantined, Sample, Skipped
+from probes.samples import OWN, Quarantined, Sample, Skipped
 from relayd.store.opening import Store
 from relayd.store.samples.quarantine import add_quarantined
 from relayd.store.samples.writing import LIMITS, Limits, SampleWriter
 from relayd.version import __version__
 
+FILES = "files"
+"""The source of all files that were imported without ``--trust``."""
 _CHUNK = 20_000
 _FIRST_ROWS = 5
 _MOST_REASONS = 100
@@ -45,6 +47,22 @@ class Batch(NamedTuple):
     options: Mapping[str, object] = {}
     reporter: str = ""
     address: str = ""
+
+    @property
+    def source(self) -> str:
+        """Who reported it: trusted are the own prober and files imported with ``--trust``."""
+        if self.reporter:
+            return source_of_token(self.reporter)
+        if self.address:
+            return f"address {self.address}"
+        if self.format != "live" and not self.options.get("trust"):
+            return FILES
+        return OWN
+
+
+def source_of_token(name: str) -> str:
+    """Return the source that samples sent with a token have."""
+    return f"token {name}"
 
 
 class SkippedRows(NamedTuple):
@@ -125,6 +143,7 @@ def ingest(
             limits=limits,
             reporter=batch.reporter,
             address=batch.address,
+            source=batch.source,
         )
         while chunk := list(islice(source, _CHUNK)):
             if len(chunk) == _CHUNK and seen == 0:

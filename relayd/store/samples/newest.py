@@ -11,17 +11,18 @@ from relayd.store.database import Database
 _NEWEST = """
 WITH newest AS (
     SELECT links.src_id, links.dst_id, metrics.id AS metric_id, metrics.name AS metric, (
-        SELECT max(samples.measured_at_s) FROM samples
+        SELECT samples.measured_at_s FROM used_samples AS samples
         WHERE samples.src_id = links.src_id AND samples.dst_id = links.dst_id
         AND samples.metric_id = metrics.id
         AND samples.measured_at_s > ? AND samples.measured_at_s <= ?
+        ORDER BY samples.measured_at_s DESC LIMIT 1
     ) AS at_s
     FROM snapshots JOIN links ON links.snapshot_key = snapshots.key CROSS JOIN metrics
     WHERE snapshots.id = ? AND metrics.name IN ('rtt_ms', 'per_flow_mbps', 'aggregate_mbps')
 )
 SELECT src.name, dst.name, newest.metric, samples.value, samples.connections
 FROM newest
-JOIN samples ON samples.src_id = newest.src_id AND samples.dst_id = newest.dst_id
+JOIN used_samples AS samples ON samples.src_id = newest.src_id AND samples.dst_id = newest.dst_id
     AND samples.metric_id = newest.metric_id AND samples.measured_at_s = newest.at_s
 JOIN regions AS src ON src.id = newest.src_id
 JOIN regions AS dst ON dst.id = newest.dst_id

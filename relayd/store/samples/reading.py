@@ -2,23 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple, TypeAlias
 
-from probes.samples import Metric, Sample
+from probes.samples import OWN, Metric, Reported, Sample
 from relayd.store.database import Database
+from relayd.store.samples.decisions import Decision, retracted_ids
 
 _Setup: TypeAlias = tuple[str, str, str, str, str]
 
-_SELECT = (
-    "SELECT src_id, dst_id, metric_id, measured_at_s, value, connections, duration_s, warmed_up, "
-    "setup_id, detail, batch_id, id, address, new_level, intervals FROM samples"
+TRUSTED_IMPORT = '%"trust": true%'
+"""The options of a batch that was imported with ``--trust``."""
+_COLUMNS = ", ".join(
+    f"samples.{name}"
+    for name in (
+        *("src_id", "dst_id", "metric_id", "measured_at_s", "value", "connections", "duration_s"),
+        *("warmed_up", "setup_id", "detail", "batch_id", "id", "address", "new_level", "intervals"),
+    )
 )
-# The order of the table's key: nothing is sorted, so rows stream.
-_IN_ORDER = " ORDER BY src_id, dst_id, metric_id, measured_at_s"
+_ALL = "used_samples AS samples"
+# SQLite is told the order of the join, as in relayd/store/snapshots.py.
+_OF_SERIES = (
+    "{join} used_samples AS samples ON samples.src_id = series.src_id "
+    "AND samples.dst_id = series.dst_id AND samples.metric_id = series.metric_id"
+)
+_COUNTING = (
+    f"series_states AS series {_OF_SERIES} "
+    "AND samples.measured_at_s >= coalesce(series.since_s, -1e308)"
+)
+_CHANGED = (
+    "(SELECT DISTINCT src_id, dst_id, metric_id FROM samples WHERE id > {since:d} "  # noqa: S608
+    "ORDER BY src_id, dst_id, metric_id) AS series " + _OF_SERIES
+)
+_JOINS = {"sqlite": "CROSS JOIN", "postgresql": "JOIN"}
+# The order of the table's key: nothing is sorted, so rows stream. The whole of it, so that samples
+# of one time are in one order, however they are read.
+_KEY = (
+    *("src_id", "dst_id", "metric_id", "measured_at_s", "value", "connections", "duration_s"),
+    *("warmed_up", "setup_id", "detail_digest"),
+)
+_IN_ORDER = " ORDER BY " + ", ".join(f"samples.{name}" for name in _KEY)
 _BATCH = (
     "SELECT id, name, format, digest, options, relayd_version, imported_at_s, accepted, "
-    "duplicates, skipped, quarantined, reporter, address FROM batches"
+    "duplicates, skipped, quarantined, reporter, address, source FROM batches"
 )
 
 
@@ -59,6 +85,8 @@ class StoredBatch(NamedTuple):
         Samples that were kept apart: nothing rests on them.
     reporter, address : str
         Name of the token that sent it, and from where; ``""`` for commands on the store itself.
+    source : str
+        Who reported its samples; ``""`` for the own prober and what the operator trusts.
     """
 
     id: int
@@ -74,6 +102,24 @@ class StoredBatch(NamedTuple):
     quarantined: int
     reporter: str
     address: str
+    source: str
+
+
+class BatchSource(NamedTuple):
+    """Who reported the samples of a batch.
+
+    Attributes
+    ----------
+    source : str
+        As in :class:`StoredBatch`.
+    arrived_at_s : float
+    vouched : bool
+        Whether an operator imported it with ``--trust``.
+    """
+
+    source: str
+    arrived_at_s: float
+    vouched: bool
 
 
 class Counts(NamedTuple):
@@ -85,7 +131,7 @@ class Counts(NamedTuple):
 
 
 class StoredSamples:
-    """The samples of a store: append-only."""
+    """The samples of a store: append-only. Retracted ones are left out wherever they are read."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -133,14 +179,91 @@ class StoredSamples:
         for stored in self._read(src, dst, metric, since_s, through):
             yield stored.sample
 
+    def counting(self, through: int) -> Iterator[Reported]:
+        """Yield of :meth:`reported` what the states of series leave to be read."""
+        return self._reported(_COUNTING.format(join=_JOINS[self._database.engine]), through)
+
+    def of_changed_series(self, since: int, through: int) -> Iterator[Reported]:
+        """Yield of :meth:`reported` the series that have samples with an id above `since`."""
+        join = _JOINS[self._database.engine]
+        return self._reported(_CHANGED.format(since=since, join=join), through)
+
+    def reported(
+        self, *, through: int | None = None, change: tuple[Decision, Collection[int]] | None = None
+    ) -> Iterator[Reported]:
+        """Yield what :meth:`samples_for_estimates` does, with who reported each sample, and when.
+
+        A sample that an operator confirmed is the own prober's.
+
+        Parameters
+        ----------
+        through : int, optional
+            See :meth:`samples_for_estimates`.
+        change : (decision, ids of samples), optional
+            As if that had been decided about these samples.
+        """
+        return self._reported(_ALL, self.last_id() if through is None else through, change)
+
+    def _reported(
+        self, tables: str, through: int, change: tuple[Decision, Collection[int]] | None = None
+    ) -> Iterator[Reported]:
+        batches = self.batch_sources()
+        rows = self._database.rows("SELECT sample_id FROM confirmed_samples")
+        confirmed = {number for (number,) in rows}
+        decision, ids = change or ("retract", ())
+        if decision == "confirm":
+            confirmed.update(ids)
+        left_out = ids if decision == "retract" else ()
+        restored = ids if decision == "restore" else ()
+        for number, batch_id, sample in self._read(
+            None, None, None, None, through, restored, tables
+        ):
+            if number in left_out:
+                continue
+            if number in confirmed:
+                yield Reported(sample, OWN, number, vouched=True)
+            else:
+                source, arrived_at_s, vouched = batches[batch_id]
+                yield Reported(sample, source, number, arrived_at_s, vouched)
+
+    def batch_sources(self) -> dict[int, BatchSource]:
+        """Return, by batch, who reported its samples."""
+        rows = self._database.rows(
+            "SELECT id, source, imported_at_s, CASE WHEN options LIKE ? THEN 1 ELSE 0 END "
+            "FROM batches",
+            (TRUSTED_IMPORT,),
+        )
+        return {
+            number: BatchSource(source, at_s, bool(trusted))
+            for number, source, at_s, trusted in rows
+        }
+
+    def sources(self, src: str, dst: str, metric: Metric) -> set[str]:
+        """Return who has reported samples of one metric of a pair."""
+        rows = self._database.rows(
+            "SELECT DISTINCT batches.source FROM used_samples AS samples "
+            "JOIN batches ON batches.id = samples.batch_id "
+            "WHERE samples.src_id = (SELECT id FROM regions WHERE name = ?) "
+            "AND samples.dst_id = (SELECT id FROM regions WHERE name = ?) "
+            "AND samples.metric_id = (SELECT id FROM metrics WHERE name = ?)",
+            (src, dst, metric),
+        )
+        return {source for (source,) in rows}
+
     def history(
-        self, src: str, dst: str, metric: Metric | None = None, *, through: int | None = None
+        self,
+        src: str,
+        dst: str,
+        metric: Metric | None = None,
+        *,
+        since_s: float | None = None,
+        through: int | None = None,
     ) -> list[StoredSample]:
         """Return the samples of one pair with their origin, by metric, the oldest first.
 
         With the ``samples_through`` of a snapshot, these are the samples behind its figures.
         """
-        return list(self._read(src, dst, metric, None, through))
+        return list(self._read(src, dst, metric, since_s, through))
 
     def _read(
         self,
@@ -149,6 +272,8 @@ class StoredSamples:
         metric: str | None,
         since_s: float | None,
         through: int | None,
+        restored: Collection[int] = (),
+        tables: str = _ALL,
     ) -> Iterator[StoredSample]:
         # Samples that arrive from here on may use names that are not read below.
         last = self.last_id() if through is None else min(through, self.last_id())
@@ -160,12 +285,16 @@ class StoredSamples:
                 "SELECT id, tool, src_zone, dst_zone, src_vm, dst_vm FROM setups"
             )
         }
-        conditions = ["id <= ?"]
+        select, left_out = f"SELECT {_COLUMNS} FROM {tables}", frozenset[int]()  # noqa: S608
+        if restored:  # as if they were not retracted
+            select = select.replace("used_samples AS samples", "samples")
+            left_out = frozenset(retracted_ids(self._database)).difference(restored)
+        conditions = ["samples.id <= ?"]
         values: list[object] = [last]
         for column, name, names in (
-            ("src_id", src, regions),
-            ("dst_id", dst, regions),
-            ("metric_id", metric, metrics),
+            ("samples.src_id", src, regions),
+            ("samples.dst_id", dst, regions),
+            ("samples.metric_id", metric, metrics),
         ):
             if name is not None:
                 number = next((key for key, known in names.items() if known == name), None)
@@ -174,9 +303,11 @@ class StoredSamples:
                 conditions.append(f"{column} = ?")
                 values.append(number)
         if since_s is not None:
-            conditions.append("measured_at_s >= ?")
+            conditions.append("samples.measured_at_s >= ?")
             values.append(since_s)
         where = " WHERE " + " AND ".join(conditions)
+        # What drives the join says that its rows come in order: sorting would hold them all.
+        order = _IN_ORDER if tables == _ALL else _IN_ORDER.replace("samples.", "series.", 3)
         for (
             src_id,
             dst_id,
@@ -193,7 +324,9 @@ class StoredSamples:
             address,
             new_level,
             intervals,
-        ) in self._database.stream(_SELECT + where + _IN_ORDER, values):
+        ) in self._database.stream(select + where + order, values):
+            if number in left_out:
+                continue
             tool, src_zone, dst_zone, src_vm, dst_vm = setups[setup_id]
             sample = Sample(
                 regions[src_id],

@@ -1,11 +1,12 @@
 """Summarises old samples: an hour or a day of them becomes one row, and no total changes.
 
-What estimates rest on always stays, however old: of each link and metric the newest samples, as
-many as changes of level are looked for in, which is more than estimates take. So a snapshot made
-after a compaction is the one that would have been made before it, to the last digit.
+What estimates rest on always stays, however old: of each link, metric and reporter the newest
+samples, as many as changes of level are looked for in, which is more than estimates take. So a
+snapshot made after a compaction is the one that would have been made before it, to the last digit.
 
-Samples of imported files stay too, unless asked for: a file that is imported again is recognised
-by its samples. What was measured live can't come again.
+Retracted samples stay, so that they can be restored. Samples of imported files stay too, unless
+asked for: a file that is imported again is recognised by its samples. What was measured live can't
+come again.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
-from math import floor, inf
+from math import floor
 from typing import Any, Literal, TypeAlias
 
 from planner.model.errors import InputError
 from probes.estimation.current_samples import MOST_JUDGED
+from probes.samples import OWN
 from relayd.store.opening import Store
 
 Period: TypeAlias = Literal["hour", "day"]
@@ -30,15 +32,33 @@ LINKS_AT_ONCE = 200
 
 _OLD = (
     "SELECT samples.measured_at_s, samples.setup_id, samples.connections, samples.warmed_up, "
-    "samples.value, samples.duration_s FROM samples "
+    "samples.value, samples.duration_s FROM used_samples AS samples "
     "JOIN batches ON batches.id = samples.batch_id "
     "WHERE src_id = ? AND dst_id = ? AND metric_id = ? AND measured_at_s < ? "
-    "AND (batches.digest IS NULL OR ?)"
+    "AND (batches.digest IS NULL OR ?) AND batches.source = ? "
+    "AND CASE WHEN samples.address = 'private' THEN 1 ELSE 0 END = ? AND samples.id <> ? "
+    "AND samples.id NOT IN (SELECT sample_id FROM confirmed_samples)"
 )
 _REMOVE = (
     "DELETE FROM samples WHERE src_id = ? AND dst_id = ? AND metric_id = ? AND measured_at_s < ? "
-    "AND (? OR EXISTS (SELECT 1 FROM batches "
-    "WHERE batches.id = samples.batch_id AND batches.digest IS NULL))"
+    "AND EXISTS (SELECT 1 FROM batches WHERE batches.id = samples.batch_id "
+    "AND (batches.digest IS NULL OR ?) AND batches.source = ?) "
+    "AND CASE WHEN samples.address = 'private' THEN 1 ELSE 0 END = ? AND samples.id <> ? "
+    "AND samples.id NOT IN (SELECT sample_id FROM confirmed_samples) "
+    "AND NOT EXISTS (SELECT 1 FROM retracted_samples "
+    "WHERE sample_id = samples.id AND restored_by IS NULL)"
+)
+# Of each reporter and kind of address: when the samples begin that estimates need, and the first.
+_PARTS = (
+    "SELECT source, private, min(CASE WHEN place <= ? THEN measured_at_s END), min(id) "
+    "FROM (SELECT batches.source AS source, "
+    "CASE WHEN samples.address = 'private' THEN 1 ELSE 0 END AS private, "
+    "measured_at_s, samples.id AS id, row_number() OVER ("
+    "PARTITION BY batches.source, CASE WHEN samples.address = 'private' THEN 1 ELSE 0 END "
+    "ORDER BY measured_at_s DESC) AS place "
+    "FROM used_samples AS samples JOIN batches ON batches.id = samples.batch_id "
+    "WHERE src_id = ? AND dst_id = ? AND metric_id = ?) AS placed "
+    "GROUP BY source, private ORDER BY source, private"
 )
 _INSERT = f"INSERT INTO sample_summaries VALUES ({', '.join('?' * 19)})"  # noqa: S608
 
@@ -116,17 +136,19 @@ def compact(
     return Compacted(samples, summaries, int(left))
 
 
-def vm_votes(store: Store) -> Iterator[tuple[str, str, str, str, str, int]]:
-    """Yield metric, source, destination, VM types of both, and how many samples were summarised.
+def vm_votes(store: Store) -> Iterator[tuple[str, str, str, str, str, int, str]]:
+    """Yield metric, ends, VM types of both, how many samples were summarised, and who reported.
 
     Estimates count which VM type most samples of a region name; these still have their vote.
     """
     for row in store.database.rows(
-        "SELECT metrics.name, src.name, dst.name, src_vm, dst_vm, sum(samples) "
+        "SELECT metrics.name, src.name, dst.name, src_vm, dst_vm, "
+        "sum(sample_summaries.samples), compactions.source "
         "FROM sample_summaries JOIN setups ON setups.id = setup_id "
+        "JOIN compactions ON compactions.id = compaction_id "
         "JOIN regions AS src ON src.id = src_id JOIN regions AS dst ON dst.id = dst_id "
         "JOIN metrics ON metrics.id = metric_id "
-        "GROUP BY metrics.name, src.name, dst.name, src_vm, dst_vm"
+        "GROUP BY metrics.name, src.name, dst.name, src_vm, dst_vm, compactions.source"
     ):
         yield tuple(row)
 
@@ -146,39 +168,48 @@ class _Run:
     def compact(self, series: Iterable[tuple[int, int, int]]) -> tuple[int, int]:
         """Return how many samples went into how many summaries."""
         database = self._database
-        samples = summaries = 0
         with database.transaction():
-            number = database.change(
-                "INSERT INTO compactions (at_s, older_than_s) VALUES (?, ?) RETURNING id",
-                (self._now_s, self._before_s),
-            )
+            numbers: dict[tuple[str, int], int] = {}
+            done: dict[int, tuple[int, int]] = {}
             for key in series:
-                before_s = self._first_needed_s(key)
-                rows = database.rows(_OLD, (*key, before_s, self._files_too))
-                made = list(self._summaries(number, key, rows))
-                database.change_many(_INSERT, made)
-                removed = database.change_many(_REMOVE, [(*key, before_s, self._files_too)])
-                assert removed == len(rows)
-                samples += len(rows)
-                summaries += len(made)
-            if not samples:
+                for part, chosen in self._parts(key):
+                    rows = database.rows(_OLD, chosen)
+                    if not rows:
+                        continue
+                    if part not in numbers:
+                        numbers[part] = database.change(
+                            "INSERT INTO compactions (at_s, older_than_s, source) "
+                            "VALUES (?, ?, ?) RETURNING id",
+                            (self._now_s, self._before_s, part[0]),
+                        )
+                    number = numbers[part]
+                    made = list(self._summaries(number, key, rows))
+                    database.change_many(_INSERT, made)
+                    removed = database.change_many(_REMOVE, [chosen])
+                    assert removed == len(rows)
+                    before = done.get(number, (0, 0))
+                    done[number] = (before[0] + len(rows), before[1] + len(made))
+            for number, counts in done.items():
+                database.change(
+                    "UPDATE compactions SET samples = ?, summaries = ? WHERE id = ?",
+                    (*counts, number),
+                )
+            if not done:
                 database.roll_back()
-                return 0, 0
-            database.change(
-                "UPDATE compactions SET samples = ?, summaries = ? WHERE id = ?",
-                (samples, summaries, number),
-            )
-        return samples, summaries
+        return sum(count for count, _ in done.values()), sum(made for _, made in done.values())
 
-    def _first_needed_s(self, key: tuple[int, int, int]) -> float:
-        """Return the time before which samples of a series are neither young nor needed."""
-        row = self._database.row(
-            "SELECT measured_at_s FROM samples WHERE src_id = ? AND dst_id = ? AND metric_id = ? "
-            "ORDER BY measured_at_s DESC LIMIT 1 OFFSET ?",
-            (*key, MOST_JUDGED - 1),
-        )
-        needed_s = -inf if row is None else float(row[0])
-        return min(self._before_s, needed_s)
+    def _parts(
+        self, key: tuple[int, int, int]
+    ) -> Iterator[tuple[tuple[str, int], tuple[object, ...]]]:
+        """Yield the reporters and kinds of address of a series, with what is old of each.
+
+        Estimates read the newest samples of each. The first sample of one who is not trusted
+        stays, too: it says for how long this link was reported.
+        """
+        for source, private, needed_s, first in self._database.rows(_PARTS, (MOST_JUDGED, *key)):
+            before_s = min(self._before_s, needed_s)
+            kept = -1 if source == OWN else first
+            yield (source, private), (*key, before_s, self._files_too, source, private, kept)
 
     def _summaries(
         self, number: int, key: tuple[int, int, int], rows: list[Any]

@@ -9,13 +9,16 @@ from typing import NamedTuple, TypeAlias, get_args
 
 from planner.model.errors import InputError
 from planner.model.estimate import AddressKind
-from probes.samples import Metric, Sample
+from probes.samples import OWN, Metric, Sample
+from relayd.store.checksums import row_checksum
 from relayd.store.database import Database
 from relayd.store.failures import reason
 from relayd.store.regions import region_id
 from relayd.store.samples.reading import StoredSamples
+from relayd.store.samples.reported_series import note_series
 
-# A row of the table: its key, the detail, its batch, its id, and what else is typed of it.
+# A row of the table: its key, the detail, its batch, its id, what else is typed of it, and its
+# checksum.
 _Row: TypeAlias = tuple[
     int,
     int,
@@ -33,7 +36,9 @@ _Row: TypeAlias = tuple[
     AddressKind | None,
     bool,
     int | None,
+    int,
 ]
+_ADDRESS = 13
 _Setup: TypeAlias = tuple[str, str, str, str, str]
 
 
@@ -46,10 +51,14 @@ class Limits(NamedTuple):
         A snapshot has a link for each pair of them.
     setups : int
         Tools, zones and VM types that samples were taken with, in all combinations.
+    series : int
+        Metrics of links, over each kind of address, of one token (or address without one); 0 for
+        no limit. Three metrics of all pairs of 140 regions are 58,380.
     """
 
     regions: int = 1_000
     setups: int = 50_000
+    series: int = 100_000
 
 
 LIMITS = Limits()
@@ -75,14 +84,26 @@ class SampleWriter:
         limits: Limits = LIMITS,
         reporter: str = "",
         address: str = "",
+        source: str = OWN,
     ) -> None:
         self._limits = limits
         self._database = database
+        self._limited_source = source if reporter or address else ""
         self._last_id = StoredSamples(database).last_id()
         self.batch_id = database.change(
             "INSERT INTO batches (name, format, digest, options, relayd_version, imported_at_s, "
-            "reporter, address) VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
-            (name, format, digest, options, relayd_version, imported_at_s, reporter, address),
+            "reporter, address, source) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
+            (
+                name,
+                format,
+                digest,
+                options,
+                relayd_version,
+                imported_at_s,
+                reporter,
+                address,
+                source,
+            ),
         )
         self._read_names()
 
@@ -114,6 +135,9 @@ class SampleWriter:
         with self._database.savepoint():
             # In the order of the key, neighbours land on the same page: a third faster.
             rows = sorted(self._encoded(samples))
+            if self._limited_source:
+                found = {(*row[:3], row[_ADDRESS] == "private") for row in rows}
+                note_series(self._database, self._limited_source, found, self._limits.series)
             return self._database.insert("samples", rows, skip_known=True)
 
     def _encoded(self, samples: Iterable[Sample]) -> Iterator[_Row]:
@@ -145,14 +169,14 @@ class SampleWriter:
             setup_id = setups.get(setup) or self._new_setup(setup)
             number += 1
             self._last_id = number
-            yield (
+            row = (
                 src_id,
                 dst_id,
                 metric_id,
-                measured_at_s,
-                value,
+                measured_at_s + 0.0,  # the checksum is of floats
+                value + 0.0,
                 connections or 0,
-                duration_s or 0.0,
+                (duration_s or 0) + 0.0,
                 warmed_up,
                 setup_id,
                 _digest(detail, address, new_level, intervals),
@@ -163,6 +187,7 @@ class SampleWriter:
                 new_level,
                 intervals,
             )
+            yield (*row, row_checksum(row))
 
     def _new_region(self, name: str) -> int:
         _refuse_nul(name)
@@ -232,10 +257,18 @@ class SampleWriter:
 
     def seal(self, *, accepted: int, duplicates: int, skipped: str, quarantined: int = 0) -> None:
         """Fill in the counts of the batch; it can't change from then on."""
+        head = self._database.row(
+            "SELECT id, name, format, digest, options, relayd_version, imported_at_s, reporter, "
+            "address FROM batches WHERE id = ?",
+            (self.batch_id,),
+        )
+        counts = (self._last_id, accepted, duplicates, skipped)
+        # In the order of the table's columns.
+        checksum = row_checksum((*head[:7], *counts, *head[7:], quarantined))
         self._database.change(
             "UPDATE batches SET last_sample_id = ?, accepted = ?, duplicates = ?, skipped = ?, "
-            "quarantined = ? WHERE id = ?",
-            (self._last_id, accepted, duplicates, skipped, quarantined, self.batch_id),
+            "quarantined = ?, checksum = ? WHERE id = ?",
+            (*counts, quarantined, checksum, self.batch_id),
         )
 
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
 from relayd.store.database import Database, Values
 from relayd.store.failures import translated
-from relayd.store.leader_lock import LeaderLock, Role
-from relayd.store.sqlite.leader_lock import FileLeaderLock, is_locked
 
 # Mistakes of our own and broken constraints are not the file's fault: they pass untranslated.
 _NOT_THE_FILE = (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.NotSupportedError)
@@ -33,6 +31,7 @@ class SqliteDatabase(Database):
     """
 
     engine = "sqlite"
+    clock_sql = "((julianday('now') - 2440587.5) * 86400.0)"
     refusals = (
         sqlite3.IntegrityError,
         sqlite3.ProgrammingError,
@@ -72,7 +71,9 @@ class SqliteDatabase(Database):
             yield from self._connection.execute(sql, values)
 
     def change(self, sql: str, values: Values = ()) -> int:
-        rows = self.rows(sql, values)
+        alone = self.fence is None or self._connection.in_transaction
+        with nullcontext() if alone else self.transaction():
+            rows = self.rows(sql, values)
         return rows[0][0] if rows else 0
 
     def change_many(self, sql: str, rows: Iterable[Sequence[object]]) -> int:
@@ -89,13 +90,22 @@ class SqliteDatabase(Database):
         return self.change_many(f"INSERT INTO {table} VALUES ({placeholders}){known}", rows)  # noqa: S608
 
     @contextmanager
-    def transaction(self) -> Iterator[None]:
-        # On disk when it returns: synchronous=FULL waits for the device.
-        self.change("BEGIN IMMEDIATE")
+    def any_text(self) -> Iterator[None]:
+        self._connection.text_factory = lambda raw: raw.decode(errors="surrogateescape")
         try:
             yield
+        finally:
+            self._connection.text_factory = str
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        # On disk when it returns: synchronous=FULL waits for the device.
+        self.rows("BEGIN IMMEDIATE")
+        try:
+            self._check_fence()
+            yield
             if self._connection.in_transaction:
-                self.change("COMMIT")
+                self.rows("COMMIT")
         except BaseException:
             self.roll_back()
             raise
@@ -119,11 +129,15 @@ class SqliteDatabase(Database):
             with suppress(sqlite3.Error):
                 self._connection.execute("ROLLBACK")
 
-    def leader_lock(self, role: Role) -> LeaderLock:
-        return FileLeaderLock(self.path, role)
+    def copy_to(self, other: sqlite3.Connection) -> None:
+        """Copy all pages into another database, as they are at one time."""
+        with self._translating():
+            self._connection.backup(other)
 
-    def has_leader(self, role: Role) -> bool:
-        return is_locked(self.path, role)
+    def copy_from(self, other: sqlite3.Connection) -> None:
+        """Replace all pages by those of another database: all or nothing."""
+        with self._translating():
+            other.backup(self._connection)
 
     @contextmanager
     def expecting_many(self) -> Iterator[None]:

@@ -23,6 +23,7 @@ from relayd.store.failures import (
 )
 from relayd.store.schema import APPLICATION_ID, SCHEMA_VERSION, upgrade, version
 from relayd.store.sqlite.database import SqliteDatabase
+from relayd.store.sqlite.kept_copy import copy_before_upgrade
 
 _OLDEST_SQLITE = (3, 37, 0)  # STRICT tables, https://www.sqlite.org/stricttables.html
 _WAL_KEPT_BYTES = 16 * 2**20
@@ -30,7 +31,11 @@ _PLAIN = frozenset(b"/-._~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQR
 
 
 def open_file(
-    named: Path, mode: Literal["read", "write", "create"], busy_timeout_s: float
+    named: Path,
+    mode: Literal["read", "write", "create"],
+    busy_timeout_s: float,
+    *,
+    keep_copy: bool = True,
 ) -> SqliteDatabase:
     """Open a database file; the arguments and errors are those of :func:`open_store`."""
     if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
@@ -61,7 +66,7 @@ def open_file(
         _refuse_foreign(target, named)
     if mode == "read":
         return _open_for_reading(target, named, busy_timeout_s)
-    return _open_for_writing(target, named, busy_timeout_s, empty=found == 0)
+    return _open_for_writing(target, named, busy_timeout_s, empty=found == 0, keep_copy=keep_copy)
 
 
 def _size_bytes(target: Path, named: Path) -> int | None:
@@ -186,7 +191,7 @@ def _reader(target: Path, named: Path, parameters: str, timeout_s: float) -> Sql
 
 
 def _open_for_writing(
-    target: Path, named: Path, timeout_s: float, *, empty: bool
+    target: Path, named: Path, timeout_s: float, *, empty: bool, keep_copy: bool
 ) -> SqliteDatabase:
     if not (os.access(target, os.W_OK) and os.access(target.parent, os.W_OK)):
         raise read_only(named)
@@ -195,6 +200,10 @@ def _open_for_writing(
     except sqlite3.DatabaseError as error:
         raise translated(named, error) from error
     database = SqliteDatabase(connection, named)
+
+    def before() -> None:
+        copy_before_upgrade(target, named, lambda: _connect(target, "mode=ro", timeout_s))
+
     try:
         # A creation that was killed while it wrote our mark is rolled back as we look.
         if empty or database.row("PRAGMA page_count")[0] == 0:
@@ -208,7 +217,7 @@ def _open_for_writing(
         database.change("PRAGMA synchronous = FULL")
         database.change(f"PRAGMA journal_size_limit = {_WAL_KEPT_BYTES}")
         _use_wal(connection, named, timeout_s)
-        upgrade(database)
+        upgrade(database, before if keep_copy else None)
     except BaseException:
         database.close()
         raise

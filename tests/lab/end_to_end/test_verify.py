@@ -200,8 +200,9 @@ def hidden(lab: Lab, place: str, program: str) -> Iterator[None]:
     in_site(lab, place, "sh", "-c", f"umount {file} && rm /tmp/none")
 
 
-@pytest.mark.parametrize("what", ["controller", "connection"])
+@pytest.mark.parametrize("what", ["controller", "connection", "relay"])
 def test_nothing_is_left_after_a_kill(bench: Bench, what: str) -> None:
+    """Whatever is killed in mid-transfer; what that sent is paid for, within the budget."""
     with ExitStack() as stack:
         program = "haproxy"
         if what == "connection":
@@ -213,8 +214,10 @@ def test_nothing_is_left_after_a_kill(bench: Bench, what: str) -> None:
 def _killed(bench: Bench, what: str, program: str) -> None:
     db = bench.store(what)
     plan = bench.plan(db, SRC, DST, relays=RELAY)
-    words = [*RELAYD, *map(str, bench.words(db, plan)), "--seconds", "60"]
-    verifying = subprocess.Popen(words, cwd=ROOT)  # what it prints is shown where the test fails
+    limits = ["--seconds", "60", "--max-gb", "0.5"]
+    words = [*RELAYD, *map(str, bench.words(db, plan)), *limits]
+    before = _sent_gb(bench.lab)
+    verifying = subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE)
     try:
         until_s = time.monotonic() + 60
         while not {SRC, DST, RELAY} <= set(bench.left()):
@@ -224,15 +227,33 @@ def _killed(bench: Bench, what: str, program: str) -> None:
         assert program in bench.left()[RELAY]
         if what == "controller":
             verifying.send_signal(signal.SIGKILL)
-            verifying.wait(10)
         else:
             script = (
                 'for p in /proc/[0-9]*; do tr "\\0" " " < $p/cmdline | grep -q "^sshd: .*@" '
                 "&& kill -9 ${p#/proc/}; done; true"
             )
-            in_site(bench.lab, RELAY, "sh", "-c", script)
-            assert verifying.wait(60) == 5
+            everything = "kill -9 -1; true"
+            time.sleep(2.0)  # into the transfer
+            in_site(bench.lab, RELAY, "sh", "-c", script if what == "connection" else everything)
+            if what == "relay":
+                bench.lab.set_host(RELAY, {"state": "blackhole"})
+            printed, _ = verifying.communicate(timeout=90)
+            assert verifying.returncode == 5
+            (found,) = json.loads(printed)["plans"]
+            assert RELAY in found["error"]
+            assert _sent_gb(bench.lab) - before <= json.loads(printed)["sent_gb"] <= 0.5
+        bench.lab.clear()
+        if what == "relay":  # who could have removed its files was killed with it: the next contact
+            ping = ["--phases", "rtt", "--pairs", f"{RELAY}>{DST}"]
+            done = command("probe", "--fleet", bench.fleet, "--db", db, "--yes", *ping)
+            assert done.returncode == 0, done.stderr
         assert bench.nothing_is_left()
+        assert _sent_gb(bench.lab) - before <= 0.5
     finally:
+        bench.lab.clear()
         verifying.kill()
-        verifying.wait()
+        verifying.communicate()
+
+
+def _sent_gb(lab: Lab) -> float:
+    return float(sum(site["sent_bytes"] for site in lab.status()["sites"]) / 1e9)

@@ -18,7 +18,7 @@ from planner.transfer.optimum import fastest, least_cost, least_value
 from planner.transfer.problem import Direct, End, Relay, TransferProblem
 from tests.planner import independent
 from tests.planner.independent import near
-from tests.properties import examples
+from tests.properties import cases
 
 ONE_HUNDREDTH_PERCENT = 1e-4
 BITS = 4  # quotas up to 8
@@ -216,7 +216,7 @@ class WholeModel:
 @pytest.mark.thorough
 def test_random_requests_equal_the_whole_model() -> None:
     feasible = relayed = 0
-    for seed in range(max(25, examples(REQUESTS))):
+    for seed in range(max(25, cases(REQUESTS))):
         asked = random_request(seed)
         transfer, rate = asked.transfer, asked.rate_gbps
         most = independent.most_rate_gbps(transfer)

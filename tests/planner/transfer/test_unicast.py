@@ -25,7 +25,7 @@ from tests.planner.grid import january_grid
 from tests.planner.independent import near, same_cost
 from tests.planner.transfer.reference import least_cost_reference
 from tests.planner.transfer.strategies import patient, transfers
-from tests.properties import examples
+from tests.properties import cases, examples
 
 ONE_HUNDREDTH_PERCENT = 1e-4
 GRID_POINTS = 40
@@ -57,7 +57,7 @@ def january_requests(count: int, seed: int) -> list[tuple[TransferProblem, float
 @pytest.mark.thorough
 def test_cost_equals_the_full_model_on_the_january_grid() -> None:
     feasible = above_direct = 0
-    count = max(60, examples(600))
+    count = max(60, cases(600))
     for transfer, rate in january_requests(count, seed=2022):
         found = least_cost(transfer, rate)
         full = independent.least_cost_usd(transfer, rate)
@@ -68,9 +68,8 @@ def test_cost_equals_the_full_model_on_the_january_grid() -> None:
             assert found.cost_usd == near(full, ONE_HUNDREDTH_PERCENT)
             feasible += 1
             above_direct += bool(found.relay_gbps)
-    least_feasible, least_above = (300, 50) if count == 600 else (25, 2)
-    assert feasible > least_feasible  # or the mix tests little
-    assert above_direct > least_above
+    assert feasible > 0.4 * count  # or the mix tests little
+    assert above_direct > 0.03 * count
 
 
 def test_cost_equals_the_readable_model_on_the_january_grid() -> None:

@@ -16,15 +16,9 @@ from planner.model.errors import InputError
 from probes.analysis.caps import BEGIN_S, END_S, Ended, cap_estimate, together_mbps
 from probes.analysis.fleet_caps import IRELAND_MEDIUM, SAO_PAULO_MEDIUM, Reference, advise
 from probes.analysis.ramp import fit_ramp, next_connections
-from probes.analysis.steady_state import (
-    Pattern,
-    SteadyState,
-    drop_cause,
-    levels_between_tests,
-    steady_state,
-)
+from probes.analysis.series.steady import Interval, steady_rate
+from probes.analysis.steady_state import Pattern, SteadyState, drop_cause, steady_state
 from probes.analysis.stopping import may_stop, median_interval
-from probes.importers.steady import Interval, steady_rate
 
 Series = Callable[[np.random.Generator], np.ndarray]
 REPEATS = 200
@@ -163,16 +157,6 @@ def test_what_makes_a_rate_drop(cause: str) -> None:
         right += drop_cause(drops) == cause
         assert drop_cause(drops[:2]) == "undecided"
     assert right >= 0.8 * REPEATS
-
-
-def test_levels_between_tests() -> None:
-    assert levels_between_tests([281, 112, 279, 110, 283, 108]) == (110, 281)
-    generator = random.Random(4)
-    false = sum(
-        levels_between_tests([generator.gauss(200, 20) for _ in range(12)]) is not None
-        for _ in range(500)
-    )
-    assert false <= 25
 
 
 # ---- stopping -----------------------------------------------------------------------------------

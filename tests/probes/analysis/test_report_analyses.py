@@ -16,18 +16,18 @@ from planner.model.throughput import (
 )
 from probes.analysis.asymmetry import collapses, paired_difference
 from probes.analysis.cold_tests import steady_rates
-from probes.analysis.consistency import packets, transfer_times
+from probes.analysis.consistency import first_packets, transfer_times
 from probes.analysis.evidence import TooFewError, ranks
 from probes.analysis.fees import fees_against_performance
 from probes.analysis.geodesic import detours, propagation
 from probes.analysis.path_capacity import path_capacity
-from probes.analysis.periodicity import DAY_S, HALF_HOUR_S, WEEK_S, periodicity
 from probes.analysis.rate_sweep import rate_sweep
 from probes.analysis.relay_gains import latency_gains, throughput_gains
+from probes.analysis.series.periodicity import DAY_S, HALF_HOUR_S, WEEK_S, periodicity
+from probes.analysis.series.steady import Interval
 from probes.analysis.variation import homogeneity, spread, variation
 from probes.analysis.vm_spread import vm_spread
 from probes.analysis.zones import zone_pairs
-from probes.importers.steady import Interval
 from relayd.catalogue.loading import load_catalogue
 
 SERIES = 200
@@ -149,8 +149,12 @@ def test_a_sweep_shows_cap_flattening_and_penalty() -> None:
     assert sweep.sender_cap_mbps == pytest.approx(1000, rel=0.02)
     assert sweep.flattening_edge_mbps == pytest.approx(600, rel=0.03)
     assert sweep.penalty_edge_mbps == pytest.approx(900, rel=0.05)
-    plain = rate_sweep(asked, noisy(asked), noisy(asked))
-    assert plain.sender_cap_mbps is plain.flattening_edge_mbps is plain.penalty_edge_mbps is None
+    alarms = 0
+    for _ in range(SERIES):
+        plain = rate_sweep(asked, noisy(asked), noisy(asked))
+        edges = plain.sender_cap_mbps, plain.flattening_edge_mbps, plain.penalty_edge_mbps
+        alarms += edges != (None, None, None)
+    assert alarms <= MOST_ALARMS
 
 
 def test_an_unlucky_vm_shows_among_its_like() -> None:
@@ -243,19 +247,15 @@ def test_gains_are_those_of_the_best_single_relay() -> None:
 def test_a_slow_first_packet_is_found() -> None:
     generator = np.random.default_rng(6)
 
-    def runs(first: float) -> list[np.ndarray]:
-        times = [10 + 0.2 * np.abs(generator.normal(size=20)) for _ in range(24)]
-        for run in times:
-            run[0] *= first
-            run[7] = np.nan
-        return times
+    def runs(first: float) -> tuple[np.ndarray, np.ndarray]:
+        times = 10 + 0.2 * np.abs(generator.normal(size=(24, 21)))
+        return times[:, 0] * first, np.median(times[:, 1:], axis=1)
 
-    slow = packets(runs(3.0))
+    slow = first_packets(*runs(3.0))
     assert slow.first_differs
     assert slow.first_over_others == pytest.approx(3, rel=0.05)
-    assert slow.loss_pct == pytest.approx(5)
-    assert slow.rtt_ms.maximum < 12  # first packets do not count there
-    assert sum(packets(runs(1.0)).first_differs for _ in range(SERIES)) <= MOST_ALARMS
+    assert slow.extra_ms == pytest.approx(20, rel=0.05)
+    assert sum(first_packets(*runs(1.0)).first_differs for _ in range(SERIES)) <= MOST_ALARMS
     steady = transfer_times([10.0] * 19 + [20.0])
     assert steady.percentile_95_over_median == pytest.approx(1.05)
 
@@ -313,7 +313,7 @@ def test_equal_values_share_their_ranks(values: list[int]) -> None:
         lambda: detours({}, {}),
         lambda: throughput_gains(np.ones((2, 2))),
         lambda: latency_gains(np.full((4, 4), np.nan)),
-        lambda: packets([[1.0] * 9] * 10),
+        lambda: first_packets([1.0] * 5, [2.0] * 5),
         lambda: transfer_times([1.0] * 9),
         lambda: fees_against_performance([0.1] * 10, range(10)),
     ],

@@ -17,13 +17,11 @@ from planner.model.link import Link
 from probes.analysis.fleet_caps import vm_caps
 from probes.analysis.ramp import fit_ramp, next_connections
 from probes.campaign.costing import task_volume_gb
-from probes.campaign.findings import fastest_mbps
 from probes.campaign.method import Method
 from probes.campaign.ramping import UDP_S, Saturation, with_ramps
 from probes.campaign.state import task_from_json, task_to_json
 from probes.campaign.tasks import ProbeTask
 from probes.fleet.hosts import Fleet, Host
-from probes.importers.steady import Interval
 from probes.samples import Sample
 from relayd.catalogue.loading import load_catalogue
 from relayd.cli.measuring.probe_options import window_bytes
@@ -105,15 +103,6 @@ def test_the_first_link_of_each_kind_of_sender_is_ramped_and_reckoned_with() -> 
     assert all(task.ramp and task.udp_s == UDP_S for task in every)
     assert task_volume_gb(every[0]) > task_volume_gb(ramped[0])
     assert task_from_json(json.loads(json.dumps(task_to_json(every[0])))) == every[0]
-
-
-@given(st.lists(st.floats(0, 1e4), min_size=5, max_size=40))
-def test_the_fastest_window_is_between_mean_and_best_second(rates: list[float]) -> None:
-    found = fastest_mbps([Interval(1.0, rate) for rate in rates], 5.0)
-    assert found is not None
-    assert min(rates) - 1e-6 <= found <= max(rates) + 1e-6
-    assert found >= sum(rates[:5]) / 5 - 1e-6
-    assert fastest_mbps([Interval(1.0, rate) for rate in rates[:4]], 5.0) is None
 
 
 @pytest.fixture(scope="module")

@@ -36,7 +36,7 @@ PrintMotd no
 PrintLastLog no
 LogLevel ERROR
 # A shell that sshd starts reads ~/.bashrc, and what a developer has there takes long.
-SetEnv HOME={folder}
+SetEnv HOME={folder}{more}
 """
 
 
@@ -80,6 +80,7 @@ class Machine:
     folder: Path
     port: int
     public_key: str
+    programs: Path | None = None
     process: subprocess.Popen[bytes] | None = None
 
     def start(self, *within: str) -> None:
@@ -87,7 +88,10 @@ class Machine:
         if os.geteuid() == 0:
             Path("/run/sshd").mkdir(exist_ok=True)
         configuration = self.folder / "sshd_config"
-        configuration.write_text(_CONFIGURATION.format(port=self.port, folder=self.folder))
+        more = f" PATH={self.programs}:/usr/bin:/bin" if self.programs else ""
+        configuration.write_text(
+            _CONFIGURATION.format(port=self.port, folder=self.folder, more=more)
+        )
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(
                 [*within, SSHD, "-D", "-e", "-f", str(configuration)],
@@ -136,8 +140,13 @@ class Machine:
 
 
 @contextmanager
-def machines(folder: Path, regions: list[str]) -> Iterator[tuple[Fleet, dict[str, Machine]]]:
-    """Start one sshd a region; gives the fleet and the sshds by host name."""
+def machines(
+    folder: Path, regions: list[str], *, programs: Path | None = None
+) -> Iterator[tuple[Fleet, dict[str, Machine]]]:
+    """Start one sshd a region; gives the fleet and the sshds by host name.
+
+    Programs of a folder, if one is given, go before those of the machine.
+    """
     need("sshd", "ssh-keygen", "ps")
     public = make_key(folder / "id")
     known = folder / "known_hosts"
@@ -149,7 +158,7 @@ def machines(folder: Path, regions: list[str]) -> Iterator[tuple[Fleet, dict[str
             place = folder / f"host{number}"
             place.mkdir()
             (place / "authorized_keys").write_text(public + "\n")
-            machine = Machine(place, free_port(), make_key(place / "host_key"))
+            machine = Machine(place, free_port(), make_key(place / "host_key"), programs)
             machine.start()
             found[region] = machine
             lines.append(f"[127.0.0.1]:{machine.port} {machine.public_key}\n")

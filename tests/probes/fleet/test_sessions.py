@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from probes.fleet import session as session_module
 from probes.fleet.failures import ProbeError
 from probes.fleet.hosts import Fleet, Host
 from probes.fleet.login import Timeouts, connect
@@ -264,7 +265,10 @@ def test_a_tool_ends_with_its_limit_its_cancellation_and_its_block(fleet: Fixtur
 
 _KILLED = """\
 import asyncio, pickle, sys
+from probes.fleet import session
 from probes.fleet.sessions import Sessions
+
+session.SILENCE_S = 1_000_000  # as if the host had ended the tether, too
 
 async def main(fleet, name):
     async with Sessions(fleet, "owner") as sessions:
@@ -340,7 +344,10 @@ def test_a_host_that_an_earlier_run_visited_is_cleaned_up_without_being_used(
 
 
 @pytest.mark.parametrize("noticed", [True, False])
-def test_what_a_lost_connection_left_is_ended_at_the_end(fleet: Fixture, noticed: bool) -> None:
+def test_what_a_lost_connection_left_is_ended_at_the_end(
+    fleet: Fixture, noticed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_module, "SILENCE_S", 1_000_000)
     members, _ = fleet
     name = _REGIONS[0]
 

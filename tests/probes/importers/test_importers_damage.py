@@ -20,7 +20,11 @@ from tests.probes.importers.test_importers_skyplane import HEADER, LATENCY_HEADE
 
 WHOLE: dict[str, list[bytes]] = {
     name: [path.read_bytes() for path in sorted((FIXTURES / name).glob(pattern))]
-    for name, pattern in (("iperf3", "*.json"), ("ping", "*.txt"), ("nuttcp", "*.txt"))
+    for name, pattern in (
+        *(("iperf3", "*.json"), ("iperf", "*.txt")),
+        *(("ping", "*.txt"), ("nuttcp", "*.txt")),
+        *(("smokeping", "*.txt"), ("blackbox", "*.json")),
+    )
 }
 WHOLE["skyplane-throughput"] = [(HEADER + row() * 3).encode()]
 WHOLE["skyplane-latency"] = [(LATENCY_HEADER + rtt_row("aws:us-west-2", "1", "2", "3")).encode()]
@@ -56,7 +60,7 @@ def check(format_name: str, content: bytes) -> None:
 def test_every_format_reads_its_own_whole_files() -> None:
     for format_name in FORMATS:
         for content in WHOLE[format_name]:
-            if b"Interval" not in content:
+            if format_name != "iperf3" or b"Interval" not in content:
                 assert outcomes(format_name, content, connections=1)
 
 
@@ -119,7 +123,7 @@ def test_what_is_no_text_is_refused(format_name: str, content: bytes, message: s
         outcomes(format_name, content)
 
 
-@pytest.mark.parametrize("format_name", [n for n in FORMATS if n != "iperf3"])
+@pytest.mark.parametrize("format_name", [n for n in FORMATS if n not in ("iperf3", "blackbox")])
 def test_a_line_without_end_is_refused_long_before_it_fills_the_memory(format_name: str) -> None:
     class Endless(io.BytesIO):
         given = 0
@@ -149,7 +153,6 @@ def test_the_wrong_format_named_gets_the_command_that_fits(wanted: str, actual: 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ((FIXTURES / "iperf3" / "not_json.txt").read_bytes(), "Run iperf3 with -J"),
         (b"\r\nPinging 192.0.2.7 with 32 bytes of data:\r\n", "ping on Windows"),
         (b"src,dest,src_tier,dest_tier,cost\naws:a,aws:b,P,P,0.02\n", "price file"),
     ],
@@ -163,8 +166,8 @@ def test_files_that_no_importer_reads_are_known_all_the_same(
 
 
 def test_an_unknown_format_and_an_unreadable_stream_are_input_errors(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="Choose one of iperf3, ping"):
-        read("iperf", io.BytesIO(b""), OPTIONS)
+    with pytest.raises(InputError, match="Choose one of iperf3, iperf, ping"):
+        read("netperf", io.BytesIO(b""), OPTIONS)
 
     class Broken(io.BytesIO):
         def read(self, _size: int | None = -1) -> bytes:

@@ -15,6 +15,7 @@ from probes.importers.csv_samples import FIGURES, OTHERS
 PAGE = (Path(__file__).parents[3] / "docs" / "importing.md").read_text()
 
 _WITH_REASONS = (
+    "blackbox",
     "csv_samples",
     "csv_table",
     "iperf3",
@@ -23,6 +24,7 @@ _WITH_REASONS = (
     "ping",
     "skyplane_latency",
     "skyplane_throughput",
+    "smokeping",
 )
 
 

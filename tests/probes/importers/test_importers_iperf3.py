@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -12,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.model.errors import FormatError, InputError
+from probes.analysis.series.steady import MIN_INTERVALS, Interval, steady_rate
 from probes.importers import iperf3, iperf3_result
-from probes.importers.steady import MIN_INTERVALS, Interval, steady_rate
 from probes.samples import Sample
 from tests.probes.importers.reading import FIXTURES, outcomes, patient, samples, skipped
 
@@ -323,3 +324,48 @@ def test_a_steady_rate_is_one_that_was_seen(
 def test_fixtures_say_nothing_of_where_they_were_made() -> None:
     for path in Path(FOLDER).glob("*.json"):
         assert json.loads(path.read_text())["start"].get("system_info", "Linux") == "Linux"
+
+
+def long_test(rates: list[float], *, udp: bool = False, sent: float = 0.0) -> str:
+    """Return what iperf3 -J writes of a test with these rates, second by second."""
+    mean = sum(rates) / len(rates) * 1e6
+    total = {"seconds": len(rates), "bits_per_second": mean, "bytes": mean * len(rates) / 8}
+    intervals = [{"sum": {"seconds": 1.0, "bits_per_second": rate * 1e6}} for rate in rates]
+    settings = {"protocol": "UDP" if udp else "TCP", "num_streams": 1, "reverse": 1}
+    start = {
+        "connecting_to": {"host": "192.0.2.1"},
+        "timestamp": {"timesecs": 1_795_000_000},
+        "test_start": settings,
+    }
+    sent_sum = total | {"bits_per_second": sent * 1e6} if sent else total
+    end = {"sum_sent": sent_sum, "sum_received": total | {"lost_percent": 1.0}}
+    return json.dumps({"start": start, "intervals": intervals, "end": end})
+
+
+def test_a_late_fall_survives_the_import() -> None:
+    """Azure: from 800 to 400 Mbit/s after 100 s; the long mean would tell neither."""
+    generator = random.Random(1)
+    alarms = 0
+    for _ in range(60):
+        noise = [generator.gauss(1, 0.05) for _ in range(180)]
+        rates = [(800 if k < 100 else 400) * noise[k] for k in range(180)]
+        (sample,) = samples("iperf3", long_test(rates))
+        assert sample.value == pytest.approx(400, rel=0.03)
+        (change,) = detail(sample)["findings"]
+        assert change["pattern"] == "drop"
+        assert change["at_s"] == pytest.approx(100, abs=2)
+        assert change["at_gb"] == pytest.approx(10, rel=0.03)
+        assert sample.intervals == pytest.approx(80, abs=2)
+        (clean,) = samples("iperf3", long_test([800 * x for x in noise]))
+        alarms += "findings" in detail(clean)
+    assert alarms <= 3
+
+
+def test_udp_is_what_arrived_in_the_best_five_seconds() -> None:
+    rates = [500.0] * 10 + [900.0] * 5 + [100.0] * 5
+    (sample,) = samples("iperf3", long_test(rates, udp=True, sent=1000.0))
+    assert sample.value == pytest.approx(900)
+    assert detail(sample)["mean_mbps"] == pytest.approx(500)
+    assert detail(sample)["lower_bound"] is False
+    (paced,) = samples("iperf3", long_test([300.0] * 8, udp=True, sent=300.0))
+    assert detail(paced)["lower_bound"] is True

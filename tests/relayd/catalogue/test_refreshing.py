@@ -166,6 +166,11 @@ def test_ones_own_prices_go_before_imported_ones(tmp_path: Path) -> None:
     assert [found.vm_usd_per_h(region, vm_type) for region in where] == pytest.approx(
         [2.0, 1.0, 3.0, 2.0 * ratio]
     )
+    # An entry that states only where its prices are from changes none, and isn't an agreed price.
+    seen = with_own(
+        f'discounts.azure.vm = 0.5\n[[vm_price]]\ntype = "{vm_type}"\nsource = "seen"\n'
+    )
+    assert seen.vm_usd_per_h("azure:eastus", vm_type) == 0.5 * 2.0
     own = with_own(f'[[vm_type]]\nid = "{vm_type}"\nprice_usd_per_h = 1.2\n')
     assert own.vm_usd_per_h("azure:eastus", vm_type) == 1.2
     assert own.vm_usd_per_h(SRC, vm_type) == 1.2 * own.vm_price_ratios[SRC]

@@ -447,15 +447,6 @@ def test_settings_come_from_options_environment_and_file(
     assert "colour" in wrong.err
 
 
-def test_completion_scripts_name_the_commands(relayd: Relayd) -> None:
-    for shell in ("bash", "zsh", "tcsh"):
-        assert "plan" in relayd("completion", shell).out
-    checked = subprocess.run(
-        ["bash", "-n"], input=relayd("completion", "bash").out, text=True, check=False
-    )
-    assert checked.returncode == 0
-
-
 def run_in_a_shell(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "relayd", *words], capture_output=True, text=True, check=False

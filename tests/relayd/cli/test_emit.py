@@ -410,7 +410,8 @@ def test_the_command_emits(relayd: Callable[..., Outcome], wan: Wan) -> None:
     assert done.out.startswith("#!/bin/sh\n")
     assert "DST_1=10.0.0.9" in done.out
     assert "-p 6000" in done.out
-    for wrong in (("--json",), ("--endpoint", "x"), ("--port", "no"), ("--endpoint", "sa=a b")):
+    assert relayd(*ask, "--emit", "iperf3", "--json").code == 2
+    for wrong in (("--endpoint", "x"), ("--port", "no"), ("--endpoint", "sa=a b")):
         refused = relayd(*ask, "--emit", "iperf3", *wrong)
         assert refused.code == 2, wrong
         assert refused.err.count("\n") == 1

@@ -39,6 +39,7 @@ def share_of_gains(wan: Wan, src: str, dst: str, connections: int) -> float:
     return float(np.mean(values[~np.isnan(values)] >= 1.2))
 
 
+@pytest.mark.thorough
 def test_relays_help_out_of_azure_and_hardly_from_aws(wan: Wan) -> None:
     assert share_of_gains(wan, "azure", "aws", 64) == pytest.approx(0.84, abs=0.02)
     assert share_of_gains(wan, "azure", "gcp", 64) == pytest.approx(0.76, abs=0.02)
@@ -52,6 +53,7 @@ def test_with_one_connection_relays_seem_to_help_everywhere(wan: Wan) -> None:
     assert share_of_gains(wan, "gcp", "", 1) > 0.7
 
 
+@pytest.mark.thorough
 def test_verdicts_follow_the_gains_that_are_sure(wan: Wan) -> None:
     regions = wan.matrix("aggregate", measured_only=True).regions
     from_azure = [r for r in regions if r.startswith("azure:")][::4]

@@ -44,7 +44,9 @@ def test_a_link_is_read_whole(spot: Spot) -> None:
         assert metrics_seen(database, "nowhere:at-all", DST) == []
 
         newest, count = newest_samples(database, SRC, DST, "rtt_ms", through=10**9, limit=3)
-        assert [stored.sample.value for stored in newest] == [10.0 + n % 7 for n in range(597, 600)]
+        assert [one.stored.sample.value for one in newest] == [
+            10.0 + n % 7 for n in range(597, 600)
+        ]
         assert count == len(after.samples.median)
 
         with database.transaction():

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from relayd.store import schema
 from tests.postgresql import PostgresqlServer
 
 if TYPE_CHECKING:
@@ -35,6 +36,14 @@ class Spot(ABC):
     @abstractmethod
     def dump(self) -> list[str]:
         """Return everything that the database holds."""
+
+    @abstractmethod
+    def lay_out(self, version: int) -> None:
+        """Make an empty store as a version of relayd with that schema did."""
+
+    @abstractmethod
+    def columns(self) -> list[tuple[str, ...]]:
+        """Return table, name and type of all columns, sorted."""
 
     @abstractmethod
     def outsider(self, statement: str) -> list[Any]:
@@ -65,6 +74,21 @@ class SqliteSpot(Spot):
     def dump(self) -> list[str]:
         with self._connected() as connection:
             return list(connection.iterdump())
+
+    def lay_out(self, version: int) -> None:
+        with self._connected() as connection:
+            connection.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
+            for number in range(1, version + 1):
+                for statement in schema.statements(schema.script(number)):
+                    connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {version}")
+
+    def columns(self) -> list[tuple[str, ...]]:
+        return self.outsider(
+            "SELECT tables.name, columns.name, columns.type FROM sqlite_schema AS tables "
+            "JOIN pragma_table_info(tables.name) AS columns WHERE tables.type = 'table' "
+            "ORDER BY 1, 2"
+        )
 
     def outsider(self, statement: str) -> list[Any]:
         with self._connected() as connection:
@@ -109,6 +133,17 @@ class PostgresqlSpot(Spot):
                 for (table,) in tables
                 for row in connection.execute(f"SELECT * FROM {table} ORDER BY {table}").fetchall()
             ]
+
+    def lay_out(self, version: int) -> None:
+        for number in range(1, version + 1):
+            self.outsider(schema.script(number, "postgresql"))
+        self.outsider(f"CREATE TABLE relayd_schema AS SELECT {version} AS version")
+
+    def columns(self) -> list[tuple[str, ...]]:
+        return self.outsider(
+            "SELECT table_name, column_name, data_type FROM information_schema.columns "
+            "WHERE table_schema = 'public' ORDER BY 1, 2"
+        )
 
     def outsider(self, statement: str) -> list[Any]:
         with self._connected() as connection:

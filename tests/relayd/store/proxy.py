@@ -1,4 +1,4 @@
-"""A proxy on the way to a server, which breaks the connection at a chosen moment."""
+"""A proxy on the way to a server, which breaks connections or hangs at a chosen moment."""
 
 from __future__ import annotations
 
@@ -11,6 +11,12 @@ from typing import Self
 class Proxy:
     """Forwards connections to a port of this machine.
 
+    Parameters
+    ----------
+    server_port : int
+    host : str
+        Address to listen at.
+
     Attributes
     ----------
     port : int
@@ -19,11 +25,13 @@ class Proxy:
         How many connections it has broken.
     """
 
-    def __init__(self, server_port: int) -> None:
+    def __init__(self, server_port: int, host: str = "127.0.0.1") -> None:
         self._server_port = server_port
-        self._listening = socket.create_server(("127.0.0.1", 0))
+        self._listening = socket.create_server((host, 0))
         self.port: int = self._listening.getsockname()[1]
         self.cuts = 0
+        self._flowing = threading.Event()
+        self._flowing.set()
         self._words: bytes | None = None
         self._forward = False
         self._open: list[socket.socket] = [self._listening]
@@ -33,11 +41,20 @@ class Proxy:
         """Break the next connection on which a client says this, heard by the server or not."""
         self._words, self._forward = words, forward
 
+    def hang(self) -> None:
+        """Take connections and what comes over them, and pass nothing on."""
+        self._flowing.clear()
+
+    def go_on(self) -> None:
+        """Pass on what has come, and all that comes."""
+        self._flowing.set()
+
     def __enter__(self) -> Self:
         self._threads[0].start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._flowing.set()
         for one in self._open:
             with suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
@@ -65,6 +82,7 @@ class Proxy:
                     source.shutdown(socket.SHUT_RDWR)  # the answer finds nobody
                     if not self._forward:
                         break
+                self._flowing.wait()
                 sink.sendall(content)
         with suppress(OSError):
             sink.shutdown(socket.SHUT_WR)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
-
 import pytest
 
 from planner.model.estimate import Figures, Origin
 from planner.model.link_states import LinkState
 from probes.samples import Sample
-from relayd.store import Store, open_store, schema
+from relayd.store import Store, open_store
 from relayd.store.campaigns.spending import Spending
 from relayd.store.links.states import LinkStates
 from relayd.store.metadata import Metadata
@@ -25,11 +23,11 @@ _SAMPLES = {
     '{"intervals": "many", "note": "100 %"}': (None, False, None),
     "": (None, False, None),
 }
-_FILL = [
+FILL_FIRST = [
     "INSERT INTO regions (id, name) VALUES (1, 'aws:a'), (2, 'gcp:b')",
     "INSERT INTO metrics (id, name) VALUES (1, 'rtt_ms')",
     "INSERT INTO setups VALUES (1, 'ping', '', '', '', '')",
-    "INSERT INTO batches VALUES (1000, 'live', 'live', NULL, '{}', '0', 1.5e9, 9, 9, 0, '{}')",
+    "INSERT INTO batches VALUES (1000, 'live', 'live', NULL, '{}', '0', 1.5e9, 9, 6, 0, '{}')",
     *(
         f"INSERT INTO samples VALUES (1, 2, 1, 1.5e9, {n}.5, 0, 0, 0, 1, "
         f"{n if detail else 0}, '{detail}', 1000, {n})"
@@ -55,6 +53,9 @@ _FILL = [
         for place, region in ((0, 2), (1, 1))
     ),
     "UPDATE snapshots SET legs = 2, sites = 2",
+]
+"""What a store of any version up to this one may hold."""
+_FILL = [
     "INSERT INTO leg_states VALUES (1, 2, 'down', 1.5e9, 'seen', NULL, 1, 0, 9e9, '{}')",
     "INSERT INTO watch_marks VALUES ('due', 7.5)",
     "INSERT INTO watch_spending VALUES ('2026-01-01', 'light', 2, 1, 0.5)",
@@ -65,19 +66,8 @@ _FILL = [
 @pytest.fixture
 def old(spot: Spot) -> Spot:
     """A store that the version before has left."""
-    if spot.engine == "sqlite":
-        connection = sqlite3.connect(spot.where, isolation_level=None)
-        connection.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
-        for number in range(1, _OLD + 1):
-            for statement in schema.statements(schema.script(number)):
-                connection.execute(statement)
-        connection.execute(f"PRAGMA user_version = {_OLD}")
-        connection.close()
-    else:
-        for number in range(1, _OLD + 1):
-            spot.outsider(schema.script(number, "postgresql"))
-        spot.outsider(f"CREATE TABLE relayd_schema AS SELECT {_OLD} AS version")
-    for statement in _FILL:
+    spot.lay_out(_OLD)
+    for statement in (*FILL_FIRST, *_FILL):
         spot.outsider(statement)
     return spot
 
@@ -148,20 +138,5 @@ def test_both_ways_to_version_6_lead_to_the_same_schema(old: Spot) -> None:
     fresh = old.another()
     open_store(fresh.where, mode="create").close()
     open_store(old.where, mode="write").close()
-    assert _columns(old) == _columns(fresh)
-    assert not [name for name in _columns(old) if "leg" in name[0] or "mark" in name[0]]
-
-
-def _columns(spot: Spot) -> list[tuple[str, ...]]:
-    if spot.engine == "sqlite":
-        query = (
-            "SELECT tables.name, columns.name, columns.type FROM sqlite_schema AS tables "
-            "JOIN pragma_table_info(tables.name) AS columns WHERE tables.type = 'table' "
-            "ORDER BY 1, 2"
-        )
-    else:
-        query = (
-            "SELECT table_name, column_name, data_type FROM information_schema.columns "
-            "WHERE table_schema = 'public' ORDER BY 1, 2"
-        )
-    return [tuple(row) for row in spot.outsider(query)]
+    assert old.columns() == fresh.columns()
+    assert not [name for name in old.columns() if "leg" in name[0] or "mark" in name[0]]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from planner.model.errors import FormatError, InputError
 from probes.samples import Sample, Skipped
 from relayd.store import Store, open_store
-from relayd.store.samples.columns import read_columns, read_steady_tests
+from relayd.store.samples.columns import read_columns, read_details
 from relayd.store.samples.ingest import Batch, append, content_digest, ingest
 from tests.properties import examples
 from tests.relayd.store.engines import Spot
@@ -262,7 +262,7 @@ def test_nobody_can_change_a_sample(store: Store, spot: Spot) -> None:
 
 def test_a_sample_refers_to_rows_that_are_there(store: Store, spot: Spot) -> None:
     ingest(store, _A_FILE, [_sample(1)])
-    good = [1, 2, 1, 5.0, 5.0, 1, 1.0, 0, 1, 0, "", 1, 99, None, 0, None]
+    good = [1, 2, 1, 5.0, 5.0, 1, 1.0, 0, 1, 0, "", 1, 99, None, 0, None, None]
     for column in (0, 1, 2, 8, 11):
         row: list[object] = list(good)
         row[column] = 77
@@ -284,9 +284,9 @@ def test_analyses_read_columns_and_details(store: Store) -> None:
     columns = read_columns(store.database, "aggregate_mbps")
     assert columns.rows["warmed_up"].tolist() == [False, False, False, True, False]
     assert columns.rows["duration_s"].tolist() == [10.0] * 5
-    strange, found = read_steady_tests(store.database, "aggregate_mbps")
+    strange, found = read_details(store.database, "aggregate_mbps", steady=True)
     assert strange.detail == {}
     assert (found.src, found.dst, found.at_s) == ("aws:a", "gcp:b", 2e9)
     assert found.detail == {"findings": []}
-    assert not list(read_steady_tests(store.database, "aggregate_mbps", since_s=2.1e9))
-    assert not list(read_steady_tests(store.database, "per_flow_mbps"))
+    assert not list(read_details(store.database, "aggregate_mbps", since_s=2.1e9, steady=True))
+    assert not list(read_details(store.database, "per_flow_mbps", steady=True))

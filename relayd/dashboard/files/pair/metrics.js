@@ -15,6 +15,7 @@ export const METRICS = {
   },
   jitter_ms: { name: "Jitter", unit: "ms", scale: 1, shown: ms, bounds: () => null, zero: true },
   udp_mbps: { name: "UDP", unit: "Mbit/s", scale: 1, shown: mbps, bounds: () => null, zero: true },
+  transfer_s: { name: "Transfer of a file", unit: "s", scale: 1, shown: plain("s"), bounds: () => null, zero: true },
   route_hops: { name: "Hops of the route", unit: "hops", scale: 1, shown: plain("hops"), bounds: () => null, zero: true },
 };
 

@@ -1,5 +1,13 @@
 // Builds elements. Text is always text, never markup: what a region or a host is called is data.
 
+// What would not be seen, or would turn the text around it (Unicode's controls and directions), is
+// written as JSON escapes, as on the command line.
+const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
+const shown = (child) => (typeof child === "string"
+  ? child.replace(HIDDEN, (found) => `\\u${found.charCodeAt(0).toString(16).padStart(4, "0")}`) : child);
+const present = (children) => children.flat(Infinity)
+  .filter((child) => child !== null && child !== undefined && child !== false).map(shown);
+
 // element("td", { class: "number" }, "4.9 Gbit/s"); on: { click: f } adds listeners.
 export function element(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
@@ -13,12 +21,12 @@ export function element(tag, attributes = {}, ...children) {
       made.setAttribute(name, value === true ? "" : String(value));
     }
   }
-  made.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  made.append(...present(children));
   return made;
 }
 
 export function replace(parent, ...children) {
-  parent.replaceChildren(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  parent.replaceChildren(...present(children));
   return parent;
 }
 

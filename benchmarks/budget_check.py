@@ -1,0 +1,436 @@
+"""Holds the budgets of random campaigns, verifications and watches against what hosts really send.
+
+Takes minutes to an hour and needs root: ``make budget-check``. Each of ``--number`` cases draws a
+fleet file that is wrong by up to 50 times in caps and VM types and names any prices, a question to
+the command line (``relayd probe``, also killed and resumed, ``relayd verify`` of a transfer, a
+shuffle or a broadcast by estimates as wrong, ``relayd watch``) and a budget. What counts are bytes
+that leave each host, by the counters of its network interface, times the price that the fleet file
+states for it: nothing can know a price that the file gets wrong.
+
+``--place veth`` runs on network namespaces that are joined at the kernel's full speed, ``--place
+lab`` in an emulated WAN. Exits with 1 where a budget was exceeded by any byte.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass, field
+from io import StringIO
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import relayd
+from benchmarks.lab_check import Check
+from benchmarks.veth_hosts import veth_hosts
+from probes.lab.controller import Lab
+from probes.lab.topology import Site, Topology
+from probes.samples import Sample
+from relayd.__main__ import main as command_line
+from relayd.catalogue.loading import load_catalogue
+from relayd.snapshots.building import make_snapshot
+from relayd.store import open_store
+from relayd.store.samples.ingest import append
+
+ROOT = Path(__file__).resolve().parents[1]
+REGIONS = ("aws:us-east-1", "aws:eu-west-1", "aws:sa-east-1", "aws:ap-south-1")
+VM_TYPES = ("t3.small", "m5.xlarge", "m5.8xlarge", "c7gn.16xlarge")
+WRONG = 50.0
+USUAL_MBPS = {"veth": 500.0, "lab": 20.0}
+USUAL_USD_PER_GB = {"veth": 0.02, "lab": 2.0}
+CONNECTIONS = 8
+KINDS = ("probe",) * 4 + ("killed",) * 3 + ("verify",) * 2 + ("watch",)
+STARTING_S = 60.0
+"""Longest time that a command takes to begin, on a busy machine."""
+BUDGET_SPENT = "that the budget allow"
+"""In the problem of a probe that was held to what it may send and needs more."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Hosts that can be measured.
+
+    Attributes
+    ----------
+    name : str
+    within : tuple of str
+        Command that runs another where the hosts can be logged in to.
+    hosts : dict
+        Region to the true keys of its entry in a fleet file.
+    sent_bytes : callable
+        Returns what each region's host has sent to others so far.
+    """
+
+    name: str
+    within: tuple[str, ...]
+    hosts: dict[str, dict[str, str | int]]
+    sent_bytes: Callable[[], dict[str, int]]
+
+
+@dataclass
+class Outcome:
+    """What one case spent of its budget, and why it failed."""
+
+    number: int
+    place: str
+    kind: str
+    budget_usd: float
+    usd: float
+    sent_gb: float
+    problem: str = ""
+    held: int = 0
+    kills: int = 0
+    words: list[str] = field(default_factory=list)
+
+    @property
+    def share(self) -> float:
+        """Of the budget."""
+        return self.usd / self.budget_usd if self.budget_usd else float(self.usd > 0)
+
+
+class _CommandError(Exception):
+    """A command that ended as it should not."""
+
+
+class Case:
+    """One draw: a fleet file, a question and a budget, run in a folder of its own."""
+
+    def __init__(self, place: Place, number: int, folder: Path, *, brief: bool = False) -> None:
+        self.place, self.number, self.folder, self.brief = place, number, folder, brief
+        self.random = random.Random(number)
+        self.db, self.fleet = folder / "store.db", folder / "fleet.toml"
+        self.prices = {region: self._price() for region in place.hosts}
+        self.kills = 0
+        self.fleet.write_text(self._fleet())
+        self.environment = {
+            **os.environ,
+            "HOME": str(folder),
+            "XDG_DATA_HOME": str(folder / "data"),
+            "XDG_CONFIG_HOME": str(folder / "config"),
+        }
+
+    def run(self) -> Outcome:
+        """Ask, with a budget, and compare with what was sent meanwhile."""
+        kind = "killed" if self.brief else self.random.choice(KINDS)
+        words = getattr(self, f"_{'probe' if kind == 'killed' else kind}")()
+        budget_usd = self._budget_usd(words, kind)
+        before = self.place.sent_bytes()
+        budget = f"{budget_usd:.9f}usd"
+        problem = ""
+        try:
+            if kind == "watch":
+                self._watched([*words, "--daily-budget", budget])
+            elif kind == "killed":
+                self._killed([*words, "--yes", "--json", "--budget", budget])
+            else:
+                self._done([*words, "--yes", "--json", "--budget", budget])
+        except _CommandError as failed:
+            problem = str(failed)
+        time.sleep(0.5)
+        sent = {name: b - before[name] for name, b in self.place.sent_bytes().items()}
+        usd = sum(count / 1e9 * self.prices[region] for region, count in sent.items())
+        return Outcome(
+            self.number,
+            self.place.name,
+            kind,
+            budget_usd,
+            usd,
+            sum(sent.values()) / 1e9,
+            problem,
+            self._held(),
+            self.kills,
+            words,
+        )
+
+    # ---- what is drawn -------------------------------------------------------------------------
+
+    def _wrong(self, value: float) -> float:
+        return value * float(WRONG ** self.random.uniform(-1, 1))
+
+    def _price(self) -> float:
+        return self._wrong(USUAL_USD_PER_GB[self.place.name])
+
+    def _fleet(self) -> str:
+        usual_mbps = USUAL_MBPS[self.place.name]
+        blocks = []
+        for region, true in self.place.hosts.items():
+            entry: dict[str, str | int | float] = {"region": region, **true}
+            entry["egress_usd_per_gb"] = round(self.prices[region], 9)
+            self.prices[region] = float(entry["egress_usd_per_gb"])
+            if self.random.random() < 0.7:
+                entry["egress_mbps"] = round(self._wrong(usual_mbps), 3)
+                entry["ingress_mbps"] = round(self._wrong(usual_mbps), 3)
+            if self.random.random() < 0.5:
+                entry["vm_type"] = self.random.choice(VM_TYPES)
+            lines = [f"{name} = {json.dumps(value)}" for name, value in entry.items()]
+            blocks.append("\n".join(["[[host]]", *lines, ""]))
+        return "\n".join(blocks)
+
+    def _pairs(self, most: int) -> list[tuple[str, str]]:
+        pairs = list(permutations(self.place.hosts, 2))
+        return self.random.sample(pairs, self.random.randint(1, most))
+
+    def _probe(self) -> list[str]:
+        words = ["probe", "--flow-time", "4s", "--aggregate-time", "4s", "--max-minutes", "0.5"]
+        if self.brief:
+            words += ["--phases", "per-flow"]
+        elif self.random.random() < 0.3:
+            phases = self.random.sample(["rtt", "per-flow", "caps", "aggregate"], 2)
+            words += ["--phases", ",".join(phases)]
+        if self.random.random() < 0.5:
+            words += ["--connections", str(self.random.choice([1, 4, 16]))]
+        elif self.random.random() < 0.3:
+            words += ["--ramp"]
+        if self.brief or self.random.random() < 0.75:
+            for pair in self._pairs(1 if self.brief else 4):
+                words += ["--pairs", ">".join(pair)]
+        if not self.brief and self.random.random() < 0.2:
+            words += ["--tool", "nuttcp"]
+        return words
+
+    def _verify(self) -> list[str]:
+        """Verify a plan that rests on estimates as wrong as the fleet file."""
+        usual_mbps, at_s, found = USUAL_MBPS[self.place.name], time.time() - 3600, []
+        for src, dst in permutations(self.place.hosts, 2):
+            total = self._wrong(usual_mbps)
+            for metric, value, count in (
+                ("rtt_ms", 40.0, None),
+                ("per_flow_mbps", total / 2, 1),
+                ("aggregate_mbps", total, CONNECTIONS),
+            ):
+                sample = Sample(src, dst, metric, value, at_s, "iperf3", count, 10.0, True)  # type: ignore[arg-type]
+                found.append(sample)
+        with open_store(self.db, mode="create") as store:
+            append(store, found)
+            make_snapshot(store, load_catalogue())
+        wan = relayd.open(self.db)
+        away = [name for name in wan.known_regions() if name not in self.place.hosts]
+        (src, dst), *_ = pairs = self._pairs(3)
+        question = self.random.choice(["transfer", "shuffle", "broadcast"])
+        plan: Any
+        if question == "transfer":
+            asked: dict[str, Any] = {
+                "objective": "time",
+                "connections": CONNECTIONS,
+                "avoid": away,
+                "vms": 1,
+            }
+            plan = wan.plan(src, dst, volume_gb=100.0, **asked)
+        elif question == "shuffle":
+            demands = {pair: self.random.uniform(1, 50) for pair in pairs}
+            plan = wan.shuffle(demands, avoid=away, connections=CONNECTIONS)
+        else:
+            to = [name for name in self.place.hosts if name != src]
+            plan = wan.broadcast(src, to, volume_gb=50.0, avoid=away, connections=CONNECTIONS)
+        file = self.folder / "plan.json"
+        file.write_text(plan.model_dump_json())
+        return ["verify", str(file), "--seconds", str(self.random.choice([3, 5]))]
+
+    def _watch(self) -> list[str]:
+        return ["watch", "--interval", "4s", "--campaign-every", "60s"]
+
+    def _budget_usd(self, words: list[str], kind: str) -> float:
+        """Draw a budget around what the question is expected to cost."""
+        if kind == "watch":
+            gb = USUAL_MBPS[self.place.name] / 8e3 * self.random.uniform(0.5, 20.0)
+            return float(gb * sum(self.prices.values()) / len(self.prices))
+        forecast = self._forecast(words)
+        part = forecast["at_most"] if kind == "verify" else forecast["campaign"]
+        low, high = (0.4, 1.2) if kind == "verify" else (0.3, 20.0)
+        low = 5.0 if self.brief else low
+        share = low * (high / low) ** self.random.random()
+        return float(max(1e-6, share * part["egress_usd"]))
+
+    def _forecast(self, words: list[str]) -> dict[str, Any]:
+        with redirect_stdout(StringIO()) as printed:
+            asked = [
+                *words,
+                "--dry-run",
+                "--json",
+                "--fleet",
+                str(self.fleet),
+                "--db",
+                str(self.db),
+            ]
+            assert command_line(asked) == 0
+        forecast: dict[str, Any] = json.loads(printed.getvalue())
+        return forecast
+
+    # ---- running -------------------------------------------------------------------------------
+
+    def _command(self, words: Sequence[str]) -> list[str]:
+        where = ["--fleet", str(self.fleet), "--db", str(self.db)]
+        return [*self.place.within, sys.executable, "-m", "relayd", *words, *where]
+
+    def _start(self, words: Sequence[str]) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            self._command(words),
+            cwd=ROOT,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def _done(self, words: Sequence[str]) -> str:
+        started = self._start(words)
+        out, err = started.communicate(timeout=900)
+        if started.returncode == 2 and "is too little" in err:
+            return err  # nothing was sent
+        if started.returncode not in (0, 1, 5):
+            raise _CommandError(f"{words} exited with {started.returncode}: {err[-2000:]}")
+        return out
+
+    def _killed(self, words: Sequence[str]) -> None:
+        """Kill it once or twice while it measures, and let it resume."""
+        for _ in range(self.random.choice([1, 2])):
+            started = self._start(words)
+            before = sum(self.place.sent_bytes().values())
+            self._wait_until_sent(before + 100_000, started)  # a throughput test has begun
+            time.sleep(self.random.uniform(0.0, 4.0))
+            if started.poll() is None:
+                started.send_signal(signal.SIGKILL)
+                self.kills += 1
+            started.communicate()
+            words = ["probe", "--resume", "--json"]
+        self._done(words)
+
+    def _wait_until_sent(self, count: int, started: subprocess.Popen[str]) -> None:
+        """Wait until hosts have sent so many bytes, or the command has ended."""
+        until_s = time.monotonic() + STARTING_S
+        while sum(self.place.sent_bytes().values()) < count and time.monotonic() < until_s:
+            if started.poll() is not None:
+                return
+            time.sleep(0.2)
+
+    def _watched(self, words: Sequence[str]) -> None:
+        """Watch for a while, be killed, watch on, and end in good order."""
+        for number, seconds in ((signal.SIGKILL, 8.0), (signal.SIGTERM, 16.0)):
+            before = sum(self.place.sent_bytes().values())
+            started = self._start(words)
+            self._wait_until_sent(before + 1, started)
+            time.sleep(self.random.uniform(0.2, 1.0) * seconds)
+            started.send_signal(number)
+            _, err = started.communicate(timeout=120)
+            self.kills += number == signal.SIGKILL
+        if started.returncode not in (0, -signal.SIGTERM):  # it may still be starting
+            raise _CommandError(f"watch exited with {started.returncode}: {err[-2000:]}")
+
+    def _held(self) -> int:
+        """Count the attempts of probes that sent all that they were allowed and needed more."""
+        if not self.db.exists():
+            return 0
+        connection = sqlite3.connect(self.db)
+        try:
+            query = (
+                "SELECT coalesce(sum(attempts - (status = 'done')), 0) FROM probes "
+                "WHERE status = 'done' OR problem LIKE ?"
+            )
+            return int(connection.execute(query, (f"%{BUDGET_SPENT}%",)).fetchone()[0])
+        finally:
+            connection.close()
+
+
+@contextmanager
+def lab_place(folder: Path) -> Iterator[Place]:
+    """Bring up a lab of four sites with different caps and windows."""
+    sites = tuple(
+        Site(name, 12.0 + 6 * i, 30.0 - 4 * i, 60_000 + 20_000 * i)
+        for i, name in enumerate(REGIONS)
+    )
+    rtts = tuple(
+        tuple(0.0 if i == j else 10.0 + 15.0 * abs(i - j) for j in range(4)) for i in range(4)
+    )
+    os.environ.setdefault("RELAYD_LAB_DIR", str(folder / "labs"))
+    lab = Lab(f"budgets-{os.getpid()}")
+    lab.up(Topology(sites, rtts), ends_with_caller=True)
+    try:
+        hosts = {}
+        for entry in relayd_fleet(lab.fleet_file):
+            hosts[str(entry.pop("region"))] = {
+                name: entry[name]
+                for name in (
+                    *("host", "port", "user", "key", "known_hosts"),
+                    *("private_address", "public_address"),
+                )
+            }
+
+        def sent() -> dict[str, int]:
+            return {site["region"]: site["sent_bytes"] for site in lab.status()["sites"]}
+
+        yield Place("lab", (), hosts, sent)
+    finally:
+        lab.down()
+
+
+def relayd_fleet(file: Path) -> list[dict[str, Any]]:
+    """Return the hosts of a fleet file as plain values."""
+    return list(tomllib.loads(file.read_text())["host"])
+
+
+@contextmanager
+def veth_place(folder: Path) -> Iterator[Place]:
+    """Join four network namespaces at the kernel's full speed."""
+    with veth_hosts(folder, REGIONS) as found:
+        yield Place("veth", found.within, found.hosts, found.sent_bytes)
+
+
+PLACES = {"veth": veth_place, "lab": lab_place}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the cases one after the other; print each, and what all of them show."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--number", type=int, default=200, help="cases")
+    parser.add_argument("--first", type=int, default=0, help="number of the first")
+    parser.add_argument("--place", choices=PLACES, help="in place of half of them in each")
+    parser.add_argument("--brief", action="store_true", help="one probe each, killed and resumed")
+    parser.add_argument("--json", metavar="FILE", help="append each outcome there, a line each")
+    options = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what was brought up is taken down
+    places = [options.place] if options.place else list(PLACES)
+    outcomes: list[Outcome] = []
+    for turn, name in enumerate(places):
+        with tempfile.TemporaryDirectory() as folder, PLACES[name](Path(folder)) as place:
+            for number in range(options.first + turn, options.first + options.number, len(places)):
+                with tempfile.TemporaryDirectory() as own:
+                    found = Case(place, number, Path(own), brief=options.brief).run()
+                outcomes.append(found)
+                print(
+                    f"{number:>4} {name} {found.kind:<7} {found.share:7.1%} of "
+                    f"${found.budget_usd:.6f}, {found.sent_gb * 1e3:.3f} MB, held {found.held}",
+                    flush=True,
+                )
+                if found.problem:
+                    print(found.problem, file=sys.stderr)
+                if options.json:
+                    with Path(options.json).open("a") as file:
+                        file.write(json.dumps({**vars(found), "share": found.share}) + "\n")
+    check = Check()
+    check.note("cases", len(outcomes), "")
+    check.note("  with a kill", sum(found.kills > 0 for found in outcomes), "")
+    check.note("  that sent anything", sum(found.sent_gb > 1e-4 for found in outcomes), "")
+    check.note("attempts held to what they may send", sum(found.held for found in outcomes), "")
+    check.at_most("commands that failed", sum(bool(o.problem) for o in outcomes), 0, "")
+    check.at_most("over their budget", sum(found.share > 1 for found in outcomes), 0, "")
+    largest = max(found.share for found in outcomes)
+    check.at_most("largest share of a budget", largest * 100, 100, "%")
+    return check.finished(None, "")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

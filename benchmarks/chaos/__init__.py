@@ -1,0 +1,1 @@
+"""Services, importers and databases killed and stopped at random moments: ``make chaos``."""

@@ -1,0 +1,242 @@
+"""``kill -9`` at random moments of services, importers and PostgreSQL, while samples come in.
+
+What was acknowledged must be stored, once; of a file all or nothing; and whoever was not killed
+answers again by itself.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from http.client import HTTPException
+from pathlib import Path
+
+from relayd.store import open_store
+from tests.http.running import ROOT, Served
+from tests.postgresql import PostgresqlServer
+from tests.stopping import everyone
+
+BATCH = 8
+"""Samples of one request."""
+SENDERS = 4
+FILE_ROWS = 3000
+AGAIN_S = 90.0
+"""Longest wait for an answer after a kill; a busy machine takes most of it to start a service."""
+_SENT = {"src": "aws:us-east-1", "dst": "aws:sa-east-1", "metric": "rtt_ms"}
+
+
+@dataclass
+class Killed:
+    """What was seen.
+
+    Attributes
+    ----------
+    kills : int
+    acknowledged : int
+        Samples, or files.
+    unavailable : int
+        Requests that were answered 503.
+    wrong : list of str
+        What must not happen.
+    again_s : list of float
+        From each kill to the next acknowledgement.
+    """
+
+    kills: int = 0
+    acknowledged: int = 0
+    unavailable: int = 0
+    wrong: list[str] = field(default_factory=list)
+    again_s: list[float] = field(default_factory=list)
+
+
+class Senders:
+    """Send samples to a service without pause, each of another time; know which it took."""
+
+    def __init__(self, first: int) -> None:
+        self.service: Served | None = None
+        self.acknowledged: set[float] = set()
+        self.unavailable = 0
+        self.wrong: list[str] = []
+        self._stop = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._send, args=(first + 10_000_000 * number,))
+            for number in range(SENDERS)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """Wait for the last answers."""
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _send(self, first: int) -> None:
+        while not self._stop.is_set():
+            service = self.service
+            if service is None:
+                time.sleep(0.005)
+                continue
+            values = [1.6e9 + first + number for number in range(BATCH)]
+            samples = [{**_SENT, "value": 114.25, "measured_at_s": at_s} for at_s in values]
+            body = "".join(json.dumps(sample) + "\n" for sample in samples).encode()
+            try:
+                answer = service.ask(
+                    "POST", "/v1/samples", body, {"Content-Type": "application/x-ndjson"}
+                )
+            except (OSError, HTTPException):
+                first += BATCH  # broken off by the kill: it may be stored or not
+                continue
+            first += BATCH
+            if answer.status == 200:
+                self.acknowledged |= set(values)
+            elif answer.status == 503:
+                self.unavailable += 1
+                time.sleep(0.02)
+            else:
+                self.wrong.append(f"{answer.status} {answer.content[:200]!r}")
+
+
+@contextmanager
+def senders(first: int) -> Iterator[Senders]:
+    """Run senders for a while."""
+    found = Senders(first)
+    try:
+        yield found
+    finally:
+        found.stop()
+
+
+def kill_services(where: str, folder: Path, kills: int, seed: int = 1) -> Killed:
+    """Kill a service again and again while it takes samples."""
+    chance, seen = random.Random(seed), Killed()
+    with senders(0) as sending:
+        for number in range(kills):
+            began_s = time.monotonic()
+            service = Served(where, log=folder / f"service-{number % 5}.log")
+            known = len(sending.acknowledged)
+            sending.service = service
+            _until(lambda known=known: len(sending.acknowledged) > known)  # type: ignore[misc]
+            if number:
+                seen.again_s.append(time.monotonic() - began_s)
+            time.sleep(chance.uniform(0.0, 0.4))
+            service.kill()
+            seen.kills += 1
+            sending.service = None
+    settle(seen, sending, where)
+    return seen
+
+
+def kill_databases(server: PostgresqlServer, folder: Path, kills: int, seed: int = 2) -> Killed:
+    """Kill PostgreSQL as a whole and single sessions of it, in turn, under a service."""
+    chance, seen = random.Random(seed), Killed()
+    where = server.new_store()
+    service = Served(where, log=folder / "service.log")
+    try:
+        with senders(0) as sending:
+            sending.service = service
+            _until(lambda: len(sending.acknowledged) > 0)
+            for number in range(kills):
+                time.sleep(chance.uniform(0.0, 0.4))
+                if number % 2:
+                    # The server restarts all of its sessions after one was killed.
+                    os.kill(chance.choice(_sessions(server)), signal.SIGKILL)
+                else:
+                    server.crash()
+                    server.start()
+                killed_s, known = time.monotonic(), len(sending.acknowledged)
+                seen.kills += 1
+                _until(lambda known=known: len(sending.acknowledged) > known)  # type: ignore[misc]
+                seen.again_s.append(time.monotonic() - killed_s)
+    finally:
+        service.stop()
+    settle(seen, sending, where)
+    return seen
+
+
+def kill_imports(where: str, folder: Path, kills: int, seed: int = 3) -> Killed:
+    """Kill ``relayd import`` of several files again and again, then let it finish."""
+    chance, seen = random.Random(seed), Killed()
+    names = [_file(folder / f"{number}.csv", number) for number in range(kills // 2 + 2)]
+    open_store(where, mode="create").close()
+    done, whole_s = 0, 0.0
+    for number in range(-1, kills + 1):
+        began_s = time.monotonic()
+        command = [sys.executable, "-m", "relayd", "import", "csv", *names[: done + 3]]
+        process = subprocess.Popen(
+            [*command, "--db", where],
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        if 0 <= number < kills:
+            # Of three new files: most of the time passes until the first.
+            time.sleep(whole_s * chance.uniform(0.3, 1.0))
+            process.kill()
+            seen.kills += process.wait() == -signal.SIGKILL
+        elif process.wait():
+            seen.wrong.append(f"an import ended with {process.returncode}")
+        else:
+            whole_s = time.monotonic() - began_s
+        said = process.communicate()[1]
+        if "Traceback" in said:
+            seen.wrong.append(said[-500:])
+        done = _whole_files(where, seen)
+    seen.acknowledged = done
+    return seen
+
+
+def _whole_files(where: str, seen: Killed) -> int:
+    with open_store(where, mode="read") as store:
+        sizes = store.database.rows("SELECT src_id, count(*) FROM samples GROUP BY 1")
+    if broken := [size for _, size in sizes if size != FILE_ROWS]:
+        seen.wrong.append(f"files stored in part or twice: {broken}")
+    return len(sizes)
+
+
+def _file(path: Path, number: int) -> str:
+    rows = (f"x:{number},x:to,{100 + row / 8},{1.6e9 + row}" for row in range(FILE_ROWS))
+    path.write_text("\n".join(("src,dst,rtt_ms,measured_at", *rows)) + "\n")
+    return str(path)
+
+
+def _sessions(server: PostgresqlServer) -> list[int]:
+    """Return the processes of clients' sessions."""
+    found = []
+    for process in everyone(server)[1:]:
+        with suppress(OSError):
+            words = Path(f"/proc/{process}/cmdline").read_bytes()
+            if b"relayd" in words and b"postgres:" in words:
+                found.append(process)
+    return found
+
+
+def settle(seen: Killed, sending: Senders, where: str) -> None:
+    """Compare what senders were told with what is stored."""
+    with open_store(where, mode="read") as store:
+        rows = store.database.rows("SELECT measured_at_s, count(*) FROM samples GROUP BY 1")
+    if lost := sending.acknowledged - {at_s for at_s, _ in rows}:
+        seen.wrong.append(f"{len(lost)} acknowledged samples are lost")
+    if twice := [at_s for at_s, count in rows if count > 1]:
+        seen.wrong.append(f"{len(twice)} samples are stored twice")
+    seen.acknowledged += len(sending.acknowledged)
+    seen.unavailable += sending.unavailable
+    seen.wrong += sending.wrong
+
+
+def _until(happened: Callable[[], bool]) -> None:
+    deadline_s = time.monotonic() + AGAIN_S
+    while not happened():
+        if time.monotonic() > deadline_s:
+            raise RuntimeError("It did not go on by itself.")
+        time.sleep(0.005)

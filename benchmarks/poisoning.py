@@ -1,0 +1,292 @@
+"""What one token that lies, and two together, do to estimates and plans.
+
+``python -m benchmarks.poisoning [SEEDS]``. 200 links among 15 regions of three clouds were measured
+for two weeks by the own prober and by two honest tokens; a tenth of all samples are false besides,
+by a factor of a thousandth to a thousand, from one token. In each of :data:`ATTACKS`, plans between
+all pairs are compared with those on the honest samples alone. Gates of what is physically possible
+are left out here: they would stop the wildest factors before.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Callable, Sequence
+from itertools import permutations
+from math import exp, log
+from typing import NamedTuple, TypeAlias
+
+from benchmarks.table import show
+from planner.model.catalogue import Catalogue
+from planner.model.link import LINK_FIGURES, SITE_FIGURES
+from planner.model.network import Network, Snapshot
+from probes.estimation import Estimator
+from probes.estimation.current_samples import add_current
+from probes.samples import OWN, Metric, Reported, Sample
+from relayd.catalogue.loading import load_catalogue
+from relayd.sources.memory import MemorySource
+from relayd.sources.wan import Wan
+
+REGIONS = (
+    *("aws:us-east-1", "aws:us-west-2", "aws:eu-west-1", "aws:ap-southeast-1", "aws:sa-east-1"),
+    *("azure:eastus", "azure:westus2", "azure:westeurope", "azure:japaneast", "azure:brazilsouth"),
+    *("gcp:us-east1", "gcp:us-west1", "gcp:europe-west1", "gcp:asia-southeast1"),
+    "gcp:southamerica-east1",
+)
+LINKS = 200
+DAYS = 14
+FALSE_SHARE = 0.1
+NOW_S = 1.795e9
+DAY_S = 86400.0
+LIAR = "token mallory"
+HONEST = ("token a", "token b")
+NOISE = {"rtt_ms": 0.01, "per_flow_mbps": 0.06, "aggregate_mbps": 0.05}
+CAPS: tuple[Metric, ...] = ("egress_cap_mbps", "ingress_cap_mbps")
+MOST_MOVED = 0.15
+Series = tuple[str, str, Metric]
+Attack: TypeAlias = "Callable[[World, random.Random], list[Reported]]"
+
+
+class World(NamedTuple):
+    """What is true, and what honest sources report of it.
+
+    Attributes
+    ----------
+    links : list of (str, str)
+    levels : dict
+        Source, destination and metric to what is true.
+    honest : list of Reported
+    """
+
+    links: list[tuple[str, str]]
+    levels: dict[Series, float]
+    honest: list[Reported]
+
+
+def world(seed: int, catalogue: Catalogue) -> World:
+    """Draw levels about the providers' laws, and two weeks of honest samples."""
+    rng = random.Random(seed)
+    known = Estimator(catalogue).network(Snapshot("", "", ""))
+    links = rng.sample(list(permutations(REGIONS, 2)), LINKS)
+    levels: dict[Series, float] = {}
+    for src, dst in links:
+        link = known.link(src, dst)
+        gbps = link.aggregate_gbps
+        level = rng.gauss(log(gbps.expected), log(gbps.high / gbps.low) / 3.3)
+        most = min(known.sites[src].egress_gbps.expected, known.sites[dst].ingress_gbps.expected)
+        levels[src, dst, "aggregate_mbps"] = 1000 * min(exp(level), most)
+        levels[src, dst, "per_flow_mbps"] = link.per_flow_mbps.expected * exp(rng.gauss(0, 0.05))
+        levels[src, dst, "rtt_ms"] = link.rtt_ms.expected * exp(rng.gauss(0, 0.05))
+    for region in REGIONS:
+        site = known.sites[region]
+        for metric, cap in zip(CAPS, (site.egress_gbps, site.ingress_gbps), strict=True):
+            levels[region, region, metric] = 1000 * cap.expected
+    honest: list[Reported] = []
+    for key in levels:
+        every = 2 if key[2] in CAPS else 1
+        for day in range(0, DAYS, every):
+            at_s = NOW_S - (DAYS - day - rng.random()) * DAY_S
+            honest.append(_reported(key, levels[key] * _noise(key, rng), at_s, OWN, len(honest)))
+        for source in HONEST if key[2] not in CAPS else ():
+            for _ in range(4):
+                at_s = NOW_S - rng.random() * DAYS * DAY_S
+                found = levels[key] * _noise(key, rng)
+                honest.append(_reported(key, found, at_s, source, len(honest)))
+    return World(links, levels, honest)
+
+
+def _noise(key: Series, rng: random.Random) -> float:
+    return exp(rng.gauss(0, NOISE.get(key[2], 0.02)))
+
+
+def _reported(key: Series, value: float, at_s: float, source: str, number: int) -> Reported:
+    connections = 64 if key[2] in ("aggregate_mbps", *CAPS) else 1
+    sample = Sample(*key, value, at_s, "iperf3", connections, 10.0, warmed_up=True)
+    return Reported(sample, source, number, at_s)
+
+
+def _false(
+    found: World, rng: random.Random, series: Sequence[Series], time_s: Callable[[], float]
+) -> list[Reported]:
+    """Return false samples of some series, each off by a factor of its own."""
+    count = round(FALSE_SHARE / (1 - FALSE_SHARE) * len(found.honest))
+    rows = []
+    for number in range(count):
+        key = rng.choice(series)
+        value = found.levels[key] * 10 ** rng.uniform(-3, 3)
+        rows.append(_reported(key, value, time_s(), LIAR, len(found.honest) + number))
+    return rows
+
+
+def spread(found: World, rng: random.Random) -> list[Reported]:
+    """All links and caps, at any time."""
+    return _false(found, rng, list(found.levels), lambda: NOW_S - rng.random() * DAYS * DAY_S)
+
+
+def on_twenty_links(found: World, rng: random.Random) -> list[Reported]:
+    """All on 20 links."""
+    chosen = set(rng.sample(found.links, 20))
+    series = [key for key in found.levels if key[:2] in chosen]
+    return _false(found, rng, series, lambda: NOW_S - rng.random() * DAYS * DAY_S)
+
+
+def newest(found: World, rng: random.Random) -> list[Reported]:
+    """All newer than any honest one."""
+    return _false(found, rng, list(found.levels), lambda: NOW_S + rng.random() * 30)
+
+
+def one_level_ahead(found: World, rng: random.Random) -> list[Reported]:
+    """All on 20 links, stamped ahead, and each link off by one factor again and again."""
+    chosen = set(rng.sample(found.links, 20))
+    series = [key for key in found.levels if key[:2] in chosen]
+    factors = {key: 10 ** rng.uniform(-3, 3) for key in series}
+    rows = _false(found, rng, series, lambda: NOW_S + 30 + rng.random() * 30)
+    return [
+        row._replace(
+            sample=row.sample._replace(
+                value=found.levels[key] * factors[key] * exp(rng.gauss(0, 0.02))
+            )
+        )
+        for row in rows
+        for key in [row.sample[:3]]
+    ]
+
+
+def on_caps_and_round_trips(found: World, rng: random.Random) -> list[Reported]:
+    """All on caps of VMs and on round-trip times."""
+    series = [key for key in found.levels if key[2] in (*CAPS, "rtt_ms")]
+    return _false(found, rng, series, lambda: NOW_S - rng.random() * DAY_S)
+
+
+ATTACKS = (spread, on_twenty_links, newest, one_level_ahead, on_caps_and_round_trips)
+
+
+def network_of(rows: Sequence[Reported], catalogue: Catalogue) -> tuple[Estimator, Network]:
+    """Return what is estimated from samples."""
+    estimator = Estimator(catalogue)
+    add_current(estimator, sorted(rows, key=lambda row: (row.sample[:3], row.sample.measured_at_s)))
+    return estimator, estimator.network(Snapshot("s", "2026-11-18T00:00:00Z", "measured"))
+
+
+def verdicts(network: Network, catalogue: Catalogue, links: Sequence[tuple[str, str]]) -> list[str]:
+    """Return what is recommended between pairs, and through which regions."""
+    wan = Wan(MemorySource(catalogue, network))
+    plans = (wan.plan(src, dst, volume_gb=500, vms=1) for src, dst in links)
+    return [f"{plan.verdict} {[path.regions for path in plan.paths]}" for plan in plans]
+
+
+def most_moved(before: Network, after: Network, links: Sequence[tuple[str, str]]) -> float:
+    """Return by how much the figure moves that moves most, of links and caps; relative."""
+    moved = [0.0]
+    for pair in links:
+        old, new = before.link(*pair), after.link(*pair)
+        moved += [_moved(old, new, name) for name in LINK_FIGURES]
+    for region in REGIONS:
+        old_site, new_site = before.sites[region], after.sites[region]
+        moved += [_moved(old_site, new_site, name) for name in SITE_FIGURES]
+    return max(moved)
+
+
+def _moved(old: object, new: object, name: str) -> float:
+    return abs(float(getattr(new, name).expected / getattr(old, name).expected) - 1)
+
+
+class Outcome(NamedTuple):
+    """What an attack by one token changed: verdicts of 200, and the largest relative move."""
+
+    verdicts: int
+    moved: float
+
+
+def attacked(
+    seed: int, catalogue: Catalogue, pairs: int = LINKS, attacks: Sequence[Attack] = ATTACKS
+) -> dict[str, Outcome]:
+    """Return what each attack changes, of the plans between some of the pairs."""
+    found = world(seed, catalogue)
+    links = found.links[:pairs]
+    _, honest = network_of(found.honest, catalogue)
+    recommended = verdicts(honest, catalogue, links)
+    outcomes = {}
+    for attack in attacks:
+        false = attack(found, random.Random(seed))
+        _, network = network_of([*found.honest, *false], catalogue)
+        now = verdicts(network, catalogue, links)
+        changed = sum(a != b for a, b in zip(recommended, now, strict=True))
+        outcomes[attack.__name__] = Outcome(changed, most_moved(honest, network, found.links))
+    return outcomes
+
+
+def flagged(seed: int, catalogue: Catalogue) -> tuple[int, int]:
+    """Return on how many links two tokens together claim a new level, and how many are flagged."""
+    found, rng = world(seed, catalogue), random.Random(seed)
+    chosen = rng.sample(found.links, 20)
+    false: list[Reported] = []
+    for pair in chosen:
+        key: Series = (*pair, "aggregate_mbps")
+        for number in range(6):
+            value = found.levels[key] * 0.3 * _noise(key, rng)
+            source = ("token mallory", "token trent")[number % 2]
+            false.append(_reported(key, value, NOW_S + number, source, 10**6 + len(false)))
+    estimator, network = network_of([*found.honest, *false], catalogue)
+    named = {
+        (one.src, one.dst)
+        for one in estimator.disputes(network)
+        if one.counts and one.sources == ("token mallory", "token trent")
+    }
+    return len(chosen), len(named & set(chosen))
+
+
+def followed_after(seed: int, catalogue: Catalogue, sources: Sequence[str]) -> int:
+    """Return after how many samples of a new level, by turns from sources, estimates follow it."""
+    found, rng = world(seed, catalogue), random.Random(seed)
+    key: Series = (*found.links[0], "aggregate_mbps")
+    of_link = [row for row in found.honest if row.sample[:3] == key]
+    if sources == [OWN]:
+        of_link = [row for row in of_link if row.source == OWN]
+    # More than a change of level is learnt from.
+    of_link += [
+        _reported(key, found.levels[key] * _noise(key, rng), NOW_S - 3600 + n, OWN, n)
+        for n in range(20)
+    ]
+    for count in range(1, 30):
+        source = sources[count % len(sources)]
+        value = found.levels[key] * 0.4 * _noise(key, rng)
+        of_link.append(_reported(key, value, NOW_S + count, source, 10**6 + count))
+        _, network = network_of(of_link, catalogue)
+        gbps = network.link(*found.links[0]).aggregate_gbps.expected
+        if abs(gbps / (found.levels[key] * 0.4 / 1000) - 1) < 0.2:
+            return count
+    return 30
+
+
+def main() -> None:
+    """Print the tables of docs/estimates.md."""
+    seeds, catalogue = int(sys.argv[1]) if sys.argv[1:] else 5, load_catalogue()
+    worst: dict[str, Outcome] = {}
+    for seed in range(seeds):
+        for name, outcome in attacked(seed, catalogue).items():
+            before = worst.get(name, Outcome(0, 0.0))
+            worst[name] = Outcome(
+                before.verdicts + outcome.verdicts, max(before.moved, outcome.moved)
+            )
+        print(f"seed {seed}: {worst}", file=sys.stderr, flush=True)
+    rows = [
+        (name, str(seeds * LINKS), str(one.verdicts), f"{one.moved:.1%}")
+        for name, one in worst.items()
+    ]
+    show(
+        "One token lies",
+        ("a tenth is false", "plans", "verdicts changed", "most that a figure moved"),
+        rows,
+    )
+    claimed, named = (
+        sum(counts) for counts in zip(*(flagged(s, catalogue) for s in range(seeds)), strict=True)
+    )
+    print(f"Two tokens together: {named} of {claimed} links flagged in one snapshot.")
+    for sources in ([OWN], [OWN, "token a"], ["token a", "token b"]):
+        counts = [followed_after(seed, catalogue, sources) for seed in range(seeds)]
+        print(f"New level by {sources}: followed after {min(counts)} to {max(counts)} samples.")
+
+
+if __name__ == "__main__":
+    main()

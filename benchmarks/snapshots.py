@@ -1,0 +1,180 @@
+"""What many regions and many samples cost, before a question is asked.
+
+``python -m benchmarks.snapshots [REGIONS...]`` (100 and 300 unless named; a million links, of 1,000
+regions, take minutes and gigabytes). Every step runs in an interpreter of its own, whose processor
+time and peak memory are the figures. With ``--samples N`` instead: N samples of 63 regions, their
+snapshot, and the next one after 100 more.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from contextlib import suppress
+from itertools import cycle, islice, permutations
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+from benchmarks.grid import synthetic
+from benchmarks.importing import VMS
+from benchmarks.memory import memory_mb
+from benchmarks.service import service
+from benchmarks.table import show
+
+REGIONS = (100, 300)
+NEW_SAMPLES = 100
+FIRST_S = 1_790_000_000
+EVERY_S = 1800
+USUAL_GBPS = {"aws": 4.9, "azure": 9.0, "gcp": 6.8}
+# The last of its columns is what `numpy.loadtxt` reads.
+HEADER = "src,dst,connections,duration_s,src_vm,dst_vm,measured_at_s,aggregate_gbps\n"
+NUMPY = """
+import numpy, sys
+print(numpy.loadtxt(sys.argv[1], delimiter=",", skiprows=1, usecols=7).mean())
+"""
+SNAPSHOT = """
+import sys
+from relayd.catalogue.loading import load_catalogue
+from relayd.snapshots.building import make_snapshot
+from relayd.store import open_store
+with open_store(sys.argv[1], mode="write") as store:
+    make_snapshot(store, load_catalogue())
+"""
+MATRIX = """
+import sys, relayd
+relayd.open(sys.argv[1]).matrix("aggregate")
+"""
+
+
+class Cost(NamedTuple):
+    """Processor time and peak memory of one process."""
+
+    cpu_s: float
+    peak_mb: float
+
+    def __str__(self) -> str:
+        """Return both in words."""
+        return f"{self.cpu_s:.2f} s, {self.peak_mb:.0f} MB"
+
+
+def cost(*words: str) -> Cost:
+    """Run a command to its end."""
+    process = subprocess.Popen([sys.executable, *words], stdout=subprocess.DEVNULL)
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, words)
+    return Cost(used.ru_utime + used.ru_stime, used.ru_maxrss * 1024 / 1e6)
+
+
+def write_links(path: Path, regions: int) -> int:
+    """Write one test of every link; return their number."""
+    random, providers = Random(1), list(VMS)
+    names = [f"{providers[i % 3]}:region-{i:04d}" for i in range(regions)]
+    with path.open("w") as file:
+        file.write(HEADER)
+        for src, dst in permutations(names, 2):
+            gbps = USUAL_GBPS[src.partition(":")[0]] * random.lognormvariate(0.0, 0.15)
+            file.write(_row(src, dst, FIRST_S, gbps))
+    return regions * (regions - 1)
+
+
+def write_samples(path: Path, samples: int, begin: int = 0) -> None:
+    """Write tests of the links of 63 regions, over and over, from the given one on."""
+    random, grid = Random(begin), synthetic()
+    pairs = list(permutations(grid.regions, 2))
+    with path.open("w") as file:
+        file.write(HEADER)
+        for number, (src, dst) in enumerate(islice(cycle(pairs), begin, begin + samples), begin):
+            gbps = grid.pair_gbps[src, dst] * random.uniform(0.9, 1.0)
+            file.write(_row(src, dst, FIRST_S + number // len(pairs) * EVERY_S, gbps))
+
+
+def _row(src: str, dst: str, at_s: int, gbps: float) -> str:
+    vms = (VMS[end.partition(":")[0]] for end in (src, dst))
+    return f"{src},{dst},64,5,{','.join(vms)},{at_s},{gbps:.5f}\n"
+
+
+def imported(path: Path, db: Path) -> Cost:
+    """Import a file, which makes a snapshot as well."""
+    return cost("-m", "relayd", "import", "csv", str(path), "--db", str(db))
+
+
+def ready(db: Path) -> Cost:
+    """Return what the service costs until its first answer, and the memory that it holds then."""
+    with service(db) as (port, pid):
+        deadline_s = time.monotonic() + 600
+        while time.monotonic() < deadline_s:
+            with suppress(OSError):
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=60).read()
+                break
+            time.sleep(0.02)
+        ticks = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+        return Cost(sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK"), memory_mb(pid)[0])
+
+
+def of_regions(folder: Path, regions: int) -> tuple[str, ...]:
+    """Return a row of the table for so many regions."""
+    path, db = folder / f"{regions}.csv", folder / f"{regions}.db"
+    links = write_links(path, regions)
+    alone = cost("-c", NUMPY, str(path))
+    whole = imported(path, db)
+    db_mb = db.stat().st_size / 1e6
+    row = (
+        f"{regions:,}",
+        f"{links:,}",
+        str(alone),
+        str(whole),
+        f"{whole.cpu_s / links * 1e6:.0f} us",
+        str(cost("-c", MATRIX, str(db))),
+        str(ready(db)),
+        f"{db_mb:.0f} MB",
+    )
+    path.unlink()
+    return row
+
+
+def of_samples(folder: Path, samples: int) -> tuple[tuple[str, str], ...]:
+    """Return what the first snapshot of so many samples costs, and the one after 100 more."""
+    path, db = folder / "samples.csv", folder / "samples.db"
+    write_samples(path, samples)
+    whole = imported(path, db)
+    found = []
+    for more in (0, 1):
+        write_samples(path, NEW_SAMPLES, samples + more * NEW_SAMPLES)
+        found.append(imported(path, db))
+    nothing = cost("-c", SNAPSHOT, str(db))  # there is nothing new: this is start-up
+    return (
+        (f"import of {samples:,}, and the first snapshot", str(whole)),
+        (f"import of {NEW_SAMPLES} more, and a snapshot", str(found[0])),
+        ("the same again", str(found[1])),
+        ("nothing new", str(nothing)),
+    )
+
+
+def main() -> None:
+    """Print a table."""
+    words = sys.argv[1:]
+    with tempfile.TemporaryDirectory() as name:
+        if words[:1] == ["--samples"]:
+            rows = of_samples(Path(name), int(words[1]))
+            show("Snapshots of many samples, links of 63 regions", ("", "CPU, peak memory"), rows)
+            return
+        sizes = [int(word) for word in words] or REGIONS
+        show(
+            "Import and snapshot of one test a link: CPU time, peak memory",
+            (
+                *("regions", "links", "numpy.loadtxt", "import and snapshot", "a link"),
+                *('matrix("aggregate")', "service ready", "store"),
+            ),
+            [of_regions(Path(name), regions) for regions in sizes],
+        )
+
+
+if __name__ == "__main__":
+    main()

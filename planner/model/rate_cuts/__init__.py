@@ -1,0 +1,1 @@
+"""Links whose rate falls during a transfer."""

@@ -1,0 +1,73 @@
+"""Links that carry more at first: what they carry on average over the volume of a transfer.
+
+A link falls from ``a`` to ``b`` after a volume G, or after a time T, in which it has carried
+``G = a T / 8``. Over a volume V beyond G it takes ``8 G / a + 8 (V - G) / b``, so on average it
+carries ``V / (G / a + (V - G) / b)``. A path that takes a share of V only is better off than that:
+it is on the safe side. So is what more VMs have: the volume at the first rate counts once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from planner.model.estimate import RateCut
+from planner.model.link import Link
+from planner.model.network import Network
+from planner.model.units import BITS_PER_BYTE
+
+
+def with_first_rates(network: Network, src: str, dst: str, volume_gb: float) -> Network:
+    """Return the network as a transfer that begins now finds it, on average over its volume.
+
+    Only links that it may use are looked at, directly and over one relay.
+    """
+    rows: dict[str, dict[str, Link]] = {}
+    for link, cut in _links_that_fall(network, src, dst):
+        row = rows.setdefault(link.src, dict(network.usual[link.src]))
+        more = average_gbps(cut, volume_gb) / cut.after_gbps
+        row[link.dst] = replace(link, aggregate_gbps=link.aggregate_gbps.scaled(more))
+    return network.with_(links={**network.usual, **rows}) if rows else network
+
+
+def average_gbps(cut: RateCut, volume_gb: float) -> float:
+    """Return what a link carries on average over a volume."""
+    first_gb = _first_gb(cut)
+    if volume_gb <= first_gb:
+        return cut.before_gbps
+    return volume_gb / (first_gb / cut.before_gbps + (volume_gb - first_gb) / cut.after_gbps)
+
+
+def in_words(link: Link, volume_gb: float) -> str | None:
+    """Return what a plan says of a link whose rate falls; None for other links."""
+    cut = _cut_of(link)
+    if cut is None:
+        return None
+    after = f"{cut.after_gb:.3g} GB" if cut.cause == "volume" else f"{cut.after_s:.0f} s"
+    fall = (
+        f"{link.src} -> {link.dst} falls from {cut.before_gbps:.3g} to {cut.after_gbps:.3g} Gbit/s "
+        f"a VM pair after {after}"
+    )
+    if cut.cause == "burst":
+        return f"{fall}: the plan counts on the second alone."
+    if volume_gb <= _first_gb(cut):
+        return f"{fall}; this transfer may end before."
+    return f"{fall}: {average_gbps(cut, volume_gb):.3g} on average over {volume_gb:g} GB."
+
+
+def _links_that_fall(network: Network, src: str, dst: str) -> Iterator[tuple[Link, RateCut]]:
+    for relay, first in network.usual.get(src, {}).items():
+        second = network.usual.get(relay, {}).get(dst)
+        for link in (first, second):
+            # The burst at the start is the VM's, and all its links share it.
+            if link is not None and (cut := _cut_of(link)) and cut.cause != "burst":
+                yield link, cut
+
+
+def _cut_of(link: Link) -> RateCut | None:
+    figures = link.aggregate_gbps.origin.figures
+    return figures.rate_cut if figures is not None else None
+
+
+def _first_gb(cut: RateCut) -> float:
+    return cut.before_gbps * cut.after_s / BITS_PER_BYTE if cut.cause == "time" else cut.after_gb

@@ -1,0 +1,1 @@
+"""One series of a link in time: patterns, memory, forecasts, levels, occurrences."""

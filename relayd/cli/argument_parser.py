@@ -1,0 +1,129 @@
+"""argparse with what people expect: options after any word, short flags, and near misses named."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from planner.model.errors import InputError
+
+SHORT = {"--src": "-s", "--dst": "-d", "--connections": "-n", "--json": "-j", "--output": "-o"}
+
+
+def flags(option: str) -> tuple[str, ...]:
+    """Return the names of an option: its short flag, where it has one, and the long one."""
+    return (SHORT[option], option) if option in SHORT else (option,)
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser of a command line, or of the words after one of its commands.
+
+    What is wrong raises :class:`planner.model.errors.InputError`, as all bad input does.
+
+    Attributes
+    ----------
+    unfinished : bool
+        Whether command lines are still being typed, so that nothing is wrong with them.
+    """
+
+    unfinished = False
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(**{"allow_abbrev": False, **more})
+        self._commands: dict[str, Parser] = {}
+
+    def add_subparsers(self, **more: Any) -> Any:
+        """Add commands; one of them must be given."""
+        found = super().add_subparsers(required=True, **more)
+        self._commands = found.choices
+        return found
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Parse words; those of this command alone, and nothing may be left over."""
+        if self.unfinished:
+            return super().parse_known_args(args, namespace)
+        words = list(args or ())
+        self._check_command(words)
+        before = argparse.Namespace(**vars(namespace or argparse.Namespace()))
+        found, left = super().parse_known_args(words, namespace)
+        if any(not word.startswith("-") for word in left) and self._may_intermix():
+            # argparse takes all words by position at the first, and finds none for later ones.
+            found, left = _Intermixed(self).parse(words, before)
+        if left:
+            self._refuse_left(left)
+        return found, left
+
+    def error(self, message: str) -> NoReturn:
+        """Raise with what argparse found wrong.
+
+        Raises
+        ------
+        InputError
+        """
+        if self.unfinished:
+            super().error(message)
+        named = re.match(r"argument (\S+): (.*)", message, re.DOTALL)
+        self._refuse(*(named.groups() if named else (self.prog, message)))
+
+    def _refuse(self, field: str, problem: str, near: Sequence[str] = ()) -> NoReturn:
+        """Raise with what is wrong, what was probably meant, and where all is listed."""
+        meant = f"Did you mean {' or '.join(near)}? " if near else ""
+        listed = "commands" if self._commands else "options"
+        remedy = f"{meant}`{self.prog} --help` lists all {listed}."
+        raise InputError(field, problem, remedy=remedy)
+
+    def _check_command(self, words: Sequence[str]) -> None:
+        """Refuse a command that there is none of; argparse would name them all, or none."""
+        if not self._commands:
+            return
+        if not words:
+            self._refuse(self.prog, "needs a command")
+        if words[0].startswith("-"):
+            if words[0].partition("=")[0] not in self._option_string_actions:
+                self._refuse_left(words)
+        elif words[0] not in self._commands:
+            what = f"is no command of `{self.prog}`"
+            self._refuse(words[0], what, _near(words[0], self._commands))
+
+    def _refuse_left(self, left: Sequence[str]) -> NoReturn:
+        word = left[0].partition("=")[0]
+        if word.startswith("-") and len(word) > 1:
+            near = _near(word, self._option_string_actions)
+            self._refuse(word, f"is no option of `{self.prog}`", near)
+        self._refuse(left[0], f"is one word too many for `{self.prog}`")
+
+    def _may_intermix(self) -> bool:
+        by_position = self._get_positional_actions()
+        return bool(by_position) and not any(
+            action.nargs in (argparse.PARSER, argparse.REMAINDER) for action in by_position
+        )
+
+
+class _Intermixed:
+    """Parses words by position between options, which argparse does in two passes of its own."""
+
+    def __init__(self, parser: Parser) -> None:
+        self._parser = parser
+
+    def parse(
+        self, words: list[str], namespace: argparse.Namespace
+    ) -> tuple[argparse.Namespace, list[str]]:
+        plain = argparse.ArgumentParser.parse_known_args
+        parser: Any = self._parser
+        parser.parse_known_args = plain.__get__(parser)
+        parser.usage = ""  # it would format one, for nobody
+        try:
+            return parser.parse_known_intermixed_args(words, namespace)  # type: ignore[no-any-return]
+        finally:
+            del parser.parse_known_args
+            parser.usage = None
+
+
+def _near(word: str, known: Any) -> list[str]:
+    from difflib import get_close_matches  # for errors alone
+
+    return get_close_matches(word, [name for name in known if len(name) > 2], 2, 0.7)

@@ -1,0 +1,163 @@
+"""``relayd samples retract|restore|confirm|decisions``: what an operator decides about samples."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any, get_args
+
+from planner.model.catalogue import Catalogue
+from planner.model.errors import InputError
+from probes.samples import Metric
+from relayd.cli import text
+from relayd.cli.measuring.fleet import agreed
+from relayd.cli.options import catalogue_of, region_id, store_location
+from relayd.cli.output import print_rows
+from relayd.settings import load_settings
+from relayd.snapshots.building import estimated, make_snapshot
+from relayd.snapshots.effects import MOVED, Effect, effects
+from relayd.store import open_store
+from relayd.store.changes import record_change, this_user
+from relayd.store.samples.decisions import Decision, Selection, decide, decisions, selected
+from relayd.times import seconds_of, utc_text
+
+MOST_SHOWN = 20
+_DONE: dict[Decision, str] = {"retract": "retracted", "restore": "restored", "confirm": "confirmed"}
+
+
+def run(options: argparse.Namespace) -> int:
+    """Show what a decision does to estimates, ask, decide, and take a snapshot."""
+    settings = load_settings()
+    catalogue = catalogue_of(options, settings)
+    decision: Decision = options.decision
+    selection = _selection(options, catalogue)
+    with open_store(store_location(options, settings), mode="write") as store:
+        ids = frozenset(selected(store.database, decision, selection))
+        changed: list[Effect] = []
+        if ids:
+            through = store.samples.last_id()
+            before = estimated(store, catalogue, through=through).network
+            after = estimated(store, catalogue, through=through, change=(decision, ids)).network
+            changed = effects(before, after)
+        if not options.json:
+            _show(decision, len(ids), changed)
+        done = 0
+        if ids and agreed(f"{decision.capitalize()} them?", options, "--yes"):
+            who, why = this_user(), options.reason
+            done = decide(store.database, decision, selection, who=who, reason=why)
+            words = _in_words(selection.stated())
+            record_change(store.database, f"samples {decision}", f"{done} of {words}")
+        snapshot = make_snapshot(store, catalogue) if done else None
+    if options.json:
+        content = {
+            "decision": decision,
+            "selected": len(ids),
+            "changed": [effect._asdict() for effect in changed],
+            _DONE[decision]: done,
+            "snapshot": snapshot and {"id": snapshot.id, "as_of": snapshot.as_of},
+        }
+        print(json.dumps(content, indent=2))
+    elif done:
+        print(f"{done:,} samples {_DONE[decision]}.")
+        if snapshot:
+            print(f"Snapshot {snapshot.id}, as of {snapshot.as_of}")
+    return 0
+
+
+def listed(options: argparse.Namespace) -> int:
+    """List what was decided, the newest first."""
+    with open_store(store_location(options, load_settings()), mode="read") as store:
+        found = decisions(store.database)[: options.last]
+    rows: list[dict[str, Any]] = [
+        {
+            "decision": row.decision,
+            "at": utc_text(row.at_s),
+            "by": row.who,
+            "samples": row.samples,
+            "selection": row.selection if options.json else _in_words(row.selection),
+            "reason": row.reason,
+        }
+        for row in found
+    ]
+    return print_rows(options, "decisions", rows)
+
+
+def disputed(options: argparse.Namespace) -> int:
+    """List what contradicts others and does not count, and new levels that nobody confirmed."""
+    settings = load_settings()
+    catalogue = catalogue_of(options, settings)
+    with open_store(store_location(options, settings), mode="read") as store:
+        estimation = estimated(store, catalogue, through=store.samples.last_id())
+    found = estimation.estimator.disputes(estimation.network)
+    rows: list[dict[str, Any]] = [
+        {
+            "link": f"{one.src} > {one.dst}" + (" (private)" if one.address == "private" else ""),
+            "metric": one.metric,
+            "by": ", ".join(one.sources),
+            "samples": f"{one.samples} of {one.of}",
+            "value": round(one.value, 3),
+            "level": None if one.level is None else round(one.level, 3),
+            "counts": "unconfirmed" if one.counts else "no",
+        }
+        for one in found[: options.last]
+    ]
+    if estimation.impossible and not options.json:
+        print(f"{estimation.impossible:,} stored samples can't be measurements and do not count.")
+    return print_rows(options, "disputed", rows)
+
+
+def _selection(options: argparse.Namespace, catalogue: Catalogue) -> Selection:
+    if options.metric is not None and options.metric not in get_args(Metric):
+        raise InputError(
+            "--metric",
+            "is not one that relayd knows",
+            value=options.metric,
+            remedy=f"One of {', '.join(get_args(Metric))}.",
+        )
+    return Selection(
+        token=options.token,
+        address=options.address,
+        tool=options.tool,
+        metric=options.metric,
+        batch=options.batch,
+        src=region_id(options.src, "--src", catalogue) or None,
+        dst=region_id(options.dst, "--dst", catalogue) or None,
+        since_s=_time_s(options.since, "--since"),
+        until_s=_time_s(options.until, "--until"),
+    )
+
+
+def _time_s(written: str | None, field: str) -> float | None:
+    if written is None:
+        return None
+    try:
+        return seconds_of(written)
+    except ValueError:
+        raise InputError(
+            field,
+            "is not an ISO 8601 time",
+            value=written,
+            remedy="Write 2026-11-22 or 2026-11-22T12:00Z.",
+        ) from None
+
+
+def _show(decision: Decision, count: int, changed: list[Effect]) -> None:
+    print(f"{count:,} samples to {decision}; {len(changed):,} figures change by over {MOVED:.1%}.")
+    if changed:
+        rows = [
+            (
+                f"{one.src} > {one.dst}" if one.dst else one.src,
+                one.figure,
+                f"{one.before:.4g}",
+                f"{one.after:.4g}",
+                f"{one.after / one.before - 1:+.0%}" if one.before else "-",
+            )
+            for one in changed[:MOST_SHOWN]
+        ]
+        print(text.left_table(("link or VM", "figure", "now", "then", "change"), rows))
+    if len(changed) > MOST_SHOWN:
+        print(f"... and {len(changed) - MOST_SHOWN:,} more")
+
+
+def _in_words(selection: dict[str, object]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in selection.items())

@@ -1,0 +1,1 @@
+"""Commands that help to use the others."""

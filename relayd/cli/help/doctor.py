@@ -1,0 +1,145 @@
+"""``relayd doctor``: what is installed, what can be reached, and what has grown old."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import platform
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal
+
+from planner.model.errors import RelaydError
+from probes.fleet.file import load_fleet
+from relayd.cli import text
+from relayd.cli.options import wan_of
+from relayd.questions.ages import OLD_PRICE_S, price_age_s
+from relayd.settings import load_settings
+from relayd.sources.wan import Wan
+from relayd.store import Location, default_path, parse_location
+from relayd.version import __version__
+
+State = Literal["ok", "note", "problem"]
+# Module: the extra that brings it, and what it is for.
+EXTRAS = {
+    "psycopg": ("postgresql", "stores on a PostgreSQL server"),
+    "pandas": ("pandas", "data frames of links and matrices"),
+    "pyarrow": ("parquet", "listings as Parquet"),
+    "vl_convert": ("report", "charts of `relayd report`"),
+    "distributed": ("dask", "backtests on a Dask cluster"),
+    "mcp": ("mcp", "tools for assistants"),
+}
+PROGRAMS = {
+    "iperf3": "the lab, and hosts that measure",
+    "ssh": "logging in to hosts by hand",
+    "pg_dump": "backups of stores on a PostgreSQL server",
+}
+LITTLE_BYTES = 1e9
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was looked at, and what to do about it; nothing where it is well."""
+
+    name: str
+    state: State
+    found: str
+    remedy: str = ""
+
+
+def run(options: argparse.Namespace) -> int:
+    """Look at this installation and what it works with; exit code 4 if something is wrong."""
+    checks = [*_installed(), *_knowledge(options)]
+    wrong = any(check.state == "problem" for check in checks)
+    if options.json:
+        print(json.dumps({"checks": [asdict(check) for check in checks]}, indent=2))
+        return 4 if wrong else 0
+    style = {"ok": text.GREEN, "note": text.DIM, "problem": text.YELLOW}
+    for check in checks:
+        state = text.styled(check.state.ljust(7), style[check.state])
+        print(
+            text.filled(f"{state}  {check.name}: {check.found}. {check.remedy}".rstrip(), " " * 9)
+        )
+    return 4 if wrong else 0
+
+
+def _installed() -> Iterator[Check]:
+    where = Path(__file__).resolve().parents[3]
+    python = f"Python {platform.python_version()} on {platform.system()}"
+    yield Check("relayd", "ok", f"{__version__} in {where}, {python}")
+    for module, (extra, purpose) in EXTRAS.items():
+        there = importlib.util.find_spec(module) is not None
+        remedy = "" if there else f"pip install 'relayd[{extra}]'."
+        yield Check(module, "ok" if there else "note", _there(there, purpose), remedy)
+    for program, purpose in PROGRAMS.items():
+        there = shutil.which(program) is not None
+        yield Check(program, "ok" if there else "note", _there(there, purpose))
+
+
+def _there(there: bool, purpose: str) -> str:
+    return f"{'installed' if there else 'not installed'} (for {purpose})"
+
+
+def _knowledge(options: argparse.Namespace) -> Iterator[Check]:
+    try:
+        settings = load_settings()
+    except RelaydError as error:
+        yield Check("settings", "problem", str(error).removesuffix("."))
+        return
+    try:
+        wan = wan_of(options)
+        snapshot = wan.snapshot
+    except RelaydError as error:
+        yield Check("store", "problem", str(error).removesuffix("."))
+        return
+    where = str(options.db or settings.db or "the default store")
+    rests = f"{snapshot.id} ({snapshot.source}), as of {snapshot.as_of}"
+    measured = snapshot.source != "baseline"
+    remedy = "" if measured else "Nothing was measured: `relayd probe` or `relayd import`."
+    yield Check("knowledge", "ok" if measured else "note", f"{where}: {rests}", remedy)
+    yield from _ages(wan)
+    yield from _disk(parse_location(options.db) if options.db else settings.db)
+    yield from _fleet(settings.fleet)
+
+
+def _ages(wan: Wan) -> Iterator[Check]:
+    now_s = time.time()
+    links = list(wan.links())
+    old = sum(link.aggregate_gbps.outlived(now_s) for link in links)
+    tested = sum(link.aggregate_gbps.measured_at_s is not None for link in links)
+    if tested:
+        remedy = "`relayd probe` measures again." if old else ""
+        found = f"{tested} of {len(links)} links were measured, {old} too long ago to rely on"
+        yield Check("measurements", "problem" if old else "ok", found, remedy)
+    prices = wan.catalogue.egress_prices
+    old = sum((price_age_s(price, now_s) or 0.0) > OLD_PRICE_S for price in prices)
+    remedy = "`relayd catalogue show` has their dates, `update` renews some." if old else ""
+    found = f"{old} of {len(prices)} egress prices are more than a year old"
+    yield Check("prices", "note" if old else "ok", found, remedy)
+
+
+def _disk(where: Location | None) -> Iterator[Check]:
+    file = where or default_path()
+    if not isinstance(file, Path):
+        return
+    folder = next(folder for folder in file.absolute().parents if folder.is_dir())
+    free_bytes = shutil.disk_usage(folder).free
+    little = free_bytes < LITTLE_BYTES
+    remedy = "Free some space: a store that can't grow takes no samples." if little else ""
+    found = f"{free_bytes / 1e9:.1f} GB free at {folder}"
+    yield Check("disk", "problem" if little else "ok", found, remedy)
+
+
+def _fleet(file: Path | None) -> Iterator[Check]:
+    if file is None:
+        return
+    try:
+        fleet = load_fleet(file)
+    except RelaydError as error:
+        yield Check("fleet", "problem", str(error).removesuffix("."))
+    else:
+        yield Check("fleet", "ok", f"{len(fleet)} hosts in {file}", "`relayd fleet check` logs in.")

@@ -1,0 +1,149 @@
+"""Listings: a table for people, or CSV, JSON or Parquet for programs; on a screen, by a pager."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from planner.model.errors import InputError
+from relayd.cli.text import formula_safe, left_table, shown_safely
+
+Row = Mapping[str, Any]
+
+
+def print_rows(
+    options: argparse.Namespace,
+    name: str,
+    rows: Sequence[Row],
+    *,
+    shown: Callable[[], str] | None = None,
+    document: Callable[[], object] | None = None,
+) -> int:
+    """Print rows with equal keys as the options ask for; return the exit code.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+        With ``json``, ``format`` and ``output``.
+    name : str
+        What the rows are; JSON has them under it.
+    shown : callable, optional
+        Returns what people see; without it, a table of the rows.
+    document : callable, optional
+        Returns what JSON has, where that is more than the rows.
+
+    Raises
+    ------
+    InputError
+        If the file can't be written, or the format needs what is not there.
+    """
+    file = Path(options.output) if options.output else None
+    chosen = _format(options, file)
+    if chosen == "parquet":
+        _write_parquet(rows, file)
+    elif file is not None:
+        _write(file, _text(chosen, name, rows, shown, document))
+    elif chosen == "table":
+        page(_text(chosen, name, rows, shown, document))
+    else:
+        print(_text(chosen, name, rows, shown, document))
+    return 0
+
+
+def page(shown: str) -> None:
+    """Print text; through a pager (``PAGER``, else ``less``) where it is longer than the screen."""
+    pager = shlex.split(os.environ.get("PAGER", "less"))
+    long = shown.count("\n") + 1 >= shutil.get_terminal_size().lines
+    if not (long and sys.stdout.isatty() and pager and shutil.which(pager[0])):
+        print(shown)
+        return
+    # Ends at once where all fits after all, keeps colours, and leaves the text on the screen.
+    environment = {"LESS": "FRX", "LESSCHARSET": "utf-8", **os.environ}
+    sys.stdout.flush()
+    with suppress(KeyboardInterrupt):
+        safe = shown_safely(f"{shown}\n").encode()
+        # The user's own choice of a program.
+        subprocess.run(pager, input=safe, env=environment, check=False)  # noqa: S603
+
+
+def _format(options: argparse.Namespace, file: Path | None) -> str:
+    if options.json:
+        return "json"
+    by_name = {".csv": "csv", ".json": "json", ".parquet": "parquet"}
+    named = by_name.get(file.suffix, "table") if file else "table"
+    return str(options.format or named)
+
+
+def _text(
+    chosen: str,
+    name: str,
+    rows: Sequence[Row],
+    shown: Callable[[], str] | None,
+    document: Callable[[], object] | None,
+) -> str:
+    if chosen == "json":
+        return json.dumps(document() if document else {name: rows}, indent=2)
+    if chosen == "csv":
+        return _csv(rows)
+    if shown:
+        return shown()
+    if not rows:
+        return "None."
+    cells = [["-" if value is None else str(value) for value in row.values()] for row in rows]
+    return left_table(tuple(rows[0]), cells)
+
+
+def _csv(rows: Sequence[Row]) -> str:
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    if rows:
+        writer.writerow(rows[0])
+    for row in rows:
+        writer.writerow([_csv_cell(value) for value in row.values()])
+    return stream.getvalue().removesuffix("\n")
+
+
+def _csv_cell(value: object) -> object:
+    if isinstance(value, (list, tuple)):
+        value = " ".join(map(str, value))
+    return formula_safe(value) if isinstance(value, str) else value
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.write_text(f"{text}\n", encoding="utf-8")
+    except OSError as error:
+        raise unwritable(file, error) from None
+
+
+def _write_parquet(rows: Sequence[Row], file: Path | None) -> None:
+    if file is None:
+        raise InputError("--format parquet", "needs --output FILE", remedy="Name the file.")
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        remedy = "Install it: pip install 'relayd[parquet]'."
+        raise InputError("--format parquet", "needs pyarrow", remedy=remedy) from None
+    try:
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(list(map(dict, rows))), file)
+    except OSError as error:
+        raise unwritable(file, error) from None
+
+
+def unwritable(file: Path, error: OSError) -> InputError:
+    """Return that the file of ``--output`` can't be written, and what to do."""
+    remedy = "Name a file in a folder that you may write to."
+    problem = f"can't be written ({error.strerror or error})"
+    return InputError("--output", problem, value=str(file), remedy=remedy)

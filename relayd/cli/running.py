@@ -1,0 +1,59 @@
+"""Runs one command, and says what went wrong."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+
+from planner.model.errors import InputError, RelaydError
+from relayd.cli.parser import introduction, parse
+from relayd.cli.text import safe_output
+from relayd.cli.wording import worded, worded_json
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command and return its exit code.
+
+    0 done, 2 bad input, 3 no feasible plan, 4 data missing or too old, 5 finished in part,
+    1 our own fault.
+    """
+    with safe_output():
+        return _run(arguments)
+
+
+def _run(arguments: list[str]) -> int:
+    options = None
+    try:
+        if not arguments:
+            print(introduction())
+            return 0
+        options = parse(arguments)
+        code = options.run(options)
+        sys.stdout.flush()  # here, where a closed pipe can still be told from a fault
+    except RelaydError as error:
+        about = error, getattr(options, "request", None), getattr(options, "renamed", {})
+        as_json = getattr(options, "json", bool({"--json", "-j"} & {*arguments}))
+        text = worded_json(*about) if as_json else f"relayd: {worded(*about)}"
+        print(text, file=sys.stderr)
+        return error.exit_code
+    except BrokenPipeError:
+        # The reader of a pipe has had enough (`relayd links | head`): not an error.
+        sys.stderr.close()
+        return 0
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        _drop_output()
+        place = error.filename or "what was written to"
+        print(f"relayd: {place}: the disk is full. Free some space.", file=sys.stderr)
+        return InputError.exit_code
+    except KeyboardInterrupt:
+        print("relayd: interrupted", file=sys.stderr)
+        return 130
+    return int(code or 0)
+
+
+def _drop_output() -> None:
+    """Let what is left in the buffer of standard output go nowhere, or Python fails at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

@@ -1,0 +1,1 @@
+"""What the service tells monitoring: Prometheus, and collectors of OpenTelemetry."""

@@ -1,0 +1,195 @@
+"""Gauges of each link for Prometheus: what is expected of it, how old that is, its state."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from math import inf, isnan
+from typing import NamedTuple
+
+from planner.fields.shared import DEFAULT_CONNECTIONS
+from planner.model.estimate import Bound
+from planner.model.link import Link
+from planner.model.link_states import Condition
+from planner.model.network import Network
+from planner.model.units import BITS_PER_BYTE, BITS_PER_MBIT, MBPS_PER_GBPS, MS_PER_S
+from relayd.http.responses.problems import ProblemError
+from relayd.http.server.current_state import Current
+from relayd.http.server.workers import Workers
+from relayd.sources.wan import Wan
+from relayd.tables.matrices import link_figure, newest_sample_s
+
+BYTES_PER_S_PER_GBPS = MBPS_PER_GBPS * BITS_PER_MBIT / BITS_PER_BYTE
+CONDITIONS: dict[Condition, int] = {"up": 0, "degraded": 1, "down": 2}
+SOON_S = 0.5
+"""For gauges of a new state of knowledge; the next scrape has them."""
+FIRST_S = 5.0
+"""For the first ones of all. Prometheus gives a scrape up after 10 s by default."""
+_ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
+
+
+class LinkGauge(NamedTuple):
+    """A gauge with a value for each link; NaN where nothing is known.
+
+    Attributes
+    ----------
+    name : str
+        Without ``relayd_link_``.
+    digits : int
+        That are written.
+    """
+
+    name: str
+    help: str
+    value: Callable[[Link], float]
+    digits: int = 6
+
+
+class LinkMetrics:
+    """The text of all links, made in a worker once for each state of knowledge.
+
+    Parameters
+    ----------
+    workers : Workers
+    most : int
+        Links that are shown; 0 for none.
+    """
+
+    def __init__(self, workers: Workers, most: int) -> None:
+        self._workers = workers
+        self._most = most
+        self._version = ""
+        self._text = b""
+        self._making: asyncio.Task[None] | None = None
+
+    async def text(self, current: Current) -> bytes:
+        """Return the gauges in Prometheus' text format; the last ones until new ones are made."""
+        if self._most and self._version != current.version:
+            if self._making is None or self._making.done():
+                self._making = asyncio.create_task(self._make(current.version))
+            await asyncio.wait({self._making}, timeout=SOON_S if self._text else FIRST_S)
+        return self._text
+
+    async def _make(self, version: str) -> None:
+        with suppress(ProblemError):  # no worker is free: the next scrape asks again
+            self._text = await self._workers.ask(version, link_metrics, self._most)
+            self._version = version
+
+    def close(self) -> None:
+        """Wait for no gauges any more."""
+        if self._making:
+            self._making.cancel()
+
+
+def link_metrics(wan: Wan, most: int) -> bytes:
+    """Return the gauges of at most so many links, in Prometheus' text format (0.0.4).
+
+    Where there are more, those that are not up come first, then those that were measured: that
+    choice changes only with what is known, so that series do not come and go.
+    """
+    network = wan.network
+    known = _among_measured(network)
+    links = _chosen(known, network, most)
+    lines = [
+        *_family("links_known", "Links between measured regions.", [("", len(known))]),
+        *_family("links_shown", "Links with gauges of their own here.", [("", len(links))]),
+    ]
+    labels = [
+        f'{{src="{link.src.translate(_ESCAPES)}",dst="{link.dst.translate(_ESCAPES)}"}}'
+        for link in links
+    ]
+    for name, meaning, value, digits in _gauges(wan) if links else ():
+        found = ((label, value(link)) for label, link in zip(labels, links, strict=True))
+        lines += _family(f"link_{name}", meaning, found, digits)
+    lines.append("")
+    return "\n".join(lines).encode()
+
+
+def _gauges(wan: Wan) -> Iterator[LinkGauge]:
+    network = wan.network
+    states, verified = network.states, network.verified
+    gains = wan.matrix("relay-gain")
+    index = network.index
+
+    def error(link: Link) -> float:
+        seen = verified.get((link.src, link.dst))
+        if seen is None or seen.expected_gbps <= 0:
+            return float("nan")
+        return seen.achieved_gbps / seen.expected_gbps - 1
+
+    def state(link: Link) -> float:
+        found = states.get((link.src, link.dst))
+        return CONDITIONS[found.condition] if found else 0
+
+    usd_per_gb = link_figure("fee", network, wan.catalogue, DEFAULT_CONNECTIONS)
+    throughput = "Throughput of one VM pair with many connections"
+    bounds: tuple[tuple[Bound, str, str], ...] = (
+        ("expected", "", "what is expected"),
+        ("low", "_low", "5th percentile"),
+        ("high", "_high", "95th percentile"),
+    )
+    for bound, suffix, which in bounds:
+        yield LinkGauge(
+            f"throughput{suffix}_bytes_per_second", f"{throughput}: {which}.", _throughput(bound)
+        )
+    yield LinkGauge("rtt_seconds", "Round-trip time.", lambda link: link.rtt_ms.expected / MS_PER_S)
+    loss_pct = link_figure("loss", network, wan.catalogue, DEFAULT_CONNECTIONS)
+    yield LinkGauge(
+        "loss_ratio", "Share of packets lost, where measured.", lambda link: loss_pct(link) / 100
+    )
+    yield LinkGauge(
+        "measured_timestamp_seconds",
+        "When the newest sample of this very link was taken (Unix time).",
+        lambda link: newest if (newest := newest_sample_s(link)) is not None else float("nan"),
+        digits=10,
+    )
+    yield LinkGauge("state", "0 up, 1 degraded, 2 down.", state)
+    yield LinkGauge(
+        "relay_gain_ratio",
+        "Throughput of the best single relay over that of the direct path, one VM a region.",
+        lambda link: float(gains.values[index[link.src], index[link.dst]]),
+    )
+    yield LinkGauge(
+        "egress_usd_per_gigabyte", "Price of the first gigabyte, in US dollars.", usd_per_gb
+    )
+    yield LinkGauge(
+        "prediction_error_ratio",
+        "What the last verified plan from here to there carried over its prediction, less 1.",
+        error,
+    )
+
+
+def _throughput(bound: Bound) -> Callable[[Link], float]:
+    return lambda link: float(getattr(link.aggregate_gbps, bound)) * BYTES_PER_S_PER_GBPS
+
+
+def _among_measured(network: Network) -> list[Link]:
+    """Return the links between regions of which a link was measured or is not up.
+
+    Nobody has to watch what no sample touches: figures of a baseline change with its data alone.
+    """
+    states = network.states
+    touched = [link for link in network if (link.src, link.dst) in states or newest_sample_s(link)]
+    regions = {end for link in touched for end in (link.src, link.dst)}
+    return [link for link in network if link.src in regions and link.dst in regions]
+
+
+def _chosen(links: list[Link], network: Network, most: int) -> list[Link]:
+    links = sorted(links, key=lambda link: (link.src, link.dst))
+    if len(links) > most:
+        states = network.states
+        links.sort(
+            key=lambda link: ((link.src, link.dst) not in states, newest_sample_s(link) is None)
+        )
+    return links[:most]
+
+
+def _family(
+    name: str, meaning: str, values: Iterable[tuple[str, float]], digits: int = 6
+) -> Iterator[str]:
+    yield f"# HELP relayd_{name} {meaning}"
+    yield f"# TYPE relayd_{name} gauge"
+    for label, value in values:
+        if not isnan(value):
+            yield f"relayd_{name}{label} {'+Inf' if value == inf else f'{value:.{digits}g}'}"

@@ -1,0 +1,75 @@
+"""``/v1/quarantine``: samples that nothing rests on, with the reasons."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from aiohttp import web
+
+from relayd.http.models.samples import Quarantine, QuarantineQuery
+from relayd.http.responses.cursors import page_of, whole_position
+from relayd.http.responses.json_responses import document_response
+from relayd.http.route import RequestContext, Route
+from relayd.store.samples.quarantine import QuarantinedRow, quarantine_reasons, quarantined
+
+
+async def list_quarantine(context: RequestContext) -> web.Response:
+    """List samples in quarantine, and how many there are of each kind."""
+    service, query = context.service, context.query
+    before_id = whole_position(query.cursor) or None
+    rows, reasons = await service.store.read(
+        lambda store: (
+            quarantined(
+                store.database, limit=query.limit + 1, before_id=before_id, kind=query.reason or ""
+            ),
+            quarantine_reasons(store.database),
+        )
+    )
+    page, next_cursor = page_of(rows, query.limit, lambda row: (row.id,))
+    current = service.current
+    content = {
+        # Some 20,000 links take a moment, once a snapshot: others are answered meanwhile.
+        "disputes": await asyncio.to_thread(lambda: current.disputes),
+        "reasons": [reason._asdict() for reason in reasons],
+        "samples": [_seen(row) for row in page],
+        "next_cursor": next_cursor,
+    }
+    return document_response(current.snapshot, content)
+
+
+def _seen(row: QuarantinedRow) -> dict[str, Any]:
+    sample = row.sample
+    return {
+        "id": row.id,
+        "reason": row.reason,
+        "batch_id": row.batch_id,
+        "batch": row.batch,
+        "token": row.reporter or None,
+        "arrived_at_s": row.arrived_at_s,
+        "src": sample.src,
+        "dst": sample.dst,
+        "metric": sample.metric,
+        "value": sample.value,
+        "measured_at_s": sample.measured_at_s,
+        "tool": sample.tool,
+        "connections": sample.connections,
+        "src_vm": sample.src_vm,
+        "dst_vm": sample.dst_vm,
+    }
+
+
+ROUTES = (
+    Route(
+        "GET",
+        "/v1/quarantine",
+        list_quarantine,
+        "List samples that nothing rests on, the newest first",
+        "read",
+        "Those that can't be measurements by the catalogue, with the reason and who sent them, and "
+        "how many there are for each kind of reason. `reason` chooses one kind.",
+        query=QuarantineQuery,
+        answer=Quarantine,
+        statuses=(422,),
+    ),
+)

@@ -1,0 +1,171 @@
+"""Tools that assistants call: a name, a schema of what it takes, and a function. All only read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+from pydantic import ValidationError
+
+from planner.fields.specified import schema_of
+from planner.model.document import link_as_json
+from planner.model.errors import InputError
+from planner.transfer.request import TransferRequest
+from relayd.http.campaigns.forecasting import forecast
+from relayd.http.models.campaigns import CampaignRequest
+from relayd.questions.registry import QUESTIONS, Question
+from relayd.sources.wan import Wan
+from relayd.store import Location
+
+Arguments: TypeAlias = Mapping[str, Any]
+
+MOST_LINKS = 200
+MOST_VARIANTS = 20
+_COMPARED = ("plan_id", "verdict", "throughput_gbps", "duration_s", "cost_usd", "vms", "reason")
+_NAME = {"type": "string", "description": "A region's id, city or alias, such as sa or Tokyo."}
+
+
+class AssistantTool(NamedTuple):
+    """A tool.
+
+    Attributes
+    ----------
+    name : str
+    description : str
+        For the assistant, which chooses tools by it.
+    schema : dict
+        JSON schema of the arguments, an object.
+    call : callable
+        Returns the answer as JSON types; raises RelaydError, whose text is for the assistant, too.
+    """
+
+    name: str
+    description: str
+    schema: dict[str, Any]
+    call: Callable[[Wan, Arguments], dict[str, Any]]
+
+
+def tools(location: Location, fleet: Path | None) -> Sequence[AssistantTool]:
+    """Return all tools.
+
+    Parameters
+    ----------
+    location : Location
+        Of the store, for what campaigns have measured.
+    fleet : Path | None
+        Fleet file, without which no campaign can be forecast.
+    """
+    found = [*map(_of_question, QUESTIONS), _COMPARE, _REGIONS, _LINKS]
+    if fleet is not None:
+        found.append(_forecast(location, fleet))
+    return found
+
+
+def _of_question(question: Question) -> AssistantTool:
+    def call(wan: Wan, arguments: Arguments) -> dict[str, Any]:
+        answer: dict[str, Any] = wan.ask(question.request.from_json(arguments)).model_dump("json")
+        return answer
+
+    return AssistantTool(
+        question.method,
+        f"{question.summary}, from measured or expected bandwidth, with the reason, the price and "
+        "how sure it is. Changes nothing.",
+        schema_of(question.request),
+        call,
+    )
+
+
+def _compare(wan: Wan, arguments: Arguments) -> dict[str, Any]:
+    transfer, variants = arguments.get("transfer"), arguments.get("variants")
+    if not isinstance(transfer, dict) or not isinstance(variants, list):
+        raise InputError("transfer, variants", "must be an object and a list of objects")
+    if len(variants) > MOST_VARIANTS:
+        raise InputError("variants", f"are more than {MOST_VARIANTS}", value=len(variants))
+    answers = []
+    for change in ({}, *variants):
+        if not isinstance(change, dict):
+            raise InputError("variants", "must be objects: the fields to change", value=change)
+        plan = wan.ask(TransferRequest.from_json({**transfer, **change})).model_dump("json")
+        answers.append({"change": change, **{name: plan[name] for name in _COMPARED}})
+    return {"plans": answers}
+
+
+_COMPARE = AssistantTool(
+    "compare",
+    "Plan a transfer as asked and with changes (another VM type, more VMs, no relay, another "
+    "destination), and return rate, time and price of each.",
+    {
+        "type": "object",
+        "properties": {
+            "transfer": schema_of(TransferRequest),
+            "variants": {
+                "type": "array",
+                "maxItems": MOST_VARIANTS,
+                "items": {"type": "object"},
+                "description": 'Fields to change in each, such as {"relays": "none"}.',
+            },
+        },
+        "required": ["transfer", "variants"],
+        "additionalProperties": False,
+    },
+    _compare,
+)
+
+
+def _regions(wan: Wan, arguments: Arguments) -> dict[str, Any]:
+    if not (name := arguments.get("name")):
+        return {"regions": [region.id for region in wan.regions()]}
+    found = wan.resolve(str(name), "name")
+    site = wan.sites().get(found.region_id)
+    return {
+        "region": found.region_id,
+        "note": found.note,
+        "vm_type": site.vm_type if site else wan.catalogue.vm_type(found.region_id).id,
+    }
+
+
+_REGIONS = AssistantTool(
+    "regions",
+    "List all regions, or say which region a name stands for.",
+    {"type": "object", "properties": {"name": _NAME}, "additionalProperties": False},
+    _regions,
+)
+
+
+def _links(wan: Wan, arguments: Arguments) -> dict[str, Any]:
+    ends = [str(arguments[end]) if arguments.get(end) else None for end in ("src", "dst")]
+    found = list(wan.links(*ends))
+    return {
+        "links": [link_as_json(link) for link in found[:MOST_LINKS]],
+        "left_out": max(0, len(found) - MOST_LINKS),
+        "snapshot": asdict(wan.snapshot),
+    }
+
+
+_LINKS = AssistantTool(
+    "links",
+    "Explain what is known of links: round-trip time, throughput of one connection and of many, "
+    "each with bounds, whether measured or inferred, by what rule, from how many samples and when.",
+    {"type": "object", "properties": {"src": _NAME, "dst": _NAME}, "additionalProperties": False},
+    _links,
+)
+
+
+def _forecast(location: Location, fleet: Path) -> AssistantTool:
+    def call(wan: Wan, arguments: Arguments) -> dict[str, Any]:
+        try:
+            request = CampaignRequest.model_validate(arguments)
+        except ValidationError as error:
+            first = error.errors()[0]
+            field = ".".join(map(str, first["loc"])) or "arguments"
+            raise InputError(field, f"is wrong: {first['msg']}", value=first["input"]) from None
+        return forecast(wan, fleet, location, request.model_dump())
+
+    return AssistantTool(
+        "forecast_campaign",
+        "Say what measuring with the fleet would send, take and cost. Measures nothing.",
+        CampaignRequest.model_json_schema(),
+        call,
+    )

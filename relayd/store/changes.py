@@ -1,0 +1,70 @@
+"""Who changed what: tokens, campaigns, summaries; batches of samples say it themselves."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import socket
+import time
+from typing import NamedTuple
+
+from relayd.store.database import Database
+
+_MOST_SUBJECT = 500
+
+
+class RecordedChange(NamedTuple):
+    """Something that was changed.
+
+    Attributes
+    ----------
+    at_s : float
+        Unix time.
+    who : str
+        A token's name, or ``user@machine`` of a command.
+    address : str
+        That a request came from; ``""`` for a command.
+    action, subject : str
+        Such as ``token create`` and the token's number and name.
+    """
+
+    id: int
+    at_s: float
+    who: str
+    address: str
+    action: str
+    subject: str
+
+
+def record_change(
+    database: Database, action: str, subject: str, *, who: str | None = None, address: str = ""
+) -> None:
+    """Keep who changed what, in a transaction of its own or in the caller's.
+
+    Parameters
+    ----------
+    who : str, optional
+        The user who runs this program, unless given.
+    """
+    database.change(
+        "INSERT INTO changes (at_s, who, address, action, subject) VALUES (?, ?, ?, ?, ?)",
+        (time.time(), who or this_user(), address, action, subject[:_MOST_SUBJECT]),
+    )
+
+
+def changes(database: Database, *, limit: int) -> list[RecordedChange]:
+    """Return what was changed last, the newest first."""
+    rows = database.rows(
+        "SELECT id, at_s, who, address, action, subject FROM changes ORDER BY id DESC LIMIT ?",
+        (limit,),
+    )
+    return [RecordedChange(*row) for row in rows]
+
+
+def this_user() -> str:
+    """Return ``user@machine`` of this program."""
+    try:
+        name = getpass.getuser()
+    except (OSError, KeyError):  # a container's user may have no name
+        name = str(os.getuid())
+    return f"{name}@{socket.gethostname()}"

@@ -1,0 +1,269 @@
+"""Leases: of several processes on one store, one leads in a role, and for a short time only.
+
+A lease is a row: who holds it, until when by the database's clock, and a number that grows with
+each holder. The holder renews it at a third of its time, in a thread and on a connection of its
+own. Whoever can't renew it, because the process, the database or the network between them hangs,
+stops by its own clock before it runs out, and another process then acquires it.
+
+A holder that hangs does not notice that. So every transaction of the role checks the number
+(:attr:`relayd.store.database.Database.fence`), and nothing is begun on a host without a look at
+the clock (:meth:`Lease.check`); what runs on hosts ends within the rest of the lease after its
+controller's last heartbeat (:mod:`probes.fleet.session`).
+
+Numbers that grow are the fencing tokens of M. Kleppmann, How to do distributed locking (2016).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import threading
+import time
+from collections.abc import Callable, Coroutine
+from math import inf
+from typing import Any, Literal, Self, TypeAlias, TypeVar
+
+from planner.model.errors import StoreError
+from relayd.store.database import Database, Fence
+from relayd.store.failures import lapsed
+
+T = TypeVar("T")
+Role: TypeAlias = Literal["prober", "campaign"]
+"""``prober``: may use the fleet, as a watcher or for a campaign. ``campaign``: one is running."""
+
+LEASE_S = 10.0
+RENEW_EVERY_S = LEASE_S / 3
+HELD_S = 7.0
+"""How long after asking for a renewal the holder relies on it; what runs then has time to end."""
+RETRY_S = 0.5
+CHECK_EVERY_S = 0.25
+DATABASE_TIMEOUT_S = 1.0
+"""For a statement, and for another writer; no answer is awaited for more than twice this."""
+
+# A lease that was released has no holder. Of candidates that come together one finds it free.
+_ACQUIRE = """
+INSERT INTO leases (role, number, holder, expires_at_s) VALUES (?, 1, ?, {now} + ?)
+ON CONFLICT (role) DO UPDATE SET number = leases.number + 1, holder = excluded.holder,
+    expires_at_s = excluded.expires_at_s
+WHERE leases.expires_at_s <= {now} OR ? = 1
+RETURNING number
+"""
+_RENEW = "UPDATE leases SET expires_at_s = {now} + ? WHERE role = ? AND number = ? RETURNING number"
+_RELEASE = "UPDATE leases SET expires_at_s = 0, holder = '' WHERE role = ? AND number = ?"
+_HELD = "SELECT holder, expires_at_s FROM leases WHERE role = ? AND expires_at_s > {now}"
+
+
+def clock_s() -> float:
+    """Return a clock that nobody sets and that goes on while the machine sleeps."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
+def is_held(database: Database, role: Role) -> bool:
+    """Return whether some process holds a lease."""
+    return database.row(_HELD.format(now=database.clock_sql), (role,)) is not None
+
+
+class Lease:
+    """One process's lease of a role; a context manager that releases it at its end.
+
+    Parameters
+    ----------
+    open_database : callable
+        Makes a connection that gives up soon: the lease has its own.
+    role : Role
+    """
+
+    def __init__(self, open_database: Callable[[], Database], role: Role) -> None:
+        self._open_database = open_database
+        self._role: Role = role
+        self._database: Database | None = None
+        self._holding: _Holding | None = None
+
+    @property
+    def is_held(self) -> bool:
+        """Whether this process holds the lease for certain; asks nobody."""
+        return self._holding is not None and self._holding.is_held
+
+    @property
+    def fence(self) -> Fence:
+        """What transactions of the role check; the lease has been acquired."""
+        assert self._holding is not None
+        return self._holding.fence
+
+    def check(self) -> None:
+        """Raise unless this process holds the lease: before each step that others must not take.
+
+        Raises
+        ------
+        StoreError
+        """
+        if not self.is_held:
+            raise lapsed(self._role)
+
+    def acquire(self, *, even_if_held: bool = False) -> bool:
+        """Acquire the lease if it is free; return whether this process holds it now.
+
+        Parameters
+        ----------
+        even_if_held : bool
+            Take it from whoever has it.
+
+        Raises
+        ------
+        StoreError
+            If that can't be found out.
+        """
+        if self.is_held:
+            return True
+        self._stop_renewing(wait=False)
+        try:
+            number, asked_s = self._acquired(even_if_held)
+        except StoreError:
+            self._close()
+            raise
+        if number is None:
+            return False
+        self._close()
+        self._holding = _Holding(self._open_database, Fence(self._role, number), asked_s)
+        return True
+
+    def acquire_unless_renewed(self) -> bool:
+        """Acquire the lease, waiting for that of a process that was killed to run out."""
+        until_s = clock_s() + LEASE_S + 1
+        seen = set()
+        while not self.acquire():
+            if row := self._held():
+                seen.add(tuple(row))
+            if len(seen) > 1 or clock_s() > until_s:
+                return False
+            time.sleep(CHECK_EVERY_S)
+        return True
+
+    def release(self) -> None:
+        """Release the lease, if it is held."""
+        self._stop_renewing(wait=True)
+        self._close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+    # ---- inside --------------------------------------------------------------------------------
+
+    def _connected(self) -> Database:
+        if self._database is None:
+            self._database = self._open_database()
+        return self._database
+
+    def _held(self) -> Any:
+        database = self._connected()
+        return database.row(_HELD.format(now=database.clock_sql), (self._role,))
+
+    def _acquired(self, even_if_held: bool) -> tuple[int | None, float]:
+        # Read first: a candidate that waits must not keep a file's writers waiting.
+        if not even_if_held and self._held():
+            return None, 0.0
+        database = self._connected()
+        if not even_if_held:
+            database.end_fenced_writers()
+        asked_s = clock_s()
+        holder = f"{platform.node()} {os.getpid()}"
+        row = database.row(
+            _ACQUIRE.format(now=database.clock_sql),
+            (self._role, holder, LEASE_S, int(even_if_held)),
+        )
+        return (None if row is None else int(row[0])), asked_s
+
+    def _stop_renewing(self, *, wait: bool) -> None:
+        holding, self._holding = self._holding, None
+        if holding is not None:
+            holding.end(wait=wait)
+
+    def _close(self) -> None:
+        database, self._database = self._database, None
+        if database is not None:
+            database.close()
+
+
+class _Holding:
+    """A lease that was acquired, and the thread that renews it."""
+
+    def __init__(self, open_database: Callable[[], Database], fence: Fence, asked_s: float) -> None:
+        self.fence = fence
+        self._open_database = open_database
+        self._until_s = asked_s + HELD_S
+        self._is_released = False
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"lease {fence.role}", daemon=True)
+        self._thread.start()
+
+    @property
+    def is_held(self) -> bool:
+        return clock_s() < self._until_s
+
+    def end(self, *, wait: bool) -> None:
+        self._is_released = self.is_held
+        self._until_s = -inf
+        self._ending.set()
+        if wait:
+            self._thread.join(LEASE_S)
+
+    def _run(self) -> None:
+        database: Database | None = None
+        wait_s = RENEW_EVERY_S
+        while not self._ending.wait(wait_s):
+            asked_s, wait_s = clock_s(), RETRY_S
+            try:
+                database = database or self._open_database()
+                row = database.row(_RENEW.format(now=database.clock_sql), (LEASE_S, *self.fence))
+            except StoreError:
+                if database is not None:
+                    database.close()
+                database = None
+                if self.is_held:
+                    continue
+                break
+            if row is None or not self.is_held:  # another process has it, or may soon
+                self._until_s = -inf
+                break
+            if not self._ending.is_set():
+                self._until_s, wait_s = asked_s + HELD_S, RENEW_EVERY_S
+        # Once it has run out it stays so: its holder is cleaning up, which can take long, and is
+        # no reason to keep others waiting. Not released then: what is on hosts has time to end.
+        try:
+            if self._is_released:
+                database = database or self._open_database()
+                database.rows(_RELEASE, self.fence)
+        except StoreError:
+            pass  # it runs out by itself
+        finally:
+            if database is not None:
+                database.close()
+
+
+async def while_held(lease: Lease | None, work: Coroutine[Any, Any, T]) -> T:
+    """Do some work for as long as a lease is held.
+
+    Raises
+    ------
+    StoreError
+        If it ran out before the work was done, which was cancelled then.
+    """
+    task = asyncio.create_task(work)
+    try:
+        while not (await asyncio.wait([task], timeout=CHECK_EVERY_S))[0]:
+            if lease is not None and not lease.is_held:
+                break
+    except asyncio.CancelledError:
+        task.cancel()
+        await asyncio.wait([task])
+        raise
+    if lease is not None and not task.done():
+        task.cancel()
+        await asyncio.wait([task])
+        if task.cancelled() or task.exception() is not None:
+            raise lapsed(lease.fence.role)
+    return task.result()

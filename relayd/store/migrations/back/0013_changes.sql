@@ -1,0 +1,2 @@
+DROP TABLE changes;
+ALTER TABLE tokens DROP COLUMN requests_per_s;

@@ -1,0 +1,2 @@
+ALTER TABLE tokens DROP COLUMN max_series;
+DROP TABLE reported_series;

@@ -1,0 +1,11 @@
+-- What the next snapshot needs of each series of samples beside those that count: see
+-- relayd/store/samples/series_states.py. All of it follows from the samples.
+CREATE TABLE series_states (
+    src_id INTEGER NOT NULL REFERENCES regions,
+    dst_id INTEGER NOT NULL REFERENCES regions,
+    metric_id INTEGER NOT NULL REFERENCES metrics,
+    since_s DOUBLE PRECISION,       -- older samples need not be read; NULL where all are
+    state TEXT NOT NULL,            -- JSON, or '' where all are read
+    checksum INTEGER NOT NULL,
+    PRIMARY KEY (src_id, dst_id, metric_id)
+);

@@ -1,0 +1,179 @@
+"""What an operator decides about samples that are there: to retract, restore or confirm them.
+
+Nothing is removed or changed: a decision is a row that says who made it, when, why, and of which
+samples. Retracted samples are left out wherever samples are read until a later decision restores
+them; confirmed ones count as the own prober's.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict, dataclass
+from typing import Literal, NamedTuple, TypeAlias, get_args
+
+from planner.model.errors import InputError
+from probes.samples import Metric
+from relayd.store.database import Database
+
+Decision: TypeAlias = Literal["retract", "restore", "confirm"]
+DECISIONS: tuple[Decision, ...] = get_args(Decision)
+
+_IDS = (
+    "SELECT samples.id FROM samples JOIN batches ON batches.id = samples.batch_id "
+    "JOIN setups ON setups.id = samples.setup_id "
+    "LEFT JOIN retracted_samples ON sample_id = samples.id AND restored_by IS NULL WHERE {} "
+    "ORDER BY samples.id"
+)
+_STATES: dict[Decision, str] = {
+    "retract": "sample_id IS NULL",
+    "restore": "sample_id IS NOT NULL",
+    "confirm": "sample_id IS NULL AND samples.id NOT IN (SELECT sample_id FROM confirmed_samples)",
+}
+_CONDITIONS = {
+    "token": "batches.reporter = ?",
+    "address": "batches.address = ?",
+    # A version follows after a space.
+    "tool": "substr(setups.tool || ' ', 1, CAST(? AS INTEGER)) = ?",
+    "src": "samples.src_id = (SELECT id FROM regions WHERE name = ?)",
+    "dst": "samples.dst_id = (SELECT id FROM regions WHERE name = ?)",
+    "metric": "samples.metric_id = (SELECT id FROM metrics WHERE name = ?)",
+    "batch": "samples.batch_id = ?",
+    "since_s": "samples.measured_at_s >= ?",
+    "until_s": "samples.measured_at_s <= ?",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which samples are meant: those to which all that is stated applies.
+
+    Attributes
+    ----------
+    token : str | None
+        Name of the token that sent them.
+    address : str | None
+        From where.
+    tool : str | None
+        With or without its version.
+    src, dst : str | None
+        Region ids.
+    metric : Metric | None
+    batch : int | None
+    since_s, until_s : float | None
+        When they were measured, both ends included; seconds since 1970 (UTC).
+    """
+
+    token: str | None = None
+    address: str | None = None
+    tool: str | None = None
+    src: str | None = None
+    dst: str | None = None
+    metric: Metric | None = None
+    batch: int | None = None
+    since_s: float | None = None
+    until_s: float | None = None
+
+    def stated(self) -> dict[str, object]:
+        """Return what is stated, by name."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+class DecisionRow(NamedTuple):
+    """A decision as it is kept."""
+
+    id: int
+    decision: Decision
+    at_s: float
+    who: str
+    reason: str
+    selection: dict[str, object]
+    samples: int
+
+
+def selected(database: Database, decision: Decision, selection: Selection) -> list[int]:
+    """Return the ids of the samples that a decision would change.
+
+    Raises
+    ------
+    InputError
+        If nothing is stated: nobody means all samples of a store.
+    """
+    stated = selection.stated()
+    if not stated:
+        raise InputError(
+            "selection",
+            "names no samples",
+            remedy="State a token, an address, a tool, an end of a link, a metric, a batch or a "
+            "time.",
+        )
+    values: list[object] = []
+    for name, value in stated.items():
+        values += [len(f"{value} "), f"{value} "] if name == "tool" else [value]
+    conditions = [_STATES[decision], *(_CONDITIONS[name] for name in stated)]
+    return [number for (number,) in database.rows(_IDS.format(" AND ".join(conditions)), values)]
+
+
+def decide(
+    database: Database, decision: Decision, selection: Selection, *, who: str, reason: str
+) -> int:
+    """Make a decision about all samples of a selection; return how many it changed.
+
+    Raises
+    ------
+    InputError
+        See :func:`selected`.
+    StoreError
+        If the database can't take it; then nothing is decided.
+    """
+    with database.transaction():
+        ids = selected(database, decision, selection)
+        if not ids:
+            database.roll_back()
+            return 0
+        number = database.change(
+            "INSERT INTO sample_decisions (decision, at_s, who, reason, selection, samples) "
+            "VALUES (?, ?, ?, ?, ?, ?) RETURNING id",
+            (
+                decision,
+                time.time(),
+                who,
+                reason,
+                json.dumps(selection.stated(), sort_keys=True),
+                len(ids),
+            ),
+        )
+        if decision == "restore":
+            database.change_many(
+                "UPDATE retracted_samples SET restored_by = ? "
+                "WHERE sample_id = ? AND restored_by IS NULL",
+                [(number, sample_id) for sample_id in ids],
+            )
+        elif decision == "retract":
+            database.insert("retracted_samples", [(sample, number, None) for sample in ids])
+        else:
+            database.insert("confirmed_samples", [(sample, number) for sample in ids])
+    return len(ids)
+
+
+def last_decision(database: Database) -> int:
+    """Return the id of the last decision; 0 where there is none."""
+    return int(database.row("SELECT coalesce(max(id), 0) FROM sample_decisions")[0])
+
+
+def retracted_ids(database: Database) -> set[int]:
+    """Return the ids of the samples that are retracted."""
+    rows = database.rows("SELECT sample_id FROM retracted_samples WHERE restored_by IS NULL")
+    return {number for (number,) in rows}
+
+
+def decisions(database: Database) -> list[DecisionRow]:
+    """Return all decisions, the newest first."""
+    rows = database.rows(
+        "SELECT id, decision, at_s, who, reason, selection, samples FROM sample_decisions "
+        "ORDER BY id DESC"
+    )
+    return [
+        DecisionRow(number, decision, at_s, who, reason, json.loads(selection), samples)
+        for number, decision, at_s, who, reason, selection, samples in rows
+    ]

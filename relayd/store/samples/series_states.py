@@ -1,0 +1,140 @@
+"""The states of series in the database, so that a snapshot reads what is new and what counts.
+
+A state follows from the samples of its series, and from what decides which of them are used: the
+catalogue, what operators have decided, and which samples were summarised. While these are the same
+(:func:`made_from`), only series with new samples are read wholly.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from hashlib import blake2b
+from typing import NamedTuple, TypeAlias
+
+from planner.model.catalogue import Catalogue
+from probes.estimation.series_state import CurrentSeries, SeriesState, plain_state, state_of
+from relayd.store.checksums import row_checksum, with_checksum
+from relayd.store.database import Database
+from relayd.store.metadata import Metadata
+from relayd.store.samples.decisions import last_decision
+from relayd.version import __version__
+
+Key: TypeAlias = tuple[int, int, int]
+"""Numbers of source, destination and metric: estimates take series in their order."""
+
+FORMAT = 1
+"""Changes with whatever decides what a state is."""
+_THROUGH, _MADE_FROM = "series_states_through", "series_states_made_from"
+_ALL = "SELECT src_id, dst_id, metric_id, since_s, state, checksum FROM series_states"
+_DELETE = "DELETE FROM series_states WHERE src_id = ? AND dst_id = ? AND metric_id = ?"
+
+
+class StatesHead(NamedTuple):
+    """What the states of a store rest on.
+
+    Attributes
+    ----------
+    through : int
+        Id of the newest sample that they take into account.
+    made_from : int
+        See :func:`made_from`.
+    """
+
+    through: int
+    made_from: int
+
+
+class SeriesStates:
+    """The states of series of a store."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._metadata = Metadata(database)
+
+    def head(self) -> StatesHead | None:
+        """Return what the states rest on; None where there are none."""
+        through, made = self._metadata.get(_THROUGH), self._metadata.get(_MADE_FROM)
+        return None if through is None or made is None else StatesHead(int(through), int(made))
+
+    def read(self) -> dict[Key, SeriesState | None] | None:
+        """Return all states by series, in order; None for a series that is to be read wholly.
+
+        None if a row is not what was stored: states can be made again.
+        """
+        found: dict[Key, SeriesState | None] = {}
+        for *row, checksum in self._database.stream(f"{_ALL} ORDER BY src_id, dst_id, metric_id"):
+            if row_checksum(row) != checksum:
+                return None
+            found[row[0], row[1], row[2]] = state_of(json.loads(row[4])) if row[4] else None
+        return found
+
+    def save(
+        self, states: Mapping[Key, KeptState], head: StatesHead, instead_of: StatesHead | None
+    ) -> None:
+        """Save states of series in one transaction.
+
+        Parameters
+        ----------
+        states : mapping
+        head : StatesHead
+            What all states rest on from now on.
+        instead_of : StatesHead or None
+            What those of the other series rest on; None where these are all. Where somebody else
+            has saved states meanwhile, theirs stay.
+        """
+        database = self._database
+        with database.transaction():
+            if instead_of is None:
+                database.change("DELETE FROM series_states")
+            elif self.head() != instead_of:
+                database.roll_back()
+                return
+            else:
+                database.change_many(_DELETE, list(states))
+            rows = [with_checksum((*key, *state)) for key, state in states.items()]
+            database.insert("series_states", rows)
+            self._metadata.set(_THROUGH, head.through)
+            self._metadata.set(_MADE_FROM, head.made_from)
+
+
+class SeriesNumbers:
+    """The numbers of regions and metrics by name."""
+
+    def __init__(self, database: Database) -> None:
+        self._regions = dict(database.rows("SELECT name, id FROM regions"))
+        self._metrics = dict(database.rows("SELECT name, id FROM metrics"))
+
+    def key(self, src: str, dst: str, metric: str) -> Key:
+        """Return the numbers of a series."""
+        return self._regions[src], self._regions[dst], self._metrics[metric]
+
+
+class KeptState(NamedTuple):
+    """A state as it is kept.
+
+    Attributes
+    ----------
+    since_s : float | None
+        Older samples need not be read; None where all are read, and nothing is kept.
+    state : str
+    """
+
+    since_s: float | None
+    state: str
+
+
+def kept_state(series: CurrentSeries) -> KeptState:
+    """Return the state of a series as it is kept: nothing where it would save nothing."""
+    if series.is_short or not series.current:
+        return KeptState(None, "")
+    text = json.dumps(plain_state(series.state), separators=(",", ":"))
+    return KeptState(series.state.since_s, text)
+
+
+def made_from(database: Database, catalogue: Catalogue) -> int:
+    """Return a number that is another one where states have to be made again from all samples."""
+    (summarised,) = database.row("SELECT coalesce(max(id), 0) FROM compactions")
+    of = f"{FORMAT} {__version__} {catalogue.digest} {last_decision(database)} {summarised}"
+    # A float, as metadata are, holds it exactly.
+    return int.from_bytes(blake2b(of.encode(), digest_size=6).digest(), "big")

@@ -1,0 +1,118 @@
+"""Copies of a store in one file, made while it is in use, and stores made of them."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from planner.model.errors import InputError
+from relayd.store.failures import failure, of_file
+from relayd.store.location import Location
+from relayd.store.opening import Store, open_store
+from relayd.store.sqlite.copying import copy_into, copy_to
+from relayd.store.sqlite.database import SqliteDatabase
+from relayd.store.sqlite.kept_copy import discard, sync
+
+_IN_USE = ("batches", "quarantined_samples", "snapshots", "campaigns", "tokens", "verifications")
+
+
+def backup(store: Store, target: Path) -> None:
+    """Write what a store holds now to a new file: whole, or not at all.
+
+    On SQLite the file is a store itself; on PostgreSQL it is what ``pg_dump -Fc`` writes. Only its
+    owner may read it. Others may write to the store meanwhile.
+
+    Raises
+    ------
+    InputError
+        If the file exists, or can't be written.
+    StoreError
+        If the store can't be read, or ``pg_dump`` can't be used.
+    """
+    with _new_file(target) as part:
+        if isinstance(store.database, SqliteDatabase):
+            copy_to(store.database, part)
+        else:
+            from relayd.store.postgresql.dump import dump
+
+            dump(store.database, part)  # type: ignore[arg-type]
+
+
+def restore(source: Path, where: Location) -> None:
+    """Make a store of a backup; all of it, or nothing.
+
+    Parameters
+    ----------
+    source : Path
+        What :func:`backup` wrote, on the same engine; it is checked first.
+    where : Path or Address
+        A file that is not there yet, an empty database, or a store that nothing was stored in.
+
+    Raises
+    ------
+    InputError
+        If the backup can't be read, or is damaged.
+    StoreError
+        If the store holds something already, or can't be written.
+    """
+    if not source.is_file():
+        raise InputError("FILE", "is not there", value=str(source), remedy="Name a backup.")
+    if isinstance(where, Path):
+        _restore_file(source, where)
+    else:
+        from relayd.store.postgresql.dump import restore as restore_server
+
+        restore_server(source, where, refuse_used)
+    open_store(where, mode="write", keep_copy=False).close()  # brings an older schema up to date
+
+
+def _restore_file(source: Path, where: Path) -> None:
+    is_new = not where.exists() or where.stat().st_size == 0
+    try:
+        with open_store(where, mode="create") as store:
+            refuse_used(store)
+            assert isinstance(store.database, SqliteDatabase)
+            copy_into(source, store.database)
+    except BaseException:
+        if is_new:  # else the next attempt would find an empty store, which is no harm, or a part
+            for name in (where, Path(f"{where}-wal"), Path(f"{where}-shm")):
+                name.unlink(missing_ok=True)
+        raise
+
+
+def refuse_used(store: Store) -> None:
+    """Raise StoreError if anything was stored in a store."""
+    for table in _IN_USE:
+        if store.database.row(f"SELECT 1 FROM {table} LIMIT 1"):  # noqa: S608
+            raise failure(
+                store.location,
+                f"holds {table.replace('_', ' ')} already",
+                "It was left as it is. Restore into a store that is not there yet, or empty.",
+            )
+
+
+@contextmanager
+def _new_file(target: Path) -> Iterator[Path]:
+    """Yield the name of a file that becomes the target at the end, or nothing if that fails.
+
+    It is on disk then, and nobody but its owner may read it at any time.
+    """
+    part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+    try:
+        if target.exists():
+            raise InputError(
+                "FILE", "is there already", value=str(target), remedy="Name a new one."
+            )
+        os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        yield part
+        sync(part)
+        os.link(part, target)  # unlike a renaming, this replaces nothing
+        part.unlink()
+        sync(target.parent)
+    except OSError as error:
+        raise of_file(target, error) from error
+    finally:
+        discard(part)

@@ -1,0 +1,35 @@
+"""A few of the kills and hangs of ``make chaos``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.chaos.kills import kill_databases, kill_imports, kill_services
+from benchmarks.chaos.partition import cut_off
+from tests.postgresql import running_server
+
+
+def test_what_was_acknowledged_outlives_kills_of_service_importer_and_database(
+    tmp_path: Path,
+) -> None:
+    service, files = tmp_path / "service", tmp_path / "files"
+    service.mkdir()
+    files.mkdir()
+    seen = [
+        kill_services(str(service / "relayd.db"), service, 1),
+        kill_imports(str(files / "relayd.db"), files, 1),
+    ]
+    with running_server() as server:
+        seen.append(kill_databases(server, tmp_path, 2))
+    assert [one.wrong for one in seen] == [[]] * 3
+    assert all(one.acknowledged for one in seen)
+
+
+@pytest.mark.service
+def test_a_service_that_is_cut_off_from_the_database_is_followed_and_nothing_paid_twice() -> None:
+    seen = cut_off(1)
+    assert seen.wrong == []
+    assert seen.samples.acknowledged
+    assert 0 < seen.sent_usd <= seen.spent_usd

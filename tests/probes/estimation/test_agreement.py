@@ -1,0 +1,155 @@
+"""Whose samples count where several report a link: one source alone never moves its level."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from math import exp, log
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner.model.network import Network, Snapshot
+from probes.estimation import Estimator
+from probes.estimation.agreement import Agreed, FromSource, agreed
+from probes.estimation.current_samples import add_current
+from probes.samples import OWN, Reported, Sample
+from relayd.catalogue.loading import load_catalogue
+from tests.properties import examples
+
+SRC, DST = "aws:us-east-1", "azure:westeurope"
+DAY_S = 86400.0
+CATALOGUE = load_catalogue()
+
+
+def _tests(
+    values: Sequence[float], *, begin_s: float = 0.0, every_s: float = 3600.0
+) -> list[Sample]:
+    return [
+        Sample(SRC, DST, "aggregate_mbps", value, 1.7e9 + begin_s + number * every_s, "iperf3", 64)
+        for number, value in enumerate(values)
+    ]
+
+
+def _noisy(level: float, count: int, seed: int) -> list[float]:
+    rng = random.Random(seed)
+    return [level * exp(rng.gauss(0.0, 0.02)) for _ in range(count)]
+
+
+def _of(samples: Sequence[Sample], source: str = OWN, first_id: int = 0) -> FromSource:
+    return FromSource(source, first_id, list(samples))
+
+
+def _agreed(*found: FromSource) -> Agreed:
+    return agreed(found, lambda sample: log(sample.value), 0.02)
+
+
+@settings(max_examples=examples(20))
+@given(
+    factors=st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=64),
+    history=st.integers(1, 64),
+    begin_s=st.floats(-14 * DAY_S, 14 * DAY_S),
+    trusted=st.booleans(),
+)
+def test_one_source_alone_moves_no_level(
+    factors: list[float], history: int, begin_s: float, trusted: bool
+) -> None:
+    # Whatever it sends, however much of it, and whenever it says that it measured.
+    honest = _of(_tests(_noisy(5000.0, history, 1)), OWN if trusted else "token old", 1)
+    false = [5000.0 * factor for factor in factors]
+    mallory = _of(_tests(false, begin_s=begin_s), "token mallory", 2)
+    found = _agreed(honest, mallory)
+    if history >= 3:
+        assert found.samples == honest.samples
+    else:
+        allowed = [s for s in found.samples if s not in honest.samples]
+        assert len(allowed) <= history
+        assert all(0.8 < s.value / 5000.0 < 1.25 for s in allowed)
+    held = {s for one in found.disputed for s in one.samples}
+    assert {s for s in mallory.samples if not 0.8 < s.value / 5000.0 < 1.25} <= held
+
+
+def test_a_new_level_counts_once_a_second_source_finds_it() -> None:
+    own = _of(_tests(_noisy(5000.0, 40, 1)))
+    later = 41 * 3600.0
+    a = _of(_tests(_noisy(1000.0, 3, 2), begin_s=later), "token a", 50)
+    b = _of(_tests(_noisy(1000.0, 3, 3), begin_s=later + 60), "token b", 60)
+    assert _agreed(own, a).samples == own.samples
+    both = _agreed(own, a, b)
+    assert both.is_shift
+    assert both.reported_by == ("token a", "token b")
+    assert sorted(s.value for s in both.samples) == sorted(
+        s.value for s in (*a.samples, *b.samples)
+    )
+    # Two that say different things are not two that agree.
+    other = _of(_tests(_noisy(9000.0, 3, 3), begin_s=later), "token b", 60)
+    assert _agreed(own, a, other).samples == own.samples
+
+
+def test_the_own_prober_settles_what_others_claim() -> None:
+    before, later = _tests(_noisy(5000.0, 40, 1)), 41 * 3600.0
+    a = _of(_tests(_noisy(1000.0, 5, 2), begin_s=later), "token a", 50)
+    b = _of(_tests(_noisy(1000.0, 5, 3), begin_s=later), "token b", 60)
+    found_it = _of([*before, *_tests([990.0], begin_s=later + 9 * 3600.0)])
+    confirmed = _agreed(found_it, a)
+    assert not confirmed.is_shift
+    assert confirmed.reported_by == ()
+    assert {round(s.value, -3) for s in confirmed.samples} == {1000.0}
+    denied_it = _of([*before, *_tests([5050.0], begin_s=later + 9 * 3600.0)])
+    refuted = _agreed(denied_it, a, b)
+    assert refuted.samples == denied_it.samples
+    assert len(refuted.disputed) == 2
+
+
+def test_as_many_who_still_see_the_old_level_outweigh_a_claim() -> None:
+    old = [_of(_tests(_noisy(5000.0, 50, n)), f"token {n}", n) for n in (1, 2)]
+    later = 30 * 3600.0  # while the others go on measuring
+    new = [_of(_tests(_noisy(900.0, 9, n), begin_s=later), f"token {n}", n) for n in (3, 4)]
+    assert _agreed(*old, *new).samples == old[0].samples
+    third = _of(_tests(_noisy(900.0, 9, 5), begin_s=later), "token 5", 5)
+    assert _agreed(*old, *new, third).is_shift
+
+
+# ---- through the estimator ---------------------------------------------------------------------
+
+
+def _network(*rows: Reported) -> Network:
+    estimator = Estimator(CATALOGUE)
+    add_current(estimator, sorted(rows, key=lambda row: (row.sample[:3], row.sample.measured_at_s)))
+    return estimator.network(Snapshot("t", "", "mixed"))
+
+
+def _reported(samples: Sequence[Sample], source: str, first_id: int) -> list[Reported]:
+    return [Reported(sample, source, first_id + n) for n, sample in enumerate(samples)]
+
+
+def test_one_token_for_everything_is_estimated_as_ever() -> None:
+    tests = _tests(_noisy(4000.0, 20, 1))
+    own, token = (_network(*_reported(tests, source, 1)) for source in (OWN, "token all"))
+    assert list(own) == list(token)
+    assert own.sites == token.sites
+
+
+def test_caps_vm_types_and_classes_are_held_like_links() -> None:
+    own = _reported(_tests(_noisy(4900.0, 20, 1)), OWN, 1)
+    cap = Sample(SRC, SRC, "egress_cap_mbps", 5000.0, 1.7e9, "iperf3", 64)
+    own += _reported([cap, cap._replace(value=5010.0), cap._replace(value=4990.0)], OWN, 30)
+    honest = _network(*own)
+    later = 1.7e9 + 30 * 3600.0
+    false = [cap._replace(value=9000.0, measured_at_s=later + n) for n in range(50)]
+    # Links that nobody else has measured, far above what the cap and the class were found to be,
+    # with VM types that nobody else names.
+    false += [
+        sample._replace(dst="azure:eastus", value=9900.0, src_vm="c7gn.16xlarge")
+        for sample in _tests([1.0] * 200, begin_s=30 * 3600.0)
+    ]
+    attacked = _network(*own, *_reported(false, "token mallory", 100))
+    assert attacked.sites[SRC].vm_type == honest.sites[SRC].vm_type
+    assert attacked.sites[SRC].egress_gbps.expected == honest.sites[SRC].egress_gbps.expected
+    assert attacked.sites[SRC].egress_gbps.high == honest.sites[SRC].egress_gbps.high
+    for dst in (DST, "azure:francecentral"):
+        was, now = honest.link(SRC, dst), attacked.link(SRC, dst)
+        assert now.aggregate_gbps.expected == was.aggregate_gbps.expected
+    figures = attacked.sites[SRC].egress_gbps.origin.figures
+    assert figures is not None
+    assert (figures.disputed, figures.disputed_by) == (50, ("token mallory",))

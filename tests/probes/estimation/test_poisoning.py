@@ -1,0 +1,36 @@
+"""The short form of ``python -m benchmarks.poisoning``: one seed, a few pairs, two attacks."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.poisoning import (
+    MOST_MOVED,
+    attacked,
+    flagged,
+    followed_after,
+    one_level_ahead,
+    spread,
+)
+from probes.samples import OWN
+from relayd.catalogue.loading import load_catalogue
+
+CATALOGUE = load_catalogue()
+
+
+def test_a_tenth_of_all_samples_changes_no_verdict() -> None:
+    for outcome in attacked(3, CATALOGUE, 6, (spread, one_level_ahead)).values():
+        assert outcome.verdicts == 0
+        assert outcome.moved < MOST_MOVED
+
+
+def test_two_tokens_together_are_flagged_in_one_snapshot() -> None:
+    claimed, named = flagged(3, CATALOGUE)
+    assert named == claimed == 20
+
+
+@pytest.mark.parametrize(
+    "sources", [[OWN], ["token a", "token b"]], ids=["own prober", "two tokens"]
+)
+def test_a_new_level_is_followed_as_fast_as_one_source_shows_it(sources: list[str]) -> None:
+    assert followed_after(3, CATALOGUE, sources) <= 6

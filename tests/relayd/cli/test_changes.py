@@ -1,0 +1,45 @@
+"""``relayd store changes``: what commands change leaves who did it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from relayd.__main__ import main
+from tests.relayd.catalogue.documents import azure_page, azure_vm, written
+
+
+def test_who_changed_what_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RELAYD_CATALOGUE_DIR", str(tmp_path / "overlays"))
+    monkeypatch.setenv("RELAYD_CACHE_DIR", str(tmp_path / "cache"))
+    db, copy = tmp_path / "relayd.db", tmp_path / "copy.db"
+    page = written(tmp_path / "page.json", azure_page([azure_vm("D32_v5", "eastus", 9.0)]))
+
+    def done(*words: str) -> str:
+        assert main([*words, "--db", str(db)]) == 0
+        return capsys.readouterr().out
+
+    done("token", "create", "robot", "--scope", "plan")
+    done("token", "revoke", "1")
+    done("catalogue", "import", str(page))
+    done("catalogue", "undo")
+    done("store", "backup", str(copy))
+    db.unlink()
+    done("store", "restore", str(copy))
+    found = json.loads(done("store", "changes", "--json"))["changes"]
+    assert [change["action"] for change in found] == [
+        "store restore",
+        "catalogue undo",
+        "catalogue import",
+        "token revoke",
+        "token create",
+    ]
+    assert all("@" in change["who"] and change["address"] == "" for change in found)
+    assert [found[4]["subject"], found[3]["subject"]] == ["1 robot (plan)", "1 robot"]
+    assert found[1]["subject"] == found[2]["subject"] != ""
+    assert "1 robot (plan)" in done("store", "changes")
+    assert done("store", "changes", "--last", "1").count("@") == 1

@@ -1,0 +1,246 @@
+"""What people expect of a program in a terminal, on a real one (a pseudo-terminal)."""
+
+from __future__ import annotations
+
+import csv
+import fcntl
+import io
+import json
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from planner.model.errors import InputError
+from relayd.cli.parser import build_parser, parse
+from tests.relayd.conftest import Outcome
+
+Relayd = Callable[..., Outcome]
+
+ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def in_terminal(*words: str, columns: int, lines: int = 400, **environment: str) -> str:
+    """Run a command on a terminal of this size; returns what appears."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+    usual = {**os.environ, "TERM": "xterm-256color", "PAGER": "", **environment}
+    usual.pop("COLUMNS", None)
+    usual.pop("LINES", None)
+    command = [sys.executable, "-m", "relayd", *words]
+    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=usual) as run:
+        os.close(theirs)
+        found = b""
+        try:
+            while part := os.read(ours, 65536):
+                found += part
+        except OSError:  # the other end is closed: how Linux says the end of a terminal
+            pass
+        assert run.wait(60) in (0, 2)
+    os.close(ours)
+    return found.decode().replace("\r\n", "\n")
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_nothing_is_wider_than_the_terminal(columns: int) -> None:
+    for words in (("plan", "us-east", "sa"), ("vm-types", "c7gn"), ("regions", "sa")):
+        shown = in_terminal(*words, columns=columns)
+        plain = [ESCAPE.sub("", line) for line in shown.split("\n")]
+        # A word that is wider than the line, such as a URL or a list of names, can't be broken.
+        wide = [line for line in plain if len(line) > columns and " " in line[:columns].strip()]
+        assert [line for line in wide if len(line.split()[-1]) < columns / 2] == []
+
+
+def test_colour_is_shown_where_it_is_wanted() -> None:
+    assert "\x1b[1mSend it direct" in in_terminal("plan", "us-east", "sa", columns=100)
+    assert "\x1b" not in in_terminal("plan", "us-east", "sa", columns=100, NO_COLOR="1")
+    assert "\x1b" not in in_terminal("plan", "us-east", "sa", columns=100, TERM="dumb")
+    drawn = in_terminal("matrix", "--metric", "rtt", columns=200)
+    assert drawn.count("\x1b[48;5;") > 1000
+    shaded = in_terminal("matrix", "--metric", "rtt", columns=200, NO_COLOR="1")
+    assert "\x1b" not in shaded
+    assert "##" in shaded
+    assert "widen it" in in_terminal("matrix", "--metric", "rtt", columns=60)
+
+
+def test_long_output_goes_through_a_pager(tmp_path: Path) -> None:
+    kept = tmp_path / "paged"
+    pager = f"tee {kept}"
+    assert "aws:us-east-1" in in_terminal("links", columns=200, lines=30, PAGER=pager)
+    assert kept.read_text().count("\n") > 100
+    kept.unlink()
+    in_terminal("regions", "sa", columns=200, lines=60, PAGER=pager)
+    assert not kept.exists()
+
+
+def test_a_reader_that_leaves_early_is_no_error() -> None:
+    command = f"{sys.executable} -m relayd links --format csv | head -n 2"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+    assert (done.stdout.count("\n"), done.stderr) == (2, "")
+
+
+def test_without_words_it_shows_a_first_question(relayd: Relayd) -> None:
+    bare = relayd()
+    assert (bare.code, bare.err) == (0, "")
+    assert "relayd plan us-east sa" in bare.out
+    assert "COMMAND" in bare.out
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["plon"], "plon: is no command of `relayd`. Did you mean plan?"),
+        (["lab", "stats"], "Did you mean status?"),
+        (["plan", "a", "b", "--volum", "5"], "--volum: is no option of `relayd plan`. Did you"),
+        (["--versoin"], "Did you mean --version?"),
+        (["store"], "relayd store: needs a command"),
+        (["matrix", "--metric", "luck"], "--metric: invalid choice: 'luck'"),
+        (["token", "revoke", "1", "2"], "2: is one word too many for `relayd token revoke`"),
+        (["links", "--src"], "--src: expected one argument"),
+    ],
+)
+def test_near_misses_are_named(relayd: Relayd, words: list[str], says: str) -> None:
+    outcome = relayd(*words)
+    assert outcome.code == 2
+    assert says in outcome.err
+    assert outcome.err.count("\n") == 1
+
+
+def test_errors_are_json_where_answers_are(relayd: Relayd) -> None:
+    for words in (["plan", "us-eest", "sa", "--json"], ["plan", "us-eest", "sa", "-j"]):
+        outcome = relayd(*words)
+        assert (outcome.code, outcome.out) == (2, "")
+        error = json.loads(outcome.err)["error"]
+        assert (error["field"], error["value"], error["exit_code"]) == ("--src", "us-eest", 2)
+        assert "us-east" in error["near"]
+    assert "--volume" in json.loads(relayd("plan", "-j", "--volum", "5").err)["error"]["remedy"]
+
+
+def test_options_stand_after_any_word(relayd: Relayd) -> None:
+    usual = relayd("plan", "us-east", "sa", "--volume", "5GB", "--connections", "16", "--json")
+    for words in (
+        ["--volume", "5GB", "us-east", "-n", "16", "sa", "-j"],
+        ["us-east", "--volume=5GB", "-n16", "-j", "sa"],
+        ["-s", "us-east", "-d", "sa", "-n", "16", "-j", "--volume", "5GB"],
+    ):
+        assert relayd("plan", *words).out == usual.out
+    assert relayd("plan", "us-east", "--volume", "-5GB", "sa").err.startswith("relayd: --volume")
+    for words in (
+        ["set", "link", "a", "b", "state=down", "--name", "x"],
+        ["set", "--name", "x", "link", "a", "b", "state=down"],
+        ["set", "link", "a", "--name", "x", "b", "--one-way", "state=down"],
+    ):
+        options = parse(["lab", *words])
+        assert (options.name, options.src, options.dst) == ("x", "a", "b")
+        assert options.settings == ["state=down"]
+    with pytest.raises(InputError, match="shell"):
+        parse(["completion"])
+
+
+def test_listings_have_the_same_rows_in_every_format(relayd: Relayd, tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    listed = json.loads(relayd("links", "--src", "us-east", "--format", "json").out)["links"]
+    rows = list(
+        csv.DictReader(io.StringIO(relayd("links", "-s", "us-east", "--format", "csv").out))
+    )
+    assert relayd("links", "-s", "us-east", "-o", str(tmp_path / "links.parquet")).code == 0
+    columns = parquet.read_table(tmp_path / "links.parquet").to_pylist()
+    assert len(listed) == len(rows) == len(columns) > 5
+    for link, row, column in zip(listed, rows, columns, strict=True):
+        assert (link["src"], link["dst"]) == (row["src"], row["dst"])
+        assert link["rtt_ms"]["expected"] == float(row["rtt_ms"]) == column["rtt_ms"]
+        assert link["aggregate_gbps"]["high"] == float(row["aggregate_gbps_high"])
+    matrix = list(csv.DictReader(io.StringIO(relayd("matrix", "--format", "csv").out)))
+    assert {"src", "dst", "aggregate"} == set(matrix[0])
+    assert "needs --output" in relayd("links", "--format", "parquet").err
+    refused = relayd("regions", "-o", str(tmp_path / "no" / "such.csv"))
+    assert (refused.code, "--output: can't be written" in refused.err) == (2, True)
+
+
+def completed(line: str, tmp_path: Path) -> list[str]:
+    """What a shell is told for a line, by the protocol of argcomplete."""
+    environment = {
+        **os.environ,
+        "_ARGCOMPLETE": "1",
+        "_ARGCOMPLETE_STDOUT_FILENAME": str(tmp_path / "found"),
+        "_ARGCOMPLETE_SUPPRESS_SPACE": "1",
+        "COMP_LINE": line,
+        "COMP_POINT": str(len(line)),
+        "COMP_TYPE": "9",
+        "_ARGCOMPLETE_IFS": "\n",
+    }
+    subprocess.run(
+        [sys.executable, "-m", "relayd"], env=environment, check=True, capture_output=True
+    )
+    return (tmp_path / "found").read_text().split()
+
+
+def test_shells_complete_commands_options_regions_and_types(tmp_path: Path) -> None:
+    assert "shuffle" in completed("relayd sh", tmp_path)
+    assert "--volume" in completed("relayd plan --vol", tmp_path)
+    assert "us-east-1" in completed("relayd plan us-eas", tmp_path)
+    assert "eu-west-1" in completed("relayd links --src eu-w", tmp_path)
+    assert "aws=c7gn.large" in completed("relayd plan --vm-type aws=c7gn.l", tmp_path)
+
+
+def test_completion_scripts_are_right_by_their_shells(relayd: Relayd) -> None:
+    for shell in ("bash", "zsh", "fish", "tcsh"):
+        assert "relayd" in relayd("completion", shell).out
+    script = relayd("completion", "bash").out
+    assert subprocess.run(["bash", "-n"], input=script, text=True, check=False).returncode == 0
+
+
+def test_terms_and_options_are_explained(relayd: Relayd) -> None:
+    assert "window divided by" in relayd("explain", "per-flow").out
+    assert relayd("explain", "aggregate_mbps").out == relayd("explain", "aggregate").out
+    margin = relayd("explain", "--json", "margin").out
+    assert "`relayd plan`" in json.loads(margin)["commands"]
+    assert relayd("explain").out.count("\n") > 20
+    assert "Did you mean snapshot?" in relayd("explain", "snapshto").err
+    folder = Path(__file__).parents[3] / "docs"
+    for term in json.loads(relayd("explain", "--json").out)["terms"]:
+        page, _, anchor = term["page"].partition("#")
+        headings = re.findall(r"^#+ (.*)", (folder / page).read_text(), re.MULTILINE)
+        anchors = {re.sub(r"[^\w -]", "", name).lower().replace(" ", "-") for name in headings}
+        assert not anchor or anchor in anchors, term["page"]
+
+
+def test_the_doctor_says_what_is_wrong(relayd: Relayd, tmp_path: Path) -> None:
+    well = relayd("doctor", "--json")
+    assert well.code == 0, well.out
+    states = {check["name"]: check["state"] for check in json.loads(well.out)["checks"]}
+    assert states["relayd"] == states["disk"] == "ok"
+    assert states["knowledge"] == "note"
+    broken = tmp_path / "broken.db"
+    broken.write_text("not a database")
+    ill = relayd("doctor", "--db", str(broken))
+    assert ill.code == 4
+    assert "problem  store:" in ill.out
+
+
+def test_every_option_has_one_meaning_for_its_short_flag() -> None:
+    parsers, meanings = [build_parser()], defaultdict[str, set[str]](set)
+    while parsers:
+        parser = parsers.pop()
+        for action in parser._actions:
+            if isinstance(action.choices, dict):
+                parsers += action.choices.values()
+            for flag in action.option_strings:
+                if re.fullmatch("-.", flag):
+                    meanings[flag].add(action.option_strings[-1])
+    assert meanings == {
+        "-h": {"--help"},
+        "-j": {"--json"},
+        "-s": {"--src"},
+        "-d": {"--dst"},
+        "-n": {"--connections"},
+        "-o": {"--output"},
+    }

@@ -1,0 +1,90 @@
+"""Answers say which samples of the store are not in them, and why."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from planner.model.document import document_of, network_of
+from planner.model.network import NewerSamples
+from probes.samples import Sample
+from relayd.catalogue.loading import load_catalogue
+from relayd.snapshots.building import make_snapshot
+from relayd.sources.memory import MemorySource
+from relayd.sources.stored import StoreSource
+from relayd.sources.wan import Wan
+from relayd.store import Store, open_store, parse_location
+from relayd.store.metadata import Metadata
+from relayd.store.samples.ingest import append
+from relayd.store.samples.waiting import BEGUN, BETWEEN_S, PATIENCE_S, newer_samples
+
+SRC, DST = "aws:us-east-1", "aws:sa-east-1"
+# Of few regions: a snapshot of all takes a hundred times as long.
+WHOLE = load_catalogue()
+CATALOGUE = replace(WHOLE, regions={name: WHOLE.regions[name] for name in (SRC, DST)})
+
+
+def _tested(store: Store, mbps: float) -> None:
+    append(store, [Sample(SRC, DST, "aggregate_mbps", mbps, time.time(), "iperf3", 64, 10.0, True)])
+
+
+def _newer(store: Store, after_s: float) -> NewerSamples | None:
+    latest = store.snapshots.latest()
+    through, made_at_s = (latest.samples_through, latest.created_at_s) if latest else (0, 0.0)
+    return newer_samples(store.database, through, made_at_s, time.time() + after_s)
+
+
+def test_samples_without_a_snapshot_are_counted_after_a_while(tmp_path: Path) -> None:
+    with open_store(f"{tmp_path}/s.db", mode="create") as store:
+        assert _newer(store, 2 * PATIENCE_S) is None
+        _tested(store, 4000.0)
+        assert _newer(store, 0.0) is None
+        found = _newer(store, 2 * PATIENCE_S)
+        assert found
+        assert (found.samples, found.reason) == (1, "none")
+
+        make_snapshot(store, CATALOGUE)
+        assert _newer(store, 2 * PATIENCE_S) is None
+        _tested(store, 4100.0)
+        _tested(store, 4200.0)
+        assert _newer(store, 2 * PATIENCE_S) is None
+        found = _newer(store, 2 * BETWEEN_S)
+        assert found
+        assert (found.samples, found.reason) == (2, "none")
+        # As a program leaves it that is killed while it makes one.
+        Metadata(store.database).set(BEGUN, time.time())
+        found = _newer(store, 2 * PATIENCE_S)
+        assert found
+        assert found.reason == "begun"
+
+
+def test_a_failure_is_said_at_once_in_the_same_words_everywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where = f"{tmp_path}/s.db"
+    with open_store(where, mode="create") as store:
+        _tested(store, 4000.0)
+        make_snapshot(store, CATALOGUE)
+        _tested(store, 4100.0)
+        with monkeypatch.context() as broken:
+            broken.setattr("relayd.snapshots.building._source", lambda _: 1 / 0)
+            with pytest.raises(ZeroDivisionError):
+                make_snapshot(store, CATALOGUE)
+    source = StoreSource(WHOLE, parse_location(where))
+    wan = Wan(source)
+    said = wan.plan(SRC, DST, volume_gb=100)
+    (warning,) = [text for text in said.warnings if "not in this answer" in text]
+    assert warning.startswith("1 sample is not in this answer, stored since 20")
+    assert "failed at 20" in warning
+    assert "`relayd store rebuild`" in warning
+    copy = network_of(document_of(source.network()))  # as a service sends it
+    copied = Wan(MemorySource(WHOLE, copy)).plan(SRC, DST, volume_gb=100)
+    assert copied.warnings == said.warnings
+
+    with open_store(where, mode="write") as store:
+        make_snapshot(store, CATALOGUE)
+    wan.refresh()
+    assert not [text for text in wan.plan(SRC, DST).warnings if "not in this answer" in text]

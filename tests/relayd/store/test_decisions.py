@@ -1,0 +1,158 @@
+"""Retracting, restoring and confirming samples: nothing is removed, and estimates come back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from planner.model.document import document_of
+from planner.model.errors import InputError
+from planner.model.network import Network
+from probes.samples import Sample
+from relayd.catalogue.loading import load_catalogue
+from relayd.snapshots.building import estimated, make_snapshot
+from relayd.store import Store, open_store
+from relayd.store.samples.columns import read_columns
+from relayd.store.samples.decisions import Selection, decide, decisions, selected
+from relayd.store.samples.ingest import Batch, append, ingest
+from relayd.store.samples.pages import sample_page
+from relayd.store.samples.retention import compact
+from tests.relayd.store.engines import Spot
+
+CATALOGUE = load_catalogue()
+SRC, DST, OTHER = "aws:us-east-1", "aws:sa-east-1", "aws:us-west-2"
+NOW_S, DAY_S = 1.79e9, 86400.0
+MALLORY = Batch("service", "live", reporter="mallory", address="192.0.2.7")
+
+
+@pytest.fixture
+def store(spot: Spot) -> Iterator[Store]:
+    with open_store(spot.where, mode="create") as opened:
+        yield opened
+
+
+def _tests(mbps: float, count: int, dst: str = DST, every_s: float = DAY_S) -> list[Sample]:
+    return [
+        Sample(
+            SRC, dst, "aggregate_mbps", mbps + n, NOW_S - n * every_s, "iperf3 3.12", 64, 10.0, True
+        )
+        for n in range(count)
+    ]
+
+
+def _snapshot(store: Store) -> str:
+    """Return a new snapshot as it is saved, without its name and the time it was made."""
+    made = make_snapshot(store, CATALOGUE)
+    assert made is not None
+    links = store.snapshots.links(made.id)
+    sites = store.snapshots.sites(made.id)
+    return repr((made.as_of, list(links), list(sites)))
+
+
+def _network(store: Store) -> Network:
+    return estimated(store, CATALOGUE, through=store.samples.last_id()).network
+
+
+def test_retracting_restores_estimates_to_the_byte(store: Store) -> None:
+    append(store, _tests(4900.0, 14), "campaign 1")
+    honest = _snapshot(store)
+    # On a link that nobody else has measured, where its samples do count.
+    false = [*_tests(50.0, 20), *_tests(900.0, 20, OTHER)]
+    ingest(store, MALLORY, false)
+    attacked = _snapshot(store)
+    assert attacked != honest
+    mallory = Selection(token="mallory")
+    assert len(selected(store.database, "retract", mallory)) == 40
+    through = store.samples.last_id()
+    ids = frozenset(selected(store.database, "retract", mallory))
+    foreseen = estimated(store, CATALOGUE, through=through, change=("retract", ids)).network
+
+    assert decide(store.database, "retract", mallory, who="ana", reason="it lies") == 40
+    assert _snapshot(store) == honest
+    assert document_of(_network(store)) == document_of(foreseen)
+    # Gone wherever samples are read.
+    assert len(read_columns(store.database, "aggregate_mbps")) == 14
+    assert not sample_page(store.database, SRC, OTHER, None, after_id=0, limit=9)
+    assert len(list(store.samples.samples_for_estimates())) == 14
+    assert decide(store.database, "retract", mallory, who="ana", reason="again") == 0
+
+    ids = frozenset(selected(store.database, "restore", mallory))
+    again = estimated(store, CATALOGUE, through=through, change=("restore", ids)).network
+    assert decide(store.database, "restore", mallory, who="bo", reason="it did not") == 40
+    assert _snapshot(store) == attacked
+    assert document_of(_network(store)) == document_of(again)
+    told = [(row.decision, row.who, row.reason, row.samples) for row in decisions(store.database)]
+    assert told == [("restore", "bo", "it did not", 40), ("retract", "ana", "it lies", 40)]
+
+
+def test_each_part_of_a_selection_narrows_it(store: Store) -> None:
+    append(store, _tests(4900.0, 3), "campaign 1")
+    ingest(store, MALLORY, [*_tests(50.0, 4), *_tests(60.0, 5, OTHER)])
+
+    def count(**stated: object) -> int:
+        return len(selected(store.database, "retract", Selection(**stated)))  # type: ignore[arg-type]
+
+    assert count(token="mallory") == 9
+    assert count(address="192.0.2.7", dst=OTHER) == 5
+    assert count(tool="iperf3") == count(tool="iperf3 3.12") == count(src=SRC) == 12
+    assert count(tool="iperf") == count(src=DST) == count(metric="rtt_ms") == 0
+    # Literally: neither a pattern nor another case is meant.
+    assert count(tool="iperf%") == count(tool="iperf_ 3.12") == count(tool="IPERF3") == 0
+    assert count(batch=1) == 3
+    assert count(since_s=NOW_S - DAY_S) == 6
+    assert count(since_s=NOW_S - DAY_S, until_s=NOW_S - 1) == 3
+    with pytest.raises(InputError, match="names no samples"):
+        count()
+
+
+def test_confirmed_samples_are_the_own_probers(store: Store) -> None:
+    append(store, _tests(4900.0, 3), "campaign 1")
+    ingest(store, MALLORY, _tests(2000.0, 9))
+    held = _network(store).link(SRC, DST).aggregate_gbps
+    assert held.expected == pytest.approx(4.9, rel=0.05)
+    assert held.origin.figures is not None
+    assert held.origin.figures.disputed == 9
+    decide(store.database, "confirm", Selection(batch=2), who="ana", reason="seen myself")
+    found = _network(store).link(SRC, DST).aggregate_gbps
+    assert found.expected < 3.0
+    assert found.origin.samples == 12
+
+
+def test_decisions_stay_and_retracted_samples_outlast_retention(store: Store, spot: Spot) -> None:
+    rows = _tests(4900.0, 300, every_s=3600.0)
+    ingest(store, MALLORY, rows)
+    decide(store.database, "retract", Selection(until_s=NOW_S - 250 * 3600.0), who="a", reason="")
+    before = _snapshot(store)
+    assert compact(store, DAY_S, now_s=NOW_S + 400 * DAY_S).samples == 0
+    decide(store.database, "restore", Selection(batch=1), who="a", reason="")
+    assert len(list(store.samples.samples_for_estimates())) == 300
+    decide(store.database, "retract", Selection(until_s=NOW_S - 280 * 3600.0), who="a", reason="")
+    # Of 280 samples, estimates may need 256 and the first to arrive.
+    assert compact(store, DAY_S, now_s=NOW_S + 400 * DAY_S).samples in (23, 24)
+    assert before
+    for statement in (
+        "DELETE FROM sample_decisions",
+        "UPDATE sample_decisions SET who = 'nobody'",
+        "DELETE FROM retracted_samples",
+        "UPDATE retracted_samples SET restored_by = NULL",
+    ):
+        with pytest.raises(spot.integrity_error, match="append-only"):
+            spot.outsider(statement)
+
+
+def test_impossible_samples_of_old_stores_do_not_count(store: Store) -> None:
+    good = _tests(4900.0, 14)
+    append(store, good, "campaign 1")
+    honest = _network(store)
+    cap = good[0]._replace(metric="egress_cap_mbps", dst=SRC, value=100_000.0)
+    fast = good[0]._replace(metric="rtt_ms", value=0.001, tool="ping")
+    late = good[0]._replace(measured_at_s=9e9)
+    append(store, [cap, fast, late], "before there was a gate")
+    estimation = estimated(store, CATALOGUE, through=store.samples.last_id())
+    assert estimation.impossible == 3
+    assert document_of(estimation.network) == document_of(honest)
+    # Whoever imports with --trust knows better.
+    ingest(store, Batch("a.csv", "csv", "0" * 64, {"trust": True}), [cap._replace(value=9e4)])
+    trusted = _network(store).sites[SRC].egress_gbps
+    assert trusted.expected == pytest.approx(90.0)

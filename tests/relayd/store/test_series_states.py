@@ -1,0 +1,150 @@
+"""Snapshots of what is new: the same as those of all samples, to the last digit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import count
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from probes.estimation.current_samples import MOST_JUDGED, LinkShift
+from probes.samples import Metric, Sample
+from relayd.catalogue.loading import load_catalogue
+from relayd.snapshots.building import make_snapshot
+from relayd.snapshots.gathering import gathered
+from relayd.store import Store, open_store
+from relayd.store.samples.decisions import Selection, decide
+from relayd.store.samples.ingest import Batch, append, ingest
+from relayd.store.samples.retention import compact
+from relayd.store.samples.series_states import SeriesStates
+from tests.properties import examples
+from tests.relayd.store.engines import Spot
+
+REGIONS = ("aws:us-east-1", "aws:sa-east-1", "gcp:us-east1", "gcp:europe-west1")
+_WHOLE = load_catalogue()
+# Of few regions: a snapshot of all takes a hundred times as long.
+CATALOGUE = replace(_WHOLE, regions={name: _WHOLE.regions[name] for name in REGIONS})
+NOW_S, EVERY_S = 1.79e9, 600.0
+DAY_S = 86400.0
+
+
+@pytest.fixture
+def store(spot: Spot) -> Iterator[Store]:
+    with open_store(spot.where, mode="create") as opened:
+        yield opened
+
+
+def _tests(
+    values: list[float],
+    *,
+    first: int = 0,
+    src: str = REGIONS[0],
+    dst: str = REGIONS[1],
+    metric: Metric = "aggregate_mbps",
+    **more: Any,
+) -> list[Sample]:
+    times = (NOW_S + (first + n) * EVERY_S for n in count())
+    return [
+        Sample(src, dst, metric, value, at_s, "iperf3", 64, 10.0, True)._replace(**more)
+        for at_s, value in zip(times, values, strict=False)
+    ]
+
+
+def _was_resumed(store: Store) -> bool:
+    """Whether the next snapshot can be made of states."""
+    return gathered(store, CATALOGUE, through=store.samples.last_id()).instead_of is not None
+
+
+def _made(store: Store, *, anew: bool = False) -> str:
+    """Make a snapshot; return what it says of links, sites and changes of level."""
+    shifts: list[LinkShift] = []
+    made = make_snapshot(store, CATALOGUE, on_shift=shifts.append, anew=anew)
+    assert made
+    links, others = store.snapshots.links(made.id), store.snapshots.others(made.id)
+    return repr((list(links), list(others), store.snapshots.sites(made.id), shifts))
+
+
+def _made_of_all(store: Store) -> str:
+    """Make the same of all samples."""
+    return _made(store, anew=True)
+
+
+_batches = st.lists(
+    st.tuples(
+        st.lists(st.sampled_from([4000.0, 4010.0, 4100.0, 900.0, 9e6]), min_size=1, max_size=6),
+        st.integers(1, 20),  # how often these values come, one after the other
+        st.sampled_from([(0, 1), (1, 0), (0, 2), (2, 3)]),
+        st.sampled_from(["aggregate_mbps", "per_flow_mbps", "rtt_ms", "egress_cap_mbps"]),
+        st.sampled_from(["", "ana", "bob"]),  # the own prober's, or a token's
+        st.sampled_from([None, "public", "private"]),
+        st.sampled_from(["", "m5.8xlarge", "n2-standard-32"]),
+        st.booleans(),  # later than all others, or among them
+    ),
+    min_size=2,
+    max_size=5,
+)
+
+
+@settings(max_examples=examples(10))
+@given(_batches)
+def test_a_snapshot_of_what_is_new_is_that_of_all_samples(batches: list[Any]) -> None:
+    with TemporaryDirectory() as folder, open_store(f"{folder}/s.db", mode="create") as store:
+        later = 0
+        for values, times, (src, dst), metric, reporter, address, vm, is_late in batches:
+            samples = _tests(
+                values * times,
+                first=later if is_late else 3,
+                src=REGIONS[src],
+                dst=REGIONS[dst],
+                metric=metric,
+                address=address,
+                src_vm=vm,
+            )
+            later += len(samples)
+            ingest(store, Batch("service", "live", reporter=reporter), samples)
+            resumed = _made(store)
+        assert _was_resumed(store)
+        assert resumed == _made_of_all(store)
+
+
+def test_states_are_made_again_where_they_no_longer_hold(store: Store) -> None:
+    """Samples that are retracted or summarised, and states that were altered."""
+    many = MOST_JUDGED + 40
+    append(store, _tests([4000.0 + n for n in range(many)], src_vm="m5.8xlarge"))
+    append(store, _tests([900.0 + n for n in range(20)], dst=REGIONS[2], address="private"))
+    _made(store)
+    append(store, _tests([4500.0], first=many))
+    assert _made(store) == _made_of_all(store)
+    assert _was_resumed(store)
+
+    decide(store.database, "retract", Selection(dst=REGIONS[2]), who="ana", reason="a test")
+    assert not _was_resumed(store)
+    assert _made(store) == _made_of_all(store)
+    assert _was_resumed(store)
+
+    append(store, _tests([4500.0], first=many + 1))
+    assert compact(store, DAY_S, now_s=NOW_S + 100 * DAY_S).samples
+    assert not _was_resumed(store)
+    assert _made(store) == _made_of_all(store)
+
+    store.database.change("UPDATE series_states SET since_s = since_s + 1 WHERE state <> ''")
+    assert not _was_resumed(store)
+    append(store, _tests([4500.0], first=many + 2))
+    assert _made(store) == _made_of_all(store)
+    assert _was_resumed(store)
+
+
+def test_of_two_who_save_states_at_once_the_first_wins(store: Store) -> None:
+    append(store, _tests([4000.0 + n for n in range(40)]))
+    _made(store)
+    append(store, _tests([4500.0], first=40))
+    late = gathered(store, CATALOGUE, through=store.samples.last_id())
+    append(store, _tests([4600.0], first=41))
+    now = _made(store)
+    SeriesStates(store.database).save(late.states, late.head, late.instead_of)
+    assert _made(store) == now == _made_of_all(store)

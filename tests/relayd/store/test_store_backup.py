@@ -1,0 +1,137 @@
+"""Backups while a store is in use, and stores made of them: the same to the last row and answer."""
+
+from __future__ import annotations
+
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import relayd as library
+from planner.model.errors import InputError
+from probes.samples import Sample
+from relayd.catalogue.loading import load_catalogue
+from relayd.snapshots.building import make_snapshot
+from relayd.store import open_store, parse_location
+from relayd.store.samples.ingest import Batch, ingest
+from relayd.store.upkeep.backup import backup, restore
+from relayd.store.upkeep.verifying import verify
+from tests.relayd.conftest import Outcome
+from tests.relayd.store.engines import PostgresqlSpot, Spot
+from tests.relayd.store.test_store_durability import _APPEND, _ROOT, _read_until
+
+_ENDS = ("aws:us-east-1", "aws:sa-east-1")
+_ROWS = [
+    Sample(*_ENDS, "aggregate_mbps", 4000.0 + n, 1.7e9 + n, "iperf3", 64, 10.0) for n in range(9)
+]
+
+
+def _fill(spot: Spot) -> None:
+    with open_store(spot.where, mode="create") as store:
+        ingest(store, Batch("a.csv", "csv", "d"), _ROWS)
+        make_snapshot(store, load_catalogue())
+
+
+def _plan_id(spot: Spot) -> str:
+    return library.open(spot.where).plan(*_ENDS, volume_gb=500).plan_id
+
+
+def test_a_store_backed_up_under_load_and_destroyed_is_the_same_when_restored(
+    spot: Spot, tmp_path: Path, relayd: Callable[..., Outcome]
+) -> None:
+    _fill(spot)
+    plan_id = _plan_id(spot)
+    copy = tmp_path / "copy"
+    command = [sys.executable, "-c", _APPEND, spot.where, "5"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=_ROOT) as writer:
+        assert writer.stdout is not None
+        _read_until(writer.stdout, "stored")
+        done = relayd("store", "backup", copy, "--db", spot.where)
+        assert (done.code, done.err) == (0, "")
+        _read_until(writer.stdout, "stored")
+        writer.kill()
+    assert stat.S_IMODE(copy.stat().st_mode) == 0o600
+    assert [path.name for path in tmp_path.iterdir() if "part" in path.name] == []
+    with open_store(spot.where, mode="read") as store:
+        later = store.samples.counts().samples
+    _destroy(spot)
+
+    restored = spot.another()
+    done = relayd("store", "restore", copy, "--db", restored.where)
+    assert (done.code, done.err) == (0, "")
+    with open_store(restored.where, mode="read") as store:
+        held = store.samples.counts().samples
+        assert len(_ROWS) + 7 <= held < later
+        assert (held - len(_ROWS)) % 7 == 0
+        assert verify(store.database).damage == []
+        assert sum(verify(store.database).rows.values()) > held
+    assert _plan_id(restored) == plan_id
+    with open_store(restored.where, mode="write") as store:  # ids go on after those restored
+        assert ingest(store, Batch("b", "live"), [_ROWS[0]._replace(value=1.0)]).accepted == 1
+    restored.check()
+
+
+def _destroy(spot: Spot) -> None:
+    if isinstance(spot, PostgresqlSpot):
+        spot.server.sql(f"DROP DATABASE {spot.database} WITH (FORCE)")
+    else:
+        for path in Path(spot.where).parent.glob("relayd.db*"):
+            path.unlink()
+
+
+def test_a_backup_and_its_restoration_replace_nothing(spot: Spot, tmp_path: Path) -> None:
+    _fill(spot)
+    copy = tmp_path / "copy"
+    with open_store(spot.where, mode="read") as store:
+        backup(store, copy)
+        before = copy.read_bytes()
+        with pytest.raises(InputError, match="is there already"):
+            backup(store, copy)
+        with pytest.raises(InputError, match="can't be"):
+            backup(store, tmp_path / "no" / "folder")
+    assert copy.read_bytes() == before
+    with pytest.raises(InputError, match="holds batches already"):
+        restore(copy, parse_location(spot.where))
+
+    empty = spot.another()
+    open_store(empty.where, mode="create").close()
+    restore(copy, parse_location(empty.where))
+    assert _plan_id(empty) == _plan_id(spot)
+
+
+def test_a_damaged_backup_is_refused_and_leaves_nothing(spot: Spot, tmp_path: Path) -> None:
+    _fill(spot)
+    copy = tmp_path / "copy"
+    with open_store(spot.where, mode="read") as store:
+        backup(store, copy)
+    whole = copy.read_bytes()
+    target = spot.another()
+    for damaged in (b"", b"no backup", whole[: len(whole) // 2], whole[:-1000]):
+        copy.write_bytes(damaged)
+        with pytest.raises(InputError):
+            restore(copy, parse_location(target.where))
+        if spot.engine == "sqlite":
+            assert not Path(target.where).exists()
+        else:
+            assert [line for line in target.dump() if line.startswith("samples ")] == []
+    copy.write_bytes(whole)
+    restore(copy, parse_location(target.where))
+
+
+def test_programs_that_are_missing_or_too_old_are_named(
+    postgresql_spot: PostgresqlSpot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _fill(postgresql_spot)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with open_store(postgresql_spot.where, mode="read") as store:
+        with pytest.raises(InputError, match="needs the program pg_dump"):
+            backup(store, tmp_path / "copy")
+        old = tmp_path / "pg_dump"
+        old.write_text("#!/bin/sh\necho 'pg_dump (PostgreSQL) 9.6.1'\n")
+        old.chmod(0o700)
+        with pytest.raises(InputError, match="pg_dump here is of 9"):
+            backup(store, tmp_path / "copy")
+    assert [path.name for path in tmp_path.iterdir() if "copy" in path.name] == []

@@ -1,0 +1,52 @@
+"""docs/papers.md: every command that it names exists, and runs on a small store."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from probes.samples import Metric, Sample
+from relayd.__main__ import main
+from relayd.cli.parser import build_parser
+from relayd.report.sections import SECTIONS
+from tests.relayd.test_report import START_S, stored
+
+PAGE = Path(__file__).parents[2] / "docs" / "papers.md"
+ROW = re.compile(
+    r"^\| (?P<paper>20\d\d[^|]*) \|.*\| `(?P<command>relayd [^`]+)` \| `(?P<key>\w+)` \|$"
+)
+ROWS = [found for line in PAGE.read_text().splitlines() if (found := ROW.match(line))]
+MEASURE = ("probe", "fleet", "watch")
+"""Commands that need hosts: tests/lab runs them."""
+HERE, THERE = "aws:us-east-1", "gcp:us-east1"
+
+
+def test_all_papers_and_all_their_sections_are_there() -> None:
+    assert {row["paper"] for row in ROWS} == {"2015 Azure", "2015 EC2", "2016", "2018", "2021"}
+    # The calibration of our own bounds is no method of theirs.
+    assert {row["key"] for row in ROWS} == SECTIONS.keys() - {"calibration"}
+    assert len(ROWS) >= 32
+
+
+def test_every_command_runs_on_a_small_store(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    metrics: dict[Metric, float] = {"aggregate_mbps": 4800.0, "rtt_ms": 20.0, "loss_pct": 0.0}
+    samples = [
+        Sample(src, dst, metric, value, START_S + 60.0 * k, "test")
+        for src, dst in ((HERE, THERE), (THERE, HERE))
+        for metric, value in metrics.items()
+        for k in range(3)
+    ]
+    db = stored(tmp_path / "small.db", samples)
+    parser = build_parser()
+    for command in dict.fromkeys(row["command"] for row in ROWS):
+        words = shlex.split(command)[1:]
+        if words[0] in MEASURE:
+            assert parser.parse_args(words).run, command
+            continue
+        assert main([*words, "--db", str(db)]) == 0, command
+        assert capsys.readouterr().out, command
