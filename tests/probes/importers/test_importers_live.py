@@ -86,10 +86,12 @@ def test_nuttcp(form: tuple[str, ...]) -> None:
     ports = ("-P", control, "-p", data)
     server = (program, "-S", "--nofork", *ports)
     with subprocess.Popen(server, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        output = b""
-        for _ in range(40):
-            output = run(program, "-T1", *ports, *form, "127.0.0.1")
-            if output and b"classic" not in output:
+        client = (program, "-T1", *ports, *form, "127.0.0.1")
+        # Before the server listens, `-v` prints its settings and exits with 1.
+        for _ in range(100):
+            attempt = subprocess.run(client, capture_output=True, timeout=30, check=False)
+            output = attempt.stdout
+            if attempt.returncode == 0 and output and b"classic" not in output:
                 break
             time.sleep(0.1)
         process.terminate()
