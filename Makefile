@@ -23,7 +23,7 @@ $(BIN)/.runtime: pyproject.toml
 
 $(BIN)/.dev: $(BIN)/.runtime
 	$(PIP) --upgrade 'pip>=25.1'
-	$(PIP) --group dev
+	$(PIP) --editable '.[all]' --group dev
 	@touch $@
 
 # The engines that the examples run are large, and only their tests need them.
@@ -42,6 +42,7 @@ demo: setup  ## Set up and recommend a first transfer
 	@$(BIN)/relayd plan --src us-east --dst sa --volume 500GB
 
 demo-lab: setup  ## Emulate twelve datacenters, measure them, plan on that (needs root)
+	$(PIP) --editable '.[fleet]'
 	@sh scripts/install_tools.sh lab
 	@scripts/demo_lab.sh $(BIN)/relayd
 
@@ -104,6 +105,9 @@ fuzz: dev  ## Send what should not be sent for MINUTES over HTTP, in files and t
 release: dev  ## Build a release into dist/ with SBOM and sums, signed by SIGNING_KEY; needs no network
 	$(BIN)/python -m scripts.release
 
+install-check: dev  ## Install the wheel as a newcomer does, and say how large that is
+	$(BIN)/python -m scripts.install_check
+
 audit: dev  ## Look for weaknesses in the code, and for known ones in what it needs (needs a network)
 	$(PIP) --group audit
 	$(BIN)/bandit --quiet --recursive --configfile pyproject.toml relayd planner probes
@@ -132,4 +136,4 @@ clean:  ## Remove what the other targets made
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .PHONY: help setup dev engines demo demo-lab tools quick test test-parallel test-lab lint format bench
-.PHONY: release audit full-disk shuffle-study screenshots reproduce soak poisoning fuzz chaos lab-check clean
+.PHONY: release install-check audit full-disk shuffle-study screenshots reproduce soak poisoning fuzz chaos lab-check clean

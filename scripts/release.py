@@ -29,7 +29,6 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 _ROOT = Path(__file__).parents[1]
-_EXTRAS = ("dask", "pandas", "postgresql", "report")
 _LONGEST_NAME = 60
 _NAMESPACE = "relayd"
 """Of signatures: one of these is valid for no other purpose (ssh-keygen(1), -Y sign)."""
@@ -68,8 +67,9 @@ def sign(sums: Path, key: str) -> Path:
 
 def bill_of_materials(made: datetime) -> str:
     """Return the SBOM: relayd, what it needs, and what of its extras is installed."""
+    extras = {"", *(distribution("relayd").metadata.get_all("Provides-Extra") or ())}
     required = dict(_needed("relayd", {""}))
-    optional = dict(_needed("relayd", {"", *_EXTRAS}))
+    optional = dict(_needed("relayd", extras))
     relayd = _component(optional.pop("relayd"), ComponentType.APPLICATION, None)
     parts = {
         name: _component(
@@ -89,9 +89,10 @@ def bill_of_materials(made: datetime) -> str:
     for name, found in {"relayd": distribution("relayd"), **optional}.items():
         below = {
             canonicalize_name(one.name)
-            for one in _requirements(found, {"", *_EXTRAS} if name == "relayd" else {""})
+            for one in _requirements(found, extras if name == "relayd" else {""})
         }
-        bill.register_dependency(known[name], [known[one] for one in sorted(below & set(known))])
+        below &= set(known) - {name}  # an extra may name others of its own package
+        bill.register_dependency(known[name], [known[one] for one in sorted(below)])
     return str(JsonV1Dot6(bill).output_as_string(indent=2))
 
 

@@ -10,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from relayd.cli.parser import build_parser
 from scripts import release
+from scripts.man_page import PLACE, man_page
 from scripts.release import build, sign
+from tests.test_docs import commands
 
 
 @pytest.mark.thorough
@@ -35,6 +38,7 @@ def test_a_release_is_reproducible_complete_and_signed(tmp_path: Path) -> None:
     for file in ("relayd/_configs/regions.toml", "relayd/store/migrations/back/"):
         assert file in listed.stdout
     assert "tests/" not in listed.stdout
+    assert PLACE in listed.stdout
 
     if shutil.which("ssh-keygen") is None:
         pytest.skip("needs ssh-keygen")
@@ -59,6 +63,18 @@ def test_a_release_is_reproducible_complete_and_signed(tmp_path: Path) -> None:
         assert done.returncode == code
     checked = subprocess.run(["sha256sum", "--check", sums], cwd=sums.parent, capture_output=True)
     assert checked.returncode == 0
+
+
+def test_the_manual_page_has_every_command_and_is_good_roff() -> None:
+    page = man_page()
+    names = [name for name, _ in commands(build_parser(), "relayd")]
+    assert "relayd catalogue undo" in names
+    assert [name for name in names if name.replace("-", r"\-") not in page] == []
+    if shutil.which("groff"):
+        groff = ["groff", "-man", "-Tutf8", "-ww"]
+        done = subprocess.run(groff, input=page, capture_output=True, text=True, check=True)
+        lines = done.stderr.splitlines()
+        assert [line for line in lines if "cannot adjust line" not in line] == []
 
 
 def test_a_release_is_signed_by_gnupg_or_not_made(

@@ -126,6 +126,21 @@ def no_path(src: str, dst: str) -> DataError:
     )
 
 
+def not_installed(package: str, extra: str, purpose: str) -> InputError:
+    """Return the error that a package is needed which only an extra of relayd installs.
+
+    Parameters
+    ----------
+    purpose : str
+        What it is needed for: a clause that follows "is needed to".
+    """
+    return InputError(
+        package,
+        f"is needed to {purpose}, and is not installed",
+        remedy=f"Install it with `pip install 'relayd[{extra}]'`.",
+    )
+
+
 def _shown(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 80 else text[:77] + "..."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from dataclasses import replace
 from math import inf
 from pathlib import Path
@@ -102,3 +103,15 @@ def assignments(values: list[str], field: str, default: str | None) -> dict[str,
             raise InputError(field, f"is given twice for {where}", value=text)
         found[where] = value
     return found
+
+
+def agreed(question: str, options: argparse.Namespace, field: str) -> bool:
+    """Ask on a terminal; elsewhere ``--yes`` has to have been said."""
+    if options.yes:
+        return True
+    if not sys.stdin.isatty():
+        raise InputError(
+            field, "needs a consent, and there is no terminal to ask on", remedy="Add --yes."
+        )
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")

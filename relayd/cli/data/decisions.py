@@ -10,8 +10,7 @@ from planner.model.catalogue import Catalogue
 from planner.model.errors import InputError
 from probes.samples import Metric
 from relayd.cli import text
-from relayd.cli.measuring.fleet import agreed
-from relayd.cli.options import catalogue_of, region_id, store_location
+from relayd.cli.options import agreed, catalogue_of, region_id, store_location
 from relayd.cli.output import print_rows
 from relayd.settings import load_settings
 from relayd.snapshots.building import estimated, make_snapshot

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import csv
+import io
 import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from planner.model.document import document_of
+from planner.model.graphs import imported_networkx
 from relayd.cli.options import wan_of
 from relayd.cli.output import unwritable
 from relayd.cli.text import formula_safe
@@ -28,12 +30,12 @@ def run(options: argparse.Namespace) -> int:
     if not options.output:
         write(network, sys.stdout)
         return 0
+    made = io.StringIO(newline="")
+    write(network, made)
     try:
-        target = Path(options.output).open("w", newline="", encoding="utf-8")  # noqa: SIM115
+        Path(options.output).write_text(made.getvalue(), encoding="utf-8", newline="")
     except OSError as error:
         raise unwritable(Path(options.output), error) from None
-    with target as stream:
-        write(network, stream)
     return 0
 
 
@@ -62,8 +64,7 @@ def write_csv(network: Network, stream: TextIO) -> None:
 
 def write_graphml(network: Network, stream: TextIO) -> None:
     """Write GraphML, for networkx, Gephi and others."""
-    import networkx
-
+    networkx = imported_networkx()
     stream.writelines(line + "\n" for line in networkx.generate_graphml(network.to_networkx()))
 
 
@@ -90,8 +91,7 @@ def write_node_link(network: Network, stream: TextIO) -> None:
     github.com/netcontract/ncflow) and of ``networkx.node_link_graph(content, edges="links")``.
     Such programs know no caps of nodes: a link's capacity is what it has alone.
     """
-    import networkx
-
+    networkx = imported_networkx()
     graph = network.to_networkx()
     for src, dst, link in graph.edges(data=True):
         caps = (graph.nodes[src]["egress_gbps"], graph.nodes[dst]["ingress_gbps"])

@@ -19,7 +19,7 @@ from probes.fleet.trust import offered_keys, store_key
 from probes.tools.host_check import HostFinding, HostReport, check_fleet, unknown_hosts
 from probes.tools.installing import install, install_commands
 from relayd.campaigns.caps import CAP_NAMES, measured_caps
-from relayd.cli.options import catalogue_of, store_location
+from relayd.cli.options import agreed, catalogue_of, store_location
 from relayd.cli.text import left_table
 from relayd.settings import load_settings
 from relayd.store import open_if_there
@@ -50,18 +50,6 @@ def fleet_path(options: argparse.Namespace) -> Path:
             "one, and `relayd lab up` makes one.",
         )
     return path
-
-
-def agreed(question: str, options: argparse.Namespace, field: str) -> bool:
-    """Ask on a terminal; elsewhere ``--yes`` has to have been said."""
-    if options.yes:
-        return True
-    if not sys.stdin.isatty():
-        raise InputError(
-            field, "needs a consent, and there is no terminal to ask on", remedy="Add --yes."
-        )
-    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 async def _check(fleet: Fleet, options: argparse.Namespace) -> list[HostReport]:

@@ -14,10 +14,10 @@ from relayd.campaigns.forecast import forecast_campaign
 from relayd.campaigns.inputs import MeasuredFleet
 from relayd.campaigns.running import CampaignReport, CampaignRunner
 from relayd.campaigns.termination import cancelled_by_sigterm
-from relayd.cli.measuring.fleet import agreed, fleet_path
+from relayd.cli.measuring.fleet import fleet_path
 from relayd.cli.measuring.probe_answer import ProgressDisplay, print_forecast, print_report, say
 from relayd.cli.measuring.probe_options import budget_of, limits_of, may_change, method_of, spec_of
-from relayd.cli.options import catalogue_of, store_location
+from relayd.cli.options import agreed, catalogue_of, store_location
 from relayd.settings import load_settings
 from relayd.store import open_if_there, open_store
 from relayd.store.campaigns.log import Campaigns, StoredCampaign

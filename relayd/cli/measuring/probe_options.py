@@ -14,8 +14,7 @@ from probes.campaign.method import Method
 from probes.campaign.specification import CampaignSpec, parse_pairs
 from probes.campaign.tasks import PHASES
 from probes.fleet.hosts import Fleet
-from relayd.cli.measuring.fleet import agreed
-from relayd.cli.options import whole_number
+from relayd.cli.options import agreed, whole_number
 
 _AS_IPERF3 = re.compile(r"(\d+(?:\.\d+)?)([KMG]?)", re.IGNORECASE)
 _FACTORS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}

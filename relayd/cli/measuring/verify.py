@@ -23,9 +23,9 @@ from probes.verification.runs import available
 from relayd.campaigns.inputs import MeasuredFleet
 from relayd.campaigns.termination import cancelled_by_sigterm
 from relayd.campaigns.verifying import Verification, VerificationJob, Verifier
-from relayd.cli.measuring.fleet import agreed, fleet_path
+from relayd.cli.measuring.fleet import fleet_path
 from relayd.cli.measuring.verify_answer import as_json, forecast_json, forecast_text, human
-from relayd.cli.options import catalogue_of, number, store_location, wan_of, whole_number
+from relayd.cli.options import agreed, catalogue_of, number, store_location, wan_of, whole_number
 from relayd.cli.questions.asking import request_from
 from relayd.files.plans import document_of
 from relayd.settings import load_settings

@@ -1,0 +1,86 @@
+"""The base install: what works without OR-Tools, asyncssh and networkx, and what is said else."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+RUN = """
+import contextlib, io, json, sys
+sys.modules.update(dict.fromkeys(("ortools", "asyncssh", "networkx", "pandas", "cryptography")))
+from relayd.__main__ import main
+found = []
+for words in json.load(sys.stdin):
+    with contextlib.redirect_stdout(io.StringIO()) as out, \\
+         contextlib.redirect_stderr(io.StringIO()) as err:
+        code = main(words)
+    found.append([code, out.getvalue(), err.getvalue()])
+print(json.dumps(found))
+"""
+FLEET = Path(__file__).parents[3] / "configs" / "fleet.example.toml"
+
+
+def without_extras(folder: Path, *commands: str) -> list[tuple[int, str, str]]:
+    """Run commands in an interpreter that has none of the packages of extras."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("RELAYD_")}
+    done = subprocess.run(
+        [sys.executable, "-c", RUN],
+        input=json.dumps([command.split() for command in commands]),
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**environment, "XDG_DATA_HOME": str(folder), "XDG_CONFIG_HOME": str(folder)},
+    )
+    return [(code, out, err) for code, out, err in json.loads(done.stdout)]
+
+
+def test_what_most_people_ask_needs_no_extra(tmp_path: Path) -> None:
+    (tmp_path / "demands.csv").write_text(
+        "src,dst,volume_gb\naws:us-east-1,aws:us-west-2,100\naws:us-east-1,aws:eu-west-1,50\n"
+    )
+    (tmp_path / "measured.csv").write_text(
+        "src,dst,time,aggregate_gbps\naws:us-east-1,aws:eu-west-1,2026-11-01T00:00:00Z,4.2\n"
+    )
+    found = without_extras(
+        tmp_path,
+        "plan us-east sa --volume 500GB --json",
+        "shuffle demands.csv --json",
+        "import csv measured.csv --db links.db",
+        "links --db links.db",
+        "matrix --summary",
+        "samples list --db links.db",
+        "doctor",
+        "serve --check",
+    )
+    assert [(code, err) for code, _, err in found if code] == []
+    assert json.loads(found[0][1])["verdict"] == "direct"
+    assert json.loads(found[1][1])["verdict"] == "direct"
+    doctor = found[-2][1]
+    for extra in ("solver", "fleet", "graphs"):
+        assert f"pip install 'relayd[{extra}]'" in " ".join(doctor.split())
+
+
+def test_what_needs_an_extra_names_it_and_leaves_files_alone(tmp_path: Path) -> None:
+    (tmp_path / "input.csv").write_text("region,volume_gb\naws:us-east-1,100\naws:eu-west-1,50\n")
+    (tmp_path / "graph.xml").write_text("of before")
+    cases = {
+        "place reduce input.csv": ("ortools", "solver"),
+        "broadcast -s us-east -d sa -d gcp:us-central1 --volume 5GB": ("ortools", "solver"),
+        f"fleet check --fleet {FLEET}": ("asyncssh", "fleet"),
+        f"probe --dry-run --fleet {FLEET}": ("asyncssh", "fleet"),
+        f"verify us-east sa --fleet {FLEET}": ("asyncssh", "fleet"),
+        f"watch --daily-budget 3 --fleet {FLEET}": ("asyncssh", "fleet"),
+        f"serve --check --fleet {FLEET}": ("asyncssh", "fleet"),
+        "export graph --format graphml --output graph.xml": ("networkx", "graphs"),
+    }
+    found = without_extras(tmp_path, *cases)
+    for (words, (package, extra)), (code, _, err) in zip(cases.items(), found, strict=True):
+        assert code == 2, words
+        said = " ".join(err.split())
+        assert said.startswith(f"relayd: {package}: is needed to "), (words, said)
+        assert said.endswith(f"Install it with `pip install 'relayd[{extra}]'`."), (words, said)
+    assert (tmp_path / "graph.xml").read_text() == "of before"
