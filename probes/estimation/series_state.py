@@ -9,7 +9,7 @@ count are enough, and estimates are the same to the last digit.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from probes.analysis.level_shift import LEARNT_FROM
@@ -111,10 +111,18 @@ def current_series(
     is_possible : callable
         Whether a sample can be a measurement.
     """
-    read = list(rows)
-    possible = [row for row in read if is_possible(row)]
     votes: Counter[tuple[str, str, str]] = Counter()
     shifts: list[LinkShift] = []
+    read = impossible = 0
+
+    def possible() -> Iterator[Reported]:  # one by one: a series may have millions of samples
+        nonlocal read, impossible
+        for row in rows:
+            read += 1
+            if is_possible(row):
+                yield row
+            else:
+                impossible += 1
 
     def vote(sample: Sample, source: str) -> None:
         if sample.metric in THROUGHPUT:
@@ -122,7 +130,7 @@ def current_series(
 
     parts, current = [], []
     for source, first_id, samples in since_last_changes(
-        possible, shifts.append, lambda row: vote(row.sample, row.source)
+        possible(), shifts.append, lambda row: vote(row.sample, row.source)
     ):
         for sample in samples[:-MOST_SAMPLES]:
             vote(sample, source)
@@ -135,9 +143,9 @@ def current_series(
         tuple(parts),
         tuple(Votes(*names, count) for names, count in votes.items()),
         tuple(shifts),
-        len(read) - len(possible),
+        impossible,
     )
-    return CurrentSeries(state, current, len(read) <= LEARNT_FROM)
+    return CurrentSeries(state, current, read <= LEARNT_FROM)
 
 
 def resumed(

@@ -213,8 +213,19 @@ def _host(entry: _Host, label: str, file: _FleetFile, folder: Path) -> Host:
 def _identity(entry: _Login, file: _FleetFile, folder: Path) -> tuple[str, Path | None, Path]:
     key = entry.key or file.key
     known = entry.known_hosts or file.known_hosts or "~/.ssh/known_hosts"
-    user = entry.user or file.user or getpass.getuser()
+    user = entry.user or file.user or _this_user()
     return user, _path(key, folder) if key else None, _path(known, folder)
+
+
+def _this_user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # as in containers whose user id has no name
+        raise InputError(
+            "user",
+            "is missing, and the user who runs this has no name to log in with",
+            remedy="Add `user = ...` to the fleet file.",
+        ) from None
 
 
 def _path(name: str, folder: Path) -> Path:

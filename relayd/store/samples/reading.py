@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from array import array
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
 from probes.samples import OWN, Metric, Reported, Sample
@@ -122,6 +124,35 @@ class BatchSource(NamedTuple):
     vouched: bool
 
 
+class BatchSources:
+    """Who reported the samples of each batch, in a few bytes a batch.
+
+    Every request with samples makes a batch, so a store may have millions.
+
+    Parameters
+    ----------
+    rows : iterable of (id, source, time of arrival, whether vouched for)
+        By id.
+    """
+
+    def __init__(self, rows: Iterable[tuple[int, str, float, int]]) -> None:
+        self._ids, self._arrived_at_s, self._who = array("q"), array("d"), array("L")
+        numbers: dict[tuple[str, bool], int] = {}
+        for number, source, arrived_at_s, vouched in rows:
+            self._ids.append(number)
+            self._arrived_at_s.append(arrived_at_s)
+            self._who.append(numbers.setdefault((source, bool(vouched)), len(numbers)))
+        self._sources = list(numbers)
+
+    def __getitem__(self, batch_id: int) -> BatchSource:
+        """Return the source of a batch; KeyError if there is none of this id."""
+        place = bisect_left(self._ids, batch_id)
+        if place == len(self._ids) or self._ids[place] != batch_id:
+            raise KeyError(batch_id)
+        source, vouched = self._sources[self._who[place]]
+        return BatchSource(source, self._arrived_at_s[place], vouched)
+
+
 class Counts(NamedTuple):
     """How much a store holds."""
 
@@ -226,17 +257,15 @@ class StoredSamples:
                 source, arrived_at_s, vouched = batches[batch_id]
                 yield Reported(sample, source, number, arrived_at_s, vouched)
 
-    def batch_sources(self) -> dict[int, BatchSource]:
+    def batch_sources(self) -> BatchSources:
         """Return, by batch, who reported its samples."""
-        rows = self._database.rows(
-            "SELECT id, source, imported_at_s, CASE WHEN options LIKE ? THEN 1 ELSE 0 END "
-            "FROM batches",
-            (TRUSTED_IMPORT,),
+        return BatchSources(
+            self._database.stream(
+                "SELECT id, source, imported_at_s, CASE WHEN options LIKE ? THEN 1 ELSE 0 END "
+                "FROM batches ORDER BY id",
+                (TRUSTED_IMPORT,),
+            )
         )
-        return {
-            number: BatchSource(source, at_s, bool(trusted))
-            for number, source, at_s, trusted in rows
-        }
 
     def sources(self, src: str, dst: str, metric: Metric) -> set[str]:
         """Return who has reported samples of one metric of a pair."""

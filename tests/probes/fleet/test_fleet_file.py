@@ -96,6 +96,19 @@ def test_a_file_that_is_not_toml_or_not_there(tmp_path: Path) -> None:
         load_fleet(path)
 
 
+def test_a_user_without_a_name_is_asked_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nobody(_number: int) -> None:
+        raise KeyError
+
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("pwd.getpwuid", nobody)
+    with pytest.raises(InputError, match="user: is missing"):
+        fleet_of({"host": [_HOST]}, "fleet.toml", Path())
+    (host,) = fleet_of({"user": "probe", "host": [_HOST]}, "fleet.toml", Path())
+    assert host.user == "probe"
+
+
 def test_probes_go_only_to_members() -> None:
     fleet = fleet_of({"host": [_HOST]}, "fleet.toml", Path())
     with pytest.raises(InputError, match="is not a host of fleet"):
