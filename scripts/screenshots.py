@@ -27,8 +27,9 @@ WIDTH, HEIGHT = 1440, 900
 PAIR = "src=azure:eastus&dst=aws:ap-northeast-1"
 # What each page is asked to show; a page may have several pictures, by other names.
 SHOTS = {page.name: page.path for page in PAGES} | {
-    "matrix": "/?measured=1",
-    "matrix-per-flow": "/?metric=per-flow&measured=1",
+    "home": f"/?{PAIR}&volume_gb=20TB",
+    "matrix": "/matrix?measured=1",
+    "matrix-per-flow": "/matrix?metric=per-flow&measured=1",
     "pair": f"/pair?{PAIR}",
     "plan": f"/plan?{PAIR}&volume_gb=1000&objective=time",
     "map": f"/map?{PAIR}",

@@ -38,7 +38,8 @@ class Page:
 
 
 PAGES = (
-    Page("/", "matrix", "Matrix", "What is known of every pair of regions, at one glance."),
+    Page("/", "home", "Home", "Ask first; then see what the answers rest on."),
+    Page("/matrix", "matrix", "Matrix", "What is known of every pair of regions, at one glance."),
     Page("/map", "map", "Map", "Where traffic from a region or of a plan goes."),
     Page("/plan", "plan", "Plan", "Direct or relayed, how long, and what it costs."),
     Page(

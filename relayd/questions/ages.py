@@ -38,7 +38,7 @@ def dated(answer: A, catalogue: Catalogue, network: Network, pairs: Iterable[Pai
         The links that were asked about, by source and destination.
     """
     now_s, asked = time.time(), tuple(dict.fromkeys(pairs))
-    outdated = (*_old_links(network, asked, now_s), *_old_prices(catalogue, asked, now_s))
+    outdated = (*_old_links(network, asked, now_s), *old_prices(catalogue, asked, now_s))
     disputed = dispute_notes(network, answer, asked)
     further = (*newer_sample_notes(network), *disputed)
     if not outdated and not further:
@@ -102,7 +102,8 @@ def _refuse_old_link(link: Link, now_s: float, max_age_s: float) -> None:
 # ---- prices --------------------------------------------------------------------------------------
 
 
-def _old_prices(catalogue: Catalogue, pairs: Iterable[Pair], now_s: float) -> tuple[str, ...]:
+def old_prices(catalogue: Catalogue, pairs: Iterable[Pair], now_s: float) -> tuple[str, ...]:
+    """Return a sentence on the prices between some regions that are too old to rely on."""
     old: dict[str, str] = {}
     for pair in pairs:
         try:

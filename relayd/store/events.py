@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,10 +61,16 @@ class Events:
             "SELECT id, at_s, kind, subject, detail FROM events WHERE id > ? ORDER BY id LIMIT ?",
             (last_id, limit),
         )
-        return [
-            Event(number, at_s, kind, subject, json.loads(detail))
-            for number, at_s, kind, subject, detail in rows
-        ]
+        return [_event(row) for row in rows]
+
+    def newest(self, kinds: Sequence[str], since_s: float, *, limit: int) -> list[Event]:
+        """Return the events of some kinds since a time, newest first."""
+        rows = self._database.rows(
+            "SELECT id, at_s, kind, subject, detail FROM events WHERE at_s >= ? AND kind IN "  # noqa: S608
+            f"({', '.join('?' * len(kinds))}) ORDER BY id DESC LIMIT ?",
+            (since_s, *kinds, limit),
+        )
+        return [_event(row) for row in rows]
 
     def last(self, kind: str, subject: str) -> Event | None:
         """Return the newest event of a kind about a subject; None if there is none."""
@@ -73,11 +79,13 @@ class Events:
             "ORDER BY id DESC LIMIT 1",
             (kind, subject),
         )
-        if row is None:
-            return None
-        number, at_s, _, _, detail = row
-        return Event(number, at_s, kind, subject, json.loads(detail))
+        return None if row is None else _event(row)
 
     def last_id(self) -> int:
         """Return the id of the newest event; 0 where there is none."""
         return int(self._database.row("SELECT coalesce(max(id), 0) FROM events")[0])
+
+
+def _event(row: Sequence[Any]) -> Event:
+    number, at_s, kind, subject, detail = row
+    return Event(number, at_s, kind, subject, json.loads(detail))

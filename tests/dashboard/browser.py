@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 OPTIONS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
 # A page that loads asks for one thing after the other; one that is used asks at once.
 LOADED_MS, SETTLED_MS, STEP_MS = 500, 250, 50
+WAIT_MS = 60_000
+"""For what a page shows after the service has answered, on however busy a machine."""
 _ASKED: dict[Page, set[Request]] = {}
 """Requests of each open page that have no answer yet."""
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")

@@ -19,6 +19,7 @@ from relayd.catalogue.loading import load_catalogue
 from relayd.snapshots.building import make_snapshot
 from relayd.store import open_store
 from relayd.store.campaigns.log import Campaigns
+from relayd.store.events import Events
 from relayd.store.links.level_shifts import LevelShifts
 from relayd.store.links.states import LinkStates
 from relayd.store.samples.ingest import Batch, append, ingest
@@ -99,6 +100,8 @@ def hostile_store(folder: Path) -> Path:
                 (),
                 now_s + 86400,
             )
+            detail = {"from": "up", "to": "down", "reason": SCRIPT}
+            Events(store.database).add("leg", f"{TURNED}>{LONG}", detail)
     return db
 
 
@@ -106,8 +109,9 @@ def test_hostile_names_are_text_on_every_page(browser: Browser, tmp_path: Path) 
     pair = urlencode({"src": HTML, "dst": TURNED})
     names = [*SHOWN.values()]
     expected = {
-        "/?measured=1": [name.partition(":")[2] for name in names],
-        f"/?{urlencode({'from': HTML, 'metric': SCRIPT})}": [],
+        f"/?{pair}&volume_gb=500": [SHOWN[HTML], SHOWN[TURNED], SHOWN[LONG], "\\u202e"],
+        "/matrix?measured=1": [name.partition(":")[2] for name in names],
+        f"/matrix?{urlencode({'from': HTML, 'metric': SCRIPT})}": [],
         f"/map?{pair}": [],
         f"/plan?{pair}&volume_gb=500": [SHOWN[HTML], SHOWN[TURNED]],
         f"/plan?{urlencode({'src': SCRIPT, 'dst': LONG})}": [],

@@ -83,7 +83,7 @@ def limits(page: Page) -> list[float]:
 
 
 def test_one_flow_is_a_patchwork_and_many_are_one_colour(grid: Served, page: Watched) -> None:
-    shown = page.open(f"{grid.url}/{GRID}&metric=per-flow")
+    shown = page.open(f"{grid.url}/matrix{GRID}&metric=per-flow")
     assert shown.locator(".groups th").all_inner_texts() == ["AWS", "Azure", "GCP"]
 
     def within_aws() -> Counter[int | None]:
@@ -117,7 +117,7 @@ def test_one_flow_is_a_patchwork_and_many_are_one_colour(grid: Served, page: Wat
 def test_every_cell_is_what_the_api_says_in_the_class_that_the_legend_names(
     grid: Served, page: Watched
 ) -> None:
-    shown = page.open(f"{grid.url}/?metric=fee")
+    shown = page.open(f"{grid.url}/matrix?metric=fee")
     for metric, title in (
         ("per-flow", "Per-flow"),
         ("aggregate", "Aggregate"),
@@ -162,7 +162,10 @@ def test_every_cell_is_what_the_api_says_in_the_class_that_the_legend_names(
 def test_keys_move_and_open_and_the_address_keeps_what_is_shown(
     grid: Served, page: Watched
 ) -> None:
+    # Addresses of the time when the matrix was the first page still lead to it.
     shown = page.open(f"{grid.url}/{GRID}&metric=rtt&from=azure")
+    shown.wait_for_url("**/matrix?*")
+    shown.locator("td.cell").first.wait_for()
     regions = answer(grid, "rtt")["regions"]
     rows = shown.locator("th.name").evaluate_all("heads => heads.map((head) => head.title)")
     columns = shown.locator(".names th").evaluate_all("heads => heads.map((head) => head.title)")
@@ -229,7 +232,7 @@ def test_keys_move_and_open_and_the_address_keeps_what_is_shown(
 
 
 def test_regions_are_grouped_and_sorted(grid: Served, page: Watched) -> None:
-    shown = page.open(f"{grid.url}/{GRID}&group=none")
+    shown = page.open(f"{grid.url}/matrix{GRID}&group=none")
     matrix = answer(grid, "aggregate")
     regions, values = matrix["regions"], np.array(matrix["values"], dtype=float)
 
@@ -285,7 +288,7 @@ def test_regions_are_grouped_and_sorted(grid: Served, page: Watched) -> None:
 def test_a_pointer_asks_once_it_rests(grid: Served, page: Watched) -> None:
     asked: list[str] = []
     page.page.on("request", lambda request: asked.append(request.url))
-    shown = page.open(f"{grid.url}/{GRID}")
+    shown = page.open(f"{grid.url}/matrix{GRID}")
     place = shown.locator(".matrix-layout").bounding_box()
     cell = shown.locator("td.cell")
     for at in range(1, 30):
@@ -312,7 +315,7 @@ def test_a_pointer_asks_once_it_rests(grid: Served, page: Watched) -> None:
 
 def test_a_finger_shows_first_and_opens_then(grid: Served, browser: Browser) -> None:
     with watched(browser, width=390, height=844, has_touch=True) as seen:
-        shown = seen.open(f"{grid.url}/{GRID}&from=gcp")
+        shown = seen.open(f"{grid.url}/matrix{GRID}&from=gcp")
         cell = shown.locator("td.cell").nth(2)
         box = cell.bounding_box()
         assert box
@@ -325,7 +328,7 @@ def test_a_finger_shows_first_and_opens_then(grid: Served, browser: Browser) -> 
 
 
 def test_an_empty_store_says_that_all_is_baseline(empty: Served, page: Watched) -> None:
-    shown = page.open(f"{empty.url}/")
+    shown = page.open(f"{empty.url}/matrix")
     said = shown.locator(".empty").inner_text()
     assert "baseline" in said
     assert all(command in said for command in ("relayd lab up", "relayd probe", "relayd import"))
@@ -349,7 +352,7 @@ def test_an_open_page_looks_for_news(page: Watched, tmp_path: Path) -> None:
     db = tmp_path / "relayd.db"
     with served(db, environment=QUICK) as service:
         page.page.clock.install()
-        shown = page.open(f"{service.url}/?metric=rtt")
+        shown = page.open(f"{service.url}/matrix?metric=rtt")
         assert shown.locator(".empty").count() == 1
         pair = ("aws:us-east-1", "aws:sa-east-1")
         assert "baseline" in cells(shown)[pair].kinds
@@ -369,7 +372,7 @@ def test_an_open_page_looks_for_news(page: Watched, tmp_path: Path) -> None:
 
 
 def test_a_hundred_regions_stay_usable(hundred: Served, page: Watched) -> None:
-    shown = page.open(f"{hundred.url}/{GRID}")
+    shown = page.open(f"{hundred.url}/matrix{GRID}")
     assert shown.locator("td.cell").count() == 100 * 100
     assert shown.locator("td.cell[tabindex]").count() == 1
     # Headings stay in sight of whoever goes to the far corner, and are names, not stubs.
@@ -395,7 +398,7 @@ def test_a_hundred_regions_stay_usable(hundred: Served, page: Watched) -> None:
         assert seen[name].level == sum(matrix["values"][i][j] >= low for low in lows)
     # Nobody knows coordinates of these regions, so nothing is known of them and the usual ones; the
     # page knows that without asking for what is not there, which would be an error in the console.
-    shown = page.open(f"{hundred.url}/?metric=age&from=aws&to=aws&group=none")
+    shown = page.open(f"{hundred.url}/matrix?metric=age&from=aws&to=aws&group=none")
     ends = list(cells(shown))
     src, dst = next((a, b) for a, b in ends if ":place-" in a and ":place-" not in b)
     assert "unknown" in cells(shown)[src, dst].kinds

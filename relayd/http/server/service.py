@@ -268,7 +268,7 @@ class Service:
         found = await self.store.read(
             lambda store: newest_samples(store.database, before.id, before.as_of_s, after.as_of_s)
         )
-        self.metrics.estimated(estimate_errors(network, found))
+        self.metrics.estimated(estimate_errors(network.links, found))
 
     def _add_gauges(self) -> None:
         add = self.metrics.gauge

@@ -9,7 +9,7 @@ import { changesPart } from "./changes.js";
 import { showHosts, showLinks } from "./hosts.js";
 import { content, emptyState, restsOn, show } from "../shared/shell.js";
 
-const part = (name) => element("section", { class: `part ${name}` });
+const part = (name) => element("section", { class: `part ${name}`, id: name });
 const [line, summary, watch, links, changed, hosts, caps] = [stateLine(),
   ...["summary", "watch", "links", "changed", "hosts", "caps"].map(part)];
 replace(content, line, summary, links, watch, changed, hosts, caps);
@@ -26,6 +26,14 @@ async function refresh() {
     redraw(caps, [sites.sites, fleet.hosts], () => showCaps(caps, sites.sites, fleet));
     await changes.refresh();
   });
+  goToPart();
+}
+
+// An address may name a part (#changed), which is not there before the first answer.
+let isThere = false;
+function goToPart() {
+  if (!isThere) document.getElementById(location.hash.slice(1))?.scrollIntoView();
+  isThere = true;
 }
 
 keepFresh(line, refresh, ({ kind }, again) => {

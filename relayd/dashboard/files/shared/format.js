@@ -43,6 +43,7 @@ export function duration(seconds) {
   return h ? two(`${h} h`, m, "min") : two(`${m} min`, s, "s");
 }
 
+export const count = (value) => value.toLocaleString("en-US");
 export const when = (seconds) => (known(seconds) ? new Date(seconds * 1000).toISOString().replace("T", " ").replace(/\.\d+Z/, "Z") : UNKNOWN);
 export const ago = (seconds) => (known(seconds) ? `${duration(Math.max(0, Math.round(Date.now() / 1000 - seconds)))} ago` : "never");
 

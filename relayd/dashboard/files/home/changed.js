@@ -1,0 +1,55 @@
+// What has changed since yesterday: links that failed and recovered, lasting shifts, estimates.
+
+import { element, replace } from "../shared/dom.js";
+import { count, gbps, times } from "../shared/format.js";
+import { pairLink } from "../shared/pairs.js";
+import { since, tag } from "../shared/parts.js";
+import { metricOf } from "../pair/metrics.js";
+
+const MOST = 8;
+const KINDS = { down: "bad", degraded: "warn", up: "good" };
+
+// What an event says: `src>dst` is its subject, and regions may be called anything.
+function said({ kind, subject, detail }) {
+  const ends = subject.split(">");
+  const link = ends.length === 2 ? pairLink(...ends) : subject;
+  if (kind === "leg") {
+    return [tag(detail.to === "up" ? "up again" : detail.to, KINDS[detail.to]), " ", link, detail.reason ? `: ${detail.reason}` : ""];
+  }
+  const carried = detail.expected_gbps > 0 ? `: carried ${gbps(detail.achieved_gbps)} of ${gbps(detail.expected_gbps)} expected` : "";
+  return [tag("plan verified", detail.held ? "good" : "warn"), " ", link, carried];
+}
+
+function shifted({ src, dst, metric, before, after }) {
+  const { name, shown, scale } = metricOf(metric);
+  return [tag("level changed"), " ", pairLink(src, dst), `: ${name.toLowerCase()} ${shown(before * scale)} → ${shown(after * scale)}`];
+}
+
+function snapshots({ before, snapshot, total_by_source: totals, new_regions: come, lost_regions: gone }) {
+  if (!before) return element("p", { class: "muted" }, "No snapshot from yesterday is kept, so estimates can't be compared.");
+  if (before.id === snapshot.id) return element("p", {}, `Snapshot ${before.id} is still the newest: no estimate changed.`);
+  const moved = totals.measured ?? 0;
+  const regions = [come.length && `${count(come.length)} new`, gone.length && `${count(gone.length)} lost`].filter(Boolean).join(", ");
+  return element("p", {}, `From snapshot ${before.id} to ${snapshot.id}, `,
+    moved ? `${count(moved)} measured ${moved === 1 ? "estimate" : "estimates"} left the bounds that they had` : "every measured estimate stayed within its bounds",
+    regions ? `; regions: ${regions}.` : ".");
+}
+
+const largest = (changes) => changes.filter((each) => each.dst && each.ratio !== null).map((each) =>
+  element("li", {}, tag("estimate"), " ", pairLink(each.src, each.dst), `: ${METRICS[each.metric] ?? each.metric} now ${times(each.ratio)} of then`));
+const METRICS = { aggregate_gbps: "aggregate", per_flow_mbps: "one flow", rtt_ms: "round trip" };
+
+export function showChanges(part, { events }, changes) {
+  const happened = [
+    ...events.map((event) => [event.at_s, said(event)]),
+    ...changes.shifts.map((shift) => [shift.found_at_s, shifted(shift)]),
+  ].sort(([a], [b]) => b - a);
+  replace(part, element("h2", {}, "What changed since yesterday"),
+    happened.length ? element("ul", { class: "events" }, happened.slice(0, MOST).map(([at_s, text]) =>
+      element("li", {}, text, element("small", { class: "muted" }, since(at_s, " ")))))
+      : element("p", {}, "No link failed, recovered or changed its level."),
+    happened.length > MOST && element("p", { class: "muted" }, `${count(happened.length - MOST)} more events of links.`),
+    snapshots(changes),
+    changes.before && element("ul", { class: "events" }, largest(changes.changes)),
+    element("p", {}, element("a", { href: "fleet#changed" }, "All changes, also since a week or a month ago")));
+}

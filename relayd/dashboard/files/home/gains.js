@@ -1,0 +1,34 @@
+// Where a relay gains most: ten pairs, with what it costs and what an hour must be worth for it.
+
+import { element, replace } from "../shared/dom.js";
+import { count, duration, percent, times, usd, volume } from "../shared/format.js";
+import { cardTable } from "../shared/parts.js";
+
+const planAddress = ({ src, dst }, volume_gb) =>
+  `plan?${new URLSearchParams({ src, dst, volume_gb, objective: "time", relays: "one", vms: 1 })}`.replaceAll("%3A", ":");
+
+export function showGains(part, { relays, pairs, volume_gb }) {
+  const title = element("h2", {}, "Where relays pay most now");
+  if (!relays.length) {
+    replace(part, title, element("p", { class: "muted" }, "On no pair of regions is a relay expected to gain a tenth: send direct."));
+    return;
+  }
+  const size = volume(volume_gb);
+  const second = (text) => element("small", { class: "muted" }, text);
+  replace(part, title,
+    cardTable("gains", `${count(pairs)} pairs gain a tenth or more through one relay; these gain most. One VM a region, for ${size}.`,
+      [["Transfer"], ["Gain", "number"], ["Probability", "number"], ["Time", "number"], ["Price", "number"], ["Pays from", "number"]],
+      relays.map((each) => ({
+        data: { key: `${each.src}>${each.dst}` },
+        cells: [
+          [element("a", { href: planAddress(each, volume_gb) }, `${each.src} → ${each.dst}`),
+            second(`through ${each.relay}${each.source === "measured" ? "" : ` (${each.source})`}`)],
+          [times(each.gain), second(`${each.gain_low.toFixed(1)} to ${times(each.gain_high)}`)],
+          percent(Math.round(100 * each.probability)),
+          [duration(each.relay_s), second(`direct ${duration(each.direct_s)}`)],
+          [usd(each.relay_usd), second(`direct ${usd(each.direct_usd)}`)],
+          [usd(each.pays_from_usd_per_h), second("an hour")],
+        ],
+      }))),
+    element("p", {}, element("a", { href: "matrix?metric=relay-gain" }, "The gain of every pair")));
+}

@@ -1,0 +1,80 @@
+// Health in tiles, each a link to what it rests on. The text says what the colour says.
+
+import { element, replace } from "../shared/dom.js";
+import { count, percent, usd } from "../shared/format.js";
+import { redraw, since, withCode } from "../shared/parts.js";
+
+const PROMISED = 0.9; // share of samples that bounds should hold
+const TOO_FEW_INSIDE = 0.5;
+const ENOUGH_SAMPLES = 10; // to judge bounds by
+
+// Red where more than half has outlived its meaning: then most answers rest on figures that fade.
+function knowledge({ knowledge: known }) {
+  const pairs = known.measured + known.inferred + known.baseline;
+  const old = known.outlived ? `, ${count(known.outlived)} of them too long ago to rely on` : "";
+  return {
+    name: "Age of knowledge", href: "matrix?metric=age",
+    kind: known.measured === 0 || 2 * known.outlived > known.measured ? "bad" : known.outlived ? "warn" : "good",
+    value: since(known.median_sample_s),
+    note: [`The median of the pairs' newest samples. ${count(known.measured)} of ${count(pairs)} pairs measured${old}; newest `,
+      since(known.newest_sample_s), "."],
+  };
+}
+
+function links({ leg_states: states, measuring }) {
+  const number = (condition) => states.filter((state) => state.condition === condition).length;
+  const [down, degraded] = [number("down"), number("degraded")];
+  const said = [down && `${count(down)} down`, degraded && `${count(degraded)} degraded`].filter(Boolean).join(", ");
+  return {
+    name: "Links", href: "fleet#links", kind: down ? "bad" : degraded ? "warn" : "good", value: said || "none down",
+    note: measuring.budget_usd === null ? "No fleet is watched by this service." : "Plans avoid links that are down.",
+  };
+}
+
+function snapshot({ snapshot: { id }, snapshots: { created_at_s, warning } }) {
+  return {
+    name: "Snapshot", href: "fleet#changed", kind: warning ? "bad" : "good", value: since(created_at_s),
+    note: warning ?? `${id} is what all answers rest on.`,
+  };
+}
+
+function measuring({ measuring: { done, failed, usd: spent, budget_usd: budget } }) {
+  const share = budget ? spent / budget : 0;
+  return {
+    name: "Measured today", href: "campaigns", kind: share >= 1 ? "bad" : share >= 0.8 || failed ? "warn" : "good",
+    value: `${count(done)} ${done === 1 ? "probe" : "probes"}`,
+    note: [failed ? `${count(failed)} failed. ` : "", budget ? `${usd(spent)} of ${usd(budget)} spent; ` : `${usd(spent)} spent; `, "the day begins at 0:00 UTC."],
+  };
+}
+
+function prediction({ prediction: found }) {
+  const name = "Prediction error";
+  if (!found?.samples) {
+    const why = found ? "No link was measured since yesterday." : "No snapshot from yesterday is kept to compare with.";
+    return { name, href: "fleet#changed", kind: "", value: "–", note: why };
+  }
+  const { samples, median_error: error, inside_share: inside } = found;
+  return {
+    name, href: "fleet#changed",
+    kind: samples < ENOUGH_SAMPLES ? "" : inside >= PROMISED - 0.1 ? "good" : inside >= TOO_FEW_INSIDE ? "warn" : "bad",
+    value: percent(100 * error),
+    note: `Median of ${count(samples)} ${samples === 1 ? "sample" : "samples"} against yesterday's estimates; ${Math.round(100 * inside)} % within their bounds (90 % should be).`,
+  };
+}
+
+function tile({ name, href, kind, value, note }) {
+  return element("li", {}, element("a", { class: `tile ${kind}`, href },
+    element("span", { class: "muted" }, name), element("strong", { class: kind }, value), element("small", { class: "muted" }, note)));
+}
+
+export function showTiles(prices, part, found, isEmpty) {
+  const old = isEmpty ? [] : found.knowledge.old_prices;
+  redraw(prices, old, () => replace(prices, old.map((text) => element("p", { class: "aging", role: "alert" }, withCode(text)))));
+  if (isEmpty) {
+    replace(part);
+    return;
+  }
+  const tiles = [knowledge, links, snapshot, measuring, prediction].map((made) => made(found));
+  redraw(part, [found.knowledge, found.leg_states, found.snapshots, found.measuring, found.prediction, found.snapshot],
+    () => replace(part, element("h2", { class: "hidden-text" }, "Health"), element("ul", { class: "health" }, tiles.map(tile))));
+}

@@ -1,0 +1,133 @@
+"""``/v1/overview``: health of knowledge and measuring, and what happened since yesterday."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter, defaultdict
+from statistics import median
+from typing import Any
+
+import orjson
+from aiohttp import web
+
+from planner.model.estimate import SECONDS_PER_DAY
+from planner.model.link import Link
+from relayd.http.models.common import attributes_as
+from relayd.http.models.overview import EventSeen, Overview
+from relayd.http.monitoring.estimate_errors import estimate_errors
+from relayd.http.responses.json_responses import document_response, encoded
+from relayd.http.route import RequestContext, Route
+from relayd.http.server.current_state import Current
+from relayd.questions.ages import old_prices
+from relayd.store import Store
+from relayd.store.campaigns.spending import Spending
+from relayd.store.campaigns.totals import campaign_totals
+from relayd.store.events import Events
+from relayd.store.samples.newest import newest_samples
+from relayd.tables.matrices import newest_sample_s
+from relayd.times import utc_date
+
+KINDS = ("leg", "shift", "verification")
+"""Of events that change what is believed; progress of campaigns does not."""
+MOST_EVENTS = 100
+
+
+async def get_overview(context: RequestContext) -> web.Response:
+    """Return the state of knowledge and of measuring."""
+    service, current = context.service, context.service.current
+    now_s = time.time()
+    since_s = now_s - SECONDS_PER_DAY
+    knowledge = await asyncio.to_thread(current.page, "knowledge", lambda: _knowledge(current))
+    content = {
+        "checked_at_s": now_s,
+        "since_s": since_s,
+        "knowledge": orjson.Fragment(knowledge),
+        "leg_states": list(current.network.states.values()),
+        **await service.store.read(lambda store: _stored(store, current, now_s, since_s)),
+    }
+    content["snapshots"]["warning"] = service.snapshots.warning()
+    if service.watcher.is_on:
+        content["measuring"]["budget_usd"] = service.settings.watch_daily_budget_usd
+    return document_response(current.snapshot, content)
+
+
+def _knowledge(current: Current) -> bytes:
+    now_s = time.time()
+    links = list(current.wan.network)
+    sources = Counter(link.aggregate_gbps.source for link in links)
+    sampled = [at_s for link in links if (at_s := newest_sample_s(link)) is not None]
+    return encoded(
+        {
+            **{source: sources[source] for source in ("measured", "inferred", "baseline")},
+            "outlived": sum(link.aggregate_gbps.outlived(now_s) for link in links),
+            "newest_sample_s": max(sampled, default=None),
+            "median_sample_s": median(sampled) if sampled else None,
+            "old_prices": old_prices(
+                current.catalogue, [(link.src, link.dst) for link in links], now_s
+            ),
+        }
+    )
+
+
+def _stored(store: Store, current: Current, now_s: float, since_s: float) -> dict[str, Any]:
+    """Return what the store knows: its snapshots, probes of today, events."""
+    latest = store.snapshots.latest()
+    today = utc_date(now_s)
+    totals = campaign_totals(store.database, now_s - now_s % SECONDS_PER_DAY)
+    liveness_usd = Spending(store.database).committed_usd(today, "liveness")
+    events = Events(store.database).newest(KINDS, since_s, limit=MOST_EVENTS)
+    return {
+        "snapshots": {"created_at_s": latest.created_at_s if latest else None},
+        "measuring": {
+            "since_s": now_s - now_s % SECONDS_PER_DAY,
+            "done": totals.done,
+            "failed": totals.failed,
+            "sent_gb": totals.sent_gb,
+            "usd": totals.usd + liveness_usd,
+            "budget_usd": None,
+        },
+        "prediction": _prediction(store, current, now_s, since_s),
+        "events": [attributes_as(EventSeen, event) for event in events],
+    }
+
+
+def _prediction(
+    store: Store, current: Current, now_s: float, since_s: float
+) -> dict[str, Any] | None:
+    """Return how far a day's samples are from what was expected of them before it began."""
+    before = store.snapshots.current_at(since_s)
+    if before is None:
+        return None
+    # Reading an old snapshot takes longer than all else here, and its errors change with the next.
+    key = f"prediction {before.id}"
+    if (kept := current.pages.get(key)) is None:
+        links: defaultdict[str, dict[str, Link]] = defaultdict(dict)
+        for link in store.snapshots.links(before.id):
+            links[link.src][link.dst] = link
+        samples = newest_samples(store.database, before.id, since_s, now_s)
+        errors = list(estimate_errors(links, samples))
+        inside = sum(error.inside for error in errors)
+        kept = current.pages[key] = encoded(
+            {
+                "before": before.id,
+                "samples": len(errors),
+                "median_error": median(error.ratio for error in errors) if errors else None,
+                "inside_share": inside / len(errors) if errors else None,
+            }
+        )
+    return orjson.loads(kept)  # type: ignore[no-any-return]
+
+
+ROUTES = (
+    Route(
+        "GET",
+        "/v1/overview",
+        get_overview,
+        "Show the state of knowledge and of measuring",
+        "read",
+        "Age of what is known, links that are down or degraded, snapshots, probes and budget of "
+        "today, errors of yesterday's estimates, and what happened to links since.",
+        answer=Overview,
+    ),
+)

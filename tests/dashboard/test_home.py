@@ -1,0 +1,176 @@
+"""Home answers in place, says what the service knows of its health, and follows what happens."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import pytest
+from playwright.sync_api import expect
+
+from probes.liveness.link_health import LinkHealth
+from relayd.store import open_store
+from relayd.store.events import Events
+from relayd.store.links.states import LinkStates
+from tests.dashboard.browser import WAIT_MS, Watched, watched
+from tests.dashboard.conftest import QUICK
+from tests.dashboard.fleets import EU, GCP, SA, store_with_history
+from tests.http.running import Served, served
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+ASKED = {"src": "azure:eastus", "dst": "aws:ap-northeast-1", "volume_gb": "20TB"}
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return store_with_history(tmp_path_factory.mktemp("history"))
+
+
+@pytest.fixture(scope="module")
+def history(store: Path) -> Iterator[Served]:
+    """A service whose links fail, whose campaign failed, and whose estimates were wrong."""
+    with served(store, environment=QUICK) as service:
+        yield service
+
+
+def tile(page: Page, name: str) -> str:
+    """Return the text of a tile, once it is there."""
+    found = page.locator("a.tile", has_text=name)
+    found.wait_for(timeout=WAIT_MS)
+    return found.inner_text()
+
+
+def test_the_ask_bar_answers_in_place_by_keyboard_alone(grid: Served, browser: Browser) -> None:
+    plan = grid.get("/v1/plans?" + urlencode(ASKED)).json
+    with watched(browser, allowed=("422",)) as seen:
+        shown = seen.open(f"{grid.url}/")
+        source = shown.get_by_role("combobox", name="From")
+        source.focus()
+        completed = shown.locator(f"#{source.get_attribute('list')} option").evaluate_all(
+            "all => all.map(each => each.value)"
+        )
+        assert {ASKED["src"], "us-east"} <= set(completed)
+        for name in ASKED.values():
+            shown.keyboard.press("Control+A")
+            shown.keyboard.type(name)
+            shown.keyboard.press("Tab")
+            if name == ASKED["src"]:
+                shown.keyboard.press("Tab")  # past the button that swaps both ends
+        shown.keyboard.press("Enter")  # on the button
+        verdict = shown.locator(".answer .verdict")
+        verdict.wait_for(timeout=WAIT_MS)
+        for text in (plan["reason"], "20 TB", f"${plan['cost_usd']['total']:,.2f}"):
+            assert text in verdict.inner_text()
+        assert f"{plan['throughput_gbps']:.2f} Gbit/s" in verdict.inner_text()
+        assert parse_qs(urlsplit(shown.url).query) == {k: [v] for k, v in ASKED.items()}
+        assert seen.violations() == []
+
+        # What is wrong is said at its field, which has the focus.
+        source.fill("us-eas")
+        source.press("Enter")
+        expect(shown.locator("#ask-src-problem")).to_contain_text("us-east", timeout=WAIT_MS)
+        expect(source).to_be_focused()
+        assert shown.locator(".answer .verdict").count() == 0
+        shown.go_back()
+        verdict.wait_for(timeout=WAIT_MS)
+        assert source.input_value() == ASKED["src"]
+        whole = shown.get_by_role("link", name="The whole plan").get_attribute("href")
+        assert whole
+        assert parse_qs(urlsplit(whole).query) == {name: [text] for name, text in ASKED.items()}
+
+
+def test_tiles_say_what_the_store_knows_and_follow_events(
+    history: Served, store: Path, page: Watched
+) -> None:
+    found = history.get("/v1/overview").json
+    assert {state["condition"] for state in found["leg_states"]} == {"down", "degraded"}
+    shown = page.open(f"{history.url}/")
+    assert "1 down, 1 degraded" in tile(shown, "Links")
+    measured = found["knowledge"]["measured"]
+    assert measured == 12
+    assert re.search(rf"\b{measured} of [\d,]+ pairs measured", tile(shown, "Age of knowledge"))
+    # The campaigns of that store ran today, or yesterday if midnight has passed since.
+    today = history.get("/v1/overview").json["measuring"]
+    assert f"{today['done']} probes" in tile(shown, "Measured today")
+    assert (today["done"], today["failed"]) in {(6, 3), (0, 0)}
+    # Yesterday 4 Gbit/s were expected of the link that brings 1 Gbit/s today.
+    assert found["prediction"]["samples"] == 1
+    assert found["prediction"]["median_error"] == pytest.approx(0.75, abs=0.02)
+    assert found["prediction"]["inside_share"] == 0
+    assert "75 %" in tile(shown, "Prediction error")
+    assert found["snapshot"]["id"] in tile(shown, "Snapshot")
+    changed = shown.locator(".changed")
+    expect(changed).to_contain_text("level changed", timeout=WAIT_MS)
+    assert "4 Gbit/s → 1 Gbit/s" in changed.inner_text()
+    assert page.violations() == []
+
+    now_s = time.time()
+    with open_store(store, mode="write") as opened, opened.database.transaction():
+        LinkStates(opened.database).keep(
+            {(SA, GCP): LinkHealth("down", since_s=now_s, reason="no reply")}, (), now_s + 86400
+        )
+        detail = {"src": SA, "dst": GCP, "from": "up", "to": "down", "reason": "no reply"}
+        Events(opened.database).add("leg", f"{SA}>{GCP}", detail)
+    expect(shown.locator("a.tile", has_text="Links")).to_contain_text("2 down", timeout=WAIT_MS)
+    expect(changed).to_contain_text(f"{SA} → {GCP}: no reply", timeout=WAIT_MS)
+    shown.locator("a.tile", has_text="Links").click()
+    shown.locator("#links", has_text=f"{EU} → {SA}").wait_for(timeout=WAIT_MS)
+
+
+def test_relays_that_pay_lead_to_their_plans(grid: Served, page: Watched) -> None:
+    gains = grid.get("/v1/relay-gains").json
+    rows = gains["relays"]
+    assert len(rows) == 10
+    assert [each["gain"] for each in rows] == sorted((r["gain"] for r in rows), reverse=True)
+    best = rows[0]
+    matrix = grid.get("/v1/matrix?metric=relay-gain").json
+    figures = [value for row in matrix["values"] for value in row if value is not None]
+    assert best["gain"] <= max(figures) * (1 + 1e-6)
+    assert best["gain"] > 0.9 * max(figures)
+    assert gains["pairs"] == sum(value >= 1.1 for value in figures)
+    saved_h = (best["direct_s"] - best["relay_s"]) / 3600
+    assert best["pays_from_usd_per_h"] * saved_h == pytest.approx(
+        best["relay_usd"] - best["direct_usd"]
+    )
+    # What an hour is worth decides as the answer says it does; splits are cheaper, and pay earlier.
+    asked = {**{end: best[end] for end in ("src", "dst")}, "volume_gb": 1000, "vms": 1}
+    asked |= {"relays": best["relay"], "margin": 0}
+    for worth, relays in ((0.75, False), (1.1, True)):
+        worth_usd = best["pays_from_usd_per_h"] * worth
+        plan = grid.get("/v1/plans?" + urlencode({**asked, "time_value_usd_per_h": worth_usd})).json
+        assert (plan["verdict"] != "direct") is relays, plan["reason"]
+
+    shown = page.open(f"{grid.url}/")
+    table = shown.locator("table.gains tbody tr")
+    expect(table).to_have_count(10, timeout=WAIT_MS)
+    first = table.first.inner_text()
+    for text in (f"{best['gain']:.2f}×", best["relay"], f"${best['relay_usd']:,.2f}"):
+        assert text in first
+    assert shown.locator(".map svg .relayed").count() >= 10
+    assert shown.locator(".map svg circle").count() == len(
+        [each for each in grid.get("/v1/regions").json["regions"] if each["in_graph"]]
+    )
+    table.first.get_by_role("link").click()
+    shown.locator("#verdict", has_text=best["relay"]).wait_for(timeout=WAIT_MS)
+
+
+def test_an_empty_store_shows_three_ways_to_begin(empty: Served, browser: Browser) -> None:
+    granted = ["clipboard-read", "clipboard-write"]
+    with watched(browser, width=390, permissions=granted) as seen:
+        shown = seen.open(f"{empty.url}/")
+        ways = shown.locator(".ways > li")
+        expect(ways).to_have_count(3, timeout=WAIT_MS)
+        for way, command in zip(ways.all(), ("probe", "import", "lab up"), strict=True):
+            text = way.locator("code").inner_text()
+            assert text.startswith(f"relayd {command}")
+            way.get_by_role("button").click()
+            expect(way.get_by_role("button")).to_have_text("Copied", timeout=WAIT_MS)
+            assert shown.evaluate("navigator.clipboard.readText()") == text
+        assert shown.locator("a.tile").count() == 0
+        assert "no measurement" in shown.locator("#snapshot").inner_text()
