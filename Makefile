@@ -16,7 +16,7 @@ help:  ## Show this list
 # are first imported: most never are, and a quarter of the space would be theirs.
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 
-$(BIN)/.runtime: pyproject.toml
+$(BIN)/.runtime: pyproject.toml relayd/version.py
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) --editable .
 	@touch $@
@@ -102,6 +102,9 @@ MINUTES ?= 30
 fuzz: dev  ## Send what should not be sent for MINUTES over HTTP, in files and to pages
 	$(BIN)/python -m benchmarks.fuzz --minutes $(MINUTES)
 
+docs: dev  ## Build the documentation site into build/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
+
 release: dev  ## Build a release into dist/ with SBOM and sums, signed by SIGNING_KEY; needs no network
 	$(BIN)/python -m scripts.release
 
@@ -136,4 +139,4 @@ clean:  ## Remove what the other targets made
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .PHONY: help setup dev engines demo demo-lab tools quick test test-parallel test-lab lint format bench
-.PHONY: release install-check audit full-disk shuffle-study screenshots reproduce soak poisoning fuzz chaos lab-check clean
+.PHONY: docs release install-check audit full-disk shuffle-study screenshots reproduce soak poisoning fuzz chaos lab-check clean

@@ -28,6 +28,8 @@ from packageurl import PackageURL
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from relayd.version import __version__
+
 _ROOT = Path(__file__).parents[1]
 _LONGEST_NAME = 60
 _NAMESPACE = "relayd"
@@ -41,8 +43,7 @@ def build(folder: Path) -> list[Path]:
     environment = {**os.environ, "SOURCE_DATE_EPOCH": str(made_s)}
     command = [sys.executable, "-m", "hatchling", "build", "--directory", str(folder)]
     subprocess.run(command, cwd=_ROOT, env=environment, check=True, stdout=subprocess.DEVNULL)
-    version = distribution("relayd").version
-    bill = folder / f"relayd-{version}.cdx.json"
+    bill = folder / f"relayd-{__version__}.cdx.json"
     bill.write_text(bill_of_materials(datetime.fromtimestamp(made_s, UTC)) + "\n")
     files = sorted(folder.iterdir())
     sums = folder / "SHA256SUMS"
@@ -157,7 +158,7 @@ def _output(*command: str) -> str:
 
 def main(arguments: list[str]) -> int:
     """Build all into the folder that is named, else ``dist/VERSION``, or make none."""
-    folder = Path(arguments[0] if arguments else _ROOT / "dist" / distribution("relayd").version)
+    folder = Path(arguments[0] if arguments else _ROOT / "dist" / __version__)
     if folder.exists():
         print(f"{folder} is there already: remove it first", file=sys.stderr)
         return 2

@@ -136,5 +136,5 @@ def test_links_between_pages_lead_somewhere() -> None:
 
 def test_the_readme_lists_each_page_once() -> None:
     readme = (ROOT / "README.md").read_text()
-    for page in (ROOT / "docs").glob("*.md"):
+    for page in set((ROOT / "docs").glob("*.md")) - {ROOT / "docs" / "index.md"}:
         assert readme.count(f"](docs/{page.name})") == 1, page.name

@@ -9,9 +9,12 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+import yaml
 
 from relayd.cli.parser import build_parser
+from relayd.version import __version__
 from scripts import release
+from scripts.console_blocks import ROOT
 from scripts.man_page import PLACE, man_page
 from scripts.release import build, sign
 from tests.test_docs import commands
@@ -63,6 +66,14 @@ def test_a_release_is_reproducible_complete_and_signed(tmp_path: Path) -> None:
         assert done.returncode == code
     checked = subprocess.run(["sha256sum", "--check", sums], cwd=sums.parent, capture_output=True)
     assert checked.returncode == 0
+
+
+def test_chart_image_and_changelog_are_of_this_version() -> None:
+    chart = yaml.safe_load((ROOT / "deploy/helm/relayd/Chart.yaml").read_text())
+    compose = yaml.safe_load((ROOT / "deploy/compose.yaml").read_text())
+    assert chart["version"] == chart["appVersion"] == __version__
+    assert compose["services"]["relayd"]["image"] == f"relayd:{__version__}"
+    assert f"\n## [{__version__}] - 20" in (ROOT / "CHANGELOG.md").read_text()
 
 
 def test_the_manual_page_has_every_command_and_is_good_roff() -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import re
 import shutil
 import signal
 import socket
 import ssl
 import subprocess
+import sys
 import threading
 import time
 import tomllib
@@ -17,6 +19,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+import yaml
 
 import relayd
 from relayd.client.blocking import RemoteWan
@@ -90,13 +93,30 @@ def test_container_and_unit_start_with_secure_settings(tmp_path: Path) -> None:
     assert "no_auth = false" in checked.stdout
     assert 'host = "127.0.0.1"' in checked.stdout
     # The container listens for others, so it wants a token first.
-    container = (configs / "Containerfile").read_text()
+    deploy = configs.parent / "deploy"
+    container = (deploy / "Containerfile").read_text()
     command = json.loads(container.split("\nCMD ")[-1])
-    assert "\nUSER relayd\n" in container
+    assert "\nUSER 65534:65534\n" in container
     refused = run(*command, "--check", db=db)
     assert (refused.returncode, "has no token" in refused.stderr) == (2, True)
     assert run("token", "create", "ops", "--scope", "admin", db=db).returncode == 0
     assert run(*command, "--check", db=db).returncode == 0
+    # So does that of the compose file, whose token is made as Prometheus finds it.
+    services = yaml.safe_load((deploy / "compose.yaml").read_text())["services"]
+    assert run(*services["relayd"]["command"], "--check", db=db).returncode == 0
+    making = services["token"]["command"][0].replace("/var/lib/relayd", str(tmp_path))
+    environment = {**os.environ, "RELAYD_DB": str(db)}
+    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    for _ in range(2):
+        shell = [*services["token"]["entrypoint"], making]
+        subprocess.run(shell, env=environment, check=True, capture_output=True)
+    assert (tmp_path / "relayd-token").read_text().startswith("relayd_")
+    listed = json.loads(run("token", "list", "--json", db=db).stdout)["tokens"]
+    assert [token["name"] for token in listed] == ["ops", "prometheus"]
+    for service in services.values():
+        for volume in service.get("volumes", ()):
+            if volume.startswith("."):
+                assert (deploy / volume.partition(":")[0]).is_file(), volume
 
 
 @pytest.mark.parametrize(

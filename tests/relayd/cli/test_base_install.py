@@ -43,7 +43,7 @@ def test_what_most_people_ask_needs_no_extra(tmp_path: Path) -> None:
         "src,dst,volume_gb\naws:us-east-1,aws:us-west-2,100\naws:us-east-1,aws:eu-west-1,50\n"
     )
     (tmp_path / "measured.csv").write_text(
-        "src,dst,time,aggregate_gbps\naws:us-east-1,aws:eu-west-1,2026-11-01T00:00:00Z,4.2\n"
+        "src,dst,measured_at,aggregate_gbps\naws:us-east-1,aws:eu-west-1,2026-11-01T00:00:00Z,4.2\n"
     )
     found = without_extras(
         tmp_path,
