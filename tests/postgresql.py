@@ -6,7 +6,6 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -17,6 +16,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+
+from tests.ports import free_port
 
 # Settings as in production where tests depend on them: what is acknowledged is on disk.
 _SETTINGS = {
@@ -56,9 +57,7 @@ class PostgresqlServer:
         self.folder = folder
         self._programs = programs
         self._as_user = ["runuser", "-u", user, "--"] if user else []
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port: int = probe.getsockname()[1]
+        self.port = free_port()
         self._names = (f"test_{number}" for number in count(1))
         self._templates: set[str] = set()
 

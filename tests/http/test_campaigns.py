@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 from pathlib import Path
 
 import pytest
@@ -12,15 +11,14 @@ from relayd.store import open_store
 from relayd.store.campaigns.log import Campaigns
 from tests.http.running import eventually, run, served
 from tests.http.test_samples import read_events
+from tests.ports import free_port
 
 ASKED = {"budget_usd": 1.0, "phases": ["rtt"]}
 
 
 @pytest.fixture
 def fleet(tmp_path: Path) -> Path:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port = taken.getsockname()[1]  # closed again, so logins are refused
+    port = free_port()  # nothing listens there, so logins are refused
     hosts = "".join(
         f'[[host]]\nregion = "{region}"\nhost = "127.0.0.{n}"\nport = {port}\n'
         f'public_address = "127.0.0.{n}"\nuser = "nobody"\nknown_hosts = "known"\n\n'

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import time
 import urllib.error
@@ -22,6 +21,7 @@ from probes.liveness.link_health import LinkHealth
 from relayd.store import open_store
 from relayd.store.links.states import LinkStates
 from tests.http.running import ROOT, Served, eventually, run, served
+from tests.ports import free_port
 
 CONFIGS = ROOT / "configs" / "monitoring"
 LINK = ("aws:us-east-1", "gcp:us-east1")
@@ -62,9 +62,7 @@ def test_metrics_are_named_as_prometheus_names_them(service: Served) -> None:
 def watched(store: Path, tmp_path: Path) -> Iterator[tuple[Served, str]]:
     """Return a service that needs tokens, and the address of a Prometheus that scrapes it."""
     token = run("token", "create", "prometheus", "--scope", "read", db=store).stdout.strip()
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
+    address = f"127.0.0.1:{free_port()}"
     quick = {"RELAYD_SERVE_REFRESH_S": "0.2"}
     with served(store, auth=True, environment=quick) as service:
         folder = tmp_path / "prometheus"

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from probes.fleet.hosts import Fleet, Host
+from tests.ports import free_port
 
 SSHD = "/usr/sbin/sshd"
 
@@ -51,13 +52,6 @@ def need(*programs: str) -> None:
 
 
 _PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
-
-
-def free_port() -> int:
-    """A TCP port of loopback that nothing listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def owner(name: str) -> str:
@@ -99,7 +93,7 @@ class Machine:
                 stdin=subprocess.DEVNULL,
                 stderr=log,
             )
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
             try:
                 with socket.create_connection(("127.0.0.1", self.port), 1) as connection:
@@ -162,9 +156,7 @@ def machines(
             machine.start()
             found[region] = machine
             lines.append(f"[127.0.0.1]:{machine.port} {machine.public_key}\n")
-            # Workers that run tests in parallel have ranges of their own.
-            worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]) % 8
-            first = 20_000 + 1_500 * worker + (machine.port * 16) % 1_488
+            first = free_port(16)
             hosts[region] = Host(
                 region,
                 region,

@@ -10,7 +10,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -24,10 +23,10 @@ from probes.fleet.login import Timeouts, connect
 from probes.fleet.remote import leased
 from probes.fleet.sessions import Sessions
 from probes.fleet.trust import offered_keys, store_key
+from tests.http.running import eventually
 from tests.probes.fleet.machines import Machine, machines, make_key, need, owner
 
 _ROOT = Path(__file__).parents[3]
-_BRIEF = Timeouts(connect_s=3, login_s=2, keepalive_s=0.5, keepalives=2, command_s=3)
 _REGIONS = ["aws:us-east-1", "gcp:us-east1"]
 Fixture = tuple[Fleet, dict[str, Machine]]
 
@@ -56,18 +55,13 @@ def _name(pid: int) -> str:
     return Path(f"/proc/{pid}/comm").read_text().strip()
 
 
-def _gone(word: str, within_s: float = 10.0) -> bool:
-    deadline = time.monotonic() + within_s
-    while _runs(word) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return not _runs(word)
+def _nap_s(seconds: int) -> str:
+    """Return about so many seconds, as no other process of tests writes them."""
+    return f"{seconds}.{os.getpid()}"
 
 
-def _seen(word: str, within_s: float = 10.0) -> bool:
-    deadline = time.monotonic() + within_s
-    while not _runs(word) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return bool(_runs(word))
+def _gone(word: str) -> bool:
+    return bool(eventually(lambda: not _runs(word)))
 
 
 def test_arguments_arrive_as_they_are(fleet: Fixture) -> None:
@@ -132,7 +126,7 @@ def test_keys_are_trusted_only_when_stored_and_never_when_changed(
     alone = Fleet({name: host})
 
     async def login() -> None:
-        async with Sessions(alone, owner("test"), timeouts=_BRIEF) as sessions:
+        async with Sessions(alone, owner("test")) as sessions:
             await sessions.session(name)
 
     with pytest.raises(ProbeError, match="host key is not in") as unknown:
@@ -166,7 +160,7 @@ def test_a_refused_login_and_a_closed_port_say_so(fleet: Fixture, tmp_path: Path
     found[second.name].stop()
 
     async def login(name: str) -> None:
-        async with Sessions(strange, owner("test"), timeouts=_BRIEF) as sessions:
+        async with Sessions(strange, owner("test")) as sessions:
             await sessions.session(name)
 
     with pytest.raises(ProbeError, match="was refused") as refused:
@@ -187,7 +181,7 @@ def test_a_cancellation_is_never_lost_in_connecting(tmp_path: Path) -> None:
     async def story() -> set[bool]:
         ends = set()
         for turns in range(60):  # cancelled at every step on the way, also with the refusal
-            task = asyncio.create_task(connect(host, _BRIEF, None))
+            task = asyncio.create_task(connect(host, Timeouts(), None))
             for _ in range(turns):
                 await asyncio.sleep(0)
             was_running = task.cancel()
@@ -218,9 +212,14 @@ def test_a_jump_host_leads_to_a_host(fleet: Fixture) -> None:
 def test_a_host_that_hangs_is_given_up(fleet: Fixture, when: str) -> None:
     members, found = fleet
     name = _REGIONS[0]
+    # Brief where it hangs, and patient before.
+    if when == "before":
+        timeouts = Timeouts(connect_s=3, login_s=2)
+    else:
+        timeouts = Timeouts(keepalive_s=1, keepalives=3, command_s=3)
 
     async def main() -> ProbeError:
-        async with Sessions(members, owner("test"), timeouts=_BRIEF) as sessions:
+        async with Sessions(members, owner("test"), timeouts=timeouts) as sessions:
             if when == "after":
                 await sessions.session(name)
             found[name].signal(signal.SIGSTOP)
@@ -237,25 +236,27 @@ def test_a_host_that_hangs_is_given_up(fleet: Fixture, when: str) -> None:
 
 
 def test_a_tool_ends_with_its_limit_its_cancellation_and_its_block(fleet: Fixture) -> None:
+    limited, cancelled, within = map(_nap_s, (611, 612, 613))
+
     async def main() -> None:
         async with Sessions(fleet[0], owner("test")) as sessions:
             session = await sessions.session(_REGIONS[0])
             with pytest.raises(ProbeError, match="had not ended after 1 s"):
-                await session.measure(["sleep", "611.25"], 1.0)
-            assert _gone("611.25")
-            task = asyncio.create_task(session.measure(["sleep", "612.25"], 60.0))
-            while not _runs("612.25"):
+                await session.measure(["sleep", limited], 1.0)
+            assert _gone(limited)
+            task = asyncio.create_task(session.measure(["sleep", cancelled], 60.0))
+            while not _runs(cancelled):
                 await asyncio.sleep(0.02)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-            assert _gone("612.25")
+            assert _gone(cancelled)
             with contextlib.suppress(RuntimeError):
-                async with session.server(["sleep", "613.25"], 60.0):
-                    while not _runs("613.25"):
+                async with session.server(["sleep", within], 60.0):
+                    while not _runs(within):
                         await asyncio.sleep(0.02)
                     raise RuntimeError
-            assert _gone("613.25")
+            assert _gone(within)
             with pytest.raises(ProbeError, match="is not there") as missing:
                 await session.measure(["no-such-tool"], 5.0)
             assert missing.value.cause == "missing-tool"
@@ -270,26 +271,29 @@ from probes.fleet.sessions import Sessions
 
 session.SILENCE_S = 1_000_000  # as if the host had ended the tether, too
 
-async def main(fleet, name):
-    async with Sessions(fleet, "owner") as sessions:
+async def main(fleet, name, owner, tool):
+    async with Sessions(fleet, owner) as sessions:
         session = await sessions.session(name)
-        # A tool that outlives its channel and pays no heed to a hang-up.
-        await session.measure(["sh", "-c", "trap '' HUP PIPE; sleep 614.25; sleep 615.25"], 900)
+        await session.measure(["sh", "-c", tool], 900)
 
 with open(sys.argv[1], "rb") as file:
-    asyncio.run(main(pickle.load(file), sys.argv[2]))
+    asyncio.run(main(pickle.load(file), *sys.argv[2:]))
 """
 
 
-def _left_by_a_killed_controller(members: Fleet, tmp_path: Path) -> None:
+def _left_by_a_killed_controller(members: Fleet, tmp_path: Path) -> tuple[str, str]:
+    """Return how the two naps of a tool are written, of which the first one goes on."""
     (tmp_path / "fleet").write_bytes(pickle.dumps(members))
-    command = [sys.executable, "-c", _KILLED, str(tmp_path / "fleet"), _REGIONS[0]]
-    controller = subprocess.Popen(command, cwd=_ROOT)
-    assert _seen("614.25")
+    first_s, second_s = _nap_s(614), _nap_s(615)
+    # A tool that outlives its channel and pays no heed to a hang-up.
+    tool = f"trap '' HUP PIPE; sleep {first_s}; sleep {second_s}"
+    words = [str(tmp_path / "fleet"), _REGIONS[0], owner("killed"), tool]
+    controller = subprocess.Popen([sys.executable, "-c", _KILLED, *words], cwd=_ROOT)
+    eventually(lambda: _runs(first_s))
     controller.kill()
     controller.wait()
-    time.sleep(0.3)
-    assert _runs("614.25")  # a killed controller ends nothing
+    assert _runs(first_s)  # a killed controller ends nothing
+    return first_s, second_s
 
 
 def test_what_a_killed_controller_left_is_ended_at_the_next_contact(
@@ -297,20 +301,20 @@ def test_what_a_killed_controller_left_is_ended_at_the_next_contact(
 ) -> None:
     members, _ = fleet
     name, other = _REGIONS
-    _left_by_a_killed_controller(members, tmp_path)
+    first_s, second_s = _left_by_a_killed_controller(members, tmp_path)
 
-    async def contact(owner: str, host: str) -> int:
-        async with Sessions(members, owner) as sessions:
+    async def contact(controller: str, host: str) -> int:
+        async with Sessions(members, controller) as sessions:
             return (await sessions.session(host)).leftovers
 
     # Of another controller, and of another host of the fleet on the same machine: not ours to end.
-    assert asyncio.run(contact("stranger", name)) == 0
-    assert asyncio.run(contact("owner", other)) == 0
-    assert _runs("614.25")
-    assert asyncio.run(contact("owner", name)) == 1
-    assert _gone("614.25")
-    assert not _runs("615.25")
-    assert asyncio.run(contact("owner", name)) == 0
+    assert asyncio.run(contact(owner("stranger"), name)) == 0
+    assert asyncio.run(contact(owner("killed"), other)) == 0
+    assert _runs(first_s)
+    assert asyncio.run(contact(owner("killed"), name)) == 1
+    assert _gone(first_s)
+    assert not _runs(second_s)
+    assert asyncio.run(contact(owner("killed"), name)) == 0
 
 
 def test_a_lost_connection_is_made_anew(fleet: Fixture) -> None:
@@ -318,7 +322,7 @@ def test_a_lost_connection_is_made_anew(fleet: Fixture) -> None:
     name = _REGIONS[0]
 
     async def main() -> bytes:
-        async with Sessions(members, owner("test"), timeouts=_BRIEF) as sessions:
+        async with Sessions(members, owner("test")) as sessions:
             session = await sessions.session(name)
             found[name].stop()
             with pytest.raises(ProbeError, match=r"connection was lost|did not answer"):
@@ -333,14 +337,14 @@ def test_a_host_that_an_earlier_run_visited_is_cleaned_up_without_being_used(
     fleet: Fixture, tmp_path: Path
 ) -> None:
     members, _ = fleet
-    _left_by_a_killed_controller(members, tmp_path)
+    first_s, _ = _left_by_a_killed_controller(members, tmp_path)
 
     async def use_another() -> None:
-        async with Sessions(members, "owner", visited=_REGIONS) as sessions:
+        async with Sessions(members, owner("killed"), visited=_REGIONS) as sessions:
             await sessions.session(_REGIONS[1])
 
     asyncio.run(use_another())
-    assert _gone("614.25")
+    assert _gone(first_s)
 
 
 @pytest.mark.parametrize("noticed", [True, False])
@@ -350,13 +354,14 @@ def test_what_a_lost_connection_left_is_ended_at_the_end(
     monkeypatch.setattr(session_module, "SILENCE_S", 1_000_000)
     members, _ = fleet
     name = _REGIONS[0]
+    nap_s = _nap_s(616)
 
     async def main() -> None:
-        async with Sessions(members, owner("test"), timeouts=_BRIEF) as sessions:
+        async with Sessions(members, owner("test")) as sessions:
             session = await sessions.session(name)
-            tool = ["sh", "-c", "trap '' HUP PIPE; sleep 616.25"]
+            tool = ["sh", "-c", f"trap '' HUP PIPE; sleep {nap_s}"]
             running = asyncio.create_task(session.measure(tool, 900))
-            while not _runs("616.25"):
+            while not _runs(nap_s):
                 await asyncio.sleep(0.02)
             if noticed:
                 sessions.forget(name)
@@ -364,10 +369,10 @@ def test_what_a_lost_connection_left_is_ended_at_the_end(
                 session.abort()
             with pytest.raises(ProbeError, match="connection was lost"):
                 await running
-            assert _runs("616.25")
+            assert _runs(nap_s)
 
     asyncio.run(main())
-    assert _gone("616.25")
+    assert _gone(nap_s)
 
 
 _OWN_TMP = """\

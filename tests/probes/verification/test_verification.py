@@ -26,6 +26,7 @@ from probes.verification.outcomes import PathOutcome, RunOutcome, in_doubt, judg
 from probes.verification.predictions import PathPrediction, PlanPrediction, RateRange
 from probes.verification.relays import Relaying, relay_commands
 from probes.verification.runs import MOST_PAIRINGS, PathRun, Run, streams_of
+from tests.ports import free_port
 
 REGIONS = ("aws:a", "aws:b", "aws:c")
 
@@ -190,17 +191,11 @@ def test_judgement() -> None:
 # ---- relays and tethers, for real --------------------------------------------------------------
 
 
-def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
-
-
 @contextmanager
 def _relaying(program: str, target_port: int) -> Iterator[int]:
     if not shutil.which(program, path="/usr/sbin:/usr/bin:/bin"):
         pytest.skip(f"needs {program}")
-    port = _free_port()
+    port = free_port()
     what = Relaying("127.0.0.1", port, ("127.0.0.2", "127.0.0.4"), "127.0.0.1", target_port, 4)
     (script,) = relay_commands(program, [what], 30)
     with subprocess.Popen(
@@ -214,7 +209,7 @@ def _relaying(program: str, target_port: int) -> Iterator[int]:
             yield port
         finally:
             process.terminate()
-    until_s = time.monotonic() + 10
+    until_s = time.monotonic() + 60
     while _listens(port):
         assert time.monotonic() < until_s
         time.sleep(0.05)
@@ -228,7 +223,7 @@ def _listens(port: int) -> bool:
 def _answer(port: int, from_address: str) -> bytes:
     try:
         with socket.create_connection(
-            ("127.0.0.1", port), timeout=5, source_address=(from_address, 0)
+            ("127.0.0.1", port), timeout=60, source_address=(from_address, 0)
         ) as connection:
             return connection.recv(10)
     except ConnectionResetError:
@@ -257,7 +252,7 @@ def test_a_relay_serves_its_peer_and_nobody_else(program: str) -> None:
             assert _answer(port, "127.0.0.3") == b""
             assert _answer(port, "127.0.0.2") == b"hello"
         server.shutdown(socket.SHUT_RDWR)
-        thread.join(5)
+        thread.join(60)
 
 
 @pytest.mark.service
@@ -265,10 +260,10 @@ def test_a_relay_serves_its_peer_and_nobody_else(program: str) -> None:
 def test_a_tethered_process_ends_with_its_controller(how: str) -> None:
     lease = remote.leases_of("test of tethers", how) + "1"
     nap = f"60.{os.getpid()}"  # nobody else's
-    command = remote.leased(lease, 60, remote.tethered(2, ["sleep", nap]))
+    command = remote.leased(lease, 60, remote.tethered(4, ["sleep", nap]))
     process = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
     assert process.stdin
-    for _ in range(6):
+    for _ in range(10):
         process.stdin.write(b".")
         process.stdin.flush()
         time.sleep(0.5)
@@ -276,8 +271,8 @@ def test_a_tethered_process_ends_with_its_controller(how: str) -> None:
     assert _napping(nap)
     if how == "closed":
         process.stdin.close()
-    process.wait(20)
-    until_s = time.monotonic() + 10
+    process.wait(60)
+    until_s = time.monotonic() + 60
     while _napping(nap) and time.monotonic() < until_s:
         time.sleep(0.05)
     assert not _napping(nap)

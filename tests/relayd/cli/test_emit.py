@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 from collections.abc import Callable
 from dataclasses import MISSING, fields
@@ -29,6 +28,7 @@ from relayd.settings import Settings
 from relayd.sources.memory import MemorySource
 from relayd.sources.opening import open_with
 from relayd.sources.wan import Wan
+from tests.ports import free_port
 from tests.relayd.conftest import Outcome
 
 FORMATS_BY_END = {"aws": {"aws-cli"}, "azure": {"azcopy"}, "gcp": {"gcloud"}}
@@ -348,9 +348,7 @@ def test_an_iperf3_trial_runs_here(wan: Wan, tmp_path: Path) -> None:
     """The direct plan on loopback; relays move data in tests/lab/end_to_end/test_emit.py."""
     if shutil.which("iperf3") is None:
         pytest.skip("needs iperf3")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     plan = direct(wan)
     text = emit(plan, "iperf3", endpoints={"aws:sa-east-1": "127.0.0.1"}, port=port)
     text = text.replace("-O 5", "-O 1")

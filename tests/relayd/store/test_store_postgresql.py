@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -26,6 +25,7 @@ from relayd.store.postgresql.connecting import SINCE_CRASH
 from relayd.store.postgresql.database import PostgresqlDatabase
 from relayd.store.postgresql.schema import version
 from relayd.store.samples.ingest import append
+from tests.ports import free_port
 from tests.postgresql import PostgresqlServer, running_server
 from tests.relayd.conftest import Outcome
 from tests.relayd.store.engines import PostgresqlSpot
@@ -109,10 +109,7 @@ def test_an_address_that_can_not_be_read_keeps_its_password(where: str) -> None:
 
 @pytest.mark.parametrize("mode", _MODES)
 def test_a_server_that_does_not_let_us_in(postgresql_server: PostgresqlServer, mode: str) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        nobody = free.getsockname()[1]
-    refused = _refusal(f"postgresql://u:correct@127.0.0.1:{nobody}/d", mode)
+    refused = _refusal(f"postgresql://u:correct@127.0.0.1:{free_port()}/d", mode)
     assert "can't be connected to" in refused
     right = postgresql_server.url("postgres", over="tcp")
     wrong = right.replace("horse", "horses")
