@@ -23,8 +23,6 @@ from probes.lab.measuring import echo_rtts_ms
 from probes.lab.sites import processes
 from tests.lab.shapes import star
 
-pytestmark = pytest.mark.alone
-
 SMALL = star([5, 10], cap_mbps=20, window_bytes=50_000)
 
 
@@ -48,14 +46,19 @@ def processes_of(identity: str) -> list[int]:
     return found
 
 
-def network_namespaces() -> set[str]:
+def network_namespaces(folder: Path) -> set[str]:
+    """Return those of processes that have the folder of labs in what they were started with."""
     found = set()
     for pid in processes():
         try:
-            found.add(str(Path(f"/proc/{pid}/ns/net").readlink()))
+            started = b"".join(
+                Path(f"/proc/{pid}/{name}").read_bytes() for name in ("cmdline", "environ")
+            )
+            if str(folder).encode() in started:
+                found.add(str(Path(f"/proc/{pid}/ns/net").readlink()))
         except OSError:
             continue
-    return found
+    return found - {str(Path("/proc/self/ns/net").readlink())}
 
 
 def of_lab(lab: Lab) -> tuple[dict[str, Any], set[tuple[int, int | None]]]:
@@ -66,7 +69,7 @@ def of_lab(lab: Lab) -> tuple[dict[str, Any], set[tuple[int, int | None]]]:
     return record, {(pid, start_time_of(pid)) for pid in pids}
 
 
-def wait_until_gone(processes_then: set[tuple[int, int | None]], timeout_s: float = 5.0) -> None:
+def wait_until_gone(processes_then: set[tuple[int, int | None]], timeout_s: float = 60.0) -> None:
     deadline = time.monotonic() + timeout_s
     while any(start_time_of(pid) == began for pid, began in processes_then):
         assert time.monotonic() < deadline, "processes of the lab are left"
@@ -74,7 +77,6 @@ def wait_until_gone(processes_then: set[tuple[int, int | None]], timeout_s: floa
 
 
 def test_up_and_down_can_be_repeated_and_leave_nothing(folder: Path) -> None:
-    before = network_namespaces()
     lab = Lab("one")
     assert lab.down() is False
     assert lab.up(SMALL) is True
@@ -83,14 +85,15 @@ def test_up_and_down_can_be_repeated_and_leave_nothing(folder: Path) -> None:
         lab.up(star([7]))
     _, running = of_lab(lab)
     assert len(running) >= 3 + 2 + 1
-    assert len(network_namespaces() - before) == 3
+    assert len(network_namespaces(folder)) == 3
     assert lab.down() is True
     wait_until_gone(running)
-    assert network_namespaces() <= before
+    assert not network_namespaces(folder)
     assert lab.down() is False
     assert not folder.exists()
 
 
+@pytest.mark.alone
 def test_two_labs_do_not_see_each_other(folder: Path) -> None:
     first, second = Lab("first"), Lab("second")
     first.up(SMALL)
@@ -112,7 +115,7 @@ def test_a_killed_keeper_takes_its_lab_along_and_down_cleans_up(folder: Path) ->
     inside = subprocess.Popen(lab.command("lab:1", ["sleep", "1000"]))
     os.kill(record["pid"], signal.SIGKILL)
     wait_until_gone(running)
-    assert inside.wait(timeout=5) != 0
+    assert inside.wait(timeout=60) != 0
     assert not lab.is_up()
     with pytest.raises(InputError, match="no lab that is up"):
         lab.status()
@@ -130,7 +133,7 @@ def test_down_ends_what_an_aborted_lab_left_and_nothing_else(folder: Path) -> No
     theirs = subprocess.Popen(["sleep", "1000"], env={**os.environ, MARK: "0" * 32})
     try:
         lab.down()
-        assert ours.wait(timeout=5) == -signal.SIGKILL
+        assert ours.wait(timeout=60) == -signal.SIGKILL
         assert theirs.poll() is None
     finally:
         for process in (ours, theirs):
@@ -139,22 +142,23 @@ def test_down_ends_what_an_aborted_lab_left_and_nothing_else(folder: Path) -> No
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
-@pytest.mark.parametrize("after_s", [0.05, 0.15, 0.3])
+@pytest.mark.parametrize("after_s", [0.0, 0.1, 0.25])
 def test_an_interrupted_up_can_be_taken_down(folder: Path, how: Any, after_s: float) -> None:
-    before = network_namespaces()
     code = (
         "from probes.lab.controller import Lab; from tests.lab.shapes import star; "
         "Lab('cut').up(star([5] * 12))"
     )
     command = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL)
+    while not folder.exists():
+        assert command.poll() is None
     time.sleep(after_s)
     command.send_signal(how)
     command.wait()
     Lab("cut").down()
-    deadline = time.monotonic() + 5
-    while network_namespaces() - before and time.monotonic() < deadline:
+    deadline_s = time.monotonic() + 60
+    while network_namespaces(folder):
+        assert time.monotonic() < deadline_s
         time.sleep(0.02)
-    assert network_namespaces() <= before
     assert not folder.exists()
 
 
@@ -187,11 +191,14 @@ def test_ssh_reaches_every_site_under_its_own_key(folder: Path) -> None:
         command += ["-o", "StrictHostKeyChecking=yes", "-o", "IdentitiesOnly=yes"]
         command += ["-o", f"UserKnownHostsFile={host['known_hosts']}", f"{host['user']}@127.0.0.1"]
         done = subprocess.run(
-            [*command, "hostname; ls -A /tmp; ping -q -c 1 -W 2 10.77.0.1 >/dev/null && echo pong"],
+            [
+                *command,
+                "hostname; ls -A /tmp; ping -q -c 1 -W 20 10.77.0.1 >/dev/null && echo pong",
+            ],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=60,
         )
         assert done.stdout == host["region"].replace(":", "-") + "\npong\n", done.stderr
         keys.add(
@@ -293,7 +300,7 @@ def test_a_user_without_root_can_have_a_lab(machine: None, tmp_path: Path) -> No
     )
     try:
         done = subprocess.run(
-            ["unshare", "--mount", "sh", str(script)], capture_output=True, text=True, timeout=60
+            ["unshare", "--mount", "sh", str(script)], capture_output=True, text=True, timeout=120
         )
         assert done.returncode == 0, done.stdout + done.stderr
         assert done.stdout.count("0% packet loss") == 2, done.stdout

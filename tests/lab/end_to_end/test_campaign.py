@@ -74,8 +74,9 @@ def test_figures_are_true(lab_of: Callable[..., Lab], tmp_path: Path) -> None:
     lab = lab_of(topology, "figures")
     db = tmp_path / "store.db"
     index = {site.region: number for number, site in enumerate(topology.sites)}
-    # Near and far ones, in two rounds of six at once.
-    pairs = [(_PROVIDERS[i], _PROVIDERS[(i + (5 if i % 2 else 1)) % 12]) for i in range(12)]
+    # Near and far ones, all at once: no host is in two of them.
+    indices = ((0, 1), (2, 4), (3, 6), (5, 9), (7, 8), (10, 11))
+    pairs = [(_PROVIDERS[i], _PROVIDERS[j]) for i, j in indices]
     words = [word for src, dst in pairs for word in ("--pairs", f"{src}>{dst}")]
     words += ["--connections", "16", "--flow-time", "8s", "--aggregate-time", "6s"]
     code, report = probe(lab, db, *words)
@@ -93,14 +94,14 @@ def test_figures_are_true(lab_of: Callable[..., Lab], tmp_path: Path) -> None:
         return min(window_bits / true_rtt_ms(src, dst) / 1e3, cap_mbps(src, dst))
 
     pings = _samples(db, "rtt_ms")
-    assert len(pings) == 12
+    assert len(pings) == len(pairs)
     for (src, dst), values in pings.items():
         assert abs(median(values) - true_rtt_ms(src, dst)) < 0.5 + 0.01 * true_rtt_ms(src, dst)
     for metric, truth in (("per_flow_mbps", flow_mbps), ("aggregate_mbps", cap_mbps)):
         errors = _errors(_samples(db, metric), truth)
-        assert len(errors) == 12
+        assert len(errors) == len(pairs)
         assert median(errors) < 0.03, metric
-        assert errors[round(0.9 * 11)] < 0.08, metric
+        assert errors[-2] < 0.08, metric
     assert not any(left_on(lab, site.region) for site in topology.sites)
 
 

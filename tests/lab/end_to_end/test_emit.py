@@ -44,7 +44,7 @@ def planned() -> Plan:
 def write(lab: Lab, region: str, name: str, text: str) -> None:
     """Write a file on a host of the lab, which has a /tmp of its own."""
     keep = lab.command(region, ["sh", "-c", f"cat > {name}"])
-    subprocess.run(keep, input=text, text=True, check=True, timeout=20)
+    subprocess.run(keep, input=text, text=True, check=True, timeout=60)
 
 
 @pytest.mark.parametrize("tool", ["haproxy", "socat"])
@@ -64,11 +64,11 @@ def test_an_emitted_plan_reaches_what_it_predicts(lab: Lab, tool: str) -> None:
             stack.enter_context(running(lab, "lab:destination", serve, until="listening"))
         stack.enter_context(running(lab, "lab:relay", [*start, relay]))
         wait = "until ss -Hltn | grep -q ':520'; do sleep 0.05; done"
-        subprocess.run(lab.command("lab:relay", ["sh", "-c", wait]), check=True, timeout=20)
+        subprocess.run(lab.command("lab:relay", ["sh", "-c", wait]), check=True, timeout=60)
         # Only the source is let in.
         ask = ["iperf3", "-c", private_address(1), "-p", ports[-1], "-t", "1"]
         stranger = lab.command("lab:destination", ask)
-        assert subprocess.run(stranger, capture_output=True, timeout=20).returncode != 0
+        assert subprocess.run(stranger, capture_output=True, timeout=60).returncode != 0
         seconds = ["env", "SECONDS_OF_TEST=3", "sh", trial]
         done = subprocess.run(
             lab.command("lab:source", seconds), capture_output=True, text=True, timeout=60

@@ -46,9 +46,9 @@ def test_a_lab_of_a_store_measures_as_what_was_imported(lab: Lab) -> None:
     rtts = undisturbed(lab, lambda: echo_rtts_ms(lab, [(0, 1)], 30)[0, 1])
     assert abs(median(rtts) - 30) < 0.5
     one_each_way = [Transfer(0, 1), Transfer(1, 0)]
-    flows = undisturbed(lab, lambda: goodputs_mbps(lab, one_each_way, 6, 2))
+    flows = undisturbed(lab, lambda: goodputs_mbps(lab, one_each_way, 4, 2))
     for source, flow_mbps, pair_mbps in ((0, 800, 4000), (1, 400, 2000)):
         many = Transfer(source, 1 - source, 16)
-        pair = undisturbed(lab, partial(goodputs_mbps, lab, [many], 6, 2))[0]
+        pair = undisturbed(lab, partial(goodputs_mbps, lab, [many], 4, 2))[0]
         assert abs(flows[source] / (flow_mbps * SCALE) - 1) <= 0.05
         assert abs(pair / (pair_mbps * SCALE) - 1) <= 0.05

@@ -113,7 +113,6 @@ def test_hosts_are_probed_at_the_addresses_asked_for(lab: Lab, tmp_path: Path) -
     assert [detail["address"] for *_, detail in kept(db, "rtt_ms")] == ["private", "public"]
 
 
-@pytest.mark.alone
 def test_loss_and_jitter_are_those_of_the_path(lab: Lab, tmp_path: Path) -> None:
     lab.set_link(*_REGIONS[:2], {"loss_pct": "30", "jitter_ms": "20"})
     db = tmp_path / "store.db"
@@ -155,7 +154,6 @@ def test_nuttcp_measures_as_iperf3_does(lab: Lab, tmp_path: Path) -> None:
     assert not any(left_on(lab, region) for region in _REGIONS)
 
 
-@pytest.mark.alone
 def test_a_socket_gets_the_window_and_the_algorithm_that_were_asked_for(
     lab: Lab, tmp_path: Path
 ) -> None:

@@ -36,7 +36,7 @@ CAP_MBPS, WINDOW_BYTES, RTT_MS, CONNECTIONS = 16.0, 60_000, 24.0, 8
 DIRECT_MBPS, CHANGED_MBPS = 5.0, 8.0
 # Eight windows carry ten times the cap in a round trip, so waiting costs little until it is long.
 LATE_MS = 24.0
-LEFT_WITHIN_S = 15.0
+LEFT_WITHIN_S = 60.0
 
 
 def _region(place: str) -> str:
