@@ -64,6 +64,7 @@ test:  ## Pass all tests
 # Half of its time, a test that starts processes waits for them.
 test-parallel: WORKERS = $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 test-parallel: engines tools  ## Pass all tests that can share the machine
+	@$(PYTEST) --collect-only -qq >/dev/null || true  # compiled once, not by each worker
 	$(PYTEST) -m 'not alone' $(PARALLEL) --durations 20
 
 test-lab: dev tools  ## Pass the tests that measure on a lab (needs root)
@@ -97,7 +98,7 @@ soak: dev  ## Ask and feed a service for 15 minutes, and watch its memory
 poisoning: dev  ## Let tokens lie about links, and count what that changes (SEEDS=10)
 	$(BIN)/python -m benchmarks.poisoning $(SEEDS)
 
-# Of CI, `make test` has 20 seconds of each part.
+# Of CI, `make test` has 10 seconds of each part.
 MINUTES ?= 30
 fuzz: dev  ## Send what should not be sent for MINUTES over HTTP, in files and to pages
 	$(BIN)/python -m benchmarks.fuzz --minutes $(MINUTES)

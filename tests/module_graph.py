@@ -40,9 +40,10 @@ def tree_of(module: str) -> ast.Module:
     return ast.parse(sources()[module].read_text(encoding="utf-8"))
 
 
-def imports_of(module: str) -> Iterator[Import]:
-    """Yield every import of a module, wherever it stands."""
-    yield from _within(tree_of(module), module, in_function=False, for_typing=False)
+@cache
+def imports_of(module: str) -> tuple[Import, ...]:
+    """Return every import of a module, wherever it stands."""
+    return tuple(_within(tree_of(module), module, in_function=False, for_typing=False))
 
 
 def _within(node: ast.AST, module: str, *, in_function: bool, for_typing: bool) -> Iterator[Import]:

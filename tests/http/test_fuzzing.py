@@ -1,4 +1,4 @@
-"""What should not be sent is refused, whatever it is: 20 seconds of each part of `make fuzz`."""
+"""What should not be sent is refused, whatever it is: 10 seconds of each part of `make fuzz`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.fuzz.__main__ import PARTS
 
-SECONDS = 20.0
+SECONDS = 10.0
 
 
 @pytest.mark.thorough
@@ -20,4 +20,4 @@ def test_whatever_is_sent_nothing_fails(part: str) -> None:
     seed = 1 if os.environ.get("CI") == "true" else int(time.time())
     findings = PARTS[part](SECONDS, seed)
     assert not findings.problems, f"seed {seed}: {findings.problems}"
-    assert sum(findings.outcomes.values()) > 100
+    assert sum(findings.outcomes.values()) > 10
