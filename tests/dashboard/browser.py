@@ -98,6 +98,7 @@ def watched(
         reduced_motion="reduce",
         **options,
     )
+    context.set_default_timeout(60_000)
     seen = Watched(context.new_page())
     asked = _ASKED[seen.page] = set()
     seen.page.on(

@@ -15,7 +15,7 @@ import pytest
 
 from relayd.http.middleware.logs import Log
 from relayd.http.server.connections import Connections
-from tests.http.running import Served, served
+from tests.http.running import TIMEOUT_S, Served, eventually, served
 
 
 class Connection:
@@ -41,7 +41,7 @@ def test_more_idle_connections_than_files_leave_health_checks_and_the_log_alone(
         try:
             for begun in (b"", b"GET /healthz HT"):
                 for _ in range(1300):
-                    idle.append(socket.create_connection((service.host, service.port), 20))
+                    idle.append(socket.create_connection((service.host, service.port), TIMEOUT_S))
                     idle[-1].sendall(begun)
                 assert service.get("/readyz").status == 200
                 assert service.get("/v1/plans?src=us-east&dst=sa").status == 200
@@ -59,7 +59,7 @@ def test_clients_that_reset_their_connections_leave_no_traceback(service: Served
     paths = ("/", "/assets/shared/api.js", "/map", "/v1/events", "/v1/graph", "/openapi.json")
     for pause_s in (0.0, 0.002, 0.01):
         for path in paths * 5:
-            connection = socket.create_connection((service.host, service.port), 20)
+            connection = socket.create_connection((service.host, service.port), TIMEOUT_S)
             # Closing sends RST in place of FIN: what is on the way to the client is refused.
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             connection.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
@@ -72,10 +72,7 @@ def test_clients_that_reset_their_connections_leave_no_traceback(service: Served
         )
         return str(line)
 
-    deadline_s = time.monotonic() + 30
-    while in_flight() != "relayd_http_in_flight 1.0":  # that of the metrics
-        assert time.monotonic() < deadline_s
-        time.sleep(0.1)
+    eventually(lambda: in_flight() == "relayd_http_in_flight 1.0")  # that of the metrics
     said = service.log.read_text()[before:]
     assert "Traceback" not in said
     assert '"fault"' not in said

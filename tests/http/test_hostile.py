@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import select
 import socket
-import time
 
 import pytest
 
@@ -148,7 +148,7 @@ def test_a_body_that_is_too_large_is_refused_before_it_is_read(service: Served) 
     ],
 )
 def test_what_is_not_http_gets_a_problem_and_the_end(service: Served, sent: bytes) -> None:
-    with socket.create_connection((service.host, service.port), 20) as connection:
+    with socket.create_connection((service.host, service.port), 60) as connection:
         connection.sendall(sent)
         got = b""
         try:
@@ -183,13 +183,12 @@ def test_a_slow_sender_is_let_go(store: object, service: Served, tmp_path: objec
 
 
 def test_many_idle_connections_do_not_hold_up_others(service: Served) -> None:
-    idle = [socket.create_connection((service.host, service.port), 20) for _ in range(200)]
+    idle = [socket.create_connection((service.host, service.port), 60) for _ in range(200)]
     try:
         for connection in idle:
             connection.sendall(b"GET /healthz")
-        began_s = time.monotonic()
         assert service.get("/v1/plans?src=us-east&dst=sa").status == 200
-        assert time.monotonic() - began_s < 20
+        assert not select.select(idle[-1:], [], [], 0)[0]  # nor were they closed to answer
     finally:
         for connection in idle:
             connection.close()

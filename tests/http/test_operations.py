@@ -13,7 +13,6 @@ import ssl
 import subprocess
 import sys
 import threading
-import time
 import tomllib
 from contextlib import closing
 from pathlib import Path
@@ -230,13 +229,11 @@ def test_requests_in_flight_finish_when_it_is_told_to_stop(store: Path) -> None:
 
 
 def test_readers_of_events_do_not_hold_up_the_end(store: Path) -> None:
-    service = Served(store)
+    service = Served(store, environment={"RELAYD_SERVE_SHUTDOWN_S": "3600"})
     with socket.create_connection((service.host, service.port), 60) as connection:
         connection.sendall(b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert b"text/event-stream" in connection.recv(65536)
-        began_s = time.monotonic()
         assert service.stop() == 0
-        assert time.monotonic() - began_s < 15
 
 
 def test_workers_end_with_the_service_however_it_ends(store: Path) -> None:
@@ -249,7 +246,7 @@ def test_workers_end_with_the_service_however_it_ends(store: Path) -> None:
     ).stdout.split()
     assert children
     service.kill()
-    eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in children), 20)
+    eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in children))
 
 
 def test_a_worker_that_is_killed_is_replaced(store: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from relayd.store import open_store
-from tests.http.running import Served, eventually, run, served
+from tests.http.running import TIMEOUT_S, Served, eventually, run, served
 
 SAMPLE: dict[str, Any] = {
     "src": "aws:us-east-1",
@@ -231,7 +231,7 @@ def test_new_samples_become_a_new_snapshot_and_an_event(store: Path) -> None:
 
 def read_events(service: Served, path: str, count: int, **headers: str) -> list[dict[str, Any]]:
     """Return the first events of a stream."""
-    connection = http.client.HTTPConnection(service.host, service.port, timeout=30)
+    connection = http.client.HTTPConnection(service.host, service.port, timeout=TIMEOUT_S)
     try:
         connection.request("GET", path, headers=headers)
         response = connection.getresponse()
@@ -283,7 +283,7 @@ def test_a_kill_loses_no_acknowledged_sample(store: Path, moment: int) -> None:
     eventually(lambda: len(acknowledged) > 40 * (moment + 1))
     service.kill()
     for sender in senders:
-        sender.join(30)
+        sender.join(TIMEOUT_S)
     kept = set(stored(store))
     assert set(acknowledged) <= kept
     with served(store) as again:  # and it starts again on what was left

@@ -16,7 +16,7 @@ from probes.liveness.link_health import LinkHealth
 from relayd.store import open_store
 from tests.http.running import Answer, Served, eventually, served
 from tests.http.test_samples import LINES, SAMPLE, lines
-from tests.http.test_watch import FLEET, LINK, keep, planned
+from tests.http.test_watch import FLEET, LINK, planned, planned_after
 from tests.postgresql import PostgresqlServer, running_server
 from tests.stopping import everyone, stopped
 
@@ -206,8 +206,7 @@ def test_a_link_is_not_down_for_ever_while_the_database_is_away(
     }
     with served(where, environment=SETTINGS_ALONE, log=tmp_path / "log") as service:
         before = planned(service)
-        keep(where, down, (), 5)
-        eventually(lambda: planned(service) != before)
+        eventually(lambda: planned_after(where, down, 5, service) != before)
         server.stop("immediate")
         eventually(lambda: planned(service) == before)
         assert service.get("/readyz").status == 503

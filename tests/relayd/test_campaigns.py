@@ -49,7 +49,7 @@ _PING = ProbeTask("rtt", (("aws:us-east-1", "gcp:us-east1"),), 0, 1.0)
 _CAPS = ProbeTask("caps", (("a", "b"), ("a", "c")), 64, 5.0, 4.5)
 _SAMPLE = Sample("aws:us-east-1", "gcp:us-east1", "rtt_ms", 11.5, 1.7e9, "ping")
 _REGIONS = ["aws:us-east-1", "gcp:us-east1", "azure:eastus", "aws:eu-west-1"]
-_BRIEF = Timeouts(connect_s=3, login_s=2, keepalive_s=0.5, keepalives=2, command_s=3)
+_BRIEF = Timeouts(connect_s=4, login_s=4)
 
 
 @pytest.fixture

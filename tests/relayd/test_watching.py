@@ -388,7 +388,7 @@ def test_one_watches_and_another_takes_over_when_it_is_killed(db: Path, tmp_path
         running = asyncio.create_task(watcher.run(stop))
 
         async def role(name: str) -> None:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 while watcher.status()["role"] != name:
                     await asyncio.sleep(0.05)
             roles.append(name)
@@ -397,7 +397,7 @@ def test_one_watches_and_another_takes_over_when_it_is_killed(db: Path, tmp_path
         os.kill(other.pid, signal.SIGKILL)
         await role("prober")
         # No host can be reached: that is told, and is no reason to end.
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while len(watcher.status().get("unreachable", {})) < 2:
                 await asyncio.sleep(0.05)
         stop.set()
@@ -601,7 +601,7 @@ def test_events_are_told_in_order_each_until_it_is_taken(store: Store, db: Path)
                 for subject in ("a>b", "b>c", "c>d"):
                     events.add("leg", subject, {"to": "down"})
                     events.add("snapshot", "s", {})  # not for the webhook
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 while not until(notifier):
                     await asyncio.sleep(0.02)
             running.cancel()

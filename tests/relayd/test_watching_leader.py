@@ -50,7 +50,7 @@ def test_there_is_one_prober_also_after_the_database_was_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watching, "STANDBY_S", 0.2)
-    for name, value in {"LEASE_S": 3.0, "RENEW_EVERY_S": 0.7, "HELD_S": 2.0}.items():
+    for name, value in {"LEASE_S": 5.0, "RENEW_EVERY_S": 0.7, "HELD_S": 4.0}.items():
         monkeypatch.setattr(leases, name, value)
     monkeypatch.setattr(watching, "STORE_RETRY_S", 0.2)
     options = WatchOptions(1.0, interval_s=2.0, campaign_every_s=inf)

@@ -64,7 +64,7 @@ def test_iperf3_measures_udp_when_asked(fleet: Fleet) -> None:
     result = _measure(Fleet(hosts), Iperf3(), duration_s=2.0, udp_mbps=20.0)
     (sample,) = result.samples
     assert sample.metric == "udp_mbps"
-    assert 10 < sample.value < 30
+    assert 2 < sample.value < 30
     assert "loss_at_this_rate_pct" in json.loads(sample.detail)
 
 
@@ -87,8 +87,8 @@ def test_ping_and_handshakes_agree_on_loopback(fleet: Fleet) -> None:
     assert set(pinged) == {"rtt_ms", "jitter_ms", "loss_pct"}
     assert set(shaken) == {"rtt_ms", "jitter_ms"}
     assert pinged["loss_pct"] == 0
-    assert 0 < pinged["rtt_ms"] < 5
-    assert 0 < shaken["rtt_ms"] < 5
+    assert 0 < pinged["rtt_ms"] < 100
+    assert 0 < shaken["rtt_ms"] < 100
     assert _measure(fleet, Traceroute()).detail == {"hops": 1, "path": ["127.0.1.2"]}
 
 

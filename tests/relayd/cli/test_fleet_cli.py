@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -24,7 +25,8 @@ _REGIONS = ["aws:us-east-1", "gcp:us-east1", "azure:eastus"]
 def fleet(tmp_path: Path) -> Iterator[tuple[Path, dict[str, Machine]]]:
     """A fleet file, and the sshds by region."""
     need("iperf3", "ping")
-    with machines(tmp_path, _REGIONS) as (members, found):
+    (tmp_path / "programs").mkdir()
+    with machines(tmp_path, _REGIONS, programs=tmp_path / "programs") as (members, found):
         blocks = [
             f"[[host]]\nregion = '{host.region}'\nhost = '{host.host}'\nport = {host.port}\n"
             f"public_address = '{host.public_address}'\nkey = 'id'\nknown_hosts = 'known_hosts'\n"
@@ -121,6 +123,10 @@ def test_an_interruption_leaves_nothing_and_can_be_resumed(
 ) -> None:
     common = ["--fleet", str(fleet[0]), "--db", str(tmp_path / "store.db"), "--json"]
     spec = ["--phases", "rtt", "--pairs", "*>*", "--yes"]
+    # Long enough to be interrupted: the last count is the one that holds.
+    lasting = tmp_path / "programs" / "ping"
+    lasting.write_text(f'#!/bin/sh\nexec {shutil.which("ping")} "$@" -c 600\n')
+    lasting.chmod(0o755)
     with subprocess.Popen(
         [sys.executable, "-m", "relayd", "probe", *common, *spec],
         cwd=_ROOT,
@@ -133,11 +139,12 @@ def test_an_interruption_leaves_nothing_and_can_be_resumed(
         while not _children(fleet[1], "ping"):
             assert campaign.poll() is None
         campaign.send_signal(number)
-        _, said = campaign.communicate(timeout=30)
+        _, said = campaign.communicate(timeout=120)
     assert campaign.returncode == 130
     assert "--resume` goes on" in said
     assert "Traceback" not in said
     assert not _children(fleet[1], "ping")
+    lasting.unlink()
     done = _relayd("probe", *common, "--resume")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["failed"] == []

@@ -22,8 +22,8 @@ from tests.relayd.store.engines import PostgresqlSpot, Spot
 from tests.stopping import everyone, stopped
 
 _ROOT = Path(__file__).parents[3]
-# Three times as fast as usual.
-_QUICK = {"LEASE_S": 3.0, "RENEW_EVERY_S": 0.7, "HELD_S": 2.0, "RETRY_S": 0.1}
+# Twice as fast as usual: on a busy machine a renewal takes seconds.
+_QUICK = {"LEASE_S": 5.0, "RENEW_EVERY_S": 0.7, "HELD_S": 4.0, "RETRY_S": 0.1}
 _HOLDER = f"""\
 import sys, time
 from planner.model.errors import StoreError
@@ -182,7 +182,7 @@ def test_a_lease_that_ran_out_is_free_while_its_holder_cleans_up() -> None:
             assert first.acquire()
             with stopped(*everyone(server)):
                 eventually(lambda: not first.is_held)
-            eventually(lambda: _acquired(second), 3 * leases.LEASE_S)
+            eventually(lambda: _acquired(second))
             assert not first.is_held
 
 

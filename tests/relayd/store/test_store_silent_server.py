@@ -50,18 +50,18 @@ def stopped_writer(where: str) -> Iterator[None]:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connecting, "_BEYOND_TIMEOUT_S", 0.3)
-    monkeypatch.setattr(connecting, "_OPENING_TIMEOUT_S", 2)
-    monkeypatch.setitem(connecting._USUAL, "connect_timeout", 2)
-    monkeypatch.setattr(connecting.ServerConnection, "answer_timeout_s", 2.0)
-    monkeypatch.setattr(database, "_OUTCOME_TIMEOUT_S", 1.0)
+    monkeypatch.setattr(connecting, "_BEYOND_TIMEOUT_S", 1.0)
+    monkeypatch.setattr(connecting, "_OPENING_TIMEOUT_S", 4)
+    monkeypatch.setitem(connecting._USUAL, "connect_timeout", 4)
+    monkeypatch.setattr(connecting.ServerConnection, "answer_timeout_s", 4.0)
+    monkeypatch.setattr(database, "_OUTCOME_TIMEOUT_S", 2.0)
 
 
 @pytest.mark.usefixtures("impatient")
 def test_a_session_that_the_server_has_stopped_is_given_up(postgresql_spot: PostgresqlSpot) -> None:
     open_store(postgresql_spot.where, mode="create").close()
     with open_store(
-        postgresql_spot.where, mode="write", busy_timeout_s=0.1, statement_timeout_s=0.2
+        postgresql_spot.where, mode="write", busy_timeout_s=0.1, statement_timeout_s=1.0
     ) as store:
         events = Events(store.database)
         (backend,) = store.database.row("SELECT pg_backend_pid()")
@@ -94,7 +94,7 @@ def _added(events: Events) -> bool:
 def test_a_server_that_is_stopped_as_a_whole_lets_nobody_wait() -> None:
     with running_server() as server:
         where = server.new_store()
-        with open_store(where, mode="read", statement_timeout_s=0.2) as store:
+        with open_store(where, mode="read", statement_timeout_s=1.0) as store:
             with stopped(*everyone(server)):
                 with pytest.raises(StoreError, match="stopped answering"):
                     store.snapshots.latest()

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from planner.model.errors import StoreError
@@ -129,16 +130,16 @@ def test_a_kill_inside_a_migration_of_a_server_leaves_the_old_version(
     folder = tmp_path / "migrations"
     shutil.copytree(schema.MIGRATIONS, folder)
     (folder / "postgresql" / f"{_NOW + 1:04}_later.sql").write_text(
-        "CREATE TABLE later (id INTEGER); SELECT pg_sleep(1)"
+        "CREATE TABLE later (id INTEGER); SELECT pg_advisory_lock(7)"
     )
     command = [sys.executable, "-c", _KILLED, spot.where, str(folder), str(_NOW + 1)]
-    with subprocess.Popen(command, cwd=_ROOT) as child:
-        while not spot.outsider(
-            "SELECT 1 FROM pg_stat_activity WHERE query LIKE '%pg_sleep(1)' AND state = 'active'"
-        ):
-            assert child.poll() is None
-            time.sleep(0.01)
-        child.kill()
+    with psycopg.connect(spot.where) as holder:
+        holder.execute("SELECT pg_advisory_lock(7)")
+        with subprocess.Popen(command, cwd=_ROOT) as child:
+            while not spot.outsider("SELECT 1 FROM pg_locks WHERE objid = 7 AND NOT granted"):
+                assert child.poll() is None
+                time.sleep(0.01)
+            child.kill()
     assert spot.outsider("SELECT version FROM relayd_schema") == [(1,)]
     assert upgrade(parse_location(spot.where)) == _NOW
     with open_store(spot.where, mode="read") as store:
