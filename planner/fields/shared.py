@@ -59,7 +59,7 @@ def objective_field(meanings: Mapping[str, str], *, default: str = "time") -> An
     help_text = "What to aim at"
     if "value" in meanings:
         help_text += "; value weighs cost against time at what an hour is worth"
-    return field(OneOf(meanings), f"{help_text}.", default=default, group="goal", label="Aim")
+    return field(OneOf(meanings), f"{help_text}.", default=default, group="goal", label="Objective")
 
 
 def time_value_field() -> Any:

@@ -80,7 +80,7 @@ class BacktestRequest(Specified):
         "What every transfer aims at.",
         default="value",
         group="goal",
-        label="Aim",
+        label="Objective",
     )
     time_value_usd_per_h: Figure = TransferRequest.time_value_usd_per_h
     margin: Figure = TransferRequest.margin

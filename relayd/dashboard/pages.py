@@ -12,7 +12,20 @@ from string import Template
 from relayd.dashboard.assets import FILES, Asset, asset
 from relayd.version import __version__
 
-_IMPORT = re.compile(r'^(?:import|export) .*from "(\.{1,2}/[\w./]+)";$', re.MULTILINE)
+# Only own files: no inline script or style, nothing from another host, no `eval`.
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+)
+HTML = "text/html; charset=utf-8"
+_MOST_LEVELS = 10
+"""Of a path that is not there: a longer one would make a page much larger than the request."""
+_NO_SCRIPT = (
+    '<noscript><p class="problem">This page asks the service by script, which is switched off '
+    'here. The same answers come from the command line and the <a href="docs">API</a>.</p>'
+    "</noscript>"
+)
+_IMPORT = re.compile(r'^(?:import|export) (?:.*from )?"(\.{1,2}/[\w./]+)";$', re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +69,42 @@ PAGES = (
 @cache
 def rendered(page: Page) -> Asset:
     """Return a page as HTML, ready to be sent; its figures come later, by its script."""
-    menu = "".join(_entry(other, other is page) for other in PAGES)
+    return asset(_document(page, _NO_SCRIPT).encode(), HTML)
+
+
+def error_page(title: str, detail: str, request_id: str, path: str) -> bytes:
+    """Return a page that says what went wrong, as HTML.
+
+    Parameters
+    ----------
+    title, detail : str
+        Of the problem.
+    request_id : str
+        Under which the service's log has it.
+    path : str
+        That was asked for, as it was sent: links are relative to it.
+    """
+    content = (
+        f'<div class="error"><p class="problem">{escape(detail)}</p>'
+        f'<p class="muted">Request {escape(request_id)}</p></div>'
+    )
+    root = "../" * min(path.count("/") - 1, _MOST_LEVELS)
+    return _document(Page(path, "error", title, ""), content, root).encode()
+
+
+def _document(page: Page, content: str, root: str = "") -> str:
+    """Return the HTML of a page; links begin with ``root``, where its path has several levels."""
     template = Template((FILES / "shared" / "page.html").read_text("utf-8"))
-    content = template.substitute(
+    return template.substitute(
         title=escape(page.title),
         summary=escape(page.summary),
         name=page.name,
-        menu=menu,
+        root=root,
+        menu="".join(_entry(other, root, other is page) for other in PAGES),
         version=escape(__version__),
-        modules="".join(map(_preload, _modules(f"{page.name}/page.js"))),
+        modules="".join(_preload(name, root) for name in _modules(f"{page.name}/page.js")),
+        content=content,
     )
-    return asset(content.encode(), "text/html; charset=utf-8")
 
 
 def _modules(script: str) -> list[str]:
@@ -79,12 +117,12 @@ def _modules(script: str) -> list[str]:
     return found[1:]
 
 
-def _preload(name: str) -> str:
+def _preload(name: str, root: str) -> str:
     """Return a link by which all modules are asked for at once, not one after the other."""
-    return f'<link rel="modulepreload" href="assets/{name}">\n'
+    return f'<link rel="modulepreload" href="{root}assets/{name}">\n'
 
 
-def _entry(page: Page, is_current: bool) -> str:
-    href = escape(page.path.removeprefix("/") or "./")
+def _entry(page: Page, root: str, is_current: bool) -> str:
+    href = root + escape(page.path.removeprefix("/"))
     current = ' aria-current="page"' if is_current else ""
-    return f'<li><a href="{href}"{current}>{escape(page.title)}</a></li>'
+    return f'<li><a href="{href or "./"}"{current}>{escape(page.title)}</a></li>'

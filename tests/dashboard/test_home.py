@@ -174,3 +174,16 @@ def test_an_empty_store_shows_three_ways_to_begin(empty: Served, browser: Browse
             assert shown.evaluate("navigator.clipboard.readText()") == text
         assert shown.locator("a.tile").count() == 0
         assert "no measurement" in shown.locator("#snapshot").inner_text()
+
+
+def test_ages_beyond_what_links_keep_are_red(grid: Served, page: Watched) -> None:
+    asked = f"{grid.url}/plan?{urlencode(ASKED)}"
+    measured = page.open(asked).locator("section[aria-labelledby=basis] td.number", has_text="ago")
+    measured.first.wait_for(timeout=WAIT_MS)
+    assert "too old" not in measured.first.inner_text()
+    assert measured.first.locator(".warn, .bad").count() == 0
+    later_s = time.time() + 30 * 365.25 * 86400
+    page.page.clock.set_fixed_time(later_s * 1000)  # of the page alone
+    page.open(asked)
+    expect(measured.first).to_contain_text("years ago, too old to rely on", timeout=WAIT_MS)
+    assert measured.first.locator(".bad").count() == 1

@@ -138,6 +138,30 @@ def test_a_service_with_tokens_asks_for_one_and_a_stopped_one_is_said(
         assert "does not answer" in shown.locator(".problem").inner_text()
 
 
+def test_an_error_is_a_page_for_people_and_a_document_for_programs(
+    empty: Served, browser: Browser
+) -> None:
+    path = "/nowhere/%3Cimg%20src=x%20onerror=alert(1)%3E"
+    with watched(browser, allowed=("status of 4",), width=390) as seen:
+        shown = seen.open(f"{empty.url}{path}")
+        assert shown.locator("h1").inner_text() == "Nothing is here"
+        assert "no such path" in shown.locator(".problem").inner_text()
+        assert shown.locator("img").count() == 0
+        assert seen.violations() == []
+        shown.get_by_label("Theme").select_option("dark")  # its scripts and styles are found
+        paper = "getComputedStyle(document.body).backgroundColor"
+        assert shown.evaluate(paper) == "rgb(20, 23, 27)"
+        shown.get_by_role("link", name="Fleet").click()
+        shown.wait_for_url(f"{empty.url}/fleet")
+    for_people = empty.get(path, Accept="text/html,*/*")
+    assert for_people.status == 404
+    assert "default-src 'none'" in for_people.headers["Content-Security-Policy"]
+    for_programs = [(path, "*/*"), ("/v1/nowhere", "text/html"), ("/v1/links/a/b", "text/html")]
+    for address, accepted in for_programs:
+        answer = empty.get(address, Accept=accepted)
+        assert answer.headers["Content-Type"] == "application/problem+json", address
+
+
 def test_pages_work_where_storage_is_forbidden(empty: Served, browser: Browser) -> None:
     with watched(browser) as seen:
         seen.page.add_init_script(

@@ -10,6 +10,7 @@ from itertools import count
 
 from aiohttp import hdrs, web
 
+from relayd.dashboard.pages import HTML, POLICY, error_page
 from relayd.http.middleware.browsers import SAFE_METHODS, BrowserChecks
 from relayd.http.middleware.headers import HSTS, SECURITY_HEADERS
 from relayd.http.responses.problems import MEDIA_TYPE, ProblemError, encoded, problem_of
@@ -90,7 +91,7 @@ class MiddlewareStack:
                 problem = problem_of(error)
                 if problem.status == 500:
                     log.error("fault", error, request_id=request_id, route=template)
-                response = _as_response(problem, request_id)
+                response = _as_response(problem, request_id, _path_of_page(request, route))
             finally:
                 service.in_flight -= 1
             if service.is_stopping or connections.are_too_many:
@@ -163,11 +164,23 @@ class MiddlewareStack:
         return f"{self._process}-{next(self._numbers):x}"
 
 
-def _as_response(problem: ProblemError, request_id: str) -> web.Response:
+def _path_of_page(request: web.Request, route: Route | None) -> str | None:
+    """Return the path if a person's browser asked for a page; None if a client asked for data."""
+    is_data = request.path.startswith("/v1/") if route is None else route.documented
+    if is_data or "text/html" not in request.headers.get(hdrs.ACCEPT, ""):
+        return None
+    return request.rel_url.raw_path
+
+
+def _as_response(problem: ProblemError, request_id: str, path: str | None) -> web.Response:
+    """Return a problem as a document or, for a browser that asked for a path, as a page."""
     headers = {**problem.headers, hdrs.CONTENT_TYPE: MEDIA_TYPE}
-    response = web.Response(
-        body=encoded(problem, request_id), status=problem.status, headers=headers
-    )
+    body = encoded(problem, request_id)
+    if path is not None:
+        headers |= {hdrs.CONTENT_TYPE: HTML, "Content-Security-Policy": POLICY}
+        content = problem.content
+        body = error_page(content["title"], content["detail"], request_id, path)
+    response = web.Response(body=body, status=problem.status, headers=headers)
     if problem.status in (408, 413):
         response.force_close()  # the rest of the body is not wanted
     return response

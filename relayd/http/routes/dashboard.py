@@ -9,17 +9,12 @@ from aiohttp import hdrs, web
 
 from relayd.dashboard.assets import Asset, assets
 from relayd.dashboard.charts import bundle
-from relayd.dashboard.pages import PAGES, Page, rendered
+from relayd.dashboard.pages import PAGES, POLICY, Page, rendered
 from relayd.http.responses.compression import accepts_gzip, is_known, tag_of
 from relayd.http.responses.problems import ProblemError
 from relayd.http.route import RequestContext, Route
 
 HTML, JAVASCRIPT = "text/html", "text/javascript"
-# Only own files: no inline script or style, nothing from another host, no `eval`.
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
-    "connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
-)
 
 
 def _shows(page: Page) -> Callable[[RequestContext], Awaitable[web.Response]]:

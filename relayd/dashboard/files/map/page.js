@@ -81,7 +81,7 @@ function described({ plan, links }, state, known, request) {
     return {
       arcs,
       kinds: KINDS,
-      kindTitle: "Way",
+      kindTitle: "Path",
       kindColours: KIND_COLOURS,
       unit: "Gbit/s",
       marked: [...new Set(arcs.flatMap((each) => [each.src, each.dst]))],

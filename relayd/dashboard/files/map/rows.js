@@ -61,9 +61,9 @@ export function waysOf(plan) {
 
 export function wayTable(plan) {
   return sortable(
-    "Ways of this plan",
+    "Paths of this plan",
     [
-      { title: "Way", value: (way) => way.kind, shown: (way) => element("span", { class: "tag" }, way.kind) },
+      { title: "Role", value: (way) => way.kind, shown: (way) => element("span", { class: "tag" }, way.kind) },
       { title: "Path", value: (way) => way.regions.join(" "), shown: (way) => pathLinks(way.regions) },
       {
         title: "Throughput",

@@ -2,8 +2,9 @@
 
 import { get } from "../shared/api.js";
 import { element, facts, replace } from "../shared/dom.js";
-import { ago, bounds, gbps, mbps, ms, percent, UNKNOWN } from "../shared/format.js";
+import { bounds, gbps, mbps, ms, percent, UNKNOWN } from "../shared/format.js";
 import { METRICS } from "./metrics.js";
+import { age } from "../shared/parts.js";
 import { linkPath, pairAddress } from "../shared/pairs.js";
 
 const PATIENCE_MS = 150; // a pointer that crosses the matrix asks nothing
@@ -13,9 +14,9 @@ function said(estimate, shown) {
   const rest = [
     estimate.source,
     estimate.samples ? `${estimate.samples} sample${estimate.samples === 1 ? "" : "s"}` : "",
-    estimate.measured_at_s ? ago(estimate.measured_at_s) : "",
+    estimate.measured_at_s ? age(estimate) : "",
     estimate.basis,
-  ].filter(Boolean).join(", ");
+  ].filter(Boolean).flatMap((each, at) => (at ? [", ", each] : [each]));
   return [bounds(estimate, shown), element("small", {}, rest)];
 }
 

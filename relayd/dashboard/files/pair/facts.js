@@ -1,8 +1,9 @@
 // What is believed of a pair, both directions side by side, and what that means in words.
 
 import { element, facts, scrolling } from "../shared/dom.js";
-import { UNKNOWN, ago, figure, gbps, mbps, ms, percent, perGb, times } from "../shared/format.js";
+import { UNKNOWN, figure, gbps, mbps, ms, percent, perGb, times } from "../shared/format.js";
 import { saturating } from "./metrics.js";
+import { age } from "../shared/parts.js";
 
 const SOURCES = { measured: "measured", inferred: "inferred", baseline: "baseline" };
 
@@ -39,7 +40,7 @@ export function lead(there, back) {
   if (other && saturating(other) !== null && connections !== null) {
     const ratio = link.aggregate_gbps.expected / other.aggregate_gbps.expected;
     if (ratio > 1.15 || ratio < 1 / 1.15) {
-      said.push(`The way back carries ${ratio > 1 ? "less" : "more"}: ${gbps(other.aggregate_gbps.expected)}.`);
+      said.push(`The reverse direction carries ${ratio > 1 ? "less" : "more"}: ${gbps(other.aggregate_gbps.expected)}.`);
     }
   }
   return element("p", { class: "lead" }, said.join(" "));
@@ -112,8 +113,8 @@ function basis(estimate) {
   const parts = [];
   if (estimate.source === "measured" && estimate.samples) parts.push(`${estimate.samples} ${estimate.samples === 1 ? "sample" : "samples"}`);
   if (estimate.basis) parts.push(estimate.basis);
-  if (estimate.measured_at_s !== null) parts.push(`newest ${ago(estimate.measured_at_s)}`);
-  return [sourceTag(estimate.source), ` ${parts.join("; ")}`];
+  const newest = estimate.measured_at_s === null ? null : [parts.length ? "; " : "", "newest ", age(estimate)];
+  return [sourceTag(estimate.source), ` ${parts.join("; ")}`, newest];
 }
 
 export const shownAs = {

@@ -60,7 +60,7 @@ function line(name, plan, shown, pair, connections) {
   const { direct, best_relay: relay } = plan;
   const query = new URLSearchParams({ ...pair, connections, objective: "time" });
   const verdict = plan.verdict === "direct" ? "stay direct" : plan.verdict === "split" ? "split over several paths" : "use a relay";
-  const begin = direct?.feasible ? `direct ${shown(direct.throughput_gbps)}` : "no direct way now";
+  const begin = direct?.feasible ? `direct ${shown(direct.throughput_gbps)}` : "no direct path now";
   const through = relay ? [`; best through `, element("strong", {}, relay.relay), ` ${shown(relay.throughput_gbps)}`,
     relay.gain ? ` (${times(relay.gain)}, at least ${times(relay.gain_low)}; ${times(relay.cost_ratio)} the cost)` : ""] : ["; no relay does better"];
   return element("div", { class: "relay-line" },

@@ -32,7 +32,7 @@ export function ratesPanel(there, back) {
   const cell = (text) => element("td", { class: "number" }, text);
   const table = element("table", {},
     element("caption", {}, "Throughput of one VM pair, Gbit/s"),
-    element("thead", {}, element("tr", {}, ["", "Expected", "Low", "High", "Way back"].map((name, at) => element("th", { scope: "col", class: at ? "number" : null }, name)))),
+    element("thead", {}, element("tr", {}, ["", "Expected", "Low", "High", "Reverse"].map((name, at) => element("th", { scope: "col", class: at ? "number" : null }, name)))),
     element("tbody", {}, rows.map((row) => element("tr", {}, element("th", { scope: "row" }, row.name), cell(row.shown), cell(figure(row.low)), cell(figure(row.high)), cell(figure(row.back))))));
   // Throughput and caps differ in colour and in their names.
   const specification = () => ({
@@ -54,6 +54,6 @@ export function ratesPanel(there, back) {
   chart(drawing, specification, { title: `One flow, many flows and the caps of both VMs in Gbit/s: ${rows.map((row) => `${row.name} ${row.shown}`).join(", ")}`, table });
   return element("section", { class: "panel", id: "rates" }, element("h3", {}, "One flow, many flows, caps"),
     element("p", { class: "legend" }, key("flow", "throughput"), key("cap", "cap of one VM"), key("bound", "low to high"),
-      back ? key("back", "the way back") : null),
+      back ? key("back", "reverse direction") : null),
     drawing, element("p", {}, enough, fee));
 }

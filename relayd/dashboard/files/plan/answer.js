@@ -2,6 +2,7 @@
 
 import { element } from "../shared/dom.js";
 import { duration, gbps, rate, usd, volume } from "../shared/format.js";
+import { withCode } from "../shared/parts.js";
 import { verdictText } from "./figures.js";
 
 const listed = (vms) =>
@@ -22,7 +23,7 @@ export function verdict(plan) {
   return element(
     "section",
     { class: `panel verdict verdict-${plan.verdict}`, "aria-labelledby": "verdict" },
-    plan.outdated.map((text) => element("p", { class: "outdated", role: "alert" }, text)),
+    plan.outdated.map((text) => element("p", { class: "outdated", role: "alert" }, withCode(text))),
     element(
       "p",
       { class: "ends muted" },
@@ -73,7 +74,7 @@ export function bottleneck(plan) {
       : element(
           "p",
           { class: "muted" },
-          "No cap binds: going faster would not pay under this request's aim and limits.",
+          "No cap binds: going faster would not pay under this request's objective and limits.",
         ),
   );
 }

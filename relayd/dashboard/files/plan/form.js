@@ -11,7 +11,7 @@ const BASIC = ["src", "dst", "volume_gb", "objective", "time_value_usd_per_h"];
 const id = (field) => `option-${field.name}`;
 
 function placeholder(field) {
-  if (field.control === "number") return field.optional ? "no limit" : field.standard;
+  if (field.control === "number") return field.optional ? "none" : field.standard;
   return field.control === "choice" ? null : field.standard || field.example;
 }
 
@@ -38,7 +38,9 @@ function control(field) {
 }
 
 function labelled(field) {
-  const unit = field.unit && element("small", { class: "muted" }, field.unit);
+  // A figure is in the field's unit, or says its own, as people write it.
+  const written = ["volume", "duration", "rate"].includes(field.kind) ? ` or ${field.example}` : "";
+  const unit = field.unit && element("small", { class: "muted" }, field.unit, written);
   return element(
     "div",
     { class: `field field-${field.control}` },

@@ -67,14 +67,14 @@ function specification(points, plan, unit) {
           shape: {
             field: "way",
             type: "nominal",
-            title: "Way",
+            title: "Verdict",
             scale: { domain: ["direct", "relay", "split"], range: ["square", "triangle-up", "circle"] },
             legend: { orient: "top", direction: "horizontal" },
           },
           color: {
             field: "way",
             type: "nominal",
-            title: "Way",
+            title: "Verdict",
             scale: { domain: ["direct", "relay", "split"], range: [colour("direct"), colour("relay"), colour("cap")] },
           },
         },
@@ -119,7 +119,7 @@ export function frontier(plan, onPoint, pointAddress) {
         "p",
         { class: "muted" },
         points.length
-          ? "There is one sensible way within these limits: nothing is traded."
+          ? "One plan is best in both time and cost within these limits."
           : "The cost-time frontier was not asked for.",
       ),
     );
@@ -134,7 +134,7 @@ export function frontier(plan, onPoint, pointAddress) {
   const table = sortable(
     "The cost-time frontier",
     [
-      { title: "Way", value: ways, shown: (point) => element("a", { href: pointAddress(point) }, ways(point)) },
+      { title: "Verdict", value: ways, shown: (point) => element("a", { href: pointAddress(point) }, ways(point)) },
       {
         title: "Throughput",
         unit: "Gbit/s",

@@ -1,8 +1,9 @@
 // A plan's tables: its paths, the single relays that could be, and the links that it rests on.
 
 import { element, facts, sortable } from "../shared/dom.js";
-import { ago, duration, figure, ms, percent, perGb, rate, times, usd } from "../shared/format.js";
+import { duration, figure, ms, percent, perGb, rate, times, usd } from "../shared/format.js";
 import { pairLink } from "../shared/pairs.js";
+import { age } from "../shared/parts.js";
 import { AGGREGATE, chosenOption, hasDirect, pathLinks, relaysOf } from "./figures.js";
 
 function privateNote({ addresses }) {
@@ -141,7 +142,7 @@ export function basis(plan, links) {
       title: "Measured",
       number: true,
       value: (link) => link.aggregate_gbps.measured_at_s,
-      shown: (link) => ago(link.aggregate_gbps.measured_at_s),
+      shown: (link) => age(link.aggregate_gbps),
     },
     { title: "From", value: (link) => link.aggregate_gbps.basis },
   ];
@@ -155,7 +156,7 @@ export function basis(plan, links) {
       ["Plan", element("code", {}, plan.plan_id)],
       ["Snapshot", `${snapshot.id} (${snapshot.source}), as of ${snapshot.as_of}`],
       [
-        "Aim",
+        "Objective",
         `${objective}${objective === "value" ? `, an hour is worth ${worth}` : ""}; margin ${percent(100 * request.margin)}`,
       ],
       [

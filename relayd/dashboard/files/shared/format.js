@@ -45,7 +45,13 @@ export function duration(seconds) {
 
 export const count = (value) => value.toLocaleString("en-US");
 export const when = (seconds) => (known(seconds) ? new Date(seconds * 1000).toISOString().replace("T", " ").replace(/\.\d+Z/, "Z") : UNKNOWN);
-export const ago = (seconds) => (known(seconds) ? `${duration(Math.max(0, Math.round(Date.now() / 1000 - seconds)))} ago` : "never");
+const DAY_S = 86400;
+export function ago(seconds) {
+  if (!known(seconds)) return "never";
+  const age_s = Math.max(0, Math.round(Date.now() / 1000 - seconds));
+  if (age_s >= 730 * DAY_S) return `${(age_s / (365.25 * DAY_S)).toFixed(1)} years ago`;
+  return `${age_s >= 30 * DAY_S ? `${Math.floor(age_s / DAY_S)} d` : duration(age_s)} ago`;
+}
 
 // An estimate of the API: expected (low to high).
 export const bounds = (estimate, shown = figure) => (estimate ? `${shown(estimate.expected)} (${figure(estimate.low)} to ${figure(estimate.high)})` : UNKNOWN);

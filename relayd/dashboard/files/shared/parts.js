@@ -38,6 +38,15 @@ setInterval(() => {
   for (const each of document.querySelectorAll("time[data-at]")) each.textContent = ago(Number(each.dataset.at));
 }, 15000);
 
+// How old what was measured is: amber once it is older than such links keep their level (the memory
+// of its prior), red at twice that; in words too.
+const YEAR_S = 365.25 * 86400;
+export function age({ measured_at_s: at_s, source, prior }) {
+  const memories = source === "measured" && prior ? (Date.now() / 1000 - at_s) / (prior.memory_years * YEAR_S) : 0;
+  if (memories <= 1) return ago(at_s);
+  return element("span", { class: memories > 2 ? "bad" : "warn" }, `${ago(at_s)}, too old to rely on`);
+}
+
 // Draws a part anew where its data changed. What a reader has opened stays open, and the focus
 // stays where it was: a page that renews itself must not take things out of people's hands.
 const drawn = new WeakMap();
