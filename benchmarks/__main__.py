@@ -14,6 +14,7 @@ NAMES = (
     "shuffle",
     "broadcast",
     "service",
+    "processes",
     "schedule",
     "dashboard",
     "backtest",

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
@@ -63,13 +63,14 @@ delay = function() return math.random(0, {most_ms}) end
 
 
 class Load(NamedTuple):
-    """What wrk saw."""
+    """What wrk saw, and the processor time a request of the server and of wrk itself."""
 
     per_s: float
     p50_ms: float
     p99_ms: float
     bad: str
     cpu_us: float
+    wrk_cpu_us: float
 
 
 def main(seconds: int = 4) -> int:
@@ -94,19 +95,17 @@ def measure(
     """Load both servers in turn, and print what they did."""
     known, plain = [], []
     for _ in range(ROUNDS):
-        plain.append(load(port + 1, PATH, bare_pid, seconds))
-        known.append(load(port, PATH, pid, seconds))
+        plain.append(load(port + 1, PATH, [bare_pid], seconds))
+        known.append(load(port, PATH, [pid], seconds))
     ratios = [ours.per_s / theirs.per_s for ours, theirs in zip(known, plain, strict=True)]
     by_cpu = [theirs.cpu_us / ours.cpu_us for ours, theirs in zip(known, plain, strict=True)]
     names = [r["id"] for r in json.loads(ask(port, "/v1/regions"))["regions"]]
     distinct = []
     for seed in range(ROUNDS):
-        script = folder / f"distinct{seed}.lua"
-        quoted = ", ".join(f'"{name}"' for name in names)
-        script.write_text(DISTINCT.format(names=quoted, seed=seed + int(time.time())))
-        distinct.append(load(port, "/", pid, seconds, "-s", str(script)))
+        script = distinct_plans(folder, names, seed)
+        distinct.append(load(port, "/", [pid], seconds, "-s", str(script)))
     capacity = statistics.median(run.per_s for run in known)
-    calm = paced_load(folder, port, pid, seconds, SHARE_OF_CAPACITY * capacity)
+    calm = paced_load(folder, port, [pid], seconds, SHARE_OF_CAPACITY * capacity)
     batches = [batch_s(port, names, seed) for seed in range(ROUNDS + 1)][1:]
     rows = [
         _row("bare handler", plain, ""),
@@ -133,6 +132,14 @@ def measure(
         assert not run.bad, run.bad
 
 
+def distinct_plans(folder: Path, names: list[str], seed: int) -> Path:
+    """Return a script with which wrk asks for a plan that nobody has asked for."""
+    script = folder / f"distinct{seed}.lua"
+    quoted = ", ".join(f'"{name}"' for name in names)
+    script.write_text(DISTINCT.format(names=quoted, seed=seed + int(time.time())))
+    return script
+
+
 def _row(what: str, runs: list[Load], target: str) -> tuple[str, ...]:
     middle = sorted(runs)[len(runs) // 2]
     return (
@@ -145,20 +152,37 @@ def _row(what: str, runs: list[Load], target: str) -> tuple[str, ...]:
     )
 
 
-def load(port: int, path: str, pid: int, seconds: int, *more: str, connections: int = 0) -> Load:
-    """Load one server from another core; processor time is that of the server a request."""
-    before_s = cpu_s(pid)
+def load(
+    port: int,
+    path: str,
+    pids: Sequence[int],
+    seconds: int,
+    *more: str,
+    connections: int = 0,
+    core: int | None = -1,
+) -> Load:
+    """Load one server from another core, or any; processor time is that of a request.
+
+    Parameters
+    ----------
+    pids : sequence of int
+        The processes of the server.
+    """
+    before_s, client_before_s = cpu_s(pids), os.times().children_user + os.times().children_system
     command = [
         "wrk",
         "-t1",
         f"-c{connections or CONNECTIONS}",
         f"-d{seconds}s",
         "--latency",
+        "--timeout",
+        "30s",
         *more,
         f"http://127.0.0.1:{port}{path}",
     ]
-    said = on_core(-1, command)
-    used_s = cpu_s(pid) - before_s
+    said = on_core(core, command)
+    used_s = cpu_s(pids) - before_s
+    client_s = os.times().children_user + os.times().children_system - client_before_s
     requests = int(_found(r"(\d+) requests in", said))
     bad = re.search(r"Non-2xx.*|Socket errors.*", said)
     return Load(
@@ -167,10 +191,18 @@ def load(port: int, path: str, pid: int, seconds: int, *more: str, connections: 
         _ms(_found(r"\n +99% +(\S+)", said)),
         bad[0] if bad else "",
         used_s / requests * 1e6,
+        client_s / requests * 1e6,
     )
 
 
-def paced_load(folder: Path, port: int, pid: int, seconds: int, wanted_per_s: float) -> Load:
+def paced_load(
+    folder: Path,
+    port: int,
+    pids: Sequence[int],
+    seconds: int,
+    wanted_per_s: float,
+    core: int | None = -1,
+) -> Load:
     """Load a server with a given rate: connections pause at random between requests.
 
     wrk has no rate to be set, and what the pauses must be depends on how long answers take: they
@@ -180,7 +212,9 @@ def paced_load(folder: Path, port: int, pid: int, seconds: int, wanted_per_s: fl
     most_ms = 2e3 * PACED_CONNECTIONS / wanted_per_s
     for _ in range(PACED_ATTEMPTS):
         script.write_text(PACED.format(most_ms=round(most_ms)))
-        found = load(port, PATH, pid, seconds, "-s", str(script), connections=PACED_CONNECTIONS)
+        found = load(
+            port, PATH, pids, seconds, "-s", str(script), connections=PACED_CONNECTIONS, core=core
+        )
         if abs(found.per_s / wanted_per_s - 1) < PACED_WITHIN:
             break
         cycle_ms = 1e3 * PACED_CONNECTIONS / found.per_s
@@ -224,18 +258,22 @@ def make_store(folder: Path) -> tuple[Path, str]:
 
 
 @contextmanager
-def service(db: Path) -> Iterator[tuple[int, int]]:
-    """Run the service; its log goes to a file, as in production."""
+def service(db: Path, *options: str, core: int | None = 0) -> Iterator[tuple[int, int]]:
+    """Run the service, on one core unless that is None; its log goes to a file."""
     with db.with_suffix(".log").open("w") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "relayd", "serve", "--no-auth", "--port", "0", "--db", str(db)],
+            [
+                *(sys.executable, "-m", "relayd", "serve", "--no-auth", "--port", "0"),
+                *("--db", str(db), *options),
+            ],
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,
         )
         assert process.stdout
         said = process.stdout.readline()
-        pin(process.pid, 0)  # its workers, which have started, may use all cores
+        if core is not None:
+            pin(process.pid, core)  # its workers, which have started, may use all cores
         try:
             yield int(_found(r":(\d+) ", said)), process.pid
         finally:
@@ -262,10 +300,11 @@ def bare(body: Path, port: int) -> Iterator[int]:
         process.wait()
 
 
-def on_core(core: int, command: list[str]) -> str:
-    """Run a command on one core; returns what it printed."""
+def on_core(core: int | None, command: list[str]) -> str:
+    """Run a command on one core, or on any; returns what it printed."""
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    pin(process.pid, core)
+    if core is not None:
+        pin(process.pid, core)
     said, _ = process.communicate()
     assert process.returncode == 0, said
     return said
@@ -278,10 +317,10 @@ def pin(pid: int, core: int) -> None:
         os.sched_setaffinity(pid, {cores[core]})
 
 
-def cpu_s(pid: int) -> float:
-    """Return the processor time that a process has used (Linux)."""
-    numbers = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(numbers[11]) + int(numbers[12])) / os.sysconf("SC_CLK_TCK")
+def cpu_s(pids: Sequence[int]) -> float:
+    """Return the processor time that processes have used (Linux)."""
+    stats = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in pids]
+    return sum(int(one[11]) + int(one[12]) for one in stats) / os.sysconf("SC_CLK_TCK")
 
 
 def ask(port: int, path: str, content: bytes | None = None) -> bytes:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.http.running import Served, make_store, served
+from tests.ports import free_port
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -49,3 +50,18 @@ def store(measured: Path, tmp_path: Path) -> Path:
     copy = tmp_path / "relayd.db"
     copy.write_bytes(measured.read_bytes())
     return copy
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Path:
+    """Return a fleet file with two hosts that nobody answers at."""
+    port = free_port()  # nothing listens there, so logins are refused
+    hosts = "".join(
+        f'[[host]]\nregion = "{region}"\nhost = "127.0.0.{n}"\nport = {port}\n'
+        f'public_address = "127.0.0.{n}"\nuser = "nobody"\nknown_hosts = "known"\n\n'
+        for n, region in enumerate(("aws:us-east-1", "aws:sa-east-1"), 1)
+    )
+    (tmp_path / "known").touch()
+    path = tmp_path / "fleet.toml"
+    path.write_text(hosts)
+    return path

@@ -5,29 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 from relayd.store import open_store
 from relayd.store.campaigns.log import Campaigns
 from tests.http.running import eventually, run, served
 from tests.http.test_samples import read_events
-from tests.ports import free_port
 
 ASKED = {"budget_usd": 1.0, "phases": ["rtt"]}
-
-
-@pytest.fixture
-def fleet(tmp_path: Path) -> Path:
-    port = free_port()  # nothing listens there, so logins are refused
-    hosts = "".join(
-        f'[[host]]\nregion = "{region}"\nhost = "127.0.0.{n}"\nport = {port}\n'
-        f'public_address = "127.0.0.{n}"\nuser = "nobody"\nknown_hosts = "known"\n\n'
-        for n, region in enumerate(("aws:us-east-1", "aws:sa-east-1"), 1)
-    )
-    (tmp_path / "known").touch()
-    path = tmp_path / "fleet.toml"
-    path.write_text(hosts)
-    return path
 
 
 def test_a_campaign_is_started_seen_and_told(store: Path, fleet: Path) -> None:

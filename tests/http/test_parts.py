@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from planner.model.errors import InputError
 from relayd.http.middleware.json_documents import MOST_DEPTH, read_json
-from relayd.http.middleware.rate_limits import MOST_CALLERS, RateLimits
+from relayd.http.middleware.rate_limits import SETS, WAYS, RateLimits
 from relayd.http.responses.cursors import cursor, position
 from relayd.http.responses.problems import ProblemError
 from relayd.http.server import store_access
@@ -107,11 +107,12 @@ def test_nobody_gets_more_than_burst_and_rate_allow(
         assert passed[caller] <= burst + per_s * now_s + 1e-6
 
 
-def test_callers_are_forgotten_before_they_fill_the_memory() -> None:
+def test_the_fullest_buckets_are_forgotten_before_they_fill_the_memory() -> None:
     limits = RateLimits(1.0, 10.0)
-    for caller in range(MOST_CALLERS + 100):
-        limits.wait_s(caller, 0.0)
-    assert len(limits._buckets) == MOST_CALLERS
+    assert limits.wait_s("one that floods", 0.0, 10.0) == 0
+    for caller in range(2 * SETS * WAYS):
+        assert limits.wait_s(caller, 0.0) == 0
+    assert limits.wait_s("one that floods", 0.0) == pytest.approx(1.0)
 
 
 @given(st.lists(st.text(alphabet="abc:-1", min_size=1), min_size=1, max_size=3))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +12,7 @@ from planner.model.errors import RelaydError
 from probes.fleet.file import load_fleet
 from relayd.catalogue.loading import load_catalogue
 from relayd.cli.options import store_location
-from relayd.http.server.serving import RunningService, serve
+from relayd.http.server.serving import serve
 from relayd.http.server.settings import ServiceSettings, load_service_settings
 from relayd.settings import load_settings
 from relayd.store import Location, open_store
@@ -30,6 +29,7 @@ OPTIONS = (
     "allowed_hosts",
     "behind_proxy",
     "no_auth",
+    "processes",
     "workers",
     "fleet",
 )
@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
     every = (*general.catalogues, *catalogues)
     if options.check:
         return _check(settings, db, every)
-    asyncio.run(serve(settings, db, every, _say_where))
+    serve(settings, db, every, _say_where, _show_token)
     return 0
 
 
@@ -58,10 +58,12 @@ def _locations(options: argparse.Namespace) -> tuple[Location, list[Path]]:
     return db, [Path(name) for name in options.catalogue]
 
 
-def _say_where(running: RunningService, first: FirstToken | None) -> None:
-    if first is not None:
-        print(_about(first, running.url), file=sys.stderr, flush=True)
-    print(f"relayd serves at {running.url} (documentation: {running.url}/docs)", flush=True)
+def _show_token(first: FirstToken, url: str) -> None:
+    print(_about(first, url), file=sys.stderr, flush=True)
+
+
+def _say_where(url: str) -> None:
+    print(f"relayd serves at {url} (documentation: {url}/docs)", flush=True)
 
 
 def _about(first: FirstToken, url: str) -> str:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import select
 import sys
 import time
 import traceback
+from collections.abc import Iterator
 from typing import Any, TextIO
 
 import orjson
@@ -24,10 +26,18 @@ class Log:
 
     What is at least a warning leaves at once. Of what others can cause at will there is a line a
     second, with the number of those left out since the one before.
+
+    Parameters
+    ----------
+    stream : TextIO, optional
+        Standard error unless given.
+    process : int, optional
+        The place of this process among those of the service; each line says it.
     """
 
-    def __init__(self, stream: TextIO | None = None) -> None:
+    def __init__(self, stream: TextIO | None = None, process: int | None = None) -> None:
         self._stream = stream or sys.stderr
+        self._process = {} if process is None else {"process": process}
         self._lines: list[bytes] = []
         self._timer: asyncio.TimerHandle | None = None
         self._sampled: dict[object, tuple[float, int]] = {}
@@ -129,8 +139,9 @@ class Log:
             self._timer = None
         lines, self._lines = self._lines, []
         try:
-            self._stream.write(b"".join(lines).decode())
-            self._stream.flush()
+            for together in _bunches(lines):
+                self._stream.write(together.decode())
+                self._stream.flush()
         except (OSError, ValueError):
             pass  # nobody reads it any more; requests go on
 
@@ -145,7 +156,7 @@ class Log:
         return left_out
 
     def _add(self, level: str, event: str, members: dict[str, Any]) -> None:
-        line = {"time": time.time(), "level": level, "event": event, **members}
+        line = {"time": time.time(), "level": level, "event": event, **self._process, **members}
         try:
             self._lines.append(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
         except TypeError:  # text that is not UTF-8, such as half of a pair of surrogates
@@ -157,6 +168,17 @@ class Log:
                 self._timer = asyncio.get_running_loop().call_later(FLUSH_AFTER_S, self.flush)
             except RuntimeError:  # before the service runs
                 self.flush()
+
+
+def _bunches(lines: list[bytes]) -> Iterator[bytes]:
+    """Yield lines together, as many as a pipe takes without those of another process between."""
+    bunch = b""
+    for line in lines:
+        if len(bunch) + len(line) > select.PIPE_BUF:
+            yield bunch
+            bunch = b""
+        bunch += line
+    yield bunch
 
 
 class LogHandler(logging.Handler):

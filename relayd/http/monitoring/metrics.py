@@ -7,19 +7,12 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate
 from platform import python_version
 
-from prometheus_client import (
-    CollectorRegistry,
-    Counter,
-    Gauge,
-    Info,
-    Metric,
-    ProcessCollector,
-    generate_latest,
-)
+from prometheus_client import CollectorRegistry, Counter, Gauge, Info, Metric, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 
 from planner.model.units import BYTES_PER_GB
 from relayd.http.monitoring.estimate_errors import EstimateError
+from relayd.http.monitoring.summing import Families, families_of
 from relayd.store.campaigns.totals import CampaignTotals
 from relayd.version import __version__
 
@@ -85,8 +78,24 @@ class _ReadCounter:
         yield CounterMetricFamily(self._name, self._description, self._value())
 
 
+def campaign_families(totals: CampaignTotals) -> Iterator[Metric]:
+    """Yield what all campaigns of the store have taken so far."""
+    yield CounterMetricFamily(
+        "relayd_campaign_egress_usd", "Egress that campaigns paid for.", totals.usd
+    )
+    yield CounterMetricFamily(
+        "relayd_campaign_sent_bytes", "What campaigns sent.", totals.sent_gb * BYTES_PER_GB
+    )
+    probes = CounterMetricFamily(
+        "relayd_campaign_probes", "Probes of campaigns that ended.", labels=("result",)
+    )
+    probes.add_metric(("done",), totals.done)
+    probes.add_metric(("failed",), totals.failed)
+    yield probes
+
+
 class Metrics:
-    """Counters and gauges of one service; all are counted on the event loop.
+    """Counters and gauges of one process; all are counted on the event loop.
 
     Labels are route templates, methods and status codes: never what a client made up.
     """
@@ -113,7 +122,6 @@ class Metrics:
         ProcessCollector(registry=self.registry)
         build = Info("relayd_build", "What runs here.", registry=self.registry)
         build.info({"version": __version__, "python": python_version()})
-        self._campaigns: CampaignTotals | None = None
         self._plans = {"cache": 0, "planner": 0, "workers": 0}
         self._samples = Counter(
             "relayd_samples_ingested", "Samples received.", ("result",), registry=self.registry
@@ -122,30 +130,13 @@ class Metrics:
         self._statuses: dict[int, str] = {}
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the number of plans, and what campaigns took, for the registry."""
+        """Yield the number of plans, for the registry."""
         family = CounterMetricFamily(
             "relayd_plans", "Plans answered, by where they came from.", labels=("from",)
         )
         for origin, number in self._plans.items():
             family.add_metric((origin,), number)
         yield family
-        if (totals := self._campaigns) is not None:
-            yield CounterMetricFamily(
-                "relayd_campaign_egress_usd", "Egress that campaigns paid for.", totals.usd
-            )
-            yield CounterMetricFamily(
-                "relayd_campaign_sent_bytes", "What campaigns sent.", totals.sent_gb * BYTES_PER_GB
-            )
-            probes = CounterMetricFamily(
-                "relayd_campaign_probes", "Probes of campaigns that ended.", labels=("result",)
-            )
-            probes.add_metric(("done",), totals.done)
-            probes.add_metric(("failed",), totals.failed)
-            yield probes
-
-    def spent(self, totals: CampaignTotals) -> None:
-        """Keep what all campaigns of the store have taken so far."""
-        self._campaigns = totals
 
     def answered(self, route: str, method: str, status: int, seconds: float) -> None:
         """Count a request."""
@@ -197,6 +188,6 @@ class Metrics:
         """Add a counter that is read whenever metrics are."""
         self.registry.register(_ReadCounter(f"relayd_{name}", description, value))
 
-    def text(self) -> bytes:
-        """Return all metrics in Prometheus' text format."""
-        return generate_latest(self.registry)
+    def families(self) -> Families:
+        """Return all metrics of this process."""
+        return families_of(self.registry)

@@ -37,7 +37,7 @@ async def get_readyz(context: RequestContext) -> web.Response:
     most_s = service.settings.snapshot_max_age_s
     if most_s and (age_s is None or age_s > most_s):
         reasons.append(f"The newest snapshot is older than {most_s:g} s.")
-    warnings = [service.snapshots.warning()]
+    warnings = service.warnings()
     free_bytes = service.store.free_bytes()
     if free_bytes is not None and free_bytes < LEAST_FREE_BYTES:
         warnings.append(
@@ -46,7 +46,7 @@ async def get_readyz(context: RequestContext) -> web.Response:
     content = {
         "status": "not ready" if reasons else "ready",
         "reasons": reasons,
-        "warnings": [warning for warning in warnings if warning],
+        "warnings": warnings,
         "snapshot_age_s": age_s,
         "checked_at_s": time.time(),
         "watch": service.watcher.health(),

@@ -46,7 +46,7 @@ async def get_overview(context: RequestContext) -> web.Response:
         "leg_states": list(current.network.states.values()),
         **await service.store.read(lambda store: _stored(store, current, now_s, since_s)),
     }
-    content["snapshots"]["warning"] = service.snapshots.warning()
+    content["snapshots"]["warning"] = service.snapshot_warning()
     if service.watcher.is_on:
         content["measuring"]["budget_usd"] = service.settings.watch_daily_budget_usd
     return document_response(current.snapshot, content)

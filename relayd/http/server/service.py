@@ -17,10 +17,10 @@ from relayd.http.campaigns.fleet_file import regions_of
 from relayd.http.campaigns.supervisor import CampaignSupervisor
 from relayd.http.middleware.access import Access
 from relayd.http.middleware.logs import Log
-from relayd.http.middleware.rate_limits import RateLimits
 from relayd.http.monitoring.estimate_errors import estimate_errors
 from relayd.http.monitoring.exposition import Exposition
 from relayd.http.monitoring.metrics import Metrics
+from relayd.http.processes.peers import Peers
 from relayd.http.responses.problems import ProblemError
 from relayd.http.server.connections import Connections, most_connections
 from relayd.http.server.current_state import RENEW_AFTER_S, Current, read_current, with_states
@@ -45,6 +45,10 @@ if TYPE_CHECKING:
     from relayd.http.monitoring.telemetry import Telemetry
 
 
+TELL_EVERY_S = 1.0
+"""How often processes of one service tell each other of themselves."""
+
+
 class Service:
     """Everything that handlers use.
 
@@ -60,6 +64,8 @@ class Service:
     log : Log
     openapi, documentation : bytes
         The description of the API, as JSON and as a page.
+    peers : Peers
+        The other processes of the service.
     telemetry : Telemetry | None
         Where traces and metrics are sent.
     """
@@ -74,13 +80,15 @@ class Service:
         *,
         openapi: Callable[[], bytes],
         documentation: Callable[[], bytes],
+        peers: Peers,
         telemetry: Telemetry | None = None,
     ) -> None:
         self.settings = settings
         self.log = log
         self.metrics = Metrics()
         self.access = Access(needs_tokens=not settings.no_auth)
-        self.limits = RateLimits(settings.requests_per_s, settings.burst)
+        self.peers = peers
+        self.limits = peers.shared.limits
         self.connections = Connections(most_connections(settings.max_connections), log)
         self.store = StoreAccess(db)
         # Made when first asked for: it takes half as long as all the rest of starting.
@@ -88,7 +96,7 @@ class Service:
         self.telemetry = telemetry
         self.is_stopping = False
         self.in_flight = 0
-        self.watcher = WatcherSupervisor(settings, db, catalogues, log)
+        self.watcher = WatcherSupervisor(settings, db, catalogues, log, peers)
         self.campaigns = CampaignSupervisor(
             settings.fleet, db, catalogues, log, watched=self.watcher.is_on
         )
@@ -103,9 +111,16 @@ class Service:
         if telemetry:
             self.workers.span = self.store.span = telemetry.span
         self.exposition = Exposition(
-            self.metrics, settings.metrics_links, self.store, self.workers, lambda: self.current
+            self.metrics,
+            peers,
+            settings.metrics_links,
+            self.store,
+            self.workers,
+            lambda: self.current,
         )
         self.snapshots = SnapshotMaker(self.workers, db, settings.snapshot_every_s, log)
+        self._batches = 0
+        self._heard = peers.batches()
 
     @property
     def current(self) -> Current:
@@ -136,17 +151,15 @@ class Service:
         await self.workers.warm(self.current.version)
         self._add_gauges()
         if state.last_sample_id > (state.latest.samples_through if state.latest else 0):
-            self.snapshots.want()  # it ended before it could make one
-        for work in (
-            self._refresh_forever(),
-            self.snapshots.run(lambda: self.current.version),
-            self.watcher.run(),
-        ):
-            self._tasks.append(asyncio.create_task(work))
-        if self.telemetry:
-            self._tasks.append(
-                asyncio.create_task(self.exposition.push_forever(self.telemetry, self.log))
-            )
+            self.has_new_samples()  # it ended before it could make one
+        work = [self._refresh_forever(), self.watcher.run()]
+        if self.peers.shared.processes > 1:
+            work.append(self._tell_forever())
+        if self.peers.leads:
+            work.append(self.snapshots.run(lambda: self.current.version))
+            if self.telemetry:
+                work.append(self.exposition.push_forever(self.telemetry, self.log))
+        self._tasks += map(asyncio.create_task, work)
 
     async def make_first_token(self) -> FirstToken | None:
         """Give the store a token if it never had one and requests need one."""
@@ -166,7 +179,27 @@ class Service:
 
     def has_new_samples(self) -> None:
         """Ask for a snapshot, because samples came."""
-        self.snapshots.want()
+        self._batches += 1
+        if self.peers.leads:
+            self.snapshots.want()
+        else:
+            self._tell()
+
+    def snapshot_warning(self) -> str | None:
+        """Return since when snapshots fail or wait, and why; the leader makes them."""
+        if self.peers.leads:
+            return self.snapshots.warning()
+        told: str | None = self.peers.news().get("snapshots")
+        return told
+
+    def warnings(self) -> list[str]:
+        """Return what an operator should look after, though the service is ready."""
+        shared = self.peers.shared
+        ended = shared.processes - len(shared.running)
+        found = [self.snapshot_warning()]
+        if ended:
+            found.append(f"{ended} of {shared.processes} processes ended and will start again.")
+        return [warning for warning in found if warning]
 
     async def record_change(self, action: str, subject: str, *, who: str, address: str) -> None:
         """Keep in the store who made or started something; the log has it in any case."""
@@ -178,6 +211,28 @@ class Service:
             )
         except (RelaydError, ProblemError) as error:
             self.log.warning("change not recorded", action=action, problem=str(error))
+
+    async def _tell_forever(self) -> None:
+        """Tell the other processes of this one, and hear of their samples, for ever."""
+        while True:
+            try:
+                self._tell()
+                self.exposition.post()
+                if self.peers.leads and (batches := self.peers.batches()) != self._heard:
+                    self._heard = batches
+                    self.snapshots.want()
+            except Exception as error:  # noqa: BLE001 - the next attempt may go well
+                self.log.error("fault", error)
+            await asyncio.sleep(TELL_EVERY_S)
+
+    def _tell(self) -> None:
+        self.peers.tell(
+            {
+                "batches": self._batches,
+                "watch": self.watcher.status(),
+                "snapshots": self.snapshots.warning(),
+            }
+        )
 
     def is_declared(self, region: str) -> bool:
         """Return whether the catalogue, the snapshot or the fleet file has a region.
@@ -258,7 +313,7 @@ class Service:
             before, network = self._latest, self.current.network
             await self._read()
             self._latest, self._verification = state.latest, state.verification
-            if before and state.latest and found != known:
+            if before and state.latest and found != known and self.peers.leads:
                 await self._record_estimate_errors(network, before, state.latest)
 
     async def _record_estimate_errors(
@@ -275,6 +330,18 @@ class Service:
         nothing = float("nan")
         add("http_in_flight", "Requests being answered.", lambda: self.in_flight)
         add("http_connections", "Open connections.", lambda: len(self.connections))
+        add("plan_cache_bytes", "Memory of cached answers.", lambda: self.current.plans.used_bytes)
+        add("plan_cache_entries", "Cached answers.", lambda: len(self.current.plans))
+        add("worker_queue", "Questions that wait or run in workers.", lambda: self.workers.waiting)
+        add("event_readers", "Readers of events.", lambda: self.events.readers)
+        add("store_queue", "Requests that wait for the store.", lambda: self.store.waiting)
+        add(
+            "store_silent_seconds",
+            "How long the store has owed an answer; 0 where it owes none.",
+            self.store.silent_s,
+        )
+        if not self.peers.leads:  # the rest is of the service as a whole
+            return
         add(
             "snapshot_age_seconds",
             "Age of the newest sample that answers rest on.",
@@ -290,18 +357,8 @@ class Service:
             "Snapshots that failed since the service began.",
             lambda: self.snapshots.failures,
         )
-        add("plan_cache_bytes", "Memory of cached answers.", lambda: self.current.plans.used_bytes)
-        add("plan_cache_entries", "Cached answers.", lambda: len(self.current.plans))
-        add("worker_queue", "Questions that wait or run in workers.", lambda: self.workers.waiting)
-        add("event_readers", "Readers of events.", lambda: self.events.readers)
         for name, (meaning, read) in self.watcher.gauges().items():
             add(name, meaning, read)
-        add("store_queue", "Requests that wait for the store.", lambda: self.store.waiting)
-        add(
-            "store_silent_seconds",
-            "How long the store has owed an answer; 0 where it owes none.",
-            self.store.silent_s,
-        )
         add(
             "store_free_bytes",
             "Space left on the disk of a store in a file.",

@@ -1,4 +1,4 @@
-"""RunningService the service: sockets, TLS, signals, a graceful end."""
+"""The service as a process: sockets, TLS, signals, a graceful end."""
 
 from __future__ import annotations
 
@@ -20,6 +20,9 @@ from relayd.http.description.documentation import page
 from relayd.http.description.openapi import document
 from relayd.http.middleware.headers import SECURITY_HEADERS
 from relayd.http.middleware.logs import Log, LogHandler
+from relayd.http.middleware.rate_limits import RateLimits
+from relayd.http.processes.parent import ProcessGroup
+from relayd.http.processes.peers import LEADER, Peers, SharedState
 from relayd.http.responses.problems import MEDIA_TYPE, ProblemError, encoded
 from relayd.http.server.app import make_app
 from relayd.http.server.connections import ACCEPTED_AT_ONCE, Connections
@@ -50,22 +53,18 @@ class RunningService:
     Use :func:`start` to get one, :meth:`stop` to end it.
     """
 
-    def __init__(self, service: Service, runner: web.AppRunner, server: asyncio.Server) -> None:
+    def __init__(
+        self, service: Service, runner: web.AppRunner, servers: Sequence[asyncio.Server]
+    ) -> None:
         self.service = service
         self._runner = runner
-        self._server = server
-
-    @property
-    def url(self) -> str:
-        """The address at which it listens."""
-        host, port = self._server.sockets[0].getsockname()[:2]
-        scheme = "https" if self.service.settings.tls_cert else "http"
-        return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+        self._servers = servers
 
     async def stop(self) -> None:
         """Accept nothing more, let requests in flight finish, close."""
         await self.service.begin_shutdown()
-        self._server.close()
+        for server in self._servers:
+            server.close()
         # aiohttp stops reading at once, also bodies of requests that it has begun to answer.
         deadline_s = time.monotonic() + self.service.settings.shutdown_s
         while self.service.in_flight and time.monotonic() < deadline_s:
@@ -75,37 +74,42 @@ class RunningService:
 
 
 async def start(
-    settings: ServiceSettings, db: Location, catalogues: Sequence[Path] = (), log: Log | None = None
+    settings: ServiceSettings,
+    db: Location,
+    catalogues: Sequence[Path],
+    listeners: Sequence[socket.socket],
+    peers: Peers,
+    log: Log,
 ) -> RunningService:
-    """Begin to serve.
+    """Begin to serve, as one of the processes of a service.
 
     Raises
     ------
     RelaydError
         If a setting is wrong, the store can't be used, or the address is taken.
     """
-    for problem in settings.problems():
-        raise problem
-    tls = _tls(settings)
+    share = settings.share()
+    tls = _tls(share)
     service = Service(
-        settings,
+        share,
         db,
         catalogues,
-        opener(db, catalogues, settings.fleet),
-        log or Log(),
+        opener(db, catalogues, share.fleet),
+        log,
         openapi=document,
         documentation=page,
-        telemetry=_telemetry(settings),
+        peers=peers,
+        telemetry=_telemetry(share),
     )
     await service.begin()
     runner = web.AppRunner(
         make_app(service),
         access_log=None,
-        keepalive_timeout=settings.idle_timeout_s,
+        keepalive_timeout=share.idle_timeout_s,
         max_line_size=MOST_LINE,
         max_field_size=MOST_LINE,
         max_headers=MOST_HEADERS,
-        shutdown_timeout=settings.shutdown_s,
+        shutdown_timeout=share.shutdown_s,
         handler_cancellation=False,
         auto_decompress=False,  # compressed bodies are refused
     )
@@ -114,57 +118,141 @@ async def start(
     assert web_server is not None
     loop = asyncio.get_running_loop()
     options: dict[str, Any] = web_server._kwargs
+    servers = []
     try:
-        server = await loop.create_server(
-            lambda: _Connection(service.connections, web_server, loop=loop, **options),
-            settings.host,
-            settings.port,
-            ssl=tls,
-            ssl_handshake_timeout=HANDSHAKE_TIMEOUT_S if tls else None,
-            ssl_shutdown_timeout=SHUTDOWN_TIMEOUT_S if tls else None,
-            backlog=ACCEPTED_AT_ONCE,
-            reuse_address=True,
-        )
-        for listening in server.sockets:
+        for listener in listeners:
+            server = await loop.create_server(
+                lambda: _Connection(service.connections, web_server, loop=loop, **options),
+                sock=listener,
+                ssl=tls,
+                ssl_handshake_timeout=HANDSHAKE_TIMEOUT_S if tls else None,
+                ssl_shutdown_timeout=SHUTDOWN_TIMEOUT_S if tls else None,
+                # Of several processes the one that is idle takes the next connection.
+                backlog=ACCEPTED_AT_ONCE if settings.processes == 1 else 1,
+            )
+            servers.append(server)
             # asyncio accepts as many at once as may wait to be accepted; more may wait.
-            with socket.fromfd(listening.fileno(), listening.family, listening.type) as same:
-                same.listen(BACKLOG)
+            listener.listen(BACKLOG)
     except OSError as error:
         await runner.cleanup()
         await service.end()
-        raise InputError(
-            "host and port",
-            f"can't be listened at ({error.strerror or error})",
-            value=f"{settings.host}:{settings.port}",
-            remedy="Stop what listens there, or choose another port.",
-        ) from None
-    return RunningService(service, runner, server)
+        raise _taken(settings, error) from None
+    return RunningService(service, runner, servers)
 
 
-async def serve(
+def serve(
     settings: ServiceSettings,
     db: Location,
     catalogues: Sequence[Path],
-    ready: Callable[[RunningService, FirstToken | None], None],
+    ready: Callable[[str], None],
+    show_token: Callable[[FirstToken, str], None],
 ) -> None:
-    """Serve until a signal (SIGTERM, SIGINT) says to stop."""
-    log = Log()
-    handler = LogHandler(log)
-    for name in ("aiohttp", "asyncio", "opentelemetry"):
-        logging.getLogger(name).addHandler(handler)
-        logging.getLogger(name).propagate = False
+    """Serve until a signal (SIGTERM, SIGINT) says to stop.
+
+    Parameters
+    ----------
+    ready : callable
+        Called once, with the address at which it listens.
+    show_token : callable
+        Called before that with the token that a new store gets, and the address.
+
+    Raises
+    ------
+    RelaydError
+        If a setting is wrong, the store can't be used, or the address is taken.
+    """
+    for problem in settings.problems():
+        raise problem
+    listeners = _bound(settings)
+    url = _url(settings, listeners[0])
+    shared = SharedState(settings.processes, RateLimits(settings.requests_per_s, settings.burst))
+
+    def run(place: int, began: Callable[[], None], parent: int | None = None) -> None:
+        log = Log(process=None if parent is None else place)
+
+        async def story() -> None:
+            stopped = _stopped(parent)
+            running = await start(settings, db, catalogues, listeners, Peers(shared, place), log)
+            log.info("listening", url=url)
+            if place == LEADER and (token := await running.service.make_first_token()):
+                show_token(token, url)
+            began()
+            await stopped.wait()
+            log.info("stopping")
+            await running.stop()
+            log.info("stopped")
+            log.flush()
+
+        handler = LogHandler(log)
+        for name in ("aiohttp", "asyncio", "opentelemetry"):
+            logging.getLogger(name).addHandler(handler)
+            logging.getLogger(name).propagate = False
+        asyncio.run(story())
+
+    def announce() -> None:
+        ready(url)
+
+    if settings.processes == 1:
+        run(LEADER, announce)
+    else:
+        ProcessGroup(shared, listeners, run, announce).run()
+
+
+def _stopped(parent: int | None) -> asyncio.Event:
+    """Return an event that a signal sets, or the end of the parent.
+
+    Parameters
+    ----------
+    parent : int | None
+        A pipe that ends with the parent.
+    """
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopped.set)
-    running = await start(settings, db, catalogues, log)
-    log.info("listening", url=running.url)
-    ready(running, await running.service.make_first_token())
-    await stopped.wait()
-    log.info("stopping")
-    await running.stop()
-    log.info("stopped")
-    log.flush()
+    loop.add_signal_handler(signal.SIGTERM, stopped.set)
+    if parent is None:
+        loop.add_signal_handler(signal.SIGINT, stopped.set)
+        return stopped
+
+    def orphaned() -> None:
+        loop.remove_reader(parent)
+        stopped.set()
+
+    loop.add_reader(parent, orphaned)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # the parent held signals back until here
+    return stopped
+
+
+def _bound(settings: ServiceSettings) -> list[socket.socket]:
+    """Return a socket for each address of the host; none listens yet."""
+    found = []
+    try:
+        for family, kind, protocol, _, address in socket.getaddrinfo(
+            settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        ):
+            listener = socket.socket(family, kind, protocol)
+            found.append(listener)
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            listener.bind(address)
+    except OSError as error:
+        raise _taken(settings, error) from None
+    return found
+
+
+def _taken(settings: ServiceSettings, error: OSError) -> InputError:
+    return InputError(
+        "host and port",
+        f"can't be listened at ({error.strerror or error})",
+        value=f"{settings.host}:{settings.port}",
+        remedy="Stop what listens there, or choose another port.",
+    )
+
+
+def _url(settings: ServiceSettings, listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    scheme = "https" if settings.tls_cert else "http"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
 class _Connection(RequestHandler):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields, replace
 from importlib.util import find_spec
-from math import inf
+from math import ceil, inf
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ _OTLP_PACKAGES = ("opentelemetry", "opentelemetry.sdk", "opentelemetry.exporter"
 _WATCH = WatchOptions(0.0)  # its defaults are those of the service
 _RANGES: dict[str, tuple[float, float]] = {
     "port": (0, 65_535),
+    "processes": (1, 64),
     "workers": (0, 256),
     "cache_mb": (0, 1e6),
     "answer_limit_s": (0.1, 3600),
@@ -71,6 +73,8 @@ class ServiceSettings:
         PEM files.
     no_auth : bool
         Answer everybody on this machine, without tokens.
+    processes : int
+        That answer, on one address and one store; above 1 on Linux alone.
     workers : int
         Processes for batches, shuffles and other long questions; 0 for one a core.
     cache_mb : float
@@ -140,6 +144,7 @@ class ServiceSettings:
     tls_cert: Path | None = None
     tls_key: Path | None = None
     no_auth: bool = False
+    processes: int = 1
     workers: int = 0
     cache_mb: float = 64.0
     answer_limit_s: float = 30.0
@@ -196,6 +201,16 @@ class ServiceSettings:
     def is_public(self) -> bool:
         """Whether others than this machine can reach it."""
         return not is_loopback(self.host)
+
+    def share(self) -> ServiceSettings:
+        """Return the settings of one process, with its part of what the whole service may take."""
+        most_workers = self.workers or os.cpu_count() or 1
+        return replace(
+            self,
+            workers=ceil(most_workers / self.processes),
+            cache_mb=self.cache_mb / self.processes,
+            max_connections=ceil(self.max_connections / self.processes),
+        )
 
     def as_toml(self) -> str:
         """Return the effective settings as a TOML table."""
@@ -348,6 +363,13 @@ def _problems(settings: ServiceSettings) -> Any:
                 value=settings.otlp_endpoint,
                 remedy="Install it with `pip install 'relayd[otel]'`.",
             )
+    if settings.processes > 1 and not hasattr(signal, "sigtimedwait"):
+        yield InputError(
+            "processes",
+            "can be more than one on Linux alone",
+            value=settings.processes,
+            remedy="Leave it out here.",
+        )
     for name, (least, most) in _RANGES.items():
         value = getattr(settings, name)
         if not least <= value <= most:

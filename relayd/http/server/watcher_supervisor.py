@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from planner.model.errors import RelaydError
 from relayd.http.middleware.logs import Log
+from relayd.http.processes.peers import Peers
 from relayd.http.server.settings import ServiceSettings, watch_options
 from relayd.store import Location
 
@@ -23,7 +24,8 @@ STOP_TIMEOUT_S = 15.0
 class WatcherSupervisor:
     """Runs a watcher for as long as the service runs.
 
-    If several services share a store, one probes and the others stand by.
+    If several services share a store, one probes and the others stand by. Of the processes of one
+    service only the leader has a watcher, and the others know of it what it tells them.
 
     Parameters
     ----------
@@ -32,15 +34,22 @@ class WatcherSupervisor:
     db : Path or Address
     catalogues : sequence of Path
     log : Log
+    peers : Peers
     """
 
     def __init__(
-        self, settings: ServiceSettings, db: Location, catalogues: Sequence[Path], log: Log
+        self,
+        settings: ServiceSettings,
+        db: Location,
+        catalogues: Sequence[Path],
+        log: Log,
+        peers: Peers,
     ) -> None:
         self._settings = settings
         self._db = db
         self._catalogues = catalogues
         self._log = log
+        self._peers = peers
         self._stop = asyncio.Event()
         self._ended = asyncio.Event()
         self._watcher: Watcher | None = None
@@ -50,9 +59,13 @@ class WatcherSupervisor:
         """Whether anything is watched."""
         return bool(self._settings.fleet and self._settings.watch_daily_budget_usd)
 
+    @property
+    def _runs_here(self) -> bool:
+        return self.is_on and self._peers.leads
+
     async def run(self) -> None:
         """Watch until stopped; start again after a failure."""
-        if not self.is_on:
+        if not self._runs_here:
             self._ended.set()
             return
         try:
@@ -73,12 +86,15 @@ class WatcherSupervisor:
     async def stop(self) -> None:
         """Let the watcher store its results and clean up its hosts."""
         self._stop.set()
-        if self.is_on:
+        if self._runs_here:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._ended.wait(), STOP_TIMEOUT_S)
 
     def status(self) -> dict[str, Any] | None:
         """Return the watcher's status; None if nothing is watched."""
+        if not self._peers.leads:
+            told: dict[str, Any] | None = self._peers.news().get("watch")
+            return told
         return self._watcher.status() if self._watcher else None
 
     @property
@@ -102,7 +118,7 @@ class WatcherSupervisor:
 
     def gauges(self) -> dict[str, tuple[str, Callable[[], float]]]:
         """Return gauges: name to description and value."""
-        if not self.is_on:
+        if not self._runs_here:
             return {}
 
         def figure(*keys: str) -> Callable[[], float]:
