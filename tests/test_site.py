@@ -76,5 +76,6 @@ def test_the_site_is_whole_and_loads_nothing_from_elsewhere(tmp_path: Path) -> N
 
     python = (tmp_path / "reference" / "python.html").read_text(encoding="utf-8")
     assert "from_matrices" in python  # docstrings were read
+    assert ":class:" not in python
     for part in ("commands.html", "questions.html", "http.html", "glossary.html", "openapi.json"):
         assert (tmp_path / "reference" / part).stat().st_size > 10_000, part

@@ -13,6 +13,7 @@ from mkdocs.structure.pages import Page
 from scripts.site.reference import pages
 
 LINK = re.compile(r"\]\((?!\w+:|#)([^)#]+)(#[^)]*)?\)")
+ROLE = re.compile(r":\w+:<code>~?")
 OF_THE_ROOT = {"CHANGELOG.md": "docs/changelog.md"}
 
 
@@ -37,3 +38,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, **_: Any) 
         return f"]({config.repo_url}/blob/main/{target}{link[2] or ''})"
 
     return LINK.sub(replaced, markdown)
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Show the names that docstrings refer to without the roles of Sphinx."""
+    return ROLE.sub("<code>", html)

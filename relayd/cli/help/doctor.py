@@ -35,6 +35,7 @@ EXTRAS = {
     "vl_convert": ("report", "charts of `relayd report`"),
     "distributed": ("dask", "backtests on a Dask cluster"),
     "mcp": ("mcp", "tools for assistants"),
+    "fsspec": ("fsspec", "copies between object stores"),
 }
 PROGRAMS = {
     "iperf3": "the lab, and hosts that measure",
