@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from planner.broadcast.plan import BroadcastPlan
     from planner.broadcast.request import BroadcastRequest
+    from planner.comparison.plan import Ranking
     from planner.model.errors import (
         AmbiguousRegionError,
         CatalogueError,
@@ -61,6 +62,7 @@ _HOME = {
     "Matrix": "relayd.tables.matrices",
     "Network": "planner.model.network",
     "Plan": "planner.transfer.plan",
+    "Ranking": "planner.comparison.plan",
     "ReducePlacement": "planner.placement.plan",
     "RelaydError": "planner.model.errors",
     "RemoteWan": "relayd.client.blocking",
@@ -93,6 +95,7 @@ __all__ = [
     "Matrix",
     "Network",
     "Plan",
+    "Ranking",
     "ReducePlacement",
     "RelaydError",
     "RemoteWan",

@@ -24,6 +24,7 @@ def test_relayd() -> None:
         "AsyncWan",
         "BroadcastPlan",
         "BroadcastRequest",
+        "Ranking",
         "Matrix",
         "Network",
         "Plan",

@@ -16,7 +16,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.model.estimate import Bound
+from planner.model.estimate import Bound, Estimate
 from planner.model.network import Network
 from planner.model.shared_resources import Floats, SiteResources
 from planner.model.units import MBPS_PER_GBPS
@@ -24,7 +24,7 @@ from planner.model.vm_limits import PAIR_CONNECTIONS
 from planner.solvers.joint import BOUND_SCORE, DRAWS, MOST_SPREAD, quantiles
 
 # What tells the factors of a site apart.
-EGRESS, INGRESS, WINDOW = 1, 2, 3
+EGRESS, INGRESS, WINDOW, FIGURE = 1, 2, 3, 4
 # SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014).
 _STEP, _MIX = 0x9E3779B97F4A7C15, (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 _MOST_LOGARITHM = 700.0
@@ -183,6 +183,17 @@ class DrawnTimes:
 
 
 _BOUNDS: tuple[Bound, ...] = ("expected", "low", "high")
+
+
+def drawn_links(pairs: Sequence[tuple[str, str]], figures: Sequence[Estimate]) -> Floats:
+    """Return the factors of a figure of links in each draw, shape (draws, links).
+
+    Each link's errors are its own, and of its name.
+    """
+    names = np.array([[crc32(name.encode()) for name in pair] for pair in pairs], dtype=np.uint64)
+    keys = _keys(_keys(names[:, 0], 0) + names[:, 1], FIGURE)
+    bounds = (np.array([getattr(figure, bound) for figure in figures]) for bound in _BOUNDS)
+    return _exp(_logarithms(keys, *_spreads(*bounds)))
 
 
 def _over(amount: Floats, limit: Floats) -> Floats:

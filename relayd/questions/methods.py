@@ -19,6 +19,8 @@ from relayd.questions.registry import QUESTIONS, Question
 if TYPE_CHECKING:
     from planner.broadcast.plan import BroadcastPlan
     from planner.broadcast.request import BroadcastRequest
+    from planner.comparison.plan import Ranking
+    from planner.comparison.request import ComparisonRequest
     from planner.placement.plan import ReducePlacement, TaskPlacement
     from planner.placement.request import ReduceRequest, TasksRequest
     from planner.replanning.plan import Replan
@@ -80,6 +82,7 @@ class Asking:
         schedule = _method(ScheduleRequest, SchedulePlan)
         place_reduce = _method(ReduceRequest, ReducePlacement)
         place_tasks = _method(TasksRequest, TaskPlacement)
+        compare_candidates = _method(ComparisonRequest, Ranking)
         replan = _method(ReplanRequest, Replan)
 
 
@@ -93,6 +96,7 @@ class AskingAsync:
         schedule = _coroutine(ScheduleRequest, SchedulePlan)
         place_reduce = _coroutine(ReduceRequest, ReducePlacement)
         place_tasks = _coroutine(TasksRequest, TaskPlacement)
+        compare_candidates = _coroutine(ComparisonRequest, Ranking)
         replan = _coroutine(ReplanRequest, Replan)
 
 

@@ -167,6 +167,22 @@ QUESTIONS = (
         },
     ),
     Question(
+        "comparison",
+        "compare_candidates",
+        "/v1/comparisons",
+        "compare",
+        "Rank providers, regions and VM types for a use",
+        "planner.comparison.request:ComparisonRequest",
+        "planner.comparison.plan:Ranking",
+        "relayd.questions.comparison:compare_candidates",
+        {
+            "regions": ["aws:sa-east-1", "aws:eu-west-1"],
+            "volume_gb": 100,
+            "candidates": ["provider:aws", "provider:gcp"],
+            "most": 5,
+        },
+    ),
+    Question(
         "replan",
         "replan",
         "/v1/replans",

@@ -17,6 +17,7 @@ HANDLERS = {
     "schedule": "relayd.cli.questions.schedule:run",
     "place reduce": "relayd.cli.questions.place:reduce",
     "place tasks": "relayd.cli.questions.place:tasks",
+    "compare": "relayd.cli.questions.compare:run",
     "replan": "relayd.cli.questions.replan:run",
 }
 # What an answer shows beside what the question asks for: options of commands alone.

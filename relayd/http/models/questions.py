@@ -24,6 +24,7 @@ SCHEMA_NAMES = {
     "schedule": "ScheduleQuestion",
     "place-reduce": "ReduceQuestion",
     "place-tasks": "TasksQuestion",
+    "comparison": "ComparisonQuestion",
     "replan": "ReplanQuestion",
 }
 """The names of request schemas in the description of the API, which clients may rely on."""

@@ -1,0 +1,1 @@
+"""Where to run what sends to, or fetches from, given regions: candidates ranked."""

@@ -1,0 +1,100 @@
+"""Which regions and VM types to compare, and for what use."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY
+from typing import Literal, TypeAlias
+
+from planner.fields.kinds import Count, Names, OneOf
+from planner.fields.shared import (
+    VmRequest,
+    hour_usd,
+    objective_field,
+    time_value_field,
+    volume_field,
+)
+from planner.fields.specified import Field, Figure, Several, Whole, field, specified
+from planner.model.errors import InputError
+
+ComparisonObjective: TypeAlias = Literal["value", "time", "cost", "latency", "stability"]
+Direction: TypeAlias = Literal["to", "from"]
+
+DEFAULT_SHOWN = 10
+MOST_SHOWN = 1000
+MOST_ENDS = 100
+MOST_TYPES = 50
+
+
+@specified
+class ComparisonRequest(VmRequest):
+    """A use, by the regions that data goes to or comes from, and who may serve it."""
+
+    regions: Several = field(
+        Names("regions", "REGION", least=1, most=MOST_ENDS),
+        "Regions that data goes to, or comes from.",
+        example="sa",
+        group="use",
+        option="--with",
+        label="With",
+    )
+    _: KW_ONLY
+    direction: Field[Direction, Direction] = field(
+        OneOf(
+            {
+                "to": "each candidate sends the volume to every region",
+                "from": "each candidate fetches the volume from every region",
+            }
+        ),
+        "Which way the data goes.",
+        default="to",
+        group="use",
+    )
+    volume_gb: Figure = volume_field("Volume for each region", example="100GB", group="use")
+    candidates: Several = field(
+        Names("rules", "RULE"),
+        "Places to compare: provider:NAME, country:CC, continent:CC or regions; all regions of the "
+        "graph if none are named.",
+        default=(),
+        example="provider:aws",
+        group="candidates",
+    )
+    types: Several = field(
+        Names("types", "TYPE", most=MOST_TYPES),
+        "VM types to compare in the candidates, each where its provider has it; the usual ones if "
+        "none are named.",
+        default=(),
+        example="aws:m5.8xlarge",
+        group="candidates",
+        label="VM types to compare",
+    )
+    objective: Field[ComparisonObjective, ComparisonObjective] = objective_field(
+        {
+            "value": "least cost plus time",
+            "time": "the last region is done as soon as possible",
+            "cost": "least cost",
+            "latency": "least mean round-trip time",
+            "stability": "least time lost if rates are as low as their bounds",
+        },
+        default="value",
+    )
+    time_value_usd_per_h: Figure = time_value_field()
+    most: Whole = field(
+        Count(1, MOST_SHOWN),
+        "How many candidates to list, the best first.",
+        default=DEFAULT_SHOWN,
+        example=str(DEFAULT_SHOWN),
+        group="answer",
+        label="Candidates listed",
+    )
+
+    def _check(self) -> None:
+        for region in self.regions:
+            if self.regions.count(region) > 1:
+                raise InputError(
+                    "regions", "name a region twice", value=region, remedy="Name each once."
+                )
+
+    @property
+    def hour_usd(self) -> float:
+        """What an hour is worth under the objective: infinity for time, 0 for cost."""
+        return hour_usd(self.objective, self.time_value_usd_per_h)
