@@ -21,6 +21,10 @@ $(BIN)/.runtime: pyproject.toml relayd/version.py
 	$(PIP) --editable .
 	@touch $@
 
+$(BIN)/.fleet: $(BIN)/.runtime
+	$(PIP) --editable '.[fleet]'
+	@touch $@
+
 $(BIN)/.dev: $(BIN)/.runtime
 	$(PIP) --upgrade 'pip>=25.1'
 	$(PIP) --editable '.[all]' --group dev
@@ -41,8 +45,7 @@ demo: setup  ## Set up and recommend a first transfer
 	@echo '$$ relayd plan --src us-east --dst sa --volume 500GB'
 	@$(BIN)/relayd plan --src us-east --dst sa --volume 500GB
 
-demo-lab: setup  ## Emulate twelve datacenters, measure them, plan on that (needs root)
-	$(PIP) --editable '.[fleet]'
+demo-lab: $(BIN)/.fleet  ## Emulate twelve datacenters, measure them, plan on that (needs root)
 	@sh scripts/install_tools.sh lab
 	@scripts/demo_lab.sh $(BIN)/relayd
 
