@@ -107,7 +107,7 @@ fuzz: dev  ## Send what should not be sent for MINUTES over HTTP, in files and t
 	$(BIN)/python -m benchmarks.fuzz --minutes $(MINUTES)
 
 docs: dev  ## Build the documentation site into build/site
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
 
 release: dev  ## Build a release into dist/ with SBOM and sums, signed by SIGNING_KEY; needs no network
 	$(BIN)/python -m scripts.release
