@@ -64,12 +64,13 @@ PAGES = (
         "/quarantine", "quarantine", "Quarantine", "Samples that nothing rests on, and the reasons."
     ),
 )
+DOCS = Page("/docs", "docs", "API", "Every path of the service, with a form to try it.")
 
 
 @cache
 def rendered(page: Page) -> Asset:
     """Return a page as HTML, ready to be sent; its figures come later, by its script."""
-    return asset(_document(page, _NO_SCRIPT).encode(), HTML)
+    return asset(framed(page, _NO_SCRIPT).encode(), HTML)
 
 
 def error_page(title: str, detail: str, request_id: str, path: str) -> bytes:
@@ -89,10 +90,10 @@ def error_page(title: str, detail: str, request_id: str, path: str) -> bytes:
         f'<p class="muted">Request {escape(request_id)}</p></div>'
     )
     root = "../" * min(path.count("/") - 1, _MOST_LEVELS)
-    return _document(Page(path, "error", title, ""), content, root).encode()
+    return framed(Page(path, "error", title, ""), content, root).encode()
 
 
-def _document(page: Page, content: str, root: str = "") -> str:
+def framed(page: Page, content: str, root: str = "") -> str:
     """Return the HTML of a page; links begin with ``root``, where its path has several levels."""
     template = Template((FILES / "shared" / "page.html").read_text("utf-8"))
     return template.substitute(
@@ -100,7 +101,7 @@ def _document(page: Page, content: str, root: str = "") -> str:
         summary=escape(page.summary),
         name=page.name,
         root=root,
-        menu="".join(_entry(other, root, other is page) for other in PAGES),
+        menu="".join(_entry(other, root, other is page) for other in (*PAGES, DOCS)),
         version=escape(__version__),
         modules="".join(_preload(name, root) for name in _modules(f"{page.name}/page.js")),
         content=content,

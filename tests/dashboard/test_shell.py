@@ -162,6 +162,19 @@ def test_an_error_is_a_page_for_people_and_a_document_for_programs(
         assert answer.headers["Content-Type"] == "application/problem+json", address
 
 
+def test_the_api_is_tried_in_the_same_frame(empty: Served, browser: Browser) -> None:
+    with watched(browser, width=390) as seen:
+        shown = seen.open(f"{empty.url}/fleet")
+        shown.get_by_role("link", name="API").click()
+        shown.wait_for_url(f"{empty.url}/docs")
+        tried = shown.locator("section#get_link")
+        tried.get_by_role("button", name="Try it").click()
+        expect(tried.locator(".answer")).to_contain_text('"aws:us-east-1"', timeout=WAIT_MS)
+        assert shown.evaluate(
+            "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+        )
+
+
 def test_pages_work_where_storage_is_forbidden(empty: Served, browser: Browser) -> None:
     with watched(browser) as seen:
         seen.page.add_init_script(

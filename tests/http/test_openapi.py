@@ -41,8 +41,8 @@ def test_documentation_is_whole_and_loads_nothing_from_elsewhere(service: Served
         assert f'id="{target}"' in page
     assert not re.search(r"""(src|href)=["'](https?:)?//""", page)
     assert not re.search(r"<script(?![^>]*src=)|<style|\sstyle=|\son\w+=", page)
-    for name in ("docs.js", "docs.css"):
-        assert "http" not in service.get(f"/{name}").content.decode()
+    for name in ("page.js", "style.css"):
+        assert "http" not in service.get(f"/assets/docs/{name}").content.decode()
 
 
 def test_its_examples_work(service: Served) -> None:

@@ -7,6 +7,7 @@ from functools import cache
 from html import escape
 from typing import Any
 
+from relayd.dashboard.pages import DOCS, framed
 from relayd.http.description.openapi import document
 
 VALUES = {"src": "us-east", "dst": "sa"}
@@ -30,26 +31,12 @@ def page() -> bytes:
         _model(name, schema) for name, schema in sorted(api["components"]["schemas"].items())
     )
     about = "".join(f"<p>{_words(p)}</p>" for p in api["info"]["description"].split("\n\n"))
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>relayd API</title>
-<link rel="stylesheet" href="docs.css">
-<script type="module" src="docs.js"></script>
-</head>
-<body>
-<a class="skip" href="#main">To the content</a>
-<header><h1>relayd API <small>{escape(api["info"]["version"])}</small></h1>
-<p><a href="openapi.json">openapi.json</a></p>
-<label>Token <input id="token" type="password" autocomplete="off" spellcheck="false"></label>
-<small>kept in this page only</small></header>
-<nav aria-label="Operations"><ul>{contents}</ul></nav>
-<main id="main">{about}{sections}<h2>Models</h2>{models}</main>
-</body>
-</html>
-""".encode()
+    content = (
+        f'<div class="docs"><nav aria-label="Operations"><ul>{contents}</ul></nav><div>'
+        f'<p><a href="openapi.json">openapi.json</a>, version {escape(api["info"]["version"])}</p>'
+        f"{about}{sections}<h2>Models</h2>{models}</div></div>"
+    )
+    return framed(DOCS, content).encode()
 
 
 def _operation(method: str, path: str, operation: dict[str, Any], api: dict[str, Any]) -> str:

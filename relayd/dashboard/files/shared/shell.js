@@ -88,6 +88,8 @@ function askForToken() {
 // Who has none is not asked again and again: the button in the heading asks.
 onUnauthorized(async () => !declined && askForToken());
 signIn.hidden = !keptToken();
+// For a page that asks for nothing by itself.
+export const offerSignIn = () => { signIn.hidden = false; };
 signIn.addEventListener("click", async () => {
   if (await askForToken()) location.reload();
 });

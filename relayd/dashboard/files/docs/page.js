@@ -1,5 +1,8 @@
 // "Try it": sends what a form says, shows what comes back. Plain fetch, to this host only.
 
+import { keptToken } from "../shared/api.js";
+import { offerSignIn } from "../shared/shell.js";
+
 const MOST_SHOWN = 20000;
 
 function target(form) {
@@ -34,7 +37,7 @@ function shown(text, type) {
 
 async function ask(form, answer) {
   const { url, headers } = target(form);
-  const token = document.getElementById("token").value.trim();
+  const token = keptToken();
   if (token) headers.Authorization = `Bearer ${token}`;
   const body = form.querySelector("textarea")?.value;
   if (body !== undefined) headers["Content-Type"] = "application/json";
@@ -65,3 +68,4 @@ for (const form of document.querySelectorAll("form[data-path]")) {
     ask(form, form.querySelector(".answer"));
   });
 }
+offerSignIn();
