@@ -112,8 +112,9 @@ class Served:
         return self.ask("GET", path, headers=headers)
 
     def lines(self) -> list[dict[str, Any]]:
-        """Return the log so far."""
-        return [json.loads(line) for line in self.log.read_text().split("\n") if line[:1] == "{"]
+        """Return the log so far, without a line that is still being written."""
+        whole = self.log.read_text().split("\n")[:-1]
+        return [json.loads(line) for line in whole if line[:1] == "{"]
 
     def stop(self) -> int:
         """End it as a service manager does; returns its exit code."""
