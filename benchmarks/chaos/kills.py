@@ -149,7 +149,7 @@ def kill_databases(server: PostgresqlServer, folder: Path, kills: int, seed: int
                 time.sleep(chance.uniform(0.0, 0.4))
                 if number % 2:
                     # The server restarts all of its sessions after one was killed.
-                    os.kill(chance.choice(_sessions(server)), signal.SIGKILL)
+                    _until(lambda: _kill_a_session(server, chance))
                 else:
                     server.crash()
                     server.start()
@@ -208,6 +208,17 @@ def _file(path: Path, number: int) -> str:
     rows = (f"x:{number},x:to,{100 + row / 8},{1.6e9 + row}" for row in range(FILE_ROWS))
     path.write_text("\n".join(("src,dst,rtt_ms,measured_at", *rows)) + "\n")
     return str(path)
+
+
+def _kill_a_session(server: PostgresqlServer, chance: random.Random) -> bool:
+    """Kill a session, if there is one that does not end by itself meanwhile."""
+    if not (sessions := _sessions(server)):
+        return False
+    try:
+        os.kill(chance.choice(sessions), signal.SIGKILL)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def _sessions(server: PostgresqlServer) -> list[int]:
