@@ -52,6 +52,58 @@ class EvaluatedCandidate:
     drawn: Floats | None
 
 
+class _Star:
+    """The links between a candidate and the regions of the use, with what they carry.
+
+    Raises
+    ------
+    DataError
+        If a link or its price is not known.
+    """
+
+    def __init__(
+        self, request: ComparisonRequest, network: Network, prices: Prices, region: str
+    ) -> None:
+        self.request, self.network = request, network
+        self.regions = (region, *(other for other in request.regions if other != region))
+        n, towards = len(self.regions), request.direction == "to"
+        self.ends = [(0, at) if towards else (at, 0) for at in range(1, n)]
+        self.links: dict[tuple[int, int], Link] = {}
+        fees = LinkFees(prices, self.regions)
+        for src, dst in self.ends:
+            self.links[src, dst] = network.link(self.regions[src], self.regions[dst])
+            fees.add(src, dst)
+        self.gbit = np.zeros((n, n))
+        for pair in self.ends:
+            self.gbit[pair] = request.volume_gb * BITS_PER_BYTE
+        self.egress_usd = fees.usd(self.gbit) if self.links else 0.0
+        self.vm_usd_per_h = sum(map(prices.vm_usd_per_h, self.regions))
+
+    @property
+    def carries(self) -> bool:
+        """Whether there is something to send, and all links carry it."""
+        count = self.request.connections
+        return min((link.rate_gbps(count) for link in self.links.values()), default=0.0) > 0
+
+    def cost(self, duration_s: float) -> Cost:
+        """Return the cost of a duration: fees, and a VM in each region."""
+        hours = (duration_s + self.request.vm_start_s) / S_PER_H
+        return Cost.of(self.egress_usd, self.vm_usd_per_h * hours)
+
+    def worth(self, duration_s: float) -> float:
+        """Return cost plus time in USD; the duration itself where time alone counts."""
+        if self.request.hour_usd == inf:
+            return duration_s
+        return self.cost(duration_s).total + self.request.hour_usd * duration_s / S_PER_H
+
+    def rtts_ms(self) -> tuple[Floats, Floats]:
+        """Return the round-trip times that are expected, and those in each draw by link."""
+        rtts = [link.rtt_ms for link in self.links.values()]
+        expected_ms = np.array([rtt.expected for rtt in rtts])
+        names = [(self.regions[src], self.regions[dst]) for src, dst in self.ends]
+        return expected_ms, drawn_links(names, rtts) * expected_ms
+
+
 def evaluated(
     request: ComparisonRequest, network: Network, prices: Prices, region: str
 ) -> EvaluatedCandidate | None:
@@ -59,51 +111,30 @@ def evaluated(
 
     None where a link or its price is not known, or where there is nothing to send.
     """
-    regions = (region, *(other for other in request.regions if other != region))
-    ends = [(0, at) if request.direction == "to" else (at, 0) for at in range(1, len(regions))]
-    links: dict[tuple[int, int], Link] = {}
-    fees = LinkFees(prices, regions)
     try:
-        for src, dst in ends:
-            links[src, dst] = network.link(regions[src], regions[dst])
-            fees.add(src, dst)
+        star = _Star(request, network, prices, region)
     except DataError:
         return None
-    if not links or min(link.rate_gbps(request.connections) for link in links.values()) <= 0:
+    if not star.carries:
         return None
-    vms, nobody = np.ones(len(regions)), np.zeros(len(regions), dtype=bool)
-    at = resources_at_bounds(network, regions, links, vms, nobody, request.connections)
+    regions, gbit, vms = star.regions, star.gbit, np.ones(len(star.regions))
+    nobody = np.zeros(len(regions), dtype=bool)
+    at = resources_at_bounds(network, regions, star.links, vms, nobody, request.connections)
     expected, low, high = at["expected"], at["low"], at["high"]
-    gbit = np.zeros((len(regions), len(regions)))
-    gbit[tuple(np.transpose(ends))] = request.volume_gb * BITS_PER_BYTE
-    drawn_times = DrawnTimes(network, regions, expected, low, high, request.connections)
     time_s = expected.time_s(gbit)
     fast_s, slow_s = expected.bounds_s(gbit, vms, low, high)
-    ramp_s = max(ramp_up_s(link.rtt_ms.expected) for link in links.values())
-    egress_usd = fees.usd(gbit)
-    vm_usd_per_h = sum(prices.vm_usd_per_h(one) for one in regions)
-
-    def cost(duration_s: float) -> Cost:
-        return Cost.of(egress_usd, vm_usd_per_h * (duration_s + request.vm_start_s) / S_PER_H)
-
-    def worth(duration_s: float) -> float:
-        if request.hour_usd == inf:
-            return duration_s
-        return cost(duration_s).total + request.hour_usd * duration_s / S_PER_H
-
+    rtts_ms, drawn_rtts_ms = star.rtts_ms()
+    ramp_s = ramp_up_s(float(rtts_ms.max()))
     duration_s, slowest_s = time_s + ramp_s, max(slow_s, time_s) + ramp_s
-    rtts = [link.rtt_ms for link in links.values()]
-    rtt_ms = float(np.mean([rtt.expected for rtt in rtts]))
-    value, drawn = worth(duration_s), None
+    value, drawn = star.worth(duration_s), None
     if request.objective == "stability":
         value = slowest_s / duration_s
     elif request.objective == "latency":
-        value = rtt_ms
-        factors = drawn_links([(regions[src], regions[dst]) for src, dst in ends], rtts)
-        drawn = (factors * [rtt.expected for rtt in rtts]).mean(axis=1)
+        value, drawn = float(rtts_ms.mean()), drawn_rtts_ms.mean(axis=1)
     else:
-        drawn = np.array([worth(s + ramp_s) for s in drawn_times.times_s(gbit, vms).tolist()])
-    moved_gb, usual = request.volume_gb * len(links), cost(duration_s)
+        times = DrawnTimes(network, regions, expected, low, high, request.connections)
+        drawn = np.array([star.worth(s + ramp_s) for s in times.times_s(gbit, vms).tolist()])
+    moved_gb, cost = request.volume_gb * len(star.links), star.cost(duration_s)
     return EvaluatedCandidate(
         region,
         network.sites[region].vm_type,
@@ -111,12 +142,12 @@ def evaluated(
         min(fast_s, time_s) + ramp_s,
         slowest_s,
         moved_gb * BITS_PER_BYTE / time_s,
-        usual,
-        moved_gb / usual.total if usual.total else None,
-        rtt_ms,
-        max(rtt.expected for rtt in rtts),
+        cost,
+        moved_gb / cost.total if cost.total else None,
+        float(rtts_ms.mean()),
+        float(rtts_ms.max()),
         _limit(expected.row(int(expected.loads(gbit).argmax())), regions),
-        max((link.aggregate_gbps.source for link in links.values()), key=_SURENESS.index),
+        max((link.aggregate_gbps.source for link in star.links.values()), key=_SURENESS.index),
         value,
         drawn,
     )
