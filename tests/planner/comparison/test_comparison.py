@@ -8,7 +8,7 @@ from math import erf, exp, log, sqrt
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from planner.broadcast.recommendation import recommend_broadcast
@@ -62,6 +62,7 @@ def test_a_candidate_sends_as_a_broadcast_without_forwarding_does(seed: int) -> 
 def test_a_candidate_fetches_as_a_direct_shuffle_does(seed: int) -> None:
     given_ = instance(seed, 6, 3)
     known = [end for end in ENDS if given_.rate[int(end[1]), 0] > 0]
+    assume(known)
     network, prices = given_.network(), given_.prices()
     demands = [(end, "r0", 100.0) for end in known]
     shuffle = recommend_shuffle(
