@@ -1,30 +1,25 @@
 """Ports for programs that must be told one: no other test, and no connection, takes them meanwhile.
 
 A port that the kernel picks and gets back may be anybody's before a program binds it. These lie
-below the range that the kernel picks from, and each process of tests locks those that it gives out.
+below the range that the kernel picks from, in blocks: whoever gives ports out keeps the first one.
 """
 
 from __future__ import annotations
 
-import fcntl
-import os
 import socket
-import tempfile
 from functools import cache
 from itertools import chain
-from pathlib import Path
-from typing import IO
 
 _FIRST, _END, _BLOCK = 10_000, 32_000, 500
-_given = 0
+_given = 1
 """How many ports of its block this process has gone through, modulo the block."""
 
 
 def free_port(count: int = 1) -> int:
     """Return the first of so many ports in a row that nothing listens on."""
     global _given
-    first, _ = _locked_block()
-    for start in chain(range(_given, _BLOCK - count), range(_BLOCK - count)):
+    first: int = _own_block().getsockname()[1]
+    for start in chain(range(_given, _BLOCK - count), range(1, _BLOCK - count)):
         if all(map(_is_free, range(first + start, first + start + count))):
             _given = start + count
             return first + start
@@ -32,19 +27,17 @@ def free_port(count: int = 1) -> int:
 
 
 @cache
-def _locked_block() -> tuple[int, IO[str]]:
-    """Return the first port of a block, and the file whose lock keeps it for this process."""
-    folder = Path(tempfile.gettempdir()) / f"relayd-ports-{os.geteuid()}"
-    folder.mkdir(exist_ok=True)
+def _own_block() -> socket.socket:
+    """Return a socket that keeps the first port of a block for this process."""
     for first in range(_FIRST, _END, _BLOCK):
-        file = (folder / str(first)).open("w")
+        kept = socket.socket()
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.close()
+            kept.bind(("", first))
+        except OSError:
+            kept.close()
         else:
-            return first, file
-    raise AssertionError(f"other processes have all blocks of ports locked in {folder}")
+            return kept
+    raise AssertionError(f"the first ports of all blocks from {_FIRST} to {_END} are taken")
 
 
 def _is_free(port: int) -> bool:

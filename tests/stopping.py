@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,6 +17,9 @@ def stopped(*processes: int) -> Iterator[None]:
     """Stop processes, and let them go on."""
     for process in processes:
         os.kill(process, signal.SIGSTOP)
+    for process in processes:  # it stops a moment later
+        while Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] not in "TtZX":
+            time.sleep(0.001)
     try:
         yield
     finally:

@@ -37,6 +37,9 @@ def compare_candidates(wan: NetworkView, request: ComparisonRequest) -> Ranking:
     network = wan.network_of(ids, chosen, request.addresses)
     compared = [region for region in network.sites if region in named]
     types = _types(wan, request, compared)
+    if types:
+        providers = {provider_of(type_id) for type_id in types}
+        compared = [region for region in compared if provider_of(region) in providers]
 
     def candidates() -> Iterator[tuple[str, Network, CataloguePrices]]:
         usual = prices(wan, network, request)

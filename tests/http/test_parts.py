@@ -155,9 +155,9 @@ def test_a_store_that_does_not_answer_keeps_nobody_waiting_for_ever(
                 await waiting
             assert refused.value.status == 503
         assert 0.3 <= store.silent_s() < 60
-        assert await store.answers(60)
-        goes_on.set()
         monkeypatch.setattr(store_access, "LIMIT_S", 60.0)
+        assert await store.answers(60)  # reading goes on
+        goes_on.set()
         await store.write(lambda _: written.append("later"))
         assert store.silent_s() == 0
         await store.close()

@@ -16,7 +16,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from relayd.http.middleware.rate_limits import RateLimits
 from relayd.http.monitoring.summing import lasting, summed
+from relayd.http.processes.peers import Peers, SharedState
 from relayd.store import open_store
 from relayd.store.tokens import Tokens
 from tests.http.running import ROOT, TIMEOUT_S, Answer, Served, eventually, served
@@ -164,6 +166,22 @@ def test_limits_and_posts_are_shared_and_outlive_who_is_killed() -> None:
     assert posts >= 8 * 8
 
 
+def test_who_replaces_a_process_goes_on_with_its_count_and_with_nothing_else() -> None:
+    shared = SharedState(2, RateLimits(1.0, 1.0))
+    leader, follower = (Peers(shared, place) for place in (0, 1))
+    follower.tell({"batches": 3})
+    leader.tell({"batches": 0, "watch": {"role": "active"}})
+    assert follower.news()["watch"]
+    assert leader.batches() == [3]
+    assert Peers(shared, 1).earlier_batches == 3
+    assert leader.batches() == [3]
+    Peers(shared, 0)
+    assert "watch" not in follower.news()
+    shared.ran([0], restarts=0)
+    assert leader.batches() == [3]
+    assert leader.news(1) == {}
+
+
 def test_figures_of_processes_become_those_of_a_service() -> None:
     def of_one(counted: float, held: float, silent_s: float | None, began_s: float) -> list[Any]:
         return [
@@ -291,6 +309,16 @@ class Asking:
             self.answered += 1
 
 
+# What a killed process has started falls to this one, as to the first process of a container:
+# PR_SET_CHILD_SUBREAPER (https://man7.org/linux/man-pages/man2/PR_SET_CHILD_SUBREAPER.2const.html).
+AS_IN_A_CONTAINER = (
+    sys.executable,
+    "-c",
+    "import ctypes, os, sys; ctypes.CDLL(None).prctl(36, 1, 0, 0, 0); "
+    "os.execv(sys.argv[1], sys.argv[1:])",
+)
+
+
 def test_a_process_that_is_killed_is_replaced_and_the_others_do_not_notice(store: Path) -> None:
     counted = [0.0]
 
@@ -299,7 +327,13 @@ def test_a_process_that_is_killed_is_replaced_and_the_others_do_not_notice(store
         assert counted[-1] >= counted[-2], counted
 
     with ExitStack() as stack:
-        pair = Served(store, "--processes", "2", environment={"RELAYD_SERVE_SHUTDOWN_S": "300"})
+        pair = Served(
+            store,
+            "--processes",
+            "2",
+            environment={"RELAYD_SERVE_SHUTDOWN_S": "300"},
+            within=AS_IN_A_CONTAINER,
+        )
         stack.callback(pair.kill)
         staying, scraping, dying = (
             stack.enter_context(caller_of(place, pair, {})) for place in (0, 0, 1)

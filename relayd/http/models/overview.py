@@ -73,7 +73,7 @@ class EventSeen(ResponseModel):
 
     id: int
     at_s: float
-    kind: str = Field(description="`leg`, `shift` or `verification`.")
+    kind: str = Field(description="`leg` or `verification`.")
     subject: str
     detail: dict[str, Any]
 

@@ -133,7 +133,9 @@ class ProcessGroup:
             number, status = os.waitpid(-1, os.WNOHANG)
             if number == 0:
                 return
-            place = self._places.pop(number)
+            place = self._places.pop(number, None)
+            if place is None:  # in a container, what an ended process has left behind
+                continue
             code = os.waitstatus_to_exitcode(status)
             self._log.warning("process ended", process=place, code=code)
             lived_s = time.monotonic() - self._started_s[place]

@@ -61,6 +61,8 @@ class Peers:
     ----------
     earlier : Families
         Counts of those that had this place before: figures of the service never go down.
+    earlier_batches : int
+        Batches of samples that they took in: news of them must not be lost with them.
     """
 
     def __init__(self, shared: SharedState, place: int) -> None:
@@ -68,6 +70,9 @@ class Peers:
         self.place = place
         self.earlier = lasting(_read(shared.figures, place) or [])
         self.post_figures(self.earlier)
+        # What the one before told of itself holds no longer; its count goes on.
+        self.earlier_batches = self._batches_of(place)
+        self.tell({"batches": self.earlier_batches})
 
     @property
     def leads(self) -> bool:
@@ -79,13 +84,17 @@ class Peers:
         self.shared.news.post(self.place, orjson.dumps(news))
 
     def news(self, place: int = LEADER) -> dict[str, Any]:
-        """Return what a process told last; empty if nothing yet."""
-        return _read(self.shared.news, place) or {}
+        """Return what a process told last; empty if nothing yet, or where it has ended."""
+        return (_read(self.shared.news, place) or {}) if place in self.shared.running else {}
 
     def batches(self) -> list[int]:
         """Return how many batches of samples each of the others has taken in."""
         others = [place for place in range(self.shared.processes) if place != self.place]
-        return [self.news(place).get("batches", 0) for place in others]
+        return list(map(self._batches_of, others))
+
+    def _batches_of(self, place: int) -> int:
+        told: dict[str, Any] = _read(self.shared.news, place) or {}
+        return int(told.get("batches", 0))
 
     def post_figures(self, families: Families) -> None:
         """Give the others the figures of this process."""

@@ -28,8 +28,8 @@ from relayd.store.samples.newest import newest_samples
 from relayd.tables.matrices import newest_sample_s
 from relayd.times import utc_date
 
-KINDS = ("leg", "shift", "verification")
-"""Of events that change what is believed; progress of campaigns does not."""
+KINDS = ("leg", "verification")
+"""Of events that change what is believed; `/v1/changes` has lasting shifts."""
 MOST_EVENTS = 100
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from aiohttp import web
 
 from planner.fields.shared import DEFAULT_MARGIN
+from planner.model.errors import DataError, InfeasibleError
 from planner.model.units import S_PER_H
 from planner.transfer.plan import Plan
 from planner.transfer.request import TransferRequest
@@ -53,7 +54,10 @@ def relay_gains_bytes(wan: Wan, limit: int) -> bytes:
         request = TransferRequest(
             src, dst, volume_gb=VOLUME_GB, objective="time", relays="one", vms=1, candidates=1
         )
-        entry = _entry(wan.ask(request), src, dst)
+        try:
+            entry = _entry(wan.ask(request), src, dst)
+        except (DataError, InfeasibleError):  # such as a quota that leaves an end no VM
+            continue
         if entry:
             found.append(entry | {"source": matrix.sources[i][j]})
     found.sort(key=lambda entry: -entry["gain"])

@@ -119,7 +119,7 @@ class Service:
             lambda: self.current,
         )
         self.snapshots = SnapshotMaker(self.workers, db, settings.snapshot_every_s, log)
-        self._batches = 0
+        self._batches = self.peers.earlier_batches
         self._heard = peers.batches()
 
     @property

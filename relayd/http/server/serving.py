@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import signal
 import socket
@@ -224,20 +225,40 @@ def _stopped(parent: int | None) -> asyncio.Event:
 
 def _bound(settings: ServiceSettings) -> list[socket.socket]:
     """Return a socket for each address of the host; none listens yet."""
-    found = []
+    found: list[socket.socket] = []
+    unusable: OSError | None = None
     try:
-        for family, kind, protocol, _, address in socket.getaddrinfo(
+        addresses = socket.getaddrinfo(
             settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        ):
-            listener = socket.socket(family, kind, protocol)
-            found.append(listener)
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if family == socket.AF_INET6:
-                listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-            listener.bind(address)
+        )
+        for address in dict.fromkeys(addresses):
+            try:
+                found.append(_listener(*address))
+            except OSError as error:
+                # A name may stand for an address of a kind that this machine has switched off.
+                if error.errno not in {errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL}:
+                    raise
+                unusable = error
+        if unusable and not found:
+            raise unusable
     except OSError as error:
+        for listener in found:
+            listener.close()
         raise _taken(settings, error) from None
     return found
+
+
+def _listener(family: int, kind: int, protocol: int, _: str, address: Any) -> socket.socket:
+    listener = socket.socket(family, kind, protocol)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listener.bind(address)
+    except OSError:
+        listener.close()
+        raise
+    return listener
 
 
 def _taken(settings: ServiceSettings, error: OSError) -> InputError:

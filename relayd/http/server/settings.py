@@ -294,6 +294,8 @@ def _value(given: Any, kind: str, field: str, folder: Path) -> Any:
     if kind.startswith("Path"):
         return folder / str(given)
     if kind == "int":
+        if isinstance(given, float) and given.is_integer():  # as Helm writes whole numbers
+            return int(given)
         try:
             return int(str(given))
         except ValueError:

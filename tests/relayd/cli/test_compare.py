@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -54,6 +56,20 @@ def test_types_are_compared_where_their_provider_has_them() -> None:
         assert one.cost_usd.egress == pytest.approx(plan.cost_usd.egress)
         # A single transfer's VMs are not paid for while it gets up to speed.
         assert one.cost_usd.total == pytest.approx(plan.cost_usd.total, rel=1e-3)
+
+
+def test_only_what_is_compared_has_to_be_young_enough(relayd: Relayd, tmp_path: Path) -> None:
+    rows = tmp_path / "rows.csv"
+    now = datetime.now(UTC).isoformat()
+    rows.write_text(f"src,dst,measured_at,aggregate_gbps\naws:us-east-1,aws:eu-west-1,{now},4.5\n")
+    db = ("--db", str(tmp_path / "links.db"))
+    assert relayd("import", "csv", rows, *db).code == 0
+    asked = ("compare", "--with", "aws:eu-west-1", *db, "--max-age", "1d")
+    places = ("--candidates", "aws:us-east-1", "--candidates", "gcp:us-east1")
+    outcome = relayd(*asked, *places, "--types", "m5.large")
+    assert outcome.code == 0, outcome.err
+    outcome = relayd(*asked, *places)
+    assert "gcp:us-east1 -> aws:eu-west-1 has not been measured" in outcome.err
 
 
 @pytest.mark.parametrize(

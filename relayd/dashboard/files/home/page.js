@@ -15,6 +15,7 @@ import { content, restsOn, show } from "../shared/shell.js";
 
 const DAY_S = 86400;
 const MOST_CHANGES = 3;
+const RENEW_MS = 60_000;
 
 // The matrix was the first page: addresses that were shared then lead to its page.
 const OF_THE_MATRIX = ["metric", "group", "sort", "from", "to", "measured", "connections"];
@@ -50,7 +51,9 @@ function open() {
       await smallMap(map, known.regions, best.relays, found.leg_states);
     });
   }
-  keepFresh(line, refresh, ({ kind }, again) => {
+  const renew = keepFresh(line, refresh, ({ kind }, again) => {
     if (kind !== "campaign") soon(again);
   });
+  // Probes, what they cost and the day they belong to go on without an event.
+  setInterval(renew, RENEW_MS);
 }
