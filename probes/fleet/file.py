@@ -214,7 +214,8 @@ def _identity(entry: _Login, file: _FleetFile, folder: Path) -> tuple[str, Path 
     key = entry.key or file.key
     known = entry.known_hosts or file.known_hosts or "~/.ssh/known_hosts"
     user = entry.user or file.user or _this_user()
-    return user, _path(key, folder) if key else None, _path(known, folder)
+    path = _path("key", key, folder) if key else None
+    return user, path, _path("known_hosts", known, folder)
 
 
 def _this_user() -> str:
@@ -228,8 +229,16 @@ def _this_user() -> str:
         ) from None
 
 
-def _path(name: str, folder: Path) -> Path:
-    return folder / Path(name).expanduser()
+def _path(field: str, name: str, folder: Path) -> Path:
+    try:
+        return folder / Path(name).expanduser()
+    except RuntimeError:
+        raise InputError(
+            field,
+            "begins with a home folder that is not known",
+            value=name,
+            remedy="Write `~/` for your own, or the whole path.",
+        ) from None
 
 
 def _check_ways(name: str, hosts: dict[str, Host], jumps: dict[str, Host]) -> None:

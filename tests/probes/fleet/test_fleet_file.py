@@ -109,6 +109,12 @@ def test_a_user_without_a_name_is_asked_for_one(monkeypatch: pytest.MonkeyPatch)
     assert host.user == "probe"
 
 
+def test_a_home_folder_of_nobody_is_named() -> None:
+    for field in ("key", "known_hosts"):
+        with pytest.raises(InputError, match=rf"{field}: begins with .*~nobody-of-this-name/id"):
+            fleet_of({field: "~nobody-of-this-name/id", "host": [_HOST]}, "fleet.toml", Path())
+
+
 def test_probes_go_only_to_members() -> None:
     fleet = fleet_of({"host": [_HOST]}, "fleet.toml", Path())
     with pytest.raises(InputError, match="is not a host of fleet"):
