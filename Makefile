@@ -58,7 +58,7 @@ PYTEST := $(BIN)/python -m pytest
 PARALLEL = --numprocesses $(WORKERS) --maxprocesses 8 --dist worksteal
 
 quick: dev  ## Pass the tests that need no lab, server, browser or engine
-	$(PYTEST) -m 'not (lab or service or browser or postgresql or engines or thorough)' \
+	$(PYTEST) -m 'not (lab or service or browser or postgresql or engines or integrations or thorough)' \
 		--hypothesis-profile quick $(PARALLEL)
 
 test:  ## Pass all tests
@@ -68,10 +68,13 @@ test:  ## Pass all tests
 test-parallel: WORKERS = $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 test-parallel: engines tools  ## Pass all tests that can share the machine
 	@$(PYTEST) --collect-only -qq >/dev/null || true  # compiled once, not by each worker
-	$(PYTEST) -m 'not alone' $(PARALLEL) --durations 20
+	$(PYTEST) -m 'not (alone or integrations)' $(PARALLEL) --durations 20
 
 test-lab: dev tools  ## Pass the tests that measure on a lab (needs root)
-	$(PYTEST) -m alone --durations 20
+	$(PYTEST) -m 'alone and not integrations' --durations 20
+
+test-integrations: engines tools  ## Measure Dask between a lab's sites, with and without relayd (needs root)
+	$(PYTEST) -m integrations
 
 lint: dev  ## Style and types
 	$(BIN)/ruff format --check .
@@ -142,5 +145,5 @@ clean:  ## Remove what the other targets made
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis dist build
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help setup dev engines demo demo-lab tools quick test test-parallel test-lab lint format bench
+.PHONY: help setup dev engines demo demo-lab tools quick test test-parallel test-lab test-integrations lint format bench
 .PHONY: docs release install-check audit full-disk shuffle-study screenshots reproduce soak poisoning fuzz chaos lab-check clean

@@ -205,7 +205,8 @@ def in_own_interpreter(what: str, db: Path) -> dict[str, object]:
 
 def main(days: float = DAYS) -> None:
     """Print both tables."""
-    from relayd.cli.data.backtest import NAMES, percent
+    from relayd.cli.data.backtest import NAMES
+    from relayd.cli.text import percent
 
     with tempfile.TemporaryDirectory() as folder:
         db = Path(folder) / "history.db"

@@ -11,6 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from benchmarks.service import make_store
 from relayd.dashboard.pages import PAGES
@@ -25,6 +26,20 @@ IMAGES = ROOT / "docs" / "images"
 WIDTH, HEIGHT = 1440, 900
 # What Azure sends to AWS varies with the way, so that a relay may help.
 PAIR = "src=azure:eastus&dst=aws:ap-northeast-1"
+DEMANDS = """GB,azure:eastus,aws:us-east-1,aws:ap-northeast-1,gcp:europe-west4
+azure:eastus,,100,200,50
+aws:us-east-1,100,,200,50
+aws:ap-northeast-1,10,20,,30
+gcp:europe-west4,100,20,30,
+"""
+TRANSFERS = """id,src,dst,volume_gb,deadline_s,priority
+backup,aws:us-east-1,aws:sa-east-1,2000,2h,1
+logs,aws:us-east-1,aws:eu-west-1,1500,1h,0
+film,azure:eastus,aws:ap-northeast-1,3000,2h,0
+copy,azure:eastus,gcp:europe-west4,800,30min,2
+mirror,aws:us-east-1,aws:ap-southeast-2,9000,20min,0
+rest,gcp:us-east1,aws:us-west-2,400,,0
+"""
 # What each page is asked to show; a page may have several pictures, by other names.
 SHOTS = {page.name: page.path for page in PAGES} | {
     "home": f"/?{PAIR}&volume_gb=20TB",
@@ -32,6 +47,8 @@ SHOTS = {page.name: page.path for page in PAGES} | {
     "matrix-per-flow": "/matrix?metric=per-flow&measured=1",
     "pair": f"/pair?{PAIR}",
     "plan": f"/plan?{PAIR}&volume_gb=1000&objective=time",
+    "shuffle": f"/plan?question=shuffle&vms=2#demands={quote(DEMANDS)}",
+    "schedule": f"/plan?question=schedule#transfers={quote(TRANSFERS)}",
     "map": f"/map?{PAIR}",
 }
 SETTLED_MS = 700  # charts are drawn after their figures have come
@@ -65,6 +82,9 @@ def main(names: list[str]) -> int:
 
 def _settle(page: Page) -> None:
     page.wait_for_timeout(SETTLED_MS)
+    gantt = page.locator("section:has(.gantt)")
+    if gantt.count():  # below a long form
+        gantt.evaluate("it => it.scrollIntoView()")
     cell = page.locator("td.cell")
     if cell.count():  # a matrix shows what it knows of a pair
         cell.nth(500).hover()

@@ -110,6 +110,7 @@ DEFERRED = {
         "tomllib",
     },
     "relayd.cli.data.backtest": {"relayd.backtesting.running"},
+    "relayd.cli.data.bench_decisions": {"relayd.backtesting.decisions.running"},
     "relayd.cli.options": {"relayd.sources.mirror"},
     "relayd.cli.parser": {
         "relayd.cli.catalogue.commands",

@@ -87,6 +87,7 @@ def scores(dimension: int) -> tuple[float, ...]:
     return tuple(values[ranks[key]] for key in keys)
 
 
+@lru_cache(maxsize=16384)
 def spread(expected: float, bound: float) -> float:
     """Return the standard deviation of a factor's logarithm on the side of a bound."""
     if expected <= 0 or bound == expected:
@@ -136,23 +137,40 @@ def compared(expected: float, ratios: Sequence[float], margin: float, risk: Risk
     margin : float
     risk : Risk
     """
-    least = log(1 + margin)
-    missed = regretted = 0.0
-    probable = 0
-    for ratio in ratios:
-        over = (
-            log(ratio) if 0 < ratio < inf else MOST_SPREAD if ratio > 0 else -MOST_SPREAD
-        ) - least
+    overs = _beyond(ratios, margin)
+    probable, missed, regretted = 0, 0.0, 0.0
+    for over in overs:
         if over >= -LEAST_REGRET:
             probable += 1
             missed += over
         else:
             regretted -= over
-    low, high = between(ratios)
     return Gain(
-        expected,
-        min(expected, low),
-        max(expected, high),
+        *range_of(expected, ratios),
         probable / len(ratios),
         missed >= RISK_WEIGHTS[risk] * regretted,
     )
+
+
+def range_of(expected: float, ratios: Sequence[float]) -> tuple[float, float, float]:
+    """Return what is expected, and the range of 90 % of the draws, which encloses it."""
+    low, high = between(ratios)
+    return expected, min(expected, low), max(expected, high)
+
+
+def probability(ratios: Sequence[float], margin: float) -> float:
+    """Return in what share of the draws a gain is at least the margin."""
+    if max(ratios) < (1 + margin) * (1 - 2 * LEAST_REGRET):  # the usual cases need no logarithms
+        return 0.0
+    if 1 + margin <= min(ratios):
+        return 1.0
+    return sum([over >= -LEAST_REGRET for over in _beyond(ratios, margin)]) / len(ratios)
+
+
+def _beyond(ratios: Sequence[float], margin: float) -> list[float]:
+    """Return the logarithm of each gain over the margin's."""
+    least = log(1 + margin)
+    return [
+        (log(ratio) if 0 < ratio < inf else MOST_SPREAD if ratio > 0 else -MOST_SPREAD) - least
+        for ratio in ratios
+    ]

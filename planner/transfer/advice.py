@@ -79,10 +79,9 @@ class Adviser:
     ) -> Option | None:
         """Return the answer to the request with a change and without relays, if there is one."""
         changed = replace(self.request, **{**change, "relays": "none"})
-        decision = vm_count.decision_of(
+        return vm_count.chosen_option(
             changed, network or self.network, prices or self.decider.prices
         )
-        return decision.chosen if decision else None
 
     def _advice(self, action: str, change: dict[str, Any], option: Option) -> Advice:
         allocation, chosen = option.allocation, self.decision.chosen
@@ -207,21 +206,20 @@ class Adviser:
             return []
         address = self.network.link(src, dst).address
 
-        def cap_gbps(vm: VmType) -> float:
+        least_gbps = rate * WORTH_A_CHANGE
+
+        def is_large_enough(vm: VmType) -> bool:
+            documented = (vm.egress_gbps, vm.ingress_gbps, vm.region_egress_gbps or 0.0)
+            if vm.burstable or max(documented) < least_gbps:
+                return False
             site = baseline_site(end, catalogue, {end: vm.id})
-            return (site.egress if end == src else site.ingress)(address).expected
+            cap = (site.egress if end == src else site.ingress)(address)
+            return cap.expected >= least_gbps
 
         # The cheapest come first, and few are read until one is large enough.
         ours = (name for name in catalogue.vm_types if name.startswith(f"{now.provider}:"))
         of_provider = (catalogue.vm_types[name] for name in ours)
-        vm = next(
-            (
-                vm
-                for vm in of_provider
-                if not vm.burstable and cap_gbps(vm) >= rate * WORTH_A_CHANGE
-            ),
-            None,
-        )
+        vm = next(filter(is_large_enough, of_provider), None)
         if vm is None:
             return []
         change = {"vm_types": {end: vm.id}}

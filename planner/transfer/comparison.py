@@ -7,13 +7,20 @@ own, and so has each relay's VM. See :mod:`planner.solvers.joint`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import exp, inf, sqrt
 
 from planner.model.estimate import Estimate
 from planner.model.network import Network
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS, S_PER_H
-from planner.solvers.joint import Gain, compared, multiples, quantiles, spread
+from planner.solvers.joint import (
+    Gain,
+    compared,
+    multiples,
+    probability,
+    quantiles,
+    range_of,
+    spread,
+)
 from planner.transfer.allocation import Allocation
 from planner.transfer.options import Option, OptionEvaluator
 
@@ -71,27 +78,43 @@ class OptionComparison:
         self.network: Network = evaluator.network
         self.regions = evaluator.regions
         self._rates: dict[int, tuple[Allocation, list[float]]] = {}
+        self._values: dict[int, tuple[Option, list[float]]] = {}
 
     def gain(self, option: Option, over: Option) -> Gain:
         """Return how many times better an option is, in the objective's terms."""
         if self.request.objective == "latency":
-            return self._in_latency(option, over)
-        fixed, per_rate = self._value(option)
-        over_fixed, over_per_rate = self._value(over)
-        rates, over_rates = self.rates_gbps(option), self.rates_gbps(over)
-        ratios = [
-            _ratio(over_fixed + over_per_rate / x, fixed + per_rate / y)
-            for x, y in zip(over_rates, rates, strict=True)
-        ]
-        expected = _ratio(over.value_usd, option.value_usd)
-        return self._compared(expected, ratios)
+            rtt_ms, (relay,) = self.evaluator.path_rtt_ms, option.relays
+            assert not over.relays
+            expected = rtt_ms(None) / (rtt_ms(relay) + RELAY_PROCESSING_MS)
+        else:
+            expected = _ratio(over.value_usd, option.value_usd)
+        ratios = self._gains(option, over)
+        return compared(expected, ratios, self.request.margin, self.request.risk)
 
-    def faster(self, option: Option, over: Option) -> Gain:
-        """Return how many times the throughput of another an option has."""
+    def probability(self, option: Option, over: Option) -> float:
+        """Return how likely it is that an option is better by the margin, in the same terms."""
+        return probability(self._gains(option, over), self.request.margin)
+
+    def faster(self, option: Option, over: Option) -> tuple[float, float, float]:
+        """Return how many times the throughput of another an option has, and the range of that."""
         ratios = [
             y / x for x, y in zip(self.rates_gbps(over), self.rates_gbps(option), strict=True)
         ]
-        return self._compared(option.allocation.rate_gbps / over.allocation.rate_gbps, ratios)
+        return range_of(option.allocation.rate_gbps / over.allocation.rate_gbps, ratios)
+
+    def _gains(self, option: Option, over: Option) -> list[float]:
+        if self.request.objective == "latency":
+            return self._in_latency(option)
+        pairs = zip(self._drawn_values(over), self._drawn_values(option), strict=True)
+        return [worse / better if better > 0 else _ratio(worse, better) for worse, better in pairs]
+
+    def _drawn_values(self, option: Option) -> list[float]:
+        """Return an option's value at its rate in each draw."""
+        if id(option) not in self._values:
+            fixed, per_rate = self._value(option)
+            values = [fixed + per_rate / gbps for gbps in self.rates_gbps(option)]
+            self._values[id(option)] = option, values
+        return self._values[id(option)][1]
 
     def rates_gbps(self, option: Option) -> list[float]:
         """Return the rate of an option's VMs and path shares in each draw."""
@@ -100,15 +123,12 @@ class OptionComparison:
             self._rates[id(allocation)] = allocation, self._limits(allocation).drawn()
         return self._rates[id(allocation)][1]
 
-    def _compared(self, expected: float, ratios: Sequence[float]) -> Gain:
-        return compared(expected, ratios, self.request.margin, self.request.risk)
-
     def _value(self, option: Option) -> tuple[float, float]:
         """Return what an option's value is whatever its rate, and what it adds over its rate."""
         request, allocation = self.request, option.allocation
         if request.hour_usd == inf:
             return option.ramp_up_s, BITS_PER_BYTE * request.volume_gb
-        start_h, gbps_h = request.vm_start_s / S_PER_H, self.evaluator.transfer.gbps_h
+        start_h, gbps_h = request.vm_start_s / S_PER_H, self.evaluator.gbps_h
         vm_usd_per_h = allocation.vm_usd / (gbps_h / allocation.rate_gbps + start_h)
         fixed = allocation.egress_usd + vm_usd_per_h * start_h
         fixed += request.hour_usd * option.ramp_up_s / S_PER_H
@@ -152,18 +172,15 @@ class OptionComparison:
             above = sqrt(above**2 - shared_above**2)
         limits.add(gbps * pairs, (below, above), dimension, shared)
 
-    def _in_latency(self, option: Option, over: Option) -> Gain:
+    def _in_latency(self, option: Option) -> list[float]:
         (relay,) = option.relays
         src, via, dst = self.request.src, self.regions[relay], self.request.dst
         direct = self._rtts_ms(src, dst, DIRECT_LINK)
         links = self._rtts_ms(src, via, RELAYS), self._rtts_ms(via, dst, RELAYS + 1)
-        ratios = [
+        return [
             x / (first + second + RELAY_PROCESSING_MS)
             for x, first, second in zip(direct, *links, strict=True)
         ]
-        rtt_ms = self.evaluator.path_rtt_ms
-        assert not over.relays
-        return self._compared(rtt_ms(None) / (rtt_ms(relay) + RELAY_PROCESSING_MS), ratios)
 
     def _rtts_ms(self, src: str, dst: str, dimension: int) -> list[float]:
         rtt_ms = self.network.link(src, dst).rtt_ms

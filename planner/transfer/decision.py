@@ -8,21 +8,30 @@ the value of time; or where the direct path cannot meet the request's limits at 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from copy import copy
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import inf
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from planner.fields.shared import MOST_VMS
 from planner.model.errors import InfeasibleError, no_path
 from planner.model.network import Network
 from planner.model.pricing import Prices
+from planner.model.units import S_PER_H
 from planner.solvers.joint import Gain
 from planner.transfer.allocation import EQUAL, Allocation
 from planner.transfer.comparison import RELAY_PROCESSING_MS, OptionComparison
 from planner.transfer.infeasibility import why_infeasible
 from planner.transfer.optimum import fastest, least_value
 from planner.transfer.options import Option, OptionEvaluator
-from planner.transfer.problem import Relay, TransferProblem, quotas_may_bind
+from planner.transfer.problem import (
+    Relay,
+    TransferProblem,
+    quotas_may_bind,
+    transfer_problem,
+    within,
+)
 from planner.transfer.request import DEFAULT_CANDIDATES, TransferRequest
 from planner.transfer.single_path import (
     AS_FAST,
@@ -42,38 +51,62 @@ LEAST_LATENCY_GAIN_MS = 10.0
 Solver: TypeAlias = Callable[[float], Allocation | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """What was decided, and everything that explains it.
+class Chosen(NamedTuple):
+    """What was decided.
 
     Attributes
     ----------
     chosen : Option
-    direct, best_relay : Option | None
-        Each the best of its kind; None if it can't meet the request's limits.
-    fastest_direct : Option | None
-        What the direct path gives at most, whatever the limits.
-    alternatives : list of Option
-        Single relays, best first.
+    direct : Option | None
+        The best of the direct path; None if it can't meet the request's limits.
     optimum : Option
         What the optimiser preferred on expected figures, chosen or not.
     gain : Gain | None
         Of the optimum over direct, in the objective's terms; None if either is missing.
     """
 
+    chosen: Option
+    direct: Option | None
+    optimum: Option
+    gain: Gain | None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What was decided, and everything that explains it.
+
+    Attributes
+    ----------
+    chosen, direct, optimum, gain
+        See :class:`Chosen`.
+    best_relay : Option | None
+        The best single relay; None if none can meet the request's limits.
+    alternatives : list of Option
+        Further single relays, best first.
+    fastest_direct : Option | None
+        What the direct path gives at most, whatever the limits.
+    """
+
     request: TransferRequest
     transfer: TransferProblem
     chosen: Option
     direct: Option | None
-    best_relay: Option | None
-    alternatives: list[Option]
     optimum: Option
     gain: Gain | None
-    fastest_direct: Option | None = None
+    best_relay: Option | None
+    alternatives: list[Option]
+    fastest_direct: Option | None
 
 
 class Decider(OptionEvaluator):
-    """Decides one request on one network."""
+    """Decides one request on one network.
+
+    Parameters
+    ----------
+    request, network, prices
+    unasked_vms : int
+        Most VMs at sites for which the request states no number.
+    """
 
     def __init__(
         self,
@@ -82,14 +115,92 @@ class Decider(OptionEvaluator):
         prices: Prices,
         unasked_vms: int = MOST_VMS,
     ) -> None:
-        super().__init__(request, network, prices, unasked_vms)
+        super().__init__(request, network, prices)
         self.unasked_vms = unasked_vms
         # How many single relays to compare at most; what is decided does not depend on it.
         self.candidates = request.candidates
         self.comparison = OptionComparison(self)
+        self._widest = transfer_problem(request, network, prices, unasked_vms)
+        self._within: dict[int, Decider] = {}
+
+    def within(self, vms: int) -> Decider:
+        """Return who decides with at most so many VMs where the request states no number.
+
+        Parameters
+        ----------
+        vms : int
+            No more than this decider's.
+        """
+        if vms not in self._within:
+            fewer = self._within[vms] = self._copy()
+            fewer.unasked_vms = vms
+        return self._within[vms]
+
+    def _asking(self, request: TransferRequest) -> Decider:
+        """Return who decides the request with another objective or other limits."""
+        other = self._copy()
+        other.request = request
+        return other
+
+    def _copy(self) -> Decider:
+        """Return another decider that shares what depends on neither VMs nor limits."""
+        other = copy(self)
+        for name in ("transfer", "direct_alone", "direct", "single_relays"):
+            other.__dict__.pop(name, None)
+        other._within = {}
+        return other
+
+    @cached_property
+    def transfer(self) -> TransferProblem:
+        """The problem with the VMs that there may be."""
+        return within(self._widest, self.request, self.regions, self.unasked_vms)
+
+    @cached_property
+    def direct_alone(self) -> TransferProblem:
+        """The same problem without relays."""
+        widest = self._widest
+        alone = widest.between(widest.src, widest.dst, ())
+        return within(alone, self.request, self.regions, self.unasked_vms)
+
+    @cached_property
+    def least_relayed_usd(self) -> float:
+        """What the fee of any relay and its share of a relay VM come to at least."""
+        start_h = self.request.vm_start_s / S_PER_H
+        return min(
+            [
+                self.request.volume_gb * relay.usd_per_gb
+                + relay.vm_usd_per_h * (self.gbps_h / relay.vm_gbps + start_h)
+                for relay in self._widest.relays
+                if relay.vm_gbps > 0
+            ],
+            default=inf,
+        )
+
+    def no_relay_pays(self, value_usd: float) -> bool:
+        """Whether nothing that relays any of the volume has a lower value, or costs less.
+
+        Leaving a relay's flow away makes any plan better whose relay costs more than the value
+        (:func:`planner.transfer.optimum.that_can_pay`); a limit on the rate may demand the relay.
+        """
+        request = self.request
+        if request.hour_usd == inf or request.objective == "latency" or request.least_rate_gbps():
+            return False
+        if value_usd <= 0:  # what is free is as good as this
+            return False
+        return self.least_relayed_usd >= max(value_usd, request.budget_usd or 0.0)
 
     def decide(self) -> Decision:
         """Return the decision.
+
+        Raises
+        ------
+        InfeasibleError, DataError
+            As :meth:`required_choice` does.
+        """
+        return self.explained(self.required_choice())
+
+    def required_choice(self) -> Chosen:
+        """Return what is decided.
 
         Raises
         ------
@@ -113,8 +224,8 @@ class Decider(OptionEvaluator):
                     "Measure the direct path.",
                 )
             raise no_path(self.request.src, self.request.dst)
-        decision = self.decision()
-        if decision is None:
+        choice = self.choice()
+        if choice is None:
             most = [transfer.src.quota, transfer.dst.quota]
             most += [relay.quota for relay in transfer.relays]
             raise why_infeasible(
@@ -123,19 +234,16 @@ class Decider(OptionEvaluator):
                 self._optimum_of,
                 more_vms=not quotas_may_bind(self.request, self.network),
             )
-        return decision
+        return choice
 
-    def decision(self) -> Decision | None:
-        """Return the decision; None if no plan meets the limits."""
-        direct = self.direct_option()
+    def choice(self) -> Chosen | None:
+        """Return what is decided; None if no plan meets the limits."""
+        direct = self.direct
         if self.request.objective == "latency":
             return self._least_latency(direct)
-        single_relays, further = self._single_relays(), self._further_relays()
-        if not single_relays:  # where the fastest don't meet the limits, cheaper ones may
-            relays = self.transfer.relays
-            single_relays = sorted(self._options(relays), key=lambda one: one.value_usd)
-            further = []
-        optimum = self._optimum(direct, single_relays)
+        if direct and self.no_relay_pays(direct.value_usd):
+            return Chosen(direct, direct, direct, None)
+        optimum = self._optimum(direct, self.single_relays)
         if optimum is None:
             return None
         gain = None
@@ -143,14 +251,27 @@ class Decider(OptionEvaluator):
         if direct and optimum is not direct:
             gain = self.comparison.gain(optimum, direct)
             chosen = optimum if gain.worth else direct
-        return self._decision(chosen, direct, single_relays + further, optimum, gain)
+        return Chosen(chosen, direct, optimum, gain)
 
-    def _least_latency(self, direct: Option | None) -> Decision | None:
+    def explained(self, choice: Chosen) -> Decision:
+        """Return what was decided with what else there is: single relays, and the direct path."""
+        listed = [*self.single_relays, *self._further_relays()][: self.candidates]
+        chosen, direct, optimum, gain = choice
+        return Decision(
+            self.request,
+            self.transfer,
+            chosen,
+            direct,
+            optimum,
+            gain,
+            listed[0] if listed else None,
+            listed[1:],
+            direct or self._fastest_direct(),
+        )
+
+    def _least_latency(self, direct: Option | None) -> Chosen | None:
         """Decide by round-trip time: a relay must gain both relatively and absolutely."""
-        relays = sorted(self.transfer.relays, key=lambda r: (self.path_rtt_ms(r.region), r.region))
-        # Where the nearest relays don't meet the limits, others may.
-        nearest = relays[: max(DEFAULT_CANDIDATES, self.candidates)]
-        options = self._options(nearest) or self._options(relays)
+        options = self.single_relays
         if direct is None and not options:
             return None
         optimum = chosen = direct or options[0]
@@ -163,44 +284,36 @@ class Decider(OptionEvaluator):
                 gain = self.comparison.gain(optimum, direct)
                 if gain.worth and saved_ms >= LEAST_LATENCY_GAIN_MS:
                     chosen = optimum
-        return self._decision(chosen, direct, options, optimum, gain)
-
-    def _decision(
-        self,
-        chosen: Option,
-        direct: Option | None,
-        relays: list[Option],
-        optimum: Option,
-        gain: Gain | None,
-    ) -> Decision:
-        listed = relays[: self.candidates]
-        return Decision(
-            self.request,
-            self.transfer,
-            chosen,
-            direct,
-            listed[0] if listed else None,
-            listed[1:],
-            optimum,
-            gain,
-            direct or self._fastest_direct(),
-        )
+        return Chosen(chosen, direct, optimum, gain)
 
     def _optimum_of(self, request: TransferRequest) -> Option | None:
         """Return the best plan that another request allows, whatever its bounds; None if none."""
-        other = Decider(request, self.network, self.prices, self.unasked_vms)
-        return other._optimum(other.direct_option(), other._single_relays())
+        other = self._asking(request)
+        return other._optimum(other.direct, other._best_ranked())
 
     # ---- options -----------------------------------------------------------------------------
 
-    def direct_option(self) -> Option | None:
-        """Return the best plan over the direct path; None if it can't meet the limits."""
-        if self.transfer.direct is None:
+    @cached_property
+    def direct(self) -> Option | None:
+        """The best plan over the direct path; None if it can't meet the limits."""
+        if self.direct_alone.direct is None:
             return None
         return self._best(lambda rate: self._on_path(None, rate))
 
-    def _single_relays(self) -> list[Option]:
-        """Return the few best single relays, each carrying everything, best first."""
+    @cached_property
+    def single_relays(self) -> list[Option]:
+        """The few best single relays, each carrying everything, best first."""
+        if self.request.objective != "latency":
+            # Where the fastest don't meet the limits, cheaper ones may.
+            return self._best_ranked() or sorted(
+                self._options(self.transfer.relays), key=lambda one: one.value_usd
+            )
+        relays = sorted(self.transfer.relays, key=lambda r: (self.path_rtt_ms(r.region), r.region))
+        # Where the nearest relays don't meet the limits, others may.
+        nearest = relays[: max(DEFAULT_CANDIDATES, self.candidates)]
+        return self._options(nearest) or self._options(relays)
+
+    def _best_ranked(self) -> list[Option]:
         return self._options(self._ranked(DEFAULT_CANDIDATES))
 
     def fastest_relay(self) -> tuple[Relay, float]:
@@ -220,14 +333,15 @@ class Decider(OptionEvaluator):
     def whatever_it_costs(self, relay: Relay) -> Option | None:
         """Return the fastest plan through one relay that meets all limits but the budget."""
         request = replace(self.request, objective="time", budget_usd=None)
-        other = Decider(request, self.network, self.prices, self.unasked_vms)
-        return other._relay_option(relay)
+        return self._asking(request)._relay_option(relay)
 
     def _further_relays(self) -> list[Option]:
         """Return further relays to list, which do not affect the decision."""
-        if self.candidates <= DEFAULT_CANDIDATES:
+        if self.candidates <= DEFAULT_CANDIDATES or self.request.objective == "latency":
             return []
-        return self._options(self._ranked(self.candidates)[DEFAULT_CANDIDATES:])
+        further = self._options(self._ranked(self.candidates)[DEFAULT_CANDIDATES:])
+        known = {option.relays for option in self.single_relays}
+        return [option for option in further if option.relays not in known]
 
     def _ranked(self, most: int) -> list[Relay]:
         return ranked_relays(
@@ -266,7 +380,7 @@ class Decider(OptionEvaluator):
 
     def _on_path(self, relay: Relay | None, rate: float) -> Allocation | None:
         return best_on_path(
-            self.transfer,
+            self.transfer if relay else self.direct_alone,
             relay,
             time_value_usd_per_h=self.request.hour_usd,
             at_least_gbps=rate,
@@ -274,7 +388,7 @@ class Decider(OptionEvaluator):
         )
 
     def _fastest_direct(self) -> Option | None:
-        fastest_there_is = best_on_path(self.transfer, None, time_value_usd_per_h=inf)
+        fastest_there_is = best_on_path(self.direct_alone, None, time_value_usd_per_h=inf)
         return self.option(fastest_there_is) if fastest_there_is else None
 
     def _anywhere(self, transfer: TransferProblem, rate: float) -> Allocation | None:
@@ -297,7 +411,7 @@ class Decider(OptionEvaluator):
 
     def _beside(self, relay: Relay) -> Option | None:
         """Return the best plan over the direct path and one relay."""
-        part = replace(self.transfer, relays=[relay])
+        part = self.transfer.between(self.transfer.src, self.transfer.dst, [relay])
         return self._best(lambda rate: self._anywhere(part, rate))
 
     def _relay_option(self, relay: Relay) -> Option | None:

@@ -7,16 +7,14 @@ from functools import cached_property
 from math import inf
 from typing import NamedTuple, TypeAlias
 
-from planner.fields.shared import MOST_VMS
 from planner.model.estimate import Bound, Estimate
 from planner.model.link import Link
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.throughput import ramp_up_s
-from planner.model.units import S_PER_H, duration_s
+from planner.model.units import BITS_PER_BYTE, S_PER_H, duration_s
 from planner.transfer.allocation import Allocation
 from planner.transfer.fees import MeteredFees
-from planner.transfer.problem import transfer_problem
 from planner.transfer.request import TransferRequest
 
 
@@ -88,17 +86,11 @@ class _Figures(NamedTuple):
 class OptionEvaluator:
     """Turns allocations for one request on one network into options."""
 
-    def __init__(
-        self,
-        request: TransferRequest,
-        network: Network,
-        prices: Prices,
-        unasked_vms: int = MOST_VMS,
-    ) -> None:
+    def __init__(self, request: TransferRequest, network: Network, prices: Prices) -> None:
         self.request = request
         self.network = network
         self.prices = prices
-        self.transfer = transfer_problem(request, network, prices, unasked_vms)
+        self.gbps_h = BITS_PER_BYTE * request.volume_gb / S_PER_H  # the duration at 1 Gbit/s
         self.fees = MeteredFees(request, network, prices)
         self.regions = list(network.sites)
         self._rtt_ms: dict[tuple[int | None, Bound], float] = {}
@@ -117,8 +109,8 @@ class OptionEvaluator:
         vm_usd = allocation.vm_usd
         if rate != allocation.rate_gbps:
             start_h = self.request.vm_start_s / S_PER_H
-            hours = self.transfer.gbps_h / allocation.rate_gbps + start_h
-            vm_usd *= (self.transfer.gbps_h / rate + start_h) / hours
+            hours = self.gbps_h / allocation.rate_gbps + start_h
+            vm_usd *= (self.gbps_h / rate + start_h) / hours
         value = allocation.egress_usd + vm_usd + hour_usd * time_s / S_PER_H
         return Option(allocation, ramp_s, time_s, value)
 
@@ -168,7 +160,11 @@ class OptionEvaluator:
         of public addresses then holds what is sent over these.
         """
         src, dst = self.request.src, self.request.dst
-        links, sites = self.network.links, self.network.sites
+        sites = self.network.sites
+        if not self.network.has_private_links:
+            gbps = sum([*allocation.relay_gbps.values(), allocation.direct_gbps])
+            return [(sites[src].egress_gbps, gbps)], [(sites[dst].ingress_gbps, gbps)]
+        links = self.network.links
         flows = [(self.regions[relay], gbps) for relay, gbps in allocation.relay_gbps.items()]
         out, into = list(flows), list(flows)
         if allocation.direct_gbps:

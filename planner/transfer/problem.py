@@ -109,6 +109,20 @@ class Relay:
     in_connections_gbps: float = inf
     out_connections_gbps: float = inf
 
+    def with_quota(self, vms: int) -> Relay:
+        """Return it with another quota."""
+        return Relay(
+            self.region,
+            self.in_gbps,
+            self.out_gbps,
+            self.vm_gbps,
+            self.usd_per_gb,
+            self.vm_usd_per_h,
+            vms,
+            self.in_connections_gbps,
+            self.out_connections_gbps,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class TransferProblem:
@@ -136,6 +150,10 @@ class TransferProblem:
         """Duration in hours at 1 Gbit/s."""
         return BITS_PER_BYTE * self.volume_gb / S_PER_H
 
+    def between(self, src: End, dst: End, relays: Sequence[Relay]) -> TransferProblem:
+        """Return it with other ends and relays."""
+        return TransferProblem(self.volume_gb, src, dst, self.direct, relays, self.vm_start_s)
+
 
 def most_vms(request: TransferRequest, site: Site, unasked: int = MOST_VMS) -> int:
     """Return how many VMs a plan may use at a site: as many as stated, else as there are.
@@ -145,9 +163,42 @@ def most_vms(request: TransferRequest, site: Site, unasked: int = MOST_VMS) -> i
     """
     if site.region in request.vms_in:
         return request.vms_in[site.region]
+    vms = request.vms
+    if vms is None:
+        vms = min(site.vms or MOST_VMS_UNASKED, unasked)
+    return site.may_run(vms) if site.quotas else vms
+
+
+def within(
+    transfer: TransferProblem, request: TransferRequest, regions: Sequence[str], vms: int
+) -> TransferProblem:
+    """Return the transfer of a request with at most so many VMs where it states no number.
+
+    The same as :func:`transfer_problem` with so many `unasked_vms`, without reading the network.
+
+    Parameters
+    ----------
+    transfer : TransferProblem
+        With at least as many VMs.
+    request : TransferRequest
+    regions : sequence of str
+        Of the network, in its order.
+    vms : int
+    """
     if request.vms is not None:
-        return site.may_run(request.vms)
-    return site.may_run(min(site.vms or MOST_VMS_UNASKED, unasked))
+        return transfer
+    stated = request.vms_in
+    src, dst = (
+        end if end.quota <= vms or region in stated else End(end.cap_gbps, end.vm_usd_per_h, vms)
+        for end, region in ((transfer.src, request.src), (transfer.dst, request.dst))
+    )
+    relays = [
+        relay
+        if relay.quota <= vms or (stated and regions[relay.region] in stated)
+        else relay.with_quota(vms)
+        for relay in transfer.relays
+    ]
+    return transfer.between(src, dst, relays)
 
 
 def quotas_may_bind(request: TransferRequest, network: Network) -> bool:

@@ -213,17 +213,17 @@ class _PlanBuilder:
         direct = self.fastest_direct
         allocation = option.allocation
         low = self.decider.rate_at(allocation, "low")
-        speed = gain = ratio = None
+        gain = gain_low = gain_high = probability = ratio = None
         if direct:
-            speed = self.decider.comparison.faster(option, direct)
-            gain = self.decider.comparison.gain(option, direct)
+            gain, gain_low, gain_high = self.decider.comparison.faster(option, direct)
+            probability = self.decider.comparison.probability(option, direct)
             if direct.allocation.cost_usd > 0:
                 ratio = allocation.cost_usd / direct.allocation.cost_usd
         return RelayOption(
             self.regions[relay],
             allocation.rate_gbps,
-            speed.expected if speed else None,
-            speed.low if speed else None,
+            gain,
+            gain_low,
             option.duration_s,
             Cost.of(allocation.egress_usd, allocation.vm_usd),
             ratio,
@@ -232,23 +232,23 @@ class _PlanBuilder:
             self.decider.rate_at(allocation, "high"),
             self._connections(allocation),
             self.decider.vms(allocation),
-            speed.high if speed else None,
-            gain.probability if gain else None,
+            gain_high,
+            probability,
         )
 
     def one_vm(self, decision: Decision) -> OneVmOption | None:
         if self.request.vms is not None:
             return None
         several = max(decision.chosen.vms) > 1
-        found = vm_count.with_one_vm(self.widest) if several else decision
+        found = vm_count.with_one_vm(self.widest) if several else decision.chosen
         if found is None:
             return None
-        allocation = found.chosen.allocation
+        allocation = found.allocation
         return OneVmOption(
             verdict_of(allocation),
-            tuple(self.regions[relay] for relay in found.chosen.relays),
+            tuple(self.regions[relay] for relay in found.relays),
             allocation.rate_gbps,
-            found.chosen.duration_s,
+            found.duration_s,
             Cost.of(allocation.egress_usd, allocation.vm_usd),
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY
+from functools import cached_property
 from math import inf
 from typing import Literal, TypeAlias
 
@@ -127,7 +128,7 @@ class TransferRequest(RuledRequest):
         """Whether a VM has enough connections to divide them over paths."""
         return self.connections >= CONNECTIONS_TO_SPLIT
 
-    @property
+    @cached_property
     def hour_usd(self) -> float:
         """What an hour is worth under the objective: infinity for time, 0 for cost."""
         return hour_usd(self.objective, self.time_value_usd_per_h)

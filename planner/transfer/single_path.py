@@ -106,13 +106,22 @@ def best_on_path(
         usd_per_gb, src_gbps, dst_gbps = relay.usd_per_gb, stages[0][0], stages[2][0]
     egress_usd = transfer.volume_gb * usd_per_gb
     start_h = transfer.vm_start_s / S_PER_H
+    gbps_h = transfer.gbps_h
+    # With one VM at each site no rate is cheaper by the hour: where that is no better than the
+    # best, nothing slower is.
+    least_usd_per_h = src.vm_usd_per_h + dst.vm_usd_per_h
+    if relay:
+        least_usd_per_h += relay.vm_usd_per_h
     best_rate, best_value = 0.0, inf
     for rate in sorted(rates, reverse=True):
+        hours = gbps_h / rate
+        least_usd = egress_usd + least_usd_per_h * (hours + start_h)
+        if best_rate and least_usd + time_value_usd_per_h * hours >= best_value:
+            break
         usd_per_h = whole_vms(rate / src_gbps) * src.vm_usd_per_h
         usd_per_h += whole_vms(rate / dst_gbps) * dst.vm_usd_per_h
         if relay:
             usd_per_h += whole_vms(rate / relay.vm_gbps) * relay.vm_usd_per_h
-        hours = transfer.gbps_h / rate
         cost_usd = egress_usd + usd_per_h * (hours + start_h)
         if cost_usd > budget_usd * (1 + EQUAL):
             continue

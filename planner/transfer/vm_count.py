@@ -9,7 +9,6 @@ it, and next to large fees no number of VMs would seem to matter.
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import replace
 from math import inf
 
 from planner.model.errors import InfeasibleError
@@ -18,8 +17,8 @@ from planner.model.pricing import Prices
 from planner.model.quotas.sites import above_quotas, beyond_quotas, limited_texts, without_quotas
 from planner.model.units import S_PER_H, duration_s
 from planner.transfer.allocation import EQUAL
-from planner.transfer.decision import Decider, Decision
-from planner.transfer.optimum import most_rate_gbps, that_can_pay
+from planner.transfer.decision import Chosen, Decider, Decision
+from planner.transfer.optimum import most_rate_gbps
 from planner.transfer.options import Option
 from planner.transfer.problem import most_vms, quotas_may_bind
 from planner.transfer.request import TransferRequest
@@ -43,22 +42,23 @@ def decide(
         If nothing is known of any path.
     """
     widest = Decider(request, network, prices)
-    decider, decision = _FewestVms(widest, widest.decide()).found()
-    return decider, decision, widest
+    decider, choice = _FewestVms(widest, widest.required_choice()).found()
+    return decider, decider.explained(choice), widest
 
 
-def decision_of(request: TransferRequest, network: Network, prices: Prices) -> Decision | None:
-    """Return the same decision; None where no plan meets the limits or there is no path."""
+def chosen_option(request: TransferRequest, network: Network, prices: Prices) -> Option | None:
+    """Return what is chosen in the same way; None where no plan meets the limits, or no path is."""
     if not all(most_vms(request, network.sites[end]) for end in (request.src, request.dst)):
         return None
     widest = Decider(request, network, prices)
-    best = widest.decision()
-    return _FewestVms(widest, best).found()[1] if best else None
+    best = widest.choice()
+    return _FewestVms(widest, best).found()[1].chosen if best else None
 
 
-def with_one_vm(widest: Decider) -> Decision | None:
-    """Return the decision with one VM wherever no number is stated, if that meets the limits."""
-    return Decider(widest.request, widest.network, widest.prices, 1).decision()
+def with_one_vm(widest: Decider) -> Option | None:
+    """Return what is chosen with one VM wherever no number is stated, if that meets the limits."""
+    choice = widest.within(1).choice()
+    return choice.chosen if choice else None
 
 
 def slack(request: TransferRequest, option: Option) -> float:
@@ -77,64 +77,55 @@ class _FewestVms:
     grow; the others are decided one by one.
     """
 
-    def __init__(self, widest: Decider, best: Decision) -> None:
+    def __init__(self, widest: Decider, best: Chosen) -> None:
         self.widest, self.best = widest, best
         self.request = widest.request
         self.worst = best.chosen.value_usd + slack(self.request, best.chosen)
-        self.alone = replace(self.request, relays="none")
-        self._deciders: dict[int, Decider] = {}
 
-    def found(self) -> tuple[Decider, Decision]:
-        """Return the decision with the fewest VMs in all, and who made it."""
-        decider, decision = self.widest, self.best
+    def found(self) -> tuple[Decider, Chosen]:
+        """Return the choice with the fewest VMs in all, and who made it."""
+        decider, choice = self.widest, self.best
         most = self._most_undecided()
         first = 1 + bisect_left(range(1, most), 1, key=self._may_do)
         for vms in range(first, most):
-            fewest = sum(decision.chosen.vms)
-            if vms >= fewest:
+            fewest = sum(choice.chosen.vms)
+            # What is best of all numbers is best of these, too, where it needs no more.
+            is_best = choice is self.best and choice.chosen is choice.optimum
+            if vms >= fewest or (is_best and vms >= max(choice.chosen.vms)):
                 break
             # Where a relay was chosen, more VMs at the ends alone may be fewer in all.
-            if decision is not self.best and not self._direct_will_do(vms, fewest):
+            if choice is not self.best and not self._direct_will_do(vms, fewest):
                 continue
-            fewer = self._decider(vms)
-            found = fewer.decision()
+            fewer = self.widest.within(vms)
+            found = fewer.choice()
             if found and self._is_as_good(found.chosen) and sum(found.chosen.vms) < fewest:
-                decider, decision = fewer, found
+                decider, choice = fewer, found
                 if not found.chosen.relays:
                     break
-        return decider, decision
-
-    def _decider(self, vms: int) -> Decider:
-        if vms not in self._deciders:
-            widest = self.widest
-            self._deciders[vms] = Decider(self.request, widest.network, widest.prices, vms)
-        return self._deciders[vms]
+        return decider, choice
 
     def _most_undecided(self) -> int:
         """Return the greatest number of VMs at any site for which the request states none."""
-        request, sites = self.request, self.widest.network.sites
+        request, transfer = self.request, self.widest.transfer
         if request.vms is not None:
             return 1
-        relays = [self.widest.regions[relay.region] for relay in self.widest.transfer.relays]
-        regions = {request.src, request.dst, *relays} - request.vms_in.keys()
-        return max((most_vms(request, sites[region]) for region in regions), default=1)
+        stated, regions = request.vms_in, self.widest.regions
+        quotas = [relay.quota for relay in transfer.relays if regions[relay.region] not in stated]
+        ends = ((request.src, transfer.src), (request.dst, transfer.dst))
+        quotas += [end.quota for region, end in ends if region not in stated]
+        return max(quotas, default=1)
 
     def _may_do(self, vms: int) -> bool:
         """Whether a plan with so many VMs may be as good as the best."""
         if self._direct_will_do(vms):
             return True
-        request = self.request
-        if 0 < request.hour_usd < inf and not request.least_rate_gbps():
-            budget_usd = request.budget_usd or inf
-            # Without relays that can't be part of anything as good, it is direct or not at all.
-            if not that_can_pay(self.widest.transfer, self.worst, budget_usd):
-                return False
-        return self._least_value(self._decider(vms)) <= self.worst
+        if self.widest.no_relay_pays(self.worst):  # it is direct or not at all
+            return False
+        return self._least_value(self.widest.within(vms)) <= self.worst
 
     def _direct_will_do(self, vms: int, fewest: float = inf) -> bool:
         """Whether a direct plan is as good as the best, and needs fewer VMs in all than some."""
-        widest = self.widest
-        direct = Decider(self.alone, widest.network, widest.prices, vms).direct_option()
+        direct = self.widest.within(vms).direct
         return direct is not None and sum(direct.vms) < fewest and self._is_as_good(direct)
 
     def _is_as_good(self, option: Option) -> bool:

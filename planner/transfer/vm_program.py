@@ -118,7 +118,7 @@ class VmPrograms:
                 return solution
             for k, end in broken:
                 vms = src if end == SOURCE else dst
-                program.add_row(self._limit_row(k, end, len(program.lower)), 0.0, float(vms[1]))
+                program.add_row(self._limit_row(k, end, program.width), 0.0, float(vms[1]))
                 if not self.fixed_rate and (k, end) not in self.limits:
                     self.limits.append((k, end))
         return None
@@ -194,6 +194,7 @@ class VmPrograms:
             cost + [0.0] * height,
             [0.0] * flows + [float(src[0]), float(dst[0]), least_share, 0.0, 0.0] + [0.0] * height,
             [*most, float(src[1]), float(dst[1]), most_share, 0.0, 0.0, *slack],
+            settled=not self.fixed_rate,  # then each part of the search has a program of its own
         )
         return program, decided
 

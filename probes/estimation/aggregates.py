@@ -134,13 +134,12 @@ def saturated_links(sites: Mapping[str, Site], samples: Samples) -> set[Pair]:
     found = set()
     for pair, series in samples.of("aggregate_mbps").items():
         steps: dict[int, list[float]] = defaultdict(list)
-        for sample in reference_of(series.recent()).samples:
-            if taken_with(sample, sites):
-                if sample.connections:
-                    steps[sample.connections].append(sample.value)
-                if "ramp" in sample.detail:
-                    for count, mbps in ramp_steps(sample.read_detail()).items():
-                        steps[count].append(mbps)
+        for sample in taken_with(reference_of(series.recent()).samples, sites):
+            if sample.connections:
+                steps[sample.connections].append(sample.value)
+            if "ramp" in sample.detail:
+                for count, mbps in ramp_steps(sample.read_detail()).items():
+                    steps[count].append(mbps)
         if saturates({count: median(values) for count, values in steps.items()}):
             found.add(pair)
     return found

@@ -5,10 +5,11 @@ A change is found in a series of samples, or shown by a verification that looked
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import groupby
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from probes.analysis.level_shift import LEARNT_FROM, level_shifts
 from probes.estimation import MOST_SAMPLES, THROUGHPUT, Estimator
@@ -99,36 +100,101 @@ def since_last_changes(
     on_old : callable
         Called with every sample that is left out.
     """
-    for (_, _, metric), group in groupby(rows, lambda row: row.sample[:3]):
-        newest: dict[tuple[bool, str], deque[Reported]] = defaultdict(deque)
-        first_ids: dict[tuple[bool, str], int] = {}
-        for row in group:
-            key = (row.sample.address == "private", row.source)
-            first_ids[key] = min(row.id, first_ids.get(key, row.id))
-            of_source = newest[key]
-            of_source.append(row)
-            if len(of_source) > MOST_JUDGED:
-                on_old(of_source.popleft())
+    for _, group in groupby(rows, lambda row: row.sample[:3]):
+        newest = newest_rows(group, on_old)
         for key in sorted(newest):
-            is_private, source = key
-            found = newest[key]
-            told = source == OWN or not any(k[0] == is_private and k != key for k in newest)
-            since_s = float("-inf")
-            if metric in WITH_A_LEVEL and len(found) > LEARNT_FROM:
-                for shift in _shifts(row.sample for row in found):
-                    if told:
-                        on_shift(shift)
-                    since_s = shift.at_s
-            if metric in WITH_A_LEVEL:
-                shown = (row.sample.measured_at_s for row in found if row.sample.new_level)
-                since_s = max(since_s, max(shown, default=since_s))
-            kept = [row for row in found if row.sample.measured_at_s >= since_s]
-            if len(kept) < len(found):
-                for row in found:
-                    if row.sample.measured_at_s < since_s:
-                        on_old(row)
-                first_ids[key] = min(row.id for row in kept)
-            yield CurrentSamples(source, first_ids[key], [row.sample for row in kept])
+            tell = on_shift if tells_of_shifts(key, newest) else lambda _: None
+            yield current_samples(newest[key], tell, on_old)
+
+
+PartKey: TypeAlias = tuple[bool, str]
+"""Whether over private addresses, and who reported."""
+
+
+@dataclass(slots=True)
+class NewestRows:
+    """The newest samples that one source reported of a series over one kind of address.
+
+    Attributes
+    ----------
+    first_id : int
+        The lowest order of arrival among all that it reported.
+    rows : deque of Reported
+        At most :data:`MOST_JUDGED`, the oldest first.
+    """
+
+    first_id: int
+    rows: deque[Reported] = field(default_factory=deque)
+
+
+def part_key(row: Reported) -> PartKey:
+    """Return which part of its series a sample belongs to."""
+    return row.sample.address == "private", row.source
+
+
+def newest_rows(
+    rows: Iterable[Reported],
+    on_old: Callable[[Reported], None],
+    first_ids: Mapping[PartKey, int] = {},
+) -> dict[PartKey, NewestRows]:
+    """Return the newest samples of one series.
+
+    Parameters
+    ----------
+    rows : iterable of Reported
+        The oldest first.
+    on_old : callable
+        Called with every sample that is left out.
+    first_ids : mapping
+        Of samples that were left out before.
+    """
+    found: dict[PartKey, NewestRows] = {}
+    for row in rows:
+        key = part_key(row)
+        part = found.get(key)
+        if part is None:
+            part = found[key] = NewestRows(first_ids.get(key, row.id))
+        part.first_id = min(part.first_id, row.id)
+        part.rows.append(row)
+        if len(part.rows) > MOST_JUDGED:
+            on_old(part.rows.popleft())
+    return found
+
+
+def tells_of_shifts(key: PartKey, keys: Collection[PartKey]) -> bool:
+    """Whether changes that a part of a series shows count: others may lie."""
+    is_private, source = key
+    return source == OWN or not any(other[0] == is_private and other != key for other in keys)
+
+
+def current_samples(
+    newest: NewestRows, on_shift: Callable[[LinkShift], None], on_old: Callable[[Reported], None]
+) -> CurrentSamples:
+    """Return, of a part of a series, the samples since its last change of level.
+
+    Parameters
+    ----------
+    on_shift : callable
+        Called with every change that is found.
+    on_old : callable
+        Called with every sample that is left out.
+    """
+    rows, first_id = newest.rows, newest.first_id
+    since_s = float("-inf")
+    if rows[0].sample.metric in WITH_A_LEVEL:
+        if len(rows) > LEARNT_FROM:
+            for shift in _shifts(row.sample for row in rows):
+                on_shift(shift)
+                since_s = shift.at_s
+        shown = (row.sample.measured_at_s for row in rows if row.sample.new_level)
+        since_s = max(since_s, max(shown, default=since_s))
+    kept = [row for row in rows if row.sample.measured_at_s >= since_s]
+    if len(kept) < len(rows):
+        for row in rows:
+            if row.sample.measured_at_s < since_s:
+                on_old(row)
+        first_id = min(row.id for row in kept)
+    return CurrentSamples(rows[0].source, first_id, [row.sample for row in kept])
 
 
 def _shifts(samples: Iterable[Sample]) -> Iterator[LinkShift]:

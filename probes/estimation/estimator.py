@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import groupby
 from math import inf
 from typing import NamedTuple
 
@@ -115,9 +116,9 @@ class Estimator:
         first_id : int
             In the order of arrival, the first of these of a link and metric.
         """
-        for sample in samples:
-            of_kind = self._private if sample.address == "private" else self._samples
-            of_kind.add(sample, source, first_id)
+        for (_, _, _, is_private), group in groupby(samples, _series_of):
+            of_kind = self._private if is_private else self._samples
+            of_kind.add(list(group), source, first_id)
 
     def add_votes(
         self, src: str, dst: str, src_vm: str, dst_vm: str, count: int, source: str = OWN
@@ -275,6 +276,10 @@ class Estimator:
             return self.chosen
         voted = self._samples.vm_type(region, self.catalogue)
         return {region: voted} if voted else self.chosen
+
+
+def _series_of(sample: Sample) -> tuple[str, str, Metric, bool]:
+    return sample.src, sample.dst, sample.metric, sample.address == "private"
 
 
 def _same_provider(src: str, dst: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import log, log1p
@@ -59,12 +59,12 @@ class Series:
     first_ids: dict[str, int] = field(default_factory=dict)
     _agreed: dict[Pair, Agreed] = field(default_factory=dict)
 
-    def add(self, sample: Sample, source: str = OWN, first_id: int = 0) -> None:
-        """Take in a sample; those of one source oldest first."""
+    def add(self, samples: Iterable[Sample], source: str = OWN, first_id: int = 0) -> None:
+        """Take in samples; those of one source oldest first."""
         if source not in self.by_source:
             self.by_source[source] = deque(maxlen=MOST_SAMPLES)
             self.first_ids[source] = first_id
-        self.by_source[source].append(sample)
+        self.by_source[source].extend(samples)
         self._agreed.clear()
 
     def recent(self) -> list[FromSource]:
@@ -97,12 +97,15 @@ class Samples:
             else defaultdict(lambda: defaultdict(lambda: defaultdict(int)))
         )
 
-    def add(self, sample: Sample, source: str = OWN, first_id: int = 0) -> None:
-        """Take in a sample; those of one link, metric and source oldest first."""
-        self._series[sample.metric][sample.src, sample.dst].add(sample, source, first_id)
+    def add(self, samples: Sequence[Sample], source: str = OWN, first_id: int = 0) -> None:
+        """Take in samples of one link, metric and source, oldest first."""
+        src, dst, metric = samples[0][:3]
+        self._series[metric][src, dst].add(samples, source, first_id)
         self._sources.add(source)
-        if sample.metric in THROUGHPUT:
-            self.add_votes(sample.src, sample.dst, sample.src_vm, sample.dst_vm, 1, source)
+        if metric in THROUGHPUT:
+            votes = Counter((sample.src_vm, sample.dst_vm) for sample in samples)
+            for vms, count in votes.items():
+                self.add_votes(src, dst, *vms, count, source)
 
     def add_votes(
         self, src: str, dst: str, src_vm: str, dst_vm: str, count: int, source: str = OWN
@@ -183,11 +186,18 @@ class Samples:
         return max(picks, key=lambda name: (picks.count(name), name))
 
 
-def taken_with(sample: Sample, sites: Mapping[str, Site]) -> bool:
-    """Whether a throughput sample was taken with the VM types assumed at both ends."""
-    return _same_vm(sample.src_vm, sites[sample.src].vm_type) and _same_vm(
-        sample.dst_vm, sites[sample.dst].vm_type
-    )
+def taken_with(samples: list[Sample], sites: Mapping[str, Site]) -> list[Sample]:
+    """Return those throughput samples of one link that were taken with the VM types assumed."""
+    src, dst = samples[0][:2]
+    assumed_src, assumed_dst = sites[src].vm_type, sites[dst].vm_type
+    others = {
+        (src_vm, dst_vm)
+        for src_vm, dst_vm in {(sample.src_vm, sample.dst_vm) for sample in samples}
+        if not (_same_vm(src_vm, assumed_src) and _same_vm(dst_vm, assumed_dst))
+    }
+    if not others:  # as most often
+        return samples
+    return [sample for sample in samples if (sample.src_vm, sample.dst_vm) not in others]
 
 
 def counted(
@@ -205,9 +215,9 @@ def counted(
     found = series.recent()
     if metric == "loss_pct":
         # All lost is what a filter for ICMP looks like: it says nothing of the path's loss.
-        found = _only(found, lambda sample: sample.value < ALL_LOST_PCT)
+        found = _only(found, lambda samples: [s for s in samples if s.value < ALL_LOST_PCT])
     elif metric in THROUGHPUT:
-        found = _only(found, lambda sample: taken_with(sample, sites))
+        found = _only(found, lambda samples: taken_with(samples, sites))
     if metric == "aggregate_mbps":
         found = _with_most_connections(found)
     if not found:
@@ -247,8 +257,10 @@ def _no_log(_: Sample) -> float:
     raise AssertionError("the samples of one source are not compared")
 
 
-def _only(found: Iterable[FromSource], is_wanted: Callable[[Sample], bool]) -> list[FromSource]:
-    kept = [replace(one, samples=list(filter(is_wanted, one.samples))) for one in found]
+def _only(
+    found: Iterable[FromSource], wanted: Callable[[list[Sample]], list[Sample]]
+) -> list[FromSource]:
+    kept = [replace(one, samples=wanted(one.samples)) for one in found]
     return [one for one in kept if one.samples]
 
 

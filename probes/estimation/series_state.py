@@ -1,119 +1,129 @@
-"""What a series of samples leaves behind for the next estimates: all but the samples that count.
+"""What a series of samples leaves behind, so that the next estimates need not read it again.
 
-A series is what all sources reported of one link and metric. Looking for changes of level reads
-some hundred samples of it; estimates then rest on the newest few dozen of each source. The rest
-only votes for VM types. A state is what was found of all samples, so that the next time those that
-count are enough, and estimates are the same to the last digit.
+A series is what was reported of one link and metric; its parts are what each source reported over
+each kind of address. Looking for changes of level reads the newest samples of a part, some hundred;
+estimates then rest on a few dozen of these. All others only vote for VM types. The state of a part
+holds those on which estimates rest and counts the votes: while nothing new comes in, no sample of
+it is read, and with something new only the newest are. Estimates are the same to the last digit.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import repeat
+from typing import Any, NamedTuple, TypeAlias
 
 from probes.analysis.level_shift import LEARNT_FROM
 from probes.estimation import MOST_SAMPLES, THROUGHPUT, Estimator
-from probes.estimation.current_samples import CurrentSamples, LinkShift, since_last_changes
+from probes.estimation.current_samples import (
+    LinkShift,
+    NewestRows,
+    PartKey,
+    current_samples,
+    newest_rows,
+    part_key,
+    tells_of_shifts,
+)
 from probes.samples import Reported, Sample
 
+Votes: TypeAlias = Mapping[tuple[str, str], int]
+"""VM types of source and destination: how many throughput samples name these."""
+_SERIES_FIELDS = 3  # source, destination and metric: the same in all samples of a series
 
-class CountingPart(NamedTuple):
-    """The samples of one source and kind of address that count.
+
+class StaleError(Exception):
+    """A state is not that of the samples that are there."""
+
+
+class PartState(NamedTuple):
+    """What one source reported of a series over one kind of address.
 
     Attributes
     ----------
-    is_private : bool
-        Whether they were measured over private addresses.
-    source : str
     first_id : int
         As in :class:`.CurrentSamples`.
-    since_s : float
-        When the oldest of them was measured, seconds since 1970 (UTC).
-    samples : int
-        How many they are.
+    first_of_all_id : int
+        As in :class:`.NewestRows`.
+    newest_since_s : float
+        When the oldest of the newest samples was measured, seconds since 1970 (UTC).
+    newest : int
+        How many these are.
+    older, others : Votes
+        Of samples on which no estimate rests: those older than the newest, and those among them.
+    shifts : tuple of LinkShift
+        Changes of level among the newest.
+    counting : list of Sample
+        Those of the newest on which estimates rest, oldest first.
     """
 
-    is_private: bool
-    source: str
     first_id: int
-    since_s: float
-    samples: int
-
-
-class Votes(NamedTuple):
-    """Throughput samples that no longer count but for the VM types that they name."""
-
-    source: str
-    src_vm: str
-    dst_vm: str
-    samples: int
+    first_of_all_id: int
+    newest_since_s: float
+    newest: int
+    older: Votes
+    others: Votes
+    shifts: tuple[LinkShift, ...]
+    counting: list[Sample]
 
 
 class SeriesState(NamedTuple):
-    """A series but for the samples that count.
+    """A series as estimates see it.
 
     Attributes
     ----------
-    parts : tuple of CountingPart
-        In the order of the estimator.
-    votes : tuple of Votes
-    shifts : tuple of LinkShift
-        Changes of level that were found.
+    parts : mapping
+        By whether it is over private addresses, and source.
     impossible : int
         Samples that can't be measurements.
-    """
-
-    parts: tuple[CountingPart, ...]
-    votes: tuple[Votes, ...] = ()
-    shifts: tuple[LinkShift, ...] = ()
-    impossible: int = 0
-
-    @property
-    def since_s(self) -> float:
-        """When the oldest sample that counts was measured."""
-        return min(part.since_s for part in self.parts)
-
-
-class CurrentSeries(NamedTuple):
-    """A series with the samples that count.
-
-    Attributes
-    ----------
     is_short : bool
-        Whether a state saves nothing: there are hardly more samples than count.
+        Whether reading its few samples again is as good as keeping this.
     """
 
-    state: SeriesState
-    current: list[CurrentSamples]
+    parts: Mapping[PartKey, PartState]
+    impossible: int = 0
     is_short: bool = False
 
     def add_to(self, estimator: Estimator, on_shift: Callable[[LinkShift], None]) -> None:
         """Give an estimator what :func:`.add_current` gives it of all samples of the series."""
-        for shift in self.state.shifts:
-            on_shift(shift)
-        for source, src_vm, dst_vm, samples in self.state.votes:
-            first = self.current[0].samples[0]
-            estimator.add_votes(first.src, first.dst, src_vm, dst_vm, samples, source)
-        for source, first_id, counting in self.current:
-            estimator.add(counting, source, first_id)
+        for key in sorted(self.parts):
+            source, part = key[1], self.parts[key]
+            if tells_of_shifts(key, self.parts):
+                for shift in part.shifts:
+                    on_shift(shift)
+            first = part.counting[0]
+            for votes in (part.older, part.others):
+                for (src_vm, dst_vm), samples in votes.items():
+                    estimator.add_votes(first.src, first.dst, src_vm, dst_vm, samples, source)
+            estimator.add(part.counting, source, part.first_id)
 
 
-def current_series(
-    rows: Iterable[Reported], is_possible: Callable[[Reported], bool]
-) -> CurrentSeries:
-    """Return what all samples of one series leave.
+def series_state(
+    rows: Iterable[Reported],
+    is_possible: Callable[[Reported], bool],
+    before: SeriesState | None = None,
+    through: int = 0,
+) -> SeriesState:
+    """Return the state of one series.
 
     Parameters
     ----------
     rows : iterable of Reported
-        The oldest first.
+        All of its samples, the oldest first. With `before`, all that are new; and of the parts that
+        have new ones, also those measured since their `newest_since_s`.
     is_possible : callable
         Whether a sample can be a measurement.
+    before : SeriesState, optional
+        That of the samples with ids up to `through`.
+
+    Raises
+    ------
+    StaleError
+        If `before` is not the state of these samples.
     """
-    votes: Counter[tuple[str, str, str]] = Counter()
-    shifts: list[LinkShift] = []
-    read = impossible = 0
+    known = before.parts if before else {}
+    read, impossible = 0, before.impossible if before else 0
+    older: dict[PartKey, Counter[tuple[str, str]]] = defaultdict(Counter)
 
     def possible() -> Iterator[Reported]:  # one by one: a series may have millions of samples
         nonlocal read, impossible
@@ -121,66 +131,109 @@ def current_series(
             read += 1
             if is_possible(row):
                 yield row
-            else:
+            elif row.id > through:
                 impossible += 1
 
-    def vote(sample: Sample, source: str) -> None:
-        if sample.metric in THROUGHPUT:
-            votes[source, sample.src_vm, sample.dst_vm] += 1
-
-    parts, current = [], []
-    for source, first_id, samples in since_last_changes(
-        possible(), shifts.append, lambda row: vote(row.sample, row.source)
-    ):
-        for sample in samples[:-MOST_SAMPLES]:
-            vote(sample, source)
-        counting = samples[-MOST_SAMPLES:]
-        first = counting[0]
-        is_private = first.address == "private"
-        parts.append(CountingPart(is_private, source, first_id, first.measured_at_s, len(counting)))
-        current.append(CurrentSamples(source, first_id, counting))
-    state = SeriesState(
-        tuple(parts),
-        tuple(Votes(*names, count) for names, count in votes.items()),
-        tuple(shifts),
-        impossible,
+    newest = newest_rows(
+        _needed(known, list(possible()), through) if known else possible(),
+        lambda row: _vote(older[part_key(row)], row.sample),
+        {key: part.first_of_all_id for key, part in known.items()},
     )
-    return CurrentSeries(state, current, read <= LEARNT_FROM)
+    parts = dict(known)
+    for key, found in newest.items():
+        if key in known:
+            older[key].update(known[key].older)
+        parts[key] = _part_state(found, older[key])
+    return SeriesState(parts, impossible, before is None and read <= LEARNT_FROM)
 
 
-def resumed(
-    state: SeriesState, rows: Sequence[Reported], is_possible: Callable[[Reported], bool]
-) -> CurrentSeries | None:
-    """Return a series of its state and of the samples from the oldest that counts on.
+def _part_state(found: NewestRows, older: Votes) -> PartState:
+    shifts: list[LinkShift] = []
+    others: Counter[tuple[str, str]] = Counter()
+    current = current_samples(found, shifts.append, lambda row: _vote(others, row.sample))
+    for sample in current.samples[:-MOST_SAMPLES]:
+        _vote(others, sample)
+    return PartState(
+        current.first_id,
+        found.first_id,
+        found.rows[0].sample.measured_at_s,
+        len(found.rows),
+        older,
+        others,
+        tuple(shifts),
+        current.samples[-MOST_SAMPLES:],
+    )
 
-    None where these are not the samples that counted then.
+
+def _vote(votes: Counter[tuple[str, str]], sample: Sample) -> None:
+    if sample.metric in THROUGHPUT:
+        votes[sample.src_vm, sample.dst_vm] += 1
+
+
+def _needed(
+    known: Mapping[PartKey, PartState], rows: Sequence[Reported], through: int
+) -> Iterator[Reported]:
+    """Yield the new rows, and of the parts that have some those that were among the newest.
+
+    Others may have been measured at the same time as the oldest of these, or before it. They are
+    counted in the state.
     """
-    if state.impossible:
-        rows = [row for row in rows if is_possible(row)]
-    current = []
-    for is_private, source, first_id, since_s, samples in state.parts:
-        found = [
-            row.sample
-            for row in rows
-            if row.source == source and (row.sample.address == "private") == is_private
-        ][-samples:]
-        if len(found) < samples or found[0].measured_at_s != since_s:
-            return None
-        current.append(CurrentSamples(source, first_id, found))
-    return CurrentSeries(state, current)
+    changed = {part_key(row) for row in rows if row.id > through}
+    excess = Counter(part_key(row) for row in rows if row.id <= through)
+    for key in changed & known.keys():
+        excess[key] -= known[key].newest
+        if excess[key] < 0:
+            raise StaleError
+    for row in rows:
+        key = part_key(row)
+        if key not in changed:
+            continue
+        if row.id <= through and excess[key] > 0:
+            excess[key] -= 1
+        else:
+            yield row
 
 
 def plain_state(state: SeriesState) -> list[Any]:
     """Return a state as JSON types; :func:`state_of` reads it again."""
-    return [state.parts, state.votes, state.shifts, state.impossible]
+    return [[[*key, _plain_part(part)] for key, part in state.parts.items()], state.impossible]
 
 
-def state_of(plain: list[Any]) -> SeriesState:
-    """Return the state that :func:`plain_state` made JSON types of."""
-    parts, votes, shifts, impossible = plain
-    return SeriesState(
-        tuple(CountingPart(*part) for part in parts),
-        tuple(Votes(*vote) for vote in votes),
-        tuple(LinkShift(*shift) for shift in shifts),
-        impossible,
+def _plain_part(part: PartState) -> list[Any]:
+    *head, older, others, shifts, counting = part
+    votes = [[[*names, count] for names, count in of.items()] for of in (older, others)]
+    columns = zip(*(sample[_SERIES_FIELDS:] for sample in counting), strict=True)
+    # Most columns hold one value.
+    short = [list(column) if len(set(column)) > 1 else column[0] for column in columns]
+    return [*head, *votes, shifts, len(counting), short]
+
+
+def state_of(plain: list[Any], series: tuple[str, str, str]) -> SeriesState:
+    """Return the state that :func:`plain_state` made JSON types of.
+
+    Parameters
+    ----------
+    plain : list
+    series : (str, str, str)
+        Source, destination and metric.
+    """
+    parts, impossible = plain
+    return SeriesState({tuple(key): _part(plain, series) for *key, plain in parts}, impossible)
+
+
+def _part(plain: list[Any], series: tuple[str, str, str]) -> PartState:
+    *head, older, others, shifts, count, columns = plain
+    rows = zip(
+        *(repeat(name, count) for name in series),
+        *(column if isinstance(column, list) else repeat(column, count) for column in columns),
+        strict=True,
+    )
+    return PartState._make(
+        (
+            *head,
+            {tuple(names): votes for *names, votes in older},
+            {tuple(names): votes for *names, votes in others},
+            tuple(LinkShift(*shift) for shift in shifts),
+            list(map(Sample._make, rows)),
+        )
     )

@@ -36,7 +36,8 @@ def looks_like(head: bytes) -> str:
     text = head.decode("utf-8-sig", errors="replace").lstrip()
     first_line = text.partition("\n")[0]
     columns = {cell.strip(' "\r').lower() for cell in first_line.split(",")}
-    if {"src_region", "dst_region", "throughput_received"} <= columns:
+    received = {"throughput_received", "throughput_recieved"}  # from November 2022 on
+    if {"src_region", "dst_region"} <= columns and received & columns:
         return "skyplane-throughput"
     if {"src_region", "dst_region", "avg_rtt"} <= columns:
         return "skyplane-latency"

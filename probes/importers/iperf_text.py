@@ -26,9 +26,10 @@ BOTH_WAYS = "both directions at once: the text does not keep them apart (use -J)
 MAX_LINE_CHARS = 2048
 """No line of iperf is as long; it also bounds the time that a pattern may take."""
 
+_NUMBER = r"(\d{1,9}(?:\.\d{1,9})?)"
 _ROW = re.compile(
-    r"\[ *(SUM|\d{1,5})\](\[[RT]X-[CS]\])? +([\d.]{1,12}) *- *([\d.]{1,12}) +sec +"
-    r"[\d.]{1,12} +[KMGT]?Bytes +([\d.]{1,12}) +([KMGT]?)(bits|Bytes)/sec(.*)"
+    rf"\[ *(SUM|\d{{1,5}})\](\[[RT]X-[CS]\])? +{_NUMBER} *- *{_NUMBER} +sec +"
+    rf"[\d.]{{1,12}} +[KMGT]?Bytes +{_NUMBER} +([KMGT]?)(bits|Bytes)/sec(.*)"
 )
 _STREAM = re.compile(
     r"\[ *(\d{1,5})\] local \S{1,80} port \d{1,5} connected (?:to|with) (\S{1,80}) port \d{1,5}(.*)"
@@ -38,7 +39,7 @@ _SERVER = re.compile(r"Accepted connection from ([^\s,]{1,200}),")
 _LISTENING = re.compile(r"Server listening on (TCP|UDP|\d)")
 _VERSION = re.compile(r"iperf (3[\d.]{1,12})\b")
 _ERROR = re.compile(r"iperf3: (error - .*)|.{0,200}?\b(connect failed: .*)")
-_DATAGRAMS = re.compile(r"([\d.]{1,12}) ms +(\d{1,15})/ *(\d{1,15}) ")
+_DATAGRAMS = re.compile(rf"(?<![\d.]){_NUMBER} ms +(\d{1, 15})/ *(\d{1, 15}) ")
 _RETRANSMITS = re.compile(r" +(\d{1,12}) +sender")
 _OMITTING = re.compile(r"Starting Test: .*? omitting (\d{1,9}) seconds")
 _ON = re.compile(r" on (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) \(UTC\)")
@@ -195,10 +196,7 @@ def _take(test: _TestText, line: str) -> None:
 
 
 def _take_row(test: _TestText, row: re.Match[str]) -> None:
-    try:
-        begin_s, end_s, rate = float(row[3]), float(row[4]), float(row[5])
-    except ValueError:
-        return
+    begin_s, end_s, rate = float(row[3]), float(row[4]), float(row[5])
     bps = rate * _MULTIPLES[row[6]]
     if row[7] == "Bytes":  # iperf's multiples of bytes are of 1,024
         bps = 8 * rate * 1024 ** "_KMGT".index(row[6] or "_")

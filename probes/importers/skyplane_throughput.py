@@ -30,6 +30,8 @@ ENDS = (
     "dst_instance_class",
 )
 COLUMNS = (*ENDS, "iperf3_connections", "iperf3_runtime", "throughput_received", "success")
+RECEIVED_LATER = "throughput_recieved"
+"""How the profiler spells a column from November 2022 on."""
 
 FAILED = "the test failed (success is not True)"
 BAD_REGION = "src_region or dst_region is not provider:region"
@@ -125,14 +127,17 @@ def columns_at(table: CsvTable, columns: tuple[str, ...], name: str) -> list[int
     FormatError
         Naming the columns that are missing.
     """
-    missing = [column for column in columns if column not in table.header]
+    header = [
+        "throughput_received" if column == RECEIVED_LATER else column for column in table.header
+    ]
+    missing = [column for column in columns if column not in header]
     if missing:
         raise FormatError(
             name,
             f"line {table.header_line} lacks the column {', '.join(missing)}",
             remedy="Only Skyplane's raw file has them all; `relayd import csv` reads others.",
         )
-    return [table.header.index(column) for column in columns]
+    return [header.index(column) for column in columns]
 
 
 def tier_detail(ends: tuple[str, str]) -> str:

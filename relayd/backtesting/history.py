@@ -207,7 +207,7 @@ class ReplayHistory:
                 src_vm=way.src_vm,
                 dst_vm=way.dst_vm,
             )
-            if not taken_with(sample, self.sites):
+            if not taken_with([sample], self.sites):
                 found.add((src, dst, setup))
         return found
 

@@ -47,7 +47,42 @@ class Moment(Quantity):
 
 
 @specified
-class BacktestRequest(Specified):
+class EveryTransfer(Specified):
+    """What all transfers of a replay or a benchmark have in common."""
+
+    _: KW_ONLY
+    volume_gb: Figure = TransferRequest.volume_gb
+    connections: Whole = TransferRequest.connections
+    objective: Field[BacktestObjective, BacktestObjective] = field(
+        OneOf({"value": "least cost plus time", "time": "least time", "cost": "least cost"}),
+        "What every transfer aims at.",
+        default="value",
+        group="goal",
+        label="Objective",
+    )
+    time_value_usd_per_h: Figure = TransferRequest.time_value_usd_per_h
+    margin: Figure = TransferRequest.margin
+    risk: Field[Risk, Risk] = TransferRequest.risk
+    vm_start_s: Figure = TransferRequest.vm_start_s
+
+    def transfer(self, src: str = "from", dst: str = "to") -> TransferRequest:
+        """Return one transfer, with one VM a region."""
+        return TransferRequest(
+            src,
+            dst,
+            volume_gb=self.volume_gb,
+            connections=self.connections,
+            objective=self.objective,
+            time_value_usd_per_h=self.time_value_usd_per_h,
+            margin=self.margin,
+            risk=self.risk,
+            vm_start_s=self.vm_start_s,
+            vms=1,
+        )
+
+
+@specified
+class BacktestRequest(EveryTransfer):
     """A replay of stored history."""
 
     _: KW_ONLY
@@ -73,36 +108,7 @@ class BacktestRequest(Specified):
         example="'azure>aws'",
         group="history",
     )
-    volume_gb: Figure = TransferRequest.volume_gb
-    connections: Whole = TransferRequest.connections
-    objective: Field[BacktestObjective, BacktestObjective] = field(
-        OneOf({"value": "least cost plus time", "time": "least time", "cost": "least cost"}),
-        "What every transfer aims at.",
-        default="value",
-        group="goal",
-        label="Objective",
-    )
-    time_value_usd_per_h: Figure = TransferRequest.time_value_usd_per_h
-    margin: Figure = TransferRequest.margin
-    risk: Field[Risk, Risk] = TransferRequest.risk
-    vm_start_s: Figure = TransferRequest.vm_start_s
 
     def _check(self) -> None:
         if self.since_s is not None and self.until_s is not None and self.since_s >= self.until_s:
             raise InputError("until_s", "is not after since", value=utc_text(self.until_s))
-
-    @property
-    def transfer(self) -> TransferRequest:
-        """Every transfer, but for its ends."""
-        return TransferRequest(
-            "from",
-            "to",
-            volume_gb=self.volume_gb,
-            connections=self.connections,
-            objective=self.objective,
-            time_value_usd_per_h=self.time_value_usd_per_h,
-            margin=self.margin,
-            risk=self.risk,
-            vm_start_s=self.vm_start_s,
-            vms=1,
-        )

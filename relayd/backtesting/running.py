@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import inf
 from pathlib import Path
 from typing import Any, ParamSpec, Protocol
 
@@ -14,8 +13,6 @@ from planner.model.catalogue import Catalogue
 from planner.model.errors import DataError, InputError
 from planner.model.network import Network
 from planner.model.pricing import CataloguePrices
-from planner.model.units import BITS_PER_BYTE, S_PER_H
-from planner.transfer.all_pairs import Terms
 from planner.transfer.request import TransferRequest
 from probes.analysis.evidence import require
 from probes.estimation.history_steps import Truths
@@ -32,6 +29,7 @@ from relayd.backtesting.result import (
     ProviderPairResult,
     summed_up,
 )
+from relayd.backtesting.terms import transfer_terms
 from relayd.catalogue.loading import load_catalogue
 from relayd.settings import load_settings
 from relayd.store import Store, default_path, open_store, parse_location
@@ -122,7 +120,7 @@ def backtest_store(
             remedy="Take longer steps, or a shorter span.",
         )
     judged = _judged(history, catalogue, request.pairs)
-    scene, providers = _scene(history, catalogue, request.transfer, judged)
+    scene, providers = _scene(history, catalogue, request.transfer(), judged)
     if not (judged & np.isfinite(scene.terms.egress_usd)).any():
         raise DataError(
             "The catalogue has no egress price for any of these pairs, so nothing can be "
@@ -198,36 +196,13 @@ def _scene(
     """Return what is constant over the replay, and the pair of providers of each group."""
     regions = history.regions
     network = Network(dict(history.sites), {region: {} for region in regions})
-    prices = CataloguePrices(catalogue, network)
-    count = len(regions)
-    egress_usd = np.full((count, count), inf)
-    for i, src in enumerate(regions):
-        for j, dst in enumerate(regions):
-            if i != j:
-                egress_usd[i, j] = request.volume_gb * _fee(prices, src, dst, request.volume_gb)
     names = [region.partition(":")[0] for region in regions]
     providers = sorted({(a, b) for a in names for b in names})
     number = {pair: place for place, pair in enumerate(providers)}
-    terms = Terms(
-        BITS_PER_BYTE * request.volume_gb / S_PER_H,
-        egress_usd,
-        np.array([prices.vm_usd_per_h(region) for region in regions]),
-        request.vm_start_s / S_PER_H,
-        request.hour_usd,
-        request.margin,
-        request.risk,
-    )
-
+    terms = transfer_terms(request, regions, CataloguePrices(catalogue, network))
     groups = np.array([[number[a, b] for b in names] for a in names])
     scene = Scene(terms, models_of(history, catalogue, request.connections), judged, groups)
     return scene, providers
-
-
-def _fee(prices: CataloguePrices, src: str, dst: str, volume_gb: float) -> float:
-    try:
-        return prices.egress_usd_per_gb(src, dst, volume_gb)
-    except DataError:
-        return inf
 
 
 def _total(tally: Tally, scene: Scene, span: ReplaySpan) -> PairsResult:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 
 from planner.model.catalogue import Catalogue
 from planner.model.link import Link
@@ -16,9 +17,9 @@ from probes.campaign.rounds import Round
 from probes.campaign.stages import CampaignInputs
 from probes.campaign.tasks import ProbeTask
 from probes.estimation import Estimator
-from probes.estimation.current_samples import add_current
 from probes.fleet.hosts import Fleet
 from probes.fleet.sites import fleet_sites
+from relayd.snapshots.gathering import gathered
 from relayd.store import Store
 
 ROUND_GAP_S = 0.5
@@ -54,9 +55,11 @@ class MeasuredFleet:
 
     def network(self) -> Network:
         """Return the network of the fleet's regions, estimated from the samples so far."""
-        estimator = Estimator(self.catalogue, self._vm_types, self._stated_gbps)
+        new = partial(Estimator, self.catalogue, self._vm_types, self._stated_gbps)
         if self._store and (last := self._store.samples.last_id()):
-            add_current(estimator, self._store.samples.reported(through=last))
+            estimator = gathered(self._store, self.catalogue, through=last, new=new).estimator
+        else:
+            estimator = new()
         # Regions outside of the catalogue count from their first sample.
         whole = estimator.network(Snapshot("", "", ""))
         return whole.with_(restricted_to={host.region for host in self.fleet})

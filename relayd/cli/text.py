@@ -159,3 +159,11 @@ def notes_block(warnings: Sequence[str]) -> list[str]:
         return []
     notes = [filled(f"Note: {note}", indent="  ") for note in warnings]
     return [styled("\n".join(notes), YELLOW)]
+
+
+def percent(share: float | None) -> str:
+    """Return a share in percent, never rounded up to all of it."""
+    if share is None:
+        return "-"
+    percent = int(share * 1000) / 10 if 0.999 < share < 1 else share * 100
+    return f"{percent:.1f} %"

@@ -54,7 +54,7 @@ PAGES = (
     Page("/", "home", "Home", "Ask first; then see what the answers rest on."),
     Page("/matrix", "matrix", "Matrix", "What is known of every pair of regions, at one glance."),
     Page("/map", "map", "Map", "Where traffic from a region or of a plan goes."),
-    Page("/plan", "plan", "Plan", "Direct or relayed, how long, and what it costs."),
+    Page("/plan", "plan", "Plan", "Every question: direct or relayed, how long, at what cost."),
     Page(
         "/pair", "pair", "Pair", "What was measured between two regions, and what follows from it."
     ),

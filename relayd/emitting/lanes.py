@@ -9,13 +9,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
-from math import ceil
+from math import ceil, inf
 from typing import Any
 
+from planner.fields.shared import MOST_CONNECTIONS, MOST_VMS
 from planner.model.answer import Answer
 from planner.model.errors import InputError
 from planner.transfer.plan import Plan
 from relayd.files.plans import plan_of
+
+_MOST_PATHS = 100
+_MOST = 1e9
+"""GB, Gbit/s or ms: beyond any plan, and small enough to calculate with."""
+_ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,10 +158,16 @@ def emission(
     sources = _vms("SRC", [src], counts, addresses)
     relays = _vms("RELAY", through, counts, addresses)
     destinations = _vms("DST", [dst], counts, addresses)
+    # As many of a path as the region with most VMs has.
+    widths = [
+        max(counts[region] for region in (path.regions if to_vms else path.regions[:-1]))
+        for path in paths
+    ]
+    if not 1 <= port <= 65_535 - sum(widths) + 1:
+        raise InputError("port", f"must leave room for {sum(widths)} ports up to 65535", value=port)
     lanes: list[Lane] = []
-    for path in paths:
+    for path, wide in zip(paths, widths, strict=True):
         own = [vm for vm in relays if (vm.region,) == path.regions[1:-1]]
-        wide = max(len(sources), len(own), len(destinations) if to_vms else 1)
         for i in range(wide):
             lanes.append(
                 Lane(
@@ -169,33 +181,48 @@ def emission(
                     path.rtt_ms,
                 )
             )
-    if not 1 <= port <= 65_535 - len(lanes) + 1:
-        raise InputError("port", f"must leave room for {len(lanes)} ports up to 65535", value=port)
     return Emission(whole, sources, relays, destinations, tuple(lanes), port)
 
 
 def _whole(plan: Plan) -> Plan:
     """Refuse a plan whose figures fit no script."""
     volume_gb = plan.request.get("volume_gb")
+    # Who sends a plan to a service may have written it: what is written for it stays small.
     fine = (
         isinstance(volume_gb, float | int)
-        and volume_gb > 0
-        and bool(plan.paths)
+        and not isinstance(volume_gb, bool)
+        and 0 < volume_gb < _MOST
+        and 0 < plan.duration_s < inf
+        and _is_text(plan.plan_id, *plan.vms)
+        and 0 < len({path.regions for path in plan.paths}) == len(plan.paths) <= _MOST_PATHS
+        and all(0 <= vms <= MOST_VMS for vms in plan.vms.values())
         and all(
             len(path.regions) in {2, 3}
             and all(plan.vms.get(region, 0) > 0 for region in path.regions)
-            and min(path.throughput_gbps, path.share, path.connections, path.rtt_ms) > 0
+            and 0 < path.share <= 1 + _ROUNDING
+            and 0 < path.connections <= MOST_CONNECTIONS * MOST_VMS
+            and 0 < path.throughput_gbps < _MOST
+            and 0 < path.rtt_ms < _MOST
             for path in plan.paths
         )
     )
     if not fine:
         raise InputError(
             "plan",
-            "has no volume, or a path without VMs, share, throughput or connections",
+            "has a figure that no plan has, of its volume, time, VMs or paths",
             value=plan.plan_id,
             remedy="Give what `relayd plan --json` printed, unchanged.",
         )
     return plan
+
+
+def _is_text(*words: str) -> bool:
+    """Whether words can be written to a file: JSON may hold halves of characters."""
+    try:
+        "".join(words).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _addresses(

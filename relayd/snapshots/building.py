@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Collection, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from typing import NamedTuple
 
@@ -64,11 +65,27 @@ def make_snapshot(
         return snapshot_of(latest)
     metadata.set(BEGUN, time.time())
     try:
-        return _made(store, catalogue, samples_through, decisions_through, on_shift, anew)
+        with _without_collection():
+            return _made(store, catalogue, samples_through, decisions_through, on_shift, anew)
     except Exception:
         with suppress(RelaydError):  # the first error counts
             metadata.set(FAILED, time.time())
         raise
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """Pause the collection of garbage: all samples live to the end, and nothing makes cycles.
+
+    Looking through them again and again takes a quarter of the time.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _made(

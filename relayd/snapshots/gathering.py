@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from heapq import merge
 from itertools import groupby
 from typing import NamedTuple
@@ -10,19 +11,22 @@ from typing import NamedTuple
 from planner.model.catalogue import Catalogue
 from probes.estimation import Estimator
 from probes.estimation.current_samples import LinkShift
-from probes.estimation.series_state import CurrentSeries, current_series, resumed
+from probes.estimation.series_state import SeriesState, StaleError, series_state
 from probes.importers.physics import PhysicalGate
 from probes.samples import Reported
 from relayd.store import Store
+from relayd.store.samples.new_samples import new_parts, series_since
 from relayd.store.samples.series_states import (
-    KeptState,
     Key,
-    SeriesNumbers,
+    SeriesNames,
     SeriesStates,
     StatesHead,
     kept_state,
     made_from,
+    read_state,
 )
+
+_LONG_AGO_S = -1e308
 
 
 class Gathered(NamedTuple):
@@ -36,7 +40,7 @@ class Gathered(NamedTuple):
     shifts : list of LinkShift
         Every change of level that was found.
     states : dict
-        Those of series that were read wholly.
+        Those that are new or have changed.
     head, instead_of : StatesHead
         See :meth:`.SeriesStates.save`.
     """
@@ -44,12 +48,19 @@ class Gathered(NamedTuple):
     estimator: Estimator
     impossible: int
     shifts: list[LinkShift]
-    states: dict[Key, KeptState]
+    states: dict[Key, str]
     head: StatesHead
     instead_of: StatesHead | None
 
 
-def gathered(store: Store, catalogue: Catalogue, *, through: int, anew: bool = False) -> Gathered:
+def gathered(
+    store: Store,
+    catalogue: Catalogue,
+    *,
+    through: int,
+    anew: bool = False,
+    new: Callable[[], Estimator] | None = None,
+) -> Gathered:
     """Give a new estimator the samples of a store that count.
 
     Parameters
@@ -58,90 +69,93 @@ def gathered(store: Store, catalogue: Catalogue, *, through: int, anew: bool = F
         Only samples with this id or a lower one.
     anew : bool
         Read all samples, whatever was kept of them.
+    new : callable, optional
+        Makes the estimator; if not stated, it is of the catalogue alone.
     """
-    gate, states = PhysicalGate(catalogue), SeriesStates(store.database)
-    before, head = states.head(), StatesHead(through, made_from(store.database, catalogue))
+    new = new or partial(Estimator, catalogue)
+    gate, head = PhysicalGate(catalogue), StatesHead(through, made_from(store.database, catalogue))
 
     def is_possible(row: Reported) -> bool:
         return row.vouched or gate.fault(row.sample, row.arrived_at_s) is None
 
-    if not anew and before and before.made_from == head.made_from and before.through <= through:
-        try:
-            return _gathered(catalogue, _resumed(store, before, through, is_possible), head, before)
-        except _StaleError:
-            pass
-    return _gathered(catalogue, _all(store, through, is_possible), head, None)
-
-
-class _StaleError(Exception):
-    """The states that are kept are not those of the samples that are there."""
+    kept = None if anew else SeriesStates(store.database).read()
+    if kept:
+        before, states = kept
+        if before.made_from == head.made_from and before.through <= through:
+            try:
+                found = _resumed(store, before, states, through, is_possible)
+                return _gathered(new(), found, head, before)
+            except StaleError:
+                pass
+    return _gathered(new(), _all(store, through, is_possible), head, None)
 
 
 class _Series(NamedTuple):
-    """One series; whether all of its samples were read."""
+    """One series; whether its state is new."""
 
     key: Key
-    series: CurrentSeries
-    was_read: bool
+    state: SeriesState
+    is_new: bool
 
 
 def _gathered(
-    catalogue: Catalogue, found: Iterator[_Series], head: StatesHead, before: StatesHead | None
+    estimator: Estimator, found: Iterator[_Series], head: StatesHead, before: StatesHead | None
 ) -> Gathered:
-    estimator, impossible = Estimator(catalogue), 0
+    impossible = 0
     shifts: list[LinkShift] = []
     states = {}
-    for key, series, was_read in found:
-        series.add_to(estimator, shifts.append)
-        impossible += series.state.impossible
-        if was_read:
-            states[key] = kept_state(series)
+    for key, state, is_new in found:
+        state.add_to(estimator, shifts.append)
+        impossible += state.impossible
+        if is_new:
+            states[key] = kept_state(state)
     return Gathered(estimator, impossible, shifts, states, head, before)
 
 
 def _all(store: Store, through: int, is_possible: Callable[[Reported], bool]) -> Iterator[_Series]:
-    numbers = SeriesNumbers(store.database)
-    for names, rows in groupby(store.samples.reported(through=through), _names):
-        yield _Series(numbers.key(*names), current_series(rows, is_possible), True)
+    names = SeriesNames(store.database)
+    for series, rows in groupby(store.samples.reported(through=through), lambda r: r.sample[:3]):
+        yield _Series(names.key(*series), series_state(rows, is_possible), True)
 
 
 def _resumed(
-    store: Store, before: StatesHead, through: int, is_possible: Callable[[Reported], bool]
+    store: Store,
+    before: StatesHead,
+    kept: dict[Key, str],
+    through: int,
+    is_possible: Callable[[Reported], bool],
 ) -> Iterator[_Series]:
-    """Yield all series in order: those with new samples read wholly, the others of their states."""
-    kept = SeriesStates(store.database).read()
-    if kept is None:
-        raise _StaleError
-    numbers = SeriesNumbers(store.database)
-    changed = {
-        numbers.key(*names): current_series(rows, is_possible)
-        for names, rows in groupby(store.samples.of_changed_series(before.through, through), _names)
-    }
+    """Yield all series in order: samples are read of those that have new ones, or few."""
+    database = store.database
+    names, changed = SeriesNames(database), new_parts(database, before.through, through)
+
+    states = {key: read_state(text, names.of(key)) for key in changed if (text := kept.get(key))}
+
+    def since_s(key: Key) -> float:
+        if key not in states:
+            return _LONG_AGO_S
+        parts = states[key].parts
+        return min(
+            min(first_s, parts[part].newest_since_s) if part in parts else first_s
+            for part, first_s in changed[key].items()
+        )
+
+    short = {key for key, text in kept.items() if not text}
+    needed = {key: since_s(key) for key in sorted(short | changed.keys())}
+
+    def read() -> Iterator[_Series]:
+        unread = needed.keys() & kept.keys()
+        for key, rows in series_since(database, needed, through):
+            unread.discard(key)
+            known = states.get(key)
+            found = series_state(rows, is_possible, known, before.through if known else 0)
+            yield _Series(key, found, key in changed)
+        if unread:  # what was new of them was retracted meanwhile
+            raise StaleError
 
     def unchanged() -> Iterator[_Series]:
-        unseen = kept.keys() - changed.keys()
-        for names, rows in groupby(store.samples.counting(through), _names):
-            key = numbers.key(*names)
-            if key in changed:
-                continue
-            if key not in unseen:
-                raise _StaleError
-            unseen.remove(key)
-            state = kept[key]
-            series: CurrentSeries | None
-            if state is None:
-                series = current_series(rows, is_possible)
-            else:
-                series = resumed(state, list(rows), is_possible)
-            if series is None:
-                raise _StaleError
-            yield _Series(key, series, False)
-        if unseen:
-            raise _StaleError
+        for key, text in kept.items():
+            if key not in needed:
+                yield _Series(key, read_state(text, names.of(key)), False)
 
-    new = (_Series(key, series, True) for key, series in changed.items())
-    return merge(unchanged(), new, key=lambda one: one.key)
-
-
-def _names(row: Reported) -> tuple[str, str, str]:
-    return row.sample[:3]
+    return merge(unchanged(), read(), key=lambda one: one.key)

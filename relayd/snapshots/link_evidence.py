@@ -132,8 +132,7 @@ def _used(
     for source, first_id, samples in since_last_changes(as_reported(newest)):
         current += len(samples)
         since_s = min(since_s, samples[0].measured_at_s)
-        for sample in samples:
-            kept.add(sample, source, first_id)
+        kept.add(samples, source, first_id)
     if current < len(newest):
         at = datetime.fromtimestamp(since_s, UTC).strftime("%Y-%m-%d %H:%M UTC")
         leave_out(f"from before the level changed on {at}", len(newest) - current)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.examples.engines import ROOT, result_of
+from tests.relayd.integrations.engines import ROOT, result_of
 
 
 def test_words_are_counted_in_partitions_as_relayd_says(tmp_path: Path) -> None:

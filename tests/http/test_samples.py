@@ -157,12 +157,12 @@ def test_what_no_measurement_can_show_changes_nothing_and_is_told(store: Path) -
 
 
 def test_a_store_takes_so_many_ways_to_measure_and_so_many_series_of_a_token(store: Path) -> None:
-    limits = {"RELAYD_SERVE_MAX_SETUPS": "3", "RELAYD_SERVE_MAX_SERIES": "2"}
+    limits = {"RELAYD_SERVE_MAX_SETUPS": "6", "RELAYD_SERVE_MAX_SERIES": "2"}
     with served(store, environment=limits) as service:
         many = [{**SAMPLE, "value": 100 + n / 8, "tool": f"made up {n}"} for n in range(9)]
         answer = service.ask("POST", "/v1/samples", lines(*many), LINES)
         assert (answer.status, answer.json["kind"]) == (422, "input")
-        assert "than the 3 that" in answer.json["detail"]
+        assert "than the 3 that tokens may" in answer.json["detail"]
         kinds = [{**SAMPLE, "address": kind} for kind in ("public", "private")]
         known = service.ask("POST", "/v1/samples", lines(*kinds), LINES)
         assert known.json["accepted"] == 2

@@ -1,9 +1,13 @@
-"""Snapshots that fail: said where operators look, and tried again."""
+"""Snapshots of what was sent: beside questions, and told and tried again where they fail."""
 
 from __future__ import annotations
 
 import asyncio
 import io
+import os
+import signal
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +17,7 @@ from planner.model.errors import StoreError
 from relayd.http.middleware.logs import Log
 from relayd.http.server import snapshot_maker
 from relayd.http.server.snapshot_maker import SnapshotMaker
+from tests.http.running import eventually, served
 
 
 class FailingWorkers:
@@ -21,7 +26,7 @@ class FailingWorkers:
     def __init__(self, *failures: Exception) -> None:
         self.failures = list(failures)
 
-    async def ask(self, *_: Any, **__: Any) -> str:
+    async def ask_apart(self, *_: Any, **__: Any) -> str:
         if self.failures:
             raise self.failures.pop(0)
         return "20261122-abcdef"
@@ -57,3 +62,50 @@ def test_one_that_takes_too_long_is_overdue(monkeypatch: pytest.MonkeyPatch) -> 
     assert maker.warning() is None
     monkeypatch.setattr(snapshot_maker, "LIMIT_S", -61.0)
     assert "wait for a snapshot since 20" in str(maker.warning())
+
+
+def _children(pid: int) -> set[int]:
+    found: set[int] = set()
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with suppress(OSError):
+            found.update(map(int, (task / "children").read_text().split()))
+    return found
+
+
+def _state(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def test_a_snapshot_keeps_no_worker_from_questions(store: Path) -> None:
+    """There is one worker, and the process that makes a snapshot stands still."""
+    demands = {"demands": [{"src": "us-east", "dst": "sa", "volume_gb": 100}]}
+    with served(store, environment={"RELAYD_SERVE_SNAPSHOT_EVERY_S": "0.1"}) as service:
+        snapshot = service.get("/v1/snapshots").json["snapshots"][0]["id"]
+        others = _children(service.process.pid)
+        sent = 0
+
+        def halted() -> int | None:
+            nonlocal sent
+            sent += 1
+            sample = {
+                "src": "aws:us-east-1",
+                "dst": "aws:sa-east-1",
+                "metric": "rtt_ms",
+                "value": 110.0 + sent,
+                "measured_at_s": 1.7e9,
+            }
+            assert service.ask("POST", "/v1/samples", {"samples": [sample]}).status == 200
+            pid: int = eventually(lambda: _children(service.process.pid) - others).pop()
+            with suppress(OSError):  # it may have ended meanwhile
+                os.kill(pid, signal.SIGSTOP)
+                while (state := _state(pid)) not in "TZX":
+                    time.sleep(0.01)
+                return pid if state == "T" else None
+            return None
+
+        pid = eventually(halted)
+        try:
+            assert service.ask("POST", "/v1/shuffles", demands).status == 200
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        eventually(lambda: service.get("/v1/snapshots").json["snapshots"][0]["id"] != snapshot)

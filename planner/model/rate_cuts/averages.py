@@ -8,7 +8,7 @@ it is on the safe side. So is what more VMs have: the volume at the first rate c
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from planner.model.estimate import RateCut
@@ -56,12 +56,21 @@ def in_words(link: Link, volume_gb: float) -> str | None:
 
 
 def _links_that_fall(network: Network, src: str, dst: str) -> Iterator[tuple[Link, RateCut]]:
-    for relay, first in network.usual.get(src, {}).items():
-        second = network.usual.get(relay, {}).get(dst)
-        for link in (first, second):
-            # The burst at the start is the VM's, and all its links share it.
-            if link is not None and (cut := _cut_of(link)) and cut.cause != "burst":
-                yield link, cut
+    """Yield the links out of a source, and into a destination, whose rate falls."""
+    falls: dict[tuple[str, bool], list[tuple[Link, RateCut]]] = network.kept.setdefault("falls", {})
+    row = network.usual.get(src, {})
+    if (src, True) not in falls:
+        falls[src, True] = _that_fall(row.values())
+    if (dst, False) not in falls:
+        into = (links.get(dst) for links in network.usual.values())
+        falls[dst, False] = _that_fall(link for link in into if link)
+    yield from falls[src, True]
+    yield from [(link, cut) for link, cut in falls[dst, False] if link.src in row]
+
+
+def _that_fall(links: Iterable[Link]) -> list[tuple[Link, RateCut]]:
+    # The burst at the start is the VM's, and all its links share it.
+    return [(link, cut) for link in links if (cut := _cut_of(link)) and cut.cause != "burst"]
 
 
 def _cut_of(link: Link) -> RateCut | None:

@@ -9,7 +9,7 @@ from planner.model.units import duration_text, gbps_text, usd_text, volume_text
 from relayd.backtesting.request import BacktestRequest
 from relayd.cli import text
 from relayd.cli.questions.asking import one_thread, request_from
-from relayd.cli.text import filled, notes_block
+from relayd.cli.text import filled, notes_block, percent
 
 if TYPE_CHECKING:
     from relayd.backtesting.result import Backtest, PairsResult, StrategyResult
@@ -169,11 +169,3 @@ def _coverage(found: Backtest) -> str:
             "In bounds: measurements of direct links within the 90 % bounds of before their step."
         )
     )
-
-
-def percent(share: float | None) -> str:
-    """Return a share in percent, never rounded up to all of it."""
-    if share is None:
-        return "-"
-    percent = int(share * 1000) / 10 if 0.999 < share < 1 else share * 100
-    return f"{percent:.1f} %"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from relayd.backtesting.decisions.request import DecisionsRequest
 from relayd.backtesting.request import BacktestRequest
 from relayd.cli.argument_parser import flags
 from relayd.cli.command import command, group, listing, positive
@@ -108,6 +109,14 @@ def add_data_commands(commands: Any) -> None:
             "backtest",
             "relayd.cli.data.backtest:run",
             "replay history: what following relayd would have achieved",
+        )
+    )
+    _bench_decisions(
+        command(
+            commands,
+            "bench-decisions",
+            "relayd.cli.data.bench_decisions:run",
+            "compare planners on open measurements",
         )
     )
     _samples(
@@ -260,3 +269,14 @@ def _backtest(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dask", metavar="ADDRESS", help="compute on a running Dask cluster (its scheduler)"
     )
+
+
+def _bench_decisions(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "files",
+        metavar="FILE",
+        nargs="+",
+        help="one survey: Skyplane's throughput.csv and latency.csv, or CSV of your own",
+    )
+    parser.add_argument("--later", metavar="FILE", help="throughput of a later survey")
+    add_options(parser, DecisionsRequest)

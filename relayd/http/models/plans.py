@@ -1,4 +1,4 @@
-"""Batches of plans; the answer to one question is :class:`planner.transfer.plan.Plan`."""
+"""Batches of plans, and scripts; one answer is :class:`planner.transfer.plan.Plan`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from pydantic import Field
 
 from planner.model.network import Snapshot
 from planner.transfer.plan import Plan
-from relayd.http.models.common import RequestModel, ResponseModel
+from relayd.emitting.formats import DEFAULT_PORT, FORMATS
+from relayd.http.models.common import Name, RequestModel, ResponseModel
 from relayd.http.models.problems import Problem
 
 
@@ -34,3 +35,21 @@ class BatchAnswer(ResponseModel):
 
     snapshot: Snapshot
     results: list[BatchItem]
+
+
+class ScriptRequest(RequestModel):
+    """A plan of one transfer, and the tool that shall run it."""
+
+    plan: dict[str, Any] = Field(description="As `/v1/plans` answered it.")
+    emit: str = Field(description="The tool.", json_schema_extra={"enum": [*FORMATS]})
+    endpoints: dict[str, Name | list[Name]] = Field(
+        {}, max_length=100, description="Region of the plan to the address of its VM, or several."
+    )
+    port: int = Field(DEFAULT_PORT, ge=1, le=65535, description="That relays and ends listen on.")
+
+
+class ScriptAnswer(ResponseModel):
+    """A script, or a configuration of a tool."""
+
+    snapshot: Snapshot
+    script: str

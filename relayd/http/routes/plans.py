@@ -1,8 +1,9 @@
-"""``/v1/plans``: plans of one transfer, or of each of many."""
+"""``/v1/plans``: plans of one transfer, or of each of many, and what runs them."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
@@ -12,8 +13,9 @@ from planner.fields.specified import Specified
 from planner.model.errors import InputError, RelaydError
 from planner.transfer.plan import Plan
 from planner.transfer.request import DEFAULT_CANDIDATES, MOST_VMS_UNASKED, TransferRequest
-from relayd.http.models.plans import BatchAnswer, PlanBatch
-from relayd.http.responses.json_responses import encoded, json_response
+from relayd.emitting.formats import emit
+from relayd.http.models.plans import BatchAnswer, PlanBatch, ScriptAnswer, ScriptRequest
+from relayd.http.responses.json_responses import document_response, encoded, json_response
 from relayd.http.responses.problems import encoded as problem_bytes
 from relayd.http.responses.problems import problem_of
 from relayd.http.route import RequestContext, Route
@@ -74,6 +76,14 @@ async def post_plans_batch(context: RequestContext) -> web.Response:
     return json_response(body, current.snapshot)
 
 
+async def post_plan_script(context: RequestContext) -> web.Response:
+    """Write a plan as a script or a configuration of a tool, in a worker."""
+    current = context.service.current
+    asked = context.body.model_dump()
+    script = await context.service.workers.ask(current.version, script_of, asked)
+    return document_response(current.snapshot, {"script": script})
+
+
 async def _plan(service: Service, current: Current, request: TransferRequest) -> bytes:
     key = repr(request)  # canonical: it leaves defaults out
     body = current.plans.get(key)
@@ -116,6 +126,11 @@ def answer_bytes(wan: Wan, request: Specified) -> bytes:
         As :meth:`relayd.sources.wan.Wan.ask` does.
     """
     return orjson.dumps(wan.ask(request), option=orjson.OPT_SERIALIZE_NUMPY)
+
+
+def script_of(_wan: Wan, asked: Mapping[str, Any]) -> str:
+    """Return what :func:`relayd.emitting.formats.emit` writes; it needs no network."""
+    return emit(asked["plan"], asked["emit"], endpoints=asked["endpoints"], port=asked["port"])
 
 
 def batch_items(wan: Wan, requests: list[Any], request_id: str | None) -> list[bytes]:
@@ -165,6 +180,17 @@ ROUTES = (
         body=PlanBatch,
         example={"plans": [{"src": "us-east", "dst": "sa"}, {"src": "eu", "dst": "nowhere"}]},
         answer=BatchAnswer,
+        statuses=(422,),
+    ),
+    Route(
+        "POST",
+        "/v1/plans/scripts",
+        post_plan_script,
+        "Write a plan as what a tool runs",
+        "plan",
+        "Addresses that are not given stay variables, without which the script says what it is.",
+        body=ScriptRequest,
+        answer=ScriptAnswer,
         statuses=(422,),
     ),
 )

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from planner.model.errors import RelaydError
 from relayd.http.middleware.logs import Log
 from relayd.http.responses.problems import ProblemError, problem_of
-from relayd.http.server.memory import release_memory
 from relayd.http.server.workers import Workers
 from relayd.sources.wan import Wan
 from relayd.store import Location
@@ -27,7 +26,7 @@ class SnapshotMaker:
     Parameters
     ----------
     workers : Workers
-        Estimating all links takes a second or more, so it is done there.
+        Estimating all links takes a second or more, so it is done in a process beside them.
     path : Path or Address
         The store.
     every_s : float
@@ -81,7 +80,7 @@ class SnapshotMaker:
             self._wanted.clear()
             began_at_s, began_s = time.time(), time.monotonic()
             try:
-                name = await self._workers.ask(version(), make, self._path, limit_s=LIMIT_S)
+                name = await self._workers.ask_apart(version(), make, self._path, limit_s=LIMIT_S)
                 self._problem = ""
                 self._wanted_at_s = began_at_s if self._wanted.is_set() else None
                 self._log.info(
@@ -105,11 +104,10 @@ class SnapshotMaker:
 
 
 def make(wan: Wan, path: Location) -> str | None:
-    """Make a snapshot in a worker; returns its id."""
+    """Make a snapshot in a process of its own; returns its id."""
     from relayd.snapshots.building import make_snapshot
     from relayd.store import open_store
 
     with open_store(path, mode="write") as store:
         snapshot = make_snapshot(store, wan.catalogue)
-    release_memory()
     return snapshot.id if snapshot else None

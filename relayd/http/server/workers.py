@@ -61,13 +61,7 @@ class Workers:
         self._turns = FairQueue(count + 1, most_waiting, most_of_one, "an answer")
         self._folder = tempfile.TemporaryDirectory(prefix="relayd-")
         self._written: dict[str, Path] = {}
-        self._pool = self._new_pool()
-
-    def _new_pool(self) -> ProcessPoolExecutor:
-        # Not forked: a copy of a process with threads may hold their locks for ever.
-        return ProcessPoolExecutor(
-            self.count, mp_context=get_context("spawn"), initializer=_begin, initargs=(os.getpid(),)
-        )
+        self._pool = _new_pool(count)
 
     def give(self, version: str, catalogue: Catalogue, network: Network) -> None:
         """Let questions of a version be answered from a network; takes some 50 ms."""
@@ -104,23 +98,48 @@ class Workers:
         try:
             with self.span(f"worker {question.__name__}"):
                 async with self._turns.turn():
-                    return await self._ask(version, question, arguments, limit_s or self._limit_s)
+                    limit_s = limit_s or self._limit_s
+                    return await self._ask(self._pool, version, question, arguments, limit_s)
         finally:
             self.waiting -= 1
 
+    async def ask_apart(
+        self, version: str, question: Callable[..., T], *arguments: Any, limit_s: float
+    ) -> T:
+        """Answer in a process that ends with it: it keeps no worker from questions, and no memory.
+
+        Raises
+        ------
+        ProblemError
+            503 if it took too long or if the process died, or see :meth:`ask`.
+        """
+        pool = _new_pool(1)
+        try:
+            with self.span(f"process {question.__name__}"):
+                return await self._ask(pool, version, question, arguments, limit_s)
+        finally:
+            # A service that ends does not wait for it: what it writes is whole or not there.
+            for process in list(pool._processes.values()):
+                process.kill()
+            pool.shutdown(wait=False, cancel_futures=True)
+
     async def _ask(
-        self, version: str, question: Callable[..., T], arguments: tuple[Any, ...], limit_s: float
+        self,
+        pool: ProcessPoolExecutor,
+        version: str,
+        question: Callable[..., T],
+        arguments: tuple[Any, ...],
+        limit_s: float,
     ) -> T:
         if version not in self._written:
             raise _unavailable("The snapshot has changed several times since this was asked.")
-        pool = self._pool
         try:
             answer = await asyncio.get_running_loop().run_in_executor(
                 pool, _answer, str(self._written[version]), limit_s, question, arguments
             )
         except BrokenProcessPool:
             if pool is self._pool:  # the first to notice
-                self._pool = self._new_pool()
+                self._pool = _new_pool(self.count)
             raise _unavailable("The process that was answering died.") from None
         except FileNotFoundError:
             raise _unavailable("The snapshot changed several times while this waited.") from None
@@ -151,6 +170,13 @@ class Workers:
         self._pool.shutdown(wait=False, cancel_futures=True)
         with contextlib.suppress(OSError):
             self._folder.cleanup()
+
+
+def _new_pool(count: int) -> ProcessPoolExecutor:
+    # Not forked: a copy of a process with threads may hold their locks for ever.
+    return ProcessPoolExecutor(
+        count, mp_context=get_context("spawn"), initializer=_begin, initargs=(os.getpid(),)
+    )
 
 
 def _unavailable(what: str) -> ProblemError:

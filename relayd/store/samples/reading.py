@@ -4,46 +4,33 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator
-from typing import NamedTuple, TypeAlias
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 from probes.samples import OWN, Metric, Reported, Sample
 from relayd.store.database import Database
-from relayd.store.samples.decisions import Decision, retracted_ids
+from relayd.store.samples.decisions import Decision, confirmed_ids, retracted_ids
 
 _Setup: TypeAlias = tuple[str, str, str, str, str]
 
 TRUSTED_IMPORT = '%"trust": true%'
 """The options of a batch that was imported with ``--trust``."""
-_COLUMNS = ", ".join(
+COLUMNS = ", ".join(
     f"samples.{name}"
     for name in (
         *("src_id", "dst_id", "metric_id", "measured_at_s", "value", "connections", "duration_s"),
         *("warmed_up", "setup_id", "detail", "batch_id", "id", "address", "new_level", "intervals"),
     )
 )
-_ALL = "used_samples AS samples"
-# SQLite is told the order of the join, as in relayd/store/snapshots.py.
-_OF_SERIES = (
-    "{join} used_samples AS samples ON samples.src_id = series.src_id "
-    "AND samples.dst_id = series.dst_id AND samples.metric_id = series.metric_id"
-)
-_COUNTING = (
-    f"series_states AS series {_OF_SERIES} "
-    "AND samples.measured_at_s >= coalesce(series.since_s, -1e308)"
-)
-_CHANGED = (
-    "(SELECT DISTINCT src_id, dst_id, metric_id FROM samples WHERE id > {since:d} "  # noqa: S608
-    "ORDER BY src_id, dst_id, metric_id) AS series " + _OF_SERIES
-)
-_JOINS = {"sqlite": "CROSS JOIN", "postgresql": "JOIN"}
+"""What :meth:`SampleNames.stored` reads."""
+_ID = 11
 # The order of the table's key: nothing is sorted, so rows stream. The whole of it, so that samples
 # of one time are in one order, however they are read.
 _KEY = (
     *("src_id", "dst_id", "metric_id", "measured_at_s", "value", "connections", "duration_s"),
     *("warmed_up", "setup_id", "detail_digest"),
 )
-_IN_ORDER = " ORDER BY " + ", ".join(f"samples.{name}" for name in _KEY)
+IN_ORDER = " ORDER BY " + ", ".join(f"samples.{name}" for name in _KEY)
 _BATCH = (
     "SELECT id, name, format, digest, options, relayd_version, imported_at_s, accepted, "
     "duplicates, skipped, quarantined, reporter, address, source FROM batches"
@@ -124,6 +111,21 @@ class BatchSource(NamedTuple):
     vouched: bool
 
 
+def reported_sample(number: int, sample: Sample, by: BatchSource, confirmed: set[int]) -> Reported:
+    """Return a sample with who reported it: those that an operator confirmed are the own prober's.
+
+    Parameters
+    ----------
+    number : int
+        Id of the sample.
+    confirmed : set of int
+        Ids of samples.
+    """
+    if number in confirmed:
+        return Reported(sample, OWN, number, vouched=True)
+    return Reported(sample, by.source, number, by.arrived_at_s, by.vouched)
+
+
 class BatchSources:
     """Who reported the samples of each batch, in a few bytes a batch.
 
@@ -151,6 +153,67 @@ class BatchSources:
             raise KeyError(batch_id)
         source, vouched = self._sources[self._who[place]]
         return BatchSource(source, self._arrived_at_s[place], vouched)
+
+
+class SampleNames:
+    """The names that rows of samples have numbers of, as of when it is made.
+
+    Attributes
+    ----------
+    regions : dict of int to str
+    metrics : dict of int to Metric
+    """
+
+    def __init__(self, database: Database) -> None:
+        self.regions: dict[int, str] = dict(database.rows("SELECT id, name FROM regions"))
+        self.metrics: dict[int, Metric] = dict(database.rows("SELECT id, name FROM metrics"))
+        self._setups: dict[int, _Setup] = {
+            row[0]: row[1:]
+            for row in database.rows(
+                "SELECT id, tool, src_zone, dst_zone, src_vm, dst_vm FROM setups"
+            )
+        }
+
+    def stored(self, row: Sequence[Any]) -> StoredSample:
+        """Return the sample of a row of :data:`COLUMNS`."""
+        (
+            src_id,
+            dst_id,
+            metric_id,
+            measured_at_s,
+            value,
+            connections,
+            duration_s,
+            warmed_up,
+            setup_id,
+            detail,
+            batch_id,
+            number,
+            address,
+            new_level,
+            intervals,
+        ) = row
+        tool, src_zone, dst_zone, src_vm, dst_vm = self._setups[setup_id]
+        sample = Sample(
+            self.regions[src_id],
+            self.regions[dst_id],
+            self.metrics[metric_id],
+            value,
+            measured_at_s,
+            tool,
+            connections or None,
+            duration_s or None,
+            bool(warmed_up),
+            src_zone,
+            dst_zone,
+            src_vm,
+            dst_vm,
+            detail,
+            address,
+            bool(new_level),
+            intervals,
+        )
+        return StoredSample(number, batch_id, sample)
 
 
 class Counts(NamedTuple):
@@ -210,15 +273,6 @@ class StoredSamples:
         for stored in self._read(src, dst, metric, since_s, through):
             yield stored.sample
 
-    def counting(self, through: int) -> Iterator[Reported]:
-        """Yield of :meth:`reported` what the states of series leave to be read."""
-        return self._reported(_COUNTING.format(join=_JOINS[self._database.engine]), through)
-
-    def of_changed_series(self, since: int, through: int) -> Iterator[Reported]:
-        """Yield of :meth:`reported` the series that have samples with an id above `since`."""
-        join = _JOINS[self._database.engine]
-        return self._reported(_CHANGED.format(since=since, join=join), through)
-
     def reported(
         self, *, through: int | None = None, change: tuple[Decision, Collection[int]] | None = None
     ) -> Iterator[Reported]:
@@ -233,29 +287,16 @@ class StoredSamples:
         change : (decision, ids of samples), optional
             As if that had been decided about these samples.
         """
-        return self._reported(_ALL, self.last_id() if through is None else through, change)
-
-    def _reported(
-        self, tables: str, through: int, change: tuple[Decision, Collection[int]] | None = None
-    ) -> Iterator[Reported]:
         batches = self.batch_sources()
-        rows = self._database.rows("SELECT sample_id FROM confirmed_samples")
-        confirmed = {number for (number,) in rows}
+        confirmed = confirmed_ids(self._database)
         decision, ids = change or ("retract", ())
         if decision == "confirm":
             confirmed.update(ids)
         left_out = ids if decision == "retract" else ()
         restored = ids if decision == "restore" else ()
-        for number, batch_id, sample in self._read(
-            None, None, None, None, through, restored, tables
-        ):
-            if number in left_out:
-                continue
-            if number in confirmed:
-                yield Reported(sample, OWN, number, vouched=True)
-            else:
-                source, arrived_at_s, vouched = batches[batch_id]
-                yield Reported(sample, source, number, arrived_at_s, vouched)
+        for number, batch_id, sample in self._read(None, None, None, None, through, restored):
+            if number not in left_out:
+                yield reported_sample(number, sample, batches[batch_id], confirmed)
 
     def batch_sources(self) -> BatchSources:
         """Return, by batch, who reported its samples."""
@@ -302,31 +343,23 @@ class StoredSamples:
         since_s: float | None,
         through: int | None,
         restored: Collection[int] = (),
-        tables: str = _ALL,
     ) -> Iterator[StoredSample]:
         # Samples that arrive from here on may use names that are not read below.
         last = self.last_id() if through is None else min(through, self.last_id())
-        regions = dict(self._database.rows("SELECT id, name FROM regions"))
-        metrics = dict(self._database.rows("SELECT id, name FROM metrics"))
-        setups: dict[int, _Setup] = {
-            row[0]: row[1:]
-            for row in self._database.rows(
-                "SELECT id, tool, src_zone, dst_zone, src_vm, dst_vm FROM setups"
-            )
-        }
-        select, left_out = f"SELECT {_COLUMNS} FROM {tables}", frozenset[int]()  # noqa: S608
+        names = SampleNames(self._database)
+        select, left_out = f"SELECT {COLUMNS} FROM used_samples AS samples", frozenset[int]()  # noqa: S608
         if restored:  # as if they were not retracted
             select = select.replace("used_samples AS samples", "samples")
             left_out = frozenset(retracted_ids(self._database)).difference(restored)
         conditions = ["samples.id <= ?"]
         values: list[object] = [last]
-        for column, name, names in (
-            ("samples.src_id", src, regions),
-            ("samples.dst_id", dst, regions),
-            ("samples.metric_id", metric, metrics),
+        for column, name, known in (
+            ("samples.src_id", src, names.regions),
+            ("samples.dst_id", dst, names.regions),
+            ("samples.metric_id", metric, names.metrics),
         ):
             if name is not None:
-                number = next((key for key, known in names.items() if known == name), None)
+                number = next((key for key, other in known.items() if other == name), None)
                 if number is None:
                     return
                 conditions.append(f"{column} = ?")
@@ -335,45 +368,6 @@ class StoredSamples:
             conditions.append("samples.measured_at_s >= ?")
             values.append(since_s)
         where = " WHERE " + " AND ".join(conditions)
-        # What drives the join says that its rows come in order: sorting would hold them all.
-        order = _IN_ORDER if tables == _ALL else _IN_ORDER.replace("samples.", "series.", 3)
-        for (
-            src_id,
-            dst_id,
-            metric_id,
-            measured_at_s,
-            value,
-            connections,
-            duration_s,
-            warmed_up,
-            setup_id,
-            detail,
-            batch_id,
-            number,
-            address,
-            new_level,
-            intervals,
-        ) in self._database.stream(select + where + order, values):
-            if number in left_out:
-                continue
-            tool, src_zone, dst_zone, src_vm, dst_vm = setups[setup_id]
-            sample = Sample(
-                regions[src_id],
-                regions[dst_id],
-                metrics[metric_id],
-                value,
-                measured_at_s,
-                tool,
-                connections or None,
-                duration_s or None,
-                bool(warmed_up),
-                src_zone,
-                dst_zone,
-                src_vm,
-                dst_vm,
-                detail,
-                address,
-                bool(new_level),
-                intervals,
-            )
-            yield StoredSample(number, batch_id, sample)
+        for row in self._database.stream(select + where + IN_ORDER, values):
+            if row[_ID] not in left_out:
+                yield names.stored(row)

@@ -2,7 +2,7 @@
 
 A state follows from the samples of its series, and from what decides which of them are used: the
 catalogue, what operators have decided, and which samples were summarised. While these are the same
-(:func:`made_from`), only series with new samples are read wholly.
+(:func:`made_from`), only the newest samples of series that have new ones are read.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from hashlib import blake2b
 from typing import NamedTuple, TypeAlias
 
 from planner.model.catalogue import Catalogue
-from probes.estimation.series_state import CurrentSeries, SeriesState, plain_state, state_of
+from probes.estimation.series_state import SeriesState, plain_state, state_of
 from relayd.store.checksums import row_checksum, with_checksum
 from relayd.store.database import Database
 from relayd.store.metadata import Metadata
@@ -23,10 +23,11 @@ from relayd.version import __version__
 Key: TypeAlias = tuple[int, int, int]
 """Numbers of source, destination and metric: estimates take series in their order."""
 
-FORMAT = 1
-"""Changes with whatever decides what a state is."""
+FORMAT = 2
+"""Goes up with whatever decides what a state is."""
+_TRIES = 5
 _THROUGH, _MADE_FROM = "series_states_through", "series_states_made_from"
-_ALL = "SELECT src_id, dst_id, metric_id, since_s, state, checksum FROM series_states"
+_ALL = "SELECT src_id, dst_id, metric_id, state, checksum FROM series_states"
 _DELETE = "DELETE FROM series_states WHERE src_id = ? AND dst_id = ? AND metric_id = ?"
 
 
@@ -57,20 +58,30 @@ class SeriesStates:
         through, made = self._metadata.get(_THROUGH), self._metadata.get(_MADE_FROM)
         return None if through is None or made is None else StatesHead(int(through), int(made))
 
-    def read(self) -> dict[Key, SeriesState | None] | None:
-        """Return all states by series, in order; None for a series that is to be read wholly.
+    def read(self) -> tuple[StatesHead, dict[Key, str]] | None:
+        """Return what the states rest on, and all of them by series, in order.
 
-        None if a row is not what was stored: states can be made again.
+        ``""`` for a series that is to be read wholly. None where there are none, or if a row is not
+        what was stored: states can be made again.
         """
-        found: dict[Key, SeriesState | None] = {}
+        for _ in range(_TRIES):
+            head, found = self.head(), self._texts()
+            if head is None or found is None:
+                return None
+            if self.head() == head:  # else somebody else has saved others meanwhile
+                return head, found
+        return None
+
+    def _texts(self) -> dict[Key, str] | None:
+        found: dict[Key, str] = {}
         for *row, checksum in self._database.stream(f"{_ALL} ORDER BY src_id, dst_id, metric_id"):
             if row_checksum(row) != checksum:
                 return None
-            found[row[0], row[1], row[2]] = state_of(json.loads(row[4])) if row[4] else None
+            found[row[0], row[1], row[2]] = row[3]
         return found
 
     def save(
-        self, states: Mapping[Key, KeptState], head: StatesHead, instead_of: StatesHead | None
+        self, states: Mapping[Key, str], head: StatesHead, instead_of: StatesHead | None
     ) -> None:
         """Save states of series in one transaction.
 
@@ -92,44 +103,38 @@ class SeriesStates:
                 return
             else:
                 database.change_many(_DELETE, list(states))
-            rows = [with_checksum((*key, *state)) for key, state in states.items()]
+            rows = [with_checksum((*key, state)) for key, state in states.items()]
             database.insert("series_states", rows)
             self._metadata.set(_THROUGH, head.through)
             self._metadata.set(_MADE_FROM, head.made_from)
 
 
-class SeriesNumbers:
-    """The numbers of regions and metrics by name."""
+class SeriesNames:
+    """The names of regions and metrics by number, and the other way."""
 
     def __init__(self, database: Database) -> None:
-        self._regions = dict(database.rows("SELECT name, id FROM regions"))
-        self._metrics = dict(database.rows("SELECT name, id FROM metrics"))
+        self._regions = dict(database.rows("SELECT id, name FROM regions"))
+        self._metrics = dict(database.rows("SELECT id, name FROM metrics"))
+        self._region_ids = {name: number for number, name in self._regions.items()}
+        self._metric_ids = {name: number for number, name in self._metrics.items()}
 
     def key(self, src: str, dst: str, metric: str) -> Key:
         """Return the numbers of a series."""
-        return self._regions[src], self._regions[dst], self._metrics[metric]
+        return self._region_ids[src], self._region_ids[dst], self._metric_ids[metric]
+
+    def of(self, key: Key) -> tuple[str, str, str]:
+        """Return the names of a series."""
+        return self._regions[key[0]], self._regions[key[1]], self._metrics[key[2]]
 
 
-class KeptState(NamedTuple):
-    """A state as it is kept.
-
-    Attributes
-    ----------
-    since_s : float | None
-        Older samples need not be read; None where all are read, and nothing is kept.
-    state : str
-    """
-
-    since_s: float | None
-    state: str
-
-
-def kept_state(series: CurrentSeries) -> KeptState:
+def kept_state(state: SeriesState) -> str:
     """Return the state of a series as it is kept: nothing where it would save nothing."""
-    if series.is_short or not series.current:
-        return KeptState(None, "")
-    text = json.dumps(plain_state(series.state), separators=(",", ":"))
-    return KeptState(series.state.since_s, text)
+    return "" if state.is_short else json.dumps(plain_state(state), separators=(",", ":"))
+
+
+def read_state(text: str, series: tuple[str, str, str]) -> SeriesState:
+    """Return the state that :func:`kept_state` wrote, of a series by its names."""
+    return state_of(json.loads(text), series)
 
 
 def made_from(database: Database, catalogue: Catalogue) -> int:

@@ -50,7 +50,8 @@ class Limits(NamedTuple):
     regions : int
         A snapshot has a link for each pair of them.
     setups : int
-        Tools, zones and VM types that samples were taken with, in all combinations.
+        Tools, zones and VM types that samples were taken with, in all combinations. Tokens may
+        fill half of them, so that the own prober can always store what it measures.
     series : int
         Metrics of links, over each kind of address, of one token (or address without one); 0 for
         no limit. Three metrics of all pairs of 140 regions are 58,380.
@@ -213,11 +214,13 @@ class SampleWriter:
 
     def _new_setup(self, setup: _Setup) -> int:
         _refuse_nul(*setup)
-        if len(self._setups) >= self._limits.setups:
+        most, holder = self._limits.setups, "the store may hold"
+        if self._limited_source:
+            most, holder = (most + 1) // 2, "tokens may bring the store to"
+        if len(self._setups) >= most:
             raise InputError(
                 "tool, zones and VM types",
-                f"would be one more way to measure than the {self._limits.setups} that the store "
-                "may hold",
+                f"would be one more way to measure than the {most} that {holder}",
                 value=" ".join(filter(None, setup)),
                 remedy="Nothing of the batch was stored. Use few names of tools, zones and VM "
                 "types.",

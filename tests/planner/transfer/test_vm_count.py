@@ -12,6 +12,7 @@ from hypothesis import assume, given
 from planner.model.errors import DataError, InfeasibleError
 from planner.model.network import Network
 from planner.model.pricing import FlatPrices
+from planner.transfer.decision import Decider
 from planner.transfer.plan import Plan
 from planner.transfer.recommendation import recommend
 from planner.transfer.request import MOST_VMS_UNASKED, TransferRequest
@@ -31,6 +32,20 @@ def worth(plan: Plan) -> float:
     if hour_usd == inf:
         return plan.duration_s
     return plan.cost_usd.vm + hour_usd * plan.duration_s / 3600
+
+
+@patient
+@given(requests(), networks(), prices())
+def test_who_decides_with_fewer_vms_has_the_problem_with_fewer_vms(
+    request: TransferRequest, network: Network, price_list: FlatPrices
+) -> None:
+    asked = replace(request, vms=None)
+    widest = Decider(asked, network, price_list)
+    for vms in (5, 2, 1):
+        anew = Decider(asked, network, price_list, vms)
+        assert widest.within(vms).transfer == anew.transfer
+        assert widest.within(vms).direct == anew.direct
+        assert widest.within(vms).choice() == anew.choice()
 
 
 @patient

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import time
 
@@ -128,3 +129,11 @@ def test_tests_without_a_summary_are_left_out() -> None:
     found = outcomes("iperf", begun + whole)
     assert len(found) == 2
     assert reasons(found) == {"no summary of the test: it was cut off": 1}
+
+
+def test_rows_with_damaged_numbers_are_no_fault() -> None:
+    """Fuzzing found one that was."""
+    whole = (FIXTURES / "iperf" / "iperf3-udp.txt").read_text()
+    damaged, count = re.subn(r"[\d.]+ ms", "0..004 ms", whole)
+    assert count
+    assert len(outcomes("iperf", damaged)) == len(outcomes("iperf", whole))

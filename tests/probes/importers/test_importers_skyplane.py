@@ -68,6 +68,9 @@ def test_a_throughput_row_becomes_one_sample_of_what_was_received() -> None:
         src_vm="m5.8xlarge",
         dst_vm="n2-standard-32",
     )
+    # From November 2022 on, the profiler misspells a column.
+    later = HEADER.replace("throughput_received", "throughput_recieved")
+    assert samples("skyplane-throughput", later + row()) == [sample]
 
 
 @pytest.mark.parametrize(

@@ -235,9 +235,21 @@ def test_plans_in_any_form_and_nothing_else(wan: Wan) -> None:
         whole | {"throughput_gbps_low": "slow"},
         whole | {"paths": [whole["paths"][0] | {"connections": 0}]},
         whole | {"paths": [whole["paths"][0] | {"regions": []}]},
+        # Written by somebody else: without bounds, a small plan is much work.
+        whole | {"paths": [whole["paths"][0] | {"connections": 10**30}]},
+        whole | {"paths": whole["paths"] * 2},
+        whole | {"vms": dict.fromkeys(whole["vms"], 10**8)},
+        whole | {"request": whole["request"] | {"volume_gb": 10**400}},
+        whole | {"plan_id": "\ud800"},
+        *(
+            whole | {"paths": [whole["paths"][0] | {name: value}]}
+            for name in ("share", "rtt_ms", "throughput_gbps")
+            for value in ("inf", "nan", 1e308)
+        ),
+        *(whole | {"duration_s": value} for value in ("inf", "nan")),
     ]
     for wrong in unfit:
-        for tool in ("socat", "env"):
+        for tool in ("socat", "env", "rclone"):
             with pytest.raises(InputError, match="plan"):
                 emit(wrong, tool)
     with pytest.raises(InputError, match="haproxy, socat"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import count
 from tempfile import TemporaryDirectory
@@ -20,8 +20,9 @@ from relayd.snapshots.gathering import gathered
 from relayd.store import Store, open_store
 from relayd.store.samples.decisions import Selection, decide
 from relayd.store.samples.ingest import Batch, append, ingest
+from relayd.store.samples.reading import SampleNames, StoredSample
 from relayd.store.samples.retention import compact
-from relayd.store.samples.series_states import SeriesStates
+from relayd.store.samples.series_states import SeriesStates, StatesHead
 from tests.properties import examples
 from tests.relayd.store.engines import Spot
 
@@ -77,7 +78,7 @@ def _made_of_all(store: Store) -> str:
 _batches = st.lists(
     st.tuples(
         st.lists(st.sampled_from([4000.0, 4010.0, 4100.0, 900.0, 9e6]), min_size=1, max_size=6),
-        st.integers(1, 20),  # how often these values come, one after the other
+        st.integers(1, 60),  # how often these values come, one after the other
         st.sampled_from([(0, 1), (1, 0), (0, 2), (2, 3)]),
         st.sampled_from(["aggregate_mbps", "per_flow_mbps", "rtt_ms", "egress_cap_mbps"]),
         st.sampled_from(["", "ana", "bob"]),  # the own prober's, or a token's
@@ -132,11 +133,71 @@ def test_states_are_made_again_where_they_no_longer_hold(store: Store) -> None:
     assert not _was_resumed(store)
     assert _made(store) == _made_of_all(store)
 
-    store.database.change("UPDATE series_states SET since_s = since_s + 1 WHERE state <> ''")
+    store.database.change("UPDATE series_states SET checksum = checksum + 1 WHERE state <> ''")
     assert not _was_resumed(store)
     append(store, _tests([4500.0], first=many + 2))
     assert _made(store) == _made_of_all(store)
     assert _was_resumed(store)
+
+
+def test_of_a_busy_series_only_the_newest_samples_are_read(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And of those who reported no more, none."""
+    many = 3 * MOST_JUDGED
+    ingest(store, Batch("old", "csv"), _tests([3000.0 + n for n in range(40)]))
+    append(store, _tests([4000.0 + n % 7 for n in range(many)], first=40))
+    _made(store)
+    append(store, _tests([4501.0, 900.0]))  # late: they may be older than the newest
+    assert _made(store) == _made_of_all(store)
+    append(store, _tests([4502.0], first=40 + many))
+    read = 0
+    stored = SampleNames.stored
+
+    def counted(names: SampleNames, row: Sequence[Any]) -> StoredSample:
+        nonlocal read
+        read += 1
+        return stored(names, row)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SampleNames, "stored", counted)
+        resumed = _made(store)
+    assert read == MOST_JUDGED + 1
+    assert resumed == _made_of_all(store)
+
+
+def test_what_is_retracted_while_a_snapshot_is_made_takes_no_series_with_it(store: Store) -> None:
+    append(store, _tests([4000.0 + n for n in range(60)]))
+    through = store.samples.last_id()
+    ingest(store, Batch("service", "live", reporter="ana"), _tests([900.0], first=60))
+    decide(store.database, "retract", Selection(token="ana"), who="bob", reason="a test")
+    found = gathered(store, CATALOGUE, through=through)  # begun before the sample came
+    SeriesStates(store.database).save(found.states, found.head, found.instead_of)
+    assert _made(store) == _made_of_all(store)
+
+
+def test_states_that_change_while_they_are_read_are_read_again(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append(store, _tests([4000.0 + n for n in range(400)], src_vm="m5.8xlarge"))
+    _made(store)
+    append(store, _tests([4500.0 + n for n in range(20)], src_vm="m5.4xlarge"))  # late
+    head, asked = SeriesStates.head, 0
+
+    def head_before(states: SeriesStates) -> StatesHead | None:
+        nonlocal asked
+        asked += 1
+        found = head(states)
+        if asked == 1:  # what was found is no longer so when the states are read
+            _made(store)
+        return found
+
+    monkeypatch.setattr(SeriesStates, "head", head_before)
+    through = store.samples.last_id()
+    found = gathered(store, CATALOGUE, through=through)
+    assert found.instead_of
+    assert found.instead_of.through == through
+    assert not found.states
 
 
 def test_of_two_who_save_states_at_once_the_first_wins(store: Store) -> None:

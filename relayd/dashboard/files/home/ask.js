@@ -4,8 +4,8 @@ import { get } from "../shared/api.js";
 import { element, replace } from "../shared/dom.js";
 import { pairAddress } from "../shared/pairs.js";
 import { nameList, places } from "../shared/places.js";
-import { verdict } from "../plan/answer.js";
-import { verdictText } from "../plan/figures.js";
+import { verdict } from "../transfer/answer.js";
+import { verdictText } from "../transfer/figures.js";
 import { fail, say } from "../shared/shell.js";
 
 const FIELDS = [

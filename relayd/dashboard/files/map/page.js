@@ -9,7 +9,7 @@ import { legend } from "./legend.js";
 import { VIEWS } from "./places.js";
 import { linkArcs, linkTable, wayArcs, wayTable } from "./rows.js";
 import { baselineNote, places } from "../shared/places.js";
-import { verdictText } from "../plan/figures.js";
+import { verdictText } from "../transfer/figures.js";
 import { loadFields } from "../plan/fields.js";
 import { fromAddress, question, toAddress } from "../plan/request.js";
 import { content, restsOn, show } from "../shared/shell.js";

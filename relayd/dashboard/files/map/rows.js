@@ -3,7 +3,7 @@
 import { element, sortable } from "../shared/dom.js";
 import { mbps, ms, percent, perGb, rate, figure } from "../shared/format.js";
 import { pairAddress } from "../shared/pairs.js";
-import { AGGREGATE, columnsOf, pathLinks } from "../plan/figures.js";
+import { AGGREGATE, columnsOf, pathLinks } from "../transfer/figures.js";
 
 const leads = (row, planned) =>
   element(

@@ -2,13 +2,17 @@
 
 import { element, replace } from "../shared/dom.js";
 import { nameList } from "../shared/places.js";
-import { FIELDS, fieldOf } from "./fields.js";
+import { editor } from "./editor.js";
+import { FIELDS, fieldOf, isLong, QUESTION } from "./fields.js";
 import { tidied } from "./request.js";
 
-// Always shown; the others are behind "More options".
-const BASIC = ["src", "dst", "volume_gb", "objective", "time_value_usd_per_h"];
+// Always shown, beside what the question is about: its first group. The others are behind "More
+// options".
+const BASIC = ["objective", "time_value_usd_per_h"];
 
 const id = (field) => `option-${field.name}`;
+// "place-reduce" as a heading.
+export const titled = (name) => name.charAt(0).toUpperCase() + name.slice(1).replaceAll("-", " ");
 
 function placeholder(field) {
   if (field.control === "number") return field.optional ? "none" : field.standard;
@@ -25,6 +29,7 @@ function control(field) {
     );
   }
   if (field.control === "flag") return element("input", { ...shared, type: "checkbox" });
+  if (isLong(field)) return editor(field, shared);
   const list = field.control === "region" ? (field.choices.length ? "relay-names" : "names") : null;
   return element("input", {
     ...shared,
@@ -56,7 +61,8 @@ const input = (field) => document.getElementById(id(field));
 // places: the answer of /v1/regions; onAsk(request) when the form is sent.
 export function planForm(places, onAsk) {
   const every = [...FIELDS.values()];
-  const more = every.filter((field) => !BASIC.includes(field.name));
+  const isBasic = (field) => field.group === every[0].group || BASIC.includes(field.name);
+  const more = every.filter((field) => !isBasic(field));
   const summary = element("summary");
   const groups = [...new Set(more.map((field) => field.group))];
   const details = element(
@@ -70,7 +76,7 @@ export function planForm(places, onAsk) {
         element(
           "fieldset",
           {},
-          element("legend", {}, group.charAt(0).toUpperCase() + group.slice(1)),
+          element("legend", {}, titled(group)),
           more.filter((field) => field.group === group).map(labelled),
         ),
       ),
@@ -87,12 +93,12 @@ export function planForm(places, onAsk) {
     },
     "⇄",
   );
-  const basic = BASIC.map((name) => labelled(FIELDS.get(name)));
-  basic.splice(1, 0, swap);
+  const basic = every.filter(isBasic).map(labelled);
+  if (FIELDS.get("dst")?.control === "region") basic.splice(1, 0, swap);
   const form = element(
     "form",
     { class: "plan-form panel", "aria-label": "Request", novalidate: true },
-    element("div", { class: "basic-options" }, basic, element("button", { type: "submit", class: "main" }, "Plan")),
+    element("div", { class: "basic-options" }, basic, element("button", { type: "submit", class: "main" }, titled(QUESTION.command))),
     details,
     nameList("names", places),
     nameList("relay-names", places, ["any", "one", "none"]),
@@ -115,6 +121,7 @@ export function planForm(places, onAsk) {
       const text = request[field.name];
       if (field.control === "flag") made.checked = (text ?? field.standard) === "true";
       else made.value = text ?? (field.control === "choice" ? field.standard : "");
+      if (isLong(field)) made.dispatchEvent(new Event("filled"));
     }
     count();
     clear();
@@ -138,6 +145,7 @@ export function planForm(places, onAsk) {
     const field = fieldOf(error.field);
     if (!field) return false;
     const at = input(field);
+    at.dispatchEvent(new Event("wrong"));
     // Only "src: " and the like goes: the field says that by itself.
     replace(document.getElementById(`${id(field)}-problem`), error.message.replace(/^[\w.]+: /, ""));
     at.setAttribute("aria-invalid", "true");
@@ -152,6 +160,10 @@ export function planForm(places, onAsk) {
   }
 
   form.addEventListener("input", count);
+  form.addEventListener("keydown", (event) => {
+    // In an editor of many cells, Enter would send what is half filled in.
+    if (event.key === "Enter" && event.target.closest(".editor")) event.preventDefault();
+  });
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     onAsk(read());

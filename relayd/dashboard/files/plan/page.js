@@ -1,86 +1,55 @@
-// Direct, relayed or split: the request in the address, the answer below.
+// A page for every question: the request in the address, the answer below. What an answer looks like
+// is a module by the name of its question, answers/NAME.js; all else is the same for all.
 
 import { get, post } from "../shared/api.js";
+import { besideTable, whatIfs } from "./beside.js";
 import { commandLine, curl, python } from "./commands.js";
 import { copyTabs } from "../shared/copying.js";
 import { element, replace } from "../shared/dom.js";
-import { linkPath, pairAddress } from "../shared/pairs.js";
+import { downloads } from "./downloads.js";
+import { loadFields, QUESTION, QUESTIONS } from "./fields.js";
+import { planForm, titled } from "./form.js";
 import { baselineNote, places } from "../shared/places.js";
-import { advice, bottleneck, verdict } from "./answer.js";
-import { comparison } from "./compared.js";
-import { linksOf, verdictText } from "./figures.js";
-import { basis, candidates, paths } from "./tables.js";
-import { loadFields } from "./fields.js";
-import { planForm } from "./form.js";
-import { frontier, limitsFor } from "./frontier.js";
-import { fromAddress, question, toAddress } from "./request.js";
+import { besideOf, fromAddress, question, toAddress } from "./request.js";
 import { content, fail, restsOn, say, show } from "../shared/shell.js";
 
 const answer = element("div", { id: "answer", "aria-live": "off" });
 const spoken = element("p", { class: "hidden-text", role: "status", "aria-live": "polite" });
-const addressOf = (request) => `plan?${toAddress(request)}`;
+const addressOf = (request, beside) => `plan?${toAddress(request, beside)}`;
+const name = new URLSearchParams(location.search).get("question") || "transfer";
 let waiting = new AbortController();
+const LONGEST_LINKED = 1_000_000; // browsers follow no address of 2 MB, and an answer grows when it is encoded
 
-function commands(request) {
-  return element(
-    "section",
-    { class: "panel", "aria-labelledby": "commands" },
-    element("h2", { id: "commands" }, "The same elsewhere"),
-    copyTabs("Copy as", [
-      ["CLI command", commandLine(request)],
-      ["curl", curl(request)],
-      ["Python", python(request)],
-    ]),
-  );
+// Where to go on from an answer: to the question that takes it as a document.
+const GOES_ON = {
+  transfer: ["replan", "plan", "Re-plan while it is under way"], shuffle: ["replan", "plan", "Re-plan while it is under way"],
+  broadcast: ["replan", "plan", "Re-plan while it is under way"], schedule: ["schedule", "existing", "Go on with this schedule"],
+};
+
+function menu() {
+  return element("nav", { class: "questions", "aria-label": "Questions" }, element("ul", {}, QUESTIONS.map((each) => element("li", {},
+    element("a", { href: each.name === "transfer" ? "plan" : `plan?question=${each.name}`, title: each.summary, "aria-current": each === QUESTION ? "page" : null },
+      titled(each.name))))));
 }
 
-const COMPARED = 6;
-
-function drawn(plan, links, request, go) {
-  const isPart = plan.alternatives.length + 1 >= Number(request.candidates ?? COMPARED);
-  const all = isPart ? addressOf({ ...request, candidates: "1000" }) : null;
-  const relayed = (relay) => addressOf({ ...request, relays: relay });
-  return [
-    baselineNote(plan.snapshot),
-    verdict(plan),
-    element(
-      "p",
-      { class: "row links" },
-      element("a", { href: `map?${toAddress(request)}` }, "On the map"),
-      element(
-        "a",
-        { href: pairAddress(plan.request.src, plan.request.dst) },
-        "What is known of the pair",
-      ),
-    ),
-    element(
-      "div",
-      { class: "answer-grid" },
-      comparison(plan),
-      element("div", { class: "stack" }, bottleneck(plan), advice(plan), commands(request)),
-      paths(plan),
-      candidates(plan, relayed, all),
-      frontier(
-        plan,
-        (point) => go({ ...request, ...limitsFor(point, plan) }),
-        (point) => addressOf({ ...request, ...limitsFor(point, plan) }),
-      ),
-      basis(plan, links),
-    ),
-  ];
+function commands(request, plan) {
+  const more = plan && GOES_ON[QUESTION.name];
+  const written = more && JSON.stringify(plan);
+  return element("section", { class: "panel", "aria-labelledby": "commands" }, element("h2", { id: "commands" }, "The same elsewhere"),
+    copyTabs("Copy as", [["CLI command", commandLine(request)], ["curl", curl(request)], ["Python", python(request)]]),
+    plan && downloads(plan, QUESTION.name),
+    more && element("p", {}, written.length < LONGEST_LINKED
+      ? element("a", { href: `plan?question=${more[0]}#${new URLSearchParams({ [more[1]]: written })}` }, more[2])
+      : `${more[2]}: this answer is too long for a link. Download its JSON and paste it there.`));
 }
 
-// A link may have vanished with a newer snapshot: then there is one row less.
-async function known(link, signal) {
-  try {
-    return (await get(linkPath(...link), {}, { signal })).link;
-  } catch (error) {
-    if (error.status === 404) return null;
-    throw error;
-  }
+async function answerTo(request, signal) {
+  const { isBody, content: body } = question(request);
+  const path = QUESTION.path.slice(1);
+  return isBody ? post(path, body, { signal }) : get(path, body, { signal });
 }
 
-async function ask(request, form, go) {
+async function ask(request, beside, form, go) {
   waiting.abort();
   waiting = new AbortController();
   const { signal } = waiting;
@@ -89,52 +58,61 @@ async function ask(request, form, go) {
   spoken.textContent = "";
   answer.setAttribute("aria-busy", "true");
   try {
-    const { isBody, content: asked } = question(request);
-    const plan = isBody ? await post("v1/plans", asked, { signal }) : await get("v1/plans", asked, { signal });
-    const links = await Promise.all(linksOf(plan).map((link) => known(link, signal)));
+    const [module, plan, other] = await Promise.all([
+      import(`../answers/${QUESTION.name}.js`), answerTo(request, signal),
+      beside && answerTo(beside.request, signal).catch((error) => (error.name === "AbortError" ? Promise.reject(error) : error)),
+    ]);
+    const { head, body } = await module.shown(plan, {
+      request, addressOf, signal, go: (changed) => go(changed), commands: commands(request, plan), mapAddress: `map?${toAddress(request)}`,
+    });
     restsOn(plan.snapshot);
-    replace(answer, drawn(plan, links.filter(Boolean), request, go));
-    spoken.textContent = `${verdictText(plan)}. ${plan.reason}`;
+    replace(answer, baselineNote(plan.snapshot), head, whatIfs(request, plan, addressOf),
+      beside && besideTable({ request, plan }, { ...beside, plan: other }, addressOf), element("div", { class: "answer-grid" }, body));
+    spoken.textContent = `${module.spoken(plan)}. ${plan.reason}`;
   } catch (error) {
     if (error.name === "AbortError") return;
     replace(answer);
     if (form.problem(error)) spoken.textContent = error.message;
     else if (["infeasible", "data"].includes(error.kind))
-      replace(
-        answer,
-        element("section", { class: "problem no-plan" }, element("h2", {}, "No plan"), element("p", {}, error.message)),
-        commands(request),
-      );
+      replace(answer, element("section", { class: "problem no-plan" }, element("h2", {}, "No plan"), element("p", {}, error.message)), commands(request));
     else fail(error);
+  } finally {
+    if (!signal.aborted) answer.removeAttribute("aria-busy");
   }
-  answer.removeAttribute("aria-busy");
 }
 
+const isComplete = (request) => Object.keys(request).length > 0 && QUESTION.fields.every((field) => !field.required || request[field.name]);
+
 function hint({ regions }) {
-  const [src, dst] = [regions[0], regions.find((region) => region.continent !== regions[0]?.continent)].map(
-    (region) => region?.id,
-  );
-  return element(
-    "p",
-    {},
-    "Say where from and where to: region ids, aliases such as us-east, or cities. ",
-    src &&
-      dst && [
-        "For example, ",
-        element("a", { href: addressOf({ src, dst, volume_gb: "500" }) }, `500 GB from ${src} to ${dst}`),
-        ".",
-      ],
-  );
+  if (QUESTION.name !== "transfer") {
+    return element("p", {}, `${QUESTION.summary}. `, element("a", { href: addressOf(exampleRequest()) }, "An example"), ".");
+  }
+  const [src, dst] = [regions[0], regions.find((region) => region.continent !== regions[0]?.continent)].map((region) => region?.id);
+  return element("p", {}, "Say where from and where to: region ids, aliases such as us-east, or cities. ",
+    src && dst && ["For example, ", element("a", { href: addressOf({ src, dst, volume_gb: "500" }) }, `500 GB from ${src} to ${dst}`), "."]);
+}
+
+// The worked example of a question's specification, as the form writes it.
+function exampleRequest() {
+  const text = (value) => {
+    if (typeof value !== "object") return String(value);
+    if (Array.isArray(value) && value.every((each) => typeof each !== "object")) return value.join(", ");
+    return JSON.stringify(value, null, 1);
+  };
+  const places = (value) => Object.entries(value).map(([place, each]) => `${place}=${each}`).join(", ");
+  const kinds = new Map(QUESTION.fields.map((field) => [field.name, field.kind]));
+  return Object.fromEntries(Object.entries(QUESTION.example).map(([key, value]) => [key, kinds.get(key) === "by_place" ? places(value) : text(value)]));
 }
 
 function start(known) {
   const made = planForm(known, go);
-  replace(content, made.form, spoken, answer);
+  replace(content, menu(), made.form, spoken, answer);
+  if (QUESTION.name !== "transfer") document.title = `${titled(QUESTION.name)} - ${document.title}`;
 
   function showAddress() {
-    const request = fromAddress(location.search);
+    const request = fromAddress(location.search, location.hash);
     made.fill(request);
-    if (request.src && request.dst) return ask(request, made, go);
+    if (isComplete(request)) return ask(request, besideOf(location.hash), made, go);
     waiting.abort();
     answer.removeAttribute("aria-busy");
     restsOn(known.snapshot);
@@ -142,12 +120,14 @@ function start(known) {
     return undefined;
   }
 
-  // The address is the request: it can be shared, and Back leads to the question before.
+  // The address is the request: it can be shared, and Back leads to the question before. What it is
+  // compared with stays.
   function go(request) {
-    const address = addressOf(request);
-    if (`plan${location.search}` !== address) history.pushState(null, "", address);
+    const beside = besideOf(location.hash);
+    const address = addressOf(request, beside?.address);
+    if (`plan${location.search}${location.hash}` !== address) history.pushState(null, "", address);
     made.fill(request);
-    return ask(request, made, go);
+    return ask(request, beside, made, go);
   }
 
   addEventListener("popstate", showAddress);
@@ -155,6 +135,6 @@ function start(known) {
 }
 
 show(async () => {
-  const [known] = await Promise.all([places(), loadFields()]);
+  const [known] = await Promise.all([places(), loadFields(name)]);
   return start(known);
 });

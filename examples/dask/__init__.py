@@ -1,1 +1,0 @@
-"""Dask distributed: reduce where the wide-area network lets it end soonest."""

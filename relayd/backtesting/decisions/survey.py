@@ -1,0 +1,229 @@
+"""Reads open measurements, and splits them: what was known before, and what then proved true."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from statistics import median
+
+from planner.model.catalogue import Catalogue
+from planner.model.errors import DataError, FormatError, InputError
+from planner.model.network import Network, Snapshot
+from planner.model.pricing import CataloguePrices
+from planner.model.throughput import bundle_share_of_steady
+from planner.model.units import MBPS_PER_GBPS
+from probes.estimation import Estimator
+from probes.importers import ImportOptions, read
+from probes.importers.detection import looks_like
+from probes.samples import Sample
+from relayd.backtesting.decisions.request import DecisionsRequest
+from relayd.backtesting.decisions.task import DecisionTask, Pair
+
+KNOWN_SHARES = {"tenth": 0.1, "quarter": 0.25, "half": 0.5}
+"""Of a survey's links: those that planners are told of. They decide all others."""
+LATER = "later"
+"""Planners are told of one survey whole, and judged by a later one."""
+FEWEST_TRANSFERS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """Measurements of the links among some regions.
+
+    Attributes
+    ----------
+    throughput, rtt : list of Sample
+        ``aggregate_mbps`` and ``rtt_ms``.
+    """
+
+    throughput: list[Sample]
+    rtt: list[Sample]
+
+    @property
+    def regions(self) -> frozenset[str]:
+        """Those at either end of a throughput sample."""
+        return frozenset(end for sample in self.throughput for end in (sample.src, sample.dst))
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """What planners are told, and what they are judged by.
+
+    Attributes
+    ----------
+    truth_gbps : mapping
+        Source and destination to the steady rate that was measured.
+    """
+
+    task: DecisionTask
+    truth_gbps: Mapping[Pair, float]
+
+
+def read_survey(paths: Sequence[Path], measured_at_s: float) -> Survey:
+    """Read files of Skyplane's profiler, or of relayd's CSV format.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+    measured_at_s : float
+        For files that carry no times, seconds since 1970 (UTC).
+
+    Raises
+    ------
+    InputError, FormatError, DataError
+        If a file can't be read, is of no such format, or none has throughput between regions.
+    """
+    throughput, rtt = [], []
+    for path in paths:
+        options = ImportOptions(name=path.name, measured_at_s=measured_at_s)
+        with path.open("rb") as file:
+            found = looks_like(file.read(65_536))
+            if found not in {"skyplane-throughput", "skyplane-latency", "csv"}:
+                raise FormatError(
+                    path.name,
+                    "is neither a file of Skyplane's profiler nor CSV of measurements",
+                    remedy="Fetch profiles/throughput.csv of the repository "
+                    "skyplane-project/skyplane, or write src, dst, aggregate_mbps, connections "
+                    "and duration_s.",
+                )
+            file.seek(0)
+            for row in read(found, file, options):
+                if isinstance(row, Sample) and row.metric == "aggregate_mbps":
+                    throughput.append(row)
+                elif isinstance(row, Sample) and row.metric == "rtt_ms":
+                    rtt.append(row)
+    if not throughput:
+        names = ", ".join(path.name for path in paths)
+        raise DataError(f"{names}: no throughput of many connections between two regions.")
+    return Survey(throughput, rtt)
+
+
+def known_before(pair: Pair, share: float) -> bool:
+    """Whether a link is among those that planners are told of.
+
+    Fixed by its name, so that everybody splits alike, and the more are told of, the more are added
+    to the same.
+    """
+    number = int.from_bytes(blake2b(">".join(pair).encode(), digest_size=8).digest())
+    return number < share * 2**64
+
+
+def splits(
+    survey: Survey, later: Survey | None, catalogue: Catalogue, request: DecisionsRequest
+) -> list[Split]:
+    """Return the splits that surveys allow: three of the first, and one for the later one.
+
+    Raises
+    ------
+    InputError
+        If transfers have fewer connections than the tests had.
+    DataError
+        If there are too few links to judge by.
+    """
+    throughput = survey.throughput + (later.throughput if later else [])
+    most = max(sample.connections or 0 for sample in throughput)
+    if most > request.connections:
+        raise InputError(
+            "connections",
+            f"is fewer than the {most} that the files were measured with",
+            value=request.connections,
+            remedy=f"Compare with {most}.",
+        )
+    rtts = survey.rtt + (later.rtt if later else [])
+    whole = _estimated(survey.throughput, rtts, catalogue)
+    truth = steady_gbps(survey.throughput, whole)
+
+    def of_share(name: str, share: float) -> Split:
+        told = [s for s in survey.throughput if known_before((s.src, s.dst), share)]
+        network = _estimated(told, rtts, catalogue)
+        return _split(
+            name, network, truth, lambda pair: known_before(pair, share), catalogue, request
+        )
+
+    found = [of_share(name, share) for name, share in KNOWN_SHARES.items()]
+    if later:
+        aged = whole.with_(aged_to_s=max(s.measured_at_s for s in later.throughput))
+        after = {
+            pair: gbps
+            for pair, gbps in steady_gbps(later.throughput, whole).items()
+            if survey.regions.issuperset(pair)
+        }
+        found.append(
+            _split(LATER, aged, after, lambda _: False, catalogue, request, measured_gbps=truth)
+        )
+    return found
+
+
+def _split(
+    name: str,
+    network: Network,
+    truth_gbps: Mapping[Pair, float],
+    is_told: Callable[[Pair], bool],
+    catalogue: Catalogue,
+    request: DecisionsRequest,
+    measured_gbps: Mapping[Pair, float] | None = None,
+) -> Split:
+    """Return a split whose network has the links of its truth and of known price alone."""
+    prices = CataloguePrices(catalogue, network)
+
+    def is_open(pair: Pair) -> bool:
+        try:
+            prices.egress_usd_per_gb(*pair, request.volume_gb)
+        except DataError:
+            return False
+        return pair in truth_gbps
+
+    open_links = {
+        src: {dst: link for dst, link in row.items() if is_open((src, dst))}
+        for src, row in network.usual.items()
+    }
+    regions = {end for src, row in open_links.items() for end in (src, *row) if row}
+    network = network.with_(links=open_links, others={}).with_(restricted_to=regions)
+    if measured_gbps is None:
+        measured_gbps = {pair: gbps for pair, gbps in truth_gbps.items() if is_told(pair)}
+    transfers = [
+        request.transfer(link.src, link.dst)
+        for link in network
+        if not is_told((link.src, link.dst))
+    ]
+    if len(transfers) < FEWEST_TRANSFERS:
+        raise DataError(
+            f"{FEWEST_TRANSFERS} transfers to decide are needed in the split `{name}`, and there "
+            f"are {len(transfers)}: too few links between regions of known prices were measured."
+        )
+    task = DecisionTask(name, network, measured_gbps, prices, tuple(transfers))
+    return Split(task, {pair: gbps for pair, gbps in truth_gbps.items() if is_open(pair)})
+
+
+def steady_gbps(samples: Sequence[Sample], network: Network) -> dict[Pair, float]:
+    """Return the median of each link's tests, without what slow start cost them.
+
+    Parameters
+    ----------
+    samples : sequence of Sample
+        ``aggregate_mbps``.
+    network : Network
+        For round-trip times; links that it lacks are left out.
+    """
+    found: dict[Pair, list[float]] = defaultdict(list)
+    for sample in samples:
+        link = network.usual.get(sample.src, {}).get(sample.dst)
+        if link is None:
+            continue
+        share = 1.0
+        if not sample.warmed_up and sample.duration_s:
+            share = bundle_share_of_steady(link.rtt_ms.expected, sample.duration_s)
+        found[sample.src, sample.dst].append(sample.value / MBPS_PER_GBPS / share)
+    return {pair: median(values) for pair, values in found.items()}
+
+
+def _estimated(
+    throughput: Sequence[Sample], rtt: Sequence[Sample], catalogue: Catalogue
+) -> Network:
+    """Return what relayd's estimator makes of samples."""
+    estimator = Estimator(catalogue)
+    estimator.add(sorted([*throughput, *rtt], key=lambda sample: sample.measured_at_s))
+    return estimator.network(Snapshot("", "", ""))

@@ -1,0 +1,60 @@
+// A broadcast: over which trees a volume reaches its destinations.
+
+import { element, sortable } from "../shared/dom.js";
+import { duration, figure, percent, perGb, rate, volume } from "../shared/format.js";
+import { pairLink } from "../shared/pairs.js";
+import { advice, basis, bottleneck, costOf, frontierTable, panel, range, sideBySide, timeOf, vmsOf, widePanel } from "./parts.js";
+import { verdictPanel } from "./verdict.js";
+
+export function spoken({ verdict, trees }) {
+  if (verdict === "direct") return "Send each copy direct";
+  return verdict === "tree" ? "Forward copies over one tree" : `Forward copies over ${trees.length} trees at once`;
+}
+
+// A tree as nested lists, from the source outwards.
+function branches(tree, region) {
+  const links = tree.legs.filter((link) => link.src === region);
+  return links.length > 0 && element("ul", {}, links.map((link) => element("li", {}, pairLink(link.src, link.dst), branches(tree, link.dst))));
+}
+
+function trees(plan) {
+  const links = plan.trees.flatMap((tree, at) => tree.legs.map((link) => ({ ...link, tree: at + 1 })));
+  return widePanel("trees", plan.trees.length > 1 ? "Trees" : "Tree",
+    element("div", { class: "grid" }, plan.trees.map((tree, at) => element("div", { class: "tree" },
+      element("h3", {}, `Tree ${at + 1}: ${percent(100 * tree.share)} of the volume at ${rate(tree.throughput_gbps)} Gbit/s`), branches(tree, plan.request.src)))),
+    sortable("Every link of every tree", [
+      { title: "Tree", number: true, value: (link) => link.tree },
+      { title: "Link", value: (link) => `${link.src} ${link.dst}`, shown: (link) => pairLink(link.src, link.dst) },
+      { title: "Throughput", unit: "Gbit/s", number: true, value: (link) => link.throughput_gbps, shown: (link) => rate(link.throughput_gbps) },
+      { title: "Connections", number: true, value: (link) => link.connections, shown: (link) => figure(link.connections) },
+      { title: "Egress", number: true, value: (link) => link.egress_usd_per_gb, shown: (link) => perGb(link.egress_usd_per_gb) },
+    ], links));
+}
+
+export function shown(plan, { commands }) {
+  const { request: { src }, destinations } = plan;
+  return {
+    head: verdictPanel(plan, {
+      kind: plan.verdict === "direct" ? "direct" : "relay", mark: plan.verdict === "direct" ? "→" : "⤼", title: spoken(plan),
+      ends: `${src} → ${destinations.map(({ region }) => region).join(", ")}, ${volume(plan.volume_gb)} each`,
+      headline: [
+        ["Throughput", `${rate(plan.throughput_gbps)} Gbit/s`, `${range(plan.throughput_gbps_low, plan.throughput_gbps_high, rate)} Gbit/s`],
+        timeOf(plan), costOf(plan), vmsOf(plan),
+      ],
+    }),
+    body: [
+      sideBySide([
+        ["Each copy direct", plan.direct, "direct"], ["All through one region", plan.best_relay, "relay"],
+        ["Best forwarding", plan.optimum, "relay"], [`Chosen: ${plan.verdict}`, { ...plan, relays: plan.trees.flatMap((tree) => tree.relays) }, "chosen"],
+      ]),
+      element("div", { class: "stack" }, bottleneck(plan), advice(plan), commands), trees(plan),
+      panel("arrivals", "When each has everything", sortable("Destinations", [
+        { title: "Destination", value: ({ region }) => region },
+        { title: "After", number: true, value: (each) => each.duration_s, shown: (each) => duration(each.duration_s) },
+      ], destinations, { order: 1 })),
+      frontierTable(plan.frontier, [
+        { title: "Trees", number: true, value: (point) => point.trees }, { title: "Forwarded by", value: (point) => point.relays.join(", ") || "–" },
+      ]), basis(plan),
+    ],
+  };
+}

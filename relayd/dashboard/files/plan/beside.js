@@ -1,0 +1,74 @@
+// What if: the same question with one thing changed, and its answer beside the one it began with.
+
+import { element, scrolling } from "../shared/dom.js";
+import { duration, percent, rate, usd } from "../shared/format.js";
+import { vmCount } from "../answers/parts.js";
+import { FIELDS } from "./fields.js";
+import { tidied, toAddress } from "./request.js";
+
+const vmsOf = ({ vms }) => (vms && !Array.isArray(vms) && Object.values(vms).every((each) => typeof each === "number") ? vms : {});
+
+// Links to the same question with another number of VMs, of connections, without relays, or towards
+// another aim; each keeps this answer beside the new one.
+export function whatIfs(request, plan, addressOf) {
+  const ifs = [];
+  const [vms, connections, relays, objective] = ["vms", "connections", "relays", "objective"].map((name) => FIELDS.get(name));
+  const most = Math.max(0, ...Object.values(vmsOf(plan)));
+  if (vms?.kind === "count" && most && most < vms.maximum) ifs.push([`${most + 1} VMs a region`, { vms: String(most + 1) }]);
+  const opened = 2 * Number(request.connections ?? connections?.default);
+  if (connections?.kind === "count" && opened <= connections.maximum) ifs.push([`${opened} connections a VM`, { connections: String(opened) }]);
+  if (relays?.choices.some(([choice]) => choice === "none")) {
+    ifs.push(request.relays === "none" ? ["with relays", { relays: "" }] : ["no relays", { relays: "none" }]);
+  }
+  for (const [choice, meaning] of objective?.choices ?? []) {
+    if (choice !== (request.objective ?? objective.default)) ifs.push([meaning, { objective: choice }]);
+  }
+  const kept = toAddress(request);
+  return element("nav", { class: "what-ifs", "aria-label": "What if" }, element("span", { class: "muted" }, "What if: "),
+    ifs.map(([text, change]) => element("a", { href: addressOf({ ...request, ...change }, kept) }, text)),
+    element("a", { href: addressOf(request, kept) }, "keep this answer and change the form"));
+}
+
+const ROWS = [
+  ["Verdict", (plan) => plan.verdict],
+  ["Throughput", (plan) => plan.throughput_gbps, (value) => `${rate(value)} Gbit/s`],
+  ["Time", (plan) => plan.duration_s ?? plan.end_s ?? plan.candidates?.[0].duration_s, duration],
+  ["Total cost", (plan) => (plan.cost_usd ?? plan.candidates?.[0].cost_usd)?.total, usd],
+  ["Egress fees", (plan) => (plan.cost_usd ?? plan.candidates?.[0].cost_usd)?.egress, usd],
+  ["VM cost", (plan) => (plan.cost_usd ?? plan.candidates?.[0].cost_usd)?.vm, usd],
+  ["Relayed", (plan) => plan.relayed_share, (value) => percent(100 * value)],
+  ["Admitted", (plan) => plan.admitted],
+  ["VMs", (plan) => vmCount(vmsOf(plan)) || undefined],
+];
+
+function change(before, after) {
+  if (typeof before !== "number" || typeof after !== "number" || !before) return "";
+  const share = (100 * (after - before)) / Math.abs(before);
+  return Math.abs(share) < 0.05 ? "same" : `${share > 0 ? "+" : "−"}${percent(Math.abs(share))}`;
+}
+
+// What the two requests differ in, as the form calls it.
+function differences(one, other) {
+  const [before, after] = [tidied(one), tidied(other)];
+  const said = (field, text) => (text === undefined ? field.standard || "none" : text.length > 40 ? "other rows" : text);
+  return [...FIELDS.values()].filter((field) => before[field.name] !== after[field.name])
+    .map((field) => `${field.label}: ${said(field, before[field.name])} → ${said(field, after[field.name])}`);
+}
+
+// before: the answer that was kept, or the problem that came in its place.
+export function besideTable(now, before, addressOf) {
+  const differ = differences(before.request, now.request);
+  const isKnown = !(before.plan instanceof Error);
+  const rows = ROWS.map(([name, value, shown = String]) => [name, isKnown ? value(before.plan) : undefined, value(now.plan), shown])
+    .filter(([, one, other]) => (one ?? other ?? null) !== null);
+  const cell = (value, shown) => element("td", { class: "number" }, (value ?? null) === null ? "–" : shown(value));
+  return element("section", { class: "panel beside", "aria-labelledby": "beside" }, element("h2", { id: "beside" }, "Before and now"),
+    element("p", {}, differ.length ? differ.join("; ") : "Both are the same question: change the form and ask again."),
+    isKnown ? null : element("p", { class: "problem" }, `Before: ${before.plan.message}`),
+    scrolling("Before and now", element("table", {},
+      element("thead", {}, element("tr", {}, element("td"), ["Before", "Now", "Change"].map((title) => element("th", { scope: "col", class: "number" }, title)))),
+      element("tbody", {}, rows.map(([name, one, other, shown]) => element("tr", {}, element("th", { scope: "row" }, name),
+        cell(one, shown), cell(other, shown), element("td", { class: "number" }, change(one, other))))))),
+    element("p", { class: "row" }, element("a", { href: `plan?${before.address}` }, "Back to the one before"),
+      element("a", { href: addressOf(now.request) }, "Stop comparing")));
+}

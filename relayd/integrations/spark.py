@@ -1,0 +1,256 @@
+"""Spark: what a job shuffled between regions, from its event log, and where to reduce it.
+
+Executors say their region by an environment variable that Spark itself passes on,
+``SPARK_EXECUTOR_ATTRIBUTE_REGION=aws:us-east-1``, so that neither job nor ``spark-submit`` changes.
+:func:`read_shuffles` reads the log that the job left, :func:`shuffle_plan` says how many partitions
+each region should reduce, and :func:`cores_by_region` how many cores make Spark do so.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from planner.model.errors import FormatError, InputError
+from planner.model.units import BYTES_PER_GB
+from relayd.integrations.shuffles import PlacedShuffle, place_shuffle
+
+if TYPE_CHECKING:
+    from relayd.client.blocking import RemoteWan
+    from relayd.sources.wan import Wan
+
+ATTRIBUTE = "REGION"
+"""Of an executor, as Spark logs ``SPARK_EXECUTOR_ATTRIBUTE_REGION`` of its environment."""
+
+
+@dataclass(frozen=True, slots=True)
+class SparkShuffle:
+    """What one stage of a job wrote, and how its readers were spread.
+
+    Attributes
+    ----------
+    stage : int
+        That wrote it.
+    name : str
+        Of that stage.
+    partitions : int
+        That its readers were, as Spark coalesced them.
+    input_gb : dict
+        By region, what was written there: compressed, as it goes over the network.
+    read_in : dict
+        By region, how many partitions were read there.
+    """
+
+    stage: int
+    name: str
+    partitions: int
+    input_gb: dict[str, float]
+    read_in: dict[str, int]
+
+    @property
+    def volume_gb(self) -> float:
+        """Of all regions together."""
+        return sum(self.input_gb.values())
+
+
+def read_shuffles(
+    event_log: str | Path, regions: Mapping[str, str] | None = None
+) -> list[SparkShuffle]:
+    """Return the shuffles that a job's event log tells of, in the order of their stages.
+
+    Parameters
+    ----------
+    event_log : str or Path
+        A file, or the folder of a rolling log; as text or compressed with zstd, Spark's default.
+    regions : mapping, optional
+        Region by host, for executors that do not say theirs.
+
+    Raises
+    ------
+    InputError
+        If there is no log, or an executor that wrote or read is in no region.
+    FormatError
+        If a file is not an event log, or compressed otherwise.
+    """
+    reading = _Reading(regions or {})
+    for file in _files(Path(event_log)):
+        for event in _events(file):
+            reading.take(event, file)
+    return reading.shuffles()
+
+
+def shuffle_plan(
+    shuffle: SparkShuffle,
+    *,
+    partitions: int | None = None,
+    wan: Wan | RemoteWan | None = None,
+    **question: Any,
+) -> PlacedShuffle:
+    """Return which region should reduce each partition of a shuffle like one that was logged.
+
+    Parameters
+    ----------
+    shuffle : SparkShuffle
+    partitions : int, optional
+        As many as it had unless stated.
+    wan : Wan or RemoteWan, optional
+        What is known of the network; without it, the store of the user.
+    **question
+        Further fields of :class:`~planner.placement.request.ReduceRequest`, such as ``budget_usd``,
+        or ``connections`` of a VM (Spark opens ``spark.shuffle.io.numConnectionsPerPeer`` a peer).
+
+    Raises
+    ------
+    InputError, InfeasibleError, DataError
+        As of :meth:`relayd.Wan.place_reduce`.
+    """
+    wanted = shuffle.partitions if partitions is None else partitions
+    return place_shuffle(wan, shuffle.input_gb, wanted, **question)
+
+
+def cores_by_region(plan: PlacedShuffle, cores: int) -> dict[str, int]:
+    """Return how many of so many cores belong into each region for tasks to spread as planned.
+
+    Spark gives a stage's tasks to free cores. With ``spark.shuffle.reduceLocality.enabled=false``
+    nothing else decides.
+
+    Raises
+    ------
+    InputError
+        If there are fewer cores than regions that reduce.
+    """
+    counts = plan.partitions_in
+    if cores < len(counts):
+        raise InputError(
+            "cores", f"are fewer than the {len(counts)} regions that reduce", value=cores
+        )
+    share = cores / sum(counts.values())
+    found = {region: max(1, int(count * share)) for region, count in counts.items()}
+    while (rest := cores - sum(found.values())) != 0:
+        step = 1 if rest > 0 else -1
+        lacking = {r: step * (counts[r] * share - found[r]) for r in found if found[r] + step > 0}
+        found[max(lacking, key=lacking.__getitem__)] += step
+    return found
+
+
+class _Reading:
+    """What was read of a log so far."""
+
+    def __init__(self, regions: Mapping[str, str]) -> None:
+        self._region_of_host = regions
+        self._attributes: dict[str, dict[str, str]] = {}
+        self._names: dict[int, str] = {}
+        self._readers: dict[int, list[int]] = {}
+        self._written: dict[int, dict[str, int]] = {}
+        self._read: dict[int, dict[str, int]] = {}
+
+    def take(self, event: dict[str, Any], file: Path) -> None:
+        kind = event.get("Event")
+        try:
+            if kind == "SparkListenerExecutorAdded":
+                attributes = event["Executor Info"].get("Attributes", {})
+                self._attributes[event["Executor ID"]] = attributes
+            elif kind == "SparkListenerStageCompleted":
+                self._take_stage(event["Stage Info"])
+            elif kind == "SparkListenerTaskEnd" and event["Task End Reason"]["Reason"] == "Success":
+                self._take_task(event)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise FormatError(file.name, f"has an event without {error}") from None
+
+    def _take_stage(self, stage: dict[str, Any]) -> None:
+        number = stage["Stage ID"]
+        self._names[number] = stage["Stage Name"]
+        for parent in stage["Parent IDs"]:
+            self._readers.setdefault(parent, []).append(number)
+
+    def _take_task(self, task: dict[str, Any]) -> None:
+        metrics = task.get("Task Metrics")
+        if not metrics:
+            return
+        stage, info = task["Stage ID"], task["Task Info"]
+        if written := metrics["Shuffle Write Metrics"]["Shuffle Bytes Written"]:
+            by_region = self._written.setdefault(stage, {})
+            region = self._region(info)
+            by_region[region] = by_region.get(region, 0) + written
+        reads = metrics["Shuffle Read Metrics"]
+        if reads["Remote Blocks Fetched"] + reads["Local Blocks Fetched"]:
+            tasks = self._read.setdefault(stage, {})
+            region = self._region(info)
+            tasks[region] = tasks.get(region, 0) + 1
+
+    def _region(self, info: dict[str, Any]) -> str:
+        attributes = self._attributes.get(info["Executor ID"], {})
+        region = attributes.get(ATTRIBUTE) or self._region_of_host.get(info["Host"])
+        if not region:
+            raise InputError(
+                "regions",
+                "do not say where a host is",
+                value=info["Host"],
+                remedy="Name it there, or start executors with SPARK_EXECUTOR_ATTRIBUTE_REGION.",
+            )
+        return str(region)
+
+    def shuffles(self) -> list[SparkShuffle]:
+        found = []
+        for stage, written in sorted(self._written.items()):
+            read_in: dict[str, int] = {}
+            for reader in self._readers.get(stage, ()):
+                for region, tasks in self._read.get(reader, {}).items():
+                    read_in[region] = read_in.get(region, 0) + tasks
+            if read_in:
+                input_gb = {region: size / BYTES_PER_GB for region, size in written.items()}
+                partitions = sum(read_in.values())
+                name = self._names.get(stage, "")
+                found.append(SparkShuffle(stage, name, partitions, input_gb, read_in))
+        return found
+
+
+def _files(place: Path) -> list[Path]:
+    """Return the files of a log in their order."""
+    if place.is_file():
+        return [place]
+    numbered = {
+        int(match[1]): file
+        for file in place.glob("events_*")
+        if (match := re.match(r"events_(\d+)_", file.name))
+    }
+    if not numbered:
+        raise InputError(
+            "event_log",
+            "is no event log of Spark",
+            value=str(place),
+            remedy="Run the job with --conf spark.eventLog.enabled=true, and name what it left in "
+            "spark.eventLog.dir.",
+        )
+    return [numbered[number] for number in sorted(numbered)]
+
+
+def _events(file: Path) -> Iterator[dict[str, Any]]:
+    with ExitStack() as stack:
+        lines: Any = stack.enter_context(file.open("rb"))
+        if file.suffix in (".zstd", ".zst"):
+            try:
+                import pyarrow as pa
+            except ImportError:
+                raise InputError(
+                    "event_log",
+                    "is compressed, and pyarrow is missing",
+                    value=file.name,
+                    remedy="Install it with `pip install 'relayd[spark]'`.",
+                ) from None
+            text = stack.enter_context(pa.CompressedInputStream(lines, "zstd"))
+            lines = text.read().splitlines()
+        try:
+            for line in lines:
+                event = json.loads(line)
+                if isinstance(event, dict):
+                    yield event
+        except ValueError:
+            raise FormatError(
+                file.name, "is not text of events; of compressed logs, those by zstd are read"
+            ) from None

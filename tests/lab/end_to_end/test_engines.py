@@ -1,0 +1,103 @@
+"""Engines that shuffle between the sites of a lab, with and without what relayd says."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import pytest
+
+from planner.model.units import BYTES_PER_GB
+from probes.lab.controller import Lab
+from probes.lab.topology import Site, Topology, private_address
+from tests.lab.end_to_end.campaigns import ROOT
+
+pytestmark = [pytest.mark.integrations, pytest.mark.alone]
+
+REGIONS = ("azure:eastus", "aws:us-east-1", "aws:ap-northeast-1")
+CAP_MBPS, RTT_MS, WINDOW_BYTES = 20.0, 20.0, 1_000_000
+TOPOLOGY = Topology(
+    tuple(Site(region, CAP_MBPS, CAP_MBPS, WINDOW_BYTES) for region in REGIONS),
+    tuple(tuple(0.0 if a == b else RTT_MS for b in REGIONS) for a in REGIONS),
+    profile="engines",
+)
+WITHIN = 1.15
+"""As slow as this at most, times what relayd predicted."""
+
+
+def on_network(lab: Lab, region: str, words: Sequence[str]) -> list[str]:
+    """Return what runs a program on a site's network, with the files of this machine."""
+    site = lab.status()["sites"][REGIONS.index(region)]
+    return ["nsenter", "--target", str(site["pid"]), "--net", sys.executable, "-m", *words]
+
+
+@contextmanager
+def started(lab: Lab, region: str, *words: str) -> Iterator[None]:
+    """Run a program in a site for as long as the block lasts, with all that it starts."""
+    process = subprocess.Popen(
+        on_network(lab, region, words),
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        yield
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def sent_gb(lab: Lab) -> float:
+    return float(sum(site["sent_bytes"] for site in lab.status()["sites"])) / BYTES_PER_GB
+
+
+def dask_job(lab: Lab, how: str) -> dict[str, Any]:
+    """Run the job on a new cluster; returns what it says, and what was sent between sites."""
+    scheduler = f"tcp://{private_address(0)}:8786"
+    plain = ["--no-dashboard"]
+    serve = ["distributed.cli.dask_scheduler", "--port", "8786", *plain]
+    with started(lab, REGIONS[0], *serve), started_workers(lab, scheduler, plain):
+        before_gb = sent_gb(lab)
+        job = ["tests.lab.end_to_end.dask_job", scheduler, how]
+        done = subprocess.run(
+            on_network(lab, REGIONS[0], job),
+            cwd=ROOT,
+            input=TOPOLOGY.to_json(),
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        assert done.returncode == 0, done.stderr
+        found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+        return {**found, "sent_gb": sent_gb(lab) - before_gb}
+
+
+@contextmanager
+def started_workers(lab: Lab, scheduler: str, options: list[str]) -> Iterator[None]:
+    with ExitStack() as stack:
+        for region in REGIONS:
+            words = ["--resources", f"{region}=1", "--nthreads", "1", *options]
+            stack.enter_context(
+                started(lab, region, "distributed.cli.dask_worker", scheduler, *words)
+            )
+        yield
+
+
+def test_dask_reduces_as_soon_as_predicted(lab_of: Callable[..., Lab]) -> None:
+    pytest.importorskip("distributed")
+    lab = lab_of(TOPOLOGY, "dask")
+    placed, even = dask_job(lab, "placed"), dask_job(lab, "even")
+    print(placed, even)
+    assert placed["rows"] == even["rows"]
+    assert placed["where"] == placed["planned"]
+    assert placed["took_s"] <= WITHIN * placed["predicted_s"]
+    assert placed["sent_gb"] <= WITHIN * placed["predicted_gb"]
+    assert placed["sent_gb"] < 0.85 * even["sent_gb"]
+    assert placed["took_s"] < 0.8 * even["took_s"]

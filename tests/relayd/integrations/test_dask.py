@@ -1,0 +1,86 @@
+"""Dask on a cluster of processes: shuffles of data frames reduce where relayd says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.relayd.integrations.engines import ROOT, result_of
+
+pytestmark = pytest.mark.engines
+
+# The page's example, a join with another frame, and a worker without a region.
+SCRIPT = """
+import json, os
+from collections import Counter
+import dask, numpy as np, pandas as pd
+from distributed import Client, Nanny, Scheduler, SpecCluster, Worker, wait
+from planner.model.errors import InputError
+
+ROWS = {"azure:eastus": 30_000, "aws:us-east-1": 20_000, "aws:ap-northeast-1": 10_000}
+PLAIN = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
+
+def written(region, rows):
+    draw = np.random.default_rng(rows)
+    table = pd.DataFrame({"customer": draw.integers(0, 5_000, rows), "usd": draw.random(rows)})
+    table.to_parquet(name := f"{region.replace(':', '-')}.parquet")
+    return region, name
+
+def where(client, data):
+    regions = {
+        address: next(iter(worker["resources"]), "")
+        for address, worker in client.scheduler_info(n_workers=-1)["workers"].items()
+    }
+    wait(data)
+    return dict(Counter(regions[held[0]] for held in client.who_has(data).values()))
+
+if __name__ == "__main__":
+    # Parts stay with the worker that read them, however busy the machine is.
+    dask.config.set({"distributed.scheduler.work-stealing": False})
+    files = [written(*item) for item in ROWS.items()]
+    workers = {
+        region: {"cls": Nanny, "options": {"nthreads": 1, "resources": {region: 1}, **PLAIN}}
+        for region in ROWS
+    }
+    scheduler = {"cls": Scheduler, "options": PLAIN}
+    with SpecCluster(workers=workers, scheduler=scheduler) as cluster:
+        ADDRESS = cluster.scheduler_address
+        exec(EXAMPLE)
+        found = [where(client, by_customer), plan.partitions_in, len(by_customer)]
+        prices = dd.from_pandas(pd.DataFrame({"customer": range(5_000)}), npartitions=3)
+        joined = orders.merge(prices, on="customer", npartitions=30, broadcast=False).persist()
+        found += [where(client, joined), len(joined)]
+        found.append(str(plan))
+        client.close()
+    stray = {0: {"cls": Worker, "options": PLAIN}}
+    with SpecCluster(workers=stray, scheduler=scheduler) as cluster, Client(cluster) as client:
+        try:
+            shuffle_plan(client, client.scatter([1]), partitions=2)
+        except InputError as error:
+            found.append(str(error))
+    print("RESULT", json.dumps(found))
+"""
+
+
+def test_data_frames_are_reduced_where_relayd_says(tmp_path: Path) -> None:
+    for package in ("distributed", "pandas", "pyarrow"):
+        pytest.importorskip(package)
+    page = (ROOT / "docs" / "dask.md").read_text()
+    (example,) = re.findall(r"^```py\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert example.count('"tcp://scheduler:8786"') == 1
+    example = example.replace('"tcp://scheduler:8786"', "ADDRESS")
+    script = tmp_path / "job.py"
+    script.write_text(f"EXAMPLE = {example!r}\n{SCRIPT}")
+    shuffled, planned, rows, joined, joined_rows, told, refused = result_of(
+        f"import runpy; runpy.run_path({str(script)!r}, run_name='__main__')", tmp_path
+    )
+    assert shuffled == planned == joined
+    assert sum(planned.values()) == 30
+    assert max(planned, key=planned.__getitem__) == "azure:eastus"
+    assert len(planned) == 3
+    assert rows == joined_rows == 60_000
+    assert "in no region" in refused
+    assert "--resources" in refused
+    assert "azure:eastus: " in told
