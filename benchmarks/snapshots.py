@@ -115,7 +115,7 @@ def ready(db: Path) -> Cost:
                 break
             time.sleep(0.02)
         ticks = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
-        return Cost(sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK"), memory_mb(pid)[0])
+        return Cost(sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK"), memory_mb(pid)[pid])
 
 
 def of_regions(folder: Path, regions: int) -> tuple[str, ...]:

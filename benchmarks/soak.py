@@ -33,7 +33,7 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from benchmarks.memory import Seen, growth, watched_memory
+from benchmarks.memory import Seen, growth, passing, watched_memory
 from planner.model.errors import RelaydError
 from probes.samples import Sample
 from relayd.catalogue.loading import load_catalogue
@@ -316,7 +316,8 @@ def main(words: Sequence[str] | None = None) -> int:
         db = options.db or str(folder / "soak.db")
         with _replicas(folder, regions) if options.replicas else _alone(db, folder) as services:
             seen = asyncio.run(_soak(services, regions, load))
-    return _report(seen, load, settled_s)
+            # Before they are stopped: a service that does not stop takes no result with it.
+            return _report(seen, load, settled_s)
 
 
 def _report(seen: Observed, load: Load, settled_s: float) -> int:
@@ -333,8 +334,10 @@ def _report(seen: Observed, load: Load, settled_s: float) -> int:
         print(f"latency p50, p99  {median(latency_ms):>10.1f} ms {p99:.1f} ms")
     for at_s in (0, 60, settled_s, load.seconds / 2, load.seconds):
         near = min(seen.memory_mb, key=lambda look: abs(look[0] - began_s - at_s))[1]
-        processes = " + ".join(f"{mb:.0f}" for mb in near)
-        print(f"memory at {at_s:>5,.0f} s {sum(near):>10.0f} MB = {processes}")
+        processes = " + ".join(f"{mb:.0f}" for mb in near.values())
+        print(f"memory at {at_s:>5,.0f} s {sum(near.values()):>10.0f} MB = {processes}")
+    if passed := passing(seen.memory_mb):
+        print(f"passing processes {len(passed):>10,}   up to {max(passed.values()):.0f} MB")
     print(f"grown by          {grown:>+10.1%}   after {settled_s:.0f} s")
     for text in seen.roles:
         print(f"  {text}")

@@ -96,7 +96,7 @@ class Findings:
         every = sorted(self.outcomes.items())
         print(f"{self.part}: {sum(self.outcomes.values()):,} sent")
         print("  " + ", ".join(f"{outcome}: {count:,}" for outcome, count in every))
-        first, last = (sum(self.memory_mb[at][1]) for at in (0, -1))
+        first, last = (sum(self.memory_mb[at][1].values()) for at in (0, -1))
         print(f"  memory {first:.0f} MB at start, {last:.0f} MB at end; ", end="")
         print(f"after the warm-up it grew by {self.grown:+.1%}")
         for what, count in self.problems.most_common():
