@@ -162,6 +162,33 @@ class Busy:
 
 
 @dataclass(frozen=True, slots=True)
+class TariffUse:
+    """What a schedule sends by a tariff, and when what the tariff costs a month is earned.
+
+    Attributes
+    ----------
+    volume_gb : float
+        Sent by it from `now_s` on.
+    saved_usd : float
+        What that would have cost more without it.
+    break_even_gb : float | None
+        Sent by it in a month, saves what it costs a month. None if it costs nothing a month, or
+        nothing was sent by it.
+    full_gb : float | None
+        The most that can be sent by it in a month, 730 hours; None without a limit.
+    """
+
+    id: str
+    src: str
+    dst: str
+    volume_gb: float
+    saved_usd: float
+    monthly_usd: float
+    break_even_gb: float | None
+    full_gb: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class SchedulePlan(Recommendation):
     """Transfers admitted or refused, and when each sends.
 
@@ -184,6 +211,8 @@ class SchedulePlan(Recommendation):
         priorities those that have a value first.
     connections : dict
         Region to the most TCP connections that a VM there needs at a time.
+    tariffs : tuple of TariffUse
+        In the order asked. What they cost a month is not part of `cost_usd`.
     """
 
     request: dict[str, Any]
@@ -203,6 +232,7 @@ class SchedulePlan(Recommendation):
     busiest: tuple[Busy, ...] = ()
     admission: tuple[AdmissionClass, ...] = ()
     connections: dict[str, int] = field(default_factory=dict)
+    tariffs: tuple[TariffUse, ...] = ()
 
     def transfer(self, transfer_id: str) -> TransferSchedule:
         """Return one transfer by its id."""

@@ -16,6 +16,7 @@ from planner.model.throughput import ramp_up_s
 from planner.model.units import BITS_PER_BYTE
 from planner.schedule.request import ScheduleRequest
 from planner.schedule.slot_program import Commodity
+from planner.schedule.tariffs import LinkTariffs
 from planner.schedule.timed_transfer import TimedTransfer
 from planner.shuffle.problem import ShuffleProblem, shuffle_problem
 from planner.shuffle.request import ShuffleRequest
@@ -57,6 +58,7 @@ class ScheduleProblem:
         Of the transfers that have a deadline, in the order given.
     starts_s : tuple of float
         When each pending transfer can be up to speed.
+    tariffs : LinkTariffs
     """
 
     problem: ShuffleProblem
@@ -64,6 +66,7 @@ class ScheduleProblem:
     cuts_s: Floats
     commodities: tuple[Commodity, ...]
     starts_s: tuple[float, ...]
+    tariffs: LinkTariffs
 
 
 def schedule_problem(
@@ -78,7 +81,8 @@ def schedule_problem(
     Raises
     ------
     InputError, DataError
-        As for a shuffle: ends that are not in the network, or that nothing leads between.
+        As for a shuffle: ends that are not in the network, or that nothing leads between. Tariffs
+        that change too often.
     """
     demands: dict[tuple[str, str], float] = {}
     for item in pending:
@@ -113,7 +117,9 @@ def schedule_problem(
         starts.append(max(now_s, begin_s + ramp_s))
     timed = [number for number, item in enumerate(pending) if item.transfer.deadline_s is not None]
     ends = [item.transfer.deadline_s for item in pending if item.transfer.deadline_s is not None]
-    times = [now_s, *(starts[number] for number in timed), *ends]
+    tariffs = LinkTariffs(request.tariffs, problem.regions, problem.usd_per_gbit)
+    changes = tariffs.changes_s(now_s, max(ends, default=now_s)).tolist()
+    times = [now_s, *(starts[number] for number in timed), *ends, *changes]
     cuts = np.unique(np.array(times, dtype=float))
     cuts = cuts[cuts >= now_s]
     longest_s = 0.0
@@ -134,7 +140,7 @@ def schedule_problem(
         commodities.append(commodity)
         longest_s = max(longest_s, _alone_s(resources, commodity))
     cuts = np.append(cuts, cuts[-1] + 1.0 + 1.01 * longest_s)
-    return ScheduleProblem(problem, resources, cuts, tuple(commodities), tuple(starts))
+    return ScheduleProblem(problem, resources, cuts, tuple(commodities), tuple(starts), tariffs)
 
 
 def _hops(resources: SiteResources, rtt_ms: Floats, i: int, j: int) -> tuple[np.ndarray, float]:

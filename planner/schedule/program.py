@@ -20,6 +20,8 @@ TIME_GAP = 1e-3
 # Of what more could be had than is: to know it better is worth less than to branch.
 WORTH_GAP = 0.1
 TIME_ROUNDS = 5
+# Of what fees would be without tariffs.
+ABSOLUTE_ROOM = 1e-9
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,10 @@ class ScheduleProgram(SlotSolver):
         """Move what is in as early as it goes within fees: least sum of the mean times of all."""
         row = self._row(-self._solver.infinity(), fees_usd / self._usd_scale)
         self._fees_row = self._all_rows[row]
+        if self._charged:  # then least fees may be 0, where a part of them is no room
+            self._fees_row.SetUb(fees_usd / self._usd_scale + ABSOLUTE_ROOM)
+            for charged in self._charged:
+                self._charge(*charged)
         for number, slot, hop, variable in self._columns:
             fees = self._fees_of(number, hop) * self.lengths_s[slot] / self._usd_scale
             self._fees_row.SetCoefficient(self._all_variables[variable], fees)
@@ -173,6 +179,7 @@ class ScheduleProgram(SlotSolver):
         self.lengths_s.append(self.lengths_s[slot])
         self.middles_s.append(self.middles_s[slot])
         self._alive.append(set())
+        self.bands.append({})  # fees do not matter here
         self._split = slot, extra, divided
         for (where, position), row in list(self._rows.items()):
             if where == slot:

@@ -19,6 +19,7 @@ from planner.model.answer import Cost, identified
 from planner.model.errors import InputError
 from planner.model.network import Network
 from planner.model.pricing import Prices
+from planner.model.shared_resources import Floats
 from planner.model.units import BITS_PER_BYTE
 from planner.model.vm_limits import links_that_take_turns
 from planner.schedule.admission import Contest, admit
@@ -31,6 +32,7 @@ from planner.schedule.program import ScheduleProgram
 from planner.schedule.progress import ScheduleProgress
 from planner.schedule.remedies import remedies
 from planner.schedule.request import ScheduleRequest
+from planner.schedule.tariffs import room_gbps
 from planner.schedule.timed_transfer import TimedTransfer
 from planner.schedule.usage import Sending, Usage
 from planner.shared_vms import quotas
@@ -102,6 +104,7 @@ class _Schedule:
             self.found.problem.usd_per_gbit,
             self.found.cuts_s,
             self.found.commodities,
+            self.found.tariffs,
         )
         self._send_in_time()
         self._send_the_rest(prices)
@@ -176,6 +179,7 @@ class _Schedule:
         start_s, stop_s = (float(cut) for cut in self.found.cuts_s[slot : slot + 2])
         row_vms = self.found.resources.row_vms
         length_s = self.program.lengths_s[slot]
+        loads, row_vms = self._with_tariffs(slot, numbers, rates, loads, row_vms)
         for begin_s, end_s, speeds in sped_up(loads, row_vms, length_s):
             # To the digit, or rounding would make two slots overlap.
             until_s = stop_s if end_s >= length_s else min(stop_s, start_s + end_s)
@@ -192,10 +196,38 @@ class _Schedule:
                         )
                     )
 
+    def _with_tariffs(
+        self,
+        slot: int,
+        numbers: list[int],
+        rates: dict[int, dict[int, float]],
+        loads: Floats,
+        row_vms: Floats,
+    ) -> tuple[Floats, Floats]:
+        """Return loads and rows with those of links that would cost more if sent over faster."""
+        bands = self.program.bands[slot]
+        if not bands:
+            return loads, row_vms
+        columns, most = [], []
+        for link, of in bands.items():
+            column = np.zeros(len(numbers))
+            for at, number in enumerate(numbers):
+                commodity = self.program.commodities[number]
+                for hop, rate in rates[number].items():
+                    if link in self.program.links(commodity.src, hop, commodity.dst):
+                        column[at] += rate
+            room = room_gbps(of, float(column.sum()))
+            if column.any() and np.isfinite(room):
+                columns.append(column)
+                most.append(room)
+        return np.column_stack([loads, *columns]), np.concatenate([row_vms, most])
+
     def _usage(self, prices: Prices) -> Usage:
         assert self.found
         found = self.found
-        return Usage(found.problem, found.resources, self.request, prices, self.sending)
+        return Usage(
+            found.problem, found.resources, self.request, prices, self.sending, found.tariffs
+        )
 
     def _send_the_rest(self, prices: Prices) -> None:
         """Give what is left to transfers without a deadline, each over its cheapest path."""
@@ -204,13 +236,18 @@ class _Schedule:
         assert self.found
         usage = self._usage(prices)
         hops = {number: self._cheapest_hop(number) for number in self.untimed}
+        of = self.found.problem.usd_per_gbit
+        least_usd_per_gbit = self.found.tariffs.least_usd_per_gbit(of)
         waiting = []
         for number in self.untimed:
             item = self.pending[number]
             src, dst = self._ends(number)
-            loads, usd_per_gbit = self.program.path(src, hops[number], dst)
+            loads = self.program.path(src, hops[number], dst)[0]
             volume = item.left_gb * BITS_PER_BYTE
-            self.bound_usd += usd_per_gbit * volume
+            self.bound_usd += volume * min(
+                sum(float(least_usd_per_gbit[link]) for link in self.program.links(src, hop, dst))
+                for hop in self._possible_hops(number)
+            )
             start_s = self.found.starts_s[number]
             waiting.append(Waiting(volume, start_s, item.transfer.priority, loads))
         row_vms = self.found.resources.row_vms
@@ -226,7 +263,7 @@ class _Schedule:
                 )
             )
 
-    def _cheapest_hop(self, number: int) -> int:
+    def _possible_hops(self, number: int) -> list[int]:
         assert self.found
         src, dst = self._ends(number)
         resources = self.found.resources
@@ -234,13 +271,16 @@ class _Schedule:
         rate = resources.rate_gbps
         may = resources.may_relay & (rate[src] > 0) & (rate[:, dst] > 0)
         may[[src, dst]] = False
-        hops += np.nonzero(may)[0].tolist()
+        return [*hops, *np.nonzero(may)[0].tolist()]
+
+    def _cheapest_hop(self, number: int) -> int:
+        src, dst = self._ends(number)
 
         def dearness(hop: int) -> tuple[float, bool, float]:
             loads, usd = self.program.path(src, hop, dst)
             return usd, hop != dst, max(loads.values())
 
-        return min(hops, key=dearness)
+        return min(self._possible_hops(number), key=dearness)
 
     def _ends(self, number: int) -> tuple[int, int]:
         assert self.found
@@ -286,6 +326,7 @@ class _Schedule:
             busiest=self.usage.busiest() if self.usage else (),
             admission=tuple(self.admission),
             connections=needed,
+            tariffs=self.usage.tariffs() if self.usage else (),
             warnings=notes
             + broken_promises(self._broken())
             + warnings(made, self.admission, self.request.explain)

@@ -21,11 +21,13 @@ from planner.fields.specified import Field, Figure, Limit, Whole, field, specifi
 from planner.model.errors import InputError
 from planner.schedule.document import schedule_from
 from planner.schedule.plan import SchedulePlan
+from planner.schedule.tariff import Tariff
 from planner.schedule.timed_transfer import MOST_S, TimedTransfer
 
 RatesBound: TypeAlias = Literal["expected", "low"]
 
 MOST_TRANSFERS = 10_000
+MOST_TARIFFS = 1000
 MOST_EXPLAINED = 10_000
 
 
@@ -65,6 +67,14 @@ class ScheduleRequest(RelayingRequest):
         "that of the schedule in progress, else 0.",
         default=None,
         example="90min",
+        group="schedule",
+    )
+    tariffs: Field[Any, tuple[Tariff, ...]] = field(
+        Items(Tariff, least=0, most=MOST_TARIFFS, prefix="tariff"),
+        "Prices that hold for a part of a link's rate, at times or always: percentile contracts "
+        "paid already, times of day, leased interconnects.",
+        default=(),
+        example="tariffs.csv",
         group="schedule",
     )
     rates: Field[RatesBound, RatesBound] = field(

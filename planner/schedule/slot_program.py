@@ -8,6 +8,11 @@ every slot, and for a transfer of volume ``V`` the share that is moved::
     sum_paths x * load_of_path <= VMs of the site         (for each slot and kind of row)
     sum_slots,paths x * L / V = share
 
+Where a link has tariffs (:mod:`planner.schedule.tariffs`), a variable ``0 <= y <= rate`` for each
+slot and tariff is what is charged by it, ``y L (fee - price)`` less than its fee::
+
+    sum_paths over the link x >= sum_tariffs y            (for each slot and link with tariffs)
+
 Of a path's two rows, the one of the end with more VMs is left out until VMs may be added. Direct
 paths are there from the beginning; :mod:`planner.schedule.slot_solver` adds relays.
 """
@@ -16,11 +21,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 import numpy as np
 
 from planner.model.shared_resources import Floats, SiteResources
+from planner.schedule.tariffs import Band, LinkTariffs
 from planner.solvers.linear_solver import new_solver
 
 BOUNDS = {"in": (1.0, 1.0), "wanted": (0.0, 1.0), "out": (0.0, 0.0)}
@@ -61,6 +68,8 @@ class SlotProgram:
     cuts_s : array, length of slots + 1
     commodities : sequence of Commodity
         All out at first.
+    tariffs : LinkTariffs, optional
+        They change at cuts only.
     """
 
     def __init__(
@@ -69,6 +78,7 @@ class SlotProgram:
         usd_per_gbit: Floats,
         cuts_s: Floats,
         commodities: Sequence[Commodity],
+        tariffs: LinkTariffs | None = None,
     ) -> None:
         self._solver = new_solver("GLOP")
         self._objective = self._solver.Objective()
@@ -83,6 +93,12 @@ class SlotProgram:
         self._columns: list[tuple[int, int, int, int]] = []  # commodity, slot, hop, variable
         self._known: set[tuple[int, int, int]] = set()
         self._rows: dict[tuple[int, int], int] = {}
+        self.bands: list[dict[tuple[int, int], list[Band]]] = [
+            tariffs.at(middle_s) if tariffs else {} for middle_s in self.middles_s
+        ]
+        # By slot and link, and what is charged by tariffs: slot, USD less for a Gbit, variable.
+        self._link_rows: dict[tuple[int, int, int], int] = {}
+        self._charged: list[tuple[int, float, int]] = []
         self._spare = frozenset(resources.spare_path_rows.tolist())
         self._fees_row: Any = None
         self._split: tuple[int, int, int] | None = None
@@ -129,7 +145,7 @@ class SlotProgram:
         if (src, hop, dst) not in self._paths:
             loads: dict[int, float] = {}
             fees = 0.0
-            for u, v in [(src, dst)] if hop == dst else [(src, hop), (hop, dst)]:
+            for u, v in self.links(src, hop, dst):
                 fees += float(self.usd_per_gbit[u, v])
                 for row, load in self.resources.link_rows(u, v):
                     loads[row] = loads.get(row, 0.0) + load
@@ -187,8 +203,38 @@ class SlotProgram:
         for position, load in loads.items():
             if position not in self._spare:
                 self._all_rows[self._row_of(slot, position)].SetCoefficient(held, load)
+        if self.bands[slot]:
+            for link in self.links(commodity.src, hop, commodity.dst):
+                if link in self.bands[slot]:
+                    self._all_rows[self._link_row(slot, *link)].SetCoefficient(held, -1.0)
         if self._fees_row is not None:
             self._fees_row.SetCoefficient(held, fees * length_s / self._usd_scale)
+
+    @staticmethod
+    def links(src: int, hop: int, dst: int) -> list[tuple[int, int]]:
+        """Return the links of a path."""
+        return [(src, dst)] if hop == dst else [(src, hop), (hop, dst)]
+
+    def _link_row(self, slot: int, src: int, dst: int) -> int:
+        """Return the row of a link's tariffs in a slot, made when first needed."""
+        if (slot, src, dst) not in self._link_rows:
+            row = self._row(-self._solver.infinity(), 0.0)
+            self._link_rows[slot, src, dst] = row
+            for band in self.bands[slot][src, dst]:
+                most = band.rate_gbps if isfinite(band.rate_gbps) else self._solver.infinity()
+                variable = self._variable(most)
+                self._all_rows[row].SetCoefficient(self._all_variables[variable], 1.0)
+                less_usd = float(self.usd_per_gbit[src, dst]) - band.usd_per_gbit
+                self._charged.append((slot, less_usd, variable))
+                self._weigh_charged(slot, less_usd, variable)
+                if self._fees_row is not None:
+                    self._charge(slot, less_usd, variable)
+        return self._link_rows[slot, src, dst]
+
+    def _charge(self, slot: int, less_usd: float, variable: int) -> None:
+        """Put what a tariff takes off into the row of fees."""
+        less = less_usd * self.lengths_s[slot] / self._usd_scale
+        self._fees_row.SetCoefficient(self._all_variables[variable], -less)
 
     def _limit_paths_at_both_ends(self) -> None:
         """Add the rows of paths that bind only where VMs are added."""
@@ -251,6 +297,8 @@ class SlotProgram:
         self._weights = fees_weight, time_weight
         for column in self._columns:
             self._weigh(*column)
+        for charged in self._charged:
+            self._weigh_charged(*charged)
 
     def _weigh(self, number: int, slot: int, hop: int, variable: int) -> None:
         fees_weight, time_weight = self._weights
@@ -259,4 +307,9 @@ class SlotProgram:
             + time_weight * self.middles_s[slot] / self.commodities[number].volume_gbit
         )
         if weight:
+            self._objective.SetCoefficient(self._all_variables[variable], weight)
+
+    def _weigh_charged(self, slot: int, less_usd: float, variable: int) -> None:
+        if self._weights[0]:
+            weight = -self._weights[0] * less_usd * self.lengths_s[slot]
             self._objective.SetCoefficient(self._all_variables[variable], weight)

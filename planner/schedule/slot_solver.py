@@ -154,6 +154,10 @@ class SlotSolver(SlotProgram):
             if not len(numbers):
                 continue
             links = resources.link_prices(row_prices[slot]) if slot in row_prices else free
+            if self.bands[slot]:
+                links = links.copy()
+                for link in self.bands[slot]:
+                    links[link] -= self._taken_off(slot, link, fees_weight)
             src, dst, volumes = self._src[numbers], self._dst[numbers], self._volumes[numbers]
             worth = (links[src] + links[:, dst].T) * (volumes / self.lengths_s[slot])[:, None]
             if fees_weight:
@@ -175,3 +179,14 @@ class SlotSolver(SlotProgram):
                 self._column(number, slot, hop)
         self.costs = share_prices + best_of
         return len(found), float(best_of.sum())
+
+    def _taken_off(self, slot: int, link: tuple[int, int], fees_weight: float) -> float:
+        """Return what tariffs take off the price of one Gbit/s more on a link.
+
+        By the price of the link's row; of a link that nothing uses yet, the cheapest tariff's.
+        """
+        row = self._link_rows.get((slot, *link))
+        if row is not None:
+            return max(0.0, -float(self.prices[row]))
+        less_usd = float(self.usd_per_gbit[link]) - self.bands[slot][link][0].usd_per_gbit
+        return float(fees_weight * less_usd * self.lengths_s[slot])

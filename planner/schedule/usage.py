@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import fsum
 
 import numpy as np
@@ -14,8 +15,9 @@ from planner.model.pricing import Pair, Prices, metered_usd_per_gb
 from planner.model.shared_resources import PATH, Floats, SiteResources
 from planner.model.units import BITS_PER_BYTE, S_PER_H
 from planner.model.vm_limits import connections_by_region, vms_by_region
-from planner.schedule.plan import Busy, PathRate, Period
+from planner.schedule.plan import Busy, PathRate, Period, TariffUse
 from planner.schedule.request import ScheduleRequest
+from planner.schedule.tariffs import LinkTariffs, tariff_use, within
 from planner.shuffle.problem import ShuffleProblem
 
 # Rounding of a solver does not take another VM.
@@ -63,11 +65,14 @@ class Usage:
         request: ScheduleRequest,
         prices: Prices,
         sending: Sequence[Sending],
+        tariffs: LinkTariffs,
     ) -> None:
         self._problem, self._resources, self._request = problem, resources, request
         self._prices, self._sending = prices, sending
         bounds = [time for item in sending for time in (item.start_s, item.end_s)]
-        self.cuts_s = np.unique(np.array(bounds, dtype=float))
+        self._tariffs = tariffs
+        changes = tariffs.changes_s(min(bounds), max(bounds)).tolist() if bounds else []
+        self.cuts_s = np.unique(np.array([*bounds, *changes], dtype=float))
         periods = max(0, len(self.cuts_s) - 1)
         self.loads = np.zeros((periods, len(resources.rows)))
         self._links_gbps: list[dict[tuple[int, int], float]] = [{} for _ in range(periods)]
@@ -114,22 +119,81 @@ class Usage:
         )
 
     def egress_usd(self) -> dict[int, float]:
-        """Return the fees of each transfer: its part of what each meter charges for all."""
+        """Return the fees of each transfer: its part of what each meter and tariff charges."""
         regions = self._problem.regions
         links_gb: dict[Pair, float] = {}
         carried: dict[int, list[tuple[Pair, float]]] = {}
+        usd: dict[int, list[float]] = {}
         for item in self._sending:
             for u, v, rate in item.links:
-                link, gb = (
-                    (regions[u], regions[v]),
-                    rate * (item.end_s - item.start_s) / BITS_PER_BYTE,
-                )
+                link = regions[u], regions[v]
+                gb = rate * (item.end_s - item.start_s) / BITS_PER_BYTE
+                if self._tariffs.has(u, v):
+                    gb, by_tariffs = self._beside_tariffs(item, (u, v), rate)
+                    usd.setdefault(item.number, []).append(by_tariffs)
                 links_gb[link] = links_gb.get(link, 0.0) + gb
                 carried.setdefault(item.number, []).append((link, gb))
         usd_per_gb = metered_usd_per_gb(self._prices, links_gb)
         return {
-            number: fsum(gb * usd_per_gb[link] for link, gb in of) for number, of in carried.items()
+            number: fsum([*(gb * usd_per_gb[link] for link, gb in of), *usd.get(number, ())])
+            for number, of in carried.items()
         }
+
+    def _beside_tariffs(
+        self, item: Sending, link: tuple[int, int], rate_gbps: float
+    ) -> tuple[float, float]:
+        """Return of a transfer's volume on a link what no tariff covers, in GB, and the USD of it.
+
+        Those that send over a link at once have equal parts of each Gbit/s.
+        """
+        first, last = np.searchsorted(self.cuts_s, (item.start_s, item.end_s))
+        outside_gbit = usd = 0.0
+        for period in range(first, last):
+            length_s = float(self.cuts_s[period + 1] - self.cuts_s[period])
+            whole = self._links_gbps[period][link]
+            by_tariff, part = self._by_tariff[period].get(link, {}), rate_gbps / whole
+            covered = fsum(by_tariff.values())
+            outside_gbit += part * max(0.0, whole - covered) * length_s
+            usd += (
+                part
+                * length_s
+                * fsum(
+                    rate * self._tariffs.usd_per_gbit(number) for number, rate in by_tariff.items()
+                )
+            )
+        return outside_gbit / BITS_PER_BYTE, usd
+
+    @cached_property
+    def _by_tariff(self) -> list[dict[tuple[int, int], dict[int, float]]]:
+        """Of each period, which part of each link's rate, in Gbit/s, a tariff charges."""
+        found = []
+        for start_s, end_s, links in zip(
+            self.cuts_s[:-1].tolist(), self.cuts_s[1:].tolist(), self._links_gbps, strict=True
+        ):
+            bands = self._tariffs.at((start_s + end_s) / 2)
+            found.append(
+                {link: within(of, links[link]) for link, of in bands.items() if link in links}
+            )
+        return found
+
+    def tariffs(self) -> tuple[TariffUse, ...]:
+        """Return what is sent by each tariff, and when its month pays."""
+        sent_gb = [0.0] * len(self._request.tariffs)
+        for length_s, links in zip(np.diff(self.cuts_s).tolist(), self._by_tariff, strict=True):
+            for of in links.values():
+                for number, rate in of.items():
+                    sent_gb[number] += rate * length_s / BITS_PER_BYTE
+        links_gb: dict[Pair, float] = {}
+        for item in self._sending:
+            for u, v, rate in item.links:
+                link = self._problem.regions[u], self._problem.regions[v]
+                gb = rate * (item.end_s - item.start_s) / BITS_PER_BYTE
+                links_gb[link] = links_gb.get(link, 0.0) + gb
+        usd_per_gb = metered_usd_per_gb(self._prices, links_gb)
+        return tuple(
+            tariff_use(tariff, gb, usd_per_gb.get((tariff.src, tariff.dst), 0.0))
+            for tariff, gb in zip(self._request.tariffs, sent_gb, strict=True)
+        )
 
     def relayed_share(self) -> float:
         """Return which part of all volume takes two links."""

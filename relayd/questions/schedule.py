@@ -28,10 +28,20 @@ def plan_schedule(wan: NetworkView, request: ScheduleRequest) -> SchedulePlan:
                 remedy="What stays in a region needs no schedule.",
             )
         transfers.append(replace(transfer, src=src, dst=dst))
+    tariffs = [
+        replace(
+            tariff,
+            src=wan.resolve(tariff.src, f"tariffs {tariff.id}, src").region_id,
+            dst=wan.resolve(tariff.dst, f"tariffs {tariff.id}, dst").region_id,
+        )
+        for tariff in request.tariffs
+    ]
     ends = {f"transfers ({name})": resolution.region_id for name, resolution in found.items()}
     for known in request.existing.transfers if request.existing else ():
         ends |= {f"existing, transfer {known.id}, {e}": getattr(known, e) for e in ("src", "dst")}
-    resolved = replace(request, transfers=transfers, **by_regions(wan, request, ends))
+    resolved = replace(
+        request, transfers=transfers, tariffs=tariffs, **by_regions(wan, request, ends)
+    )
     network = wan.network_of(
         tuple(dict.fromkeys(ends.values())), vm_types(wan, request), request.addresses
     )

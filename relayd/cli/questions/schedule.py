@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from planner.model.units import duration_text, gbps_text, usd_text, volume_text
-from planner.schedule.plan import SchedulePlan, TransferSchedule
+from planner.schedule.plan import SchedulePlan, TariffUse, TransferSchedule
 from planner.schedule.request import ScheduleRequest
 from relayd.cli import text
 from relayd.cli.questions import printing
@@ -36,6 +36,7 @@ def human(plan: SchedulePlan, *, periods: bool = False) -> str:
             f"{printing.vms_text(plan.vms) or 'none'}."
         )
     )
+    blocks += printing.listed_block("Tariffs", [_tariff(use) for use in plan.tariffs])
     refused = [transfer for transfer in plan.transfers if transfer.remedies]
     blocks += printing.listed_block("What would do", [f"{t.id}: {_remedies(t)}" for t in refused])
     low = plan.request["rates"] == "low"
@@ -126,6 +127,23 @@ def _remedies(transfer: TransferSchedule) -> str:
     if remedies.volume_gb:
         ways.append(f"at most {volume_text(remedies.volume_gb)} by its deadline")
     return "; or ".join(ways)
+
+
+def _tariff(use: TariffUse) -> str:
+    """Return what is sent by a tariff, and when its month pays."""
+    said = f"{use.id} ({use.src} -> {use.dst}): "
+    if not use.volume_gb:
+        return f"{said}nothing is sent by it"
+    said += f"{volume_text(use.volume_gb)} are sent by it, {usd_text(use.saved_usd)} USD less"
+    if use.break_even_gb is None:
+        return said
+    said += (
+        f"; its {usd_text(use.monthly_usd)} USD a month are earned by "
+        f"{volume_text(use.break_even_gb)}, {use.break_even_gb / use.volume_gb:.1f} times as much"
+    )
+    if use.full_gb is not None and use.full_gb < use.break_even_gb:
+        said += f", but at most {volume_text(use.full_gb)} can be sent by it a month: never"
+    return said
 
 
 def _clock(seconds: float | None) -> str:

@@ -32,7 +32,7 @@ SCHEMA_NAMES = {
 MOST: dict[str, dict[str, float]] = {
     "shuffle": {"demands": 10_000},
     "broadcast": {"destinations": 100},
-    "schedule": {"transfers": 1000, "explain": 100},
+    "schedule": {"transfers": 1000, "tariffs": 200, "explain": 100},
     "place-tasks": {"tasks": 500, "traffic": 10_000, "vms": 200, "time_limit_s": 20.0},
 }
 """What the service takes at most, where that is less than the specification allows: entries of a

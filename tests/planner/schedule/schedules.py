@@ -180,9 +180,12 @@ class Full:
 
     of: World
     asked: list[TimedTransfer]
+    more_cuts: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        cuts = {t.start_s for t in self.asked} | {t.deadline_s for t in self.asked}
+        cuts = (
+            {*self.more_cuts} | {t.start_s for t in self.asked} | {t.deadline_s for t in self.asked}
+        )
         self.cuts = np.array(sorted(time for time in cuts if time is not None))
         self.columns: list[tuple[int, int, int]] = []
         entries: list[Entry] = []

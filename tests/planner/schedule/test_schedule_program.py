@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -13,14 +14,22 @@ from planner.model.shared_resources import Floats
 from planner.schedule.program import ScheduleProgram
 from planner.schedule.slot_program import Commodity
 from planner.schedule.slot_solver import WHOLE
+from planner.schedule.tariff import Tariff
+from planner.schedule.tariffs import LinkTariffs
 from tests.planner.schedule.schedules import Full, world
 from tests.planner.schedule.schedules import transfers as random_transfers
 
 
-def both(seed: int, fill: float, transfers: int = 4) -> tuple[ScheduleProgram, Full]:
+def both(
+    seed: int, fill: float, transfers: int = 4, tariffs: Sequence[Tariff] = ()
+) -> tuple[ScheduleProgram, Full]:
     """Return the same instance as the program under test and as the whole one."""
     of = world(seed)
-    full = Full(of, random_transfers(of, seed, transfers, fill))
+    asked = random_transfers(of, seed, transfers, fill)
+    link_tariffs = LinkTariffs(tariffs, of.names, of.fees / 8)
+    last_s = max(t.deadline_s or 0.0 for t in asked)
+    first_s = min(t.start_s for t in asked)
+    full = Full(of, asked, tuple(link_tariffs.changes_s(first_s, last_s).tolist()))
     commodities = []
     for transfer in full.asked:
         src, dst = full.ends(transfer)
@@ -42,7 +51,8 @@ def both(seed: int, fill: float, transfers: int = 4) -> tuple[ScheduleProgram, F
             )
         )
     resources = of.resources()
-    return ScheduleProgram(resources, of.fees / 8, full.cuts, commodities), full
+    program = ScheduleProgram(resources, of.fees / 8, full.cuts, commodities, link_tariffs)
+    return program, full
 
 
 def assert_carried(program: ScheduleProgram, full: Full, moved: set[int]) -> None:

@@ -134,3 +134,23 @@ def test_wrong_files_are_named(tmp_path: Path, relayd: Relayd, content: str, wor
     assert outcome.out == ""
     assert words in outcome.err
     assert "Traceback" not in outcome.err
+
+
+def test_tariffs_are_read_and_wrong_ones_named(tmp_path: Path, relayd: Relayd) -> None:
+    (tmp_path / "t.csv").write_text(ROWS)
+    tariffs = tmp_path / "tariffs.csv"
+    tariffs.write_text("src,dst,rate,usd_per_gb\nus-east,ap-northeast-1,2gbps,0.01\n")
+    outcome = relayd("schedule", tmp_path / "t.csv", "--tariffs", tariffs, "--json")
+    assert outcome.code == 0, outcome.err
+    plan = json.loads(outcome.out)
+    assert plan["request"]["tariffs"][0]["rate_gbps"] == 2.0
+    assert plan["tariffs"][0]["id"] == "tariff1"
+    for rows, words in (
+        ("src,dst,rate\natlantis,sa,1gbps\n", "atlantis"),
+        ("src,dst,rate\naws:us-east-1,gcp:us-east1,fast\n", "tariffs tariff1, rate_gbps"),
+        ("src,dst,end\naws:us-east-1,gcp:us-east1,25h,x\n", "line 2"),
+    ):
+        tariffs.write_text(rows)
+        wrong = relayd("schedule", tmp_path / "t.csv", "--tariffs", tariffs)
+        assert wrong.code == 2
+        assert words in wrong.err

@@ -1,0 +1,193 @@
+"""Tariffs of links over time: when they change, and what they take of a rate.
+
+A percentile contract bills a month by the rate that is exceeded in 5 % of its intervals only, so
+what is sent below a rate that is paid already is free (Laoutaris et al., *Inter-Datacenter Bulk
+Transfers with NetStitcher*, SIGCOMM 2011; Feng et al., *Jetway*, ACM Multimedia 2012).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf
+from typing import NamedTuple
+
+import numpy as np
+
+from planner.model.errors import InputError
+from planner.model.shared_resources import Floats
+from planner.model.units import BITS_PER_BYTE, S_PER_H
+from planner.schedule.plan import TariffUse
+from planner.schedule.tariff import Tariff
+
+# Each change of price is a slot more, and the program grows with slots.
+MOST_CHANGES = 1000
+MONTH_S = 730 * S_PER_H
+
+
+class Band(NamedTuple):
+    """A part of a link's rate that has a price of its own.
+
+    Attributes
+    ----------
+    tariff : int
+    """
+
+    tariff: int
+    rate_gbps: float
+    usd_per_gbit: float
+
+
+class LinkTariffs:
+    """The tariffs of links between sites.
+
+    Parameters
+    ----------
+    tariffs : sequence of Tariff
+        Between regions by id.
+    regions : sequence of str
+        Of the sites; tariffs of others do not matter.
+    usd_per_gbit : array, shape (n, n)
+        Fees of links; tariffs that are no cheaper do not matter.
+    """
+
+    def __init__(
+        self, tariffs: Sequence[Tariff], regions: Sequence[str], usd_per_gbit: Floats
+    ) -> None:
+        index = {region: site for site, region in enumerate(regions)}
+        self._of: dict[tuple[int, int], list[tuple[int, Tariff]]] = {}
+        for number, tariff in enumerate(tariffs):
+            if tariff.src in index and tariff.dst in index:
+                link = index[tariff.src], index[tariff.dst]
+                if tariff.per_gb_usd / BITS_PER_BYTE < usd_per_gbit[link]:
+                    self._of.setdefault(link, []).append((number, tariff))
+        for of in self._of.values():
+            of.sort(key=lambda numbered: numbered[1].per_gb_usd)
+
+        self._usd_per_gbit = [tariff.per_gb_usd / BITS_PER_BYTE for tariff in tariffs]
+
+    def __bool__(self) -> bool:
+        """Whether there is any."""
+        return bool(self._of)
+
+    def has(self, src: int, dst: int) -> bool:
+        """Whether a link has any."""
+        return (src, dst) in self._of
+
+    def usd_per_gbit(self, number: int) -> float:
+        """Return what a Gbit costs by a tariff."""
+        return self._usd_per_gbit[number]
+
+    def changes_s(self, from_s: float, to_s: float) -> Floats:
+        """Return when one begins or ends, strictly between two times.
+
+        Raises
+        ------
+        InputError
+            If that is too often.
+        """
+        found: list[float] = []
+        for of in self._of.values():
+            for _, tariff in of:
+                every_s = tariff.every_s or inf
+                first = max(0, int((from_s - tariff.start_s) / every_s)) if every_s < inf else 0
+                many = (to_s - tariff.start_s) / every_s - first if every_s < inf else 1
+                if many > MOST_CHANGES:
+                    raise InputError(
+                        f"tariffs {tariff.id}, every_s",
+                        f"makes it begin {many:.0f} times in what is scheduled, at most "
+                        f"{MOST_CHANGES} are taken",
+                        value=tariff.every_s,
+                        remedy="Give hours rather than seconds, or schedule a shorter time.",
+                    )
+                for turn in range(first, first + int(many) + 2 if every_s < inf else 1):
+                    offset_s = turn * every_s if turn else 0.0
+                    found += [offset_s + tariff.start_s]
+                    if tariff.end_s is not None:
+                        found += [offset_s + tariff.end_s]
+        times = np.unique(np.array(found, dtype=float))
+        times = times[(times > from_s) & (times < to_s)]
+        if len(times) > MOST_CHANGES:
+            raise InputError(
+                "tariffs",
+                f"change {len(times)} times in what is scheduled, at most {MOST_CHANGES} are taken",
+                remedy="Give fewer of them, or schedule a shorter time.",
+            )
+        return times
+
+    def at(self, time_s: float) -> dict[tuple[int, int], list[Band]]:
+        """Return the bands of each link that has some at a time, the cheapest first."""
+        found = {}
+        for link, of in self._of.items():
+            bands = [
+                Band(
+                    number,
+                    inf if tariff.rate_gbps is None else tariff.rate_gbps,
+                    tariff.per_gb_usd / BITS_PER_BYTE,
+                )
+                for number, tariff in of
+                if tariff.holds_at(time_s)
+            ]
+            if bands:
+                found[link] = bands
+        return found
+
+    def least_usd_per_gbit(self, usd_per_gbit: Floats) -> Floats:
+        """Return what a link costs at the least, shape (n, n)."""
+        least = usd_per_gbit.copy()
+        for link, of in self._of.items():
+            least[link] = of[0][1].per_gb_usd / BITS_PER_BYTE
+        return least
+
+
+def within(bands: Sequence[Band], rate_gbps: float) -> dict[int, float]:
+    """Return how much of a link's rate is in which band, by tariff."""
+    found: dict[int, float] = {}
+    for band in bands:
+        if rate_gbps <= 0:
+            break
+        found[band.tariff] = min(rate_gbps, band.rate_gbps)
+        rate_gbps -= found[band.tariff]
+    return found
+
+
+def room_gbps(bands: Sequence[Band], rate_gbps: float) -> float:
+    """Return the rate that a link may have at times within a slot without costing more.
+
+    Below the first band's end all of it costs the same. Beyond, prices rise with the rate, so that
+    any but a constant rate costs more.
+
+    Parameters
+    ----------
+    bands : sequence of Band
+        Of the link.
+    rate_gbps : float
+        Its rate over the whole slot.
+    """
+    return max(rate_gbps, bands[0].rate_gbps)
+
+
+def tariff_use(tariff: Tariff, volume_gb: float, usd_per_gb: float) -> TariffUse:
+    """Return what is sent by a tariff, and when its month pays.
+
+    Parameters
+    ----------
+    usd_per_gb : float
+        Fee of the link without it.
+    """
+    less_usd = usd_per_gb - tariff.per_gb_usd
+    pays = tariff.monthly_usd > 0 and volume_gb > 0 and less_usd > 0
+    held_s = MONTH_S
+    if tariff.end_s is not None:
+        held_s = min(MONTH_S, tariff.end_s - tariff.start_s)
+        if tariff.every_s is not None:
+            held_s = MONTH_S * (tariff.end_s - tariff.start_s) / tariff.every_s
+    return TariffUse(
+        tariff.id,
+        tariff.src,
+        tariff.dst,
+        volume_gb,
+        volume_gb * less_usd if volume_gb else 0.0,
+        tariff.monthly_usd,
+        tariff.monthly_usd / less_usd if pays else None,
+        None if tariff.rate_gbps is None else tariff.rate_gbps * held_s / BITS_PER_BYTE,
+    )
