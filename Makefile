@@ -73,7 +73,14 @@ test-parallel: engines tools  ## Pass all tests that can share the machine
 test-lab: dev tools  ## Pass the tests that measure on a lab (needs root)
 	$(PYTEST) -m 'alone and not integrations' --durations 20
 
-test-integrations: engines tools  ## Measure Dask between a lab's sites, with and without relayd (needs root)
+# Engines that go into no environment with others: each has one with relayd and its extra alone.
+ENGINES := airflow
+$(VENV)/engines/%/.installed: pyproject.toml relayd/version.py
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --editable '.[$*]'
+	@touch $@
+
+test-integrations: engines tools $(ENGINES:%=$(VENV)/engines/%/.installed)  ## Run engines that CI has no time for, each with its extra alone (needs root)
 	$(PYTEST) -m integrations
 
 lint: dev  ## Style and types

@@ -7,19 +7,35 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def result_of(script: str, folder: Path) -> list[Any]:
+def python_of(engine: str) -> Path:
+    """Return the interpreter of an environment with one extra alone, or skip."""
+    # `make test-integrations` makes it inside of the one that runs tests.
+    python = Path(sys.prefix) / "engines" / engine / "bin" / "python"
+    if not python.exists():
+        pytest.skip(f"needs an environment with relayd[{engine}] (make test-integrations)")
+    return python
+
+
+def result_of(
+    script: str,
+    folder: Path,
+    python: Path | str = sys.executable,
+    environment: Mapping[str, str] = {},
+) -> list[Any]:
     """Run a script beside the tests, where engines may leave threads and warnings behind."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_DATA_HOME": str(folder)}
     done = subprocess.run(
-        [sys.executable, "-c", script],
+        [python, "-c", script],
         cwd=folder,
-        env=environment,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "XDG_DATA_HOME": str(folder), **environment},
         capture_output=True,
         text=True,
         timeout=600,
