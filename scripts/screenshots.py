@@ -49,7 +49,7 @@ SHOTS = {page.name: page.path for page in PAGES} | {
     "plan": f"/plan?{PAIR}&volume_gb=1000&objective=time",
     "shuffle": f"/plan?question=shuffle&vms=2#demands={quote(DEMANDS)}",
     "schedule": f"/plan?question=schedule#transfers={quote(TRANSFERS)}",
-    "map": f"/map?{PAIR}",
+    "map": f"/map?{PAIR}&volume_gb=1000&objective=time",
 }
 SETTLED_MS = 700  # charts are drawn after their figures have come
 

@@ -152,8 +152,8 @@ def test_relays_that_pay_lead_to_their_plans(grid: Served, page: Watched) -> Non
     first = table.first.inner_text()
     for text in (f"{best['gain']:.2f}×", best["relay"], f"${best['relay_usd']:,.2f}"):
         assert text in first
-    assert shown.locator(".map svg .relayed").count() >= 10
-    assert shown.locator(".map svg circle").count() == len(
+    assert shown.locator(".map .line[data-kind^=relayed]").count() >= 10
+    assert shown.locator(".map .region[data-region]").count() == len(
         [each for each in grid.get("/v1/regions").json["regions"] if each["in_graph"]]
     )
     table.first.get_by_role("link").click()

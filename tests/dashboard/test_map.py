@@ -1,10 +1,12 @@
-"""The map draws what the tables and the API say, and leads on from there."""
+"""The map that pages share draws what tables and the API say, and follows the path."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
@@ -18,7 +20,8 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 SRC = "azure:eastus"
-ARCS, POINTS = "#map .layer_2_marks path", "#map .layer_4_marks path"
+LINES, POINTS = "#map .line", "#map .region[data-region]"
+WIDTHS = (1440, 1024, 390)
 LAB = """src,dst,rtt_ms,aggregate_mbps,connections,duration_s,measured_at
 onprem:lab,aws:us-east-1,50,900,64,60,2024-05-01T00:00Z
 aws:us-east-1,onprem:lab,50,700,64,60,2024-05-01T00:00Z
@@ -51,8 +54,8 @@ def links_of(service: Served, src: str) -> dict[str, Any]:
 
 
 def widths(page: Page) -> list[float]:
-    """Return how thick the arcs are, the thickest first."""
-    drawn = page.locator(ARCS).evaluate_all(
+    """Return how thick the lines are, the thickest first."""
+    drawn = page.locator(f"{LINES} .stroke").evaluate_all(
         "all => all.map(it => +it.getAttribute('stroke-width'))"
     )
     return sorted((float(width) for width in drawn), reverse=True)
@@ -60,14 +63,24 @@ def widths(page: Page) -> list[float]:
 
 def headed(page: Page, text: str) -> None:
     page.locator(".map-heading h2", has_text=text).wait_for()
-    page.locator(ARCS).first.wait_for(state="attached")
+    page.locator(LINES).first.wait_for(state="attached")
 
 
-def test_arcs_are_the_links_of_the_source(page: Watched, grid: Served) -> None:
+def drawn_links(page: Page) -> set[str]:
+    found = page.locator(LINES).evaluate_all("all => all.map(it => it.dataset.link)")
+    return {str(name).split(" ")[1] for name in found}
+
+
+def colour_of(page: Page, dst: str) -> str:
+    line = page.locator(f"#map .line[data-link$=' {dst}'] .stroke")
+    return str(line.evaluate("it => getComputedStyle(it).stroke"))
+
+
+def test_lines_are_the_links_of_the_source(page: Watched, grid: Served) -> None:
     links = links_of(grid, SRC)
-    shown = page.open(f"{grid.url}/map?src={SRC}")
+    shown = page.open(f"{grid.url}/map?src={SRC}&show=all")
     headed(shown, f"From {SRC}")
-    assert shown.locator(ARCS).count() == len(links)
+    assert drawn_links(shown) == set(links)
     rows = shown.locator("tbody tr")
     assert rows.count() == len(links)
     rates = {
@@ -78,12 +91,12 @@ def test_arcs_are_the_links_of_the_source(page: Watched, grid: Served) -> None:
     assert rates == {link["dst"]: f"{link['aggregate_gbps']['expected']:.2f}" for link in fastest}
     together = widths(shown)
 
-    # The other figure, by keyboard: thickness and order change, and the address keeps it.
-    shown.get_by_role("combobox", name="Thickness").focus()
-    shown.keyboard.press("ArrowDown")
+    # Another figure, by keyboard: colour, thickness and order change, and the address keeps it.
+    shown.get_by_role("combobox", name="Colour").focus()
+    shown.keyboard.press("ArrowUp")
     shown.wait_for_url("**metric=per-flow*")
-    shown.locator(".legend", has_text="Mbit/s").wait_for()  # old arcs are gone by then
-    shown.locator(ARCS).first.wait_for(state="attached")
+    shown.locator(".world-legend", has_text="Thickness, Mbit/s").wait_for()
+    assert shown.evaluate("document.activeElement.name") == "metric"  # it keeps the focus
     per_flow = sorted((link["per_flow_mbps"]["expected"] for link in links.values()), reverse=True)
     # One flow is very uneven where all together are alike.
     alone = widths(shown)
@@ -91,34 +104,182 @@ def test_arcs_are_the_links_of_the_source(page: Watched, grid: Served) -> None:
         links, key=lambda dst: links[dst]["per_flow_mbps"]["expected"]
     )
     assert together[30] / together[0] > 2 * alone[30] / alone[0]
-    thinnest = 0.7
+    thinnest = 1.1
     assert (alone[1] - thinnest) / (alone[0] - thinnest) == pytest.approx(
-        per_flow[1] / per_flow[0], rel=0.01
+        per_flow[1] / per_flow[0], rel=0.02
     )
     shown.get_by_role("button", name="Round trip").click()
     shown.get_by_role("button", name="Round trip").click()
     times = [float(row.locator("td").nth(5).inner_text()) for row in rows.all()]
     assert times == sorted(times)
 
-    # Another theme, another width: it is drawn again, with as many arcs.
-    first = shown.locator(ARCS).first
-    stroke = str(first.get_attribute("stroke"))
+    # Another theme: other colours at once; another width: drawn again, with as many lines.
+    far = max(links, key=lambda dst: links[dst]["rtt_ms"]["expected"])
+    light = colour_of(shown, far)
     shown.get_by_label("Theme").select_option("dark")
-    shown.locator(f"{ARCS}:not([stroke='{stroke}'])").first.wait_for(state="attached")
+    eventually(lambda: colour_of(shown, far) != light)
     shown.set_viewport_size({"width": 700, "height": 900})
-    drawn = shown.locator("#map svg")
+    drawn = shown.locator("#map svg").first
     eventually(lambda: drawn.evaluate("svg => svg.clientWidth") < 700)
-    assert shown.locator(ARCS).count() == len(links)
+    assert shown.locator(LINES).count() == len(links)
+
+
+def test_a_fan_of_links_is_limited_to_the_best_or_the_worst(page: Watched, grid: Served) -> None:
+    links = links_of(grid, SRC)
+    by_time = sorted(links, key=lambda dst: links[dst]["rtt_ms"]["expected"])
+    shown = page.open(f"{grid.url}/map?src={SRC}&metric=rtt")
+    headed(shown, f"From {SRC}")
+    assert drawn_links(shown) == set(by_time[:20])
+    near = colour_of(shown, by_time[0])
+    shown.get_by_role("combobox", name="Links").select_option("worst")
+    shown.locator(f"#map .line[data-link$='{by_time[-1]}']").first.wait_for(state="attached")
+    assert drawn_links(shown) == set(by_time[-20:])
+    # Near is strong, as fast is: the classes are of all links, whichever are drawn.
+    shown.get_by_role("combobox", name="Links").select_option("all")
+    shown.locator(f"#map .line[data-link$='{by_time[0]}']").first.wait_for(state="attached")
+    assert colour_of(shown, by_time[0]) == near
+    assert _lightness(near) < _lightness(colour_of(shown, by_time[-1]))
+
+
+def _lightness(colour: str) -> float:
+    red, green, blue = (float(part) for part in re.findall(r"[\d.]+", colour)[:3])
+    return 0.21 * red + 0.72 * green + 0.07 * blue
+
+
+_FRAMES = """async ([form, width, count]) => {
+  const { frame, greatCircle } = await import("./assets/world/view.js");
+  const { geoDistance, geoPath } = await import("./assets/vendor/geo.js");
+  let seed = 7;
+  const chance = () => (seed = (seed * 16807) % 2147483647) / 2147483647;
+  const place = () => [360 * chance() - 180, Math.asin(1.8 * chance() - 0.9) * 180 / Math.PI];
+  const [ashburn, tokyo, sydney] = [[-77.5, 39], [139.7, 35.7], [151.2, -33.9]];
+  const pairs = [[ashburn, tokyo], [sydney, ashburn], [[8, 50], [8.01, 50]]];
+  while (pairs.length < count) {
+    const pair = [place(), place()];
+    if (geoDistance(...pair) < 2.9) pairs.push(pair); // opposite ends have no one great circle
+  }
+  return pairs.map((pair) => {
+    const { projection, height } = frame({ form, width, lines: [pair], places: pair });
+    const d = geoPath(projection)({ type: "LineString", coordinates: pair }) ?? "";
+    const isOut = ([x, y]) => !(x >= -1 && x <= width + 1 && y >= -1 && y <= height + 1);
+    const out = greatCircle(pair).map((each) => projection(each)).filter(isOut).length;
+    return { pair, pieces: d.split("M").length - 1, height, out };
+  });
+}"""
+
+
+@pytest.mark.parametrize("form", ["flat", "globe"])
+def test_any_path_is_in_the_frame_in_one_piece(form: str, page: Watched, empty: Served) -> None:
+    """Ashburn to Tokyo over the Pacific, one city, and 300 paths between random places."""
+    shown = page.open(f"{empty.url}/map")
+    for width in WIDTHS:
+        found = shown.evaluate(_FRAMES, [form, width, 300])
+        assert len(found) == 300
+        assert [each for each in found if each["pieces"] != 1 or each["out"]] == []
+        assert all(0.3 * width <= each["height"] <= width for each in found)
+
+
+def test_a_path_over_the_pacific_is_turned_zoomed_and_fitted(
+    browser: Browser, grid: Served
+) -> None:
+    for width in WIDTHS:
+        with watched(browser, width=width, dark=width == 1024) as seen:
+            shown = seen.open(f"{grid.url}/map?src={SRC}&dst=aws:ap-northeast-1")
+            headed(shown, f"{SRC} → aws:ap-northeast-1")
+            marked = shown.locator("#map .region.marked")
+            # Every end has its name; no name lies on another.
+            labels = shown.locator("#map .label text")
+            assert labels.count() == marked.count() >= 2
+            boxes = [box for label in labels.all() if (box := label.bounding_box())]
+            for at, a in enumerate(boxes):
+                assert a["x"] >= 0
+                assert a["x"] + a["width"] <= width
+                for b in boxes[:at]:
+                    assert not (_meet(a, b, "x", "width") and _meet(a, b, "y", "height"))
+            assert seen.violations() == []
+            assert shown.evaluate(
+                "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+            )
+            first = _where(shown)
+            # By keyboard alone.
+            shown.locator("#map .world").focus()
+            shown.keyboard.press("ArrowRight")
+            turned = _where(shown)
+            assert turned != first
+            shown.keyboard.press("+")
+            assert _where(shown) != turned
+            shown.keyboard.press("0")
+            assert _where(shown) == first
+            shown.get_by_role("button", name="Zoom in").click()
+            assert _where(shown) != first
+            shown.get_by_role("button", name="Fit").click()
+            assert _where(shown) == first
+            box = shown.locator("#map svg").first.bounding_box()
+            assert box
+            shown.mouse.move(box["x"] + 150, box["y"] + 120)
+            shown.mouse.down()
+            shown.mouse.move(box["x"] + 190, box["y"] + 120, steps=4)
+            shown.mouse.up()
+            assert _where(shown) != first
+            shown.get_by_role("button", name="Globe").click()
+            shown.wait_for_url("**form=globe*")
+            assert shown.locator(LINES).count() >= 1
+            globe = _where(shown)
+            assert globe != first
+            shown.reload()
+            headed(shown, f"{SRC} → aws:ap-northeast-1")
+            assert shown.get_by_role("button", name="Globe").get_attribute("aria-pressed") == "true"
+            assert _where(shown) == globe
+
+
+def _meet(a: Any, b: Any, start: str, size: str) -> bool:
+    return bool(a[start] < b[start] + b[size] and b[start] < a[start] + a[size])
+
+
+def _where(page: Page) -> list[str]:
+    found = page.locator("#map .line .stroke").evaluate_all(
+        "all => all.map(it => it.getAttribute('d'))"
+    )
+    return [str(path) for path in found]
+
+
+def test_answers_show_their_paths_and_trees_on_the_map(browser: Browser, grid: Served) -> None:
+    asked = {"src": "aws:us-east-1", "volume_gb": 50}
+    destinations = ["aws:eu-west-1", "aws:ap-northeast-1"]
+    body = {**asked, "destinations": destinations}
+    plan = grid.ask("POST", "/v1/broadcasts", body).json
+    expected = {f"{leg['src']} {leg['dst']}" for tree in plan["trees"] for leg in tree["legs"]}
+    with watched(browser, width=390) as seen:
+        query = urlencode({"question": "broadcast", **body}, doseq=True)
+        shown = seen.open(f"{grid.url}/plan?{query}")
+        lines = shown.locator(".world-map .line")
+        lines.first.wait_for(state="attached")
+        links = lines.evaluate_all("all => all.map(it => it.dataset.link)")
+        assert sorted(links) == sorted(expected)
+        said = shown.locator(".world-map .label text").all_text_contents()
+        assert {asked["src"], *destinations} <= set(said)
+        assert seen.violations() == []
+    transfer = {"src": SRC, "dst": "aws:sa-east-1", "volume_gb": 500, "time_value_usd_per_h": 500}
+    answer = grid.get("/v1/plans?" + urlencode(transfer)).json
+    with watched(browser, dark=True) as seen:
+        shown = seen.open(f"{grid.url}/plan?{urlencode(transfer)}")
+        chosen = shown.locator(".world-map .line[data-kind=chosen]")
+        chosen.first.wait_for(state="attached")
+        links = chosen.evaluate_all("all => all.map(it => it.dataset.link)")
+        paths = [path["regions"] for path in answer["paths"]]
+        assert sorted(links) == sorted(f"{a} {b}" for path in paths for a, b in pairwise(path))
+        shown.get_by_role("link", name="On a page of its own").click()
+        headed(shown, "Split it over the direct path")
 
 
 def test_a_region_is_chosen_on_the_map_and_in_the_list(page: Watched, grid: Served) -> None:
-    shown = page.open(f"{grid.url}/map?src=us-east&view=europe")  # an alias
+    shown = page.open(f"{grid.url}/map?src=us-east&view=europe&show=all")  # an alias
     headed(shown, "From aws:us-east-1")
     known = grid.get("/v1/regions").json["regions"]
     regions = [region for region in known if region["in_graph"]]
-    assert shown.locator(POINTS).count() == len(regions)
     # Markers lie side by side: each can be met.
     places = [box for point in shown.locator(POINTS).all() if (box := point.bounding_box())]
+    assert len(places) > 0.9 * len(regions)  # all but those beyond the horizon
     centres = [(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2) for box in places]
     nearest = min(
         max(abs(x - u), abs(y - v)) for at, (x, y) in enumerate(centres) for u, v in centres[:at]
@@ -126,15 +287,16 @@ def test_a_region_is_chosen_on_the_map_and_in_the_list(page: Watched, grid: Serv
     assert nearest > 4
 
     ids = [region["id"] for region in regions]
-    oslo = shown.locator(POINTS).nth(ids.index("azure:norwayeast"))
+    assert "azure:norwayeast" in ids
+    oslo = shown.locator("#map [data-region='azure:norwayeast']")
     oslo.hover()
     link = links_of(grid, "aws:us-east-1")["azure:norwayeast"]
     rate = f"{link['aggregate_gbps']['expected']:.2f} Gbit/s"
     assert rate in shown.locator(".readout").inner_text()
-    assert shown.locator(f"#map [title*='{rate}']").count() == 1
+    assert shown.locator("#map .line title", has_text=rate).count() >= 1
     oslo.click()
     headed(shown, "From azure:norwayeast")
-    assert query_of(shown) == {"src": ["azure:norwayeast"], "view": ["europe"]}
+    assert query_of(shown) == {"src": ["azure:norwayeast"], "show": ["all"], "view": ["europe"]}
     shown.get_by_role("combobox", name="From").select_option("gcp:europe-west3")
     headed(shown, "From gcp:europe-west3")
     shown.go_back()
@@ -157,15 +319,21 @@ def test_a_plan_is_drawn_beside_direct(browser: Browser, grid: Served) -> None:
         with watched(browser, dark=dark, width=1024) as seen:
             shown = seen.open(f"{grid.url}/map?{urlencode(asked)}")
             headed(shown, "Split it over the direct path")
-            # Links that were chosen, with the direct one, and two over the fastest relay: each kind
-            # dashed in its own way, and as thick as it is fast.
-            lines = shown.locator(ARCS).evaluate_all(
-                "all => all.map(it => [it.getAttribute('stroke-dasharray'), "
-                "+it.getAttribute('stroke-width')])"
+            # Links that were chosen, with the direct one, and two over the fastest relay, which are
+            # dashed; each as thick as it is fast.
+            lines = shown.locator(LINES).evaluate_all(
+                "all => all.map(it => [it.dataset.kind, it.querySelector('.stroke')"
+                ".getAttribute('stroke-dasharray'), "
+                "+it.querySelector('.stroke').getAttribute('stroke-width')])"
             )
             assert len(lines) == 1 + 2 * len(relays) + 2
-            assert len({dash for dash, _ in lines}) == 2
-            assert len({dash for dash, width in lines if width == max(w for _, w in lines)}) == 1
+            assert {(kind, bool(dash)) for kind, dash, _ in lines} == {
+                ("chosen", False),
+                ("best relay", True),
+            }
+            assert {kind for kind, _, width in lines if width == max(w for _, _, w in lines)} == {
+                "best relay"
+            }
             rows = shown.locator("tbody tr").all_inner_texts()
             assert len(rows) == len(plan["paths"]) + 1
             for name, rate in (
@@ -183,7 +351,7 @@ def test_a_region_without_a_place_is_listed(page: Watched, with_lab: Served) -> 
     shown = page.open(f"{with_lab.url}/map?src=aws:us-east-1")
     headed(shown, "From aws:us-east-1")
     links = links_of(with_lab, "aws:us-east-1")
-    assert shown.locator(ARCS).count() == len(links) - 1
+    assert shown.locator(LINES).count() == min(20, len(links) - 1)
     row = shown.locator("tr[data-key='onprem:lab']")
     assert "0.70" in row.inner_text()
     assert "Not on the map" in shown.locator("p", has_text="onprem:lab").inner_text()
@@ -195,9 +363,9 @@ def test_a_region_without_a_place_is_listed(page: Watched, with_lab: Served) -> 
 def test_without_measurements_it_draws_the_baseline(page: Watched, empty: Served) -> None:
     shown = page.open(f"{empty.url}/map")
     headed(shown, "From aws:us-east-1")
-    assert shown.locator(ARCS).count() == 39
+    assert shown.locator(LINES).count() == 20
     assert "relayd import" in shown.locator(".empty").inner_text()
-    assert "baseline" in shown.locator(".legend").inner_text()
+    assert "baseline" in shown.locator(".world-legend").inner_text()
 
 
 def test_a_wrong_name_is_said(browser: Browser, grid: Served) -> None:

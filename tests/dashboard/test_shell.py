@@ -18,7 +18,7 @@ from tests.http.running import Served, make_store, run, served
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-MOST_FIRST_VIEW_BYTES = 100_000
+MOST_FIRST_VIEW_BYTES = 150_000
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,8 @@ import { duration, figure, percent, perGb, rate, volume } from "../shared/format
 import { pairLink } from "../shared/pairs.js";
 import { advice, basis, bottleneck, costOf, frontierTable, panel, range, sideBySide, timeOf, vmsOf, widePanel } from "./parts.js";
 import { verdictPanel } from "./verdict.js";
+import { places } from "../shared/places.js";
+import { mapPanel } from "../world/map.js";
 
 export function spoken({ verdict, trees }) {
   if (verdict === "direct") return "Send each copy direct";
@@ -31,7 +33,27 @@ function trees(plan) {
     ], links));
 }
 
-export function shown(plan, { commands }) {
+// Links that several trees use are one line.
+function onMap(plan, regions) {
+  const lines = new Map();
+  for (const link of plan.trees.flatMap((tree) => tree.legs)) {
+    const name = `${link.src} ${link.dst}`;
+    const gbps = (lines.get(name)?.gbps ?? 0) + link.throughput_gbps;
+    lines.set(name, {
+      src: link.src, dst: link.dst, gbps, values: { aggregate: gbps, fee: link.egress_usd_per_gb }, kind: "chosen",
+      said: `${link.src} to ${link.dst}: ${rate(gbps)} Gbit/s, ${perGb(link.egress_usd_per_gb)}`,
+    });
+  }
+  const ends = [plan.request.src, ...plan.destinations.map(({ region }) => region)];
+  return {
+    regions, lines: [...lines.values()], kindTitle: "Link", said: (region) => [region.id, region.city].filter(Boolean).join(", "),
+    marked: [...new Set([...ends, ...[...lines.values()].flatMap((line) => [line.src, line.dst])])],
+    label: `Map of ${plan.trees.length === 1 ? "the tree" : `${plan.trees.length} trees`} from ${plan.request.src}: ${lines.size} links`,
+  };
+}
+
+export async function shown(plan, { commands }) {
+  const { regions } = await places();
   const { request: { src }, destinations } = plan;
   return {
     head: verdictPanel(plan, {
@@ -47,7 +69,8 @@ export function shown(plan, { commands }) {
         ["Each copy direct", plan.direct, "direct"], ["All through one region", plan.best_relay, "relay"],
         ["Best forwarding", plan.optimum, "relay"], [`Chosen: ${plan.verdict}`, { ...plan, relays: plan.trees.flatMap((tree) => tree.relays) }, "chosen"],
       ]),
-      element("div", { class: "stack" }, bottleneck(plan), advice(plan), commands), trees(plan),
+      element("div", { class: "stack" }, bottleneck(plan), advice(plan), commands),
+      mapPanel(plan.trees.length > 1 ? "The trees on the map" : "The tree on the map", onMap(plan, regions.filter((region) => region.in_graph))), trees(plan),
       panel("arrivals", "When each has everything", sortable("Destinations", [
         { title: "Destination", value: ({ region }) => region },
         { title: "After", number: true, value: (each) => each.duration_s, shown: (each) => duration(each.duration_s) },

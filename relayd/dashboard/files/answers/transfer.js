@@ -8,6 +8,9 @@ import { comparison } from "../transfer/compared.js";
 import { linksOf, verdictText } from "../transfer/figures.js";
 import { frontier, limitsFor } from "../transfer/frontier.js";
 import { basis as rests, candidates, paths } from "../transfer/tables.js";
+import { planOnMap } from "../transfer/ways.js";
+import { places } from "../shared/places.js";
+import { mapPanel } from "../world/map.js";
 import { advice, bottleneck } from "./parts.js";
 
 const COMPARED = 6;
@@ -25,15 +28,17 @@ async function known(link, signal) {
 }
 
 export async function shown(plan, { request, addressOf, go, mapAddress, commands, signal }) {
-  const links = await Promise.all(linksOf(plan).map((link) => known(link, signal)));
+  const [{ regions }, ...links] = await Promise.all([places(), ...linksOf(plan).map((link) => known(link, signal))]);
   const isPart = plan.alternatives.length + 1 >= Number(request.candidates ?? COMPARED);
   const all = isPart ? addressOf({ ...request, candidates: "1000" }) : null;
   const to = (point) => ({ ...request, ...limitsFor(point, plan) });
   return {
-    head: [verdict(plan), element("p", { class: "row links" }, element("a", { href: mapAddress }, "On the map"),
-      element("a", { href: pairAddress(plan.request.src, plan.request.dst) }, "What is known of the pair"))],
+    head: [verdict(plan), element("p", { class: "row links" }, element("a", { href: pairAddress(plan.request.src, plan.request.dst) }, "What is known of the pair"))],
     body: [
-      comparison(plan), element("div", { class: "stack" }, bottleneck(plan), advice(plan), commands), paths(plan),
+      comparison(plan), element("div", { class: "stack" }, bottleneck(plan), advice(plan), commands),
+      mapPanel("On the map", planOnMap(plan, regions.filter((region) => region.in_graph), verdictText(plan).toLowerCase()),
+        element("p", {}, element("a", { href: mapAddress }, "On a page of its own"))),
+      paths(plan),
       candidates(plan, (relay) => addressOf({ ...request, relays: relay }), all),
       frontier(plan, (point) => go(to(point)), (point) => addressOf(to(point))), rests(plan, links.filter(Boolean)),
     ],

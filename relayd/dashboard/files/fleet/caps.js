@@ -1,7 +1,7 @@
 // The caps of one VM in each region, as bullet bars beside what its type should do.
 
 import { cardTable, since, tag } from "../shared/parts.js";
-import { element, replace } from "../shared/dom.js";
+import { drawn, element, replace } from "../shared/dom.js";
 import { figure, UNKNOWN } from "../shared/format.js";
 
 const FIGURES = [
@@ -9,7 +9,6 @@ const FIGURES = [
   ["ingress_gbps", "Ingress", "Gbit/s"],
   ["window_mb", "TCP window", "MB"],
 ];
-const SVG = "http://www.w3.org/2000/svg";
 const [WIDTH, HEIGHT] = [130, 16];
 const FIRST = 15;
 let chosen = null;
@@ -116,21 +115,15 @@ export function compared(estimate, reference) {
 
 function bullet(estimate, reference, most, label) {
   const at = (value) => (most > 0 ? Math.max(0, Math.min(1, value / most)) * (WIDTH - 2) + 1 : 1);
-  const svg = shape("svg", { class: "bullet", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, width: WIDTH, height: HEIGHT, role: "img", "aria-label": label });
+  const svg = drawn("svg", { class: "bullet", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, width: WIDTH, height: HEIGHT, role: "img", "aria-label": label });
   svg.append(
-    shape("rect", { class: "track", x: 0, y: 5, width: WIDTH, height: 6, rx: 1 }),
-    shape("rect", { class: "range", x: at(estimate.low), y: 3, width: Math.max(1.5, at(estimate.high ?? most) - at(estimate.low)), height: 10, rx: 1 }),
-    shape("rect", { class: "expected", x: at(estimate.expected) - 1, y: 1, width: 2.5, height: 14 }),
+    drawn("rect", { class: "track", x: 0, y: 5, width: WIDTH, height: 6, rx: 1 }),
+    drawn("rect", { class: "range", x: at(estimate.low), y: 3, width: Math.max(1.5, at(estimate.high ?? most) - at(estimate.low)), height: 10, rx: 1 }),
+    drawn("rect", { class: "expected", x: at(estimate.expected) - 1, y: 1, width: 2.5, height: 14 }),
   );
   if (reference !== null) {
     const x = at(reference);
-    svg.append(shape("path", { class: "reference", d: `M${x - 4} 0 L${x + 4} 0 L${x} 5 Z M${x - 4} ${HEIGHT} L${x + 4} ${HEIGHT} L${x} ${HEIGHT - 5} Z` }));
+    svg.append(drawn("path", { class: "reference", d: `M${x - 4} 0 L${x + 4} 0 L${x} 5 Z M${x - 4} ${HEIGHT} L${x + 4} ${HEIGHT} L${x} ${HEIGHT - 5} Z` }));
   }
   return svg;
-}
-
-function shape(name, attributes) {
-  const made = document.createElementNS(SVG, name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, String(value));
-  return made;
 }

@@ -7,7 +7,7 @@ import { showChanges } from "./changed.js";
 import { element, replace } from "../shared/dom.js";
 import { showGains } from "./gains.js";
 import { keepFresh, soon, stateLine } from "../shared/live.js";
-import { smallMap } from "./map.js";
+import { showMap } from "./where.js";
 import { redraw } from "../shared/parts.js";
 import { places } from "../shared/places.js";
 import { showTiles } from "./tiles.js";
@@ -48,7 +48,7 @@ function open() {
       // The time that is compared with moves on; what was found is what counts.
       redraw(changed, [isEmpty, found.events, { ...changes, since_s: 0 }],
         () => (isEmpty ? replace(changed) : showChanges(changed, found, changes)));
-      await smallMap(map, known.regions, best.relays, found.leg_states);
+      await showMap(map, known.regions, best.relays, found.leg_states);
     });
   }
   const renew = keepFresh(line, refresh, ({ kind }, again) => {

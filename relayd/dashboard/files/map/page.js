@@ -1,23 +1,22 @@
-// Where traffic goes: the arcs of a source to all others, or the ways of a plan.
+// Where traffic goes: the links of a source to others, or the paths of a plan.
 
 import { all, get, post } from "../shared/api.js";
-import { chart } from "../shared/chart.js";
 import { element, replace } from "../shared/dom.js";
 import { rate, volume } from "../shared/format.js";
-import { KINDS, SOURCES, specification, world } from "./chart.js";
-import { legend } from "./legend.js";
-import { VIEWS } from "./places.js";
-import { linkArcs, linkTable, wayArcs, wayTable } from "./rows.js";
+import { fewest, linkLines, SHOWN } from "./links.js";
+import { linkTable, wayTable } from "./tables.js";
 import { baselineNote, places } from "../shared/places.js";
 import { verdictText } from "../transfer/figures.js";
+import { planOnMap } from "../transfer/ways.js";
 import { loadFields } from "../plan/fields.js";
 import { fromAddress, question, toAddress } from "../plan/request.js";
 import { content, restsOn, show } from "../shared/shell.js";
+import { WorldMap } from "../world/map.js";
+import { VIEWS } from "../world/view.js";
 
-const SOURCE_COLOURS = { measured: "chosen", inferred: "cap", baseline: "direct" };
-const KIND_COLOURS = { chosen: "chosen", direct: "direct", "best relay": "relay" };
-const METRICS = { aggregate: "one VM pair, Gbit/s", "per-flow": "one flow, Mbit/s" };
-const NARROWEST = 280;
+const LINK_METRICS = ["aggregate", "per-flow", "rtt", "loss"];
+const DEFAULTS = { metric: "aggregate", form: "flat", view: "path", show: "best" };
+const ALLOWED = { metric: [...LINK_METRICS, "fee"], form: ["flat", "globe"], view: Object.keys(VIEWS), show: Object.keys(SHOWN) };
 
 const choice = (label, name, options) => {
   const select = element("select", { name, id: `show-${name}` }, options);
@@ -42,19 +41,19 @@ function regionOptions(regions) {
 function controls(regions, go) {
   const [from, src] = choice("From", "src", regionOptions(regions));
   const [to, dst] = choice("To", "dst", [option(["", "all regions"]), regionOptions(regions)]);
-  const [by, metric] = choice("Thickness", "metric", Object.entries(METRICS).map(option));
+  const [many, shown] = choice("Links", "show", Object.entries(SHOWN).map(option));
   const [of, view] = choice(
     "View",
     "view",
     Object.entries(VIEWS).map(([name, { title }]) => option([name, title])),
   );
-  const selects = { src, dst, metric, view };
-  const form = element("form", { class: "row map-controls", "aria-label": "What the map shows" }, from, to, by, of);
+  const selects = { src, dst, show: shown, view };
+  const form = element("form", { class: "row map-controls", "aria-label": "What the map shows" }, from, to, many, of);
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("change", (event) => go({ [event.target.name]: event.target.value }));
   function fill(state) {
     for (const [name, select] of Object.entries(selects)) select.value = state[name] ?? "";
-    metric.disabled = Boolean(state.dst);
+    shown.disabled = Boolean(state.dst);
   }
   return { form, fill };
 }
@@ -77,17 +76,9 @@ function described({ plan, links }, state, known, request) {
   const planAddress = (src, dst) => `plan?${toAddress({ ...request, src, dst })}`;
   const place = (region) => [region.id, region.city].filter(Boolean).join(", ");
   if (plan) {
-    const arcs = wayArcs(plan);
     return {
-      arcs,
-      kinds: KINDS,
-      kindTitle: "Path",
-      kindColours: KIND_COLOURS,
-      unit: "Gbit/s",
-      marked: [...new Set(arcs.flatMap((each) => [each.src, each.dst]))],
-      said: place,
+      ...planOnMap(plan, known.regions, verdictText(plan).toLowerCase()),
       table: wayTable(plan),
-      title: `Map of ${verdictText(plan).toLowerCase()}, ${plan.request.src} to ${plan.request.dst}: ${arcs.length} arcs`,
       heading: [
         element("h2", {}, `${plan.request.src} → ${plan.request.dst}: ${verdictText(plan)}`),
         element(
@@ -101,60 +92,58 @@ function described({ plan, links }, state, known, request) {
       ],
     };
   }
-  const arcs = linkArcs(links, state.metric);
-  const said = new Map(arcs.map((each) => [each.dst, each.said]));
+  const metric = LINK_METRICS.includes(state.metric) ? state.metric : "aggregate";
+  const whole = linkLines(links, metric);
+  const lines = fewest(whole, metric, state.show);
+  const said = new Map(whole.map((each) => [each.dst, each.said]));
+  const many = lines.length < whole.length ? `the ${SHOWN[state.show]} of ${whole.length}` : String(lines.length);
   return {
-    arcs,
-    kinds: SOURCES,
+    regions: known.regions,
+    lines,
+    all: whole,
     kindTitle: "Rests on",
-    kindColours: SOURCE_COLOURS,
-    unit: state.metric === "per-flow" ? "Mbit/s" : "Gbit/s",
+    unit: metric === "per-flow" ? "Mbit/s" : "Gbit/s",
     marked: [state.src],
+    named: lines.map((line) => line.dst),
     said: (region) => said.get(region.id) ?? place(region),
-    table: linkTable(links, cities, planAddress, state.metric),
-    title: `Map of ${arcs.length} arcs from ${state.src}, as thick as ${METRICS[state.metric]}`,
+    label: `Map of ${lines.length} links from ${state.src}`,
+    table: linkTable(links, cities, planAddress, metric),
     heading: [
-      element("h2", {}, `From ${state.src} to ${arcs.length} regions`),
+      element("h2", {}, `From ${state.src} to ${whole.length} regions`),
       element(
         "p",
         { class: "muted" },
-        "Choose a region on the map or in the list to send from it; a destination shows the plan. Markers that would overlap are moved apart.",
+        `Drawn: ${many}. Choose a region on the map or in the list to send from it; a destination shows the plan. Markers that would overlap are moved apart.`,
       ),
     ],
   };
 }
 
 async function start(known) {
-  const land = await world();
-  const holder = element("div", { class: "map", id: "map" });
-  const key = element("div");
-  const readout = element("p", { class: "readout muted" });
-  const below = element("section", { class: "panel", "aria-labelledby": "arcs" });
+  const map = new WorldMap({ heard: { choose: (id) => go({ src: id, dst: "" }), state: (changed) => go(changed) } });
+  const below = element("section", { class: "panel", "aria-labelledby": "figures" });
   const heading = element("div", { class: "map-heading" });
   const { form, fill } = controls(known.regions, go);
   const first = known.regions.find((region) => region.latitude_deg !== null) ?? known.regions[0];
   const missing = known.regions.filter((region) => region.latitude_deg === null || region.longitude_deg === null);
   const note = element("div");
-  replace(content, form, note, heading, element("div", { class: "panel map-panel" }, holder, readout, key), below);
-  let drawn = null;
+  replace(content, form, note, heading, element("div", { class: "panel map-panel", id: "map" }, map.part), below);
   let latest = 0;
 
   function read() {
     const query = new URLSearchParams(location.search);
-    const named = (name, choices, otherwise) => (Object.hasOwn(choices, query.get(name)) ? query.get(name) : otherwise);
+    const chosen = Object.entries(DEFAULTS).map(([name, otherwise]) => [name, ALLOWED[name].includes(query.get(name)) ? query.get(name) : otherwise]);
     return {
       src: resolved(known, query.get("src") || first.id),
       dst: query.get("dst") ? resolved(known, query.get("dst")) : "",
-      metric: named("metric", METRICS, "aggregate"),
-      view: named("view", VIEWS, "world"),
+      ...Object.fromEntries(chosen),
     };
   }
 
   function go(changes) {
     const state = { ...read(), ...changes };
     const query = new URLSearchParams(toAddress({ ...fromAddress(location.search), src: state.src, dst: state.dst }));
-    if (state.metric !== "aggregate") query.set("metric", state.metric);
-    if (state.view !== "world") query.set("view", state.view);
+    for (const [name, otherwise] of Object.entries(DEFAULTS)) if (state[name] !== otherwise) query.set(name, state[name]);
     history.pushState(null, "", `map?${query.toString().replaceAll("%3A", ":")}`);
     return show(draw);
   }
@@ -168,9 +157,7 @@ async function start(known) {
     const answer = await found(state, request).catch((error) => {
       replace(heading);
       replace(below);
-      replace(holder);
-      replace(key);
-      drawn = null;
+      map.part.hidden = true;
       throw error;
     });
     if (mine !== latest) return;
@@ -180,7 +167,7 @@ async function start(known) {
     replace(heading, shown.heading);
     replace(
       below,
-      element("h2", { id: "arcs" }, "Figures"),
+      element("h2", { id: "figures" }, "Figures"),
       shown.table,
       missing.length > 0 &&
         element(
@@ -191,38 +178,10 @@ async function start(known) {
           ".",
         ),
     );
-    drawn = { ...shown, viewName: state.view };
-    await put();
+    map.part.hidden = false;
+    await map.show(shown, { form: state.form, metric: state.metric, view: state.view });
   }
 
-  let width = 0;
-  async function put() {
-    if (!drawn) return;
-    width = Math.max(NARROWEST, Math.floor(holder.clientWidth));
-    const shown = drawn;
-    replace(key, legend({ ...shown, regions: known.regions, width }));
-    const hint = "Point at an arc or a region for its figures.";
-    readout.textContent = hint;
-    await chart(holder, () => specification({ ...shown, land, regions: known.regions, width }), {
-      title: shown.title,
-      ready: (view) => {
-        const datum = (item) => item?.datum?.properties ?? item?.datum;
-        view.addEventListener("click", (event, item) => {
-          if (datum(item)?.id) go({ src: datum(item).id, dst: "" });
-        });
-        view.addEventListener("mouseover", (event, item) => {
-          if (datum(item)?.said) readout.textContent = datum(item).said;
-        });
-        view.addEventListener("mouseout", () => {
-          readout.textContent = hint;
-        });
-      },
-    });
-  }
-  // Drawn again for another width; the height that follows from it is not looked at.
-  new ResizeObserver(() => {
-    if (drawn && Math.abs(holder.clientWidth - width) > 8) put();
-  }).observe(holder);
   addEventListener("popstate", () => show(draw));
   await draw();
 }

@@ -2,7 +2,7 @@
 
 import { element, sortable } from "../shared/dom.js";
 import { figure, UNKNOWN } from "../shared/format.js";
-import { decimals, METRICS } from "./metrics.js";
+import { decimals, METRICS } from "../shared/metrics.js";
 import { providerOf, providerTitle } from "./order.js";
 import { quantile } from "../shared/quantiles.js";
 

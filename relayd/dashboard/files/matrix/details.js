@@ -3,7 +3,7 @@
 import { get } from "../shared/api.js";
 import { element, facts, replace } from "../shared/dom.js";
 import { bounds, gbps, mbps, ms, percent, UNKNOWN } from "../shared/format.js";
-import { METRICS } from "./metrics.js";
+import { METRICS } from "../shared/metrics.js";
 import { age } from "../shared/parts.js";
 import { linkPath, pairAddress } from "../shared/pairs.js";
 

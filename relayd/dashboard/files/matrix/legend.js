@@ -1,7 +1,7 @@
 // What the colours and the hatching of the matrix mean, and how often each occurs.
 
 import { element } from "../shared/dom.js";
-import { classText, LEVELS, METRICS } from "./metrics.js";
+import { classText, LEVELS, METRICS, shade } from "../shared/metrics.js";
 
 const SOURCES = {
   measured: "measured", inferred: "inferred from other measurements", baseline: "baseline, not measured",
@@ -9,7 +9,7 @@ const SOURCES = {
 const swatch = (kind) => element("span", { class: `swatch ${kind}`, "aria-hidden": "true" });
 
 export function legend(metric, scale, matrix) {
-  const { meaning, unit } = METRICS[metric];
+  const { best, meaning, unit } = METRICS[metric];
   const counts = { measured: 0, inferred: 0, baseline: 0, unknown: 0 };
   matrix.values.forEach((row, src) => row.forEach((value, dst) => {
     if (src === dst) return;
@@ -21,9 +21,10 @@ export function legend(metric, scale, matrix) {
     element("p", {}, element("strong", {}, meaning), unit ? `, ${unit}` : "", ". ",
       element("span", { class: "muted" }, scale.isEven
         ? "Classes are equally wide from zero, the last is open: like colours are like figures."
-        : "Classes widen with the figure.")),
+        : "Classes widen with the figure.",
+        ` The stronger the colour, the ${best}.`)),
     element("ol", { class: "scale" }, Array.from({ length: LEVELS }, (_, at) =>
-      element("li", {}, swatch(`l${at}`), classText(metric, scale.limits, at)))),
+      element("li", {}, swatch(`l${shade(metric, at)}`), classText(metric, scale.limits, at)))),
     element("ul", { class: "kinds" }, kinds,
       element("li", {}, swatch("unknown"), "unknown", many("unknown")), element("li", {}, swatch("self"), "the region itself")));
 }

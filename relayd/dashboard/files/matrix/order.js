@@ -1,7 +1,7 @@
 // In which order regions stand: in groups, and within a group by name, by their figures, or so that
 // neighbours are alike.
 
-import { level } from "./metrics.js";
+import { level } from "../shared/metrics.js";
 import { median } from "../shared/quantiles.js";
 
 const byName = new Intl.Collator("en", { numeric: true }).compare;

@@ -6,7 +6,7 @@ import { figure } from "../shared/format.js";
 import { blocksTable, sentence } from "./blocks.js";
 import { Details } from "./details.js";
 import { legend } from "./legend.js";
-import { METRICS, scaleOf } from "./metrics.js";
+import { METRICS, scaleOf } from "../shared/metrics.js";
 import { GROUPS, ordered, providerOf, providerTitle, SORTS } from "./order.js";
 import { MatrixTable } from "./table.js";
 import { pairAddress } from "../shared/pairs.js";

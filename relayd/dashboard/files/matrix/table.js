@@ -3,7 +3,7 @@
 
 import { element, replace } from "../shared/dom.js";
 import { UNKNOWN } from "../shared/format.js";
-import { decimals, level, METRICS } from "./metrics.js";
+import { decimals, level, METRICS, shade } from "../shared/metrics.js";
 import { median } from "../shared/quantiles.js";
 
 const LEAST_CELL = 12;
@@ -123,7 +123,7 @@ export class MatrixTable {
         const first = this.starts.has(column) ? " first" : "";
         const source = sources?.[dst] ?? "measured";
         const isSelf = src === dst;
-        const kind = value === null ? (isSelf ? "self" : "unknown") : `l${level(scale.limits, value)} ${source}`;
+        const kind = value === null ? (isSelf ? "self" : "unknown") : `l${shade(metric, level(scale.limits, value))} ${source}`;
         const says = value === null ? (isSelf ? "the region itself" : "unknown") : sources ? `${shown(value)}, ${source}` : shown(value);
         // What stays as it is costs the browser nothing.
         if (cell.kind !== kind) {
@@ -141,7 +141,7 @@ export class MatrixTable {
       if (value === null) return UNKNOWN;
       return metric === "age" ? shown(value) : value.toFixed(places);
     };
-    const colour = (value) => (value === null ? "" : `l${level(scale.limits, value)}`);
+    const colour = (value) => (value === null ? "" : `l${shade(metric, level(scale.limits, value))}`);
     this.rowMedians.forEach((cell, row) => {
       cell.textContent = text(ofRows[row]);
       cell.className = `median ${colour(ofRows[row])}`;

@@ -25,6 +25,17 @@ export function element(tag, attributes = {}, ...children) {
   return made;
 }
 
+const SVG = "http://www.w3.org/2000/svg";
+// The same in a drawing: drawn("path", { d: "M0 0L9 9" }).
+export function drawn(tag, attributes = {}, ...children) {
+  const made = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value !== undefined && value !== null && value !== false) made.setAttribute(name, String(value));
+  }
+  made.append(...present(children));
+  return made;
+}
+
 export function replace(parent, ...children) {
   parent.replaceChildren(...present(children));
   return parent;

@@ -1,7 +1,7 @@
 // The figures that a matrix can show: what they mean, how they read, and which class each falls in.
 
-import { figure, gbps, mbps, ms, percent, perGb, times, UNKNOWN } from "../shared/format.js";
-import { quantile } from "../shared/quantiles.js";
+import { figure, gbps, mbps, ms, percent, perGb, times, UNKNOWN } from "./format.js";
+import { quantile } from "./quantiles.js";
 
 export const LEVELS = 9;
 const HOUR = 3600;
@@ -16,35 +16,43 @@ function age(seconds) {
 }
 
 // limits: fixed ones, or none for classes of equal width from zero, so that like colours mean like
-// figures. shown: with unit; bare: a limit without it.
+// figures. shown: with unit; bare: a limit without it. best: what the better end of the figure is called;
+// isLess says that less is better.
 export const METRICS = {
   "per-flow": {
     title: "Per-flow", unit: "Mbit/s", shown: mbps,
+    best: "faster",
     meaning: "Steady throughput of one TCP connection",
   },
   aggregate: {
     title: "Aggregate", unit: "Gbit/s", shown: gbps,
+    best: "faster",
     meaning: "Throughput of one pair of VMs with enough connections",
   },
   rtt: {
     title: "RTT", unit: "ms", shown: ms, limits: [5, 10, 25, 50, 100, 150, 200, 300],
+    best: "nearer", isLess: true,
     meaning: "Round-trip time",
   },
   fee: {
     title: "Egress $", unit: "USD/GB", shown: perGb,
+    best: "cheaper", isLess: true,
     meaning: "Price of egress in the first tier",
   },
   loss: {
     title: "Loss", unit: "%", shown: percent, limits: [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2],
+    best: "cleaner", isLess: true,
     meaning: "Packets lost",
   },
   "relay-gain": {
     title: "Relay gain", unit: "× direct", shown: times, limits: [1, 1.05, 1.1, 1.2, 1.5, 2, 3, 5],
+    best: "larger",
     meaning: "Throughput through the best relay over the direct path, one VM a region",
   },
   age: {
     title: "Age", unit: "", shown: age, bare: age,
     limits: [HOUR, 6 * HOUR, DAY, 3 * DAY, 7 * DAY, 30 * DAY, 90 * DAY, YEAR],
+    best: "fresher", isLess: true,
     meaning: "Time since the newest sample of the pair",
   },
 };
@@ -77,6 +85,10 @@ export function level(limits, value) {
   while (at < limits.length && value >= limits[at]) at += 1;
   return at;
 }
+
+// Which of the nine colours a class has. Stronger is better for every figure, so that no colour means
+// both: fast and near, cheap, clean and fresh are strong, slow and far, lossy and old are weak.
+export const shade = (metric, at) => (METRICS[metric].isLess ? LEVELS - 1 - at : at);
 
 // What a class is called in the legend.
 export function classText(metric, limits, at) {

@@ -1,0 +1,226 @@
+// The map that all pages share: regions, and lines between them along great circles. It is turned to
+// the middle of what is drawn and fitted to its ends; a colour is a figure's class, thickness is
+// throughput, dashes say what kind of line it is. Drawn as SVG, with colours of the theme.
+
+import { drawn, element, replace } from "../shared/dom.js";
+import { METRICS, level, shade } from "../shared/metrics.js";
+import { feature, geoGraticule10, geoPath } from "../vendor/geo.js";
+import { greatest, KINDS, legend, markerOf, offered, scaleFor, thickness } from "./legend.js";
+import { labels, spread } from "./marks.js";
+import { frame, NARROW } from "./view.js";
+
+const HINT = "Point at a line or a region for its figures.";
+const ZOOM = 1.5;
+const TURN_DEG = 15;
+const [LEAST_ZOOM, MOST_ZOOM] = [0.4, 40];
+const FORMS = { flat: "Flat", globe: "Globe" };
+
+let outline = null;
+const land = () => {
+  outline ??= fetch("assets/world/land.json").then((response) => response.json()).then((world) => feature(world, world.objects.land));
+  return outline;
+};
+
+const hasPlace = (region) => region.latitude_deg !== null && region.longitude_deg !== null;
+
+// what: { regions, lines, marked, said, label }: lines are { src, dst, gbps, values, kind, said }, values
+// by metric; marked regions have their name beside them, named ones too where there is room; said(region) is shown where it is pointed at.
+// heard: { choose(region id) for a click, state({ form, metric }) where the reader changed one }.
+export class WorldMap {
+  constructor({ form = "flat", metric = "aggregate", view = "path", isSmall = false, heard = {} } = {}) {
+    Object.assign(this, { form, metric, view, isSmall, heard, what: null, width: 0 });
+    this.holder = element("div", {
+      class: isSmall ? "world small" : "world", ...(isSmall ? {} : { tabindex: "0", role: "group",
+        "aria-label": "Map: arrow keys turn it, plus and minus zoom, 0 fits it again" }),
+    });
+    this.readout = element("p", { class: "readout muted" }, HINT);
+    this.key = element("div");
+    this.tools = element("div", { class: "world-tools row" });
+    this.part = element("div", { class: "world-map" }, isSmall ? null : this.tools, this.holder, isSmall ? null : this.readout, this.key);
+    this.fit();
+    if (!isSmall) this.listen();
+    new ResizeObserver(() => {
+      const width = Math.floor(this.holder.clientWidth);
+      if (this.what && width && width !== this.width) this.draw();
+    }).observe(this.holder);
+  }
+
+  // The same place in the page, with something else on it.
+  async show(what, changed = {}) {
+    this.world ??= await land();
+    Object.assign(this, changed, { what });
+    this.fit();
+    if (this.holder.clientWidth) this.draw();
+  }
+
+  fit() {
+    this.moved = { turn: [0, 0], zoom: 1 };
+  }
+
+  draw() {
+    this.width = Math.floor(this.holder.clientWidth);
+    const at = new Map(this.what.regions.filter(hasPlace).map((region) => [region.id, [region.longitude_deg, region.latitude_deg]]));
+    const lines = this.what.lines.filter((line) => at.has(line.src) && at.has(line.dst));
+    const metrics = offered(lines);
+    if (!metrics.includes(this.metric)) [this.metric = ""] = metrics;
+    const scale = this.metric ? scaleFor(this.metric, this.what, lines) : null;
+    const { projection, height, isWhole } = frame({
+      form: this.form, view: this.view, lines: lines.map((line) => [at.get(line.src), at.get(line.dst)]), places: [...at.values()], width: this.width,
+    });
+    this.drawing = { at, lines, scale, height, isWhole, fitted: { rotate: projection.rotate(), scale: projection.scale(), translate: projection.translate() }, projection };
+    if (!this.isSmall) this.showTools(metrics);
+    replace(this.key, legend({ ...this.what, lines, metric: this.metric, scale, width: this.width, isSmall: this.isSmall }));
+    this.paint();
+  }
+
+  // Only what turning and zooming change.
+  paint() {
+    const { at, lines, height, isWhole, fitted, projection } = this.drawing;
+    const { turn, zoom } = this.moved;
+    const width = this.width;
+    const [x, y] = fitted.translate;
+    projection.rotate([fitted.rotate[0] + turn[0], Math.max(-90, Math.min(90, fitted.rotate[1] + turn[1]))]).scale(fitted.scale * zoom)
+      .translate([width / 2 + (x - width / 2) * zoom, height / 2 + (y - height / 2) * zoom]);
+    const path = geoPath(projection).digits(1);
+    const isSeen = (place) => path({ type: "Point", coordinates: place }) !== null;
+    const marker = this.isSmall ? 2.6 : width < NARROW ? 3.6 : 5;
+    const points = this.what.regions.filter((region) => at.has(region.id) && isSeen(at.get(region.id))).map((region) => {
+      const [px, py] = projection(at.get(region.id));
+      return { region, x: px, y: py };
+    });
+    if (!this.isSmall) spread(points, 2 * marker + 1);
+    // Lines go to where their markers are.
+    const placed = new Map(at);
+    for (const point of points) {
+      const moved = this.isSmall ? null : projection.invert([point.x, point.y]);
+      if (moved?.every(Number.isFinite)) placed.set(point.region.id, moved);
+    }
+    const svg = drawn("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": this.what.label },
+      isWhole ? drawn("path", { class: "sea", d: path({ type: "Sphere" }) }) : drawn("rect", { class: "sea", width, height }),
+      this.isSmall ? null : drawn("path", { class: "graticule", d: path(geoGraticule10()) }),
+      drawn("path", { class: "land", d: path(this.world) }),
+      this.drawLines(lines, placed, path), points.map((point) => this.drawMarker(point, marker)), this.drawLabels(points, marker, height));
+    replace(this.holder, svg);
+  }
+
+  drawLines(lines, placed, path) {
+    const thick = thickness(greatest(lines), this.width, this.isSmall);
+    // Thin ones are drawn last, so that none is hidden.
+    return [...lines].sort((a, b) => b.gbps - a.gbps).map((line) => {
+      const d = path({ type: "LineString", coordinates: [placed.get(line.src), placed.get(line.dst)] });
+      if (d === null) return null;
+      const { dash, stroke } = KINDS[line.kind];
+      const value = line.values[this.metric];
+      const own = stroke ?? (value === undefined || value === null ? "plain" : `l${shade(this.metric, level(this.drawing.scale.limits, value))}`);
+      const width = thick(line.gbps);
+      const shared = { d, fill: "none", "stroke-dasharray": dash?.map((length) => (length * Math.max(1, width / 2.5)).toFixed(1)).join(" ") };
+      const made = drawn("g", { class: "line", "data-link": `${line.src} ${line.dst}`, "data-kind": line.kind },
+        drawn("path", { ...shared, class: "casing", "stroke-width": (width + 1.6).toFixed(2) }),
+        drawn("path", { ...shared, class: `stroke ${own}`, "stroke-width": width.toFixed(2) }),
+        // Thin lines are hard to meet: these are as wide as a finger.
+        drawn("path", { d, class: "hit" }, drawn("title", {}, line.said)));
+      made.said = line.said;
+      return made;
+    });
+  }
+
+  drawMarker({ region, x, y }, size) {
+    const isMarked = this.what.marked.includes(region.id);
+    const made = drawn("g", { class: isMarked ? "region marked" : "region", "data-region": region.id, transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})` },
+      markerOf(region.provider, isMarked ? size * 1.3 : size), this.isSmall ? null : drawn("title", {}, this.what.said(region)));
+    made.said = this.what.said?.(region);
+    return made;
+  }
+
+  drawLabels(points, marker, height) {
+    const of = new Map(points.map((point) => [point.region.id, point]));
+    const { marked, named = [] } = this.what;
+    const wanted = [...marked, ...named].filter((id) => of.has(id)).map((id, at) => ({ ...of.get(id), text: id, isEnd: at < marked.length }));
+    return labels(wanted, { width: this.width, height, marker: marker * 1.3 + 1 }).map((label) => drawn("g", { class: "label" },
+      label.isFar ? drawn("path", { class: "leader", d: `M${label.to[0].toFixed(1)} ${label.to[1].toFixed(1)}L${(label.x + label.width / 2).toFixed(1)} ${(label.y + label.height / 2).toFixed(1)}` }) : null,
+      drawn("text", { x: (label.x + label.width / 2).toFixed(1), y: (label.y + 12).toFixed(1), "text-anchor": "middle" }, label.text)));
+  }
+
+  showTools(metrics) {
+    const pick = (name, value) => {
+      this[name] = value;
+      this.fit();
+      this.draw();
+      this.heard.state?.({ form: this.form, metric: this.metric });
+    };
+    const button = (text, label, on) => element("button", { type: "button", "aria-label": label, title: label, on: { click: on } }, text);
+    const state = `${this.form} ${this.metric} ${metrics}`;
+    if (this.toolsOf === state) return; // or the focus would be lost
+    this.toolsOf = state;
+    const focused = this.tools.contains(document.activeElement) ? document.activeElement.dataset.of : null;
+    replace(this.tools,
+      element("span", { class: "forms", role: "group", "aria-label": "Projection" }, Object.entries(FORMS).map(([form, title]) =>
+        element("button", { type: "button", dataset: { of: form }, "aria-pressed": String(this.form === form), on: { click: () => pick("form", form) } }, title))),
+      metrics.length > 1 && element("label", {}, "Colour", element("select", { name: "metric", dataset: { of: "metric" }, on: { change: (event) => { event.stopPropagation(); pick("metric", event.target.value); } } },
+        metrics.map((name) => element("option", { value: name, selected: name === this.metric }, METRICS[name].title)))),
+      element("span", { class: "zooms", role: "group", "aria-label": "Zoom" }, button("−", "Zoom out", () => this.zoom(1 / ZOOM)), button("+", "Zoom in", () => this.zoom(ZOOM)),
+        button("Fit", "Fit to what is drawn", () => { this.fit(); this.paint(); })));
+    if (focused) this.tools.querySelector(`[data-of="${focused}"]`)?.focus();
+  }
+
+  zoom(by) {
+    this.moved.zoom = Math.max(LEAST_ZOOM, Math.min(MOST_ZOOM, this.moved.zoom * by));
+    this.paint();
+  }
+
+  // By degrees at the middle of the map.
+  turn(east, north) {
+    this.moved.turn[0] -= east;
+    const limit = (value) => Math.max(-90, Math.min(90, value));
+    const first = this.drawing.fitted.rotate[1];
+    this.moved.turn[1] = this.isTurnedOnlyEast() ? 0 : limit(first + this.moved.turn[1] - north) - first;
+    this.paint();
+  }
+
+  isTurnedOnlyEast() {
+    return this.form === "flat" && this.drawing.isWhole;
+  }
+
+  listen() {
+    this.holder.addEventListener("keydown", (event) => {
+      if (!this.drawing || event.altKey || event.ctrlKey || event.metaKey) return;
+      const step = TURN_DEG / this.moved.zoom;
+      const does = {
+        ArrowLeft: () => this.turn(-step, 0), ArrowRight: () => this.turn(step, 0), ArrowUp: () => this.turn(0, step), ArrowDown: () => this.turn(0, -step),
+        "+": () => this.zoom(ZOOM), "=": () => this.zoom(ZOOM), "-": () => this.zoom(1 / ZOOM), 0: () => { this.fit(); this.paint(); },
+      }[event.key];
+      if (!does) return;
+      event.preventDefault();
+      does();
+    });
+    const said = (event) => event.target.closest?.(".line, .region")?.said;
+    this.holder.addEventListener("pointerover", (event) => { replace(this.readout, said(event) ?? HINT); });
+    this.holder.addEventListener("pointerleave", () => { replace(this.readout, HINT); });
+    let from = null;
+    let far = 0;
+    this.holder.addEventListener("pointerdown", (event) => {
+      from = event.button === 0 ? [event.clientX, event.clientY] : null;
+      far = 0;
+    });
+    this.holder.addEventListener("pointermove", (event) => {
+      if (!from || !(event.buttons & 1)) return;
+      const [dx, dy] = [event.clientX - from[0], event.clientY - from[1]];
+      far += Math.hypot(dx, dy);
+      if (far < 5) return; // a click
+      from = [event.clientX, event.clientY];
+      const degrees = 180 / Math.PI / (this.drawing.fitted.scale * this.moved.zoom);
+      this.turn(-dx * degrees, dy * degrees);
+    });
+    this.holder.addEventListener("click", (event) => {
+      const region = event.target.closest?.(".region")?.dataset.region;
+      if (region && far < 5) this.heard.choose?.(region);
+    });
+  }
+}
+
+// A part of a page with a map of its own below a title.
+export function mapPanel(title, what, more) {
+  const map = new WorldMap();
+  map.show(what);
+  return element("section", { class: "panel wide", "aria-labelledby": "world-map" }, element("h2", { id: "world-map" }, title), map.part, more);
+}

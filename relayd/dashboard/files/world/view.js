@@ -1,0 +1,109 @@
+// What part of the world a map shows, and by which projection: turned to the middle of what is to be
+// seen, and fitted to its ends.
+
+import { geoAzimuthalEqualArea, geoDistance, geoEqualEarth, geoInterpolate, geoOrthographic } from "../vendor/geo.js";
+
+const DEGREES = 180 / Math.PI;
+const STEPS = 12; // samples of a great circle
+const WIDEST_DEG = 68; // a flat map of more than this around its middle is one of the whole world
+const NARROWEST_DEG = 9; // ends in one city are seen with what is around them
+const [TOP_DEG, BOTTOM_DEG] = [76, -54]; // of the world without its ice
+const HOME_DEG = 10; // east: the usual middle of a map of the world
+const CUT_STEP_DEG = 10;
+// A window narrower than this has smaller markers, and taller maps.
+export const NARROW = 600;
+
+// Where a view looks, and how far around.
+export const VIEWS = {
+  path: { title: "What is drawn" },
+  world: { title: "World", at: [HOME_DEG, 20], radius_deg: 180 },
+  "north-america": { title: "North America", at: [-96, 40], radius_deg: 30 },
+  "south-america": { title: "South America", at: [-60, -18], radius_deg: 36 },
+  europe: { title: "Europe", at: [8, 51], radius_deg: 18 },
+  "middle-east-africa": { title: "Middle East and Africa", at: [32, 8], radius_deg: 44 },
+  asia: { title: "Asia", at: [108, 24], radius_deg: 40 },
+  oceania: { title: "Oceania", at: [145, -28], radius_deg: 27 },
+};
+
+const vector = ([longitude, latitude]) => {
+  const [l, p] = [longitude / DEGREES, latitude / DEGREES];
+  return [Math.cos(p) * Math.cos(l), Math.cos(p) * Math.sin(l), Math.sin(p)];
+};
+const place = ([x, y, z]) => [Math.atan2(y, x) * DEGREES, Math.atan2(z, Math.hypot(x, y)) * DEGREES];
+
+export function greatCircle([from, to]) {
+  const along = geoInterpolate(from, to);
+  return Array.from({ length: STEPS + 1 }, (_, step) => along(step / STEPS));
+}
+
+// The middle of places and how far they reach around it: { at, radius_deg }.
+export function around(places) {
+  const sum = places.map(vector).reduce((a, b) => a.map((value, axis) => value + b[axis]), [0, 0, 0]);
+  const at = Math.hypot(...sum) > 1e-6 * places.length ? place(sum) : places[0];
+  return { at, radius_deg: Math.max(...places.map((each) => geoDistance(at, each))) * DEGREES };
+}
+
+// Places on a circle, for fitting what lies inside.
+function circle([longitude, latitude], radius_deg) {
+  const [x, y, z] = vector([longitude, latitude]);
+  const east = [-Math.sin(longitude / DEGREES), Math.cos(longitude / DEGREES), 0];
+  const north = [-z * Math.cos(longitude / DEGREES), -z * Math.sin(longitude / DEGREES), Math.hypot(x, y)];
+  const [inward, out] = [Math.cos(radius_deg / DEGREES), Math.sin(radius_deg / DEGREES)];
+  return Array.from({ length: 8 }, (_, at) => {
+    const [a, b] = [Math.cos((at * Math.PI) / 4), Math.sin((at * Math.PI) / 4)];
+    return place([x, y, z].map((value, axis) => inward * value + out * (a * east[axis] + b * north[axis])));
+  });
+}
+
+// The middle meridian whose opposite, where a map of the world is cut, is crossed by the fewest lines.
+export function uncut(lines) {
+  const crossings = (middle) => lines.filter((line) => line.some(([longitude], at) => {
+    if (at === 0) return false;
+    const turned = (each) => ((((each - middle) % 360) + 540) % 360) - 180;
+    return Math.abs(turned(longitude) - turned(line[at - 1][0])) > 180;
+  })).length;
+  const middles = Array.from({ length: 360 / CUT_STEP_DEG }, (_, step) => {
+    const off = Math.ceil(step / 2) * CUT_STEP_DEG * (step % 2 ? 1 : -1);
+    return HOME_DEG + off;
+  });
+  return middles.reduce((best, middle) => {
+    const cut = crossings(middle);
+    return cut < best.cut ? { middle, cut } : best;
+  }, { middle: HOME_DEG, cut: crossings(HOME_DEG) }).middle;
+}
+
+const points = (coordinates) => ({ type: "MultiPoint", coordinates });
+
+// lines: pairs of places; places: others to be seen. form: "flat" or "globe".
+// Returns { projection, height, isWhole }; isWhole says that the map has edges of its own.
+export function frame({ form, view = "path", lines, places, width }) {
+  const curves = lines.map(greatCircle);
+  const named = VIEWS[view]?.at ? VIEWS[view] : null;
+  const seen = curves.flat().concat(lines.length ? [] : places);
+  const middle = named ?? (seen.length ? around(seen) : VIEWS.world);
+  const isNarrow = width < NARROW;
+  const margin = isNarrow ? 34 : 56;
+  if (form === "globe") {
+    const height = Math.round(Math.min(width, isNarrow ? 420 : 560));
+    const projection = geoOrthographic().rotate([-middle.at[0], -middle.at[1]]).precision(0.3);
+    const globe = Math.min(width, height) / 2 - 8;
+    const wanted = (globe - margin / 2) / Math.sin(Math.min(90, Math.max(middle.radius_deg, NARROWEST_DEG)) / DEGREES);
+    return { projection: projection.scale(Math.max(globe, Math.min(wanted, 6 * globe))).translate([width / 2, height / 2]), height, isWhole: true };
+  }
+  if (middle.radius_deg > WIDEST_DEG) {
+    const projection = geoEqualEarth().rotate([named ? -named.at[0] : -uncut(curves), 0]).precision(0.3).fitWidth(width, { type: "Sphere" });
+    const center = -projection.rotate()[0];
+    const latitudes = curves.flat().map(([, latitude]) => latitude);
+    const [[, top], [, bottom]] = [Math.min(90, Math.max(TOP_DEG, ...latitudes.map((each) => each + 3))), Math.min(BOTTOM_DEG, ...latitudes)].map((each) => projection([center, each]));
+    const [x, y] = projection.translate();
+    return { projection: projection.translate([x, y - top]), height: Math.round(bottom - top), isWhole: true };
+  }
+  const focus = points(named ? circle(named.at, named.radius_deg) : [...seen, ...circle(middle.at, NARROWEST_DEG)]);
+  const projection = geoAzimuthalEqualArea().rotate([-middle.at[0], -middle.at[1]]).clipAngle(150).precision(0.3);
+  projection.fitWidth(width - 2 * margin, focus);
+  const ys = focus.coordinates.map((each) => projection(each)[1]);
+  const tall = Math.max(...ys) - Math.min(...ys) + 2 * margin;
+  const height = Math.round(Math.max(width * (isNarrow ? 0.75 : 0.42), Math.min(tall, isNarrow ? width : Math.min(0.5 * width, 560))));
+  projection.fitExtent([[margin, margin], [width - margin, height - margin]], focus);
+  return { projection, height, isWhole: false };
+}
