@@ -74,10 +74,11 @@ test-lab: dev tools  ## Pass the tests that measure on a lab (needs root)
 	$(PYTEST) -m 'alone and not integrations' --durations 20
 
 # Engines that go into no environment with others: each has one with relayd and its extra alone.
-ENGINES := airflow
+ENGINES := airflow plot
+NEEDED_plot := nbclient ipykernel  # that run a notebook
 $(VENV)/engines/%/.installed: pyproject.toml relayd/version.py
 	$(PYTHON) -m venv $(@D)
-	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --editable '.[$*]'
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --editable '.[$*]' $(NEEDED_$*)
 	@touch $@
 
 test-integrations: engines tools $(ENGINES:%=$(VENV)/engines/%/.installed)  ## Run engines that CI has no time for, each with its extra alone (needs root)

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from relayd.client.blocking import RemoteWan
     from relayd.client.errors import ServiceError
     from relayd.emitting.formats import emit
+    from relayd.notebooks.plots import plot
     from relayd.sources.opening import open  # noqa: A004 - relayd.open() is what a user writes
     from relayd.sources.wan import Wan
 
@@ -80,6 +81,7 @@ _HOME = {
     "backtest": "relayd.backtesting.running",
     "emit": "relayd.emitting.formats",
     "open": "relayd.sources.opening",
+    "plot": "relayd.notebooks.plots",
 }
 
 __all__ = [
@@ -114,6 +116,7 @@ __all__ = [
     "backtest",
     "emit",
     "open",
+    "plot",
 ]
 
 

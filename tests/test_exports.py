@@ -42,6 +42,7 @@ def test_relayd() -> None:
         "backtest",
         "emit",
         "open",
+        "plot",
     }
     assert set(relayd.__all__) == names | ERRORS | {"ServiceError"}
     assert set(dir(relayd)) >= names

@@ -195,3 +195,20 @@ def ranges(
         },
     ]
     return _chart(caption, values, layers, height={"step": 14})
+
+
+def heat_map(
+    caption: str, title: str, cells: Sequence[tuple[str, str, float]], *, log: bool = False
+) -> Chart:
+    """Draw values of pairs: rows send, columns receive."""
+    values = [{"src": src, "dst": dst, "value": float(value)} for src, dst, value in cells]
+    names = list(dict.fromkeys(name for src, dst, _ in cells for name in (src, dst)))
+    side = WIDTH / len(names)
+    ends = {"type": "nominal", "sort": names, "axis": {"labelFontSize": max(4, min(12, side))}}
+    encoding = {
+        "x": {"field": "dst", "title": "to", **ends},
+        "y": {"field": "src", "title": "from", **ends},
+        "color": axis("value", title, log=log) | {"legend": {"title": title}},
+        "tooltip": [{"field": name} for name in ("src", "dst", "value")],
+    }
+    return _chart(caption, values, {"mark": "rect", "encoding": encoding}, height=WIDTH)

@@ -1,0 +1,1 @@
+"""What notebooks show beside tables: charts of answers and matrices."""
