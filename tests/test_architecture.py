@@ -155,6 +155,7 @@ DEFERRED = {
         "relayd.store.verifications",
     },
     "relayd.store.opening": {
+        "relayd.store.leases",
         "relayd.store.postgresql.opening",
         "relayd.store.samples.reading",
         "relayd.store.sqlite.opening",

@@ -24,10 +24,10 @@ from probes.fleet.login import Timeouts
 from probes.fleet.sessions import Sessions
 from relayd.campaigns.events import CampaignEvents
 from relayd.campaigns.inputs import MeasuredFleet
+from relayd.campaigns.leased_work import while_held
 from relayd.snapshots.building import make_snapshot
 from relayd.store import Store
 from relayd.store.campaigns.log import Campaigns, StoredCampaign
-from relayd.store.leases import while_held
 
 
 @dataclass(frozen=True)

@@ -15,20 +15,18 @@ Numbers that grow are the fencing tokens of M. Kleppmann, How to do distributed 
 
 from __future__ import annotations
 
-import asyncio
 import os
 import platform
 import threading
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from math import inf
-from typing import Any, Literal, Self, TypeAlias, TypeVar
+from typing import Any, Literal, Self, TypeAlias
 
 from planner.model.errors import StoreError
 from relayd.store.database import Database, Fence
 from relayd.store.failures import lapsed
 
-T = TypeVar("T")
 Role: TypeAlias = Literal["prober", "campaign"]
 """``prober``: may use the fleet, as a watcher or for a campaign. ``campaign``: one is running."""
 
@@ -242,28 +240,3 @@ class _Holding:
         finally:
             if database is not None:
                 database.close()
-
-
-async def while_held(lease: Lease | None, work: Coroutine[Any, Any, T]) -> T:
-    """Do some work for as long as a lease is held.
-
-    Raises
-    ------
-    StoreError
-        If it ran out before the work was done, which was cancelled then.
-    """
-    task = asyncio.create_task(work)
-    try:
-        while not (await asyncio.wait([task], timeout=CHECK_EVERY_S))[0]:
-            if lease is not None and not lease.is_held:
-                break
-    except asyncio.CancelledError:
-        task.cancel()
-        await asyncio.wait([task])
-        raise
-    if lease is not None and not task.done():
-        task.cancel()
-        await asyncio.wait([task])
-        if task.cancelled() or task.exception() is not None:
-            raise lapsed(lease.fence.role)
-    return task.result()

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from planner.model.errors import StoreError
 from relayd.store.database import Database
 from relayd.store.failures import NoStoreError, OutdatedError, failure
-from relayd.store.leases import DATABASE_TIMEOUT_S, Lease, Role
 from relayd.store.location import SERVICE_SCHEMES, Address, Location, parse_location
 from relayd.store.snapshots import Snapshots
 
 if TYPE_CHECKING:
+    from relayd.store.leases import Lease, Role
     from relayd.store.samples.reading import StoredSamples
 
 Mode: TypeAlias = Literal["read", "write", "create"]
@@ -65,6 +65,8 @@ class Store:
 
     def new_lease(self, role: Role) -> Lease:
         """Return a lease of a role, not acquired yet."""
+        from relayd.store.leases import DATABASE_TIMEOUT_S, Lease  # threads: reading needs none
+
         return Lease(
             lambda: (
                 open_store(
